@@ -1,0 +1,112 @@
+"""Every error that Sluice raises on purpose.
+
+    SluiceError
+    |- InvalidInput            a value breaks a rule; `field` names it
+    |  |- InvalidStage         a stage or a pipeline
+    |  |- InvalidLimits        limits on fragments that contradict themselves
+    |  |- UnreadableTrace      a measurement file that cannot be understood
+    |  `- UnitMismatch         a quantity without a unit, or with the wrong one
+    |- Infeasible              no cut of the message satisfies the limits
+    |- StrategyDeclined        this strategy cannot run on this problem
+    |- PoorFit                 the data do not support an estimate
+    |- SolverFailed            a solver broke its contract (a defect, never bad input)
+    |- NotFound, Conflict      about stored things
+    `- LimitReached            a solve was stopped before it had any answer
+
+None of them knows HTTP. `code` is stable: clients, the command line and the documents use it.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class SluiceError(Exception):
+    """Root of the tree. `detail` is a sentence for the user, `field` the offending input's path."""
+
+    code: ClassVar[str] = "internal_error"
+
+    def __init__(self, detail: str, *, field: str | None = None) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.field = field
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Keyword-only arguments do not survive the default pickling; these errors cross processes.
+        return (_rebuild, (type(self), self.detail, self.field))
+
+
+def _rebuild(kind: type[SluiceError], detail: str, field: str | None) -> SluiceError:
+    return kind(detail, field=field)
+
+
+class InvalidInput(SluiceError):
+    """A value breaks a rule; the detail states the rule."""
+
+    code = "invalid_input"
+
+
+class InvalidStage(InvalidInput):
+    """A stage or a pipeline breaks a rule."""
+
+    code = "invalid_stage"
+
+
+class InvalidLimits(InvalidInput):
+    """A limit on fragments is out of its own range."""
+
+    code = "invalid_limits"
+
+
+class UnreadableTrace(InvalidInput):
+    """A measurement file cannot be understood."""
+
+    code = "unreadable_trace"
+
+
+class UnitMismatch(InvalidInput):
+    """A quantity has no unit, or the wrong one."""
+
+    code = "unit_mismatch"
+
+
+class Infeasible(SluiceError):
+    """No cut of the message satisfies the limits; the detail names the two that clash."""
+
+    code = "infeasible"
+
+
+class StrategyDeclined(SluiceError):
+    """The strategy asked for cannot run on this problem; the detail says what it needs."""
+
+    code = "strategy_declined"
+
+
+class PoorFit(SluiceError):
+    """The data do not support the estimate that was asked for."""
+
+    code = "poor_fit"
+
+
+class SolverFailed(SluiceError):
+    """A solver broke its contract: a defect of the software, never of the input."""
+
+    code = "solver_failed"
+
+
+class LimitReached(SluiceError):
+    """A time or memory limit ended the work before there was any answer."""
+
+    code = "limit_reached"
+
+
+class NotFound(SluiceError):
+    """Nothing is stored under this name or identifier."""
+
+    code = "not_found"
+
+
+class Conflict(SluiceError):
+    """The stored state contradicts the request."""
+
+    code = "conflict"

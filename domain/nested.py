@@ -1,0 +1,97 @@
+"""Cuts that differ from stage to stage: reassembly before a slow stage, refragmentation after it.
+
+Rule (theory: refragmentation): a block starts in a stage when its predecessor there has ended and
+when the block of the stage before that holds its last byte has ended. With the same cut in every
+stage this is the recurrence of `domain.schedule`, and a test says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from domain.errors import InvalidInput
+from domain.pipeline import Pipeline
+from domain.schedule import check_sizes
+
+
+@dataclass(frozen=True, slots=True)
+class NestedSchedule:
+    """One cut of the same message per stage: `stage_bytes[j]` are the sizes that stage j sees.
+
+    Raises InvalidInput where the cuts do not all sum to the same message.
+    """
+
+    stage_bytes: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        if not self.stage_bytes:
+            raise InvalidInput("expected one cut per stage", field="levels")
+        for cut in self.stage_bytes:
+            check_sizes(cut)
+        if len({sum(cut) for cut in self.stage_bytes}) != 1:
+            raise InvalidInput("expected cuts that sum to the same message", field="levels")
+
+    @property
+    def message_bytes(self) -> int:
+        """The size of the message that every stage's cut adds up to."""
+        return sum(self.stage_bytes[0])
+
+
+@dataclass(frozen=True, slots=True)
+class NestedTimeline:
+    """When each stage handles each of its own blocks; `start_us[j][i]`: stage first, block second.
+
+    Times leave out the pipeline's constant delay; `latency_us` contains it.
+    """
+
+    start_us: tuple[tuple[float, ...], ...]
+    exit_us: tuple[tuple[float, ...], ...]
+    delay_us: float
+
+    @property
+    def latency_us(self) -> float:
+        """Time of the whole message, the delay included."""
+        return self.exit_us[-1][-1] + self.delay_us
+
+
+def simulate_nested(pipeline: Pipeline, schedule: NestedSchedule) -> NestedTimeline:
+    """Every (stage, block) interval. O(total blocks). Raises InvalidInput for a wrong stage count."""
+    if len(schedule.stage_bytes) != len(pipeline):
+        raise InvalidInput(
+            f"expected {len(pipeline)} cuts, one per stage, got {len(schedule.stage_bytes)}",
+            field="levels",
+        )
+    starts: list[tuple[float, ...]] = []
+    exits: list[tuple[float, ...]] = []
+    for j, stage in enumerate(pipeline.stages):
+        cut = schedule.stage_bytes[j]
+        ready = _ready_us(schedule.stage_bytes[j - 1], exits[j - 1], cut) if j else (0.0,) * len(cut)
+        free_us, begun, ended = 0.0, [], []
+        for size, ready_us in zip(cut, ready, strict=True):
+            begun.append(max(free_us, ready_us))
+            free_us = begun[-1] + stage.time_us(size)
+            ended.append(free_us)
+        starts.append(tuple(begun))
+        exits.append(tuple(ended))
+    return NestedTimeline(tuple(starts), tuple(exits), pipeline.delay_us)
+
+
+def nested_latency_us(pipeline: Pipeline, schedule: NestedSchedule) -> float:
+    """Latency of nested cuts, the constant delay included."""
+    return simulate_nested(pipeline, schedule).latency_us
+
+
+def _ready_us(
+    before_bytes: Sequence[int], before_exit_us: Sequence[float], cut: Sequence[int]
+) -> tuple[float, ...]:
+    """When each block of `cut` is complete: the exit of the earlier block with its last byte."""
+    ends = list(accumulate(before_bytes))
+    ready: list[float] = []
+    holder = 0
+    for end in accumulate(cut):
+        while ends[holder] < end:
+            holder += 1
+        ready.append(before_exit_us[holder])
+    return tuple(ready)

@@ -1,0 +1,209 @@
+"""Stages and pipelines.
+
+A stage is a store-and-forward resource that handles one fragment at a time. Its time for a
+fragment of x bytes is overhead_us + ns_per_byte * x / 1000 (Wang98 sec. 2: g and G), or one such
+line for each range of fragment sizes. Whoever needs a cost asks the stage for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isfinite
+
+from domain.errors import InvalidStage
+
+MAX_STAGES = 64
+MAX_RANGES = 64
+MAX_NAME_LENGTH = 100
+MAX_OVERHEAD_US = 1e12
+MAX_NS_PER_BYTE = 1e9
+MAX_MESSAGE_BYTES = 2**48
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A cost line: overhead_us (µs per fragment) and ns_per_byte (ns per byte)."""
+
+    overhead_us: float
+    ns_per_byte: float
+
+    def time_us(self, fragment_bytes: float) -> float:
+        """Time in µs for one fragment of this many bytes."""
+        return self.overhead_us + self.ns_per_byte * fragment_bytes / 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class FitRange:
+    """One line and the greatest fragment size it covers, inclusive; None means without end."""
+
+    overhead_us: float
+    ns_per_byte: float
+    up_to_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_cost("overhead_us", self.overhead_us, MAX_OVERHEAD_US)
+        _check_cost("ns_per_byte", self.ns_per_byte, MAX_NS_PER_BYTE)
+        object.__setattr__(self, "overhead_us", float(self.overhead_us) + 0.0)  # also turns -0 to 0
+        object.__setattr__(self, "ns_per_byte", float(self.ns_per_byte) + 0.0)
+        end = self.up_to_bytes
+        if end is not None and not 1 <= end <= MAX_MESSAGE_BYTES:
+            raise InvalidStage(
+                f"expected 1 <= up_to_bytes <= {MAX_MESSAGE_BYTES}, got {end}", field="up_to_bytes"
+            )
+
+    @property
+    def line(self) -> Line:
+        """The cost line of this range."""
+        return Line(self.overhead_us, self.ns_per_byte)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One store-and-forward step: a name and its fit ranges, ascending, the last without end.
+
+    `Stage.of_line` makes the usual stage of one line. Raises InvalidStage.
+    """
+
+    name: str
+    ranges: tuple[FitRange, ...]
+
+    def __post_init__(self) -> None:
+        if not self.name or len(self.name) > MAX_NAME_LENGTH:
+            raise InvalidStage(
+                f"expected a name of 1 to {MAX_NAME_LENGTH} characters", field="name"
+            )
+        if not 1 <= len(self.ranges) <= MAX_RANGES:
+            raise InvalidStage(f"expected 1 to {MAX_RANGES} ranges", field="ranges")
+        ends = [part.up_to_bytes for part in self.ranges]
+        if ends[-1] is not None:
+            raise InvalidStage("the last range must be open (up_to_bytes null)", field="ranges")
+        if any(end is None for end in ends[:-1]):
+            raise InvalidStage("only the last range may be open", field="ranges")
+        if any(not left < right for left, right in pairwise(_known(ends))):
+            raise InvalidStage("up_to_bytes must increase from range to range", field="ranges")
+
+    @classmethod
+    def of_line(cls, name: str, *, overhead_us: float, ns_per_byte: float) -> Stage:
+        """A stage whose cost is one line at every fragment size."""
+        return cls(name, (FitRange(overhead_us, ns_per_byte),))
+
+    @property
+    def is_line(self) -> bool:
+        """Whether one line covers every fragment size."""
+        return len(self.ranges) == 1
+
+    def range_at(self, fragment_bytes: float) -> FitRange:
+        """The range that holds this fragment size (ends are inclusive)."""
+        for part in self.ranges:
+            if part.up_to_bytes is None or fragment_bytes <= part.up_to_bytes:
+                return part
+        raise AssertionError("the last range is open")
+
+    def time_us(self, fragment_bytes: float) -> float:
+        """Time in µs that one fragment of this many bytes occupies the stage (Wang98: t_ij)."""
+        part = self.ranges[0] if self.is_line else self.range_at(fragment_bytes)
+        return part.overhead_us + part.ns_per_byte * fragment_bytes / 1000.0
+
+    def line_over(self, least_bytes: float, greatest_bytes: float) -> Line | None:
+        """The one line that covers these fragment sizes, or None where more than one range does."""
+        first, last = self.range_at(least_bytes), self.range_at(greatest_bytes)
+        return first.line if first is last else None
+
+    def minorant_over(self, least_bytes: float, greatest_bytes: float) -> tuple[Line, ...]:
+        """Lines whose maximum is the greatest convex function below the cost on these sizes.
+
+        A lower bound on a schedule may use this and nothing above it (a regressed line gives no
+        bound). It is the lower hull of the ends of all pieces, each taken as a limit from inside
+        its range. Slopes ascend; a line may have a negative overhead or slope.
+        """
+        if greatest_bytes <= least_bytes:
+            return (Line(self.time_us(least_bytes), 0.0),)
+        hull = _lower_hull(self._piece_ends(least_bytes, greatest_bytes))
+        return tuple(_line_through(*edge) for edge in pairwise(hull))
+
+    def _piece_ends(self, least: float, greatest: float) -> list[tuple[float, float]]:
+        points: list[tuple[float, float]] = []
+        start = 0.0
+        for part in self.ranges:
+            end = greatest if part.up_to_bytes is None else float(part.up_to_bytes)
+            low, high = max(start, least), min(end, greatest)
+            if low <= high:
+                points += [(low, part.line.time_us(low)), (high, part.line.time_us(high))]
+            start = end
+        return points
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Ordered stages and a constant delay (µs) that occupies no stage. Raises InvalidStage."""
+
+    stages: tuple[Stage, ...]
+    delay_us: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.stages) <= MAX_STAGES:
+            raise InvalidStage(f"expected 1 to {MAX_STAGES} stages", field="stages")
+        _check_cost("delay_us", self.delay_us, MAX_OVERHEAD_US)
+        object.__setattr__(self, "delay_us", float(self.delay_us) + 0.0)
+
+    def __len__(self) -> int:
+        return len(self.stages)
+
+    @property
+    def all_lines(self) -> bool:
+        """Whether every stage is one line at every fragment size."""
+        return all(stage.is_line for stage in self.stages)
+
+    def bottleneck_at(self, fragment_bytes: float) -> int:
+        """Index of the slowest stage for this fragment size; the first one of equals."""
+        times = [stage.time_us(fragment_bytes) for stage in self.stages]
+        return times.index(max(times))
+
+    def reversed(self) -> Pipeline:
+        """The same stages in the opposite order (Wang98 sec. 4.1.1: reversibility)."""
+        return Pipeline(self.stages[::-1], self.delay_us)
+
+
+def pipeline_of_lines(
+    lines: Sequence[tuple[str, float, float]], *, delay_us: float = 0.0
+) -> Pipeline:
+    """A pipeline from (name, overhead_us, ns_per_byte) rows."""
+    stages = tuple(
+        Stage.of_line(name, overhead_us=overhead, ns_per_byte=cost)
+        for name, overhead, cost in lines
+    )
+    return Pipeline(stages, delay_us)
+
+
+def _check_cost(field: str, value: float, greatest: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidStage(f"expected {field} to be a number", field=field)
+    if not (isfinite(value) and 0.0 <= value <= greatest):
+        raise InvalidStage(f"expected 0 <= {field} <= {greatest:g}, got {value!r}", field=field)
+
+
+def _known(ends: Sequence[int | None]) -> list[int]:
+    return [end for end in ends if end is not None]
+
+
+def _lower_hull(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Lower convex hull by Andrew's monotone chain; at one abscissa only the lowest counts."""
+    hull: list[tuple[float, float]] = []
+    for point in sorted(points):
+        if hull and hull[-1][0] == point[0]:
+            continue
+        while len(hull) >= 2 and _turns_down(hull[-2], hull[-1], point):
+            hull.pop()
+        hull.append(point)
+    return hull
+
+
+def _turns_down(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
+    return (b[1] - a[1]) * (c[0] - a[0]) >= (c[1] - a[1]) * (b[0] - a[0])
+
+
+def _line_through(a: tuple[float, float], b: tuple[float, float]) -> Line:
+    slope_us = (b[1] - a[1]) / (b[0] - a[0])
+    return Line(a[1] - slope_us * a[0], slope_us * 1000.0)

@@ -1,0 +1,190 @@
+"""The question: cut this message for this pipeline within these limits."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+
+from domain.errors import Infeasible, InvalidInput, InvalidLimits
+from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
+
+DEFAULT_FRAGMENT_CAP = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentLimits:
+    """What every cut must respect; sizes in bytes, all inclusive. Raises InvalidLimits.
+
+    Every fragment but the last in sending order is a multiple of `alignment_bytes`; the last
+    carries the rest. The least size holds for every fragment, except that a message smaller than
+    it is sent whole. The greatest size holds for all.
+    """
+
+    min_fragment_bytes: int = 1
+    max_fragment_bytes: int | None = None
+    alignment_bytes: int = 1
+    max_fragments: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            optional = name in ("max_fragment_bytes", "max_fragments")
+            if value is None and optional:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise InvalidLimits(f"expected {name} to be a whole number", field=name)
+            if not 1 <= value <= MAX_MESSAGE_BYTES:
+                raise InvalidLimits(
+                    f"expected 1 <= {name} <= {MAX_MESSAGE_BYTES}, got {value}", field=name
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class CountRange:
+    """The admitted numbers of fragments, inclusive, and the cap that sets the greatest one."""
+
+    least: int
+    greatest: int
+    capped_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A pipeline, a message and limits: all that an answer depends on.
+
+    `fragment_cap` is the service's own cap on the number of fragments. With
+    `allow_refragmentation` stages may cut differently (nested cuts), which is another class of
+    schedules with another bound. Raises InvalidInput for the message size; `count_range` raises
+    Infeasible where no cut satisfies the limits.
+    """
+
+    pipeline: Pipeline
+    message_bytes: int
+    limits: FragmentLimits = field(default_factory=FragmentLimits)
+    fragment_cap: int = DEFAULT_FRAGMENT_CAP
+    allow_refragmentation: bool = False
+
+    def __post_init__(self) -> None:
+        size = self.message_bytes
+        if isinstance(size, bool) or not isinstance(size, int):
+            raise InvalidInput("expected message_bytes to be a whole number", field="message_bytes")
+        if not 1 <= size <= MAX_MESSAGE_BYTES:
+            raise InvalidInput(
+                f"expected 1 <= message_bytes <= {MAX_MESSAGE_BYTES}, got {size}",
+                field="message_bytes",
+            )
+        if self.fragment_cap < 1:
+            raise InvalidInput("expected fragment_cap >= 1", field="fragment_cap")
+
+    @property
+    def greatest_fragment_bytes(self) -> int:
+        """The greatest size that any fragment can have."""
+        return min(self.message_bytes, self.limits.max_fragment_bytes or self.message_bytes)
+
+    @property
+    def least_fragment_bytes(self) -> int:
+        """The least size that any fragment can have."""
+        return min(self.message_bytes, self.limits.min_fragment_bytes)
+
+    def aligned_sizes(self) -> tuple[int, int]:
+        """Least and greatest multiple of the alignment that a fragment before the last may have.
+
+        The least exceeds the greatest where no such fragment is possible.
+        """
+        unit = self.limits.alignment_bytes
+        least = -(-self.limits.min_fragment_bytes // unit) * unit
+        return least, self.greatest_fragment_bytes // unit * unit
+
+    def count_range(self) -> CountRange:
+        """The admitted numbers of fragments; they are contiguous.
+
+        Derivation: k-1 aligned fragments in [m', M'] and a last one in [m, M] that is congruent
+        to B modulo the alignment. The last is at least r = m + ((B - m) mod a), and B - (k-1)M'
+        is itself congruent to B, so k is admitted iff (k-1)M' >= B - M and (k-1)m' <= B - r.
+        Raises Infeasible naming the two limits that clash.
+        """
+        size, limits = self.message_bytes, self.limits
+        if size <= limits.min_fragment_bytes:
+            return self._whole_message()
+        least, greatest = self.aligned_sizes()
+        largest = self.greatest_fragment_bytes
+        last = limits.min_fragment_bytes + (size - limits.min_fragment_bytes) % (
+            limits.alignment_bytes
+        )
+        if greatest < least:
+            return self._whole_message()
+        low = 1 + -(-max(0, size - largest) // greatest)
+        high = 1 + max(-1, (size - last) // least)
+        if last > largest or high < low:
+            raise self._no_cut()
+        return self._capped(low, high)
+
+    def _whole_message(self) -> CountRange:
+        if self.message_bytes > (self.limits.max_fragment_bytes or self.message_bytes):
+            raise self._no_cut()
+        return CountRange(1, 1, "min_fragment_bytes")
+
+    def _capped(self, low: int, high: int) -> CountRange:
+        caps = [
+            (high, "min_fragment_bytes"),
+            (self.limits.max_fragments or high, "max_fragments"),
+            (self.fragment_cap, "SLUICE_MAX_FRAGMENTS"),
+        ]
+        greatest, name = min(caps, key=lambda cap: cap[0])
+        if greatest < low:
+            raise Infeasible(
+                f"max_fragment_bytes {self.limits.max_fragment_bytes} needs at least {low} "
+                f"fragments, and {name} allows {greatest}",
+                field="constraints",
+            )
+        return CountRange(low, greatest, name)
+
+    def _no_cut(self) -> Infeasible:
+        limits = self.limits
+        return Infeasible(
+            f"no cut of {self.message_bytes} bytes satisfies both min_fragment_bytes "
+            f"{limits.min_fragment_bytes} and max_fragment_bytes {limits.max_fragment_bytes}"
+            + (
+                f" with alignment_bytes {limits.alignment_bytes}"
+                if limits.alignment_bytes > 1
+                else ""
+            ),
+            field="constraints",
+        )
+
+    def admits(self, fragment_bytes: tuple[int, ...]) -> bool:
+        """Whether this cut of the message satisfies every limit."""
+        limits, count = self.limits, len(fragment_bytes)
+        if sum(fragment_bytes) != self.message_bytes or count == 0:
+            return False
+        if count > min(limits.max_fragments or count, self.fragment_cap):
+            return False
+        if max(fragment_bytes) > self.greatest_fragment_bytes:
+            return False
+        if min(fragment_bytes) < limits.min_fragment_bytes and count > 1:
+            return False
+        if min(fragment_bytes) < self.least_fragment_bytes:
+            return False
+        unit = limits.alignment_bytes
+        return unit == 1 or all(size % unit == 0 for size in fragment_bytes[:-1])
+
+    def digest(self) -> str:
+        """SHA-256 of the question, in hexadecimal; equal exactly for identical questions."""
+        limits = self.limits
+        document = {
+            "stages": [
+                [
+                    stage.name,
+                    [[r.up_to_bytes, r.overhead_us, r.ns_per_byte] for r in stage.ranges],
+                ]
+                for stage in self.pipeline.stages
+            ],
+            "delay_us": self.pipeline.delay_us,
+            "message_bytes": self.message_bytes,
+            "limits": [getattr(limits, name) for name in limits.__slots__],
+            "fragment_cap": self.fragment_cap,
+            "allow_refragmentation": self.allow_refragmentation,
+        }
+        canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(canonical.encode()).hexdigest()

@@ -1,0 +1,81 @@
+"""Hardware profiles: named, revised, each revision saying where its stages came from."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from domain.errors import InvalidInput
+from domain.pipeline import Pipeline
+
+PROFILE_NAME_RULE = r"[a-z0-9][a-z0-9._-]{0,63}"
+
+
+class Origin(StrEnum):
+    """Where the stages of a revision came from."""
+
+    GIVEN = "given"  # typed in by a user
+    FIT = "fit"  # fitted from a stored trace
+    PAPER = "paper"  # published numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where the stages came from: its kind, a sentence, and the fit where there is one."""
+
+    origin: Origin
+    detail: str = ""
+    fit_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """One immutable revision of a hardware profile; numbers count from 1."""
+
+    profile: str
+    number: int
+    pipeline: Pipeline
+    provenance: Provenance
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareProfile:
+    """A profile and its current revision; `latest` is the highest revision number."""
+
+    name: str
+    current: Revision
+    latest: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileReference:
+    """A profile by name, at its current revision or at a pinned one ("name@2")."""
+
+    name: str
+    revision: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> ProfileReference:
+        """Read "name" or "name@revision". Raises InvalidInput."""
+        name, at, number = text.partition("@")
+        check_profile_name(name)
+        if not at:
+            return cls(name)
+        if not re.fullmatch(r"[1-9][0-9]{0,8}", number, re.ASCII):
+            raise InvalidInput(
+                "expected a profile as name or name@revision, the revision a whole number from 1",
+                field="profile",
+            )
+        return cls(name, int(number))
+
+
+def check_profile_name(name: str) -> None:
+    """Raise InvalidInput unless this is a legal profile name."""
+    if not re.fullmatch(PROFILE_NAME_RULE, name, re.ASCII):
+        raise InvalidInput(
+            f"expected a profile name that matches {PROFILE_NAME_RULE}", field="name"
+        )

@@ -1,0 +1,93 @@
+"""The answer: a schedule with a proof of how good it is."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from enum import StrEnum
+
+from domain.problem import Problem
+from domain.schedule import Schedule
+
+
+class Strategy(StrEnum):
+    """The published algorithms that choose a schedule, by the names clients use."""
+
+    AUTO = "auto"
+    EXACT = "exact"
+    FIXED = "fixed"
+    REPEAT = "repeat"
+    RAMP = "ramp"
+    RAMP_UP_DOWN = "ramp_up_down"
+    HIERARCHICAL = "hierarchical"
+    HIERARCHICAL_RAMP = "hierarchical_ramp"
+    STATIC = "static"
+    SINGLE = "single"
+
+
+class Status(StrEnum):
+    """What was proven, never more.
+
+    optimal                  the whole-byte schedule is within the gap asked for
+    optimal_before_rounding  the real-valued optimum is proven to that gap; whole bytes and
+                             alignment add the rounding gap
+    proven_gap               neither; the relative gap stated is true
+    time_limit               the search was cut off; best so far, with its true gap
+    """
+
+    OPTIMAL = "optimal"
+    OPTIMAL_BEFORE_ROUNDING = "optimal_before_rounding"
+    PROVEN_GAP = "proven_gap"
+    TIME_LIMIT = "time_limit"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something a user must see: a stable code and a sentence."""
+
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """A schedule, its latency on those very bytes, and a proven lower bound (µs, delay included).
+
+    `unrounded_latency_us` is that of the real-valued schedule behind it, where there is one.
+    A hierarchical answer has `levels`, the cut each stage sees; its `schedule` is the coarsest of
+    them, `latency_us` the true pipelined latency and `latency_paper_us` that of the convention in
+    Wang98 sec. 5.5. The bound covers nested cuts where the answer, or the question, allows them.
+    """
+
+    problem: Problem
+    strategy: Strategy
+    schedule: Schedule
+    latency_us: float
+    lower_bound_us: float
+    status: Status
+    unrounded_latency_us: float | None = None
+    limited_by: str | None = None
+    levels: tuple[tuple[int, ...], ...] | None = None
+    latency_paper_us: float | None = None
+    notices: tuple[Notice, ...] = ()
+
+    @property
+    def relative_gap(self) -> float:
+        """(latency - bound) / bound; 0 where they are equal, 0 included."""
+        return relative_excess(self.latency_us, self.lower_bound_us, self.lower_bound_us)
+
+    @property
+    def rounding_gap(self) -> float | None:
+        """What whole bytes and alignment add, relative to the bound; None without real sizes."""
+        if self.unrounded_latency_us is None:
+            return None
+        return relative_excess(self.latency_us, self.unrounded_latency_us, self.lower_bound_us)
+
+
+def relative_excess(value: float, reference: float, scale: float) -> float:
+    """(value - reference) / scale, never negative and always finite."""
+    if value <= reference:
+        return 0.0
+    if scale <= 0.0 or (value - reference) >= scale * sys.float_info.max:
+        return sys.float_info.max
+    return (value - reference) / scale

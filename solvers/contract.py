@@ -1,0 +1,94 @@
+"""What a strategy is given and what it returns. Shared by every module of this room."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from domain.errors import InvalidInput
+from domain.problem import Problem
+from domain.solution import Notice, Solution, Strategy
+
+DEFAULT_RELATIVE_GAP = 1e-6
+DEFAULT_TIME_LIMIT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class SolveOptions:
+    """How to solve, as against what: none of this changes which schedules are admitted.
+
+    `on_incumbent` is called with a complete, valid answer each time a better one is known, so that
+    whoever has to stop the solve keeps the best so far. Raises InvalidInput.
+    """
+
+    relative_gap: float = DEFAULT_RELATIVE_GAP
+    time_limit_s: float = DEFAULT_TIME_LIMIT_S
+    static_bytes: int | None = None
+    on_incumbent: Callable[[Solution], None] | None = None
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.relative_gap <= 1.0:
+            raise InvalidInput("expected 0 <= relative_gap <= 1", field="relative_gap")
+        if not 0.0 < self.time_limit_s <= 86_400.0:
+            raise InvalidInput("expected 0 < time_limit_s <= 86400", field="time_limit_s")
+        if self.static_bytes is not None and self.static_bytes < 1:
+            raise InvalidInput("expected static_bytes >= 1", field="static_bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A point in monotonic time after which a search returns what it has."""
+
+    at_s: float
+
+    @classmethod
+    def after(cls, seconds: float) -> Deadline:
+        """The deadline this many seconds from now."""
+        return cls(time.monotonic() + seconds)
+
+    @property
+    def remaining_s(self) -> float:
+        """Seconds left, never negative."""
+        return max(0.0, self.at_s - time.monotonic())
+
+    @property
+    def passed(self) -> bool:
+        """Whether time is up."""
+        return time.monotonic() >= self.at_s
+
+    def sooner(self, seconds: float) -> Deadline:
+        """The earlier of this deadline and one in this many seconds."""
+        return Deadline(min(self.at_s, time.monotonic() + seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What a strategy proposes: a whole-byte cut that the limits admit.
+
+    `real_sizes` is the real-valued cut behind it (bytes), where there is one. `levels` is set by
+    strategies that cut differently from stage to stage: the sizes that each stage sees.
+    `cut_off` says that the deadline ended the strategy's own search.
+    """
+
+    fragment_bytes: tuple[int, ...]
+    real_sizes: tuple[float, ...] | None = None
+    levels: tuple[tuple[int, ...], ...] | None = None
+    latency_paper_us: float | None = None
+    notices: tuple[Notice, ...] = field(default=())
+    cut_off: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StrategySpec:
+    """A registered strategy: how to run it, and in words what it needs and when it is optimal.
+
+    `run(problem, options, deadline)` returns a Candidate, or raises StrategyDeclined where the
+    strategy cannot run on this problem and Infeasible where no cut satisfies the limits.
+    """
+
+    name: Strategy
+    run: Callable[[Problem, SolveOptions, Deadline], Candidate]
+    needs: str
+    optimal_when: str
+    refragments: bool = False

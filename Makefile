@@ -1,0 +1,77 @@
+# The verbs of this project. `make help` lists them; CI runs the same ones.
+#
+#   PYTHON=python3.12   the Python that .venv is made with (3.11 to 3.14; python3 when not given)
+#   ONCE=1              demo: stop after printing
+#   PORT=8080           demo, serve: the port (SLUICE_PORT in the environment wins)
+#   JOBS=2              test, campaign: test processes
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo serve test check fmt bench campaign lock clean ready-run ready-dev
+
+PYTHON ?= python3
+UV     ?= uv
+JOBS   ?= 2
+
+BIN   := .venv/bin
+# A room is checked from the day it exists.
+ROOMS := $(wildcard domain fitting solvers analysis exports models app)
+TYPED := $(ROOMS) $(wildcard migrations bench tools)
+
+# A Python named by the caller is taken or refused; python3 may be exchanged for a better one.
+BOOTSTRAP = $(PYTHON) tools/bootstrap.py $(if $(filter file,$(origin PYTHON)),--search)
+PORT_ENV  = $(if $(PORT),SLUICE_PORT="$${SLUICE_PORT:-$(PORT)}")
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
+
+demo: ready-run  ## set up, solve real input through the service, print it, keep serving
+	@$(PORT_ENV) $(BIN)/python -m app.demo $(if $(filter-out 0,$(ONCE)),--once)
+
+serve: ready-run  ## only serve (PORT=8080)
+	@$(PORT_ENV) $(BIN)/sluice serve
+
+test: check  ## all checks, then all tests (a campaign's tenth, fixed seed)
+	$(BIN)/python -m pytest -n $(JOBS)
+
+check: ready-dev  ## style, types and the walls between the rooms
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(TYPED)
+	$(BIN)/lint-imports --no-cache
+
+fmt: ready-dev  ## put style right where that can be done mechanically
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: ready-dev  ## measure solvers and service; results as JSON in bench/results
+	$(BIN)/python -m bench
+
+campaign: ready-dev  ## the full statistical and fuzz campaigns (long)
+	SLUICE_CAMPAIGN=1 $(BIN)/python -m pytest -n $(JOBS)
+
+# Universal locks: hashes, no index address, every supported Python and architecture in one file.
+LOCK = $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url \
+	--no-emit-find-links --python-version 3.11 $(LOCK_OPTIONS) pyproject.toml
+lock:  ## resolve the dependencies again (needs uv; LOCK_OPTIONS=--upgrade for newer ones)
+	@command -v $(UV) >/dev/null || { echo "sluice: make lock needs uv: pip install uv" >&2; exit 1; }
+	$(LOCK) --output-file requirements.lock
+	$(LOCK) --group dev --constraint requirements.lock --output-file requirements-dev.lock
+
+clean:  ## remove what make and the tools have made, but no data of the service
+	rm -rf .venv .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- .venv: tools/bootstrap.py compares the locks' digests and ends at once if nothing changed -----
+
+# Setting up for a person may, as root on Debian, install the package that brings pip. Tests may not.
+ready-run: python-there
+	@$(BOOTSTRAP) run --system-packages
+
+ready-dev: python-there
+	@$(BOOTSTRAP) dev
+
+.PHONY: python-there
+python-there:
+	@command -v $(PYTHON) >/dev/null || { echo "sluice: there is no $(PYTHON) here;" \
+	  "install Python 3.11 to 3.14 or name one: make PYTHON=/path/to/python3.12" >&2; exit 1; }

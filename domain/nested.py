@@ -57,7 +57,7 @@ class NestedTimeline:
 
 
 def simulate_nested(pipeline: Pipeline, schedule: NestedSchedule) -> NestedTimeline:
-    """Every (stage, block) interval. O(total blocks). Raises InvalidInput for a wrong stage count."""
+    """Every (stage, block) interval, O(total blocks). Raises InvalidInput for a wrong count."""
     if len(schedule.stage_bytes) != len(pipeline):
         raise InvalidInput(
             f"expected {len(pipeline)} cuts, one per stage, got {len(schedule.stage_bytes)}",
@@ -67,7 +67,9 @@ def simulate_nested(pipeline: Pipeline, schedule: NestedSchedule) -> NestedTimel
     exits: list[tuple[float, ...]] = []
     for j, stage in enumerate(pipeline.stages):
         cut = schedule.stage_bytes[j]
-        ready = _ready_us(schedule.stage_bytes[j - 1], exits[j - 1], cut) if j else (0.0,) * len(cut)
+        ready = (
+            _ready_us(schedule.stage_bytes[j - 1], exits[j - 1], cut) if j else (0.0,) * len(cut)
+        )
         free_us, begun, ended = 0.0, [], []
         for size, ready_us in zip(cut, ready, strict=True):
             begun.append(max(free_us, ready_us))

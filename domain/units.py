@@ -36,7 +36,7 @@ def parse_bytes(text: str) -> int:
     unit = _SIZE_UNITS[match[3].upper()]
     fraction = match[2] or ""
     scaled = int(match[1] + fraction) * unit
-    size, rest = divmod(scaled, 10 ** len(fraction))
+    size, rest = divmod(scaled, int(10 ** len(fraction)))
     if rest:
         raise UnitMismatch("expected a whole number of bytes")
     return size

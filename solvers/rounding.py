@@ -22,9 +22,9 @@ Ints = NDArray[np.int64]
 SEARCH_CELLS = 400_000  # matrix cells that one local search may evaluate in all
 
 
-def round_cut(problem: Problem, real_sizes: Floats, *, search_cells: int = SEARCH_CELLS) -> (
-    tuple[int, ...] | None
-):
+def round_cut(
+    problem: Problem, real_sizes: Floats, *, search_cells: int = SEARCH_CELLS
+) -> tuple[int, ...] | None:
     """The best whole-byte cut found near these sizes, or None where the limits admit none.
 
     Floors, ceilings and nearest multiples of the cumulative positions are repaired into the limits

@@ -1,0 +1,100 @@
+"""Problems in, solutions out. `solve` is the one public door; nothing heavy is imported before it.
+
+from solvers import solve
+solution = solve(Problem(pipeline, 4096))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from domain.errors import InvalidInput
+from domain.solution import Solution, Strategy
+
+if TYPE_CHECKING:
+    from domain.problem import Problem
+    from solvers.baselines import BaselineSet
+    from solvers.contract import StrategySpec
+
+DEFAULT_RELATIVE_GAP = 1e-6
+DEFAULT_TIME_LIMIT_S = 10.0
+
+__all__ = [
+    "DEFAULT_RELATIVE_GAP",
+    "DEFAULT_TIME_LIMIT_S",
+    "baselines",
+    "is_quick",
+    "solve",
+    "strategies",
+    "warm_up",
+]
+
+
+def solve(
+    problem: Problem,
+    strategy: Strategy | str = Strategy.AUTO,
+    *,
+    relative_gap: float = DEFAULT_RELATIVE_GAP,
+    time_limit_s: float = DEFAULT_TIME_LIMIT_S,
+    static_bytes: int | None = None,
+    on_incumbent: Callable[[Solution], None] | None = None,
+) -> Solution:
+    """The best schedule that the strategy finds within the time limit, and a proof of its quality.
+
+    `relative_gap` is the gap (0 to 1) at which an answer counts as optimal, `static_bytes` the size
+    that `static` repeats. `on_incumbent` is called with each better answer on the way. Raises
+    InvalidInput, Infeasible where no cut satisfies the limits, and StrategyDeclined where the
+    strategy cannot run on this problem.
+    """
+    from solvers.contract import SolveOptions
+    from solvers.strategies import solve_with
+
+    options = SolveOptions(
+        relative_gap=relative_gap,
+        time_limit_s=time_limit_s,
+        static_bytes=static_bytes,
+        on_incumbent=on_incumbent,
+    )
+    return solve_with(problem, strategy_named(strategy), options)
+
+
+def strategy_named(name: Strategy | str) -> Strategy:
+    """The strategy of this name. Raises InvalidInput with the names there are."""
+    try:
+        return Strategy(name)
+    except ValueError:
+        raise InvalidInput(
+            f"expected strategy to be one of {', '.join(Strategy)}", field="strategy"
+        ) from None
+
+
+def strategies() -> tuple[StrategySpec, ...]:
+    """The registered strategies: names, what each needs, when each is optimal."""
+    from solvers.strategies import REGISTRY
+
+    return REGISTRY
+
+
+def is_quick(problem: Problem, strategy: Strategy) -> bool:
+    """Whether solving this is certain to end within 50 ms, so that it needs no child process."""
+    from solvers.effort import is_quick as quick
+
+    return quick(problem, strategy)
+
+
+def baselines(problem: Problem) -> BaselineSet:
+    """What the usual settings cost on this problem: single, static sizes, the best repeated one."""
+    from solvers.baselines import baselines_of
+
+    return baselines_of(problem)
+
+
+def warm_up() -> None:
+    """Import the solvers and solve one tiny problem, so that the next one starts at full speed."""
+    from domain.pipeline import pipeline_of_lines
+    from domain.problem import Problem
+
+    pipeline = pipeline_of_lines([("first", 1.0, 1.0), ("second", 1.0, 2.0)])
+    solve(Problem(pipeline, 64))
+    baselines(Problem(pipeline, 64))

@@ -1,0 +1,76 @@
+"""From a strategy's proposal to a Solution: judged, checked against the limits, and labelled.
+
+Every number that a user sees passes through here: the latency is the judge's on the whole bytes,
+the bound is proven, and the status says no more than the two of them show.
+"""
+
+from __future__ import annotations
+
+from domain.errors import SolverFailed
+from domain.nested import NestedSchedule, nested_latency_us
+from domain.problem import Problem
+from domain.schedule import Schedule, latency_us
+from domain.solution import Notice, Solution, Status, Strategy, relative_excess
+from solvers.contract import Candidate
+
+_BOUND_TOLERANCE = 1e-9  # how far a bound may exceed a latency before it is a defect, relative
+
+
+def judged_us(problem: Problem, candidate: Candidate) -> float:
+    """Latency of the candidate on its whole bytes, by the judge. Raises SolverFailed."""
+    cuts = candidate.levels or (candidate.fragment_bytes,)
+    if not all(problem.admits(cut) for cut in cuts):
+        raise SolverFailed("a strategy returned a cut that breaks the limits")
+    if candidate.levels is not None:
+        return nested_latency_us(problem.pipeline, NestedSchedule(candidate.levels))
+    return latency_us(problem.pipeline, candidate.fragment_bytes)
+
+
+def solution_of(
+    problem: Problem,
+    strategy: Strategy,
+    candidate: Candidate,
+    *,
+    bound_us: float,
+    relative_gap: float,
+    unrounded_us: float | None = None,
+    limited_by: str | None = None,
+    notices: tuple[Notice, ...] = (),
+) -> Solution:
+    """The complete answer. Raises SolverFailed where a bound lies above a real schedule."""
+    latency = judged_us(problem, candidate)
+    if bound_us > latency * (1.0 + _BOUND_TOLERANCE):
+        raise SolverFailed("a lower bound lies above a real schedule")
+    bound = min(bound_us, latency)
+    return Solution(
+        problem=problem,
+        strategy=strategy,
+        schedule=Schedule(candidate.fragment_bytes),
+        latency_us=latency,
+        lower_bound_us=bound,
+        status=status_of(
+            latency, unrounded_us, bound, relative_gap=relative_gap, cut_off=candidate.cut_off
+        ),
+        unrounded_latency_us=unrounded_us,
+        limited_by=limited_by,
+        levels=candidate.levels,
+        latency_paper_us=candidate.latency_paper_us,
+        notices=candidate.notices + notices,
+    )
+
+
+def status_of(
+    latency_us: float,
+    unrounded_us: float | None,
+    bound_us: float,
+    *,
+    relative_gap: float,
+    cut_off: bool = False,
+) -> Status:
+    """The strongest true statement about these three numbers."""
+    if relative_excess(latency_us, bound_us, bound_us) <= relative_gap:
+        return Status.OPTIMAL
+    real = unrounded_us if unrounded_us is not None else float("inf")
+    if relative_excess(real, bound_us, bound_us) <= relative_gap:
+        return Status.OPTIMAL_BEFORE_ROUNDING
+    return Status.TIME_LIMIT if cut_off else Status.PROVEN_GAP

@@ -1,0 +1,152 @@
+"""The search over the number of fragments, with its proof.
+
+Source    results sec. 2: T*(k), the optimum in real sizes, is convex in k.
+Notation  k fragments; L(k): proven lower bound on T*(k); U: least latency of a known real cut.
+Cost      a few solves (bisection by supporting lines), each of one linear program.
+Exact     `bound_us` is below T*(k) for every admitted k; the search is complete when U is within
+          the relative gap asked for.
+Traps     solves are inexact: the line that a solve at k gives beyond k+1 is lb' + r (lb' - ub),
+          with lb' a proven bound on T*(k+1) and ub >= T*(k), so its slope errs on the safe side.
+          Whole bytes are not convex in k, nor unimodal: this bounds the real optimum only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.problem import Problem
+from solvers.bounds import closed_form_us
+from solvers.contract import Deadline
+from solvers.dual import bound_above, bound_below
+from solvers.exact_lp.ortools_backend import CountResult, solve_count
+from solvers.line_problem import LineProblem
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_FIRST_COUNT = 256  # the first solve is never larger than this
+_GROWTH = 4  # nor any later one larger than this many times the largest before it
+
+
+@dataclass(slots=True)
+class CountSearch:
+    """State of one search. Latencies leave out the constant delay until the properties add it."""
+
+    problem: Problem
+    lines: LineProblem
+    lower: Floats  # L(k) for k = k_least .. k_greatest, without delay
+    solved: dict[int, CountResult] = field(default_factory=dict)
+
+    @classmethod
+    def start(cls, problem: Problem, lines: LineProblem) -> CountSearch:
+        """A search that knows only the closed-form bounds."""
+        counts = np.arange(lines.k_least, lines.k_greatest + 1, dtype=np.int64)
+        return cls(problem, lines, closed_form_us(problem, counts) - problem.pipeline.delay_us)
+
+    @property
+    def best(self) -> CountResult:
+        """The solve with the least latency; the fewest fragments of equals."""
+        return min(self.solved.values(), key=lambda result: (result.upper_us, result.k))
+
+    @property
+    def bound_us(self) -> float:
+        """Proven lower bound on every real cut of every admitted count, delay included."""
+        return float(self.lower.min()) + self.problem.pipeline.delay_us
+
+    @property
+    def unrounded_us(self) -> float:
+        """Latency of the best real cut found, delay included."""
+        return self.best.upper_us + self.problem.pipeline.delay_us
+
+    def is_proven(self, relative_gap: float) -> bool:
+        """Whether the best real cut is within this gap of the bound over all admitted counts."""
+        if not self.solved:
+            return False
+        return self.unrounded_us <= self.bound_us * (1.0 + relative_gap)
+
+    def run(
+        self, *, near: int, relative_gap: float, deadline: Deadline, max_cells: int | None = None
+    ) -> None:
+        """Solve counts until the best is proven to the gap, or the deadline has passed.
+
+        `max_cells` ends the search by work instead of time: no solve begins that would bring the
+        sum of k*n over all solves above it.
+        """
+        k = max(self.lines.k_least, min(near, self.lines.k_greatest, self._reach()))
+        cells = 0
+        while True:
+            cells += k * self.lines.n
+            if max_cells is not None and cells > max_cells:
+                return
+            self.solve(k, deadline)
+            if deadline.passed or self.is_proven(relative_gap):
+                return
+            candidates = self.unsolved_below(self.unrounded_us / (1.0 + relative_gap))
+            if not len(candidates):
+                return
+            k = self._next(candidates)
+
+    def solve(self, k: int, deadline: Deadline) -> CountResult:
+        """Solve one count and let its dual raise the bounds of all others."""
+        result = self.solved[k] = solve_count(self.lines, k, deadline)
+        first = self.lines.k_least
+        self._raise(k - first, result.lower_us)
+        if k >= 2 and k < self.lines.k_greatest:
+            above = bound_above(self.lines, result.p)
+            self._raise_from(k + 1 - first, above, above - result.upper_us, towards=1)
+        if k >= 3 and k > first:
+            below = bound_below(self.lines, result.p)
+            self._raise_from(k - 1 - first, below, below - result.upper_us, towards=-1)
+        return result
+
+    def unsolved_below(self, latency_us: float) -> Ints:
+        """Counts not solved yet whose bound lies below this latency (delay included)."""
+        limit = latency_us - self.problem.pipeline.delay_us
+        counts = np.flatnonzero(self.lower < limit) + self.lines.k_least
+        known = np.fromiter(self.solved, dtype=np.int64, count=len(self.solved))
+        out: Ints = np.setdiff1d(counts, known, assume_unique=True)
+        return out
+
+    def lower_at(self, counts: Ints) -> Floats:
+        """L(k), without delay, for these counts."""
+        values: Floats = self.lower[counts - self.lines.k_least]
+        return values
+
+    def more_could_win(self) -> bool:
+        """Whether one fragment more than the greatest admitted count could lower the latency.
+
+        Asked of the dual at the greatest count (results sec. 2); a single fragment has none, so
+        two fragments without a least size are solved instead.
+        """
+        k = self.lines.k_greatest
+        result = self.solved.get(k)
+        if self.lines.n == 1 or result is None:
+            return False
+        if k == 1:
+            return self._two_fragments_us() < result.upper_us
+        return bound_above(self.lines, result.p) < result.upper_us
+
+    def _two_fragments_us(self) -> float:
+        free = replace(self.lines, m=0.0, M=self.lines.B)
+        return solve_count(free, 2, Deadline.after(1.0)).upper_us
+
+    def _next(self, candidates: Ints) -> int:
+        """The count with the least bound, kept within reach of what was solved before."""
+        reachable = candidates[candidates <= self._reach()]
+        pool = reachable if len(reachable) else candidates[:1]
+        return int(pool[int(np.argmin(self.lower_at(pool)))])
+
+    def _reach(self) -> int:
+        largest = max(self.solved, default=0)
+        return max(_FIRST_COUNT, _GROWTH * largest)
+
+    def _raise(self, index: int, value: float) -> None:
+        self.lower[index] = max(float(self.lower[index]), value)
+
+    def _raise_from(self, index: int, value: float, slope: float, *, towards: int) -> None:
+        """A supporting line from this index to the end of the range in one direction."""
+        part = self.lower[index:] if towards > 0 else self.lower[: index + 1][::-1]
+        np.maximum(part, value + slope * np.arange(len(part)), out=part)

@@ -1,0 +1,124 @@
+"""The exact optimum over every admitted number of fragments, and the best whole-byte cut near it.
+
+Source    results sec. 2 (search over k), sec. 4 (rounding); theory sec. 1.
+Notation  k fragments; T*(k): optimum in real sizes; V: least whole-byte latency known.
+Cost      a few linear programs for the real optimum, one more for each count that could still win
+          in whole bytes.
+Exact     in real sizes, with proof. In whole bytes the gap that is left is stated: every count with
+          T*(k) < V was rounded and tried, but rounding one optimum is not optimising over integers.
+Traps     a count whose bound is within the gap asked for of V is not worth a solve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from domain.errors import StrategyDeclined
+from domain.problem import Problem
+from domain.solution import Strategy
+from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
+from solvers.count_search import CountSearch
+from solvers.kernels import latencies_us, stage_times_us
+from solvers.line_problem import LineProblem
+from solvers.rounding import round_cut
+
+LINES_NEEDED = (
+    "exact needs stages of one line each over the admitted fragment sizes; "
+    "single, static, repeat and fixed run on stages with ranges"
+)
+
+
+def start(problem: Problem) -> CountSearch:
+    """A search on this problem. Raises StrategyDeclined where a stage has several ranges."""
+    lines = LineProblem.of(problem)
+    if lines is None:
+        raise StrategyDeclined(LINES_NEEDED, field="strategy")
+    return CountSearch.start(problem, lines)
+
+
+def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidate:
+    """The whole-byte cut of the exact optimum; see `whole_bytes` for how counts are tried."""
+    search = start(problem)
+    search.run(near=likely_count(problem), relative_gap=options.relative_gap, deadline=deadline)
+    found = list(whole_bytes(search, options, deadline, best_us=lambda: float("inf")))
+    return min(found, key=lambda cut: rank_of(problem, cut))
+
+
+def likely_count(problem: Problem) -> int:
+    """Where the optimum over k is likely: the best count of equal real fragments (Wang98 (10))."""
+    counts = problem.count_range()
+    k = np.unique(np.geomspace(counts.least, counts.greatest, 64).astype(np.int64))
+    for _ in range(2):
+        best = int(np.argmin(_equal_latency_us(problem, k)))
+        low, high = k[max(0, best - 1)], k[min(len(k) - 1, best + 1)]
+        k = np.unique(np.linspace(low, high, 64).astype(np.int64))
+    return int(k[int(np.argmin(_equal_latency_us(problem, k)))])
+
+
+def whole_bytes(
+    search: CountSearch,
+    options: SolveOptions,
+    deadline: Deadline,
+    *,
+    best_us: Callable[[], float],
+) -> Iterable[Candidate]:
+    """Whole-byte cuts of every count that could still win, the most promising first.
+
+    `best_us` tells the least whole-byte latency known to the caller, asked anew before each count.
+    The first candidate always comes, even when time is up.
+    """
+    problem, least = search.problem, float("inf")
+    pending = [search.best.k]
+    tried: set[int] = set()
+    while pending:
+        k = pending[0]
+        tried.add(k)
+        result = search.solved.get(k) or search.solve(k, deadline)
+        cut = round_cut(problem, result.x)
+        limit = min(least, best_us()) / (1.0 + options.relative_gap)
+        late = deadline.passed
+        if cut is not None:
+            least = min(least, _kernel_us(problem, cut))
+            limit = min(least, best_us()) / (1.0 + options.relative_gap)
+            pending = _worth_trying(search, tried, limit)
+            yield Candidate(cut, tuple(result.x.tolist()), cut_off=late and bool(pending))
+        else:
+            pending = _worth_trying(search, tried, limit)
+        if late:
+            return
+
+
+def _worth_trying(search: CountSearch, tried: set[int], limit_us: float) -> list[int]:
+    """Untried counts whose bound lies below the limit, the least bound first."""
+    if search.bound_us >= limit_us:
+        return []
+    below = np.flatnonzero(search.lower < limit_us - search.problem.pipeline.delay_us)
+    counts = below + search.lines.k_least
+    counts = counts[~np.isin(counts, np.fromiter(tried, dtype=np.int64))]
+    return [int(k) for k in counts[np.argsort(search.lower_at(counts), kind="stable")]]
+
+
+def rank_of(problem: Problem, candidate: Candidate) -> tuple[float, int, int]:
+    """The written rule for ties: least latency, then fewer fragments, then smaller first one."""
+    cut = candidate.fragment_bytes
+    return (_kernel_us(problem, cut), len(cut), cut[0])
+
+
+def _kernel_us(problem: Problem, cut: tuple[int, ...]) -> float:
+    return float(latencies_us(problem.pipeline, np.array([cut], dtype=float))[0])
+
+
+def _equal_latency_us(problem: Problem, k: np.ndarray) -> np.ndarray:
+    t = stage_times_us(problem.pipeline, problem.message_bytes / k)
+    latency: np.ndarray = t.sum(axis=-1) + (k - 1) * t.max(axis=-1)
+    return latency
+
+
+SPEC = StrategySpec(
+    name=Strategy.EXACT,
+    run=run,
+    needs="stages of one line each over the admitted fragment sizes",
+    optimal_when="always, in real sizes; whole bytes are rounded from it and the gap is stated",
+)

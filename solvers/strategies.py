@@ -1,0 +1,274 @@
+"""The registry, and the written rules for `auto`, for ties and for what bound an answer gets.
+
+auto    every strategy that can run on the problem proposes a cut; the exact search starts near the
+        best of them and its whole-byte cuts compete too. Refragmenting strategies take part only
+        where the question allows them.
+ties    least latency, then fewer fragments, then the smaller first fragment, then the registry's
+        order. Latencies are the judge's.
+bounds  one cut shared by all stages: the proven optimum over real sizes, as far as the search got.
+        A single heuristic gets it too where it is cheap (CERTIFICATE_CELLS), else the closed form.
+        Answers that may cut differently from stage to stage get the bound over nested cuts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from domain.errors import Infeasible, InvalidInput, SolverFailed, StrategyDeclined
+from domain.problem import Problem
+from domain.solution import Notice, Solution, Strategy
+from solvers import (
+    exact,
+    fixed,
+    hierarchical,
+    hierarchical_ramp,
+    ramp,
+    ramp_up_down,
+    repeat,
+    single,
+    static,
+)
+from solvers.assemble import judged_us, solution_of
+from solvers.bounds import closed_form_us
+from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
+from solvers.count_search import CountSearch
+from solvers.line_problem import LineProblem
+from solvers.nested_bound import nested_lower_bound_us
+
+REGISTRY: tuple[StrategySpec, ...] = (
+    single.SPEC,
+    static.SPEC,
+    repeat.SPEC,
+    fixed.SPEC,
+    ramp.SPEC,
+    ramp_up_down.SPEC,
+    exact.SPEC,
+    hierarchical.SPEC,
+    hierarchical_ramp.SPEC,
+)
+CERTIFICATE_CELLS = 20_000  # k*n summed over the solves that certify a single heuristic
+_HEURISTICS = (
+    Strategy.SINGLE,
+    Strategy.REPEAT,
+    Strategy.FIXED,
+    Strategy.RAMP,
+    Strategy.RAMP_UP_DOWN,
+)
+_REFRAGMENTING = (Strategy.HIERARCHICAL, Strategy.HIERARCHICAL_RAMP)
+
+
+@dataclass(frozen=True, slots=True)
+class _Proposal:
+    strategy: Strategy
+    candidate: Candidate
+    latency_us: float
+
+    @property
+    def rank(self) -> tuple[float, int, int]:
+        cut = self.candidate.fragment_bytes
+        return (self.latency_us, len(cut), cut[0])
+
+
+def spec_of(strategy: Strategy) -> StrategySpec:
+    """The registered strategy of this name. Raises InvalidInput for `auto`, which is a rule."""
+    for spec in REGISTRY:
+        if spec.name is strategy:
+            return spec
+    raise InvalidInput(f"{strategy} is not a registered strategy", field="strategy")
+
+
+def solve_with(problem: Problem, strategy: Strategy, options: SolveOptions) -> Solution:
+    """Solve by one strategy, or by `auto`."""
+    problem.count_range()  # raises Infeasible before any work
+    deadline = Deadline.after(options.time_limit_s)
+    if strategy is Strategy.AUTO:
+        return _auto(problem, options, deadline)
+    if strategy is Strategy.EXACT:
+        return _exact(problem, options, deadline)
+    return _heuristic(problem, spec_of(strategy), options, deadline)
+
+
+# ---- one heuristic ------------------------------------------------------------------------------
+
+
+def _heuristic(
+    problem: Problem, spec: StrategySpec, options: SolveOptions, deadline: Deadline
+) -> Solution:
+    candidate = spec.run(problem, options, deadline)
+    nested = spec.refragments or problem.allow_refragmentation
+    search = None if nested else _certificate(problem, candidate, options, deadline)
+    return solution_of(
+        problem,
+        spec.name,
+        candidate,
+        bound_us=_bound_us(problem, search, nested=nested),
+        relative_gap=options.relative_gap,
+        unrounded_us=_unrounded_us(problem, candidate),
+    )
+
+
+def _certificate(
+    problem: Problem, candidate: Candidate, options: SolveOptions, deadline: Deadline
+) -> CountSearch | None:
+    """The exact search, within a budget that does not depend on the clock; None for ranges."""
+    lines = LineProblem.of(problem)
+    if lines is None:
+        return None
+    search = CountSearch.start(problem, lines)
+    search.run(
+        near=exact.likely_count(problem),
+        relative_gap=options.relative_gap,
+        deadline=deadline,
+        max_cells=CERTIFICATE_CELLS,
+    )
+    return search
+
+
+def _bound_us(problem: Problem, search: CountSearch | None, *, nested: bool) -> float:
+    if nested:
+        return nested_lower_bound_us(problem)
+    if search is not None:
+        return search.bound_us
+    counts = problem.count_range()
+    every = np.arange(counts.least, counts.greatest + 1, dtype=np.int64)
+    return float(closed_form_us(problem, every).min())
+
+
+def _unrounded_us(problem: Problem, candidate: Candidate) -> float | None:
+    """Latency of the real cut behind a candidate, by the judge."""
+    if candidate.real_sizes is None or candidate.levels is not None:
+        return None
+    from domain.schedule import latency_us
+
+    return latency_us(problem.pipeline, candidate.real_sizes)
+
+
+# ---- the exact strategy, and auto ----------------------------------------------------------------
+
+
+def _exact(problem: Problem, options: SolveOptions, deadline: Deadline) -> Solution:
+    search = exact.start(problem)
+    return _Contest(problem, options, deadline, []).finish(search)
+
+
+def _auto(problem: Problem, options: SolveOptions, deadline: Deadline) -> Solution:
+    proposals, notices = _proposals(problem, options, deadline)
+    contest = _Contest(problem, options, deadline, proposals, notices)
+    lines = LineProblem.of(problem)
+    if lines is None:
+        return contest.without_exact()
+    return contest.finish(CountSearch.start(problem, lines))
+
+
+def _proposals(
+    problem: Problem, options: SolveOptions, deadline: Deadline
+) -> tuple[list[_Proposal], tuple[Notice, ...]]:
+    names = _HEURISTICS + (_REFRAGMENTING if problem.allow_refragmentation else ())
+    found: list[_Proposal] = []
+    for name in names:
+        try:
+            candidate = spec_of(name).run(problem, options, deadline)
+        except (StrategyDeclined, Infeasible):
+            continue
+        # Whether a heuristic is proven is said by the answer's own bound, not by its notice.
+        found.append(_Proposal(name, replace(candidate, notices=()), judged_us(problem, candidate)))
+    return found, _ranges_notice(problem)
+
+
+def _ranges_notice(problem: Problem) -> tuple[Notice, ...]:
+    if LineProblem.of(problem) is not None:
+        return ()
+    return (Notice("exact_needs_lines", exact.LINES_NEEDED),)
+
+
+class _Contest:
+    """Proposals against the exact search; keeps the best and reports each better one."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        options: SolveOptions,
+        deadline: Deadline,
+        proposals: list[_Proposal],
+        notices: tuple[Notice, ...] = (),
+    ) -> None:
+        self._problem = problem
+        self._options = options
+        self._deadline = deadline
+        self._notices = notices
+        self._best = min(proposals, key=lambda proposal: proposal.rank, default=None)
+
+    def without_exact(self) -> Solution:
+        """The best proposal, held against the closed-form bound."""
+        return self._answer(None)
+
+    def finish(self, search: CountSearch) -> Solution:
+        """Run the search, let its whole-byte cuts compete, and answer."""
+        self._report(None)
+        search.run(
+            near=exact.likely_count(self._problem),
+            relative_gap=self._options.relative_gap,
+            deadline=self._deadline,
+        )
+        self._report(search)
+        for candidate in exact.whole_bytes(
+            search, self._options, self._deadline, best_us=self._best_us
+        ):
+            self._offer(candidate, search)
+        return self._answer(search)
+
+    def _best_us(self) -> float:
+        return self._best.latency_us if self._best else float("inf")
+
+    def _offer(self, candidate: Candidate, search: CountSearch) -> None:
+        latency = judged_us(self._problem, candidate)
+        proposal = _Proposal(Strategy.EXACT, candidate, latency)
+        if self._best is None or proposal.rank < self._best.rank:
+            self._best = proposal
+            self._report(search)
+
+    def _report(self, search: CountSearch | None) -> None:
+        if self._options.on_incumbent is not None and self._best is not None:
+            self._options.on_incumbent(self._answer(search))
+
+    def _answer(self, search: CountSearch | None) -> Solution:
+        if self._best is None:
+            raise SolverFailed("no strategy found a cut that the limits admit")
+        problem, best = self._problem, self._best
+        nested = best.candidate.levels is not None or problem.allow_refragmentation
+        cut_off = self._deadline.passed
+        return solution_of(
+            problem,
+            best.strategy,
+            replace(best.candidate, cut_off=cut_off),
+            bound_us=_bound_us(problem, search, nested=nested),
+            relative_gap=self._options.relative_gap,
+            unrounded_us=self._unrounded_us(search),
+            limited_by=_limited_by(problem, best.candidate, search),
+            notices=self._notices,
+        )
+
+    def _unrounded_us(self, search: CountSearch | None) -> float | None:
+        """The real optimum behind a shared cut; a nested cut has none here."""
+        if self._best is not None and self._best.candidate.levels is not None:
+            return None
+        if search is not None and search.solved:
+            return search.unrounded_us
+        return _unrounded_us(self._problem, self._best.candidate) if self._best else None
+
+
+def _limited_by(problem: Problem, candidate: Candidate, search: CountSearch | None) -> str | None:
+    """The cap on the count, where the answer stands at it and one more fragment could still win."""
+    counts = problem.count_range()
+    if search is None or candidate.levels or len(candidate.fragment_bytes) < counts.greatest:
+        return None
+    return counts.capped_by if search.more_could_win() else None
+
+
+def names() -> Iterator[Strategy]:
+    """Every strategy name, `auto` first."""
+    yield Strategy.AUTO
+    yield from (spec.name for spec in REGISTRY)

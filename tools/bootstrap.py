@@ -24,6 +24,7 @@ import shutil
 import subprocess
 import sys
 import time
+from typing import Iterable, Iterator, List, Optional
 
 OLDEST, NEWEST = (3, 11), (3, 14)
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -36,8 +37,16 @@ LOCKS = {"run": ["requirements.lock"], "dev": ["requirements.lock", "requirement
 WHEEL_FOLDERS = ("/usr/share/python-wheels", "/usr/share/python3-wheels")
 
 # pip reads these as if they were options; each of them would install somewhere else.
-MISLEADING = ("PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_REQUIRE_VIRTUALENV",
-              "PIP_PYTHON", "PYTHONHOME", "__PYVENV_LAUNCHER__")
+MISLEADING = (
+    "PIP_USER",
+    "PIP_TARGET",
+    "PIP_PREFIX",
+    "PIP_ROOT",
+    "PIP_REQUIRE_VIRTUALENV",
+    "PIP_PYTHON",
+    "PYTHONHOME",
+    "__PYVENV_LAUNCHER__",
+)
 
 LAUNCHER = """#!/bin/sh
 '''exec' {python} "$0" "$@"
@@ -51,21 +60,21 @@ sys.exit(main())
 """
 
 
-class CannotContinue(Exception):
+class CannotContinueError(Exception):
     """What stops the set-up, in one line that says what to do."""
 
 
-def say(text):
+def say(text: str) -> None:
     print("sluice: " + text, flush=True)
 
 
-def main():
+def main() -> int:
     arguments = parse_arguments()
     try:
         choose_python(arguments)
         with only_one_at_a_time():
-            prepare(arguments.what, arguments.system_packages)
-    except CannotContinue as reason:
+            prepare(arguments.what, system_packages=arguments.system_packages)
+    except CannotContinueError as reason:
         print("sluice: {}".format(reason), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -74,7 +83,7 @@ def main():
     return 0
 
 
-def parse_arguments():
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=sorted(LOCKS))
     parser.add_argument("--system-packages", action="store_true")
@@ -85,7 +94,7 @@ def parse_arguments():
 # --- which Python ---------------------------------------------------------------------------------
 
 
-def choose_python(arguments):
+def choose_python(arguments: argparse.Namespace) -> None:
     """Go on with a Python in range: this one, or with --search another one on the path."""
     if OLDEST <= sys.version_info[:2] <= NEWEST:
         return
@@ -94,7 +103,7 @@ def choose_python(arguments):
             other = shutil.which("python3.{}".format(minor))
             if other and answers([other, "-c", "import venv"]):
                 os.execv(other, [other] + [word for word in sys.argv if word != "--search"])
-    raise CannotContinue(
+    raise CannotContinueError(
         "Python {}.{} to {}.{} is needed and {} is {}.{}; name another: "
         "make PYTHON=/path/to/python3.12".format(
             *(OLDEST + NEWEST + (sys.executable,) + tuple(sys.version_info[:2]))
@@ -105,7 +114,7 @@ def choose_python(arguments):
 # --- the environment ------------------------------------------------------------------------------
 
 
-def prepare(what, system_packages):
+def prepare(what: str, *, system_packages: bool) -> None:
     """Bring `.venv` to the state that the locks of `what` describe."""
     if any(stamp_holds(level) for level in LOCKS if covers(level, what)):
         return
@@ -113,23 +122,23 @@ def prepare(what, system_packages):
     if os.path.exists(UNFINISHED) or not stamp_holds("run"):
         create_environment()
     write(UNFINISHED, "")
-    install(find_installer(system_packages), LOCKS[what][-1])
+    install(find_installer(system_packages=system_packages), LOCKS[what][-1])
     write(os.path.join(VENV, "bin", "sluice"), launcher_text(), mode=0o755)
     os.remove(UNFINISHED)
     write(stamp_path(what), digest(what))
     say("ready after {:.0f} s".format(time.time() - started))
 
 
-def covers(level, what):
+def covers(level: str, what: str) -> bool:
     """Whether an environment made for `level` serves `what` too: dev holds all of run."""
     return set(LOCKS[what]) <= set(LOCKS[level])
 
 
-def stamp_path(level):
+def stamp_path(level: str) -> str:
     return os.path.join(VENV, ".ready-" + level)
 
 
-def stamp_holds(level):
+def stamp_holds(level: str) -> bool:
     """Whether the environment was finished for these locks, in this place, and still starts."""
     try:
         with open(stamp_path(level)) as file:
@@ -139,7 +148,7 @@ def stamp_holds(level):
     return same and not os.path.exists(UNFINISHED) and answers([VENV_PYTHON, "-c", ""])
 
 
-def digest(level):
+def digest(level: str) -> str:
     """SHA-256 over all that the environment depends on: its place, the launcher, its locks."""
     total = hashlib.sha256(launcher_text().encode())
     for name in LOCKS[level]:
@@ -148,18 +157,18 @@ def digest(level):
     return total.hexdigest()
 
 
-def create_environment():
+def create_environment() -> None:
     say("making .venv with Python {}.{}.{}".format(*sys.version_info[:3]))
     if os.path.lexists(VENV):
         shutil.rmtree(VENV)
     # Without pip: `venv` alone works everywhere, and fails halfway where ensurepip is missing.
     if not answers([sys.executable, "-m", "venv", "--without-pip", VENV]):
-        raise CannotContinue(
+        raise CannotContinueError(
             "{} -m venv does not work here; {}".format(sys.executable, advice())
         )
 
 
-def launcher_text():
+def launcher_text() -> str:
     """The `sluice` command; run through sh, because a #! line has no room for a long path."""
     return LAUNCHER.format(python=shlex.quote(VENV_PYTHON), root=ROOT)
 
@@ -167,8 +176,8 @@ def launcher_text():
 # --- where pip comes from -------------------------------------------------------------------------
 
 
-def find_installer(system_packages):
-    """The words that begin an install command working on `.venv`, from the first source there is."""
+def find_installer(*, system_packages: bool) -> List[str]:
+    """The words that begin an install command working on `.venv`, from the first that has pip."""
     for source in (from_ensurepip, from_wheel, from_pip_at_hand, from_virtualenv, from_uv):
         found = source()
         if found:
@@ -182,10 +191,10 @@ def find_installer(system_packages):
             found = from_ensurepip()
             if found:
                 return found
-    raise CannotContinue("this Python has no pip; " + advice())
+    raise CannotContinueError("this Python has no pip; " + advice())
 
 
-def from_ensurepip():
+def from_ensurepip() -> Optional[List[str]]:
     if answers([VENV_PYTHON, "-m", "pip", "--version"]):
         return [VENV_PYTHON, "-m", "pip", "install"]
     if answers([VENV_PYTHON, "-m", "ensurepip"]):
@@ -193,41 +202,41 @@ def from_ensurepip():
     return None
 
 
-def from_wheel():
+def from_wheel() -> Optional[List[str]]:
     """pip runs from inside its own wheel."""
     for folder in WHEEL_FOLDERS:
         for wheel in sorted(glob.glob(os.path.join(folder, "pip-*.whl")), reverse=True):
             command = [VENV_PYTHON, os.path.join(wheel, "pip")]
-            if answers(command + ["--version"]):
-                return command + ["install"]
+            if answers([*command, "--version"]):
+                return [*command, "install"]
     return None
 
 
-def from_pip_at_hand():
+def from_pip_at_hand() -> Optional[List[str]]:
     """A pip of another environment works on ours through --python (pip 22.3 and later)."""
     for command in ([sys.executable, "-m", "pip"], ["pip3"], ["pip"]):
-        command = command + ["--python", VENV_PYTHON]
-        if answers(command + ["--version"]):
-            return command + ["install"]
+        command = [*command, "--python", VENV_PYTHON]
+        if answers([*command, "--version"]):
+            return [*command, "install"]
     return None
 
 
-def from_virtualenv():
+def from_virtualenv() -> Optional[List[str]]:
     """virtualenv carries a pip of its own."""
     for command in ([sys.executable, "-m", "virtualenv"], ["virtualenv"]):
-        if answers(command + ["--python", sys.executable, "--clear", VENV]):
+        if answers([*command, "--python", sys.executable, "--clear", VENV]):
             write(UNFINISHED, "")
             return from_ensurepip()
     return None
 
 
-def from_uv():
+def from_uv() -> Optional[List[str]]:
     if answers(["uv", "--version"]):
         return ["uv", "pip", "install", "--python", VENV_PYTHON]
     return None
 
 
-def system_package_command():
+def system_package_command() -> Optional[List[str]]:
     """The command that makes ensurepip appear, where we know it; None elsewhere."""
     if shutil.which("apt-get"):
         package = "python{}.{}-venv".format(*sys.version_info[:2])
@@ -235,7 +244,7 @@ def system_package_command():
     return None
 
 
-def advice():
+def advice() -> str:
     command = system_package_command()
     if command:
         return "run this as root and try again: apt-get update && " + " ".join(command)
@@ -245,36 +254,41 @@ def advice():
 # --- the install ----------------------------------------------------------------------------------
 
 
-def install(installer, lock):
+def install(installer: List[str], lock: str) -> None:
     """Install the lock as it stands: hashes checked, wheels only, nothing resolved again."""
     total = count_packages(os.path.join(ROOT, lock))
     say("installing {} packages from {}".format(total, lock))
-    command = installer + ["--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", lock]
+    command = [*installer, "--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", lock]
     if installer[0] != "uv":
         # Modules are compiled when first imported; compiling all of them here takes longer.
         command += ["--no-compile", "--disable-pip-version-check", "--no-input"]
         command += ["--progress-bar", "off"]
     environment = {key: text for key, text in os.environ.items() if key not in MISLEADING}
     process = subprocess.Popen(
-        command, cwd=ROOT, env=environment, universal_newlines=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        command,
+        cwd=ROOT,
+        env=environment,
+        universal_newlines=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
-    tail = show_progress(process.stdout, total)
+    tail = show_progress(process.stdout or [], total)
     if process.wait() != 0:
         print("".join(tail), file=sys.stderr)
-        raise CannotContinue("the install failed (see above); the same command tries again")
+        raise CannotContinueError("the install failed (see above); the same command tries again")
 
 
-def count_packages(lock):
+def count_packages(lock: str) -> int:
     with open(lock) as file:
         return len({line.split("==")[0] for line in file if "==" in line and line[0].isalnum()})
 
 
-def show_progress(lines, total):
+def show_progress(lines: Iterable[str], total: int) -> List[str]:
     """Turn pip's output into one line a package; returns the last lines, for when it fails."""
-    tail, done, name = [], 0, ""
+    tail: List[str] = []
+    done, name = 0, ""
     for line in lines:
-        tail = tail[-20:] + [line]
+        tail = [*tail[-20:], line]
         words = line.split()
         if line.startswith("Collecting "):
             done, name = done + 1, words[1]
@@ -288,17 +302,18 @@ def show_progress(lines, total):
 # --- small things ---------------------------------------------------------------------------------
 
 
-def answers(command):
+def answers(command: List[str]) -> bool:
     """Whether the command exists and ends well; what it prints is of no interest."""
     try:
-        return subprocess.call(
-            command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        ) == 0
+        return (
+            subprocess.call(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            == 0
+        )
     except OSError:
         return False
 
 
-def write(path, text, mode=0o644):
+def write(path: str, text: str, *, mode: int = 0o644) -> None:
     """Write a file as a whole or not at all."""
     with open(path + ".new", "w") as file:
         file.write(text)
@@ -307,7 +322,7 @@ def write(path, text, mode=0o644):
 
 
 @contextlib.contextmanager
-def only_one_at_a_time():
+def only_one_at_a_time() -> Iterator[None]:
     """Two makes at once share one `.venv`: the second waits, then finds the work done."""
     import fcntl  # not on every system that can read this file
 

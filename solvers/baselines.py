@@ -1,7 +1,7 @@
 """What the usual settings of libraries cost on a problem, to compare an answer with.
 
-Source    theory sec. 2: one fragment; a constant size (4 KiB is GAM's); the best repeated size, which
-          is what a library with one size setting can reach.
+Source    theory sec. 2: one fragment; a constant size (4 KiB is GAM's); the best repeated size,
+          which is what a library with one size setting can reach.
 Cost      O(k n) each for the judge.
 """
 
@@ -13,8 +13,8 @@ from domain.errors import Infeasible, StrategyDeclined
 from domain.problem import Problem
 from domain.schedule import latency_us
 from domain.solution import Strategy
-from solvers.contract import Deadline, SolveOptions, StrategySpec
 from solvers import fixed, repeat, single, static
+from solvers.contract import Deadline, SolveOptions, StrategySpec
 
 STATIC_BYTES = (4096, 65536)
 _DEADLINE_S = 60.0  # a guard; each baseline takes milliseconds

@@ -1,0 +1,81 @@
+"""Whole bytes: the rounding lemma, and limits kept wherever a count is admitted."""
+
+import numpy as np
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from domain.errors import Infeasible
+from domain.pipeline import Pipeline, pipeline_of_lines
+from domain.problem import FragmentLimits, Problem
+from domain.schedule import latency_us
+from solvers.rounding import round_cut
+
+costs = st.floats(0.0, 50.0)
+pipelines = st.lists(st.tuples(st.just("s"), costs, costs), min_size=2, max_size=6).map(
+    pipeline_of_lines
+)
+
+
+def rounding_loss_us(pipeline: Pipeline, unit: int) -> float:
+    """rho of results sec. 4, in µs for this alignment."""
+    cost = np.array([stage.ranges[0].ns_per_byte for stage in pipeline.stages]) / 1000.0
+    nearest = cost.sum() - (cost[0] + cost[-1]) / 2.0
+    return float(unit * min(cost[1:].sum(), cost[:-1].sum(), nearest))
+
+
+@given(pipelines, st.lists(st.floats(1.0, 500.0), min_size=1, max_size=40), st.integers(1, 16))
+def test_rounding_adds_no_more_than_the_lemma_says(
+    pipeline: Pipeline, sizes: list[float], unit: int
+) -> None:
+    """Results sec. 4: at most rho, whatever the number of fragments."""
+    total = int(np.ceil(sum(sizes)))
+    real = np.array(sizes) * (total / sum(sizes))
+    assume(real.min() >= unit)
+    problem = Problem(pipeline, total, FragmentLimits(alignment_bytes=unit))
+    cut = round_cut(problem, real, search_cells=0)
+    assert cut is not None
+    loss = latency_us(pipeline, cut) - latency_us(pipeline, real.tolist())
+    assert loss <= rounding_loss_us(pipeline, unit) + 1e-9
+
+
+@given(
+    pipelines,
+    st.integers(1, 400),
+    st.integers(1, 20),
+    st.none() | st.integers(1, 60),
+    st.integers(1, 9),
+    st.data(),
+)
+def test_every_admitted_count_is_rounded_into_the_limits(
+    pipeline: Pipeline,
+    size: int,
+    least: int,
+    greatest: int | None,
+    unit: int,
+    data: st.DataObject,
+) -> None:
+    """Whatever the real sizes look like, a count that some cut has is never lost."""
+    problem = Problem(pipeline, size, FragmentLimits(least, greatest, unit))
+    try:
+        counts = problem.count_range()
+    except Infeasible:
+        assume(False)
+        raise AssertionError from None
+    k = data.draw(st.integers(counts.least, counts.greatest))
+    shares = np.array(data.draw(st.lists(st.floats(0.0, 1.0), min_size=k, max_size=k))) + 1e-3
+    cut = round_cut(problem, shares * (size / shares.sum()))
+    assert cut is not None
+    assert len(cut) == k
+    assert problem.admits(cut)
+
+
+@given(pipelines, st.lists(st.floats(1.0, 500.0), min_size=2, max_size=12))
+def test_the_local_search_only_improves(pipeline: Pipeline, sizes: list[float]) -> None:
+    """Neighbouring cuts are taken only where the judge agrees that they are better."""
+    total = int(np.ceil(sum(sizes)))
+    real = np.array(sizes) * (total / sum(sizes))
+    problem = Problem(pipeline, total)
+    plain, improved = round_cut(problem, real, search_cells=0), round_cut(problem, real)
+    assert plain is not None
+    assert improved is not None
+    assert latency_us(pipeline, improved) <= latency_us(pipeline, plain) * (1 + 1e-12)

@@ -1,0 +1,75 @@
+"""Bounds from the reduced dual hold whatever is put in."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from solvers.contract import Deadline
+from solvers.dual import bound_above, bound_below, repaired, value_us
+from solvers.exact_lp.ortools_backend import solve_count
+from solvers.line_problem import LineProblem
+
+costs = st.one_of(st.just(0.0), st.floats(1e-3, 100.0))
+
+
+@st.composite
+def line_problems(draw: st.DrawFn) -> LineProblem:
+    """Two to six stages, with and without least and greatest sizes."""
+    n = draw(st.integers(2, 6))
+    g = np.array(draw(st.lists(costs, min_size=n, max_size=n)))
+    G = np.array(draw(st.lists(costs, min_size=n, max_size=n)))
+    size = draw(st.floats(50.0, 5000.0))
+    least = draw(st.sampled_from([0.0, 1.0, size / 40]))
+    greatest = draw(st.sampled_from([size, size / 3]))
+    return LineProblem(g, G, size, least, greatest, 1, 1000)
+
+
+def random_cut(lines: LineProblem, k: int, rng: np.random.Generator) -> np.ndarray:
+    """Some admitted real cut: between the least size and equal shares, mixed at random."""
+    spread = min(lines.M, lines.B) - lines.m
+    y = np.minimum(rng.dirichlet(np.full(k, 0.7)) * lines.free_bytes(k), spread)
+    rest = lines.free_bytes(k) - y.sum()
+    room = spread - y
+    return lines.m + y + (room * (rest / room.sum()) if rest > 0 else 0.0)
+
+
+@given(line_problems(), st.integers(2, 12), st.integers(0, 2**32 - 1))
+def test_any_repaired_distribution_bounds_every_cut(
+    lines: LineProblem, k: int, seed: int
+) -> None:
+    """Results sec. 1: no property of a solver is needed."""
+    assume(k * lines.M >= lines.B and lines.free_bytes(k) > 0)
+    rng = np.random.default_rng(seed)
+    p = repaired(rng.normal(size=(k - 1, lines.n)))
+    running = np.cumsum(p, axis=1)
+    assert (p >= 0).all()
+    np.testing.assert_allclose(running[:, -1], 1.0)
+    assert (np.diff(running, axis=0) <= 1e-12).all()
+    for _ in range(5):
+        latency = lines.latency_us(random_cut(lines, k, rng))
+        assert value_us(lines, p) <= latency * (1 + 1e-12)
+
+
+@given(line_problems(), st.integers(3, 10), st.integers(0, 2**32 - 1))
+def test_neighbouring_bounds_hold_for_any_distribution(
+    lines: LineProblem, k: int, seed: int
+) -> None:
+    """Stretched and squeezed duals are feasible, so they bound every cut of k+1 and k-1."""
+    assume((k - 1) * lines.M >= lines.B and lines.free_bytes(k + 1) > 0)
+    rng = np.random.default_rng(seed)
+    p = repaired(rng.normal(size=(k - 1, lines.n)))
+    above, below = bound_above(lines, p), bound_below(lines, p)
+    for _ in range(5):
+        assert above <= lines.latency_us(random_cut(lines, k + 1, rng)) * (1 + 1e-12)
+        assert below <= lines.latency_us(random_cut(lines, k - 1, rng)) * (1 + 1e-12)
+
+
+@given(line_problems(), st.integers(3, 12))
+def test_the_optimum_is_convex_in_k(lines: LineProblem, k: int) -> None:
+    """Results sec. 2: the two neighbouring bounds of one optimal dual add up to twice T*(k)."""
+    assume((k - 1) * lines.M >= lines.B and lines.free_bytes(k + 1) > 0)
+    result = solve_count(lines, k, Deadline.after(30.0))
+    assert result.upper_us - result.lower_us <= 1e-7 * result.upper_us
+    both = bound_above(lines, result.p) + bound_below(lines, result.p)
+    assert both == pytest.approx(2 * result.upper_us, rel=1e-6) or both > 2 * result.upper_us

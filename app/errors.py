@@ -1,0 +1,166 @@
+"""The one table from an error's code to its HTTP status, its exit code and its title.
+
+Also the errors that only an entrance can meet: bodies that are no JSON, too long or of the wrong
+kind, and too much work at once. Nothing here imports a web framework, so that the command line can
+use the table without loading one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from domain.errors import InvalidInput, SluiceError
+
+MAX_REPORTED = 20
+
+
+class NotJson(SluiceError):
+    """The body is not a JSON document in UTF-8."""
+
+    code = "not_json"
+
+
+class BodyTooLarge(SluiceError):
+    """The body is longer than the limit, as sent or once expanded."""
+
+    code = "body_too_large"
+
+
+class BodyTooSlow(SluiceError):
+    """The body did not arrive in time."""
+
+    code = "body_too_slow"
+
+
+class UnsupportedMediaType(SluiceError):
+    """The body's media type or encoding is not one that this operation reads."""
+
+    code = "unsupported_media_type"
+
+
+class RouteNotFound(SluiceError):
+    """There is no such path."""
+
+    code = "route_not_found"
+
+
+class MethodNotAllowed(SluiceError):
+    """The path exists, the method does not."""
+
+    code = "method_not_allowed"
+
+
+class Overloaded(SluiceError):
+    """More work is waiting than this service accepts; `retry_after_s` is when to try again."""
+
+    code = "overloaded"
+    retry_after_s: ClassVar[int] = 1
+
+
+class NotReady(SluiceError):
+    """The database or the workers cannot be reached."""
+
+    code = "not_ready"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """Where in the input (RFC 6901 JSON pointer) and which rule it breaks."""
+
+    pointer: str
+    detail: str
+
+
+class InvalidFields(InvalidInput):
+    """Several fields break rules; `problems` holds the first of them."""
+
+    def __init__(self, detail: str, *, problems: tuple[FieldProblem, ...]) -> None:
+        super().__init__(detail)
+        self.problems = problems[:MAX_REPORTED]
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorKind:
+    """What every problem of one code has in common."""
+
+    status: int
+    exit_code: int
+    title: str
+
+
+INTERNAL = ErrorKind(500, 70, "Internal error")
+_INPUT, _REFUSED, _MISSING, _CONFLICT, _LIMIT, _UNAVAILABLE = 2, 3, 4, 5, 6, 69
+
+KINDS: dict[str, ErrorKind] = {
+    "invalid_input": ErrorKind(422, _INPUT, "Invalid input"),
+    "invalid_stage": ErrorKind(422, _INPUT, "Invalid stage"),
+    "invalid_limits": ErrorKind(422, _INPUT, "Invalid limits"),
+    "unreadable_trace": ErrorKind(422, _INPUT, "Unreadable trace"),
+    "unit_mismatch": ErrorKind(422, _INPUT, "Unit mismatch"),
+    "infeasible": ErrorKind(422, _REFUSED, "No cut satisfies the limits"),
+    "strategy_declined": ErrorKind(422, _REFUSED, "The strategy cannot run on this problem"),
+    "poor_fit": ErrorKind(422, _REFUSED, "The data do not support an estimate"),
+    "limit_reached": ErrorKind(422, _LIMIT, "Stopped before there was an answer"),
+    "time_limit": ErrorKind(422, _LIMIT, "Out of time before there was an answer"),
+    "memory_limit": ErrorKind(422, _LIMIT, "Out of memory before there was an answer"),
+    "cancelled": ErrorKind(409, _LIMIT, "Cancelled before there was an answer"),
+    "not_json": ErrorKind(400, _INPUT, "Not JSON"),
+    "body_too_slow": ErrorKind(408, _INPUT, "The body did not arrive in time"),
+    "body_too_large": ErrorKind(413, _INPUT, "Body too large"),
+    "unsupported_media_type": ErrorKind(415, _INPUT, "Unsupported media type"),
+    "route_not_found": ErrorKind(404, _MISSING, "No such path"),
+    "not_found": ErrorKind(404, _MISSING, "Not found"),
+    "method_not_allowed": ErrorKind(405, _INPUT, "Method not allowed"),
+    "conflict": ErrorKind(409, _CONFLICT, "Conflict"),
+    "overloaded": ErrorKind(503, _UNAVAILABLE, "Too much work is waiting"),
+    "store_unavailable": ErrorKind(503, _UNAVAILABLE, "The database is not available"),
+    "not_ready": ErrorKind(503, _UNAVAILABLE, "Not ready"),
+    "solver_failed": ErrorKind(500, 70, "A solver failed"),
+    "internal_error": INTERNAL,
+}
+
+
+def kind_of(code: str) -> ErrorKind:
+    """The table's row for this code; an unknown code is an internal error."""
+    return KINDS.get(code, INTERNAL)
+
+
+def exit_code(error: SluiceError) -> int:
+    """What the command line exits with for this error."""
+    return kind_of(error.code).exit_code
+
+
+def problem_type(code: str) -> str:
+    """The stable `type` of a problem document: a name, not an address."""
+    return f"urn:sluice:problem:{code.replace('_', '-')}"
+
+
+def problem_document(error: SluiceError) -> dict[str, object]:
+    """The RFC 9457 document of an error. The input itself is never part of it."""
+    kind = kind_of(error.code)
+    return {
+        "type": problem_type(error.code),
+        "title": kind.title,
+        "status": kind.status,
+        "code": error.code,
+        "detail": error.detail,
+        "errors": [
+            {"pointer": problem.pointer, "detail": problem.detail}
+            for problem in field_problems(error)
+        ],
+    }
+
+
+def field_problems(error: SluiceError) -> tuple[FieldProblem, ...]:
+    """The fields at fault: those listed, or the one that the error names."""
+    if isinstance(error, InvalidFields):
+        return error.problems
+    if error.field is None or kind_of(error.code).status != 422:
+        return ()
+    return (FieldProblem(pointer_of(error.field.split(".")), error.detail),)
+
+
+def pointer_of(steps: list[str]) -> str:
+    """A JSON pointer from keys and indexes; keys that the client invented are cut to 100."""
+    return "".join("/" + step[:100].replace("~", "~0").replace("/", "~1") for step in steps)

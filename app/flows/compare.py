@@ -1,0 +1,158 @@
+"""A table of what each strategy gives on each message size of one pipeline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+import solvers
+from app.flows.questions import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, check_static_bytes
+from app.flows.solve_message import FindRevision, ProfileRevision
+from domain.errors import Infeasible, InvalidInput, LimitReached, StrategyDeclined
+from domain.pipeline import Pipeline
+from domain.problem import FragmentLimits, Problem
+from domain.profile import ProfileReference
+from domain.solution import Solution, Strategy
+
+if TYPE_CHECKING:
+    from app.jobs import SolveTask
+
+MAX_CELLS = 1_000  # message sizes x strategies in one comparison
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What to compare. `time_limit_s` is for the entire table. Raises InvalidInput."""
+
+    source: Pipeline | ProfileReference
+    message_bytes: tuple[int, ...]
+    strategies: tuple[Strategy, ...]
+    static_bytes: int | None = None
+    limits: FragmentLimits = field(default_factory=FragmentLimits)
+    allow_refragmentation: bool = False
+    relative_gap: float = DEFAULT_RELATIVE_GAP
+    time_limit_s: float = DEFAULT_TIME_LIMIT_S
+
+    def __post_init__(self) -> None:
+        if len(self.message_bytes) * len(self.strategies) > MAX_CELLS:
+            raise InvalidInput(
+                f"expected message sizes x strategies <= {MAX_CELLS} in one comparison",
+                field="message_bytes",
+            )
+        if self.static_bytes is not None or Strategy.STATIC in self.strategies:
+            wanted = Strategy.STATIC if Strategy.STATIC in self.strategies else Strategy.AUTO
+            check_static_bytes(wanted, self.static_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One strategy on one message size: a solution, or why there is none."""
+
+    message_bytes: int
+    strategy: Strategy
+    solution: Solution | None
+    declined: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonTable:
+    """The rows by message size, then in the order of the strategies asked for."""
+
+    pipeline: Pipeline
+    profile: ProfileRevision | None
+    cells: tuple[Cell, ...]
+
+
+SolveTaskHere: TypeAlias = Callable[["SolveTask"], Solution]
+
+
+def compare(
+    comparison: Comparison,
+    find_revision: FindRevision,
+    solve: SolveTaskHere,
+    *,
+    fragment_cap: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> ComparisonTable:
+    """Solve every cell by `solve`. `progress` is told cells done and cells in all."""
+    pipeline, profile = resolve(comparison, find_revision)
+    total = len(comparison.message_bytes) * len(comparison.strategies)
+    cells: list[Cell] = []
+    for cell in _cells(comparison, pipeline, solve, fragment_cap):
+        cells.append(cell)
+        if progress is not None:
+            progress(len(cells), total)
+    return ComparisonTable(pipeline, profile, tuple(cells))
+
+
+def resolve(
+    comparison: Comparison, find_revision: FindRevision
+) -> tuple[Pipeline, ProfileRevision | None]:
+    """The pipeline compared on, and the profile it came from. Raises NotFound."""
+    if isinstance(comparison.source, Pipeline):
+        return comparison.source, None
+    revision = find_revision(comparison.source)
+    return revision.pipeline, ProfileRevision(revision.profile, revision.number)
+
+
+def is_quick(comparison: Comparison, pipeline: Pipeline, *, fragment_cap: int) -> bool:
+    """Whether each cell is certain to end within 50 ms and they are few."""
+    cells = len(comparison.message_bytes) * len(comparison.strategies)
+    return cells <= QUICK_CELLS and all(
+        solvers.is_quick(problem, strategy)
+        for problem in _problems(comparison, pipeline, fragment_cap)
+        for strategy in comparison.strategies
+    )
+
+
+QUICK_CELLS = 20
+
+
+def solve_in_process(task: SolveTask) -> Solution:
+    """Solve a task in this thread, for whoever has no engine."""
+    return solvers.solve(
+        task.problem,
+        task.strategy,
+        relative_gap=task.relative_gap,
+        time_limit_s=task.time_limit_s,
+        static_bytes=task.static_bytes,
+    )
+
+
+def _problems(comparison: Comparison, pipeline: Pipeline, fragment_cap: int) -> Iterator[Problem]:
+    for size in comparison.message_bytes:
+        yield Problem(
+            pipeline, size, comparison.limits, fragment_cap, comparison.allow_refragmentation
+        )
+
+
+def _cells(
+    comparison: Comparison, pipeline: Pipeline, solve: SolveTaskHere, fragment_cap: int
+) -> Iterator[Cell]:
+    from app.jobs import SolveTask
+
+    deadline_s = time.monotonic() + comparison.time_limit_s
+    for problem in _problems(comparison, pipeline, fragment_cap):
+        for strategy in comparison.strategies:
+            task = SolveTask(
+                problem=problem,
+                strategy=strategy,
+                relative_gap=comparison.relative_gap,
+                time_limit_s=deadline_s - time.monotonic(),
+                static_bytes=comparison.static_bytes if strategy is Strategy.STATIC else None,
+            )
+            yield _cell(task, solve)
+
+
+def _cell(task: SolveTask, solve: SolveTaskHere) -> Cell:
+    declined = None
+    if task.time_limit_s <= 0.0:
+        declined = "not tried: the comparison's time limit had passed"
+    else:
+        try:
+            return Cell(task.problem.message_bytes, task.strategy, solve(task), None)
+        except (StrategyDeclined, Infeasible, LimitReached) as refusal:
+            declined = refusal.detail
+    return Cell(task.problem.message_bytes, task.strategy, None, declined)

@@ -1,0 +1,77 @@
+"""What is asked: a message, where its pipeline comes from, and how to solve it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from domain.errors import InvalidInput
+from domain.pipeline import Pipeline
+from domain.problem import FragmentLimits
+from domain.profile import ProfileReference, check_profile_name
+from domain.solution import Strategy
+
+DEFAULT_RELATIVE_GAP = 1e-6
+DEFAULT_TIME_LIMIT_S = 10.0
+MAX_TIME_LIMIT_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """The text of one trace; `kind` where it cannot be told from the text."""
+
+    content: str
+    kind: str | None = None
+
+
+Source: TypeAlias = Pipeline | ProfileReference | tuple[Measurement, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One optimisation. `source` is a pipeline, a stored profile, or measurements to fit.
+
+    `save_as` stores the pipeline under this profile name together with the answer, or not at all.
+    Raises InvalidInput.
+    """
+
+    message_bytes: int
+    source: Source
+    strategy: Strategy = Strategy.AUTO
+    static_bytes: int | None = None
+    limits: FragmentLimits = field(default_factory=FragmentLimits)
+    allow_refragmentation: bool = False
+    relative_gap: float = DEFAULT_RELATIVE_GAP
+    time_limit_s: float = DEFAULT_TIME_LIMIT_S
+    save_as: str | None = None
+
+    def __post_init__(self) -> None:
+        check_static_bytes(self.strategy, self.static_bytes)
+        if not 0.0 < self.time_limit_s <= MAX_TIME_LIMIT_S:
+            raise InvalidInput(
+                f"expected 0 < time_limit_s <= {MAX_TIME_LIMIT_S:g}", field="time_limit_s"
+            )
+        if self.save_as is None:
+            return
+        if isinstance(self.source, ProfileReference):
+            raise InvalidInput(
+                "save_as stores a pipeline or measurements; a profile is stored already",
+                field="save_as",
+            )
+        check_save_as(self.save_as)
+
+
+def check_static_bytes(strategy: Strategy, static_bytes: int | None) -> None:
+    """Raise InvalidInput unless a size to repeat is given exactly where it is used."""
+    if strategy is Strategy.STATIC and static_bytes is None:
+        raise InvalidInput("strategy static needs static_bytes", field="static_bytes")
+    if strategy is not Strategy.STATIC and static_bytes is not None:
+        raise InvalidInput("static_bytes goes with strategy static only", field="static_bytes")
+
+
+def check_save_as(name: str) -> None:
+    """Raise InvalidInput, naming save_as, unless a profile may have this name."""
+    try:
+        check_profile_name(name)
+    except InvalidInput as refusal:
+        raise InvalidInput(refusal.detail, field="save_as") from None

@@ -1,0 +1,95 @@
+"""What a given cut costs: every interval in every stage, the critical path, the busiest stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from domain.errors import InvalidInput
+from domain.nested import NestedSchedule, simulate_nested
+from domain.pipeline import Pipeline
+from domain.schedule import check_sizes
+from domain.schedule import simulate as simulate_shared
+
+MAX_CELLS = 200_000  # intervals in one answer; about 12 MB of JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """One fragment in one stage, µs from the start of the message; the delay is left out."""
+
+    fragment: int
+    stage: int
+    fragment_bytes: int
+    start_us: float
+    exit_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """The run of one cut. `critical_path` are (fragment, stage) pairs, and None for nested cuts."""
+
+    pipeline: Pipeline
+    stage_bytes: tuple[tuple[int, ...], ...]
+    is_nested: bool
+    latency_us: float
+    intervals: tuple[Interval, ...]
+    critical_path: tuple[tuple[int, int], ...] | None
+    busy_us: tuple[float, ...]
+
+    @property
+    def bottleneck_stage(self) -> int:
+        """Index of the stage occupied longest; the first one of equals."""
+        return self.busy_us.index(max(self.busy_us))
+
+
+def simulate(pipeline: Pipeline, fragment_bytes: tuple[int, ...]) -> Simulation:
+    """Run one cut shared by all stages. Raises InvalidInput for sizes that are none."""
+    _check_cells(len(fragment_bytes) * len(pipeline), field="fragment_bytes")
+    check_sizes(fragment_bytes)
+    timeline = simulate_shared(pipeline, fragment_bytes)
+    intervals = tuple(
+        Interval(i, j, size, timeline.start_us[i][j], timeline.exit_us[i][j])
+        for i, size in enumerate(fragment_bytes)
+        for j in range(len(pipeline))
+    )
+    return Simulation(
+        pipeline=pipeline,
+        stage_bytes=(fragment_bytes,) * len(pipeline),
+        is_nested=False,
+        latency_us=timeline.latency_us,
+        intervals=intervals,
+        critical_path=timeline.critical_path(),
+        busy_us=timeline.busy_us(),
+    )
+
+
+def simulate_levels(pipeline: Pipeline, levels: tuple[tuple[int, ...], ...]) -> Simulation:
+    """Run one cut per stage. Raises InvalidInput where they are not cuts of one message."""
+    _check_cells(sum(len(cut) for cut in levels), field="levels")
+    timeline = simulate_nested(pipeline, NestedSchedule(levels))
+    intervals = tuple(
+        Interval(i, j, size, timeline.start_us[j][i], timeline.exit_us[j][i])
+        for j, cut in enumerate(levels)
+        for i, size in enumerate(cut)
+    )
+    busy = tuple(
+        sum(interval.exit_us - interval.start_us for interval in intervals if interval.stage == j)
+        for j in range(len(pipeline))
+    )
+    return Simulation(
+        pipeline=pipeline,
+        stage_bytes=levels,
+        is_nested=True,
+        latency_us=timeline.latency_us,
+        intervals=intervals,
+        critical_path=None,
+        busy_us=busy,
+    )
+
+
+def _check_cells(cells: int, *, field: str) -> None:
+    if cells > MAX_CELLS:
+        raise InvalidInput(
+            f"expected fragments x stages <= {MAX_CELLS} intervals in one simulation, got {cells}",
+            field=field,
+        )

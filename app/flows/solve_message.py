@@ -1,0 +1,236 @@
+"""Question to answer: resolve the pipeline, look for a stored answer, solve, keep the answer.
+
+    prepare -> find_stored -> (solve here, or in the engine) -> conclude -> keep
+
+Each step is a function of values, so that HTTP, the command line and the job runner put their own
+waiting between them. Only `keep` writes, and all that it writes is one transaction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeAlias
+
+import solvers
+from app.flows.fit_trace import FittedTrace, fit_measurements, save_fit
+from app.flows.questions import Question
+from domain.errors import NotFound
+from domain.pipeline import Pipeline
+from domain.problem import Problem
+from domain.profile import Origin, ProfileReference, Provenance
+from domain.schedule import busiest_stage
+from domain.solution import Solution, Status
+from models.identifiers import new_id
+from models.records import AnswerRecord
+
+if TYPE_CHECKING:
+    from app.jobs import SolveTask
+    from domain.profile import Revision
+    from models.session import UnitOfWork
+    from solvers.baselines import BaselineSet
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRevision:
+    """The profile and revision that an answer speaks of."""
+
+    name: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A question whose pipeline is known: a problem, and where its stages came from.
+
+    `digest` is equal exactly for questions that one stored answer can serve.
+    """
+
+    question: Question
+    problem: Problem
+    profile: ProfileRevision | None
+    fitted: FittedTrace | None
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A solution with all that is told beside it."""
+
+    id: str
+    created_at: datetime
+    prepared: Prepared
+    solution: Solution
+    baselines: BaselineSet
+    bottleneck_stage: int
+    solve_ms: float
+    profile: ProfileRevision | None
+
+
+Render: TypeAlias = Callable[[Answer], bytes]
+FindRevision: TypeAlias = Callable[[ProfileReference], "Revision"]
+
+
+def prepare(question: Question, find_revision: FindRevision, *, fragment_cap: int) -> Prepared:
+    """Find or fit the pipeline. Raises NotFound, UnreadableTrace, PoorFit, Infeasible."""
+    profile, fitted = None, None
+    if isinstance(question.source, Pipeline):
+        pipeline = question.source
+    elif isinstance(question.source, ProfileReference):
+        revision = find_revision(question.source)
+        pipeline = revision.pipeline
+        profile = ProfileRevision(revision.profile, revision.number)
+    else:
+        fitted = fit_measurements(question.source)
+        pipeline = fitted.fit.to_pipeline()
+    problem = Problem(
+        pipeline,
+        question.message_bytes,
+        question.limits,
+        fragment_cap,
+        question.allow_refragmentation,
+    )
+    problem.count_range()  # what no cut can satisfy is refused before anything is queued
+    return Prepared(question, problem, profile, fitted, _digest(question, problem, profile, fitted))
+
+
+def stored_revision(unit: UnitOfWork) -> FindRevision:
+    """Looks profiles up in this unit of work."""
+
+    def find(reference: ProfileReference) -> Revision:
+        try:
+            return unit.profiles.revision(reference.name, reference.revision)
+        except NotFound as missing:
+            raise NotFound(missing.detail, field="profile") from None
+
+    return find
+
+
+def find_stored(unit: UnitOfWork, prepared: Prepared) -> AnswerRecord | None:
+    """A stored answer to the identical question, where it is good enough to be given again."""
+    if prepared.question.save_as is not None:
+        return None  # the answer has to name the revision that it stores
+    record = unit.answers.find(prepared.digest)
+    if record is None or not _is_reusable(record, prepared.question.relative_gap):
+        return None
+    return record
+
+
+def is_quick(prepared: Prepared) -> bool:
+    """Whether solving is certain to end within 50 ms."""
+    return solvers.is_quick(prepared.problem, prepared.question.strategy)
+
+
+def solve_here(prepared: Prepared) -> Answer:
+    """Solve in this thread, and conclude."""
+    question = prepared.question
+    started_s = time.perf_counter()
+    solution = solvers.solve(
+        prepared.problem,
+        question.strategy,
+        relative_gap=question.relative_gap,
+        time_limit_s=question.time_limit_s,
+        static_bytes=question.static_bytes,
+    )
+    return conclude(prepared, solution, solve_ms=(time.perf_counter() - started_s) * 1e3)
+
+
+def task_of(prepared: Prepared) -> SolveTask:
+    """What the engine is given."""
+    from app.jobs import SolveTask
+
+    question = prepared.question
+    return SolveTask(
+        problem=prepared.problem,
+        strategy=question.strategy,
+        relative_gap=question.relative_gap,
+        time_limit_s=question.time_limit_s,
+        static_bytes=question.static_bytes,
+    )
+
+
+def conclude(prepared: Prepared, solution: Solution, *, solve_ms: float) -> Answer:
+    """The answer that a solution gives: with the usual settings' costs and its busiest stage."""
+    return Answer(
+        id=new_id(),
+        created_at=datetime.now(UTC),
+        prepared=prepared,
+        solution=solution,
+        baselines=solvers.baselines(prepared.problem),
+        bottleneck_stage=bottleneck_stage(solution),
+        solve_ms=solve_ms,
+        profile=prepared.profile,
+    )
+
+
+def bottleneck_stage(solution: Solution) -> int:
+    """The stage occupied longest; where cuts differ, each stage counts by the cut it sees."""
+    pipeline = solution.problem.pipeline
+    if solution.levels is None:
+        return busiest_stage(pipeline, solution.schedule.fragment_bytes)
+    busy = [
+        sum(stage.time_us(size) for size in cut)
+        for stage, cut in zip(pipeline.stages, solution.levels, strict=True)
+    ]
+    return busy.index(max(busy))
+
+
+def keep(unit: UnitOfWork, answer: Answer, render: Render) -> AnswerRecord:
+    """Store the answer, and the profile where the question says so, in this unit of work."""
+    answer = _with_saved_profile(unit, answer)
+    solution = answer.solution
+    record = AnswerRecord(
+        id=answer.id,
+        created_at=answer.created_at,
+        question_digest=answer.prepared.digest,
+        strategy=solution.strategy,
+        message_bytes=solution.problem.message_bytes,
+        fragments=solution.schedule.fragments,
+        latency_us=solution.latency_us,
+        lower_bound_us=solution.lower_bound_us,
+        relative_gap=solution.relative_gap,
+        status=solution.status,
+        profile_name=answer.profile.name if answer.profile else None,
+        profile_revision=answer.profile.revision if answer.profile else None,
+        body=render(answer),
+    )
+    unit.answers.add(record)
+    return record
+
+
+def _with_saved_profile(unit: UnitOfWork, answer: Answer) -> Answer:
+    name, fitted = answer.prepared.question.save_as, answer.prepared.fitted
+    if name is None:
+        return answer
+    if fitted is not None:
+        profile = save_fit(unit, fitted, name=name).profile
+    else:
+        provenance = Provenance(Origin.GIVEN, "saved with an optimisation")
+        profile = unit.profiles.save(name, answer.prepared.problem.pipeline, provenance)
+    return replace(answer, profile=ProfileRevision(profile.name, profile.current.number))
+
+
+def _is_reusable(record: AnswerRecord, relative_gap: float) -> bool:
+    proven = (Status.OPTIMAL, Status.OPTIMAL_BEFORE_ROUNDING)
+    return record.status in proven or record.relative_gap <= relative_gap
+
+
+def _digest(
+    question: Question,
+    problem: Problem,
+    profile: ProfileRevision | None,
+    fitted: FittedTrace | None,
+) -> str:
+    # The answer's body names the profile and shows the fit, so both are part of the question.
+    parts = (
+        problem.digest(),
+        str(question.strategy),
+        repr(question.static_bytes),
+        repr(float(question.relative_gap)),
+        repr((profile.name, profile.revision) if profile else None),
+        hashlib.sha256(fitted.content).hexdigest() if fitted else "",
+    )
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

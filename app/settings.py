@@ -1,0 +1,79 @@
+"""The environment, read once into frozen settings. Raises InvalidInput naming the variable."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from domain.errors import InvalidInput
+from domain.problem import DEFAULT_FRAGMENT_CAP
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What an operator may set; sizes in bytes. `workers` 0 means one fewer than the cores."""
+
+    database_url: str = f"sqlite:///{CHECKOUT / 'var' / 'sluice.db'}"
+    host: str = "127.0.0.1"
+    port: int = 8080
+    max_fragments: int = DEFAULT_FRAGMENT_CAP
+    max_body_bytes: int = 4 * MIB
+    max_trace_bytes: int = 256 * MIB
+    workers: int = 0
+    worker_memory_bytes: int = 2048 * MIB
+
+    @property
+    def worker_count(self) -> int:
+        """How many child processes solve: `workers`, or one fewer than the cores, at least one."""
+        return self.workers or max(1, available_cores() - 1)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+        """Settings from SLUICE_* variables; one that is empty counts as not set."""
+        given = _Given(os.environ if environment is None else environment)
+        defaults = cls()
+        return cls(
+            database_url=given.text("SLUICE_DATABASE_URL", defaults.database_url),
+            host=given.text("SLUICE_HOST", defaults.host),
+            port=given.number("SLUICE_PORT", defaults.port, least=0, greatest=65_535),
+            max_fragments=given.number("SLUICE_MAX_FRAGMENTS", defaults.max_fragments),
+            max_body_bytes=given.number("SLUICE_MAX_BODY_BYTES", defaults.max_body_bytes),
+            max_trace_bytes=given.number("SLUICE_MAX_TRACE_BYTES", defaults.max_trace_bytes),
+            workers=given.number("SLUICE_WORKERS", defaults.workers, least=0, greatest=1024),
+            worker_memory_bytes=given.number(
+                "SLUICE_WORKER_MEMORY_BYTES", defaults.worker_memory_bytes, least=256 * MIB
+            ),
+        )
+
+
+def available_cores() -> int:
+    """Cores that this process may use, which in a container are fewer than the machine's."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every Unix
+        return os.cpu_count() or 1
+
+
+class _Given:
+    """The variables that were given."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+
+    def text(self, name: str, default: str) -> str:
+        return self._environment.get(name, "").strip() or default
+
+    def number(self, name: str, default: int, *, least: int = 1, greatest: int = 2**40) -> int:
+        raw = self._environment.get(name, "").strip()
+        if not raw:
+            return default
+        if not (raw.isascii() and raw.isdigit() and len(raw) <= 15):
+            raise InvalidInput(f"expected {name} to be a whole number", field=name)
+        if not least <= int(raw) <= greatest:
+            raise InvalidInput(f"expected {least} <= {name} <= {greatest}", field=name)
+        return int(raw)

@@ -1,0 +1,1 @@
+"""What the command line and the demo print: documents in, text out. Nothing here is computed."""

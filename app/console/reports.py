@@ -1,0 +1,192 @@
+"""Documents of the service, as a person reads them; each function gives parts to print in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from app.console.gantt import MAX_BLOCKS, Ink, chart_of, draw
+from app.console.screen import Column, Facts, Grid, Part
+from app.console.words import excess_text, gap_text, printable, sizes_text, time_text
+from domain.pipeline import FitRange, Pipeline, Stage
+from domain.units import format_bytes
+
+Document = Mapping[str, Any]
+Parts = Iterator[Part]
+
+STATUS_SAYS = {
+    "optimal": "proven optimal, in whole bytes",
+    "optimal_before_rounding": "proven optimal in real-valued sizes; whole bytes add the gap",
+    "proven_gap": "not proven optimal; the gap is the most that can be missing",
+    "time_limit": "stopped early: the best so far; the gap is the most that can be missing",
+}
+_INTERVALS_FROM_WIDTH = 110
+
+
+def pipeline_of(document: Document) -> Pipeline:
+    """The pipeline that a document describes."""
+    return Pipeline(tuple(map(_stage_of, document["stages"])), document.get("delay_us", 0.0))
+
+
+def _stage_of(document: Document) -> Stage:
+    ranges = document.get("ranges") or [document]
+    return Stage(
+        document["name"],
+        tuple(
+            FitRange(part["overhead_us"], part["ns_per_byte"], part.get("up_to_bytes"))
+            for part in ranges
+        ),
+    )
+
+
+# --- an answer ------------------------------------------------------------------------------------
+
+
+def answer_parts(document: Document, *, width: int, ink: Ink) -> Parts:
+    """An answer: what to send, how good it is, the Gantt, and what simpler cuts would cost."""
+    message_bytes = sum(document["fragment_bytes"])
+    stages = document["pipeline"]["stages"]
+    yield f"{format_bytes(message_bytes)} through {_count(len(stages), 'stage')}{_source(document)}"
+    yield ""
+    yield Facts(tuple(_answer_facts(document, message_bytes)))
+    yield ""
+    yield from gantt_parts(document, width=width, ink=ink)
+    yield ""
+    yield instead_table(document)
+    yield from warning_parts(document)
+
+
+def _answer_facts(document: Document, message_bytes: int) -> Iterator[tuple[str, str]]:
+    stages = document["pipeline"]["stages"]
+    yield "strategy", document["strategy"]
+    yield "fragments", f"{document['fragments']}: {sizes_text(document['fragment_bytes'])} bytes"
+    yield "latency", time_text(document["latency_us"])
+    bound, gap = time_text(document["lower_bound_us"]), gap_text(document["relative_gap"])
+    yield "bound", f"no schedule of its class is below {bound}; gap {gap}"
+    yield "status", f"{document['status']}: {STATUS_SAYS.get(document['status'], '')}"
+    yield "bottleneck", printable(stages[document["bottleneck_stage"]]["name"])
+    if document.get("levels"):
+        yield "levels", "stages cut differently; the coarsest cut is shown above"
+    if document.get("limited_by"):
+        yield "limited by", document["limited_by"]
+
+
+def _source(document: Document) -> str:
+    profile = document.get("profile")
+    return f", profile {profile['name']}@{profile['revision']}" if profile else ""
+
+
+def gantt_parts(document: Document, *, width: int, ink: Ink) -> Parts:
+    """The Gantt of an answer; a sentence instead where it has too many blocks to draw."""
+    stages = document["pipeline"]["stages"]
+    levels = document.get("levels")
+    blocks = document["fragments"] * len(stages)
+    if levels:
+        blocks = sum(map(len, levels))
+    if blocks > MAX_BLOCKS:
+        yield f"(no Gantt: {blocks} blocks are more than can be told apart)"
+        return
+    chart = chart_of(
+        pipeline_of(document["pipeline"]),
+        document["fragment_bytes"],
+        bottleneck=document["bottleneck_stage"],
+        levels=levels,
+    )
+    yield "\n".join(draw(chart, width=width, ink=ink))
+
+
+def instead_table(document: Document) -> Grid:
+    """What libraries do instead, and what it costs."""
+    latency_us = document["latency_us"]
+    rows = []
+    best = document.get("best_fixed")
+    if best:
+        pieces = f"{best['size_bytes']} bytes each, the rest last: {best['fragments']} fragments"
+        rows.append(_instead_row("best fixed size", pieces, best["latency_us"], latency_us))
+    for baseline in document["baselines"]:
+        size = baseline.get("static_bytes")
+        name = baseline["strategy"]
+        how = f"{size} bytes each, the rest last" if size else _HOW.get(name, "")
+        rows.append(_instead_row(name, how, baseline["latency_us"], latency_us))
+    columns = (Column("instead", is_number=False), Column("how", is_number=False))
+    return Grid((*columns, Column("latency"), Column("more by")), tuple(rows))
+
+
+_HOW = {"single": "not cut at all"}
+
+
+def _instead_row(name: str, how: str, other_us: float | None, latency_us: float) -> tuple[str, ...]:
+    if other_us is None:
+        return (name, how, "not possible", "")
+    return (name, how, time_text(other_us), excess_text(other_us, latency_us))
+
+
+def warning_parts(document: Document) -> Parts:
+    """The warnings of a document, one line each."""
+    for warning in document.get("warnings", ()):
+        yield f"note: {printable(warning['detail'])} ({warning['code']})"
+
+
+# --- pipelines and fits ---------------------------------------------------------------------------
+
+
+def stages_table(pipeline: Document) -> Grid:
+    """The stages of a pipeline; a stage with several ranges takes a row for each."""
+    rows = []
+    for stage in pipeline["stages"]:
+        for place, part in enumerate(stage.get("ranges") or [stage]):
+            end = part.get("up_to_bytes")
+            rows.append(
+                (
+                    printable(stage["name"]) if place == 0 else "",
+                    f"{part['overhead_us']:.6g}",
+                    f"{part['ns_per_byte']:.6g}",
+                    format_bytes(end) if end else "any" if place == 0 else "above",
+                )
+            )
+    columns = (Column("stage", is_number=False), Column("overhead µs"), Column("ns per byte"))
+    return Grid((*columns, Column("fragments up to")), tuple(rows))
+
+
+def fit_parts(document: Document, *, width: int) -> Parts:
+    """A fit: what was understood, each stage's line with its standard errors, the warnings."""
+    said = document["understood"].items()
+    yield Facts(tuple((name.replace("_", " "), _value(value)) for name, value in said))
+    yield ""
+    yield fit_table(document["pipeline"]["stages"], width=width)
+    yield from warning_parts(document)
+
+
+def fit_table(stages: Sequence[Document], *, width: int) -> Grid:
+    """Estimates ± standard errors; the 95 % intervals too where there is room."""
+    is_wide = width >= _INTERVALS_FROM_WIDTH
+    columns = [Column("stage", is_number=False), Column("overhead µs ± std error")]
+    columns += [Column("95 %")] * is_wide + [Column("ns per byte ± std error")]
+    columns += [Column("95 %")] * is_wide + [Column("R²")]
+    return Grid(tuple(columns), tuple(_fit_row(stage, is_wide=is_wide) for stage in stages))
+
+
+def _fit_row(stage: Document, *, is_wide: bool) -> tuple[str, ...]:
+    row = [printable(stage["name"])]
+    for name, error, digits in (
+        ("overhead_us", "overhead_std_error_us", 3),
+        ("ns_per_byte", "ns_per_byte_std_error", 4),
+    ):
+        row.append(f"{stage[name]:.{digits}f} ± {stage[error]:.{digits}f}")
+        if is_wide:
+            low, high = stage[f"{name}_interval"]
+            row.append(f"{low:.{digits - 1}f} … {high:.{digits - 1}f}")
+    return (*row, f"{stage['r_squared']:.3f}")
+
+
+# --- small things ---------------------------------------------------------------------------------
+
+
+def _value(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return printable(", ".join(map(str, value)))
+    return printable(str(value))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

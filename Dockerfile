@@ -1,0 +1,41 @@
+# The service as an image. Any Linux base with Python 3.11 to 3.14 will do:
+#   docker build --build-arg BASE=python:3.12-slim --tag sluice .
+ARG BASE=python:3.13-slim
+
+# --- the environment, made once for as long as the lock stays the same ------------------------------
+FROM ${BASE} AS environment
+WORKDIR /opt/sluice
+COPY requirements.lock ./
+COPY tools/bootstrap.py tools/
+# A proxy's own certificates, where a site has one: --secret id=ca,src=/path/to/bundle.pem
+RUN --mount=type=secret,id=ca,required=false \
+    if [ -s /run/secrets/ca ]; then export PIP_CERT=/run/secrets/ca; fi; \
+    PIP_NO_CACHE_DIR=1 python3 tools/bootstrap.py run --system-packages \
+    && .venv/bin/python -m compileall -q -j 0 .venv
+
+# --- the rooms --------------------------------------------------------------------------------------
+FROM ${BASE}
+RUN groupadd --system --gid 10001 sluice \
+    && useradd --system --uid 10001 --gid sluice --home-dir /var/lib/sluice --create-home sluice
+WORKDIR /opt/sluice
+COPY --from=environment /opt/sluice/.venv .venv
+COPY . .
+RUN .venv/bin/python -m compileall -q .
+
+ENV PATH=/opt/sluice/.venv/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    SLUICE_HOST=0.0.0.0 \
+    SLUICE_PORT=8080 \
+    SLUICE_DATABASE_URL=sqlite:////var/lib/sluice/sluice.db
+
+# By number, so that a cluster can see that it is not root.
+USER 10001:10001
+VOLUME /var/lib/sluice
+EXPOSE 8080
+
+# http.client, because urllib would ask a configured proxy for 127.0.0.1.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
+    CMD ["python", "-c", "import http.client, os, sys; c = http.client.HTTPConnection('127.0.0.1', int(os.environ['SLUICE_PORT']), timeout=4); c.request('GET', '/healthz'); sys.exit(c.getresponse().status != 200)"]
+
+CMD ["sluice", "serve"]

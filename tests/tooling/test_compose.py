@@ -1,0 +1,165 @@
+"""The compose file and the image: they start with nothing but a copied `.env.example`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from app.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+VARIABLE = re.compile(
+    r"\$\{(?P<name>\w+)(?:(?P<operator>:?[-?+])(?P<argument>[^}]*))?\}|(?P<other>\$)"
+)
+
+
+def example_variables() -> dict[str, str]:
+    lines = (ROOT / ".env.example").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+
+
+def interpolated(text: str, variables: dict[str, str]) -> str:
+    """Replace variables as Compose does; KeyError where it would stop or warn."""
+
+    def value(match: re.Match[str]) -> str:
+        if match["other"]:
+            raise KeyError(f"a $ that is no variable at offset {match.start()}")
+        found = variables.get(match["name"], "")
+        if match["operator"] == ":-":
+            return found or match["argument"]
+        if not found:
+            raise KeyError(match["name"])
+        return found
+
+    return VARIABLE.sub(value, text)
+
+
+def filled_in(node: Any, variables: dict[str, str]) -> Any:
+    """The document with its variables replaced; a text stays a text, also an empty one."""
+    if isinstance(node, dict):
+        return {key: filled_in(value, variables) for key, value in node.items()}
+    if isinstance(node, list):
+        return [filled_in(value, variables) for value in node]
+    return interpolated(node, variables) if isinstance(node, str) else node
+
+
+def compose(variables: dict[str, str] | None = None) -> dict[str, Any]:
+    document = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    assert isinstance(document, dict)
+    filled = filled_in(document, example_variables() if variables is None else variables)
+    assert isinstance(filled, dict)
+    return filled
+
+
+def dockerfile_lines() -> list[str]:
+    """The instructions of the Dockerfile, continued lines joined."""
+    text = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
+    return [line.strip() for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def test_nothing_but_the_example_has_to_be_set() -> None:
+    """Every variable has a default in the file or a value in `.env.example`."""
+    assert set(compose()["services"]) == {"postgres", "sluice"}
+
+
+def test_a_forgotten_env_file_is_said_by_name() -> None:
+    """Without `.env` Compose stops at the one variable that is required."""
+    with pytest.raises(KeyError, match="POSTGRES_PASSWORD"):
+        compose({})
+
+
+def test_every_service_has_a_health_check_and_comes_back() -> None:
+    """A service restarts whatever it exited with, and says whether it is well."""
+    for name, service in compose()["services"].items():
+        assert service["restart"] in {"always", "unless-stopped"}, name
+        assert service["healthcheck"]["test"][0] in {"CMD", "CMD-SHELL"}, name
+
+
+def test_the_service_waits_for_a_healthy_database() -> None:
+    """The schema is brought up to date at start, so PostgreSQL must answer by then."""
+    services = compose()["services"]
+    assert services["postgres"]["image"] == "postgres:17"
+    assert services["sluice"]["depends_on"]["postgres"]["condition"] == "service_healthy"
+
+
+def test_data_outlive_the_containers() -> None:
+    """What is mounted from a named volume is declared as one."""
+    document = compose()
+    mounted = {
+        volume.split(":")[0]
+        for service in document["services"].values()
+        for volume in service["volumes"]
+    }
+    assert mounted == set(document["volumes"]) == {"postgres-data", "sluice-data"}
+
+
+def test_the_service_accepts_the_settings_that_it_is_given() -> None:
+    """The environment in the file makes valid settings that reach the database of the file."""
+    services = compose()["services"]
+    environment = services["sluice"]["environment"]
+    settings = Settings.from_environment(environment)
+    account = services["postgres"]["environment"]
+    assert settings.database_url == (
+        f"postgresql+psycopg://{account['POSTGRES_USER']}:{account['POSTGRES_PASSWORD']}"
+        f"@postgres:5432/{account['POSTGRES_DB']}"
+    )
+    assert settings.host == "0.0.0.0"
+    assert settings.workers == Settings().workers
+    assert services["sluice"]["ports"] == [f"127.0.0.1:8080:{settings.port}"]
+
+
+def test_settings_of_the_example_reach_the_service() -> None:
+    """A value set in `.env`, also one that is commented out in the example, is passed on."""
+    text = (ROOT / ".env.example").read_text()
+    offered = set(re.findall(r"^#(SLUICE_\w+)=", text, flags=re.MULTILINE))
+    variables = example_variables() | dict.fromkeys(offered, "7654321")
+    service = compose(variables)["services"]["sluice"]
+    for name in offered - {"SLUICE_PORT", "SLUICE_PUBLISH"}:
+        assert service["environment"][name] == "7654321", name
+    assert service["ports"] == ["7654321:7654321:8080"]
+
+
+def test_the_password_of_the_example_fits_into_a_url() -> None:
+    """It becomes part of the database's URL as it stands."""
+    assert re.fullmatch(r"[\w-]+", example_variables()["POSTGRES_PASSWORD"])
+
+
+def test_the_image_does_not_run_as_root() -> None:
+    """The last USER is a number other than 0, and no instruction after it undoes that."""
+    users = [line.split()[1] for line in dockerfile_lines() if line.startswith("USER ")]
+    assert [int(part) > 0 for part in users[-1].split(":")] == [True, True]
+
+
+def test_the_image_checks_its_health() -> None:
+    """An engine without Compose learns of the service's health from the image alone."""
+    checks = [line for line in dockerfile_lines() if line.startswith("HEALTHCHECK ")]
+    assert len(checks) == 1
+    assert "/healthz" in checks[0]
+
+
+def test_the_base_image_can_be_replaced() -> None:
+    """Sites with a registry of their own name another base; no stage names one itself."""
+    sources = [line.split()[1] for line in dockerfile_lines() if line.startswith("FROM ")]
+    assert sources
+    assert set(sources) == {"${BASE}"}
+
+
+def test_what_is_copied_into_the_image_is_there() -> None:
+    """A file named by COPY exists and is not left out by `.dockerignore`."""
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    for line in dockerfile_lines():
+        words = line.split()
+        if words[0] == "COPY" and not words[1].startswith("--"):
+            for source in words[1:-1]:
+                assert (ROOT / source).exists(), source
+                assert source not in ignored
+
+
+@pytest.mark.parametrize("secret", [".env", ".git", "var"])
+def test_secrets_and_data_stay_out_of_the_image(secret: str) -> None:
+    """Passwords, history and databases of a checkout are not sent to the engine."""
+    assert secret in (ROOT / ".dockerignore").read_text().splitlines()

@@ -1,0 +1,38 @@
+"""What this room adds to the error tree, and how a driver's errors become it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from domain.errors import Conflict, SluiceError
+
+
+class StoreUnavailable(SluiceError):
+    """The database cannot be reached, or did not answer in time."""
+
+    code = "store_unavailable"
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Turn a driver's errors into the tree; their text (it may hold the URL) is never shown."""
+    try:
+        yield
+    except IntegrityError as error:
+        raise Conflict("the stored state contradicts the request") from error
+    except PoolTimeout as error:
+        raise StoreUnavailable("no database connection became free in time") from error
+    except DBAPIError as error:
+        if not _is_about_the_connection(error):
+            raise
+        raise StoreUnavailable("the database cannot be reached or is not usable") from error
+
+
+def _is_about_the_connection(error: DBAPIError) -> bool:
+    # Both drivers file lost servers, full disks and locked files under OperationalError.
+    kinds = {kind.__name__ for kind in type(error.orig).__mro__}
+    return error.connection_invalidated or bool(kinds & {"OperationalError", "InterfaceError"})

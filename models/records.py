@@ -1,0 +1,102 @@
+"""Frozen records of what is stored and is not a noun of the domain: answers and jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import TypedDict
+
+from domain.solution import Status, Strategy
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSummary:
+    """What a page of stored answers shows of each; times in µs, sizes in bytes."""
+
+    id: str
+    created_at: datetime
+    strategy: Strategy
+    message_bytes: int
+    fragments: int
+    latency_us: float
+    lower_bound_us: float
+    relative_gap: float
+    status: Status
+    profile_name: str | None
+    profile_revision: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRecord:
+    """A stored answer. `body` is the very JSON that the client was sent, byte for byte.
+
+    The profile is a name and a number, not a reference: an answer outlives its profile.
+    """
+
+    id: str
+    created_at: datetime
+    question_digest: str
+    strategy: Strategy
+    message_bytes: int
+    fragments: int
+    latency_us: float
+    lower_bound_us: float
+    relative_gap: float
+    status: Status
+    profile_name: str | None = None
+    profile_revision: int | None = None
+    body: bytes
+
+    def summary(self) -> AnswerSummary:
+        """The same answer without its question and body."""
+        return AnswerSummary(**{name: getattr(self, name) for name in AnswerSummary.__slots__})
+
+
+class JobState(StrEnum):
+    """Where a job stands. There is no way out of done, failed and cancelled."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the job has ended."""
+        return self in (JobState.DONE, JobState.FAILED, JobState.CANCELLED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRecord:
+    """A durable job. `request` is the body that asked for it, `best` the best answer so far,
+    `error` the problem document; all three as JSON bytes.
+    """
+
+    id: str
+    kind: str = "optimize"
+    state: JobState = JobState.QUEUED
+    request: bytes
+    created_at: datetime
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    attempts: int = 0
+    best_latency_us: float | None = None
+    lower_bound_us: float | None = None
+    best: bytes | None = None
+    answer_id: str | None = None
+    error: bytes | None = None
+    cancel_requested: bool = False
+
+
+class JobChanges(TypedDict, total=False):
+    """What may change in a job that has not ended; its end goes through `finish` alone."""
+
+    state: JobState
+    started_at: datetime | None
+    attempts: int
+    best_latency_us: float | None
+    lower_bound_us: float | None
+    best: bytes | None
+    cancel_requested: bool

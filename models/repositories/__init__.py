@@ -1,0 +1,15 @@
+"""Repositories: they take and return domain objects or records; they flush and never commit."""
+
+from models.repositories.answers import AnswerRepository
+from models.repositories.fits import FitRepository
+from models.repositories.jobs import JobRepository
+from models.repositories.profiles import ProfileRepository
+from models.repositories.traces import TraceRepository
+
+__all__ = [
+    "AnswerRepository",
+    "FitRepository",
+    "JobRepository",
+    "ProfileRepository",
+    "TraceRepository",
+]

@@ -1,0 +1,124 @@
+"""Durable jobs. Every change is one guarded UPDATE, so that of two writers one wins."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Unpack
+
+from sqlalchemy import CursorResult, select, update
+from sqlalchemy.orm import Session
+
+from domain.errors import Conflict, NotFound
+from models.base import utc_now
+from models.records import JobChanges, JobRecord, JobState
+from models.repositories.statements import check_text, flush, is_storable
+from models.rows.job import JobRow
+
+Jobs = list[JobRecord]
+_OPEN = (JobState.QUEUED.value, JobState.RUNNING.value)
+
+
+class JobRepository:
+    """Jobs by identifier. A job that has ended never changes again."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def add(self, record: JobRecord) -> None:
+        """Store a job. Raises Conflict where the identifier is taken or its answer unknown."""
+        check_text("kind", record.kind)
+        row = JobRow.from_record(record)
+        self._session.add(row)
+        flush(self._session, conflict=f"job {record.id!r} contradicts what is stored")
+        self._session.expunge(row)
+
+    def get(self, job_id: str) -> JobRecord:
+        """The job as it is now. Raises NotFound."""
+        row = None
+        if is_storable(job_id):
+            row = self._session.scalars(_asked().where(JobRow.id == job_id)).first()
+        if row is None:
+            raise NotFound(f"there is no job {job_id!r}", field="id")
+        return row.to_record()
+
+    def list(self, *, state: JobState | None = None, after: str | None = None, limit: int) -> Jobs:
+        """A page, newest first, beginning behind the identifier `after`."""
+        statement = _asked().order_by(JobRow.id.desc()).limit(limit)
+        if state is not None:
+            statement = statement.where(JobRow.state == state)
+        if after is not None:
+            if not is_storable(after):
+                return []
+            statement = statement.where(JobRow.id < after)
+        return [row.to_record() for row in self._session.scalars(statement)]
+
+    def unfinished(self) -> Jobs:
+        """Every job that has not ended, the oldest first."""
+        statement = _asked().where(JobRow.state.in_(_OPEN)).order_by(JobRow.id)
+        return [row.to_record() for row in self._session.scalars(statement)]
+
+    def claim(self, job_id: str) -> bool:
+        """Take a queued job to run it: of several takers exactly one is told True."""
+        values = {
+            "state": JobState.RUNNING,
+            "started_at": utc_now(),
+            "attempts": JobRow.attempts + 1,
+        }
+        return self._change(job_id, (JobState.QUEUED,), values)
+
+    def update(self, job_id: str, **changes: Unpack[JobChanges]) -> JobRecord:
+        """Change a job that has not ended. Raises NotFound, and Conflict where it has ended.
+
+        The state may be set to queued (to run it again) or running; `finish` ends a job.
+        """
+        state = changes.get("state")
+        if state is not None and state.is_terminal:
+            raise Conflict("a job is ended by finish, not by an update")
+        if not self._change(job_id, _OPEN, dict(changes)):
+            ended = self.get(job_id)
+            raise Conflict(f"job {job_id!r} has already ended: {ended.state}")
+        return self.get(job_id)
+
+    def finish(
+        self,
+        job_id: str,
+        state: JobState,
+        *,
+        answer_id: str | None = None,
+        error: bytes | None = None,
+        finished_at: datetime | None = None,
+    ) -> bool:
+        """End a job; False, with nothing changed, where it has already ended.
+
+        Raises NotFound for an unknown job, Conflict for a state that is no end. Store the answer
+        first, in the same unit of work.
+        """
+        if not JobState(state).is_terminal:
+            raise Conflict(f"a job does not end as {state}")
+        values = {
+            "state": state,
+            "answer_id": answer_id,
+            "error": error,
+            "finished_at": finished_at or utc_now(),
+        }
+        if self._change(job_id, _OPEN, values):
+            return True
+        self.get(job_id)
+        return False
+
+    def _change(self, job_id: str, states: tuple[str, ...], values: dict[str, Any]) -> bool:
+        if not is_storable(job_id):
+            return False
+        if not values:
+            return self.get(job_id).state in states
+        guarded = update(JobRow).where(JobRow.id == job_id, JobRow.state.in_(states))
+        result = self._session.execute(
+            guarded.values(**values).execution_options(synchronize_session=False)
+        )
+        assert isinstance(result, CursorResult)
+        return bool(result.rowcount)
+
+
+def _asked() -> Any:
+    # What an UPDATE of another writer changed must be seen, not what this session read before.
+    return select(JobRow).execution_options(populate_existing=True)

@@ -1,0 +1,153 @@
+"""Hardware profiles and their immutable revisions."""
+
+from __future__ import annotations
+
+from sqlalchemy import Row, Select, delete, select
+from sqlalchemy.orm import Session
+
+from domain.errors import Conflict, NotFound
+from domain.pipeline import Pipeline
+from domain.profile import HardwareProfile, Provenance, Revision, check_profile_name
+from models.base import utc_now
+from models.repositories.statements import (
+    check_text,
+    flush,
+    insert_if_absent,
+    is_row_number,
+    is_storable,
+)
+from models.rows.profile import ProfileRow
+from models.rows.revision import RevisionRow
+
+Profiles = list[HardwareProfile]
+
+
+class ProfileRepository:
+    """Profiles by name. Numbers of revisions count from 1 and are never reused while one lives."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def list(self, *, after: str | None = None, limit: int) -> Profiles:
+        """A page by name, beginning behind `after`."""
+        statement = _with_current().order_by(ProfileRow.name).limit(limit)
+        if after is not None:
+            if not is_storable(after):
+                return []
+            statement = statement.where(ProfileRow.name > after)
+        return [_to_profile(found) for found in self._session.execute(statement)]
+
+    def get(self, name: str) -> HardwareProfile:
+        """The profile. Raises NotFound."""
+        if is_storable(name):
+            found = self._session.execute(_with_current().where(ProfileRow.name == name)).first()
+            if found is not None:
+                return _to_profile(found)
+        raise _unknown(name)
+
+    def revision(self, name: str, number: int | None = None) -> Revision:
+        """One revision, the current one by default. Raises NotFound."""
+        if number is None:
+            return self.get(name).current
+        row = None
+        if is_storable(name) and is_row_number(number):
+            row = self._session.get(RevisionRow, (name, number))
+        if row is None:
+            self.get(name)  # says so where even the profile is unknown
+            raise NotFound(f"hardware profile {name!r} has no revision {number}", field="profile")
+        return row.to_domain()
+
+    def revisions(self, name: str) -> list[Revision]:  # type: ignore[valid-type]
+        """Every revision, the oldest first. Raises NotFound."""
+        self.get(name)
+        statement = (
+            select(RevisionRow).where(RevisionRow.profile_name == name).order_by(RevisionRow.number)
+        )
+        return [row.to_domain() for row in self._session.scalars(statement)]
+
+    def create(self, name: str, pipeline: Pipeline, provenance: Provenance) -> HardwareProfile:
+        """A new profile at revision 1. Raises Conflict where the name is taken."""
+        created = self.create_if_absent(name, pipeline, provenance)
+        if created is None:
+            raise Conflict(f"there is already a hardware profile {name!r}", field="name")
+        return created
+
+    def create_if_absent(
+        self, name: str, pipeline: Pipeline, provenance: Provenance
+    ) -> HardwareProfile | None:
+        """A new profile at revision 1, or None, with nothing changed, where the name is taken."""
+        check_profile_name(name)
+        revision = Revision(name, 1, pipeline, provenance, utc_now())
+        profile = HardwareProfile(name, revision, 1, revision.created_at)
+        values = {
+            "name": name,
+            "current_number": 1,
+            "latest_number": 1,
+            "created_at": profile.created_at,
+        }
+        if not insert_if_absent(self._session, ProfileRow, values):
+            return None
+        self._insert(revision)
+        return profile
+
+    def add_revision(
+        self, name: str, pipeline: Pipeline, provenance: Provenance
+    ) -> HardwareProfile:
+        """A further revision, which becomes the current one. Raises NotFound."""
+        row = self._locked(name)
+        revision = Revision(name, row.latest_number + 1, pipeline, provenance, utc_now())
+        self._insert(revision)
+        row.latest_number = row.current_number = revision.number
+        self._session.flush()
+        return row.to_domain(revision)
+
+    def save(self, name: str, pipeline: Pipeline, provenance: Provenance) -> HardwareProfile:
+        """Create the profile, or add a revision where it exists."""
+        created = self.create_if_absent(name, pipeline, provenance)
+        return created or self.add_revision(name, pipeline, provenance)
+
+    def set_current(self, name: str, number: int) -> HardwareProfile:
+        """Roll back or forward to a revision. Raises NotFound."""
+        row = self._locked(name)
+        revision = self.revision(name, number)
+        row.current_number = number
+        self._session.flush()
+        return row.to_domain(revision)
+
+    def delete(self, name: str) -> None:
+        """Remove the profile and its revisions; stored answers stay. Raises NotFound."""
+        row = self._locked(name)
+        self._session.expunge(row)
+        # One statement: the database removes the revisions (ON DELETE CASCADE).
+        self._session.execute(delete(ProfileRow).where(ProfileRow.name == name))
+        self._session.expire_all()
+
+    def _locked(self, name: str) -> ProfileRow:
+        # SQLite has no row locks and ignores this: its one writer already holds the database.
+        statement = select(ProfileRow).where(ProfileRow.name == name).with_for_update()
+        row = self._session.scalars(statement).first() if is_storable(name) else None
+        if row is None:
+            raise _unknown(name)
+        return row
+
+    def _insert(self, revision: Revision) -> None:
+        check_text("provenance", revision.provenance.detail)
+        self._session.add(RevisionRow.from_domain(revision))
+        flush(self._session, conflict="the revision refers to a fit that is not stored")
+
+
+def _with_current() -> Select[ProfileRow, RevisionRow]:
+    return select(ProfileRow, RevisionRow).join(
+        RevisionRow,
+        (RevisionRow.profile_name == ProfileRow.name)
+        & (RevisionRow.number == ProfileRow.current_number),
+    )
+
+
+def _to_profile(found: Row[ProfileRow, RevisionRow]) -> HardwareProfile:
+    profile, revision = found
+    return profile.to_domain(revision.to_domain())
+
+
+def _unknown(name: str) -> NotFound:
+    return NotFound(f"there is no hardware profile {name!r}", field="profile")

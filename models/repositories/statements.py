@@ -1,0 +1,60 @@
+"""Statements that both databases can do but spell differently, and what a text column can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import CursorResult
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from domain.errors import Conflict, InvalidInput
+from models.base import Base
+
+_GREATEST_INTEGER = 2**63 - 1
+_GREATEST_NUMBER = 2**31 - 1
+
+
+def insert_if_absent(session: Session, row: type[Base], values: Mapping[str, Any]) -> int:
+    """Insert a row unless its key is taken, also by a writer of this moment; rows inserted: 0, 1.
+
+    Unlike an insert that fails, this leaves a PostgreSQL transaction usable.
+    """
+    insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
+    result = session.execute(insert(row).values(**values).on_conflict_do_nothing())
+    assert isinstance(result, CursorResult)
+    return result.rowcount
+
+
+def flush(session: Session, *, conflict: str) -> None:
+    """Send what is pending. Raises Conflict with this sentence where a constraint refuses it."""
+    try:
+        session.flush()
+    except IntegrityError as error:
+        raise Conflict(conflict) from error
+
+
+def check_text(field: str, text: str) -> None:
+    """Raise InvalidInput for text that a database cannot hold."""
+    if not is_storable(text):
+        raise InvalidInput(
+            f"expected {field} without NUL characters and lone surrogates", field=field
+        )
+
+
+def is_storable(value: str | int) -> bool:
+    """Whether a column could hold this value at all; if not, no row has it.
+
+    PostgreSQL refuses NUL in text, both drivers refuse lone surrogates, SQLite integers of more
+    than 64 bits. Looking for such a value must find nothing, on either database.
+    """
+    if isinstance(value, int):
+        return -_GREATEST_INTEGER <= value <= _GREATEST_INTEGER
+    return "\x00" not in value and not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+def is_row_number(value: int) -> bool:
+    """Whether a 32-bit integer column could hold this value."""
+    return -_GREATEST_NUMBER <= value <= _GREATEST_NUMBER

@@ -1,0 +1,19 @@
+"""One file a table. Importing this package completes the metadata."""
+
+from models.rows.answer import AnswerRow
+from models.rows.answer_body import AnswerBodyRow
+from models.rows.fit import FitRow
+from models.rows.job import JobRow
+from models.rows.profile import ProfileRow
+from models.rows.revision import RevisionRow
+from models.rows.trace import TraceRow
+
+__all__ = [
+    "AnswerBodyRow",
+    "AnswerRow",
+    "FitRow",
+    "JobRow",
+    "ProfileRow",
+    "RevisionRow",
+    "TraceRow",
+]

@@ -1,0 +1,72 @@
+"""Table `answer`: what was answered, in narrow rows. The bodies are in `answer_body`.
+
+Pages run newest first over `id`. Each index begins with one filter and continues with `id`, so
+that a page is read in order; the other filters follow inside the index, so that entries which fail
+them are passed over without touching their rows.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import BigInteger, Index
+from sqlalchemy.orm import Mapped, mapped_column
+
+from domain.solution import Status, Strategy
+from models.base import Base
+from models.records import AnswerRecord, AnswerSummary
+
+
+class AnswerRow(Base):
+    """One stored answer without its body. The profile's name is text: answers outlive profiles."""
+
+    __tablename__ = "answer"
+    __table_args__ = (
+        Index("ix_answer_question", "question_digest", "id"),
+        Index(
+            "ix_answer_profile",
+            "profile_name",
+            "id",
+            "profile_revision",
+            "message_bytes",
+            "strategy",
+        ),
+        Index("ix_answer_revision", "profile_revision", "id", "message_bytes", "strategy"),
+        Index("ix_answer_message", "message_bytes", "id", "strategy"),
+        Index("ix_answer_strategy", "strategy", "id"),
+    )
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    created_at: Mapped[datetime]
+    question_digest: Mapped[str]
+    strategy: Mapped[str]
+    message_bytes: Mapped[int] = mapped_column(BigInteger)
+    fragments: Mapped[int]
+    latency_us: Mapped[float]
+    lower_bound_us: Mapped[float]
+    relative_gap: Mapped[float]
+    status: Mapped[str]
+    profile_name: Mapped[str | None]
+    profile_revision: Mapped[int | None]
+
+    def to_record(self, body: bytes) -> AnswerRecord:
+        """The whole answer."""
+        return AnswerRecord(
+            id=self.id,
+            created_at=self.created_at,
+            question_digest=self.question_digest,
+            strategy=Strategy(self.strategy),
+            message_bytes=self.message_bytes,
+            fragments=self.fragments,
+            latency_us=self.latency_us,
+            lower_bound_us=self.lower_bound_us,
+            relative_gap=self.relative_gap,
+            status=Status(self.status),
+            profile_name=self.profile_name,
+            profile_revision=self.profile_revision,
+            body=body,
+        )
+
+    def to_summary(self) -> AnswerSummary:
+        """The answer as a page shows it."""
+        return self.to_record(b"").summary()

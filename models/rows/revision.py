@@ -1,0 +1,54 @@
+"""Table `revision`: the immutable revisions of hardware profiles.
+
+A trigger of the database refuses every UPDATE; revisions go only together with their profile.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import ForeignKey, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from domain.profile import Origin, Provenance, Revision
+from models.base import Base
+from models.documents import dump_pipeline, load_pipeline
+
+
+class RevisionRow(Base):
+    """One revision: the pipeline as one document, and where its stages came from."""
+
+    __tablename__ = "revision"
+
+    profile_name: Mapped[str] = mapped_column(
+        ForeignKey("profile.name", ondelete="CASCADE"), primary_key=True
+    )
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    pipeline: Mapped[str] = mapped_column(Text)
+    origin: Mapped[str]
+    detail: Mapped[str] = mapped_column(Text)
+    fit_id: Mapped[str | None] = mapped_column(ForeignKey("fit.id"))
+    created_at: Mapped[datetime]
+
+    @classmethod
+    def from_domain(cls, revision: Revision) -> RevisionRow:
+        """The row of a revision."""
+        return cls(
+            profile_name=revision.profile,
+            number=revision.number,
+            pipeline=dump_pipeline(revision.pipeline),
+            origin=revision.provenance.origin.value,
+            detail=revision.provenance.detail,
+            fit_id=revision.provenance.fit_id,
+            created_at=revision.created_at,
+        )
+
+    def to_domain(self) -> Revision:
+        """The revision of this row."""
+        return Revision(
+            self.profile_name,
+            self.number,
+            load_pipeline(self.pipeline),
+            Provenance(Origin(self.origin), self.detail, self.fit_id),
+            self.created_at,
+        )

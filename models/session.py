@@ -1,0 +1,102 @@
+"""The door of this room: a store, and units of work in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Engine, text
+from sqlalchemy.orm import Session
+
+from models.engines import open_engines, parse_url
+from models.errors import translated_errors
+from models.repositories import (
+    AnswerRepository,
+    FitRepository,
+    JobRepository,
+    ProfileRepository,
+    TraceRepository,
+)
+from models.schema import upgrade
+
+
+class UnitOfWork:
+    """The repositories of one transaction. It belongs to one thread and ends with its block."""
+
+    __slots__ = ("answers", "fits", "jobs", "profiles", "traces")
+
+    def __init__(self, session: Session) -> None:
+        self.profiles = ProfileRepository(session)
+        self.traces = TraceRepository(session)
+        self.fits = FitRepository(session)
+        self.answers = AnswerRepository(session)
+        self.jobs = JobRepository(session)
+
+
+class Store:
+    """One database. Thread-safe; opens its first connection with the first statement.
+
+    Calls block: an async caller makes them in a worker thread, one thread a unit of work.
+    """
+
+    def __init__(self, database_url: str) -> None:
+        self._url = parse_url(database_url)
+        self._writer, self._reader = open_engines(self._url)
+
+    @property
+    def dialect(self) -> str:
+        """ "sqlite" or "postgresql"."""
+        return self._url.get_backend_name()
+
+    def upgrade(self) -> None:
+        """Bring the schema up to date, also where several processes start together.
+
+        Raises Conflict for a database that newer software has written, StoreUnavailable where
+        there is none.
+        """
+        with translated_errors():
+            upgrade(self._writer)
+
+    @contextmanager
+    def unit_of_work(self) -> Iterator[UnitOfWork]:
+        """One transaction: committed at the end of the block, rolled back on any error.
+
+        On SQLite it is the only writer while it lasts, so keep work that is no statement outside.
+        Do not open one inside another.
+        """
+        with self._transaction(self._writer) as work:
+            yield work
+
+    @contextmanager
+    def reading(self) -> Iterator[UnitOfWork]:
+        """One transaction that only reads: it waits for no writer and can change nothing."""
+        with self._transaction(self._reader) as work:
+            yield work
+
+    def ping(self) -> None:
+        """Return if the database answers and holds the schema; else raises StoreUnavailable."""
+        with translated_errors(), self._reader.connect() as connection:
+            connection.execute(text("SELECT 1 FROM alembic_version"))
+
+    def dispose(self) -> None:
+        """Close every connection. The store opens new ones if it is used again."""
+        self._reader.dispose()
+        self._writer.dispose()
+
+    @staticmethod
+    @contextmanager
+    def _transaction(engine: Engine) -> Iterator[UnitOfWork]:
+        with (
+            translated_errors(),
+            Session(engine, autoflush=False, expire_on_commit=False) as session,
+            session.begin(),
+        ):
+            yield UnitOfWork(session)
+
+
+def create_store(database_url: str) -> Store:
+    """A store for `sqlite:///path` or `postgresql://...`. Connects to nothing yet.
+
+    Raises InvalidInput for any other URL.
+    """
+    return Store(database_url)

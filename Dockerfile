@@ -7,10 +7,8 @@ FROM ${BASE} AS environment
 WORKDIR /opt/sluice
 COPY requirements.lock ./
 COPY tools/bootstrap.py tools/
-# A proxy's own certificates, where a site has one: --secret id=ca,src=/path/to/bundle.pem
-RUN --mount=type=secret,id=ca,required=false \
-    if [ -s /run/secrets/ca ]; then export PIP_CERT=/run/secrets/ca; fi; \
-    PIP_NO_CACHE_DIR=1 python3 tools/bootstrap.py run --system-packages \
+# Compiled here, because the service may not write into its own folders.
+RUN PIP_NO_CACHE_DIR=1 python3 tools/bootstrap.py run --system-packages \
     && .venv/bin/python -m compileall -q -j 0 .venv
 
 # --- the rooms --------------------------------------------------------------------------------------

@@ -1,0 +1,112 @@
+"""POST /compare: a pipeline, message sizes and strategies in, a table out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, FailFast, Field
+
+from app.flows.compare import MAX_CELLS, Cell, Comparison, ComparisonTable
+from app.flows.questions import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S
+from app.schemas.base import Bytes, Input, Output
+from app.schemas.fits import ProfileRevisionOut
+from app.schemas.optimize import (
+    ProfileAt,
+    RelativeGap,
+    TimeLimitS,
+    check_exactly_one,
+    exactly_one,
+)
+from app.schemas.stages import ConstraintsIn, PipelineIn, PipelineOut, pipeline_document
+from domain.profile import ProfileReference
+from domain.solution import Status, Strategy
+
+
+class CompareIn(Input):
+    """What to compare. `time_limit_s` is for the entire table."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": exactly_one("pipeline", "profile")})
+
+    pipeline: PipelineIn | None = None
+    profile: ProfileAt | None = None
+    message_bytes: Annotated[list[Bytes], FailFast(), Field(min_length=1, max_length=MAX_CELLS)]
+    strategies: Annotated[list[Strategy], FailFast(), Field(min_length=1, max_length=len(Strategy))]
+    static_bytes: Bytes | None = None
+    constraints: ConstraintsIn = ConstraintsIn()
+    allow_refragmentation: bool = False
+    relative_gap: RelativeGap = DEFAULT_RELATIVE_GAP
+    time_limit_s: TimeLimitS = DEFAULT_TIME_LIMIT_S
+
+    def to_domain(self) -> Comparison:
+        """The comparison. Raises InvalidInput."""
+        check_exactly_one({"pipeline": self.pipeline, "profile": self.profile})
+        source = (
+            self.pipeline.to_domain()
+            if self.pipeline is not None
+            else ProfileReference.parse(self.profile or "")
+        )
+        return Comparison(
+            source=source,
+            message_bytes=tuple(self.message_bytes),
+            strategies=tuple(self.strategies),
+            static_bytes=self.static_bytes,
+            limits=self.constraints.to_domain(),
+            allow_refragmentation=self.allow_refragmentation,
+            relative_gap=self.relative_gap,
+            time_limit_s=self.time_limit_s,
+        )
+
+
+class CompareRowOut(Output):
+    """One strategy on one message size. `chosen` is the strategy that `auto` took.
+
+    `declined` says why there is no answer; the other fields are then null.
+    """
+
+    message_bytes: int
+    strategy: Strategy
+    chosen: Strategy | None
+    latency_us: float | None
+    lower_bound_us: float | None
+    relative_gap: float | None
+    fragments: int | None
+    largest_fragment_bytes: int | None
+    status: Status | None
+    declined: str | None
+
+
+class CompareOut(Output):
+    """Rows by message size, then in the order of the strategies asked for."""
+
+    pipeline: PipelineOut
+    profile: ProfileRevisionOut | None
+    rows: list[CompareRowOut]
+
+
+def comparison_document(table: ComparisonTable) -> dict[str, Any]:
+    """CompareOut."""
+    return {
+        "pipeline": pipeline_document(table.pipeline),
+        "profile": (
+            {"name": table.profile.name, "revision": table.profile.revision}
+            if table.profile
+            else None
+        ),
+        "rows": [_row(cell) for cell in table.cells],
+    }
+
+
+def _row(cell: Cell) -> dict[str, Any]:
+    solution = cell.solution
+    return {
+        "message_bytes": cell.message_bytes,
+        "strategy": cell.strategy,
+        "chosen": solution.strategy if solution else None,
+        "latency_us": solution.latency_us if solution else None,
+        "lower_bound_us": solution.lower_bound_us if solution else None,
+        "relative_gap": solution.relative_gap if solution else None,
+        "fragments": solution.schedule.fragments if solution else None,
+        "largest_fragment_bytes": max(solution.schedule.fragment_bytes) if solution else None,
+        "status": solution.status if solution else None,
+        "declined": cell.declined,
+    }

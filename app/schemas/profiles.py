@@ -1,0 +1,125 @@
+"""Hardware profiles, in and out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from app.flows.profiles import ProfilePage
+from app.schemas.base import Input, Output, ProfileName, timestamp
+from app.schemas.stages import PipelineIn, PipelineOut, pipeline_document
+from domain.profile import HardwareProfile, Origin, Provenance, Revision
+
+Detail = Annotated[str, Field(max_length=500, description="where the stages came from")]
+
+
+class ProfileIn(Input):
+    """A new profile."""
+
+    name: ProfileName
+    pipeline: PipelineIn
+    detail: Detail = ""
+
+
+class RevisionIn(Input):
+    """A new revision of a profile."""
+
+    pipeline: PipelineIn
+    detail: Detail = ""
+
+
+class CurrentIn(Input):
+    """Which revision is to be the current one."""
+
+    revision: Annotated[int, Field(ge=1, le=999_999_999)]
+
+
+class ProvenanceOut(Output):
+    """Where the stages of a revision came from."""
+
+    origin: Origin
+    detail: str
+    fit_id: str | None
+
+
+class RevisionOut(Output):
+    """One immutable revision."""
+
+    revision: int
+    is_current: bool
+    created_at: str
+    pipeline: PipelineOut
+    provenance: ProvenanceOut
+
+
+class ProfileOut(Output):
+    """A profile at its current revision."""
+
+    name: str
+    revision: int
+    latest_revision: int
+    created_at: str
+    revised_at: str
+    pipeline: PipelineOut
+    provenance: ProvenanceOut
+
+
+class ProfilesOut(Output):
+    """A page of profiles by name; `next_cursor` is null at the end."""
+
+    items: list[ProfileOut]
+    next_cursor: str | None
+
+
+class RevisionsOut(Output):
+    """Every revision of a profile, in order."""
+
+    name: str
+    revisions: list[RevisionOut]
+
+
+def profile_document(profile: HardwareProfile) -> dict[str, Any]:
+    """ProfileOut."""
+    return {
+        "name": profile.name,
+        "revision": profile.current.number,
+        "latest_revision": profile.latest,
+        "created_at": timestamp(profile.created_at),
+        "revised_at": timestamp(profile.current.created_at),
+        "pipeline": pipeline_document(profile.current.pipeline),
+        "provenance": _provenance_document(profile.current.provenance),
+    }
+
+
+def profiles_document(page: ProfilePage) -> dict[str, Any]:
+    """ProfilesOut."""
+    return {
+        "items": [profile_document(profile) for profile in page.profiles],
+        "next_cursor": page.after,
+    }
+
+
+def revisions_document(profile: HardwareProfile, revisions: tuple[Revision, ...]) -> dict[str, Any]:
+    """RevisionsOut."""
+    return {
+        "name": profile.name,
+        "revisions": [
+            {
+                "revision": revision.number,
+                "is_current": revision.number == profile.current.number,
+                "created_at": timestamp(revision.created_at),
+                "pipeline": pipeline_document(revision.pipeline),
+                "provenance": _provenance_document(revision.provenance),
+            }
+            for revision in revisions
+        ],
+    }
+
+
+def _provenance_document(provenance: Provenance) -> dict[str, Any]:
+    return {
+        "origin": provenance.origin,
+        "detail": provenance.detail,
+        "fit_id": provenance.fit_id,
+    }

@@ -1,0 +1,96 @@
+"""POST /simulate: a pipeline and a cut in, every interval out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, FailFast, Field
+
+from app.flows.simulate import MAX_CELLS, Simulation
+from app.schemas.base import Bytes, Input, Output
+from app.schemas.fits import ProfileRevisionOut
+from app.schemas.optimize import ProfileAt, check_exactly_one, exactly_one
+from app.schemas.stages import PipelineIn, PipelineOut, pipeline_document
+from domain.pipeline import MAX_STAGES, Pipeline
+from domain.profile import ProfileReference, Revision
+
+Cut = Annotated[list[Bytes], FailFast(), Field(min_length=1, max_length=MAX_CELLS)]
+
+
+class SimulateIn(Input):
+    """A pipeline or a profile, and one cut for all stages or one cut a stage."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "allOf": [
+                {"oneOf": exactly_one("pipeline", "profile")},
+                {"oneOf": exactly_one("fragment_bytes", "levels")},
+            ]
+        }
+    )
+
+    pipeline: PipelineIn | None = None
+    profile: ProfileAt | None = None
+    fragment_bytes: Cut | None = None
+    levels: Annotated[list[Cut], FailFast(), Field(min_length=1, max_length=MAX_STAGES)] | None = (
+        None
+    )
+
+    def source(self) -> Pipeline | ProfileReference:
+        """The pipeline, or the profile that holds it. Raises InvalidInput for both or none."""
+        check_exactly_one({"pipeline": self.pipeline, "profile": self.profile})
+        if self.pipeline is not None:
+            return self.pipeline.to_domain()
+        return ProfileReference.parse(self.profile or "")
+
+    def cuts(self) -> tuple[tuple[int, ...] | None, tuple[tuple[int, ...], ...] | None]:
+        """The shared cut, or the cuts by stage. Raises InvalidInput for both or none."""
+        check_exactly_one({"fragment_bytes": self.fragment_bytes, "levels": self.levels})
+        if self.levels is None:
+            return tuple(self.fragment_bytes or ()), None
+        return None, tuple(tuple(cut) for cut in self.levels)
+
+
+class IntervalOut(Output):
+    """One fragment in one stage; µs from the start of the message, without the pipeline's delay."""
+
+    fragment: int
+    stage: int
+    fragment_bytes: int
+    start_us: float
+    exit_us: float
+
+
+class StepOut(Output):
+    """One step of the critical path."""
+
+    fragment: int
+    stage: int
+
+
+class SimulateOut(Output):
+    """A run of a cut. `critical_path` is null where stages cut differently."""
+
+    message_bytes: int
+    latency_us: float
+    intervals: list[IntervalOut]
+    critical_path: list[StepOut] | None
+    bottleneck_stage: int
+    busy_us: list[float]
+    pipeline: PipelineOut
+    profile: ProfileRevisionOut | None
+
+
+def simulation_document(simulation: Simulation, revision: Revision | None) -> dict[str, Any]:
+    """SimulateOut."""
+    path = simulation.critical_path
+    return {
+        "message_bytes": sum(simulation.stage_bytes[0]),
+        "latency_us": simulation.latency_us,
+        "intervals": simulation.intervals,  # orjson writes dataclasses as objects
+        "critical_path": (None if path is None else [{"fragment": i, "stage": j} for i, j in path]),
+        "bottleneck_stage": simulation.bottleneck_stage,
+        "busy_us": simulation.busy_us,
+        "pipeline": pipeline_document(simulation.pipeline),
+        "profile": ({"name": revision.profile, "revision": revision.number} if revision else None),
+    }

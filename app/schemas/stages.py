@@ -1,0 +1,182 @@
+"""Stages, pipelines and constraints, in and out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Discriminator, FailFast, Field, Tag
+
+from app.schemas.base import LINE, RANGES, Bytes, Input, Output
+from domain.errors import InvalidStage
+from domain.pipeline import (
+    MAX_NAME_LENGTH,
+    MAX_NS_PER_BYTE,
+    MAX_OVERHEAD_US,
+    MAX_RANGES,
+    MAX_STAGES,
+    FitRange,
+    Pipeline,
+    Stage,
+)
+from domain.problem import FragmentLimits
+
+OverheadUs = Annotated[float, Field(ge=0.0, le=MAX_OVERHEAD_US, description="µs per fragment")]
+NsPerByte = Annotated[float, Field(ge=0.0, le=MAX_NS_PER_BYTE, description="ns per byte")]
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH)]
+
+
+class LineStageIn(Input):
+    """A stage whose cost is one line at every fragment size."""
+
+    name: Name
+    overhead_us: OverheadUs
+    ns_per_byte: NsPerByte
+
+    def to_domain(self) -> Stage:
+        """The domain's stage."""
+        return Stage.of_line(self.name, overhead_us=self.overhead_us, ns_per_byte=self.ns_per_byte)
+
+
+class RangeIn(Input):
+    """One line and the greatest fragment size it covers, inclusive; null means without end."""
+
+    up_to_bytes: Bytes | None = None
+    overhead_us: OverheadUs
+    ns_per_byte: NsPerByte
+
+
+class RangesStageIn(Input):
+    """A stage with a line for each range of fragment sizes, ascending, the last one open."""
+
+    name: Name
+    ranges: Annotated[list[RangeIn], FailFast(), Field(min_length=1, max_length=MAX_RANGES)]
+
+    def to_domain(self) -> Stage:
+        """The domain's stage. Raises InvalidStage for ranges that are not in order."""
+        ranges = (
+            FitRange(part.overhead_us, part.ns_per_byte, part.up_to_bytes) for part in self.ranges
+        )
+        return Stage(self.name, tuple(ranges))
+
+
+def _branch(value: Any) -> str:
+    given = value if isinstance(value, dict) else getattr(value, "__dict__", {})
+    return RANGES if "ranges" in given else LINE
+
+
+StageIn = Annotated[
+    Annotated[LineStageIn, Tag(LINE)] | Annotated[RangesStageIn, Tag(RANGES)],
+    Discriminator(_branch),
+]
+
+
+class PipelineIn(Input):
+    """Ordered stages, and a constant delay that occupies none of them."""
+
+    stages: Annotated[list[StageIn], FailFast(), Field(min_length=1, max_length=MAX_STAGES)]
+    delay_us: OverheadUs = 0.0
+
+    def to_domain(self) -> Pipeline:
+        """The domain's pipeline. Raises InvalidStage naming the stage at fault."""
+        stages = tuple(_stage(stage, number) for number, stage in enumerate(self.stages))
+        return Pipeline(stages, self.delay_us)
+
+
+def _stage(stage: LineStageIn | RangesStageIn, number: int) -> Stage:
+    try:
+        return stage.to_domain()
+    except InvalidStage as refusal:
+        field = f"pipeline.stages.{number}.{refusal.field}"
+        raise InvalidStage(f"stage {number}: {refusal.detail}", field=field) from None
+
+
+class ConstraintsIn(Input):
+    """What every cut must respect; see FragmentLimits."""
+
+    min_fragment_bytes: Bytes = 1
+    max_fragment_bytes: Bytes | None = None
+    alignment_bytes: Bytes = 1
+    max_fragments: Bytes | None = None
+
+    def to_domain(self) -> FragmentLimits:
+        """The domain's limits."""
+        return FragmentLimits(
+            self.min_fragment_bytes,
+            self.max_fragment_bytes,
+            self.alignment_bytes,
+            self.max_fragments,
+        )
+
+
+class LineStageOut(Output):
+    """A stage whose cost is one line at every fragment size."""
+
+    name: str
+    overhead_us: float
+    ns_per_byte: float
+
+
+class RangeOut(Output):
+    """One line and the greatest fragment size it covers, inclusive; null means without end."""
+
+    up_to_bytes: int | None
+    overhead_us: float
+    ns_per_byte: float
+
+
+class RangesStageOut(Output):
+    """A stage with a line for each range of fragment sizes."""
+
+    name: str
+    ranges: list[RangeOut]
+
+
+class PipelineOut(Output):
+    """A pipeline in the form that requests have."""
+
+    stages: list[LineStageOut | RangesStageOut]
+    delay_us: float
+
+
+class ConstraintsOut(Output):
+    """The limits that an answer respects."""
+
+    min_fragment_bytes: int
+    max_fragment_bytes: int | None
+    alignment_bytes: int
+    max_fragments: int | None
+
+
+def pipeline_document(pipeline: Pipeline) -> dict[str, Any]:
+    """PipelineOut."""
+    return {
+        "stages": [stage_document(stage) for stage in pipeline.stages],
+        "delay_us": pipeline.delay_us,
+    }
+
+
+def stage_document(stage: Stage) -> dict[str, Any]:
+    """LineStageOut or RangesStageOut."""
+    if stage.is_line:
+        line = stage.ranges[0]
+        return {
+            "name": stage.name,
+            "overhead_us": line.overhead_us,
+            "ns_per_byte": line.ns_per_byte,
+        }
+    return {
+        "name": stage.name,
+        "ranges": [
+            {
+                "up_to_bytes": part.up_to_bytes,
+                "overhead_us": part.overhead_us,
+                "ns_per_byte": part.ns_per_byte,
+            }
+            for part in stage.ranges
+        ],
+    }
+
+
+def constraints_document(limits: FragmentLimits) -> dict[str, Any]:
+    """ConstraintsOut."""
+    return {name: getattr(limits, name) for name in limits.__slots__}

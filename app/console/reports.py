@@ -179,6 +179,114 @@ def _fit_row(stage: Document, *, is_wide: bool) -> tuple[str, ...]:
     return (*row, f"{stage['r_squared']:.3f}")
 
 
+# --- comparisons and profiles ---------------------------------------------------------------------
+
+
+def comparison_parts(document: Document) -> Parts:
+    """The table of a comparison, one grid a message size; the least latency is marked."""
+    yield f"{_count(len(document['pipeline']['stages']), 'stage')}{_source(document)}"
+    sizes = dict.fromkeys(row["message_bytes"] for row in document["rows"])
+    for size in sizes:
+        rows = [row for row in document["rows"] if row["message_bytes"] == size]
+        yield ""
+        yield format_bytes(size)
+        yield _comparison_grid(rows)
+
+
+def _comparison_grid(rows: Sequence[Document]) -> Grid:
+    known = [row["latency_us"] for row in rows if row["latency_us"] is not None]
+    least_us = min(known, default=0.0)
+    columns = (
+        Column("strategy", is_number=False),
+        Column("fragments"),
+        Column("greatest"),
+        Column("latency"),
+        Column("more by"),
+        Column("gap"),
+        Column("", is_number=False),
+    )
+    return Grid(columns, tuple(_comparison_row(row, least_us) for row in rows))
+
+
+def _comparison_row(row: Document, least_us: float) -> tuple[str, ...]:
+    if row["latency_us"] is None:
+        return (row["strategy"], "", "", "", "", "", printable(row["declined"] or ""))
+    is_least = row["latency_us"] <= least_us
+    name = row["strategy"]
+    if row["chosen"] != name:
+        name += f" ({row['chosen']})"
+    return (
+        name,
+        str(row["fragments"]),
+        f"{row['largest_fragment_bytes']} B",
+        time_text(row["latency_us"]),
+        "least" if is_least else excess_text(row["latency_us"], least_us),
+        gap_text(row["relative_gap"]),
+        "" if row["status"] in ("optimal", "proven_gap") else _STATUS_SHORT[row["status"]],
+    )
+
+
+_STATUS_SHORT = {"optimal_before_rounding": "rounded", "time_limit": "cut off"}
+
+
+def profiles_table(document: Document) -> Grid:
+    """All profiles."""
+    columns = (
+        Column("profile", is_number=False),
+        Column("revision"),
+        Column("stages"),
+        Column("from", is_number=False),
+    )
+    rows = (
+        (
+            item["name"],
+            f"{item['revision']} of {item['latest_revision']}",
+            str(len(item["pipeline"]["stages"])),
+            _provenance(item),
+        )
+        for item in document["items"]
+    )
+    return Grid(columns, tuple(rows))
+
+
+def profile_parts(document: Document) -> Parts:
+    """A profile, or one revision of it: its stages and where they came from."""
+    yield f"{document['name']}@{document['revision']}  {_provenance(document)}"
+    yield ""
+    yield stages_table(document["pipeline"])
+    delay_us = document["pipeline"]["delay_us"]
+    if delay_us > 0.0:
+        yield f"and a constant delay of {time_text(delay_us)}"
+
+
+def revisions_table(document: Document) -> Grid:
+    """Every revision of a profile; the current one is marked."""
+    columns = (
+        Column("revision"),
+        Column("", is_number=False),
+        Column("created", is_number=False),
+        Column("stages"),
+        Column("from", is_number=False),
+    )
+    rows = (
+        (
+            str(item["revision"]),
+            "current" if item["is_current"] else "",
+            item["created_at"][:19].replace("T", " "),
+            str(len(item["pipeline"]["stages"])),
+            _provenance(item),
+        )
+        for item in document["revisions"]
+    )
+    return Grid(columns, tuple(rows))
+
+
+def _provenance(document: Document) -> str:
+    provenance = document["provenance"]
+    detail = printable(provenance["detail"])
+    return f"{provenance['origin']}: {detail}" if detail else str(provenance["origin"])
+
+
 # --- small things ---------------------------------------------------------------------------------
 
 

@@ -106,14 +106,20 @@ class Screen:
             self.stream.write("\n".join(line.rstrip() for line in lines))
         self.stream.flush()
 
+    def write_line(self, text: str) -> None:
+        """One line of text, without loading anything."""
+        self.stream.write(self.words(text) + "\n")
+        self.stream.flush()
+
     def _laid_out(self, part: Part) -> RenderableType:
         if isinstance(part, Grid):
-            return _table(part, self._words, is_unicode=self.is_unicode)
+            return _table(part, self.words, is_unicode=self.is_unicode)
         if isinstance(part, Facts):
-            return _facts(part, self._words)
-        return self._words(part)
+            return _facts(part, self.words)
+        return self.words(part)
 
-    def _words(self, text: str) -> str:
+    def words(self, text: str) -> str:
+        """The text in characters that the encoding has."""
         return text if self.is_unicode else "".join(map(_plain_character, text))
 
 

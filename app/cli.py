@@ -1,0 +1,76 @@
+"""The command line: `sluice optimize | fit | compare | profiles | serve`. Wiring only.
+
+Nothing heavy is imported before a command needs it, so that `sluice --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from app.console.arguments import parse
+from app.console.output import Output
+from app.errors import INTERNAL, exit_code
+from domain.errors import SluiceError
+
+INTERRUPTED = 130
+READER_GONE = 141  # what a shell reports for a program that a closed pipe ended
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code, out of the table in app/errors.py."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    output = Output.standard(wants_json="--json" in words)
+    code = _guarded(words, output)
+    if "app.console.solving" in sys.modules:
+        from app.console.solving import is_still_solving
+
+        if is_still_solving():
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    return code
+
+
+def _guarded(words: Sequence[str], output: Output) -> int:
+    try:
+        return _run(parse(words), output)
+    except SluiceError as error:
+        output.error(error)
+        return exit_code(error)
+    except KeyboardInterrupt:
+        output.note("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read has left. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return READER_GONE
+    except Exception as defect:
+        traceback.print_exc()
+        output.note(f"this is a defect of Sluice: {type(defect).__name__}")
+        return INTERNAL.exit_code
+
+
+def _run(arguments: argparse.Namespace, output: Output) -> int:
+    if arguments.command == "profiles":
+        from app.console.profile_commands import profiles
+
+        return profiles(arguments, output)
+    if arguments.command == "serve":
+        from app.console.serving import serve
+
+        return serve(arguments, output)
+    from app.console import commands
+
+    return {
+        "optimize": commands.optimize,
+        "fit": commands.fit,
+        "compare": commands.compare,
+    }[arguments.command](arguments, output)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

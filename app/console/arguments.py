@@ -1,0 +1,167 @@
+"""The command line's grammar. Imports nothing heavy: `sluice --help` answers at once."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from math import isfinite
+from typing import NoReturn
+
+from domain.errors import InvalidInput
+from domain.solution import Strategy
+from domain.units import parse_bytes
+
+EPILOG = """\
+Sizes take units: 4096, 4KiB, 64KiB, 1MB (KiB, MiB are powers of 1024; KB, MB powers of 1000).
+SOURCE is a file or - for standard input: a pipeline or a request body in JSON, or measured stage
+times in CSV. A SOURCE that is no file is the name of a stored hardware profile, as myrinet-gam or
+myrinet-gam@2. Questions about files touch no database; those about profiles, and --save-as, use
+SLUICE_DATABASE_URL.
+
+Exit codes: 0 done, 2 bad input, 3 refused (no cut, strategy or fit is possible), 4 not found,
+5 conflict, 6 stopped at a limit, 69 not available, 70 a defect, 130 interrupted.
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports misuse as any other bad input, in one line, instead of usage and exit."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise InvalidInput."""
+        raise InvalidInput(f"{message} (see {self.prog} --help)")
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """What the user asks for; `command` names it. Raises InvalidInput, and SystemExit for help."""
+    return _parser().parse_args(argv)
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="sluice",
+        description="Cut messages so that they cross a pipeline of stages fastest, with proof.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_optimize(commands)
+    _add_fit(commands)
+    _add_compare(commands)
+    _add_profiles(commands)
+    _add_serve(commands)
+    return parser
+
+
+_Commands = (
+    argparse._SubParsersAction
+)  # the name that argparse gives to what add_subparsers returns
+
+
+def _add(commands: _Commands[Parser], name: str, summary: str) -> Parser:
+    parser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--json", action="store_true", help="print the HTTP service's document")
+    return parser
+
+
+def _add_optimize(commands: _Commands[Parser]) -> None:
+    parser = _add(commands, "optimize", "find the best cut of one message")
+    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
+    parser.add_argument("--bytes", type=size, metavar="SIZE", help="size of the message")
+    parser.add_argument("--strategy", choices=[*Strategy], metavar="NAME", help=_STRATEGIES)
+    parser.add_argument("--save-as", metavar="PROFILE", help="store the stages under this name")
+    _add_solving(parser)
+
+
+_STRATEGIES = "one of " + ", ".join(Strategy) + " (default auto)"
+
+
+def _add_solving(parser: Parser) -> None:
+    parser.add_argument("--static-bytes", type=size, metavar="SIZE", help="with strategy static")
+    parser.add_argument("--min-fragment-bytes", type=size, metavar="SIZE")
+    parser.add_argument("--max-fragment-bytes", type=size, metavar="SIZE")
+    parser.add_argument("--alignment-bytes", type=size, metavar="SIZE")
+    parser.add_argument("--max-fragments", type=int, metavar="COUNT")
+    parser.add_argument(
+        "--allow-refragmentation",
+        action="store_true",
+        default=None,
+        help="stages may reassemble or cut again",
+    )
+    parser.add_argument(
+        "--relative-gap", "--gap", type=number, metavar="GAP", help="counts as optimal (1e-6)"
+    )
+    parser.add_argument("--time-limit", type=number, metavar="SECONDS", help="default 10")
+
+
+def _add_fit(commands: _Commands[Parser]) -> None:
+    parser = _add(commands, "fit", "estimate each stage's overhead and per-byte cost from a trace")
+    parser.add_argument("source", metavar="FILE", help="measured stage times in CSV, or -")
+    parser.add_argument("--kind", metavar="KIND", help="where the file does not tell: direct")
+    parser.add_argument("--save-as", metavar="PROFILE", help="store the stages under this name")
+
+
+def _add_compare(commands: _Commands[Parser]) -> None:
+    parser = _add(commands, "compare", "compare strategies on messages of several sizes")
+    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
+    parser.add_argument("--bytes", type=size, nargs="+", metavar="SIZE", help="message sizes")
+    parser.add_argument(
+        "--strategies", type=strategies, metavar="NAMES", help="separated by commas"
+    )
+    _add_solving(parser)
+
+
+def _add_profiles(commands: _Commands[Parser]) -> None:
+    profiles = commands.add_parser(
+        "profiles", help="hardware profiles in the database", allow_abbrev=False
+    )
+    verbs = profiles.add_subparsers(dest="verb", required=True, metavar="VERB")
+    _add(verbs, "list", "list all profiles")
+    show = _add(verbs, "show", "show a profile's stages")
+    show.add_argument("profile", metavar="PROFILE", help="name or name@revision")
+    save = _add(verbs, "save", "store a pipeline, or the fit of a trace, as a profile's revision")
+    save.add_argument("profile", metavar="PROFILE")
+    save.add_argument("source", metavar="SOURCE", help="pipeline JSON, CSV, or -")
+    revisions = _add(verbs, "revisions", "list a profile's revisions")
+    revisions.add_argument("profile", metavar="PROFILE")
+    use = _add(verbs, "use", "make a revision the current one")
+    use.add_argument("profile", metavar="PROFILE")
+    use.add_argument("revision", type=int, metavar="REVISION")
+    delete = _add(verbs, "delete", "delete a profile and its revisions")
+    delete.add_argument("profile", metavar="PROFILE")
+
+
+def _add_serve(commands: _Commands[Parser]) -> None:
+    parser = _add(commands, "serve", "serve the HTTP interface until Ctrl-C")
+    parser.add_argument("--host", metavar="HOST", help="default 127.0.0.1, or SLUICE_HOST")
+    parser.add_argument("--port", type=int, metavar="PORT", help="default 8080, or SLUICE_PORT")
+    parser.add_argument("--workers", type=int, metavar="COUNT", help="child processes that solve")
+
+
+def size(text: str) -> int:
+    """A size with a unit, as argparse wants its refusal."""
+    try:
+        return parse_bytes(text)
+    except InvalidInput as refusal:
+        raise argparse.ArgumentTypeError(refusal.detail) from None
+
+
+def number(text: str) -> float:
+    """A finite number."""
+    value = float(text)
+    if not isfinite(value):
+        raise argparse.ArgumentTypeError("expected a finite number")
+    return value
+
+
+def strategies(text: str) -> list[str]:
+    """Names of strategies, separated by commas."""
+    names = [name.strip() for name in text.split(",")]
+    if not set(names) <= set(Strategy):
+        raise argparse.ArgumentTypeError(f"expected names out of {', '.join(Strategy)}")
+    return names

@@ -1,0 +1,280 @@
+"""optimize, fit and compare: the service's use cases without a server."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from app.console.output import Output
+from app.console.progress import counting_line, solving_line
+from app.console.reports import answer_parts, comparison_parts, fit_parts
+from app.console.solving import Interrupted, solve_watched
+from app.console.sources import (
+    Source,
+    TraceSource,
+    body_of,
+    merged,
+    read_source,
+    read_trace,
+)
+from app.settings import Settings
+from domain.errors import InvalidInput
+from domain.profile import ProfileReference
+from domain.solution import Solution, Strategy
+
+if TYPE_CHECKING:
+    from app.flows.fit_trace import FittedTrace
+    from app.flows.questions import Question
+    from app.flows.solve_message import FindRevision
+    from app.jobs import SolveTask
+    from domain.profile import Revision
+    from models.session import Store
+
+INTERRUPTED = 130
+USUAL_STATIC_BYTES = 4096  # what GAM repeats, and the default of `compare`
+
+
+# --- optimize -------------------------------------------------------------------------------------
+
+
+def optimize(arguments: argparse.Namespace, output: Output) -> int:
+    """Solve one question and print its answer."""
+    settings = Settings.from_environment()
+    question = _question(arguments, read_source(arguments.source, settings))
+    needs_store = isinstance(question.source, ProfileReference) or question.save_as is not None
+    if needs_store:
+        with opened_store(settings) as store:
+            body, is_interrupted = _answer(question, settings, output, store=store)
+    else:
+        body, is_interrupted = _answer(question, settings, output, store=None)
+    show_answer(body, output)
+    if is_interrupted:
+        output.note("interrupted; this is the best found so far")
+    return INTERRUPTED if is_interrupted else 0
+
+
+def show_answer(body: bytes, output: Output) -> None:
+    """Print an answer's document, or what a person reads of it."""
+    if output.wants_json:
+        output.document(body)
+        return
+    document = json.loads(body)
+    screen = output.out
+    if document["fit"]:
+        output.parts([*fit_parts(document["fit"], width=screen.width), ""])
+    output.parts(answer_parts(document, width=screen.width, ink=screen.ink))
+
+
+def _question(arguments: argparse.Namespace, source: Source) -> Question:
+    from app.flows.questions import Measurement
+    from app.schemas.base import dump_json, parse_json
+    from app.schemas.optimize import OptimizeIn
+
+    options = {
+        "message_bytes": arguments.bytes,
+        "strategy": arguments.strategy,
+        "save_as": arguments.save_as,
+        **_solving_options(arguments),
+    }
+    body = merged(body_of(source), options)
+    _require_size(body)
+    question = parse_json(OptimizeIn, dump_json(body)).to_domain()
+    if isinstance(source, TraceSource):
+        # The text goes round the JSON parser: it may be a hundred times longer than any request.
+        return replace(question, source=(Measurement(source.text),))
+    return question
+
+
+def _answer(
+    question: Question, settings: Settings, output: Output, *, store: Store | None
+) -> tuple[bytes, bool]:
+    """The answer's document, and whether Ctrl-C ended the search."""
+    from app.flows import solve_message as flow
+    from app.schemas.optimize import render_answer
+
+    prepared = flow.prepare(question, _finder(store), fragment_cap=settings.max_fragments)
+    if store is not None:
+        with store.unit_of_work() as unit:
+            stored = flow.find_stored(unit, prepared)
+        if stored is not None:
+            return stored.body, False
+    with solving_line(output.err) as watch:
+        outcome = solve_watched(flow.task_of(prepared), watch)
+    answer = flow.conclude(prepared, outcome.solution, solve_ms=outcome.solve_ms)
+    if store is None:
+        return render_answer(answer), outcome.is_interrupted
+    with store.unit_of_work() as unit:
+        return flow.keep(unit, answer, render_answer).body, outcome.is_interrupted
+
+
+# --- fit ------------------------------------------------------------------------------------------
+
+
+def fit(arguments: argparse.Namespace, output: Output) -> int:
+    """Fit one trace, store it where asked to, and print the fit."""
+    from app.flows.fit_trace import fit_trace, save_fit
+    from app.flows.questions import Measurement, check_save_as
+    from app.schemas.base import dump_json
+    from app.schemas.fits import fit_document
+
+    settings = Settings.from_environment()
+    if arguments.save_as is not None:
+        check_save_as(arguments.save_as)
+    text = read_trace(arguments.source, settings)
+    fitted, saved = fit_trace(Measurement(text, arguments.kind)), None
+    if arguments.save_as is not None:
+        with opened_store(settings) as store, store.unit_of_work() as unit:
+            saved = save_fit(unit, fitted, name=arguments.save_as)
+    document = fit_document(fitted.fit, saved)
+    if output.wants_json:
+        output.document(dump_json(document))
+        return 0
+    output.parts(fit_parts(document, width=output.out.width))
+    if saved is not None:
+        output.parts([f"saved as {saved.profile.name}@{saved.profile.current.number}"])
+    return 0
+
+
+def fit_text(text: str) -> FittedTrace:
+    """The fit of one trace's text."""
+    from app.flows.fit_trace import fit_trace
+    from app.flows.questions import Measurement
+
+    return fit_trace(Measurement(text))
+
+
+# --- compare --------------------------------------------------------------------------------------
+
+
+def compare(arguments: argparse.Namespace, output: Output) -> int:
+    """Solve every strategy on every size and print the table."""
+    from app.flows.compare import compare as compare_flow
+    from app.schemas.base import dump_json, parse_json
+    from app.schemas.compare import CompareIn, comparison_document
+
+    settings = Settings.from_environment()
+    body = _comparison_body(arguments, read_source(arguments.source, settings))
+    comparison = parse_json(CompareIn, dump_json(body)).to_domain()
+    solver = _UntilInterrupted()
+    with _store_for(comparison.source, settings) as store, counting_line(output.err) as tell:
+        table = compare_flow(
+            comparison,
+            _finder(store),
+            solver,
+            fragment_cap=settings.max_fragments,
+            progress=tell,
+        )
+    document = comparison_document(table)
+    if output.wants_json:
+        output.document(dump_json(document))
+    else:
+        output.parts(comparison_parts(document))
+    if solver.is_interrupted:
+        output.note("interrupted; the rest was not tried")
+    return INTERRUPTED if solver.is_interrupted else 0
+
+
+def _comparison_body(arguments: argparse.Namespace, source: Source) -> dict[str, Any]:
+    from app.schemas.stages import pipeline_document
+
+    if isinstance(source, TraceSource):
+        base: dict[str, Any] = {
+            "pipeline": pipeline_document(fit_text(source.text).fit.to_pipeline())
+        }
+    else:
+        # What only one optimisation has is left out, so that its request file serves here too.
+        ours = ("strategy", "save_as")
+        base = {name: value for name, value in body_of(source).items() if name not in ours}
+    if isinstance(base.get("message_bytes"), int):
+        base["message_bytes"] = [base["message_bytes"]]
+    options = {
+        "message_bytes": arguments.bytes,
+        "strategies": arguments.strategies,
+        **_solving_options(arguments),
+    }
+    body = merged(base, options)
+    _require_size(body)
+    if "strategies" not in body:
+        body = {"static_bytes": USUAL_STATIC_BYTES, **body, "strategies": [*Strategy]}
+    return body
+
+
+@dataclass(slots=True)
+class _UntilInterrupted:
+    """Solves cell after cell; after Ctrl-C the rest is declined, so that the table is kept."""
+
+    is_interrupted: bool = False
+
+    def __call__(self, task: SolveTask) -> Solution:
+        if self.is_interrupted:
+            raise Interrupted("not tried: interrupted")
+        outcome = solve_watched(task)
+        self.is_interrupted = outcome.is_interrupted
+        return outcome.solution
+
+
+# --- shared ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def opened_store(settings: Settings) -> Iterator[Store]:
+    """The store, up to date and with the papers' profiles in it."""
+    from app.flows.paper_profiles import seed_paper_profiles
+    from models.session import create_store
+
+    store = create_store(settings.database_url)
+    try:
+        store.upgrade()
+        seed_paper_profiles(store)
+        yield store
+    finally:
+        store.dispose()
+
+
+@contextmanager
+def _store_for(source: object, settings: Settings) -> Iterator[Store | None]:
+    """The store where the source is in it; a question about a file touches none."""
+    if isinstance(source, ProfileReference):
+        with opened_store(settings) as store:
+            yield store
+    else:
+        yield None
+
+
+def _finder(store: Store | None) -> FindRevision:
+    """Looks a profile up in the store."""
+    from app.flows.solve_message import stored_revision
+
+    def find(reference: ProfileReference) -> Revision:
+        if store is None:
+            raise InvalidInput("expected a pipeline, not a profile", field="profile")
+        with store.unit_of_work() as unit:
+            return stored_revision(unit)(reference)
+
+    return find
+
+
+def _solving_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "static_bytes": arguments.static_bytes,
+        "allow_refragmentation": arguments.allow_refragmentation,
+        "relative_gap": arguments.relative_gap,
+        "time_limit_s": arguments.time_limit,
+        "constraints": {
+            "min_fragment_bytes": arguments.min_fragment_bytes,
+            "max_fragment_bytes": arguments.max_fragment_bytes,
+            "alignment_bytes": arguments.alignment_bytes,
+            "max_fragments": arguments.max_fragments,
+        },
+    }
+
+
+def _require_size(body: dict[str, Any]) -> None:
+    if body.get("message_bytes") is None:
+        raise InvalidInput(
+            "expected --bytes, the size of the message, as 4096 or 64KiB", field="message_bytes"
+        )

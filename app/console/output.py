@@ -1,0 +1,58 @@
+"""What a command prints to: parts for a person, or the service's document; and its errors."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from app.console.screen import Part, Screen
+from app.console.words import printable
+from app.errors import InvalidFields, problem_document
+from domain.errors import SluiceError
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Standard output and standard error, and whether documents are wanted."""
+
+    out: Screen
+    err: Screen
+    wants_json: bool
+
+    @classmethod
+    def standard(cls, *, wants_json: bool) -> Output:
+        """The process's own streams."""
+        return cls(Screen(sys.stdout), Screen(sys.stderr), wants_json)
+
+    def document(self, body: bytes) -> None:
+        """Print a document as it is, or in ASCII where the stream has no more."""
+        text = body.decode()
+        if not self.out.is_unicode:
+            text = json.dumps(json.loads(text), separators=(",", ":"))
+        self.out.stream.write(text + "\n")
+        self.out.stream.flush()
+
+    def parts(self, parts: Iterable[Part]) -> None:
+        """Print for a person."""
+        self.out.show(parts)
+
+    def note(self, text: str) -> None:
+        """Something beside the result, in one line on standard error."""
+        self.err.write_line(f"sluice: {text}")
+
+    def error(self, error: SluiceError) -> None:
+        """One line that names field and rule, or the problem document."""
+        if self.wants_json:
+            self.err.write_line(json.dumps(problem_document(error)))
+        else:
+            self.err.write_line(f"sluice: error: {error_text(error)}")
+
+
+def error_text(error: SluiceError) -> str:
+    """The error in one line; the field comes first where the sentence does not name it."""
+    detail = printable(" ".join(error.detail.split()))
+    if isinstance(error, InvalidFields) or error.field is None or error.field in detail:
+        return detail
+    return f"{error.field}: {detail}"

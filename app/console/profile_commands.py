@@ -1,0 +1,135 @@
+"""sluice profiles: the hardware profiles in the database."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from app.console.commands import fit_text, opened_store
+from app.console.output import Output
+from app.console.reports import profile_parts, profiles_table, revisions_table
+from app.console.screen import Part
+from app.console.sources import ProfileSource, Source, TraceSource, read_source
+from app.settings import Settings
+from domain.errors import InvalidInput, NotFound
+from domain.profile import HardwareProfile, ProfileReference, check_profile_name
+
+if TYPE_CHECKING:
+    from models.session import Store
+
+_PAGE = 200
+
+
+def profiles(arguments: argparse.Namespace, output: Output) -> int:
+    """Carry out the verb."""
+    settings = Settings.from_environment()
+    if arguments.verb == "save":
+        check_profile_name(arguments.profile)
+        source = read_source(arguments.source, settings)
+        with opened_store(settings) as store:
+            _show(_save(store, arguments.profile, source), output)
+        return 0
+    with opened_store(settings) as store:
+        _VERBS[arguments.verb](store, arguments, output)
+    return 0
+
+
+def _list(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+    from app.flows.profiles import ProfilePage, list_profiles
+    from app.schemas.profiles import profiles_document
+
+    page = list_profiles(store, limit=_PAGE)
+    found = list(page.profiles)
+    while page.after is not None:
+        page = list_profiles(store, after=page.after, limit=_PAGE)
+        found.extend(page.profiles)
+    document = profiles_document(ProfilePage(tuple(found), None))
+    _emit(document, output, [profiles_table(document)])
+
+
+def _show_one(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+    from app.flows.profiles import get_profile, get_revision
+    from app.schemas.profiles import revisions_document
+
+    reference = ProfileReference.parse(arguments.profile)
+    profile = get_profile(store, reference.name)
+    if reference.revision is None:
+        _show(profile, output)
+        return
+    revision = get_revision(store, reference)
+    document = revisions_document(profile, (revision,))["revisions"][0]
+    _emit(document, output, profile_parts({"name": profile.name, **document}))
+
+
+def _revisions(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+    from app.flows.profiles import list_revisions
+    from app.schemas.profiles import revisions_document
+
+    document = revisions_document(*list_revisions(store, arguments.profile))
+    _emit(document, output, [revisions_table(document)])
+
+
+def _use(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+    from app.flows.profiles import set_current
+
+    if arguments.revision < 1:
+        raise InvalidInput("expected a revision from 1", field="revision")
+    _show(set_current(store, arguments.profile, arguments.revision), output)
+
+
+def _delete(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+    from app.flows.profiles import delete_profile
+
+    delete_profile(store, arguments.profile)
+    if not output.wants_json:  # as in HTTP, a deletion has no document
+        output.parts([f"deleted {arguments.profile}"])
+
+
+_VERBS = {
+    "list": _list,
+    "show": _show_one,
+    "revisions": _revisions,
+    "use": _use,
+    "delete": _delete,
+}
+
+
+def _save(store: Store, name: str, source: Source) -> HardwareProfile:
+    from app.flows.fit_trace import save_fit
+    from app.flows.profiles import create_profile, get_revision, revise_profile
+    from app.schemas.base import dump_json, parse_json
+    from app.schemas.stages import PipelineIn
+
+    if isinstance(source, TraceSource):
+        with store.unit_of_work() as unit:
+            return save_fit(unit, fit_text(source.text), name=name).profile
+    if isinstance(source, ProfileSource):
+        reference = ProfileReference.parse(source.reference)
+        pipeline = get_revision(store, reference).pipeline
+        detail = f"copied from {source.reference}"
+    else:
+        given = source.body.get("pipeline")
+        pipeline = parse_json(PipelineIn, dump_json(given)).to_domain()
+        detail = ""
+    try:
+        return revise_profile(store, name, pipeline, detail=detail)
+    except NotFound:
+        return create_profile(store, name, pipeline, detail=detail)
+
+
+def _show(profile: HardwareProfile, output: Output) -> None:
+    from app.schemas.profiles import profile_document
+
+    document = profile_document(profile)
+    _emit(document, output, profile_parts(document))
+
+
+def _emit(document: dict[str, Any], output: Output, parts: Iterable[Part]) -> None:
+    """Print the document if documents are wanted, and else what a person reads."""
+    from app.schemas.base import dump_json
+
+    if output.wants_json:
+        output.document(dump_json(document))
+    else:
+        output.parts(parts)

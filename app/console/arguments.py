@@ -83,10 +83,19 @@ _STRATEGIES = "one of " + ", ".join(Strategy) + " (default auto)"
 
 def _add_solving(parser: Parser) -> None:
     parser.add_argument("--static-bytes", type=size, metavar="SIZE", help="with strategy static")
-    parser.add_argument("--min-fragment-bytes", type=size, metavar="SIZE")
-    parser.add_argument("--max-fragment-bytes", type=size, metavar="SIZE")
-    parser.add_argument("--alignment-bytes", type=size, metavar="SIZE")
-    parser.add_argument("--max-fragments", type=int, metavar="COUNT")
+    parser.add_argument(
+        "--min-fragment-bytes", type=size, metavar="SIZE", help="least size of a fragment"
+    )
+    parser.add_argument(
+        "--max-fragment-bytes", type=size, metavar="SIZE", help="greatest size of a fragment"
+    )
+    parser.add_argument(
+        "--alignment-bytes",
+        type=size,
+        metavar="SIZE",
+        help="all fragments but the last are multiples",
+    )
+    parser.add_argument("--max-fragments", type=int, metavar="COUNT", help="most fragments")
     parser.add_argument(
         "--allow-refragmentation",
         action="store_true",

@@ -44,19 +44,24 @@ def _stage_of(document: Document) -> Stage:
 
 def answer_parts(document: Document, *, width: int, ink: Ink) -> Parts:
     """An answer: what to send, how good it is, the Gantt, and what simpler cuts would cost."""
-    message_bytes = sum(document["fragment_bytes"])
-    stages = document["pipeline"]["stages"]
-    yield f"{format_bytes(message_bytes)} through {_count(len(stages), 'stage')}{_source(document)}"
-    yield ""
-    yield Facts(tuple(_answer_facts(document, message_bytes)))
-    yield ""
-    yield from gantt_parts(document, width=width, ink=ink)
+    yield from schedule_parts(document, width=width, ink=ink)
     yield ""
     yield instead_table(document)
     yield from warning_parts(document)
 
 
-def _answer_facts(document: Document, message_bytes: int) -> Iterator[tuple[str, str]]:
+def schedule_parts(document: Document, *, width: int, ink: Ink) -> Parts:
+    """What to send, how good it is, and the Gantt."""
+    size = format_bytes(document["message_bytes"])
+    stages = document["pipeline"]["stages"]
+    yield f"{size} through {_count(len(stages), 'stage')}{_source(document)}"
+    yield ""
+    yield Facts(tuple(_answer_facts(document)))
+    yield ""
+    yield from gantt_parts(document, width=width, ink=ink)
+
+
+def _answer_facts(document: Document) -> Iterator[tuple[str, str]]:
     stages = document["pipeline"]["stages"]
     yield "strategy", document["strategy"]
     yield "fragments", f"{document['fragments']}: {sizes_text(document['fragment_bytes'])} bytes"
@@ -183,19 +188,27 @@ def _fit_row(stage: Document, *, is_wide: bool) -> tuple[str, ...]:
 
 
 def comparison_parts(document: Document) -> Parts:
-    """The table of a comparison, one grid a message size; the least latency is marked."""
+    """The table of a comparison, one grid a message size, and what was declined."""
     yield f"{_count(len(document['pipeline']['stages']), 'stage')}{_source(document)}"
     sizes = dict.fromkeys(row["message_bytes"] for row in document["rows"])
     for size in sizes:
         rows = [row for row in document["rows"] if row["message_bytes"] == size]
         yield ""
         yield format_bytes(size)
-        yield _comparison_grid(rows)
+        yield comparison_grid([row for row in rows if row["latency_us"] is not None])
+        yield from declined_parts(rows)
 
 
-def _comparison_grid(rows: Sequence[Document]) -> Grid:
-    known = [row["latency_us"] for row in rows if row["latency_us"] is not None]
-    least_us = min(known, default=0.0)
+def declined_parts(rows: Sequence[Document]) -> Parts:
+    """Which strategies have no answer, and why."""
+    for row in rows:
+        if row["latency_us"] is None:
+            yield f"{row['strategy']}: {printable(row['declined'] or 'no answer')}"
+
+
+def comparison_grid(rows: Sequence[Document]) -> Grid:
+    """What each strategy costs on one message; the least latency is marked."""
+    least_us = min((row["latency_us"] for row in rows), default=0.0)
     columns = (
         Column("strategy", is_number=False),
         Column("fragments"),
@@ -209,8 +222,6 @@ def _comparison_grid(rows: Sequence[Document]) -> Grid:
 
 
 def _comparison_row(row: Document, least_us: float) -> tuple[str, ...]:
-    if row["latency_us"] is None:
-        return (row["strategy"], "", "", "", "", "", printable(row["declined"] or ""))
     is_least = row["latency_us"] <= least_us
     name = row["strategy"]
     if row["chosen"] != name:

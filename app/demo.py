@@ -1,0 +1,223 @@
+"""The demo: `python -m app.demo [--once]` starts the service and shows what it answers.
+
+Everything that is shown came over HTTP from the service that is being started, on real input: a
+measured trace and a published pipeline. It keeps serving until Ctrl-C, or stops with --once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.console.output import Output
+from app.console.reports import (
+    comparison_grid,
+    declined_parts,
+    fit_parts,
+    schedule_parts,
+    stages_table,
+    warning_parts,
+)
+from app.console.screen import Part
+from app.console.serving import listen, names_port, server
+from app.errors import exit_code
+from app.settings import CHECKOUT, Settings
+from domain.errors import SluiceError
+from domain.solution import Strategy
+from domain.units import format_bytes
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+PIPELINE_FILES = ("myrinet-gam.json", "myrinet-gam-64KiB.json")
+TRACE_FILE = "local-path-direct.csv"
+PROFILE = "local-path"
+MEASURED_SIZES = (16 * 2**10, 128 * 2**10, 2**20)
+STATIC_BYTES = 4096
+_START_S = 120.0
+_STOP_S = 30.0
+_REQUEST_S = 120.0
+
+
+class DemoFailed(SluiceError):
+    """The service did not start, or refused what the demo asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Talks JSON to the service at this address."""
+
+    address: str
+
+    def post(self, path: str, body: bytes, *, content_type: str = "application/json") -> Any:
+        """The answer's document. Raises DemoFailed with the problem's detail."""
+        request = urllib.request.Request(
+            self.address + path, data=body, headers={"Content-Type": content_type}, method="POST"
+        )
+        # The service is on this machine: a proxy in the environment is not for it.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with opener.open(request, timeout=_REQUEST_S) as response:
+                return json.load(response)
+        except urllib.error.HTTPError as refusal:
+            raise DemoFailed(f"POST {path} answered {refusal.code}: {_detail(refusal)}") from None
+        except OSError as failure:
+            raise DemoFailed(f"POST {path}: {failure}") from None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the demo and return its exit code."""
+    arguments = _parser().parse_args(argv)
+    output = Output.standard(wants_json=False)
+    signal.signal(signal.SIGTERM, _as_interrupt)
+    try:
+        with running_service(output) as address:
+            _show_all(Client(address), output)
+            if not arguments.once:
+                _serve_on(address, output)
+    except SluiceError as error:
+        output.error(error)
+        return exit_code(error)
+    except KeyboardInterrupt:
+        output.parts(["", "stopped"])
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m app.demo", description=__doc__.split("\n")[0])
+    parser.add_argument("--once", action="store_true", help="stop after printing")
+    return parser
+
+
+def _as_interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+# --- the service ----------------------------------------------------------------------------------
+
+
+@contextmanager
+def running_service(output: Output) -> Iterator[str]:
+    """The service in a thread of this process; its address. Nothing of it is left afterwards."""
+    settings = Settings.from_environment()
+    listener = listen(settings, may_move=not names_port(os.environ))
+    if notice := listener.notice():
+        output.parts([notice])
+    output.parts([f"starting the service on {listener.address} ({_database(settings)}) ..."])
+    running = server(settings, log_level="warning")
+    thread = threading.Thread(target=running.run, kwargs={"sockets": [listener.socket]})
+    thread.start()
+    try:
+        deadline_s = time.monotonic() + _START_S
+        while not running.started:
+            if not thread.is_alive() or time.monotonic() > deadline_s:
+                raise DemoFailed("the service did not start; see the message above")
+            time.sleep(0.05)
+        yield listener.address
+    finally:
+        running.should_exit = True
+        thread.join(_STOP_S)
+        listener.socket.close()
+
+
+def _database(settings: Settings) -> str:
+    scheme, _, rest = settings.database_url.partition(":///")
+    if not scheme.startswith("sqlite"):
+        return "PostgreSQL"
+    path = Path(rest)
+    shown = path.relative_to(CHECKOUT) if path.is_relative_to(CHECKOUT) else path
+    return f"SQLite in {shown}"
+
+
+def _serve_on(address: str, output: Output) -> None:
+    output.parts(
+        [
+            "",
+            f"The service goes on at {address}; its interface: {address}/docs. Ctrl-C stops it.",
+            f"  curl '{address}/profiles/{PROFILE}/schedule?bytes=65536'",
+        ]
+    )
+    while True:
+        time.sleep(3600)
+
+
+# --- what is shown --------------------------------------------------------------------------------
+
+
+def _show_all(client: Client, output: Output) -> None:
+    _title(output, "1. A published pipeline: Myrinet GAM (Wang et al. 1998, Table 1)")
+    for place, name in enumerate(PIPELINE_FILES):
+        body = (EXAMPLES / name).read_bytes()
+        request = json.loads(body)
+        if place == 0:
+            output.parts([stages_table(request["pipeline"]), ""])
+        output.parts([f"> POST /optimize   examples/{name}", ""])
+        _show_answer(client, output, client.post("/optimize", body), request["pipeline"])
+
+    _title(output, "2. A measured pipeline: copies, CRC-32, loopback TCP and a disk")
+    fitted = _fit(client, output)
+    for size in MEASURED_SIZES:
+        request = {"message_bytes": size, "profile": PROFILE}
+        text = json.dumps(request)
+        output.parts([f"> POST /optimize   {text}", ""])
+        answer = client.post("/optimize", text.encode())
+        _show_answer(client, output, answer, answer["pipeline"])
+    output.parts([f"Stored: profile {PROFILE}, revision {fitted['profile']['revision']}."])
+    output.parts([f"Every answer above can be read again: {client.address}/optimizations"])
+
+
+def _fit(client: Client, output: Output) -> Any:
+    output.parts([f"> POST /fit?save_as={PROFILE}   examples/{TRACE_FILE}", ""])
+    trace = (EXAMPLES / TRACE_FILE).read_bytes()
+    fitted = client.post(f"/fit?save_as={PROFILE}", trace, content_type="text/csv")
+    output.parts([*fit_parts(fitted, width=output.out.width), ""])
+    return fitted
+
+
+def _show_answer(client: Client, output: Output, answer: Any, pipeline: Any) -> None:
+    screen = output.out
+    output.parts(schedule_parts(answer, width=screen.width, ink=screen.ink))
+    output.parts(["", *warning_parts(answer)])
+    output.parts(
+        [f"What each strategy would have cost for {format_bytes(answer['message_bytes'])}:"]
+    )
+    output.parts([*_comparison(client, answer["message_bytes"], pipeline), ""])
+
+
+def _comparison(client: Client, message_bytes: int, pipeline: Any) -> Iterator[Part]:
+    """The table over every strategy that the service knows."""
+    body = {
+        "pipeline": pipeline,
+        "message_bytes": [message_bytes],
+        "strategies": [name for name in Strategy if name is not Strategy.AUTO],
+        "static_bytes": STATIC_BYTES,
+    }
+    rows = client.post("/compare", json.dumps(body).encode())["rows"]
+    yield comparison_grid([row for row in rows if row["latency_us"] is not None])
+    yield from declined_parts(rows)
+
+
+def _title(output: Output, text: str) -> None:
+    line = ("━" if output.out.is_unicode else "=") * len(text)
+    output.parts(["", text, line, ""])
+
+
+def _detail(refusal: urllib.error.HTTPError) -> str:
+    try:
+        return str(json.load(refusal)["detail"])
+    except (ValueError, KeyError, TypeError):
+        return str(refusal.reason)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

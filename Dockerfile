@@ -13,12 +13,12 @@ RUN PIP_NO_CACHE_DIR=1 python3 tools/bootstrap.py run --system-packages \
 
 # --- the rooms --------------------------------------------------------------------------------------
 FROM ${BASE}
-RUN groupadd --system --gid 10001 sluice \
-    && useradd --system --uid 10001 --gid sluice --home-dir /var/lib/sluice --create-home sluice
+RUN groupadd --gid 10001 sluice \
+    && useradd --uid 10001 --gid sluice --home-dir /var/lib/sluice --create-home sluice
 WORKDIR /opt/sluice
 COPY --from=environment /opt/sluice/.venv .venv
 COPY . .
-RUN .venv/bin/python -m compileall -q .
+RUN .venv/bin/python -m compileall -q -x '[.]venv' .
 
 ENV PATH=/opt/sluice/.venv/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \

@@ -65,7 +65,25 @@ class ComparisonTable:
     cells: tuple[Cell, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A comparison whose pipeline is known, and the profile it came from."""
+
+    comparison: Comparison
+    pipeline: Pipeline
+    profile: ProfileRevision | None
+
+
 SolveTaskHere: TypeAlias = Callable[["SolveTask"], Solution]
+
+
+def resolve(comparison: Comparison, find_revision: FindRevision) -> Resolved:
+    """Find the pipeline. Raises NotFound."""
+    if isinstance(comparison.source, Pipeline):
+        return Resolved(comparison, comparison.source, None)
+    revision = find_revision(comparison.source)
+    profile = ProfileRevision(revision.profile, revision.number)
+    return Resolved(comparison, revision.pipeline, profile)
 
 
 def compare(
@@ -76,35 +94,45 @@ def compare(
     fragment_cap: int,
     progress: Callable[[int, int], None] | None = None,
 ) -> ComparisonTable:
+    """Resolve and tabulate. Raises NotFound, and what `solve` raises besides refusals."""
+    resolved = resolve(comparison, find_revision)
+    return tabulate(resolved, solve, fragment_cap=fragment_cap, progress=progress)
+
+
+def tabulate(
+    resolved: Resolved,
+    solve: SolveTaskHere,
+    *,
+    fragment_cap: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> ComparisonTable:
     """Solve every cell by `solve`. `progress` is told cells done and cells in all."""
-    pipeline, profile = resolve(comparison, find_revision)
+    comparison = resolved.comparison
     total = len(comparison.message_bytes) * len(comparison.strategies)
     cells: list[Cell] = []
-    for cell in _cells(comparison, pipeline, solve, fragment_cap):
+    for cell in _cells(resolved, solve, fragment_cap):
         cells.append(cell)
         if progress is not None:
             progress(len(cells), total)
-    return ComparisonTable(pipeline, profile, tuple(cells))
+    return ComparisonTable(resolved.pipeline, resolved.profile, tuple(cells))
 
 
-def resolve(
-    comparison: Comparison, find_revision: FindRevision
-) -> tuple[Pipeline, ProfileRevision | None]:
-    """The pipeline compared on, and the profile it came from. Raises NotFound."""
-    if isinstance(comparison.source, Pipeline):
-        return comparison.source, None
-    revision = find_revision(comparison.source)
-    return revision.pipeline, ProfileRevision(revision.profile, revision.number)
-
-
-def is_quick(comparison: Comparison, pipeline: Pipeline, *, fragment_cap: int) -> bool:
+def is_quick(resolved: Resolved, *, fragment_cap: int) -> bool:
     """Whether each cell is certain to end within 50 ms and they are few."""
+    comparison = resolved.comparison
     cells = len(comparison.message_bytes) * len(comparison.strategies)
     return cells <= QUICK_CELLS and all(
-        solvers.is_quick(problem, strategy)
-        for problem in _problems(comparison, pipeline, fragment_cap)
+        _is_quick(problem, strategy)
+        for problem in _problems(resolved, fragment_cap)
         for strategy in comparison.strategies
     )
+
+
+def _is_quick(problem: Problem, strategy: Strategy) -> bool:
+    try:
+        return solvers.is_quick(problem, strategy)
+    except Infeasible:  # which the cell will say
+        return True
 
 
 QUICK_CELLS = 20
@@ -121,20 +149,20 @@ def solve_in_process(task: SolveTask) -> Solution:
     )
 
 
-def _problems(comparison: Comparison, pipeline: Pipeline, fragment_cap: int) -> Iterator[Problem]:
-    for size in comparison.message_bytes:
+def _problems(resolved: Resolved, fragment_cap: int) -> Iterator[Problem]:
+    asked = resolved.comparison
+    for size in asked.message_bytes:
         yield Problem(
-            pipeline, size, comparison.limits, fragment_cap, comparison.allow_refragmentation
+            resolved.pipeline, size, asked.limits, fragment_cap, asked.allow_refragmentation
         )
 
 
-def _cells(
-    comparison: Comparison, pipeline: Pipeline, solve: SolveTaskHere, fragment_cap: int
-) -> Iterator[Cell]:
+def _cells(resolved: Resolved, solve: SolveTaskHere, fragment_cap: int) -> Iterator[Cell]:
     from app.jobs import SolveTask
 
+    comparison = resolved.comparison
     deadline_s = time.monotonic() + comparison.time_limit_s
-    for problem in _problems(comparison, pipeline, fragment_cap):
+    for problem in _problems(resolved, fragment_cap):
         for strategy in comparison.strategies:
             task = SolveTask(
                 problem=problem,

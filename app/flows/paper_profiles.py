@@ -84,7 +84,7 @@ def seed_paper_profiles(store: Store) -> tuple[str, ...]:
 
 def _absent(store: Store) -> Iterator[PaperProfile]:
     for profile in paper_profiles():
-        with store.unit_of_work() as unit:
+        with store.reading() as unit:
             try:
                 unit.profiles.get(profile.name)
             except NotFound:

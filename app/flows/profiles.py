@@ -30,20 +30,20 @@ class ProfilePage:
 
 def list_profiles(store: Store, *, after: str | None = None, limit: int = 50) -> ProfilePage:
     """Profiles in the order of their names."""
-    with store.unit_of_work() as unit:
+    with store.reading() as unit:
         found = tuple(unit.profiles.list(after=after, limit=limit + 1))
     return ProfilePage(found[:limit], found[limit - 1].name if len(found) > limit else None)
 
 
 def get_profile(store: Store, name: str) -> HardwareProfile:
     """The profile of this name. Raises NotFound."""
-    with store.unit_of_work() as unit:
+    with store.reading() as unit:
         return unit.profiles.get(known_name(name))
 
 
 def get_revision(store: Store, reference: ProfileReference) -> Revision:
     """The revision that a reference names. Raises NotFound."""
-    with store.unit_of_work() as unit:
+    with store.reading() as unit:
         return unit.profiles.revision(reference.name, reference.revision)
 
 
@@ -67,7 +67,7 @@ def revise_profile(
 
 def list_revisions(store: Store, name: str) -> tuple[HardwareProfile, tuple[Revision, ...]]:
     """The profile and every revision of it. Raises NotFound."""
-    with store.unit_of_work() as unit:
+    with store.reading() as unit:
         profile = unit.profiles.get(known_name(name))
         return profile, tuple(unit.profiles.revisions(name))
 

@@ -1,0 +1,103 @@
+"""Durable jobs, out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from app.flows.durable_jobs import JobKind
+from app.schemas.base import Output, timestamp
+from app.schemas.compare import CompareOut
+from app.schemas.problems import ProblemOut
+from domain.solution import Status, Strategy, relative_excess
+from models.records import JobRecord, JobState
+
+
+class BestSoFarOut(Output):
+    """The best schedule that a job has found, with the bound proven so far."""
+
+    strategy: Strategy
+    message_bytes: int
+    fragment_bytes: list[int]
+    fragments: int
+    latency_us: float
+    unrounded_latency_us: float | None
+    lower_bound_us: float
+    relative_gap: float
+    rounding_gap: float | None
+    status: Status
+    limited_by: str | None
+    levels: list[list[int]] | None
+    latency_paper_us: float | None
+
+
+class JobProgressOut(Output):
+    """How long a job has run, and how good its best answer is; null before there is one."""
+
+    elapsed_s: float
+    best_latency_us: float | None
+    lower_bound_us: float | None
+    relative_gap: float | None
+
+
+class JobOut(Output):
+    """A job. `answer_id` names the stored answer once it has one, also after a cancel.
+
+    `best` is the best so far of an optimisation; `comparison` is the table of a comparison.
+    """
+
+    id: str
+    kind: JobKind
+    state: JobState
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+    attempts: int
+    cancel_requested: bool
+    progress: JobProgressOut
+    best: BestSoFarOut | None
+    answer_id: str | None
+    comparison: CompareOut | None
+    error: ProblemOut | None
+
+
+def job_document(job: JobRecord) -> dict[str, Any]:
+    """JobOut."""
+    held = _fragment(job.best)
+    return {
+        "id": job.id,
+        "kind": job.kind,
+        "state": job.state,
+        "created_at": timestamp(job.created_at),
+        "started_at": timestamp(job.started_at) if job.started_at else None,
+        "finished_at": timestamp(job.finished_at) if job.finished_at else None,
+        "attempts": job.attempts,
+        "cancel_requested": job.cancel_requested,
+        "progress": _progress_document(job),
+        "best": held if job.kind == JobKind.OPTIMIZE else None,
+        "answer_id": job.answer_id,
+        "comparison": held if job.kind == JobKind.COMPARE else None,
+        "error": _fragment(job.error),
+    }
+
+
+def _progress_document(job: JobRecord) -> dict[str, Any]:
+    end = job.finished_at or datetime.now(UTC)
+    elapsed_s = (end - job.started_at).total_seconds() if job.started_at else 0.0
+    best_us, bound_us = job.best_latency_us, job.lower_bound_us
+    gap = None
+    if best_us is not None and bound_us is not None:
+        gap = relative_excess(best_us, bound_us, bound_us)
+    return {
+        "elapsed_s": round(max(0.0, elapsed_s), 3),
+        "best_latency_us": best_us,
+        "lower_bound_us": bound_us,
+        "relative_gap": gap,
+    }
+
+
+def _fragment(stored: bytes | None) -> Any:
+    # Stored documents are already JSON: they go into the answer as they are.
+    return None if stored is None else orjson.Fragment(stored)

@@ -77,6 +77,9 @@ def main() -> int:
     except CannotContinueError as reason:
         print("sluice: {}".format(reason), file=sys.stderr)
         return 1
+    except OSError as reason:  # no room, no right to write, a folder in the way
+        print("sluice: cannot set up .venv: {}".format(reason), file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("\nsluice: interrupted; the same command starts again", file=sys.stderr)
         return 130
@@ -159,7 +162,9 @@ def digest(level: str) -> str:
 
 def create_environment() -> None:
     say("making .venv with Python {}.{}.{}".format(*sys.version_info[:3]))
-    if os.path.lexists(VENV):
+    if os.path.islink(VENV):
+        os.remove(VENV)
+    elif os.path.lexists(VENV):
         shutil.rmtree(VENV)
     # Without pip: `venv` alone works everywhere, and fails halfway where ensurepip is missing.
     if not answers([sys.executable, "-m", "venv", "--without-pip", VENV]):

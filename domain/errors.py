@@ -12,6 +12,9 @@
     |- SolverFailed            a solver broke its contract (a defect, never bad input)
     |- NotFound, Conflict      about stored things
     `- LimitReached            a solve was stopped before it had any answer
+       |- TimeLimitReached     by its time limit
+       |- MemoryLimitReached   by its memory limit
+       `- Cancelled            by whoever asked for it
 
 None of them knows HTTP. `code` is stable: clients, the command line and the documents use it.
 """
@@ -33,11 +36,15 @@ class SluiceError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         # Keyword-only arguments do not survive the default pickling; these errors cross processes.
-        return (_rebuild, (type(self), self.detail, self.field))
+        return (_rebuild, (type(self), self.args, self.__dict__))
 
 
-def _rebuild(kind: type[SluiceError], detail: str, field: str | None) -> SluiceError:
-    return kind(detail, field=field)
+def _rebuild(
+    kind: type[SluiceError], args: tuple[object, ...], state: dict[str, object]
+) -> SluiceError:
+    error = kind.__new__(kind, *args)  # not its constructor, whose arguments each class chooses
+    error.__dict__.update(state)
+    return error
 
 
 class InvalidInput(SluiceError):
@@ -95,9 +102,27 @@ class SolverFailed(SluiceError):
 
 
 class LimitReached(SluiceError):
-    """A time or memory limit ended the work before there was any answer."""
+    """The work was ended from outside before there was any answer."""
 
     code = "limit_reached"
+
+
+class TimeLimitReached(LimitReached):
+    """The time limit ended the work before there was any answer; the detail gives its value."""
+
+    code = "time_limit"
+
+
+class MemoryLimitReached(LimitReached):
+    """The memory limit ended the work before there was any answer; the detail gives its value."""
+
+    code = "memory_limit"
+
+
+class Cancelled(LimitReached):
+    """Whoever asked for the work cancelled it before there was any answer."""
+
+    code = "cancelled"
 
 
 class NotFound(SluiceError):

@@ -7,9 +7,7 @@ FROM ${BASE} AS environment
 WORKDIR /opt/sluice
 COPY requirements.lock ./
 COPY tools/bootstrap.py tools/
-# Compiled here, because the service may not write into its own folders.
-RUN PIP_NO_CACHE_DIR=1 python3 tools/bootstrap.py run --system-packages \
-    && .venv/bin/python -m compileall -q -j 0 .venv
+RUN PIP_NO_CACHE_DIR=1 python3 tools/bootstrap.py run --system-packages
 
 # --- the rooms --------------------------------------------------------------------------------------
 FROM ${BASE}
@@ -18,6 +16,7 @@ RUN groupadd --gid 10001 sluice \
 WORKDIR /opt/sluice
 COPY --from=environment /opt/sluice/.venv .venv
 COPY . .
+# Compiled here, because the service may not write into its own folders.
 RUN .venv/bin/python -m compileall -q -x '[.]venv' .
 
 ENV PATH=/opt/sluice/.venv/bin:$PATH \

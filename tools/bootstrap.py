@@ -126,6 +126,7 @@ def prepare(what: str, *, system_packages: bool) -> None:
         create_environment()
     write(UNFINISHED, "")
     install(find_installer(system_packages=system_packages), LOCKS[what][-1])
+    compile_all()
     write(os.path.join(VENV, "bin", "sluice"), launcher_text(), mode=0o755)
     os.remove(UNFINISHED)
     write(stamp_path(what), digest(what))
@@ -265,7 +266,7 @@ def install(installer: List[str], lock: str) -> None:
     say("installing {} packages from {}".format(total, lock))
     command = [*installer, "--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", lock]
     if installer[0] != "uv":
-        # Modules are compiled when first imported; compiling all of them here takes longer.
+        # pip compiles on one core; `compile_all` takes them all.
         command += ["--no-compile", "--disable-pip-version-check", "--no-input"]
         command += ["--progress-bar", "off"]
     environment = {key: text for key, text in os.environ.items() if key not in MISLEADING}
@@ -281,6 +282,12 @@ def install(installer: List[str], lock: str) -> None:
     if process.wait() != 0:
         print("".join(tail), file=sys.stderr)
         raise CannotContinueError("the install failed (see above); the same command tries again")
+
+
+def compile_all() -> None:
+    """Compile every module: a process that may not write would do it again at each start."""
+    say("compiling")
+    answers([VENV_PYTHON, "-m", "compileall", "-q", "-j", "0", os.path.join(VENV, "lib")])
 
 
 def count_packages(lock: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Unpack
 
-from sqlalchemy import CursorResult, select, update
+from sqlalchemy import CursorResult, Select, select, update
 from sqlalchemy.orm import Session
 
 from domain.errors import Conflict, NotFound
@@ -119,6 +119,6 @@ class JobRepository:
         return bool(result.rowcount)
 
 
-def _asked() -> Any:
+def _asked() -> Select[JobRow]:
     # What an UPDATE of another writer changed must be seen, not what this session read before.
     return select(JobRow).execution_options(populate_existing=True)

@@ -1,4 +1,4 @@
-"""Table `answer_body`: the exact bytes that were sent. Apart, so that pages of answers stay small."""
+"""Table `answer_body`: the exact bytes that were sent; apart, so that pages stay small."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from app.console.output import Output
 from app.console.progress import counting_line, solving_line
 from app.console.reports import answer_parts, comparison_parts, fit_parts
-from app.console.solving import Interrupted, solve_watched
+from app.console.solving import solve_watched
 from app.console.sources import (
     Source,
     TraceSource,
@@ -22,7 +22,7 @@ from app.console.sources import (
     read_trace,
 )
 from app.settings import Settings
-from domain.errors import InvalidInput
+from domain.errors import Cancelled, InvalidInput
 from domain.profile import ProfileReference
 from domain.solution import Solution, Strategy
 
@@ -211,7 +211,7 @@ class _UntilInterrupted:
 
     def __call__(self, task: SolveTask) -> Solution:
         if self.is_interrupted:
-            raise Interrupted("not tried: interrupted")
+            raise Cancelled("not tried: interrupted")
         outcome = solve_watched(task)
         self.is_interrupted = outcome.is_interrupted
         return outcome.solution

@@ -47,6 +47,7 @@ def answer_parts(document: Document, *, width: int, ink: Ink) -> Parts:
     yield from schedule_parts(document, width=width, ink=ink)
     yield ""
     yield instead_table(document)
+    yield ""
     yield from warning_parts(document)
 
 

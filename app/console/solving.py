@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from domain.errors import LimitReached
+from domain.errors import Cancelled, TimeLimitReached
 from domain.solution import Solution, Status
 
 if TYPE_CHECKING:
@@ -24,12 +24,6 @@ _LOOK_S = 0.1
 _THREAD_NAME = "sluice-solve"
 
 Watch = Callable[[Solution | None, float], None]
-
-
-class Interrupted(LimitReached):
-    """Ctrl-C before there was any answer."""
-
-    code = "cancelled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +48,8 @@ class _Run:
 def solve_watched(task: SolveTask, watch: Watch | None = None) -> Outcome:
     """Solve; `watch` is told the best so far and the seconds since the start, ten times a second.
 
-    Raises what `solvers.solve` raises, and LimitReached where a limit or Ctrl-C came before any
-    answer.
+    Raises what `solvers.solve` raises, TimeLimitReached or Cancelled where the limit or Ctrl-C came
+    before any answer.
     """
     run, started_s = _Run(), time.perf_counter()
     threading.Thread(target=_solve, args=(task, run), name=_THREAD_NAME, daemon=True).start()
@@ -101,8 +95,8 @@ def _best_of(run: _Run, *, is_interrupted: bool) -> Solution:
         is_proven = run.best.status is Status.OPTIMAL
         return run.best if is_proven else replace(run.best, status=Status.TIME_LIMIT)
     if is_interrupted:
-        raise Interrupted("interrupted before there was an answer")
-    raise LimitReached("the time limit passed before there was an answer", field="time_limit_s")
+        raise Cancelled("interrupted before there was an answer")
+    raise TimeLimitReached("the time limit passed before there was an answer", field="time_limit_s")
 
 
 def is_still_solving() -> bool:

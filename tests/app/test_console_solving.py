@@ -11,9 +11,9 @@ import pytest
 
 from app.console.progress import counting_line, solving_line, solving_text
 from app.console.screen import Column, Facts, Grid, Screen
-from app.console.solving import Interrupted, is_still_solving, solve_watched
+from app.console.solving import is_still_solving, solve_watched
 from app.jobs import SolveTask
-from domain.errors import LimitReached, StrategyDeclined
+from domain.errors import Cancelled, StrategyDeclined, TimeLimitReached
 from domain.pipeline import pipeline_of_lines
 from domain.problem import Problem
 from domain.schedule import Schedule, latency_us
@@ -93,7 +93,7 @@ class TestWatchedSolve:
         self, monkeypatch: pytest.MonkeyPatch, gate: threading.Event
     ) -> None:
         solver(monkeypatch, lambda tell: gate.wait(60))
-        with pytest.raises(Interrupted):
+        with pytest.raises(Cancelled):
             solve_watched(TASK, interrupt)
 
     def test_a_solver_that_ignores_its_limit_is_not_waited_for(
@@ -108,7 +108,7 @@ class TestWatchedSolve:
             time_limit_s=0.05,
             static_bytes=None,
         )
-        with pytest.raises(LimitReached, match="time limit"):
+        with pytest.raises(TimeLimitReached, match="time limit"):
             solve_watched(task)
 
     def test_a_proven_incumbent_stays_proven(

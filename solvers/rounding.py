@@ -1,8 +1,9 @@
 """Real sizes to whole, aligned sizes that sum to the message, within all limits.
 
-Source    theory sec. 1 (whole bytes); results sec. 4 (rounding lemma).
-Notation  a: alignment; x: (k,) real sizes; X: (k-1,) inner cut positions, cumulative; n stages.
-Cost      O(k) for the three roundings; the local search O(k^2 n) a pass, kept within a budget.
+Source    theory.md sec. 6 (rounding lemma).
+Notation  a: alignment; x: (k,) real sizes; X: (k-1,) inner cut positions, cumulative; n stages;
+          tau: (k, n) exit times; rest: (k, n) longest path from entering (i, j) to the end.
+Cost      O(OFFSETS k n) for the roundings; O(k n) for all 2(k-1) moves of one pass of the search.
 Exact     no: rounding to a adds at most a*min(sum G_1.., sum ..G_{n-2}, sum G - (G_0+G_{n-1})/2),
           whatever k is; tests/solvers/test_rounding.py checks the lemma.
 Traps     sizes must not be rounded one by one: the error would grow with k.
@@ -13,13 +14,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from domain.pipeline import Pipeline
 from domain.problem import Problem
-from solvers.kernels import latencies_us
+from solvers.kernels import exit_times_us, latencies_us, stage_times_us
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+OFFSETS = np.linspace(0.0, 1.0, 33)  # floor(X + u): 0 is the floor, 1/2 the nearest, 1 the ceiling
 SEARCH_CELLS = 400_000  # matrix cells that one local search may evaluate in all
+_ROUNDING_CELLS = 2_000_000  # and that all roundings of one cut may
 
 
 def round_cut(
@@ -27,8 +31,9 @@ def round_cut(
 ) -> tuple[int, ...] | None:
     """The best whole-byte cut found near these sizes, or None where the limits admit none.
 
-    Floors, ceilings and nearest multiples of the cumulative positions are repaired into the limits
-    and compared; then single cut positions move by one unit while that helps.
+    The cumulative positions are rounded with several offsets (floor, nearest and ceiling among
+    them), repaired into the limits and compared; then single cut positions move by one unit while
+    that helps.
     """
     found = [cut for cut in _rounded(problem, real_sizes) if cut is not None]
     if not found:
@@ -36,14 +41,18 @@ def round_cut(
     cuts = np.array(found)
     best = cuts[int(np.argmin(latencies_us(problem.pipeline, cuts.astype(float))))]
     improved = _improve(problem, best, search_cells)
-    return tuple(int(size) for size in improved)
+    return tuple(improved.tolist())
 
 
 def _rounded(problem: Problem, real_sizes: Floats) -> list[Ints | None]:
-    unit = problem.limits.alignment_bytes
+    unit, count = problem.limits.alignment_bytes, len(real_sizes)
     positions = np.cumsum(real_sizes)[:-1] / unit
-    snapped = (np.floor(positions), np.ceil(positions), np.rint(positions))
-    return [_repair(problem, (place * unit).astype(np.int64)) for place in snapped]
+    cells = len(OFFSETS) * count * len(problem.pipeline)
+    offsets = OFFSETS if cells <= _ROUNDING_CELLS else OFFSETS[[0, 16, 32]]
+    places = np.floor(positions[None, :] + offsets[:, None])
+    if count > 1:
+        places = np.unique(places, axis=0)
+    return [_repair(problem, (place * unit).astype(np.int64)) for place in places]
 
 
 def _repair(problem: Problem, positions: Ints) -> Ints | None:
@@ -86,31 +95,55 @@ def _up(value: int, unit: int) -> int:
 
 
 def _improve(problem: Problem, sizes: Ints, search_cells: int) -> Ints:
-    """Steepest descent: all 2(k-1) moves of one cut position by one unit, best first."""
-    count, width = len(sizes), len(problem.pipeline)
-    moves = 2 * (count - 1)
-    budget = search_cells // max(1, moves * count * width)
-    value = float(latencies_us(problem.pipeline, sizes[None, :].astype(float))[0])
-    for _ in range(min(budget, 4 * count)):
-        neighbours = _admitted_moves(problem, sizes)
-        if not len(neighbours):
+    """Steepest descent: all 2(k-1) moves of one cut position by one unit, the best one taken."""
+    count = len(sizes)
+    passes = min(search_cells // (4 * count * len(problem.pipeline)), 4 * count)
+    for _ in range(passes if count > 1 else 0):
+        moved = _best_move(problem, sizes)
+        if moved is None:
             break
-        values = latencies_us(problem.pipeline, neighbours.astype(float))
-        best = int(np.argmin(values))
-        if values[best] >= value:
-            break
-        value, sizes = float(values[best]), neighbours[best]
+        sizes = moved
     return sizes
 
 
-def _admitted_moves(problem: Problem, sizes: Ints) -> Ints:
-    """The cuts that differ by one unit in one position and keep the limits, (m, k)."""
-    unit, inner = problem.limits.alignment_bytes, len(sizes) - 1
-    index = np.arange(inner)
-    shift = np.zeros((2 * inner, inner + 1), dtype=np.int64)
-    shift[index, index], shift[index, index + 1] = unit, -unit
-    shift[inner + index, index], shift[inner + index, index + 1] = -unit, unit
-    cuts = sizes[None, :] + shift
+def _best_move(problem: Problem, sizes: Ints) -> Ints | None:
+    """The best cut that differs by one unit in one position, if it is better; limits are kept."""
+    pipeline, unit = problem.pipeline, problem.limits.alignment_bytes
+    t = stage_times_us(pipeline, sizes.astype(float))
+    tau, rest = exit_times_us(t), exit_times_us(t[::-1, ::-1])[::-1, ::-1]
+    best: tuple[float, int, int] = (float(tau[-1, -1]) * (1.0 - 1e-13), -1, 0)
+    for shift in (unit, -unit):
+        pairs = np.stack([sizes[:-1] + shift, sizes[1:] - shift])
+        values = np.where(_within(problem, pairs), _moved_us(pipeline, pairs, tau, rest), np.inf)
+        i = int(np.argmin(values))
+        best = min(best, (float(values[i]), i, shift))
+    if best[1] < 0:
+        return None
+    moved = sizes.copy()
+    moved[best[1]] += best[2]
+    moved[best[1] + 1] -= best[2]
+    return moved
+
+
+def _within(problem: Problem, pairs: Ints) -> NDArray[np.bool_]:
     low, high = problem.least_fragment_bytes, problem.greatest_fragment_bytes
-    kept: Ints = cuts[((cuts >= low) & (cuts <= high)).all(axis=1)]
-    return kept
+    inside: NDArray[np.bool_] = ((pairs >= low) & (pairs <= high)).all(axis=0)
+    return inside
+
+
+def _moved_us(pipeline: Pipeline, pairs: Ints, tau: Floats, rest: Floats) -> Floats:
+    """Latency, without delay, after fragments i and i+1 take the sizes pairs[:, i]; for all i.
+
+    The path up to fragment i-1 and the path from fragment i+2 on do not change: two rows of the
+    recurrence join what lies before with what lies behind.
+    """
+    first, second = stage_times_us(pipeline, pairs.astype(float))
+    exits = np.vstack([np.zeros((1, tau.shape[1])), tau[:-2]])
+    behind = np.vstack([rest[2:], np.zeros((1, tau.shape[1]))])
+    for times in (first, second):
+        ready = np.zeros(len(exits))
+        exits = exits.copy()
+        for j in range(exits.shape[1]):
+            ready = exits[:, j] = np.maximum(ready, exits[:, j]) + times[:, j]
+    joined: Floats = (exits + behind).max(axis=1)
+    return joined

@@ -36,7 +36,7 @@ PARAMETER_SETS = (
     "solve_dual_problem:ALWAYS_DO",
     "use_dual_simplex:true use_scaling:false",
 )
-_CLOSE = 1e-10  # relative distance of the two bounds at which a solve is finished
+_CLOSE = 1e-9  # relative distance of the two bounds at which a solve is finished
 _VIOLATED = 1e-12  # how much of a distribution may be out of order before a row is added
 _LAZY_ROUNDS = 4  # rounds that add only the violated order rows; then all rows of those stages
 

@@ -12,19 +12,23 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from app.errors import Overloaded
+from app.fit_apart import fit_apart
 from app.flows import compare as comparing
 from app.flows import solve_message as solving
 from app.flows.compare import Comparison, ComparisonTable
 from app.flows.context import Context
 from app.flows.durable_jobs import JobKind, accept_job, cancel_job
+from app.flows.fit_trace import FittedTrace, SavedFit, fit_bytes, save_fit
 from app.flows.questions import Question
 from app.job_runner import JobRunner
 from app.metrics import Metrics
 from app.schemas.optimize import render_answer
 from domain.errors import Cancelled
+from domain.measurement import PipelineFit
 from domain.solution import Solution
 from models.records import JobRecord
 
@@ -34,20 +38,32 @@ if TYPE_CHECKING:
 CALL_THREADS = 4
 MAX_PENDING_CALLS = 512
 MAX_PENDING_SOLVES = 64
+MAX_LONG_FITS = 2
+LONG_TRACE_BYTES = 2**21
 
 T = TypeVar("T")
 Gone = Callable[[], Awaitable[None]]
 
 
+@dataclass(frozen=True, slots=True)
+class FitOutcome:
+    """A fit, and what it was saved as."""
+
+    fit: PipelineFit
+    saved: SavedFit | None
+
+
 class Service:
     """One per process. Coroutines are for the event loop's thread; `close` is not."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, metrics: Metrics) -> None:
         self.context = context
-        self.metrics = Metrics()
+        self.metrics = metrics
         self.runner = JobRunner(context, threads=context.settings.worker_count + 1)
         self.pending_calls = 0
         self.pending_solves = 0
+        self.open_streams = 0
+        self.pending_long_fits = 0
         self._calls = ThreadPoolExecutor(CALL_THREADS, thread_name_prefix="sluice-call")
         self._waits = ThreadPoolExecutor(MAX_PENDING_SOLVES, thread_name_prefix="sluice-wait")
 
@@ -94,6 +110,31 @@ class Service:
         if not job.state.is_terminal:
             self.runner.cancel(identifier)
         return job
+
+    async def fit(self, content: bytes, *, kind: str | None, save_as: str | None) -> FitOutcome:
+        """Fit a trace, and store it as a profile where a name is given. Raises PoorFit and others.
+
+        A long one is fitted in a process of its own: it would hold up every other thread.
+        """
+        if len(content) <= LONG_TRACE_BYTES:
+            fitted = await self.call(lambda: fit_bytes(content, kind=kind))
+        else:
+            fitted = await self._apart(content, kind)
+        if save_as is None:
+            return FitOutcome(fitted.fit, None)
+        return FitOutcome(fitted.fit, await self.call(lambda: self._save_fit(fitted, save_as)))
+
+    def exposition(self) -> str:
+        """The metrics as text."""
+        return self.metrics.exposition(
+            {
+                "sluice_pending_calls": ("Requests in worker threads.", self.pending_calls),
+                "sluice_pending_solves": ("Requests that wait for a solve.", self.pending_solves),
+                "sluice_waiting_jobs": ("Durable jobs that wait.", self.runner.waiting),
+                "sluice_event_streams": ("Open event streams.", self.open_streams),
+                "sluice_ready_workers": ("Workers ready.", self.context.engine.ready_workers),
+            }
+        )
 
     def prepare(self, question: Question) -> solving.Prepared:
         """Resolve a question against the store. Blocks."""
@@ -143,6 +184,22 @@ class Service:
     def _keep(self, answer: solving.Answer) -> bytes:
         with self.context.store.unit_of_work() as unit:
             return solving.keep(unit, answer, render_answer).body
+
+    def _save_fit(self, fitted: FittedTrace, name: str) -> SavedFit:
+        with self.context.store.unit_of_work() as unit:
+            return save_fit(unit, fitted, name=name)
+
+    async def _apart(self, content: bytes, kind: str | None) -> FittedTrace:
+        if self.pending_long_fits >= MAX_LONG_FITS:
+            raise Overloaded("more long traces are being fitted than this service accepts")
+        self.pending_long_fits += 1
+        memory_bytes = self.context.settings.worker_memory_bytes
+        try:
+            return await asyncio.get_running_loop().run_in_executor(
+                self._waits, lambda: fit_apart(content, kind=kind, memory_bytes=memory_bytes)
+            )
+        finally:
+            self.pending_long_fits -= 1
 
     def _compare_at_once(self, comparison: Comparison) -> ComparisonTable | comparing.Resolved:
         resolved = self.resolve(comparison)

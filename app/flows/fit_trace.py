@@ -49,6 +49,15 @@ def fit_trace(measurement: Measurement, *, field: str = "measurements") -> Fitte
     return FittedTrace(fit, _utf8(measurement.content, field))
 
 
+def fit_bytes(content: bytes, *, kind: str | None = None) -> FittedTrace:
+    """Read and fit the bytes of one file. Raises as `fit_trace` does."""
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as refusal:
+        raise UnreadableTrace(f"byte {refusal.start} is not UTF-8", field="measurements") from None
+    return FittedTrace(fit_trace(Measurement(text, kind)).fit, content)
+
+
 def fit_measurements(measurements: tuple[Measurement, ...]) -> FittedTrace:
     """The fit of all measurements of one question. Raises as `fit_trace` does."""
     if len(measurements) != 1:

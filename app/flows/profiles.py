@@ -91,3 +91,12 @@ def known_name(name: str) -> str:
     except InvalidInput:
         raise NotFound("there is no profile of this name", field="profile") from None
     return name
+
+
+def known_reference(text: str) -> str:
+    """The text, if it can name a profile or a revision. Raises NotFound."""
+    try:
+        ProfileReference.parse(text)
+    except InvalidInput:
+        raise NotFound("there is no profile of this name", field="profile") from None
+    return text

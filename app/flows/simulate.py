@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from app.flows.solve_message import ProfileRevision, stored_revision
 from domain.errors import InvalidInput
 from domain.nested import NestedSchedule, simulate_nested
 from domain.pipeline import Pipeline
+from domain.profile import ProfileReference
 from domain.schedule import check_sizes
 from domain.schedule import simulate as simulate_shared
+
+if TYPE_CHECKING:
+    from models.session import Store
 
 MAX_CELLS = 200_000  # intervals in one answer; about 12 MB of JSON
 
@@ -25,21 +31,45 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
+class Cut:
+    """One cut for all stages, or where `is_nested` one a stage."""
+
+    levels: tuple[tuple[int, ...], ...]
+    is_nested: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Simulation:
     """The run of one cut. `critical_path` are (fragment, stage) pairs, and None for nested cuts."""
 
     pipeline: Pipeline
-    stage_bytes: tuple[tuple[int, ...], ...]
-    is_nested: bool
+    message_bytes: int
     latency_us: float
     intervals: tuple[Interval, ...]
     critical_path: tuple[tuple[int, int], ...] | None
     busy_us: tuple[float, ...]
+    profile: ProfileRevision | None = None
 
     @property
     def bottleneck_stage(self) -> int:
         """Index of the stage occupied longest; the first one of equals."""
         return self.busy_us.index(max(self.busy_us))
+
+
+def run(store: Store, source: Pipeline | ProfileReference, cut: Cut) -> Simulation:
+    """Run a cut on a pipeline, or on a stored profile. Raises NotFound, InvalidInput."""
+    if isinstance(source, Pipeline):
+        return _run(source, cut)
+    with store.reading() as unit:
+        revision = stored_revision(unit)(source)
+    profile = ProfileRevision(revision.profile, revision.number)
+    return replace(_run(revision.pipeline, cut), profile=profile)
+
+
+def _run(pipeline: Pipeline, cut: Cut) -> Simulation:
+    if cut.is_nested:
+        return simulate_levels(pipeline, cut.levels)
+    return simulate(pipeline, cut.levels[0])
 
 
 def simulate(pipeline: Pipeline, fragment_bytes: tuple[int, ...]) -> Simulation:
@@ -54,8 +84,7 @@ def simulate(pipeline: Pipeline, fragment_bytes: tuple[int, ...]) -> Simulation:
     )
     return Simulation(
         pipeline=pipeline,
-        stage_bytes=(fragment_bytes,) * len(pipeline),
-        is_nested=False,
+        message_bytes=sum(fragment_bytes),
         latency_us=timeline.latency_us,
         intervals=intervals,
         critical_path=timeline.critical_path(),
@@ -78,8 +107,7 @@ def simulate_levels(pipeline: Pipeline, levels: tuple[tuple[int, ...], ...]) -> 
     )
     return Simulation(
         pipeline=pipeline,
-        stage_bytes=levels,
-        is_nested=True,
+        message_bytes=sum(levels[0]),
         latency_us=timeline.latency_us,
         intervals=intervals,
         critical_path=None,

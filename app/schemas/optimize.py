@@ -17,7 +17,7 @@ from app.flows.questions import (
     Question,
     Source,
 )
-from app.flows.solve_message import Answer
+from app.flows.solve_message import Answer, Prepared
 from app.schemas.base import MANY, ONE, Bytes, Input, Output, ProfileName, dump_json, timestamp
 from app.schemas.fits import FitOut, NoticeOut, ProfileRevisionOut, fit_document, notice_document
 from app.schemas.stages import (
@@ -128,6 +128,14 @@ class OptimizeIn(Input):
             time_limit_s=self.time_limit_s,
             save_as=self.save_as,
         )
+
+    def as_job(self, prepared: Prepared) -> bytes:
+        """This request as a job keeps it: a profile pinned to the revision that it had."""
+        pinned = self
+        if prepared.profile is not None:
+            name = f"{prepared.profile.name}@{prepared.profile.revision}"
+            pinned = self.model_copy(update={"profile": name})
+        return pinned.model_dump_json(exclude_none=True).encode()
 
     def _source(self) -> Source:
         if self.pipeline is not None:

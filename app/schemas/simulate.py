@@ -5,16 +5,23 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, FailFast, Field
+from typing_extensions import TypeAliasType
 
-from app.flows.simulate import MAX_CELLS, Simulation
+from app.flows.simulate import MAX_CELLS, Cut, Simulation
 from app.schemas.base import Bytes, Input, Output
 from app.schemas.fits import ProfileRevisionOut
 from app.schemas.optimize import ProfileAt, check_exactly_one, exactly_one
 from app.schemas.stages import PipelineIn, PipelineOut, pipeline_document
 from domain.pipeline import MAX_STAGES, Pipeline
-from domain.profile import ProfileReference, Revision
+from domain.profile import ProfileReference
 
-Cut = Annotated[list[Bytes], FailFast(), Field(min_length=1, max_length=MAX_CELLS)]
+# Named aliases, because the members of a union must be hashable and FailFast is not.
+Sizes = TypeAliasType(
+    "Sizes", Annotated[list[Bytes], FailFast(), Field(min_length=1, max_length=MAX_CELLS)]
+)
+Levels = TypeAliasType(
+    "Levels", Annotated[list[Sizes], FailFast(), Field(min_length=1, max_length=MAX_STAGES)]
+)
 
 
 class SimulateIn(Input):
@@ -31,10 +38,8 @@ class SimulateIn(Input):
 
     pipeline: PipelineIn | None = None
     profile: ProfileAt | None = None
-    fragment_bytes: Cut | None = None
-    levels: Annotated[list[Cut], FailFast(), Field(min_length=1, max_length=MAX_STAGES)] | None = (
-        None
-    )
+    fragment_bytes: Sizes | None = None
+    levels: Levels | None = None
 
     def source(self) -> Pipeline | ProfileReference:
         """The pipeline, or the profile that holds it. Raises InvalidInput for both or none."""
@@ -43,12 +48,11 @@ class SimulateIn(Input):
             return self.pipeline.to_domain()
         return ProfileReference.parse(self.profile or "")
 
-    def cuts(self) -> tuple[tuple[int, ...] | None, tuple[tuple[int, ...], ...] | None]:
+    def cut(self) -> Cut:
         """The shared cut, or the cuts by stage. Raises InvalidInput for both or none."""
         check_exactly_one({"fragment_bytes": self.fragment_bytes, "levels": self.levels})
-        if self.levels is None:
-            return tuple(self.fragment_bytes or ()), None
-        return None, tuple(tuple(cut) for cut in self.levels)
+        levels = self.levels or [self.fragment_bytes or []]
+        return Cut(tuple(tuple(sizes) for sizes in levels), is_nested=self.levels is not None)
 
 
 class IntervalOut(Output):
@@ -81,16 +85,16 @@ class SimulateOut(Output):
     profile: ProfileRevisionOut | None
 
 
-def simulation_document(simulation: Simulation, revision: Revision | None) -> dict[str, Any]:
+def simulation_document(simulation: Simulation) -> dict[str, Any]:
     """SimulateOut."""
-    path = simulation.critical_path
+    path, profile = simulation.critical_path, simulation.profile
     return {
-        "message_bytes": sum(simulation.stage_bytes[0]),
+        "message_bytes": simulation.message_bytes,
         "latency_us": simulation.latency_us,
         "intervals": simulation.intervals,  # orjson writes dataclasses as objects
-        "critical_path": (None if path is None else [{"fragment": i, "stage": j} for i, j in path]),
+        "critical_path": None if path is None else [{"fragment": i, "stage": j} for i, j in path],
         "bottleneck_stage": simulation.bottleneck_stage,
         "busy_us": simulation.busy_us,
         "pipeline": pipeline_document(simulation.pipeline),
-        "profile": ({"name": revision.profile, "revision": revision.number} if revision else None),
+        "profile": {"name": profile.name, "revision": profile.revision} if profile else None,
     }

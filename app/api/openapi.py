@@ -1,0 +1,125 @@
+"""The OpenAPI document. Bodies are read raw, so what they are is declared here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from app.api.respond import PROBLEM
+from app.schemas.compare import CompareIn
+from app.schemas.optimize import OptimizeIn
+from app.schemas.problems import ProblemOut
+from app.schemas.profiles import CurrentIn, ProfileIn, RevisionIn
+from app.schemas.simulate import SimulateIn
+
+_REF = "#/components/schemas/{model}"
+_BODIES: tuple[type[BaseModel], ...] = (
+    OptimizeIn,
+    SimulateIn,
+    CompareIn,
+    ProfileIn,
+    RevisionIn,
+    CurrentIn,
+)
+_MEANINGS = {
+    400: "The body is not JSON",
+    404: "Nothing is stored under this name or id",
+    408: "The body did not arrive in time",
+    409: "The stored state contradicts the request",
+    413: "The body is over the limit",
+    415: "The media type or encoding is not read here",
+    422: "Well-formed, but cannot be honoured: `errors` says which field breaks which rule",
+    503: "Not ready, or too much work is waiting; `Retry-After` says when to try again",
+}
+_BODY_ERRORS = (400, 408, 413, 415, 422, 503)
+_PREFER = {
+    "name": "Prefer",
+    "in": "header",
+    "required": False,
+    "description": "`respond-async` gives 202 and a durable job",
+    "schema": {"type": "string"},
+}
+_JOB = {
+    "description": "A durable job was stored",
+    "headers": {
+        "Location": {"description": "The job", "required": True, "schema": {"type": "string"}}
+    },
+    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/JobOut"}}},
+}
+
+
+def reads(model: type[BaseModel], *errors: int, may_be_async: bool = False) -> dict[str, Any]:
+    """Keywords for the route of an operation with a JSON body."""
+    extra: dict[str, Any] = {
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {"schema": {"$ref": _REF.format(model=model.__name__)}}
+            },
+        }
+    }
+    return _keywords(extra, (*_BODY_ERRORS, *errors), may_be_async=may_be_async)
+
+
+def reads_text(*media_types: str) -> dict[str, Any]:
+    """Keywords for the route of an operation whose body is a file."""
+    content = {kind: {"schema": {"type": "string"}} for kind in media_types}
+    extra = {"requestBody": {"required": True, "content": content}}
+    return _keywords(extra, _BODY_ERRORS, may_be_async=False)
+
+
+def refuses(
+    *errors: int,
+    may_be_async: bool = False,
+    also: Mapping[int, Mapping[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """Keywords for the route of an operation without a body; `also` are further responses."""
+    keywords = _keywords({}, errors, may_be_async=may_be_async)
+    keywords["responses"].update({status: dict(told) for status, told in (also or {}).items()})
+    return keywords
+
+
+def _keywords(
+    extra: dict[str, Any], errors: tuple[int, ...], *, may_be_async: bool
+) -> dict[str, Any]:
+    responses: dict[int | str, Any] = {
+        status: {
+            "description": _MEANINGS[status],
+            "content": {PROBLEM: {"schema": {"$ref": _REF.format(model="ProblemOut")}}},
+        }
+        for status in sorted(errors)
+    }
+    if may_be_async:
+        responses[202] = _JOB
+        extra = {**extra, "parameters": [_PREFER]}
+    return {"openapi_extra": extra, "responses": responses}
+
+
+def publish(app: FastAPI) -> None:
+    """Have this application publish the document with the bodies' schemas in it."""
+
+    def document() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _build(app)
+        return app.openapi_schema
+
+    app.openapi = document  # type: ignore[method-assign]
+
+
+def _build(app: FastAPI) -> dict[str, Any]:
+    built = get_openapi(
+        title=app.title, version=app.version, description=app.description, routes=app.routes
+    )
+    inputs = [(model, "validation") for model in _BODIES]
+    _, definitions = models_json_schema(
+        [*inputs, (ProblemOut, "serialization")],  # type: ignore[list-item]
+        ref_template=_REF,
+    )
+    schemas = built.setdefault("components", {}).setdefault("schemas", {})
+    schemas.update(definitions["$defs"])
+    return built

@@ -1,0 +1,54 @@
+"""POST /optimize, and the stored answers."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from app.api.body import read_json
+from app.api.openapi import reads, refuses
+from app.api.respond import accepted, json_bytes, json_document
+from app.deps import body_rules, gone, prefers_async, service_of
+from app.flows.answers import AnswerFilter, get_answer, list_answers
+from app.flows.durable_jobs import JobKind
+from app.schemas.optimizations import OptimizationsOut, optimizations_document
+from app.schemas.optimize import OptimizeIn, OptimizeOut
+from app.schemas.queries import NoQuery, OptimizationsQuery
+
+router = APIRouter(tags=["optimise"])
+
+
+@router.post("/optimize", response_model=OptimizeOut, **reads(OptimizeIn, 404, may_be_async=True))
+async def optimize(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
+    """Cut a message into fragments, with a proof of how good the cut is."""
+    service = service_of(request)
+    asked = await read_json(request, OptimizeIn, **body_rules(request))
+    question = asked.to_domain()
+    if prefers_async(request):
+        job = await service.start_job(
+            JobKind.OPTIMIZE, lambda: asked.as_job(service.prepare(question))
+        )
+        return accepted(job)
+    return json_bytes(await service.optimize(question, gone(request)))
+
+
+@router.get("/optimizations", response_model=OptimizationsOut, **refuses(422, 503))
+async def optimizations(
+    request: Request, query: Annotated[OptimizationsQuery, Query()]
+) -> Response:
+    """Stored answers, newest first."""
+    service = service_of(request)
+    wanted = AnswerFilter(query.profile, query.revision, query.message_bytes, query.strategy)
+    page = await service.call(
+        lambda: list_answers(service.context.store, wanted, after=query.cursor, limit=query.limit)
+    )
+    return json_document(optimizations_document(page.summaries, page.after))
+
+
+@router.get("/optimizations/{id}", response_model=OptimizeOut, **refuses(404, 422, 503))
+async def optimization(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
+    """A stored answer, byte for byte as it was first sent."""
+    service = service_of(request)
+    record = await service.call(lambda: get_answer(service.context.store, id))
+    return json_bytes(record.body)

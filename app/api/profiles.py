@@ -1,0 +1,122 @@
+"""Hardware profiles, their revisions, and the run-time look-up."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from app.api.body import read_json
+from app.api.openapi import reads, refuses
+from app.api.respond import accepted, json_document, tagged
+from app.deps import body_rules, gone, prefers_async, service_of
+from app.flows import profiles as flow
+from app.flows.durable_jobs import JobKind
+from app.schemas.optimize import OptimizeIn, OptimizeOut
+from app.schemas.profiles import (
+    CurrentIn,
+    ProfileIn,
+    ProfileOut,
+    ProfilesOut,
+    RevisionIn,
+    RevisionsOut,
+    profile_document,
+    profiles_document,
+    revisions_document,
+)
+from app.schemas.queries import NoQuery, ProfilesQuery, ScheduleQuery
+
+router = APIRouter(prefix="/profiles", tags=["profiles"])
+_UNCHANGED = {304: {"description": "The client holds these very bytes"}}
+
+
+@router.get("", response_model=ProfilesOut, **refuses(422, 503))
+async def list_profiles(request: Request, query: Annotated[ProfilesQuery, Query()]) -> Response:
+    """Profiles by name, each at its current revision."""
+    service = service_of(request)
+    page = await service.call(
+        lambda: flow.list_profiles(service.context.store, after=query.cursor, limit=query.limit)
+    )
+    return json_document(profiles_document(page))
+
+
+@router.post("", status_code=201, response_model=ProfileOut, **reads(ProfileIn, 409))
+async def create_profile(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
+    """A new profile, with revision 1."""
+    service = service_of(request)
+    asked = await read_json(request, ProfileIn, **body_rules(request))
+    pipeline = asked.pipeline.to_domain()
+    profile = await service.call(
+        lambda: flow.create_profile(
+            service.context.store, asked.name, pipeline, detail=asked.detail
+        )
+    )
+    headers = {"Location": f"/profiles/{profile.name}"}
+    return json_document(profile_document(profile), status=201, headers=headers)
+
+
+@router.get("/{name}", response_model=ProfileOut, **refuses(404, 422, 503))
+async def get_profile(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
+    """A profile at its current revision."""
+    service = service_of(request)
+    profile = await service.call(lambda: flow.get_profile(service.context.store, name))
+    return json_document(profile_document(profile))
+
+
+@router.put("/{name}", response_model=ProfileOut, **reads(RevisionIn, 404, 409))
+async def revise_profile(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
+    """Add a revision, which becomes the current one; earlier ones stay as they are."""
+    service = service_of(request)
+    asked = await read_json(request, RevisionIn, **body_rules(request))
+    pipeline = asked.pipeline.to_domain()
+    profile = await service.call(
+        lambda: flow.revise_profile(service.context.store, name, pipeline, detail=asked.detail)
+    )
+    return json_document(profile_document(profile))
+
+
+@router.delete("/{name}", status_code=204, response_class=Response, **refuses(404, 409, 422, 503))
+async def delete_profile(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
+    """Delete a profile with its revisions. Answers that name it stay."""
+    service = service_of(request)
+    await service.call(lambda: flow.delete_profile(service.context.store, name))
+    return Response(status_code=204)
+
+
+@router.get("/{name}/revisions", response_model=RevisionsOut, **refuses(404, 422, 503))
+async def list_revisions(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
+    """Every revision, and where its stages came from."""
+    service = service_of(request)
+    found = await service.call(lambda: flow.list_revisions(service.context.store, name))
+    return json_document(revisions_document(*found))
+
+
+@router.post("/{name}/current", response_model=ProfileOut, **reads(CurrentIn, 404))
+async def set_current(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
+    """Roll back or forward to a revision that exists."""
+    service = service_of(request)
+    asked = await read_json(request, CurrentIn, **body_rules(request))
+    profile = await service.call(
+        lambda: flow.set_current(service.context.store, name, asked.revision)
+    )
+    return json_document(profile_document(profile))
+
+
+@router.get(
+    "/{name}/schedule",
+    response_model=OptimizeOut,
+    **refuses(404, 422, 503, may_be_async=True, also=_UNCHANGED),
+)
+async def schedule(
+    request: Request, name: str, query: Annotated[ScheduleQuery, Query()]
+) -> Response:
+    """The best schedule of a message: as stored, or solved and stored now. `name@2` pins one."""
+    service = service_of(request)
+    asked = OptimizeIn(profile=flow.known_reference(name), message_bytes=query.bytes)
+    question = asked.to_domain()
+    if prefers_async(request):
+        job = await service.start_job(
+            JobKind.OPTIMIZE, lambda: asked.as_job(service.prepare(question))
+        )
+        return accepted(job)
+    return tagged(request, await service.optimize(question, gone(request)))

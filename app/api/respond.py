@@ -1,0 +1,74 @@
+"""Ready responses: bytes that are already JSON, problem documents, accepted jobs."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from fastapi import Request, Response
+
+from app.errors import Overloaded, kind_of, problem_document
+from app.schemas.base import dump_json
+from app.schemas.jobs import job_document
+from domain.errors import Conflict, NotFound, SluiceError
+from models.records import JobRecord
+
+JSON = "application/json"
+PROBLEM = "application/problem+json"
+_MOST_DETAIL = 2_000
+_QUOTED = re.compile(r" '[^']*'|@[0-9]+")
+
+
+def json_bytes(
+    body: bytes, *, status: int = 200, headers: dict[str, str] | None = None
+) -> Response:
+    """A response of bytes that are JSON already."""
+    return Response(body, status, headers, media_type=JSON)
+
+
+def json_document(
+    document: object, *, status: int = 200, headers: dict[str, str] | None = None
+) -> Response:
+    """A response of a document."""
+    return json_bytes(dump_json(document), status=status, headers=headers)
+
+
+def problem(error: SluiceError, *, headers: dict[str, str] | None = None) -> Response:
+    """The problem document of an error, with the status of its code."""
+    document = problem_document(error)
+    document["detail"] = _without_names(error)[:_MOST_DETAIL]
+    status = kind_of(error.code).status
+    if status == 503:
+        headers = {**(headers or {}), "Retry-After": str(Overloaded.retry_after_s)}
+    return Response(dump_json(document), status, headers, media_type=PROBLEM)
+
+
+def _without_names(error: SluiceError) -> str:
+    # The store quotes the name it was asked for, which helps at a terminal; here it is the input.
+    if isinstance(error, NotFound | Conflict):
+        return _QUOTED.sub("", error.detail)
+    return error.detail
+
+
+def accepted(job: JobRecord) -> Response:
+    """202 with the address of a job that is stored already."""
+    headers = {
+        "Location": f"/jobs/{job.id}",
+        "Preference-Applied": "respond-async",
+        "Retry-After": "1",
+    }
+    return json_document(job_document(job), status=202, headers=headers)
+
+
+def tagged(request: Request, body: bytes) -> Response:
+    """A response with a strong ETag, or 304 where the client holds these very bytes."""
+    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    headers = {"ETag": etag, "Cache-Control": "no-cache"}
+    if _matches(request.headers.get("if-none-match", ""), etag):
+        return Response(status_code=304, headers=headers)
+    return json_bytes(body, headers=headers)
+
+
+def _matches(wanted: str, etag: str) -> bool:
+    tags = [tag.strip().removeprefix("W/") for tag in wanted.split(",")]
+    return "*" in tags or etag in tags

@@ -1,0 +1,58 @@
+"""What routes ask for: the running service, and the state of the connection."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypedDict
+
+from fastapi import Request
+
+from app.api.body import BodyBudget
+from app.errors import NotReady
+from app.service import Service
+
+
+def service_of(request: Request) -> Service:
+    """The running service. Raises NotReady before it has started and after it has ended."""
+    service: Service | None = getattr(request.app.state, "service", None)
+    if service is None:
+        raise NotReady("the service is starting or stopping")
+    return service
+
+
+def gone(request: Request) -> Callable[[], Awaitable[None]]:
+    """A coroutine function that returns when the client has gone; after the body was read."""
+
+    async def wait() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    return wait
+
+
+def prefers_async(request: Request) -> bool:
+    """Whether the client prefers a job (RFC 7240 `Prefer: respond-async`)."""
+    given = ",".join(request.headers.getlist("prefer"))
+    return any(
+        preference.split(";")[0].strip().lower() == "respond-async"
+        for preference in given.split(",")
+    )
+
+
+class BodyRules(TypedDict):
+    """How long a body may be, and the budget it counts against."""
+
+    limit: int
+    budget: BodyBudget
+
+
+def body_rules(request: Request) -> BodyRules:
+    """For JSON bodies."""
+    state = request.app.state
+    return {"limit": state.settings.max_body_bytes, "budget": state.bodies}
+
+
+def trace_rules(request: Request) -> BodyRules:
+    """For files of measurements."""
+    state = request.app.state
+    return {"limit": state.settings.max_trace_bytes, "budget": state.traces}

@@ -1,0 +1,92 @@
+"""Wiring: settings, store, engine, service, routes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+import solvers
+from app.api import compare, docs, fit, jobs, optimize, problems, profiles, service, simulate
+from app.api.body import BodyBudget
+from app.api.openapi import publish
+from app.asgi import Outermost
+from app.flows.context import Context
+from app.flows.paper_profiles import seed_paper_profiles
+from app.jobs import local_engine
+from app.metrics import Metrics
+from app.service import Service
+from app.settings import Settings
+from models.session import create_store
+
+log = logging.getLogger("sluice")
+
+VERSION = "0.1.0"
+BODIES_HELD = 32  # full bodies' worth of bytes that may be held at once
+DESCRIPTION = (
+    "Fragment schedules for messages that cross a pipeline of stages, each with a proof of how "
+    "good it is. Times are in µs, sizes in bytes, per-byte costs in ns."
+)
+_ROUTERS = (optimize, compare, simulate, fit, profiles, jobs, service, docs)
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """The application; nothing is opened before it starts."""
+    chosen = Settings.from_environment() if settings is None else settings
+    metrics = Metrics()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.service = await asyncio.to_thread(open_service, chosen, metrics)
+        try:
+            yield
+        finally:
+            running, app.state.service = app.state.service, None
+            await asyncio.to_thread(close_service, running)
+
+    app = FastAPI(
+        title="Sluice",
+        version=VERSION,
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
+    )
+    app.state.settings = chosen
+    app.state.bodies = BodyBudget(BODIES_HELD * chosen.max_body_bytes)
+    app.state.traces = BodyBudget(2 * chosen.max_trace_bytes)
+    app.add_middleware(Outermost, metrics=metrics)
+    problems.register(app)
+    for module in _ROUTERS:
+        app.include_router(module.router)
+    publish(app)
+    return app
+
+
+def open_service(settings: Settings, metrics: Metrics) -> Service:
+    """Bring the schema up to date, start the workers, take up unfinished jobs. Blocks."""
+    store = create_store(settings.database_url)
+    try:
+        store.upgrade()
+        seeded = seed_paper_profiles(store)
+        engine = local_engine(settings.worker_count, settings.worker_memory_bytes)
+    except BaseException:
+        store.dispose()
+        raise
+    running = Service(Context(store, engine, settings), metrics)
+    solvers.warm_up()
+    resumed = running.runner.start()
+    log.info("ready: %d profiles added, %d jobs taken up", len(seeded), resumed)
+    return running
+
+
+def close_service(running: Service) -> None:
+    """End the work under way, the workers and the threads. Blocks."""
+    running.context.engine.close()
+    running.close()
+    running.context.store.dispose()

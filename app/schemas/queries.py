@@ -1,0 +1,66 @@
+"""Query parameters, as strict as bodies: unknown ones are refused, numbers are plain digits."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from app.schemas.base import ProfileName
+from domain.pipeline import MAX_MESSAGE_BYTES
+from domain.solution import Strategy
+
+MAX_PAGE_SIZE = 1_000
+DEFAULT_PAGE_SIZE = 50
+
+
+def _plain_digits(value: Any) -> Any:
+    if isinstance(value, str) and not (value.isascii() and value.isdigit() and len(value) < 20):
+        raise ValueError("expected a whole number in plain digits")
+    return value
+
+
+Digits = BeforeValidator(_plain_digits)
+Limit = Annotated[int, Digits, Field(ge=1, le=MAX_PAGE_SIZE)]
+Identifier = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+
+
+class Query(BaseModel):
+    """The parameters of one operation."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class NoQuery(Query):
+    """No parameters at all."""
+
+
+class OptimizationsQuery(Query):
+    """Which stored answers, and where the page begins."""
+
+    profile: ProfileName | None = None
+    revision: Annotated[int, Digits, Field(ge=1, le=999_999_999)] | None = None
+    message_bytes: Annotated[int, Digits, Field(ge=1, le=MAX_MESSAGE_BYTES)] | None = None
+    strategy: Strategy | None = None
+    cursor: Identifier | None = None
+    limit: Limit = DEFAULT_PAGE_SIZE
+
+
+class ProfilesQuery(Query):
+    """Where the page begins."""
+
+    cursor: ProfileName | None = None
+    limit: Limit = DEFAULT_PAGE_SIZE
+
+
+class ScheduleQuery(Query):
+    """The message to cut."""
+
+    bytes: Annotated[int, Digits, Field(ge=1, le=MAX_MESSAGE_BYTES)]
+
+
+class FitQuery(Query):
+    """What the trace is, and the profile to save its fit as."""
+
+    kind: Literal["direct", "indirect", "end_to_end", "logp"] | None = None
+    save_as: ProfileName | None = None

@@ -1,0 +1,102 @@
+"""Fixtures of every test: databases; and what the run says at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.session import Store, create_store
+from tests.support import system
+from tests.support.counts import register_hypothesis_profiles
+from tests.support.postgres import PostgresServer, RunFolder
+
+DIALECTS = ("sqlite", "postgresql")
+
+register_hypothesis_profiles()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Open the folder that the processes of this run share."""
+    config.stash[_RUN] = RunFolder.open()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop and remove what this run has started, whatever its result."""
+    config.stash[_RUN].close()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """With CI=true a run that skipped anything has failed."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", []) if reporter else []
+    if skipped and system.in_ci() and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """List what was skipped and the commands that install what it needs."""
+    lines = system.summary_lines(terminalreporter.stats.get("skipped", []))
+    if lines:
+        terminalreporter.section("not tested here")
+        for line in lines:
+            terminalreporter.line(line)
+        if system.in_ci():
+            terminalreporter.line("CI=true: a skip is a failure", red=True)
+
+
+@pytest.fixture(scope="session")
+def postgres(pytestconfig: pytest.Config) -> PostgresServer:
+    """The PostgreSQL server of this run; it starts with the first database."""
+    return PostgresServer(pytestconfig.stash[_RUN].path)
+
+
+@pytest.fixture(params=DIALECTS)
+def empty_database_url(
+    request: pytest.FixtureRequest, tmp_path: Path, postgres: PostgresServer
+) -> Iterator[str]:
+    """The URL of a database without a schema, on each database in turn."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'sluice.db'}"
+    else:
+        with postgres.empty_database() as url:
+            yield url
+
+
+@pytest.fixture(params=DIALECTS)
+def database_url(
+    request: pytest.FixtureRequest, tmp_path: Path, postgres: PostgresServer
+) -> Iterator[str]:
+    """The URL of a database with the schema and nothing in it, on each database in turn."""
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path / 'sluice.db'}"
+        store = create_store(url)
+        store.upgrade()
+        store.dispose()
+        yield url
+    else:
+        with postgres.database() as url:
+            yield url
+
+
+@pytest.fixture
+def store(database_url: str) -> Iterator[Store]:
+    """An empty store with its schema, on each database in turn."""
+    opened = create_store(database_url)
+    yield opened
+    opened.dispose()
+
+
+@pytest.fixture
+def sqlite_store(tmp_path: Path) -> Iterator[Store]:
+    """An empty store with its schema on SQLite."""
+    opened = create_store(f"sqlite:///{tmp_path / 'sluice.db'}")
+    opened.upgrade()
+    yield opened
+    opened.dispose()
+
+
+_RUN = pytest.StashKey[RunFolder]()

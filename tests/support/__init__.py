@@ -1,0 +1,1 @@
+"""What the tests share: counts, system packages, databases."""

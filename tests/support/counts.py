@@ -1,0 +1,32 @@
+"""How many cases: the full number in a campaign (SLUICE_CAMPAIGN=1), a tenth of it otherwise."""
+
+from __future__ import annotations
+
+import os
+
+import hypothesis
+
+
+def is_campaign() -> bool:
+    """Whether this run is a campaign."""
+    return os.environ.get("SLUICE_CAMPAIGN", "") not in ("", "0")
+
+
+def count(full: int) -> int:
+    """The number of cases to run, where a campaign runs `full`; at least 1."""
+    return full if is_campaign() else max(1, -(-full // 10))
+
+
+def register_hypothesis_profiles() -> None:
+    """Load Hypothesis's profile: without a campaign the same cases every time.
+
+    Neither times anything: a slow machine is no failure.
+    """
+    untimed = hypothesis.settings(
+        deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    )
+    hypothesis.settings.register_profile(
+        "test", untimed, derandomize=True, database=None, max_examples=100
+    )
+    hypothesis.settings.register_profile("campaign", untimed, max_examples=1000, print_blob=True)
+    hypothesis.settings.load_profile("campaign" if is_campaign() else "test")

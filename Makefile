@@ -19,7 +19,7 @@ ROOMS := $(wildcard domain fitting solvers analysis exports models app)
 TYPED := $(ROOMS) $(wildcard migrations bench tools)
 
 # A Python named by the caller is taken or refused; python3 may be exchanged for a better one.
-BOOTSTRAP = $(PYTHON) tools/bootstrap.py $(if $(filter file,$(origin PYTHON)),--search)
+BOOTSTRAP = $(PYTHON) tools/bootstrap.py$(if $(filter file,$(origin PYTHON)), --search)
 PORT_ENV  = $(if $(PORT),SLUICE_PORT="$${SLUICE_PORT:-$(PORT)}")
 
 help:  ## this list

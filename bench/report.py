@@ -1,0 +1,133 @@
+"""Results as JSON, and the page docs/benchmarks.md made of all of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bench.machine import CHECKOUT, commit, libraries, machine
+from bench.spec import BenchSpec, CaseResult, Cell, Check, Effort, Table
+
+RESULTS = CHECKOUT / "bench" / "results"
+PAGE = CHECKOUT / "docs" / "benchmarks.md"
+
+_INTRODUCTION = """\
+# Benchmarks
+
+Written by `make bench` from `bench/results/*.json`, which hold all figures with the machine, the
+versions of the libraries and the commit that was measured. `python -m bench CASE` runs one case,
+`--quick` a small version of it that writes nothing, and `python -m bench profile CASE` shows where
+the time goes.
+
+Read the ratios first: the sides of a comparison take turns, so a busy machine slows all of them
+alike, while the milliseconds move by a third between runs on a machine that is shared.
+"""
+
+
+def document(spec: BenchSpec, result: CaseResult, effort: Effort) -> dict[str, Any]:
+    """The result of one case as it is stored."""
+    return {
+        "case": spec.name,
+        "title": spec.title,
+        "about": spec.about,
+        "effort": effort.name,
+        "measured_at": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "commit": commit(),
+        "machine": machine(),
+        "libraries": libraries(),
+        "checks": [asdict(check) | {"met": check.met} for check in result.checks],
+        "notes": list(result.notes),
+        "tables": [asdict(table) for table in result.tables],
+    }
+
+
+def write_result(found: dict[str, Any], folder: Path) -> Path:
+    """One file a case; what was there before is in the history."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{found['case']}.json"
+    path.write_text(json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    return path
+
+
+def write_page(folder: Path = RESULTS, page: Path = PAGE) -> None:
+    """The page, from every stored result."""
+    stored = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    parts = [_INTRODUCTION, _targets(stored), *map(_section, stored)]
+    page.write_text("\n".join(parts))
+
+
+def as_text(result: CaseResult) -> str:
+    """The same tables for the terminal."""
+    checks = [_check_row(asdict(check) | {"met": check.met}) for check in result.checks]
+    parts = [_markdown(table) for table in result.tables]
+    if checks:
+        parts.append(_grid(_CHECK_COLUMNS, checks))
+    return "\n".join([*parts, *(f"* {note}" for note in result.notes)])
+
+
+_CHECK_COLUMNS = ("target", "met", "measured", "asked for", "unit")
+
+
+def _targets(stored: list[dict[str, Any]]) -> str:
+    rows = [_check_row(check) for found in stored for check in found["checks"]]
+    return "## Targets\n\n" + _grid(_CHECK_COLUMNS, rows) if rows else ""
+
+
+def _check_row(check: dict[str, Any]) -> tuple[Cell, ...]:
+    met = "yes" if check["met"] else "**no**"
+    limit = f"{check['rule']} {_shown(check['limit'])}"
+    return check["what"], met, check["value"], limit, check["unit"]
+
+
+def _section(found: dict[str, Any]) -> str:
+    tables = [
+        _markdown(Table(table["title"], tuple(table["columns"]), tuple(map(tuple, table["rows"]))))
+        for table in found["tables"]
+    ]
+    notes = "".join(f"* {note}\n" for note in found["notes"])
+    return "\n".join(
+        [f"## {found['title']}\n", found["about"] + "\n", _setting(found), notes, *tables]
+    )
+
+
+def _setting(found: dict[str, Any]) -> str:
+    box, revision = found["machine"], found["commit"]
+    changed = f" with {len(revision['changed_files'])} changed files"
+    return (
+        f"*{found['measured_at']}, {box['processor']}, {box['cores']} cores, {box['memory_gib']} "
+        f"GiB, {box['python']}, commit {revision['id'][:10]}"
+        f"{changed if revision['changed_files'] else ''}*\n"
+    )
+
+
+def _markdown(table: Table) -> str:
+    return f"### {table.title}\n\n" + _grid(table.columns, table.rows)
+
+
+def _grid(columns: tuple[str, ...], rows: Any) -> str:
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    lines += ["| " + " | ".join(map(_shown, row)) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _shown(cell: Cell) -> str:
+    if cell is None:
+        return "-"
+    if isinstance(cell, float):
+        if cell == 0.0 or abs(cell) < 1e-3 or abs(cell) >= 1e7:
+            return f"{cell:.1e}" if cell else "0"
+        return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.3g}"
+    return f"{cell:,}" if isinstance(cell, int) else cell
+
+
+def unmet(checks: tuple[Check, ...]) -> list[str]:
+    """Targets that were missed, in words."""
+    return [
+        f"{check.what}: {_shown(check.value)} {check.unit}, asked for {check.rule} "
+        f"{_shown(check.limit)}"
+        for check in checks
+        if not check.met
+    ]

@@ -1,0 +1,79 @@
+"""Wall-clock times of several sides, run in turns.
+
+Round after round each side runs once, and each round begins with another side. A slow minute of the
+machine therefore hits all sides, and the ratio of two sides is the median of the ratios within
+rounds, which such a minute leaves alone.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Samples in ms, in the order of the rounds."""
+
+    samples_ms: tuple[float, ...]
+
+    @property
+    def median_ms(self) -> float:
+        """The middle sample."""
+        return statistics.median(self.samples_ms)
+
+    @property
+    def least_ms(self) -> float:
+        """The fastest sample."""
+        return min(self.samples_ms)
+
+    @property
+    def greatest_ms(self) -> float:
+        """The slowest sample."""
+        return max(self.samples_ms)
+
+    def quantile_ms(self, share: float) -> float:
+        """The sample below which this share of them lies (nearest rank)."""
+        ordered = sorted(self.samples_ms)
+        return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+    def ratio_to(self, other: Timing) -> float:
+        """Median over the rounds of this side's time over the other's."""
+        pairs = zip(self.samples_ms, other.samples_ms, strict=True)
+        return statistics.median(here / there for here, there in pairs)
+
+    @property
+    def spread(self) -> str:
+        """Fastest to slowest, for a table."""
+        return f"{self.least_ms:.3g}-{self.greatest_ms:.3g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Timed(Generic[R]):
+    """A side's times and what its last run returned."""
+
+    timing: Timing
+    result: R
+
+
+def interleaved(
+    sides: Mapping[str, Callable[[], R]], *, rounds: int, warm_ups: int = 1
+) -> dict[str, Timed[R]]:
+    """Run every side `warm_ups` times without a clock, then once in each round with one."""
+    names = list(sides)
+    results = {name: sides[name]() for _ in range(warm_ups) for name in names}
+    samples: dict[str, list[float]] = {name: [] for name in names}
+    for turn in range(rounds):
+        first = turn % len(names)
+        for name in names[first:] + names[:first]:
+            gc.collect()
+            started_s = time.perf_counter()
+            results[name] = sides[name]()
+            samples[name].append((time.perf_counter() - started_s) * 1e3)
+    return {name: Timed(Timing(tuple(samples[name])), results[name]) for name in names}

@@ -49,6 +49,18 @@ def descendants(root: int) -> tuple[int, ...]:
     return tuple(found)
 
 
+def with_environment(entry: str) -> tuple[int, ...]:
+    """Every process that was started with this entry ("NAME=value") in its environment."""
+    wanted = entry.encode()
+    try:
+        names = list(filter(str.isdigit, os.listdir("/proc")))
+    except OSError:
+        return ()
+    return tuple(
+        int(name) for name in names if wanted in _read(f"/proc/{name}/environ").split(b"\0")
+    )
+
+
 def resident_bytes(pids: Iterable[int]) -> int:
     """Memory in use by these processes; pages that several share count once for each."""
     page_bytes = os.sysconf("SC_PAGE_SIZE")

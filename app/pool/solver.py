@@ -106,4 +106,7 @@ def _cap_memory(memory_bytes: int) -> None:
         fields = dict(line.split(":", 1) for line in file)
     mapped_bytes, used_bytes = (int(fields[key].split()[0]) * 1024 for key in ("VmData", "VmRSS"))
     limit = mapped_bytes + max(_LEAST_ROOM_BYTES, memory_bytes - used_bytes)
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    if most != resource.RLIM_INFINITY:
+        limit = min(limit, most)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))

@@ -20,7 +20,7 @@ from models.records import JobState
 
 _log = logging.getLogger(__name__)
 
-_WATCH_S = 0.05  # between looks at cancellation and memory
+_WATCH_S = 0.025  # between looks at cancellation and memory
 _IDLE_S = 1.0  # between looks at a worker that waits
 _START_LIMIT_S = 120.0
 _START_PAUSE_S = (1.0, 60.0)  # first and longest pause between starts that fail
@@ -70,11 +70,18 @@ class Supervisor:
     def _run(self) -> None:
         try:
             while not self._desk.closing:
-                self._keep_worker()
+                self._keep_worker_or_log()
                 ticket = self._desk.take(_IDLE_S)
                 if ticket is not None:
                     self._serve(ticket)
         finally:
+            self._end_worker()
+
+    def _keep_worker_or_log(self) -> None:
+        try:
+            self._keep_worker()
+        except Exception:  # a defect of this engine must not cost its thread
+            _log.exception("the engine failed to keep a worker")
             self._end_worker()
 
     # ---- a task ---------------------------------------------------------------------------------
@@ -82,7 +89,7 @@ class Supervisor:
     def _serve(self, ticket: Ticket) -> None:
         try:
             outcome = self._solve_somehow(ticket)
-        except Exception:  # a defect of this engine must not cost its thread
+        except Exception:  # as above
             _log.exception("the engine failed on a solve")
             self._end_worker()
             outcome = Outcome(SolverFailed("the engine failed"), JobState.FAILED)

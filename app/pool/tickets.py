@@ -37,6 +37,7 @@ class Ticket:
     ended_s: float | None = None
     cancel_requested: bool = False
     incumbent: bytes | None = None  # as it arrived: most are replaced before anyone looks
+    _seen: tuple[bytes, Solution] | None = None
 
     def __post_init__(self) -> None:
         # Nobody who waits on the future can cancel it: the engine always has an answer for it.
@@ -46,11 +47,12 @@ class Ticket:
         """The best answer so far."""
         if self.ended_s is not None:  # the outcome is there, or about to be
             return None if self.future.exception() else self.future.result()
-        pickled = self.incumbent
+        pickled, seen = self.incumbent, self._seen
         if pickled is None:
             return None
-        solution: Solution = pickle.loads(pickled)
-        return solution
+        if seen is None or seen[0] is not pickled:
+            seen = self._seen = (pickled, pickle.loads(pickled))
+        return seen[1]
 
     def progress(self) -> Progress:
         """A snapshot."""

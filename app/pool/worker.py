@@ -5,6 +5,8 @@ Used by one thread. Nothing here waits for the solver without a limit.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import selectors
 import shutil
@@ -32,39 +34,26 @@ class Worker:
 
     def __init__(self, *, runner: str, memory_bytes: int) -> None:
         self._memory_bytes = memory_bytes
-        self._folder = tempfile.mkdtemp(prefix="sluice-worker-")
-        self._control, control = socket.socketpair()
-        self._channel, channel = socket.socketpair()
-        self._output, output = os.pipe()
-        try:
+        self._rest_bytes = 0
+        self._solver: int | None = None
+        self._ended: str | None = None
+        self._tail = b""
+        self._assembler = Assembler()
+        with contextlib.ExitStack() as undo:
+            self._folder = tempfile.mkdtemp(prefix="sluice-worker-")
+            undo.callback(shutil.rmtree, self._folder, ignore_errors=True)
+            self._control, control = _socket_pair(undo)
+            self._channel, channel = _socket_pair(undo)
+            self._output, output = (undo.enter_context(end) for end in _pipe())
+            self._selector = undo.enter_context(selectors.DefaultSelector())
             options = ChildOptions(
                 control.fileno(), channel.fileno(), memory_bytes, self._folder, runner
             )
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "app.pool.child", *options.arguments()],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                pass_fds=(control.fileno(), channel.fileno()),
-                cwd=_CHECKOUT,
-                env=_environment(self._folder),
-                start_new_session=True,
-            )
-        except BaseException:
-            self._release()
-            raise
-        finally:
-            control.close()
-            channel.close()
-            os.close(output)
+            self._process = _start(options, output)
+            self._undo = undo.pop_all()
+        for end in (control, channel, output):
+            end.close()
         self._channel.settimeout(_SEND_LIMIT_S)
-        os.set_blocking(self._output, False)
-        self._assembler = Assembler()
-        self._tail = b""
-        self._solver: int | None = None
-        self._rest_bytes = 0
-        self._ended: str | None = None
-        self._selector = selectors.DefaultSelector()
         for source in (self._control, self._channel, self._output):
             self._selector.register(source, selectors.EVENT_READ)
 
@@ -85,6 +74,7 @@ class Worker:
 
     def send_task(self, pickled: bytes) -> None:
         """Send a SolveTask. Raises OSError where the solver does not take it."""
+        self._tail = b""
         send(self._channel, Kind.TASK, pickled)
 
     def frames(self, timeout_s: float) -> list[Frame]:
@@ -126,18 +116,25 @@ class Worker:
         self._control.close()  # tells the guardian to end it all
         processes.kill_all(processes.descendants(self.guardian))
         try:
-            self._process.wait(_STOP_LIMIT_S)
-        except subprocess.TimeoutExpired:  # the guardian was stopped, or starved: do its work
-            processes.kill_all(processes.descendants(self.guardian))
-            self._process.kill()
-            self._process.wait()
-        self._release()
+            clean = self._process.wait(_STOP_LIMIT_S) == 0
+        except subprocess.TimeoutExpired:  # the guardian was stopped, or starved
+            clean = False
+        if not clean:
+            self._stop_without_guardian()
+        self._undo.close()
+
+    def _stop_without_guardian(self) -> None:
+        """What was below it has another parent by now, or will have; what it started with stays."""
+        processes.kill_all(processes.descendants(self.guardian))
+        processes.kill_all(processes.with_environment(f"TMPDIR={self._folder}"))
+        self._process.kill()
+        self._process.wait()
 
     def _read_channel(self) -> list[Frame]:
         data = self._receive()
         if data:
             return list(self._assembler.feed(data))
-        self._selector.unregister(self._channel)  # the guardian will say how the solver ended
+        self._unwatch(self._channel)  # the guardian will say how the solver ended
         return []
 
     def _read_report(self) -> list[Frame]:
@@ -147,12 +144,16 @@ class Worker:
         except OSError:
             report = b""
         self._ended = _ending(report)
-        self._selector.unregister(self._control)
+        self._unwatch(self._control)
         frames: list[Frame] = []
         while data := self._receive():
             frames += self._assembler.feed(data)
         self._read_output()
         return frames
+
+    def _unwatch(self, source: socket.socket | io.FileIO) -> None:
+        with contextlib.suppress(KeyError):  # the end of one may be seen in reading another
+            self._selector.unregister(source)
 
     def _receive(self) -> bytes:
         try:
@@ -161,19 +162,37 @@ class Worker:
             return b""
 
     def _read_output(self) -> None:
-        try:
-            data = os.read(self._output, _READ_BYTES)
-        except OSError:
+        data = self._output.read(_READ_BYTES)
+        if data is None:  # nothing there
             return
         self._tail = (self._tail + data)[-_TAIL_BYTES:]
         if not data:
-            self._selector.unregister(self._output)
+            self._unwatch(self._output)
 
-    def _release(self) -> None:
-        self._control.close()
-        self._channel.close()
-        os.close(self._output)
-        shutil.rmtree(self._folder, ignore_errors=True)
+
+def _socket_pair(undo: contextlib.ExitStack) -> tuple[socket.socket, socket.socket]:
+    here, there = socket.socketpair()
+    return undo.enter_context(here), undo.enter_context(there)
+
+
+def _pipe() -> tuple[io.FileIO, io.FileIO]:
+    """The reading end, which never waits, and the writing end."""
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    return io.FileIO(read, "r"), io.FileIO(write, "w")
+
+
+def _start(options: ChildOptions, output: io.FileIO) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "app.pool.child", *options.arguments()],
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        pass_fds=(options.control_fd, options.channel_fd),
+        cwd=_CHECKOUT,
+        env=_environment(options.folder),
+        start_new_session=True,
+    )
 
 
 def _environment(folder: str) -> dict[str, str]:

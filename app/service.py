@@ -1,9 +1,10 @@
 """The running service: where blocking work goes, and how much of it is accepted.
 
-The event loop parses and answers, and never blocks. A unit of work with all its statements, and a
-solve that is certain to end within 50 ms, take one hop to a worker thread together. Every other
-solve goes to the engine, and a waiting thread sleeps until it ends. What is more than can wait is
-refused at once with a time to try again.
+The event loop parses and answers, and never blocks. A unit of work takes one hop to a worker thread
+with all its statements. A solve that is certain to end within 50 ms, and the storing of its answer,
+take one hop to the thread for solves, so that look-ups never queue behind solves. Every other solve
+goes to the engine, and a waiting thread sleeps until it ends. What is more than can wait is refused
+at once with a time to try again.
 """
 
 from __future__ import annotations
@@ -53,6 +54,14 @@ class FitOutcome:
     saved: SavedFit | None
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A question that no stored answer serves, and whether it may be solved in this process."""
+
+    prepared: solving.Prepared
+    is_quick: bool
+
+
 class Service:
     """One per process. Coroutines are for the event loop's thread; `close` is not."""
 
@@ -65,36 +74,35 @@ class Service:
         self.open_streams = 0
         self.pending_long_fits = 0
         self._calls = ThreadPoolExecutor(CALL_THREADS, thread_name_prefix="sluice-call")
+        # One thread: solving holds the interpreter's lock, and more would only take turns.
+        self._quick = ThreadPoolExecutor(1, thread_name_prefix="sluice-quick")
         self._waits = ThreadPoolExecutor(MAX_PENDING_SOLVES, thread_name_prefix="sluice-wait")
 
     async def call(self, work: Callable[[], T]) -> T:
         """Run short blocking work in a worker thread. Raises Overloaded."""
-        if self.pending_calls >= MAX_PENDING_CALLS:
-            raise Overloaded("more requests are waiting than this service accepts")
-        self.pending_calls += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._calls, work)
-        finally:
-            self.pending_calls -= 1
+        return await self._in(self._calls, work)
 
     async def optimize(self, question: Question, gone: Gone) -> bytes:
         """The JSON of the answer: a stored one, or one that is solved and stored now."""
-        outcome = await self.call(lambda: self._answer_at_once(question))
-        if isinstance(outcome, tuple):
-            origin, body = outcome
+        found = await self.call(lambda: self._look_up(question))
+        if isinstance(found, bytes):
+            origin, body = "stored", found
+        elif found.is_quick:
+            origin, body = "quick", await self._in(self._quick, lambda: self._solve_here(found))
         else:
-            prepared = outcome
-            body = await self._wait(lambda errand: self._through_engine(prepared, errand), gone)
             origin = "engine"
+            body = await self._wait(lambda errand: self._through_engine(found, errand), gone)
         self.metrics.answer(origin)
         return body
 
     async def compare(self, comparison: Comparison, gone: Gone) -> ComparisonTable:
         """The table; in a worker thread where it is small, else cell by cell in the engine."""
-        outcome = await self.call(lambda: self._compare_at_once(comparison))
-        if isinstance(outcome, ComparisonTable):
-            return outcome
-        resolved = outcome
+        cap = self.context.settings.max_fragments
+        resolved = await self.call(lambda: self.resolve(comparison))
+        if comparing.is_quick(resolved, fragment_cap=cap):
+            return await self._in(
+                self._quick, lambda: self._table(resolved, comparing.solve_in_process)
+            )
         return await self._wait(lambda errand: self._table(resolved, errand.solve), gone)
 
     async def start_job(self, kind: JobKind, make_request: Callable[[], bytes]) -> JobRecord:
@@ -154,11 +162,12 @@ class Service:
         """End the threads; the engine has to be closed first."""
         self.runner.close()
         self._waits.shutdown(cancel_futures=True)
+        self._quick.shutdown(cancel_futures=True)
         self._calls.shutdown()
 
     # --- in worker threads ------------------------------------------------------------------------
 
-    def _answer_at_once(self, question: Question) -> tuple[str, bytes] | solving.Prepared:
+    def _look_up(self, question: Question) -> bytes | Found:
         with self.context.store.reading() as unit:
             prepared = solving.prepare(
                 question,
@@ -167,16 +176,17 @@ class Service:
             )
             stored = solving.find_stored(unit, prepared)
         if stored is not None:
-            return "stored", stored.body
-        if not solving.is_quick(prepared):
-            return prepared
-        return "quick", self._keep(solving.solve_here(prepared))
+            return stored.body
+        return Found(prepared, solving.is_quick(prepared))
 
-    def _through_engine(self, prepared: solving.Prepared, errand: Errand) -> bytes:
+    def _solve_here(self, found: Found) -> bytes:
+        return self._keep(solving.solve_here(found.prepared))
+
+    def _through_engine(self, found: Found, errand: Errand) -> bytes:
         started_s = time.perf_counter()
-        solution = errand.solve(solving.task_of(prepared))
+        solution = errand.solve(solving.task_of(found.prepared))
         solve_ms = (time.perf_counter() - started_s) * 1e3
-        answer = solving.conclude(prepared, solution, solve_ms=solve_ms)
+        answer = solving.conclude(found.prepared, solution, solve_ms=solve_ms)
         errand.check()
         # Through the threads for calls: they are as few as the database has connections for.
         return self._calls.submit(self._keep, answer).result()
@@ -201,16 +211,20 @@ class Service:
         finally:
             self.pending_long_fits -= 1
 
-    def _compare_at_once(self, comparison: Comparison) -> ComparisonTable | comparing.Resolved:
-        resolved = self.resolve(comparison)
-        if not comparing.is_quick(resolved, fragment_cap=self.context.settings.max_fragments):
-            return resolved
-        return self._table(resolved, comparing.solve_in_process)
-
     def _table(
         self, resolved: comparing.Resolved, solve: Callable[[SolveTask], Solution]
     ) -> ComparisonTable:
         return comparing.tabulate(resolved, solve, fragment_cap=self.context.settings.max_fragments)
+
+    async def _in(self, threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+        """Run short blocking work in one of these threads. Raises Overloaded."""
+        if self.pending_calls >= MAX_PENDING_CALLS:
+            raise Overloaded("more requests are waiting than this service accepts")
+        self.pending_calls += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(threads, work)
+        finally:
+            self.pending_calls -= 1
 
     # --- waiting ----------------------------------------------------------------------------------
 

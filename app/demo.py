@@ -31,7 +31,7 @@ from app.console.reports import (
     warning_parts,
 )
 from app.console.screen import Part
-from app.console.serving import listen, names_port, server
+from app.console.serving import listen, names_port, prepare_store, server
 from app.errors import exit_code
 from app.settings import CHECKOUT, Settings
 from domain.errors import SluiceError
@@ -110,6 +110,7 @@ def _as_interrupt(number: int, frame: object) -> None:
 def running_service(output: Output) -> Iterator[str]:
     """The service in a thread of this process; its address. Nothing of it is left afterwards."""
     settings = Settings.from_environment()
+    prepare_store(settings)
     listener = listen(settings, may_move=not names_port(os.environ))
     if notice := listener.notice():
         output.parts([notice])

@@ -98,7 +98,7 @@ def _answer(
 
     prepared = flow.prepare(question, _finder(store), fragment_cap=settings.max_fragments)
     if store is not None:
-        with store.unit_of_work() as unit:
+        with store.reading() as unit:
             stored = flow.find_stored(unit, prepared)
         if stored is not None:
             return stored.body, False
@@ -252,7 +252,7 @@ def _finder(store: Store | None) -> FindRevision:
     def find(reference: ProfileReference) -> Revision:
         if store is None:
             raise InvalidInput("expected a pipeline, not a profile", field="profile")
-        with store.unit_of_work() as unit:
+        with store.reading() as unit:
             return stored_revision(unit)(reference)
 
     return find

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from app.console.output import Output
+from app.errors import NotReady
 from app.settings import Settings
 from domain.errors import Conflict, InvalidInput
 
@@ -42,20 +43,25 @@ def serve(arguments: argparse.Namespace, output: Output) -> int:
     """Serve until Ctrl-C."""
     settings = _with_arguments(Settings.from_environment(), arguments)
     is_explicit = arguments.port is not None or names_port(os.environ)
+    prepare_store(settings)
     listener = listen(settings, may_move=not is_explicit)
     if notice := listener.notice():
         output.note(notice)
     if output.wants_json:
         output.document(json.dumps({"address": listener.address}).encode())
     else:
-        lines = [f"Sluice serves on {listener.address}", "Ctrl-C stops it"]
-        output.parts([f"{lines[0]} (interface: {listener.address}/docs). {lines[1]}."])
+        output.parts(
+            [f"Sluice serves on {listener.address}, its interface at /docs; Ctrl-C stops it"]
+        )
+    running = server(settings)
     try:
-        server(settings).run(sockets=[listener.socket])
+        running.run(sockets=[listener.socket])
     except KeyboardInterrupt:
         pass  # how a service is ended; uvicorn hands the signal on after it has closed everything
     finally:
         listener.socket.close()
+    if not running.started:
+        raise NotReady("the service did not start; see the messages above")
     return 0
 
 
@@ -72,6 +78,20 @@ def server(settings: Settings, *, log_level: str = "info") -> uvicorn.Server:
         server_header=False,
     )
     return uvicorn.Server(config)
+
+
+def prepare_store(settings: Settings) -> None:
+    """Bring the database up to date before anything is promised.
+
+    The server does it too, but what it meets it can only log. Raises StoreUnavailable, Conflict.
+    """
+    from models.session import create_store
+
+    store = create_store(settings.database_url)
+    try:
+        store.upgrade()
+    finally:
+        store.dispose()
 
 
 def names_port(environment: Mapping[str, str]) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import TypeAlias
 
 from fastapi import FastAPI
 
@@ -16,7 +17,7 @@ from app.api.openapi import publish
 from app.asgi import Outermost
 from app.flows.context import Context
 from app.flows.paper_profiles import seed_paper_profiles
-from app.jobs import local_engine
+from app.jobs import Engine, local_engine
 from app.metrics import Metrics
 from app.service import Service
 from app.settings import Settings
@@ -30,17 +31,28 @@ DESCRIPTION = (
     "Fragment schedules for messages that cross a pipeline of stages, each with a proof of how "
     "good it is. Times are in µs, sizes in bytes, per-byte costs in ns."
 )
+OpenEngine: TypeAlias = Callable[[Settings], Engine]
+
 _ROUTERS = (optimize, compare, simulate, fit, profiles, jobs, service, docs)
 
 
-def create_app(settings: Settings | None = None) -> FastAPI:
+def open_local_engine(settings: Settings) -> Engine:
+    """The engine that needs nothing but this machine."""
+    return local_engine(settings.worker_count, settings.worker_memory_bytes)
+
+
+def create_app(
+    settings: Settings | None = None, *, open_engine: OpenEngine = open_local_engine
+) -> FastAPI:
     """The application; nothing is opened before it starts."""
     chosen = Settings.from_environment() if settings is None else settings
     metrics = Metrics()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.service = await asyncio.to_thread(open_service, chosen, metrics)
+        app.state.service = await asyncio.to_thread(
+            open_service, chosen, metrics, open_engine=open_engine
+        )
         try:
             yield
         finally:
@@ -68,13 +80,13 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     return app
 
 
-def open_service(settings: Settings, metrics: Metrics) -> Service:
+def open_service(settings: Settings, metrics: Metrics, *, open_engine: OpenEngine) -> Service:
     """Bring the schema up to date, start the workers, take up unfinished jobs. Blocks."""
     store = create_store(settings.database_url)
     try:
         store.upgrade()
         seeded = seed_paper_profiles(store)
-        engine = local_engine(settings.worker_count, settings.worker_memory_bytes)
+        engine = open_engine(settings)
     except BaseException:
         store.dispose()
         raise

@@ -101,14 +101,11 @@ def _create_answers() -> None:
         sa.Column("profile_revision", sa.Integer()),
         sa.PrimaryKeyConstraint("id", name="pk_answer"),
     )
-    for name, columns in {
-        "question": ["question_digest", "id"],
-        "profile": ["profile_name", "id", "profile_revision", "message_bytes", "strategy"],
-        "revision": ["profile_revision", "id", "message_bytes", "strategy"],
-        "message": ["message_bytes", "id", "strategy"],
-        "strategy": ["strategy", "id"],
-    }.items():
-        op.create_index(f"ix_answer_{name}", "answer", columns)
+    op.create_index("ix_answer_question", "answer", ["question_digest", "id"])
+    filters = ("profile_name", "profile_revision", "message_bytes", "strategy")
+    for short, column in zip(("profile", "revision", "message", "strategy"), filters, strict=True):
+        others = [name for name in filters if name != column]
+        op.create_index(f"ix_answer_{short}", "answer", [column, "id", *others])
     op.create_table(
         "answer_body",
         _key("answer_id"),

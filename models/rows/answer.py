@@ -16,6 +16,12 @@ from domain.solution import Status, Strategy
 from models.base import Base
 from models.records import AnswerRecord, AnswerSummary
 
+_FILTERS = ("profile_name", "profile_revision", "message_bytes", "strategy")
+
+
+def _others(first: str) -> tuple[str, ...]:
+    return tuple(name for name in _FILTERS if name != first)
+
 
 class AnswerRow(Base):
     """One stored answer without its body. The profile's name is text: answers outlive profiles."""
@@ -23,17 +29,10 @@ class AnswerRow(Base):
     __tablename__ = "answer"
     __table_args__ = (
         Index("ix_answer_question", "question_digest", "id"),
-        Index(
-            "ix_answer_profile",
-            "profile_name",
-            "id",
-            "profile_revision",
-            "message_bytes",
-            "strategy",
-        ),
-        Index("ix_answer_revision", "profile_revision", "id", "message_bytes", "strategy"),
-        Index("ix_answer_message", "message_bytes", "id", "strategy"),
-        Index("ix_answer_strategy", "strategy", "id"),
+        Index("ix_answer_profile", "profile_name", "id", *_others("profile_name")),
+        Index("ix_answer_revision", "profile_revision", "id", *_others("profile_revision")),
+        Index("ix_answer_message", "message_bytes", "id", *_others("message_bytes")),
+        Index("ix_answer_strategy", "strategy", "id", *_others("strategy")),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from domain.problem import Problem
 from domain.solution import Strategy
-from solvers.exact import likely_count
+from solvers.fixed import best_count
 
 QUICK_CELLS = 160  # k*n near the optimum, for every method that solves linear programs
 QUICK_JUDGED_CELLS = 20_000  # k*n that the judge may have to evaluate for the baselines
@@ -30,4 +30,4 @@ def is_quick(problem: Problem, strategy: Strategy) -> bool:
     static_count = min(problem.message_bytes // _SMALLEST_BASELINE_BYTES + 1, counts.greatest)
     if static_count * stages > QUICK_JUDGED_CELLS:
         return False
-    return likely_count(problem) * stages <= QUICK_CELLS
+    return best_count(problem) * stages <= QUICK_CELLS

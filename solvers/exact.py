@@ -20,7 +20,8 @@ from domain.problem import Problem
 from domain.solution import Strategy
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
 from solvers.count_search import CountSearch
-from solvers.kernels import latencies_us, stage_times_us
+from solvers.fixed import best_count
+from solvers.kernels import latencies_us
 from solvers.line_problem import LineProblem
 from solvers.rounding import round_cut
 
@@ -41,20 +42,9 @@ def start(problem: Problem) -> CountSearch:
 def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidate:
     """The whole-byte cut of the exact optimum; see `whole_bytes` for how counts are tried."""
     search = start(problem)
-    search.run(near=likely_count(problem), relative_gap=options.relative_gap, deadline=deadline)
+    search.run(near=best_count(problem), relative_gap=options.relative_gap, deadline=deadline)
     found = list(whole_bytes(search, options, deadline, best_us=lambda: float("inf")))
     return min(found, key=lambda cut: rank_of(problem, cut))
-
-
-def likely_count(problem: Problem) -> int:
-    """Where the optimum over k is likely: the best count of equal real fragments (Wang98 (10))."""
-    counts = problem.count_range()
-    k = np.unique(np.geomspace(counts.least, counts.greatest, 64).astype(np.int64))
-    for _ in range(2):
-        best = int(np.argmin(_equal_latency_us(problem, k)))
-        low, high = k[max(0, best - 1)], k[min(len(k) - 1, best + 1)]
-        k = np.unique(np.linspace(low, high, 64).astype(np.int64))
-    return int(k[int(np.argmin(_equal_latency_us(problem, k)))])
 
 
 def whole_bytes(
@@ -108,12 +98,6 @@ def rank_of(problem: Problem, candidate: Candidate) -> tuple[float, int, int]:
 
 def _kernel_us(problem: Problem, cut: tuple[int, ...]) -> float:
     return float(latencies_us(problem.pipeline, np.array([cut], dtype=float))[0])
-
-
-def _equal_latency_us(problem: Problem, k: np.ndarray) -> np.ndarray:
-    t = stage_times_us(problem.pipeline, problem.message_bytes / k)
-    latency: np.ndarray = t.sum(axis=-1) + (k - 1) * t.max(axis=-1)
-    return latency
 
 
 SPEC = StrategySpec(

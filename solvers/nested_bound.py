@@ -49,7 +49,7 @@ from domain.problem import FragmentLimits, Problem
 from solvers.bounds import closed_form_us
 from solvers.contract import DEFAULT_RELATIVE_GAP, Deadline
 from solvers.count_search import CountSearch
-from solvers.exact import likely_count
+from solvers.fixed import best_count
 from solvers.line_problem import LineProblem
 
 SEARCH_CELLS = 1500  # k*n summed over the solves for one stage b
@@ -135,7 +135,7 @@ class _Triple:
             raise AssertionError("a pipeline of lines")
         search = CountSearch.start(relaxed, lines)
         search.run(
-            near=likely_count(relaxed),
+            near=best_count(relaxed),
             relative_gap=DEFAULT_RELATIVE_GAP,
             deadline=Deadline.after(_GUARD_S),
             max_cells=SEARCH_CELLS,

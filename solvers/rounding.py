@@ -44,6 +44,13 @@ def round_cut(
     return tuple(improved.tolist())
 
 
+def nearest_cut(problem: Problem, real_sizes: Floats) -> Ints | None:
+    """The nearest multiples of the cumulative positions, moved into the limits; None where none."""
+    unit = problem.limits.alignment_bytes
+    positions = np.rint(np.cumsum(real_sizes)[:-1] / unit) * unit
+    return _repair(problem, positions.astype(np.int64))
+
+
 def _rounded(problem: Problem, real_sizes: Floats) -> list[Ints | None]:
     unit, count = problem.limits.alignment_bytes, len(real_sizes)
     positions = np.cumsum(real_sizes)[:-1] / unit
@@ -127,7 +134,7 @@ def _best_move(problem: Problem, sizes: Ints) -> Ints | None:
 
 def _within(problem: Problem, pairs: Ints) -> NDArray[np.bool_]:
     low, high = problem.least_fragment_bytes, problem.greatest_fragment_bytes
-    inside: NDArray[np.bool_] = ((pairs >= low) & (pairs <= high)).all(axis=0)
+    inside: NDArray[np.bool_] = np.logical_and(pairs.min(axis=0) >= low, pairs.max(axis=0) <= high)
     return inside
 
 

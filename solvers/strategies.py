@@ -119,7 +119,7 @@ def _certificate(
         return None
     search = CountSearch.start(problem, lines)
     search.run(
-        near=exact.likely_count(problem),
+        near=fixed.best_count(problem),
         relative_gap=options.relative_gap,
         deadline=deadline,
         max_cells=CERTIFICATE_CELLS,
@@ -209,7 +209,7 @@ class _Contest:
         """Run the search, let its whole-byte cuts compete, and answer."""
         self._report(None)
         search.run(
-            near=exact.likely_count(self._problem),
+            near=fixed.best_count(self._problem),
             relative_gap=self._options.relative_gap,
             deadline=self._deadline,
         )

@@ -1,0 +1,47 @@
+"""Several real cuts of one strategy to its one whole-byte candidate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.errors import StrategyDeclined
+from domain.problem import Problem
+from domain.solution import Notice
+from solvers.contract import Candidate, Deadline
+from solvers.kernels import latencies_us
+from solvers.rounding import round_cut
+
+Floats = NDArray[np.float64]
+
+
+def best_rounded(
+    problem: Problem,
+    cuts: Sequence[Floats],
+    deadline: Deadline,
+    *,
+    notices: tuple[Notice, ...] = (),
+) -> Candidate:
+    """Round each cut; the least latency wins, then fewer fragments, then a smaller first one.
+
+    `real_sizes` of the result are the real cut of least latency, whichever rounded best. Raises
+    StrategyDeclined where none of them can be rounded into the limits.
+    """
+    real = min(cuts, key=lambda x: _latency_us(problem, x))
+    found: list[tuple[float, int, tuple[int, ...]]] = []
+    for x in cuts:
+        rounded = round_cut(problem, x)
+        if rounded is not None:
+            latency = _latency_us(problem, np.array(rounded, dtype=float))
+            found.append((latency, len(rounded), rounded))
+        if deadline.passed and found:
+            break
+    if not found:
+        raise StrategyDeclined("the limits admit no whole-byte cut near it", field="strategy")
+    return Candidate(min(found)[2], tuple(real.tolist()), notices=notices, cut_off=deadline.passed)
+
+
+def _latency_us(problem: Problem, x: Floats) -> float:
+    return float(latencies_us(problem.pipeline, x[None, :])[0])

@@ -24,7 +24,7 @@ from typing import Any
 from app.console.output import Output
 from app.console.reports import (
     comparison_grid,
-    declined_parts,
+    comparison_note_parts,
     fit_parts,
     schedule_parts,
     stages_table,
@@ -205,7 +205,7 @@ def _comparison(client: Client, message_bytes: int, pipeline: Any) -> Iterator[P
     }
     rows = client.post("/compare", json.dumps(body).encode())["rows"]
     yield comparison_grid([row for row in rows if row["latency_us"] is not None])
-    yield from declined_parts(rows)
+    yield from comparison_note_parts(rows)
 
 
 def _title(output: Output, text: str) -> None:

@@ -107,23 +107,32 @@ def instead_table(document: Document) -> Grid:
     rows = []
     best = document.get("best_fixed")
     if best:
-        pieces = f"{best['size_bytes']} bytes each, the rest last: {best['fragments']} fragments"
-        rows.append(_instead_row("best fixed size", pieces, best["latency_us"], latency_us))
+        how = _repeated(best["size_bytes"], best["fragments"])
+        rows.append(_instead_row("best fixed size", how, best["latency_us"], latency_us))
     for baseline in document["baselines"]:
-        size = baseline.get("static_bytes")
-        name = baseline["strategy"]
-        how = f"{size} bytes each, the rest last" if size else _HOW.get(name, "")
-        rows.append(_instead_row(name, how, baseline["latency_us"], latency_us))
+        how = _how(baseline)
+        rows.append(_instead_row(baseline["strategy"], how, baseline["latency_us"], latency_us))
     columns = (Column("instead", is_number=False), Column("how", is_number=False))
     return Grid((*columns, Column("latency"), Column("more by")), tuple(rows))
 
 
-_HOW = {"single": "not cut at all"}
+def _how(baseline: Document) -> str:
+    if baseline["latency_us"] is None:
+        return f"not possible: {printable(baseline['declined'] or '')}"
+    if baseline["static_bytes"]:
+        return _repeated(baseline["static_bytes"], baseline["fragments"])
+    if baseline["fragments"] == 1:
+        return "not cut"
+    return f"{baseline['fragments']} equal fragments"
+
+
+def _repeated(size: int, fragments: int) -> str:
+    return f"{format_bytes(size)} each: {_count(fragments, 'fragment')}"
 
 
 def _instead_row(name: str, how: str, other_us: float | None, latency_us: float) -> tuple[str, ...]:
     if other_us is None:
-        return (name, how, "not possible", "")
+        return (name, how, "", "")
     return (name, how, time_text(other_us), excess_text(other_us, latency_us))
 
 
@@ -138,20 +147,20 @@ def warning_parts(document: Document) -> Parts:
 
 def stages_table(pipeline: Document) -> Grid:
     """The stages of a pipeline; a stage with several ranges takes a row for each."""
-    rows = []
+    has_ranges = any(stage.get("ranges") for stage in pipeline["stages"])
+    columns = [Column("stage", is_number=False), Column("overhead µs"), Column("ns per byte")]
+    if has_ranges:
+        columns.append(Column("fragments up to"))
+    rows: list[tuple[str, ...]] = []
     for stage in pipeline["stages"]:
         for place, part in enumerate(stage.get("ranges") or [stage]):
-            end = part.get("up_to_bytes")
-            rows.append(
-                (
-                    printable(stage["name"]) if place == 0 else "",
-                    f"{part['overhead_us']:.6g}",
-                    f"{part['ns_per_byte']:.6g}",
-                    format_bytes(end) if end else "any" if place == 0 else "above",
-                )
-            )
-    columns = (Column("stage", is_number=False), Column("overhead µs"), Column("ns per byte"))
-    return Grid((*columns, Column("fragments up to")), tuple(rows))
+            name = printable(stage["name"]) if place == 0 else ""
+            row = [name, f"{part['overhead_us']:.6g}", f"{part['ns_per_byte']:.6g}"]
+            if has_ranges:
+                end = part.get("up_to_bytes")
+                row.append(format_bytes(end) if end else "any")
+            rows.append(tuple(row))
+    return Grid(tuple(columns), tuple(rows))
 
 
 def fit_parts(document: Document, *, width: int) -> Parts:
@@ -197,14 +206,7 @@ def comparison_parts(document: Document) -> Parts:
         yield ""
         yield format_bytes(size)
         yield comparison_grid([row for row in rows if row["latency_us"] is not None])
-        yield from declined_parts(rows)
-
-
-def declined_parts(rows: Sequence[Document]) -> Parts:
-    """Which strategies have no answer, and why."""
-    for row in rows:
-        if row["latency_us"] is None:
-            yield f"{row['strategy']}: {printable(row['declined'] or 'no answer')}"
+        yield from comparison_note_parts(rows)
 
 
 def comparison_grid(rows: Sequence[Document]) -> Grid:
@@ -217,28 +219,38 @@ def comparison_grid(rows: Sequence[Document]) -> Grid:
         Column("latency"),
         Column("more by"),
         Column("gap"),
-        Column("", is_number=False),
     )
     return Grid(columns, tuple(_comparison_row(row, least_us) for row in rows))
 
 
 def _comparison_row(row: Document, least_us: float) -> tuple[str, ...]:
-    is_least = row["latency_us"] <= least_us
     name = row["strategy"]
     if row["chosen"] != name:
         name += f" ({row['chosen']})"
     return (
-        name,
+        name + (_NESTED_MARK if _is_nested(row) else ""),
         str(row["fragments"]),
         f"{row['largest_fragment_bytes']} B",
         time_text(row["latency_us"]),
-        "least" if is_least else excess_text(row["latency_us"], least_us),
-        gap_text(row["relative_gap"]),
-        "" if row["status"] in ("optimal", "proven_gap") else _STATUS_SHORT[row["status"]],
+        "least" if row["latency_us"] <= least_us else excess_text(row["latency_us"], least_us),
+        gap_text(row["relative_gap"]) + (" (cut off)" if row["status"] == "time_limit" else ""),
     )
 
 
-_STATUS_SHORT = {"optimal_before_rounding": "rounded", "time_limit": "cut off"}
+_NESTED_MARK = " *"
+
+
+def comparison_note_parts(rows: Sequence[Document]) -> Parts:
+    """What the mark means, and which strategies have no answer, and why."""
+    if any(map(_is_nested, rows)):
+        yield "* stages may cut differently: another class, held against a lower bound of its own"
+    for row in rows:
+        if row["latency_us"] is None:
+            yield f"{row['strategy']}: {printable(row['declined'] or 'no answer')}"
+
+
+def _is_nested(row: Document) -> bool:
+    return str(row["chosen"] or "").startswith("hierarchical")
 
 
 def profiles_table(document: Document) -> Grid:

@@ -156,7 +156,7 @@ def _table(grid: Grid, words: Callable[[str], str], *, is_unicode: bool) -> Tabl
     lines = (
         box.SIMPLE_HEAD if is_unicode else box.Box("    \n    \n -- \n" + "    \n" * 5, ascii=True)
     )
-    table = Table(box=lines, pad_edge=False, show_edge=False)
+    table = Table(box=lines, pad_edge=False, show_edge=False, collapse_padding=True)
     for column in grid.columns:
         table.add_column(
             Text(words(column.heading)),

@@ -6,9 +6,10 @@ Notation  g, G: µs, µs/byte of a line; before, slow, behind: the three lines, 
           behind may be missing; k blocks x_0..x_{k-1}, bytes; peak: index of the largest one.
 Cost      O(k^2) NumPy work for all ramps of at most MOST_BLOCKS blocks, O(k) for each one judged.
 Exact     the best ramp where the slow line is above the others at every size; else a heuristic.
-Traps     sizes follow from the peak outwards (x' = (t(x) - g_slow)/G_slow, t the compound line),
-          which does not amplify rounding as Wang's order does, and needs no special case for
-          a = 1; but with G_slow = 0 there is nothing but the single block. A ramp with a size that is not positive is left out.
+Traps     sizes follow from the peak outwards (x' = (t(x) - g_slow)/G_slow, t the compound line):
+          that does not amplify rounding as Wang's order does, and needs no special case for a = 1,
+          but with G_slow = 0 it leaves nothing but the single block. A ramp with a size that is not
+          positive is left out.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class CompoundLines:
     behind: Line | None
 
     def latency_us(self, sizes: Floats) -> float:
-        """Latency of these blocks by the convention: a compound stage handles one block at a time."""
+        """Latency of these blocks by the convention: one block at a time in every stage."""
         before_us = slow_us = behind_us = 0.0
         for size in sizes.tolist():
             before_us += self.before.time_us(size) if self.before else 0.0
@@ -109,7 +110,7 @@ def _peaks(up: _Side, down: _Side, message_bytes: float) -> Floats:
 
 
 def _end_sizes(side: _Side, peak: Floats, *, axis: int) -> Floats:
-    """The size at the end of the side: sizes change in one direction, so no inner one is smaller."""
+    """The size at the end of the side: sizes change in one direction, none inside is smaller."""
     shape = (-1, 1) if axis == 1 else (1, -1)
     ends: Floats = side.offset.reshape(shape) + side.factor.reshape(shape) * peak
     return ends

@@ -11,8 +11,8 @@ Traps     which stage is slowest depends on the size of the blocks, so every sta
           for some k proposes its own split; a compound stage with a slow stage of its own is split
           again where the convention gains by it.
 
-The hierarchy without any split is among the proposals, as the cut of `fixed`: so the answer is never
-above that of `fixed`, and says so by a notice where no split was better.
+The hierarchy without any split is among the proposals, as the cut of `fixed`: so the answer is
+never above that of `fixed`, and says so by a notice where no split was better.
 """
 
 from __future__ import annotations

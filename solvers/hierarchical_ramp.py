@@ -6,8 +6,8 @@ Notation  c(x): compound time of a block by the convention; o(x): how long its b
 Cost      that of `hierarchical`, whose groupings it takes, then FIT_ROUNDS regressions of
           FIT_SAMPLES sizes and at most RAMPS judged cuts for each grouping and line.
 Exact     no. The compound stages are taken as lines for the ramp, and cut into equal pieces inside.
-Traps     by the convention a compound stage takes c(x) a block; in truth the next block follows after
-          o(x). So ramps are made with a line through each of them, and the true latency decides.
+Traps     by the convention a compound stage takes c(x) a block; in truth the next block follows
+          after o(x). Ramps are made with a line through each, and the true latency decides.
 
 Equal blocks are a ramp too: the answer is never above that of `hierarchical`, and a notice says
 where no ramp was better.

@@ -28,7 +28,7 @@ from solvers.rounding import nearest_cut
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-SEARCH_BLOCKS = 6_000_000  # blocks, over all stages, that one search may evaluate
+SEARCH_BLOCKS = 2_000_000  # blocks, over all stages, that one search may evaluate
 
 
 class NestedSearch:

@@ -11,6 +11,8 @@ Traps     sizes must not be rounded one by one: the error would grow with k.
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -79,7 +81,7 @@ def _repair(problem: Problem, positions: Ints) -> Ints | None:
     positions = np.clip(positions, low, high)
     # Keeping sizes >= least means position - i*least never falls; <= greatest likewise from above.
     positions = np.maximum.accumulate(positions - steps * least) + steps * least
-    positions = np.minimum.accumulate(positions - steps * greatest) + steps * greatest
+    positions = _rising_by_at_most(positions, greatest)
     sizes = np.diff(positions, prepend=0, append=problem.message_bytes)
     return sizes if problem.admits(tuple(int(size) for size in sizes)) else None
 
@@ -92,9 +94,25 @@ def _windows(problem: Problem, count: int, least: int, greatest: int) -> tuple[I
     last_low = _up(size - problem.greatest_fragment_bytes, unit)
     last_high = (size - limits.min_fragment_bytes) // unit * unit
     behind = count - 1 - steps
-    low = np.maximum(steps * least, last_low - behind * greatest)
-    high = np.minimum(steps * greatest, last_high - behind * least)
+    low = np.maximum(steps * least, last_low - _products(behind, greatest, size))
+    high = np.minimum(_products(steps, greatest, size), last_high - behind * least)
     return low, high
+
+
+def _products(counts: Ints, greatest: int, cap: int) -> Ints:
+    """counts * greatest, or the cap where that is less: the product may not fit 64 bits."""
+    products: Ints = np.where(counts > cap // greatest, cap, counts * greatest)
+    return products
+
+
+def _rising_by_at_most(positions: Ints, greatest: int) -> Ints:
+    """Lower positions so that each is at most `greatest` above the one before; the first stands."""
+    if greatest * (len(positions) + 1) < 2**62:
+        steps = np.arange(len(positions), dtype=np.int64) * greatest
+        capped: Ints = np.minimum.accumulate(positions - steps) + steps
+        return capped
+    lowered = accumulate(positions.tolist(), lambda last, place: min(place, last + greatest))
+    return np.fromiter(lowered, dtype=np.int64, count=len(positions))
 
 
 def _up(value: int, unit: int) -> int:

@@ -14,7 +14,7 @@ from domain.solution import Solution, Strategy
 
 if TYPE_CHECKING:
     from domain.problem import Problem
-    from solvers.baselines import BaselineSet
+    from solvers.usual_settings import BaselineSet
     from solvers.contract import StrategySpec
 
 DEFAULT_RELATIVE_GAP = 1e-6
@@ -85,7 +85,7 @@ def is_quick(problem: Problem, strategy: Strategy) -> bool:
 
 def baselines(problem: Problem) -> BaselineSet:
     """What the usual settings cost on this problem: single, static sizes, the best repeated one."""
-    from solvers.baselines import baselines_of
+    from solvers.usual_settings import baselines_of
 
     return baselines_of(problem)
 

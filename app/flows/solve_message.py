@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from app.jobs import SolveTask
     from domain.profile import Revision
     from models.session import UnitOfWork
-    from solvers.baselines import BaselineSet
+    from solvers.usual_settings import BaselineSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +154,12 @@ def task_of(prepared: Prepared) -> SolveTask:
 
 def conclude(prepared: Prepared, solution: Solution, *, solve_ms: float) -> Answer:
     """The answer that a solution gives: with the usual settings' costs and its busiest stage."""
-    from solvers.baselines import baselines_of
-
     return Answer(
         id=new_id(),
         created_at=datetime.now(UTC),
         prepared=prepared,
         solution=solution,
-        baselines=baselines_of(prepared.problem),
+        baselines=solvers.baselines(prepared.problem),
         bottleneck_stage=bottleneck_stage(solution),
         solve_ms=solve_ms,
         profile=prepared.profile,

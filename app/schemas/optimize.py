@@ -32,7 +32,7 @@ from domain.profile import PROFILE_NAME_RULE, ProfileReference
 from domain.solution import Solution, Status, Strategy
 
 if TYPE_CHECKING:
-    from solvers.baselines import BaselineSet
+    from solvers.usual_settings import BaselineSet
 
 MAX_MEASUREMENTS = 16
 SOURCES = ("pipeline", "profile", "measurements")

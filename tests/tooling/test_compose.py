@@ -123,6 +123,20 @@ def test_settings_of_the_example_reach_the_service() -> None:
     assert service["ports"] == ["7654321:7654321:8080"]
 
 
+def test_every_setting_can_be_given_to_the_container() -> None:
+    """A setting that the service reads and the compose file does not pass on could not be set."""
+    asked: set[str] = set()
+
+    class Watched(dict[str, str]):
+        def get(self, key: str, default: Any = None) -> Any:
+            asked.add(key)
+            return super().get(key, default)
+
+    Settings.from_environment(Watched())
+    assert asked
+    assert asked - set(compose()["services"]["sluice"]["environment"]) == set()
+
+
 def test_the_password_of_the_example_fits_into_a_url() -> None:
     """It becomes part of the database's URL as it stands."""
     assert re.fullmatch(r"[\w-]+", example_variables()["POSTGRES_PASSWORD"])

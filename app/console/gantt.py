@@ -107,12 +107,12 @@ def draw(chart: Chart, *, width: int, ink: Ink = UNICODE) -> list[str]:
 
 def paint(row: GanttRow, end_us: float, columns: int, ink: Ink = UNICODE) -> str:
     """One row of `columns` characters for the time from 0 to `end_us`."""
-    scale = columns / end_us if end_us > 0.0 else 0.0
+    whole_us = end_us or 1.0  # a message may take no time at all
     cells = [" "] * columns
     touching = [0] * columns
     hidden: list[int] = []
     for index, (start_us, stop_us) in enumerate(row.blocks):
-        start, stop = start_us * scale, stop_us * scale
+        start, stop = start_us / whole_us * columns, stop_us / whole_us * columns
         first, last = min(int(start), columns - 1), min(int(stop), columns - 1)
         # Columns whose centre lies inside the block are those of which it covers half or more,
         # short blocks aside.

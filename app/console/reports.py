@@ -158,7 +158,7 @@ def stages_table(pipeline: Document) -> Grid:
             row = [name, f"{part['overhead_us']:.6g}", f"{part['ns_per_byte']:.6g}"]
             if has_ranges:
                 end = part.get("up_to_bytes")
-                row.append(format_bytes(end) if end else "any")
+                row.append(format_bytes(end) if end else "any" if place == 0 else "larger")
             rows.append(tuple(row))
     return Grid(tuple(columns), tuple(rows))
 

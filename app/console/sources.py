@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import sys
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from domain.errors import InvalidInput, NotFound, UnreadableTrace
 from domain.profile import PROFILE_NAME_RULE
 
 STANDARD_INPUT = "-"
+_LOOKED_AT = 4096  # bytes at the beginning that tell JSON from a trace
 _PROFILE_REFERENCE = re.compile(rf"{PROFILE_NAME_RULE}(@[0-9]+)?", re.ASCII)
 
 
@@ -48,7 +50,7 @@ def read_source(name: str, settings: Settings) -> Source:
             return ProfileSource(name)
         raise NotFound(f"there is no file {_quoted(name)}", field="source")
     raw = _read(name, settings.max_trace_bytes)
-    if raw.lstrip()[:1] not in (b"{", b"["):
+    if raw[:_LOOKED_AT].lstrip()[:1] not in (b"{", b"["):
         return TraceSource(_text(raw))
     if len(raw) > settings.max_body_bytes:
         raise BodyTooLarge(f"expected JSON of at most {settings.max_body_bytes} bytes")
@@ -74,12 +76,12 @@ def _read(name: str, limit: int) -> bytes:
             raise InvalidInput(f"{_quoted(name)}: {reason}", field="source") from None
     if len(raw) > limit:
         raise BodyTooLarge(f"expected at most {limit} bytes (SLUICE_MAX_TRACE_BYTES)")
-    return raw
+    return raw.removeprefix(codecs.BOM_UTF8)
 
 
 def _text(raw: bytes) -> str:
     try:
-        return raw.decode("utf-8-sig")
+        return raw.decode()
     except UnicodeDecodeError:
         raise UnreadableTrace("expected a text file in UTF-8", field="source") from None
 

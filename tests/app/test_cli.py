@@ -151,7 +151,7 @@ class TestOptimize:
         OptimizeOut.model_validate_json(out)
 
     def test_a_pipeline_from_standard_input_with_units(self, printed: Any, typed: Any) -> None:
-        typed('{"stages": [{"name": "wire", "overhead_us": 1, "ns_per_byte": 1}]}')
+        typed('\ufeff {"stages": [{"name": "wire", "overhead_us": 1, "ns_per_byte": 1}]}')
         code, out, _ = printed("optimize", "-", "--bytes", "1.5KiB", "--json")
         assert code == 0
         assert json.loads(out)["message_bytes"] == 1536

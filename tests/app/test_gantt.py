@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.console.gantt import ASCII, UNICODE, Chart, GanttRow, Ink, chart_of, draw, paint
@@ -57,6 +57,7 @@ class TestPaint:
     def test_a_message_that_takes_no_time_is_drawn_too(self) -> None:
         assert paint(row_of((0, 0)), 0.0, 40, ASCII).strip() == ASCII.thin
 
+    @example([0.0, 5e-324], 40)
     @given(
         st.lists(st.floats(0, 1e12, allow_nan=False), min_size=2, max_size=60),
         st.integers(1, 120),

@@ -127,27 +127,35 @@ def fitted_line(x: Floats, times_us: Floats) -> Line:
 # ---- whole bytes -----------------------------------------------------------------------------
 
 
-def levels_of(problem: Problem, blocks: Ints, counts: Ints) -> list[Ints]:
-    """The cut of every stage: blocks (k,) cut into counts (k, n) pieces, within the limits.
+def levels_of(problem: Problem, grouping: Grouping, blocks: Ints, counts: Ints) -> list[Ints]:
+    """The cut of every stage: blocks (k,) cut into counts (k or 1, n) pieces, within the limits.
 
-    A number of pieces that the limits forbid is lowered. Neighbours with one cut share its array.
+    Finer cuts divide the pieces of the group around them, so that cuts are nested. A number of
+    pieces that the limits forbid is lowered. Stages of a flat group share one array.
     """
     greatest = problem.count_range().greatest
-    levels: list[Ints] = []
-    known: dict[bytes, Ints] = {}
-    for column in np.broadcast_to(counts, (len(blocks), counts.shape[1])).T:
-        pieces = _admitted_pieces(problem, blocks, column, greatest)
-        key = pieces.tobytes()
-        if key not in known:
-            known[key] = _split(blocks, pieces, problem.limits.alignment_bytes)
-        levels.append(known[key])
+    levels = [blocks] * len(grouping)
+
+    def fill(group: Grouping, around: Ints, wanted: Ints) -> None:
+        stage = group.first if group.slow is None else group.slow
+        pieces = _admitted_pieces(problem, around, wanted[:, stage], greatest)
+        cut = _split(around, pieces, problem.limits.alignment_bytes)
+        if group.slow is None:
+            levels[group.first : group.last + 1] = [cut] * len(group)
+            return
+        levels[stage] = cut
+        inner = np.repeat(wanted // wanted[:, stage : stage + 1], pieces, axis=0)
+        for part in group.parts():
+            fill(part, cut, inner)
+
+    fill(grouping, blocks, np.broadcast_to(counts, (len(blocks), counts.shape[1])))
     return levels
 
 
 def _admitted_pieces(problem: Problem, blocks: Ints, wanted: Ints, greatest: int) -> Ints:
     unit = problem.limits.alignment_bytes
     least, _ = problem.aligned_sizes()
-    pieces = np.clip(wanted, 1, np.maximum(1, (blocks // unit) // (least // unit)))
+    pieces: Ints = np.clip(wanted, 1, np.maximum(1, (blocks // unit) // (least // unit)))
     total = int(pieces.sum())
     if total <= greatest:
         return pieces
@@ -158,6 +166,8 @@ def _admitted_pieces(problem: Problem, blocks: Ints, wanted: Ints, greatest: int
 
 def _split(blocks: Ints, pieces: Ints, unit: int) -> Ints:
     """Each block in nearly equal, aligned pieces; what does not align goes to its last piece."""
+    if int(pieces.max()) == 1:
+        return blocks
     units = blocks // unit
     base, extra = np.divmod(units, pieces)
     ends = np.cumsum(pieces)

@@ -24,6 +24,7 @@ from domain.pipeline import Line
 Floats = NDArray[np.float64]
 
 MOST_BLOCKS = 64
+_SUM = 1e-9  # relative error of the sum of a ramp's sizes beyond which cancellation has spoilt it
 _PRICED = 12  # ramps priced by the recurrence, of those with the least estimates
 
 
@@ -69,7 +70,8 @@ def best_ramps(
     for i, j in zip(rows[order].tolist(), columns[order].tolist(), strict=True):
         size = float(peak[i, j])
         sizes = np.concatenate([up.sizes(size, i)[::-1], down.sizes(size, j)[1:]])
-        found.append((lines.latency_us(sizes), sizes))
+        if sizes.min() > 0.0 and abs(float(sizes.sum()) - message_bytes) <= _SUM * message_bytes:
+            found.append((lines.latency_us(sizes), sizes))
     return sorted(found, key=lambda ramp: (ramp[0], len(ramp[1])))
 
 

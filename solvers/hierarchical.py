@@ -27,7 +27,7 @@ from domain.problem import Problem
 from domain.solution import Notice, Strategy
 from solvers.compound import NESTED_DEPTH, regrouped, split_at, split_plan
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
-from solvers.nested_search import NestedSearch, check_stages, room_for
+from solvers.nested_search import NestedPlan, NestedSearch, check_stages, room_for
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -58,7 +58,7 @@ def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidat
     check_stages(problem, Strategy.HIERARCHICAL)
     search = NestedSearch(problem, options, deadline)
     improve_equal(search)
-    return search.candidate(() if search.grouping.slow is not None else (_NO_GAIN,))
+    return search.candidate((_NO_GAIN,) if search.plan is None else ())
 
 
 def improve_equal(search: NestedSearch) -> tuple[Proposal, ...]:
@@ -129,7 +129,7 @@ def _offer(search: NestedSearch, grouping: Grouping, k: int, pieces: Ints) -> fl
     blocks = search.blocks(np.full(k, search.problem.message_bytes / k))
     if blocks is None:
         return float("inf")
-    return search.offer(grouping, blocks, pieces[None, :])
+    return search.offer(NestedPlan(grouping, blocks, pieces[None, :]))
 
 
 def _descend(search: NestedSearch, proposal: Proposal, latency_us: float) -> None:

@@ -4,7 +4,8 @@ Source    Wang98 sec. 4.3 and 5.5 (algorithms C, C'); theory sec. 5; the second 
 Notation  c(x): compound time of a block by the convention; o(x): how long its busiest internal
           stage is occupied by the block; t: times, µs; x: block sizes, bytes.
 Cost      that of `hierarchical`, whose groupings it takes, then FIT_ROUNDS regressions of
-          FIT_SAMPLES sizes and at most RAMPS judged cuts for each grouping and line.
+          FIT_SAMPLES sizes and at most RAMPS judged cuts for each grouping and line, then
+          POLISH_STEPS judged cuts near the best one.
 Exact     no. The compound stages are taken as lines for the ramp, and cut into equal pieces inside.
 Traps     by the convention a compound stage takes c(x) a block; in truth the next block follows
           after o(x). Ramps are made with a line through each, and the true latency decides.
@@ -35,7 +36,8 @@ from solvers.compound import (
 from solvers.compound_ramp import CompoundLines, best_ramps
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
 from solvers.hierarchical import improve_equal
-from solvers.nested_search import NestedSearch, check_stages, room_for
+from solvers.nested_polish import polish
+from solvers.nested_search import NestedPlan, NestedSearch, check_stages, room_for
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -58,11 +60,12 @@ def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidat
     proposals = improve_equal(search)
     equal_us = search.latency_us
     found = [proposal.grouping for proposal in proposals]
-    if search.grouping.slow is not None:
-        found.insert(0, search.grouping)
+    if search.plan is not None:
+        found.insert(0, search.plan.grouping)
     for grouping in list(dict.fromkeys(found))[:_GROUPINGS]:
         for cost in (_convention_us, _occupied_us):
             _offer_ramps(search, grouping, cost)
+    polish(search)
     return search.candidate(() if search.latency_us < equal_us else (_NO_GAIN,))
 
 
@@ -110,7 +113,7 @@ def _offer(search: NestedSearch, grouping: Grouping, sizes: Floats) -> None:
     for part in grouping.parts():
         planned = plan_pieces(problem.pipeline, part, x, room_for(problem, x))
         counts[:, part.first : part.last + 1] = planned.counts
-    search.offer(grouping, blocks, counts)
+    search.offer(NestedPlan(grouping, blocks, counts))
 
 
 def _lines_over(problem: Problem, grouping: Grouping, x: Floats, cost: Cost) -> CompoundLines:

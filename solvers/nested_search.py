@@ -10,6 +10,7 @@ Traps     the convention's best cut is not the best one: it proposes, and the tr
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,16 @@ from solvers.rounding import nearest_cut
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-SEARCH_BLOCKS = 2_000_000  # blocks, over all stages, that one search may evaluate
+SEARCH_BLOCKS = 4_000_000  # blocks, over all stages, that one search may evaluate
+
+
+@dataclass(frozen=True, slots=True)
+class NestedPlan:
+    """Blocks (k,) of the grouping's slow stage; pieces of each at each stage, (k or 1, n)."""
+
+    grouping: Grouping
+    blocks: Ints
+    counts: Ints
 
 
 class NestedSearch:
@@ -41,7 +51,7 @@ class NestedSearch:
         self.cut_off = False
         shared = np.array(fixed.SPEC.run(problem, options, deadline).fragment_bytes, dtype=np.int64)
         stages = len(problem.pipeline)
-        self.grouping = Grouping(0, stages - 1)
+        self.plan: NestedPlan | None = None
         self._levels: Sequence[Ints] = [shared] * stages
         self.latency_us = levels_latency_us(problem.pipeline, self._levels)
 
@@ -56,13 +66,18 @@ class NestedSearch:
         """Whole-byte blocks near these sizes, or None where the limits admit none."""
         return nearest_cut(self.problem, real_sizes)
 
-    def offer(self, grouping: Grouping, blocks: Ints, counts: Ints) -> float:
-        """True latency of these blocks cut into these pieces; kept if it is the best so far."""
-        levels = levels_of(self.problem, blocks, counts)
+    @property
+    def grouping(self) -> Grouping:
+        """The grouping of the best cut; flat while no split was better than one shared cut."""
+        return self.plan.grouping if self.plan else Grouping(0, len(self.problem.pipeline) - 1)
+
+    def offer(self, plan: NestedPlan) -> float:
+        """True latency of this plan; the plan is kept if it is the best so far."""
+        levels = levels_of(self.problem, plan.grouping, plan.blocks, plan.counts)
         self._blocks_left -= sum(len(level) for level in levels)
         latency = levels_latency_us(self.problem.pipeline, levels)
         if latency < self.latency_us:
-            self.latency_us, self.grouping, self._levels = latency, grouping, levels
+            self.latency_us, self.plan, self._levels = latency, plan, levels
         return latency
 
     def candidate(self, notices: tuple[Notice, ...]) -> Candidate:

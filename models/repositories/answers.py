@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from domain.errors import Conflict, NotFound
 from models.records import AnswerRecord, AnswerSummary
-from models.repositories.statements import check_text, is_storable
+from models.repositories.statements import check_text, is_row_number, is_storable
 from models.rows.answer import AnswerRow
 from models.rows.answer_body import AnswerBodyRow
 
@@ -65,6 +65,8 @@ class AnswerRepository:
         )
         asked = [(column, value) for column, value in filters if value is not None]
         if not all(is_storable(value) for value in (*(value for _, value in asked), after or "")):
+            return []
+        if revision is not None and not is_row_number(revision):
             return []
         statement = select(AnswerRow).order_by(AnswerRow.id.desc()).limit(limit)
         for column, value in asked:

@@ -23,7 +23,9 @@ def insert_if_absent(session: Session, row: type[Base], values: Mapping[str, Any
     Unlike an insert that fails, this leaves a PostgreSQL transaction usable.
     """
     insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
-    result = session.execute(insert(row).values(**values).on_conflict_do_nothing())
+    statement = insert(row).values(**values).on_conflict_do_nothing()
+    # Without the option an insert's count of rows is forgotten.
+    result = session.execute(statement.execution_options(preserve_rowcount=True))
     assert isinstance(result, CursorResult)
     return result.rowcount
 

@@ -1,0 +1,41 @@
+"""Every repository, run through its contract on every database."""
+
+from __future__ import annotations
+
+from models.session import UnitOfWork
+from tests.contracts.answer_repository import AnswerContract
+from tests.contracts.job_repository import JobContract
+from tests.contracts.profile_repository import ProfileContract
+from tests.contracts.trace_repository import FitContract, TraceContract
+
+
+class TestProfiles(ProfileContract):
+    """Profiles."""
+
+
+class TestTraces(TraceContract):
+    """Traces."""
+
+
+class TestFits(FitContract):
+    """Fits."""
+
+
+class TestAnswers(AnswerContract):
+    """Answers."""
+
+
+class TestJobs(JobContract):
+    """Jobs."""
+
+
+def test_every_repository_has_a_contract() -> None:
+    """A repository cannot be added without one."""
+    under_contract = {
+        "profiles": TestProfiles,
+        "traces": TestTraces,
+        "fits": TestFits,
+        "answers": TestAnswers,
+        "jobs": TestJobs,
+    }
+    assert set(under_contract) == set(UnitOfWork.__slots__)

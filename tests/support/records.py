@@ -1,0 +1,72 @@
+"""Domain objects and records for tests of what is stored."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from domain.measurement import PipelineFit, StageFit
+from domain.pipeline import FitRange, Pipeline, Stage
+from domain.profile import Origin, Provenance
+from domain.solution import Notice, Status, Strategy
+from models.identifiers import new_id
+from models.records import AnswerRecord, JobRecord
+
+GIVEN = Provenance(Origin.GIVEN, "typed in")
+MOMENT = datetime(2024, 2, 29, 23, 59, 59, 123457, tzinfo=UTC)
+
+
+def a_pipeline(overhead_us: float = 0.1) -> Pipeline:
+    """A pipeline whose numbers do not survive being printed with few digits."""
+    ranges = (FitRange(1 / 3, 2e-9, 8192), FitRange(1e12, 0.0))
+    return Pipeline(
+        (
+            Stage.of_line("copy \N{SNOWMAN}", overhead_us=overhead_us, ns_per_byte=7.03125),
+            Stage("wire", ranges),
+        ),
+        delay_us=0.1 + 0.2,
+    )
+
+
+def a_fit() -> PipelineFit:
+    """A fit with a clipped estimate and a notice."""
+    stage = StageFit(
+        name="copy",
+        overhead_us=0.0,
+        ns_per_byte=1 / 3,
+        overhead_std_error_us=1e-300,
+        ns_per_byte_std_error=0.1,
+        overhead_us_interval=(-1e-3, 0.1 + 0.2),
+        ns_per_byte_interval=(0.3, 0.4),
+        residual_std_us=2.5,
+        r_squared=0.999,
+        num_samples=12,
+        clipped=("overhead_us",),
+    )
+    return PipelineFit(
+        "direct", "ols", (stage,), (("rows", "12"),), (Notice("clipped", "set to 0"),)
+    )
+
+
+def an_answer(**changes: Any) -> AnswerRecord:
+    """An answer under a new identifier; its body is no text in any encoding."""
+    values: dict[str, Any] = {
+        "id": new_id(),
+        "created_at": MOMENT,
+        "question_digest": "0" * 64,
+        "strategy": Strategy.EXACT,
+        "message_bytes": 4096,
+        "fragments": 6,
+        "latency_us": 184.36000000000001,
+        "lower_bound_us": 1 / 3,
+        "relative_gap": 1.7976931348623157e308,
+        "status": Status.OPTIMAL_BEFORE_ROUNDING,
+        "body": b'{"a": "\x00\xff\r\n"}',
+    }
+    return AnswerRecord(**{**values, **changes})
+
+
+def a_job(**changes: Any) -> JobRecord:
+    """A queued job under a new identifier."""
+    values: dict[str, Any] = {"id": new_id(), "request": b'{"x": 1}', "created_at": MOMENT}
+    return JobRecord(**{**values, **changes})

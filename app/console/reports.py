@@ -243,7 +243,7 @@ _NESTED_MARK = " *"
 def comparison_note_parts(rows: Sequence[Document]) -> Parts:
     """What the mark means, and which strategies have no answer, and why."""
     if any(map(_is_nested, rows)):
-        yield "* stages may cut differently: another class, held against a lower bound of its own"
+        yield "* stages may cut differently: a class of its own, with a lower bound of its own"
     for row in rows:
         if row["latency_us"] is None:
             yield f"{row['strategy']}: {printable(row['declined'] or 'no answer')}"

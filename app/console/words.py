@@ -34,7 +34,9 @@ def excess_text(latency_us: float, reference_us: float) -> str:
     if reference_us <= 0.0:
         return ""
     excess = latency_us / reference_us - 1.0
-    return "equal" if abs(excess) < 5e-8 else f"{excess * 100.0:+.3g} %"
+    if abs(excess) < 5e-8:
+        return "equal"
+    return f"{excess * 100.0:+.3g} %" if excess < 1.0 else f"{excess * 100.0:+.0f} %"
 
 
 def sizes_text(sizes: Sequence[int]) -> str:

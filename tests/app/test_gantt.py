@@ -134,6 +134,7 @@ class TestWords:
         assert excess_text(150.0, 100.0) == "+50 %"
         assert excess_text(90.0, 100.0) == "-10 %"
         assert excess_text(100.0, 100.0) == "equal"
+        assert excess_text(1671.0, 100.0) == "+1571 %"
         assert excess_text(1.0, 0.0) == ""
 
     def test_names_cannot_steer_a_terminal(self) -> None:

@@ -14,8 +14,8 @@ from domain.solution import Solution, Strategy
 
 if TYPE_CHECKING:
     from domain.problem import Problem
-    from solvers.usual_settings import BaselineSet
     from solvers.contract import StrategySpec
+    from solvers.usual_settings import BaselineSet
 
 DEFAULT_RELATIVE_GAP = 1e-6
 DEFAULT_TIME_LIMIT_S = 10.0

@@ -1,0 +1,38 @@
+"""Servers: one for all tests that leave it as it was, and one on each database in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.app.serving import Live, scripted_engine, serving, settings_for
+
+
+@pytest.fixture(scope="session")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """A server on SQLite that tests share: names that they store are their own."""
+    folder = tmp_path_factory.mktemp("service")
+    with serving(settings_for(f"sqlite:///{folder / 'sluice.db'}")) as running:
+        yield running
+
+
+@pytest.fixture
+def client(live: Live) -> httpx.Client:
+    """A client of the shared server."""
+    return live.client
+
+
+@pytest.fixture
+def own(database_url: str) -> Iterator[Live]:
+    """A server of one test, on each database in turn."""
+    with serving(settings_for(database_url)) as running:
+        yield running
+
+
+@pytest.fixture
+def scripted(database_url: str) -> Iterator[Live]:
+    """A server whose engine's solvers follow a script, on each database in turn."""
+    with serving(settings_for(database_url), open_engine=scripted_engine) as running:
+        yield running

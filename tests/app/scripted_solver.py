@@ -1,0 +1,54 @@
+"""A solver for the tests of jobs: the name of the pipeline's first stage says what it does.
+
+Run in the engine's workers in place of `solvers.solve`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from domain.problem import Problem
+from domain.schedule import Schedule, latency_us
+from domain.solution import Solution, Status, Strategy
+
+ANSWERS, IMPROVES, WAITS, CRASHES = "answers", "improves", "waits", "crashes"
+GATE = "TEST_SOLVER_GATE"  # names a file; a solver that waits ends when it is there
+
+
+def solve(
+    problem: Problem,
+    strategy: Strategy,
+    *,
+    relative_gap: float,
+    time_limit_s: float,
+    static_bytes: int | None,
+    on_incumbent: Callable[[Solution], None],
+) -> Solution:
+    """Behave as the first stage is named."""
+    behaviour = problem.pipeline.stages[0].name
+    if behaviour == CRASHES:
+        os._exit(3)
+    if behaviour == IMPROVES:
+        on_incumbent(_cut(problem, 1, Status.PROVEN_GAP))
+        on_incumbent(_cut(problem, 2, Status.PROVEN_GAP))
+    if behaviour in (IMPROVES, WAITS):
+        gate = Path(os.environ.get(GATE, "/nonexistent"))
+        while not gate.exists():
+            time.sleep(0.01)
+    return _cut(problem, 4, Status.PROVEN_GAP)
+
+
+def _cut(problem: Problem, fragments: int, status: Status) -> Solution:
+    each, rest = divmod(problem.message_bytes, fragments)
+    sizes = (each + rest, *(each for _ in range(fragments - 1)))
+    return Solution(
+        problem=problem,
+        strategy=Strategy.EXACT,
+        schedule=Schedule(sizes),
+        latency_us=latency_us(problem.pipeline, sizes),
+        lower_bound_us=1.0,
+        status=status,
+    )

@@ -83,9 +83,9 @@ def _guard(solver: int, control: socket.socket, folder: str) -> int:
     if status is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(solver, signal.SIGKILL)
-        processes.kill_all([solver])  # it may not have made its group yet
+        processes.send_all([solver])  # it may not have made its group yet
     while True:
-        processes.kill_all(processes.descendants(os.getpid()))
+        processes.send_all(processes.descendants(os.getpid()))
         try:
             pid, ended = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:  # nothing is left: orphans would be children of this process

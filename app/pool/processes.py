@@ -78,11 +78,11 @@ def proportional_bytes(pids: Iterable[int]) -> int:
     return total
 
 
-def kill_all(pids: Iterable[int]) -> None:
-    """SIGKILL to each; those that have ended meanwhile do not matter."""
+def send_all(pids: Iterable[int], number: signal.Signals = signal.SIGKILL) -> None:
+    """Send a signal to each; those that have ended meanwhile do not matter."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, number)
 
 
 def _kernel_lists_children() -> bool:

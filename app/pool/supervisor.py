@@ -21,6 +21,7 @@ from models.records import JobState
 _log = logging.getLogger(__name__)
 
 _WATCH_S = 0.025  # between looks at cancellation and memory
+_CLOSE_WATCH_S = 0.005  # the same where more than half of the memory is used: it fills fast
 _IDLE_S = 1.0  # between looks at a worker that waits
 _START_LIMIT_S = 120.0
 _START_PAUSE_S = (1.0, 60.0)  # first and longest pause between starts that fail
@@ -133,18 +134,21 @@ class Supervisor:
             now_s = time.monotonic()
             if now_s >= deadline_s:
                 return self._cut_off(ticket, End.TIME)
-            if now_s >= look_s:
-                look_s = now_s + _WATCH_S
-                end = self._reason_to_end(worker, ticket)
-                if end is not None:
-                    return self._cut_off(ticket, end)
+            if now_s < look_s:
+                continue
+            memory_share = worker.memory_share()
+            pause_s = _WATCH_S if memory_share < 0.5 else _CLOSE_WATCH_S
+            look_s = time.monotonic() + pause_s  # from now: the look itself may have taken long
+            end = self._reason_to_end(ticket, memory_share=memory_share)
+            if end is not None:
+                return self._cut_off(ticket, end)
 
-    def _reason_to_end(self, worker: Worker, ticket: Ticket) -> End | None:
+    def _reason_to_end(self, ticket: Ticket, *, memory_share: float) -> End | None:
         if self._desk.closing:
             return End.CLOSE
         if ticket.cancel_requested:
             return End.CANCEL
-        return End.MEMORY if worker.over_memory() else None
+        return End.MEMORY if memory_share > 1.0 else None
 
     def _answered(self, worker: Worker, frame: Frame) -> Outcome:
         if not worker.settle():

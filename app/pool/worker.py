@@ -93,12 +93,20 @@ class Worker:
                 self._rest_bytes = processes.resident_bytes([self._solver])
         return frames
 
-    def over_memory(self) -> bool:
-        """Whether the solver and all that it started use more memory than the cap."""
+    def memory_share(self) -> float:
+        """Memory that the solver and all that it started use, as a share of the cap.
+
+        Above 1 they have to be killed, and may have been stopped already.
+        """
         family = processes.descendants(self.guardian)
-        if processes.resident_bytes(family) <= self._memory_bytes:
-            return False
-        return processes.proportional_bytes(family) > self._memory_bytes
+        used_bytes = processes.resident_bytes(family)
+        if used_bytes > self._memory_bytes and len(family) > 1:
+            # Perhaps not: what they share has counted for each of them.
+            processes.send_all(family, signal.SIGSTOP)  # it would grow while it is measured
+            used_bytes = processes.proportional_bytes(family)
+            if used_bytes <= self._memory_bytes:
+                processes.send_all(family, signal.SIGCONT)
+        return used_bytes / self._memory_bytes
 
     def settle(self) -> bool:
         """Kill what a task has left behind; whether the solver is fit for another one.
@@ -106,7 +114,7 @@ class Worker:
         It is not where it keeps so much memory that the next task would miss it.
         """
         family = processes.descendants(self.guardian)
-        processes.kill_all(pid for pid in family if pid != self._solver)
+        processes.send_all(pid for pid in family if pid != self._solver)
         kept_bytes = processes.resident_bytes(family) - self._rest_bytes
         return kept_bytes <= (self._memory_bytes - self._rest_bytes) // 2
 
@@ -114,7 +122,7 @@ class Worker:
         """End the solver and everything below the guardian, and see them gone."""
         self._selector.close()
         self._control.close()  # tells the guardian to end it all
-        processes.kill_all(processes.descendants(self.guardian))
+        processes.send_all(processes.descendants(self.guardian))
         try:
             clean = self._process.wait(_STOP_LIMIT_S) == 0
         except subprocess.TimeoutExpired:  # the guardian was stopped, or starved
@@ -125,8 +133,8 @@ class Worker:
 
     def _stop_without_guardian(self) -> None:
         """What was below it has another parent by now, or will have; what it started with stays."""
-        processes.kill_all(processes.descendants(self.guardian))
-        processes.kill_all(processes.with_environment(f"TMPDIR={self._folder}"))
+        processes.send_all(processes.descendants(self.guardian))
+        processes.send_all(processes.with_environment(f"TMPDIR={self._folder}"))
         self._process.kill()
         self._process.wait()
 

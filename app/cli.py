@@ -12,12 +12,11 @@ import traceback
 from collections.abc import Sequence
 
 from app.console.arguments import parse
-from app.console.output import Output
+from app.console.output import Output, leave_reader
 from app.errors import INTERNAL, exit_code
 from domain.errors import SluiceError
 
 INTERRUPTED = 130
-READER_GONE = 141  # what a shell reports for a program that a closed pipe ended
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,9 +44,7 @@ def _guarded(words: Sequence[str], output: Output) -> int:
         output.note("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read has left. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return READER_GONE
+        return leave_reader()
     except Exception as defect:
         traceback.print_exc()
         output.note(f"this is a defect of Sluice: {type(defect).__name__}")

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.console.output import Output
+from app.console.output import Output, leave_reader
 from app.console.reports import (
     comparison_grid,
     comparison_note_parts,
@@ -88,6 +88,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SluiceError as error:
         output.error(error)
         return exit_code(error)
+    except BrokenPipeError:
+        return leave_reader()
     except KeyboardInterrupt:
         output.parts(["", "stopped"])
     return 0

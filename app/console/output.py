@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from app.console.screen import Part, Screen
 from app.console.words import printable
 from app.errors import InvalidFields, problem_document
 from domain.errors import SluiceError
+
+READER_GONE = 141  # what a shell reports for a program that a closed pipe ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,15 @@ class Output:
             self.err.write_line(json.dumps(problem_document(error)))
         else:
             self.err.write_line(f"sluice: error: {error_text(error)}")
+
+
+def leave_reader() -> int:
+    """Whoever read standard output has left: write nowhere, and the exit code for that.
+
+    Python would otherwise complain once more when it flushes at exit.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return READER_GONE
 
 
 def error_text(error: SluiceError) -> str:

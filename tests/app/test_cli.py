@@ -440,6 +440,22 @@ class TestCtrlC:
         assert "interrupted" in err
 
 
+class TestReader:
+    def test_a_reader_that_leaves_is_no_error(self) -> None:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "app.cli", "fit", TRACE],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdout.close()
+        assert child.wait(60) == 141
+        assert child.stderr.read() == b""
+        child.stderr.close()
+
+
 class TestServe:
     def test_a_taken_default_port_means_the_next_free_one(self) -> None:
         with taken_port() as port:

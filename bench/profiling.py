@@ -1,4 +1,4 @@
-"""Where the time of a case's workload goes: cProfile over every thread of this process."""
+"""Where the time of a case's workload goes, by cProfile; only this thread is looked at."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ import pstats
 import time
 from collections.abc import Callable
 
+from bench.spec import Workload
+
 _LEAST_S = 2.0  # a workload is repeated for at least this long
 _TOP = 30
 
 
-def profile(prepare: Callable[[], Callable[[], object]]) -> str:
+def profile(workload: Workload) -> str:
     """Top functions by own and by cumulative time, and the time of one run without a profiler."""
-    work = prepare()
-    work()
-    plain_ms, repeats = _repeat(work)
-    profiler = cProfile.Profile()
-    profiler.enable()
-    for _ in range(repeats):
+    with workload() as work:
         work()
-    profiler.disable()
+        plain_ms, repeats = _repeat(work)
+        profiler = cProfile.Profile()
+        profiler.enable()
+        for _ in range(repeats):
+            work()
+        profiler.disable()
     out = io.StringIO()
     stats = pstats.Stats(profiler, stream=out).strip_dirs()
     for order in ("tottime", "cumulative"):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 Cell: TypeAlias = str | float | int | None
 T = TypeVar("T")
+Workload: TypeAlias = Callable[[], AbstractContextManager[Callable[[], object]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +65,11 @@ class CaseResult:
 class BenchSpec:
     """A benchmark: `run` measures, `workloads` are what `profile` looks into.
 
-    A workload prepares something and returns the call to be profiled.
+    A workload is a context in which there is a call to be profiled.
     """
 
     name: str
     title: str
     about: str
     run: Callable[[Effort], CaseResult]
-    workloads: Mapping[str, Callable[[], Callable[[], object]]]
+    workloads: Mapping[str, Workload]

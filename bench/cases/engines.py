@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -198,8 +199,8 @@ def _lines(k: int, stages: int) -> LineProblem:
     return lines_of(pipeline, MIB if k <= 200 else 4 * MIB)
 
 
-def _workload(k: int, stages: int) -> Callable[[], object]:
-    return partial(OURS.solve, _lines(k, stages), k)
+def _workload(k: int, stages: int) -> AbstractContextManager[Callable[[], object]]:
+    return nullcontext(partial(OURS.solve, _lines(k, stages), k))
 
 
 SPEC = BenchSpec(

@@ -1,0 +1,95 @@
+"""The real service in a process of its own, on a database of the caller's."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+
+from bench.client import Connection, get
+from bench.machine import CHECKOUT
+
+_READY_S = 60.0
+_STOP_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunningService:
+    """Where it listens, and how much processor time it has used."""
+
+    port: int
+    process: psutil.Process
+
+    def cpu_s(self) -> float:
+        """Processor time so far of the service and of its workers that live, in seconds."""
+        members = [self.process, *self.process.children(recursive=True)]
+        return sum(times.user + times.system for times in (one.cpu_times() for one in members))
+
+
+@contextmanager
+def serving(
+    database_url: str, settings: Mapping[str, str] | None = None
+) -> Iterator[RunningService]:
+    """`sluice serve` on a free port, until the block ends."""
+    environment = {
+        **os.environ,
+        "SLUICE_DATABASE_URL": database_url,
+        "SLUICE_PORT": "0",
+        **(settings or {}),
+    }
+    # Into a file: the log of accesses would fill a pipe that nobody empties, and stop the service.
+    with tempfile.NamedTemporaryFile(prefix="sluice-bench-", suffix=".log") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "app.cli", "serve", "--json"],
+            cwd=CHECKOUT,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            yield RunningService(_ready_port(Path(output.name)), psutil.Process(process.pid))
+        finally:
+            _end(psutil.Process(process.pid))
+            process.wait()
+
+
+def _ready_port(output: Path) -> int:
+    """The port that the service says first, once it is ready to answer there."""
+    deadline_s = time.monotonic() + _READY_S
+    while time.monotonic() < deadline_s:
+        with suppress(ValueError, KeyError, IndexError):
+            address = str(json.loads(output.read_text().splitlines()[0])["address"])
+            port = urlsplit(address).port
+            if port is not None and _is_ready(port):
+                return port
+        time.sleep(0.05)
+    raise RuntimeError("the service did not start")
+
+
+def _is_ready(port: int) -> bool:
+    connection = Connection(port)
+    try:
+        status, _ = connection.ask(get("/readyz"))
+    finally:
+        connection.close()
+    return status == 200
+
+
+def _end(process: psutil.Process) -> None:
+    """Tell it to stop; what has not stopped in time is killed with its workers."""
+    members = process.children(recursive=True)
+    process.terminate()
+    _, alive = psutil.wait_procs([process], timeout=_STOP_S)
+    for one in [*alive, *members] if alive else []:
+        with suppress(psutil.NoSuchProcess):
+            one.kill()

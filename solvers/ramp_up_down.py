@@ -39,9 +39,10 @@ def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidat
     limit = _greatest_count(problem, lines)
     up = _Ramp(lines, 0, limit)
     down = _Ramp(lines, 2, limit)
-    crest = (lines.B - up.shifts[:, None] - down.shifts[None, :]) / (
-        up.sums[:, None] + down.sums[None, :] - 1.0
-    )
+    with np.errstate(over="ignore", invalid="ignore"):  # a ramp that grows beyond all numbers
+        crest = (lines.B - up.shifts[:, None] - down.shifts[None, :]) / (
+            up.sums[:, None] + down.sums[None, :] - 1.0
+        )
     first, last = up.end(crest, axis=0), down.end(crest, axis=1)
     smallest = np.minimum(np.minimum(first, last), crest)
     largest = np.maximum(np.maximum(first, last), crest)
@@ -53,6 +54,7 @@ def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidat
             field="strategy",
         )
     # While the middle stage never waits: it is busy from the first exit of stage 0 to its own last.
+    first, last = np.where(fits, first, 0.0), np.where(fits, last, 0.0)
     latency = k * lines.g[1] + lines.G[0] * first + lines.G[2] * last
     order = np.argsort(np.where(fits, latency, np.inf), axis=None, kind="stable")[:TRIED_CUTS]
     chosen = [divmod(int(index), limit) for index in order]

@@ -16,6 +16,8 @@ from solvers.rounding import round_cut
 
 Floats = NDArray[np.float64]
 
+_CLOSE = 1e-9  # relative error of a size or of the sum at which a real cut is still one
+
 
 def best_rounded(
     problem: Problem,
@@ -26,9 +28,13 @@ def best_rounded(
 ) -> Candidate:
     """Round each cut; the least latency wins, then fewer fragments, then a smaller first one.
 
-    `real_sizes` of the result are the real cut of least latency, whichever rounded best. Raises
-    StrategyDeclined where none of them can be rounded into the limits.
+    A cut whose sizes leave the limits or miss the message (a recurrence that grew amplifies
+    rounding) is dropped. `real_sizes` of the result are the real cut of least latency, whichever
+    rounded best. Raises StrategyDeclined where no cut is left.
     """
+    cuts = [x for x in cuts if _is_cut(problem, x)]
+    if not cuts:
+        raise StrategyDeclined("its recurrence gives no cut within the limits", field="strategy")
     real = min(cuts, key=lambda x: _latency_us(problem, x))
     found: list[tuple[float, int, tuple[int, ...]]] = []
     for x in cuts:
@@ -41,6 +47,12 @@ def best_rounded(
     if not found:
         raise StrategyDeclined("the limits admit no whole-byte cut near it", field="strategy")
     return Candidate(min(found)[2], tuple(real.tolist()), notices=notices, cut_off=deadline.passed)
+
+
+def _is_cut(problem: Problem, x: Floats) -> bool:
+    low, high = problem.least_fragment_bytes, problem.greatest_fragment_bytes
+    inside = low * (1.0 - _CLOSE) <= x.min() and x.max() <= high * (1.0 + _CLOSE)
+    return bool(inside and abs(float(x.sum()) / problem.message_bytes - 1.0) <= _CLOSE)
 
 
 def _latency_us(problem: Problem, x: Floats) -> float:

@@ -35,9 +35,7 @@ def random_cut(lines: LineProblem, k: int, rng: np.random.Generator) -> np.ndarr
 
 
 @given(line_problems(), st.integers(2, 12), st.integers(0, 2**32 - 1))
-def test_any_repaired_distribution_bounds_every_cut(
-    lines: LineProblem, k: int, seed: int
-) -> None:
+def test_any_repaired_distribution_bounds_every_cut(lines: LineProblem, k: int, seed: int) -> None:
     """Results sec. 1: no property of a solver is needed."""
     assume(k * lines.M >= lines.B and lines.free_bytes(k) > 0)
     rng = np.random.default_rng(seed)

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sqlalchemy import Engine, text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from models.engines import open_engines, parse_url
-from models.errors import translated_errors
+from models.errors import StoreUnavailable, translated_errors
 from models.repositories import (
     AnswerRepository,
     FitRepository,
@@ -75,8 +76,11 @@ class Store:
 
     def ping(self) -> None:
         """Return if the database answers and holds the schema; else raises StoreUnavailable."""
-        with translated_errors(), self._reader.connect() as connection:
-            connection.execute(text("SELECT 1 FROM alembic_version"))
+        try:
+            with translated_errors(), self._reader.connect() as connection:
+                connection.execute(text("SELECT 1 FROM alembic_version"))
+        except DBAPIError as error:
+            raise StoreUnavailable("the database does not hold the schema") from error
 
     def dispose(self) -> None:
         """Close every connection. The store opens new ones if it is used again."""

@@ -137,11 +137,12 @@ def _create_jobs() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_job"),
         sa.ForeignKeyConstraint(["answer_id"], ["answer.id"], name="fk_job_answer_id"),
         sa.CheckConstraint(
-            "state IN ('queued', 'running', 'done', 'failed', 'cancelled')", name="ck_job_state"
+            "state IN ('queued', 'running', 'done', 'failed', 'cancelled')",
+            name=op.f("ck_job_state"),
         ),
         sa.CheckConstraint(
             "(state IN ('done', 'failed', 'cancelled')) = (finished_at IS NOT NULL)",
-            name="ck_job_end",
+            name=op.f("ck_job_end"),
         ),
     )
     op.create_index("ix_job_state", "job", ["state", "id"])

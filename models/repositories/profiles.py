@@ -20,6 +20,7 @@ from models.rows.profile import ProfileRow
 from models.rows.revision import RevisionRow
 
 Profiles = list[HardwareProfile]
+Revisions = list[Revision]
 
 
 class ProfileRepository:
@@ -57,7 +58,7 @@ class ProfileRepository:
             raise NotFound(f"hardware profile {name!r} has no revision {number}", field="profile")
         return row.to_domain()
 
-    def revisions(self, name: str) -> list[Revision]:  # type: ignore[valid-type]
+    def revisions(self, name: str) -> Revisions:
         """Every revision, the oldest first. Raises NotFound."""
         self.get(name)
         statement = (

@@ -1,0 +1,166 @@
+"""Many writers at once, and writers that are killed."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from multiprocessing.connection import Connection
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+from models.records import JobState
+from models.session import Store, create_store
+from tests.support.counts import count
+from tests.support.records import GIVEN, a_job, a_pipeline, an_answer
+from tests.support.writers import (
+    PROCESSES,
+    digest,
+    started,
+    upgrade_once,
+    write_for_ever,
+    write_some,
+)
+
+HANG_S = 120.0
+THREADS = 16
+
+
+def test_sixteen_threads_write_without_an_error(store: Store) -> None:
+    """Every row is there, and of a shared profile every revision, numbered without a gap."""
+    each, barrier = count(100), Barrier(THREADS)
+
+    def write() -> list[str]:
+        barrier.wait(HANG_S)
+        written = []
+        for _ in range(each):
+            answer = an_answer()
+            with store.unit_of_work() as work:
+                work.answers.add(answer)
+                work.profiles.save("shared", a_pipeline(), GIVEN)
+            with store.reading() as work:
+                assert work.answers.get(answer.id) == answer
+            written.append(answer.id)
+        return written
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        written = [job.result(HANG_S) for job in [pool.submit(write) for _ in range(THREADS)]]
+    _check_all_there(store, [answer for part in written for answer in part])
+
+
+def test_four_processes_write_without_an_error(store: Store, database_url: str) -> None:
+    """As with threads: nobody sees a locked database."""
+    store.dispose()
+    results = PROCESSES.Queue()
+    processes = [started(write_some, database_url, count(300), results) for _ in range(4)]
+    written = [results.get(timeout=HANG_S) for _ in processes]
+    assert [part for part in written if isinstance(part, str)] == []
+    for process in processes:
+        process.join(HANG_S)
+    _check_all_there(store, [answer for part in written for answer in part])
+
+
+def test_of_many_claims_and_ends_one_wins(store: Store) -> None:
+    """Sixteen threads claim and end the same jobs."""
+    barrier = Barrier(THREADS)
+    jobs = [a_job() for _ in range(10)]
+    with store.unit_of_work() as work:
+        for job in jobs:
+            work.jobs.add(job)
+
+    def race() -> tuple[int, int]:
+        barrier.wait(HANG_S)
+        claims = ends = 0
+        for job in jobs:
+            with store.unit_of_work() as work:
+                claims += work.jobs.claim(job.id)
+        barrier.wait(HANG_S)
+        for job in jobs:
+            with store.unit_of_work() as work:
+                ends += work.jobs.finish(job.id, JobState.CANCELLED)
+        return claims, ends
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        won = [turn.result(HANG_S) for turn in [pool.submit(race) for _ in range(THREADS)]]
+    assert sum(claims for claims, _ in won) == len(jobs)
+    assert sum(ends for _, ends in won) == len(jobs)
+
+
+def test_readers_do_not_wait_for_a_writer(store: Store) -> None:
+    """While a unit of work is open, readings see the last commit."""
+    before, during = an_answer(), an_answer()
+    with store.unit_of_work() as work:
+        work.answers.add(before)
+    with store.unit_of_work() as work:
+        work.answers.add(during)
+        with ThreadPoolExecutor(1) as pool:
+            seen = pool.submit(_identifiers, store).result(HANG_S)
+    assert seen == [before.id]
+    assert _identifiers(store) == [during.id, before.id]
+
+
+def test_several_starters_find_one_schema(empty_database_url: str) -> None:
+    """Processes that start together on an empty database all come up."""
+    results = PROCESSES.Queue()
+    starters = [started(upgrade_once, empty_database_url, results) for _ in range(4)]
+    assert [results.get(timeout=HANG_S) for _ in starters] == ["done"] * len(starters)
+    for process in starters:
+        process.join(HANG_S)
+
+
+def test_killed_writers_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    """kill -9 in the middle of writes on SQLite: the file is sound, every answer whole."""
+    file = tmp_path / "sluice.db"
+    url = f"sqlite:///{file}"
+    create_store(url).upgrade()
+    rng = random.Random(5)
+    acknowledged: list[str] = []
+    for _ in range(count(200)):
+        receive, send = PROCESSES.Pipe(duplex=False)
+        writer = started(write_for_ever, url, send)
+        send.close()
+        acknowledged.append(receive.recv())  # it is writing now
+        time.sleep(rng.uniform(0.0, 0.05))
+        writer.kill()
+        writer.join(HANG_S)
+        acknowledged += _rest(receive)
+        with closing(sqlite3.connect(file)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+    store = create_store(url)
+    store.upgrade()
+    with store.reading() as work:
+        for answer_id in acknowledged:
+            answer = work.answers.get(answer_id)
+            assert digest(answer.body) == answer.question_digest
+        # A unit of work is there as a whole or not at all.
+        with_job = {job.answer_id for job in work.jobs.unfinished()}
+        stored = {answer.id for answer in work.answers.list(limit=10**6)}
+    assert with_job == stored >= set(acknowledged)
+    store.dispose()
+
+
+def _rest(receive: Connection[Any, Any]) -> list[str]:
+    found = []
+    try:
+        while True:
+            found.append(receive.recv())
+    except EOFError:
+        return found
+
+
+def _identifiers(store: Store) -> list[str]:
+    with store.reading() as work:
+        return [answer.id for answer in work.answers.list(limit=10**6)]
+
+
+def _check_all_there(store: Store, written: list[str]) -> None:
+    assert sorted(_identifiers(store)) == sorted(written)
+    with store.reading() as work:
+        numbers = [revision.number for revision in work.profiles.revisions("shared")]
+        latest = work.profiles.get("shared").latest
+    assert numbers == list(range(1, len(written) + 1))
+    assert latest == len(written)

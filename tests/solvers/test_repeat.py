@@ -1,16 +1,22 @@
 """The best repeated size is the best of all sizes; a static size keeps or names its limits."""
 
+import math
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.errors import Infeasible, InvalidInput, StrategyDeclined
-from domain.pipeline import FitRange, Pipeline, Stage
+from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from solvers import solve
-from solvers.repeat import best_repeat
+from solvers.contract import Deadline, SolveOptions
+from solvers.kernels import stage_times_us
+from solvers.repeat import best_repeat, run
 from solvers.usual_settings import baselines_of
+from tests.support.counts import count
 
 costs = st.one_of(st.just(0.0), st.floats(1e-3, 50.0))
 
@@ -53,6 +59,80 @@ def test_no_size_is_better(pipeline: Pipeline, total: int, limits: FragmentLimit
     assert cut == repeated(total, size)
     assert problem.admits(cut)
     assert latency_us(pipeline, cut) == pytest.approx(min(times), rel=1e-12)
+
+
+def log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
+    """A number whose logarithm is uniform; every fifth is zero."""
+    return 0.0 if rng.random() < 0.2 else float(10.0 ** rng.uniform(low, high))
+
+
+def random_stage(rng: np.random.Generator) -> Stage:
+    """A line, or up to three switches anywhere below 300 kB."""
+    ends = {int(10.0 ** rng.uniform(0.0, 5.5)) for _ in range(rng.integers(0, 4))}
+    parts = [
+        FitRange(log_uniform(rng, -3, 3), log_uniform(rng, -2, 3), end)
+        for end in (*sorted(ends), None)
+    ]
+    return Stage("s", tuple(parts))
+
+
+def least_of_all_sizes_us(problem: Problem) -> float:
+    """The least latency over every admitted s, by the closed form; infinite where there is none."""
+    limits, total = problem.limits, problem.message_bytes
+    s = np.arange(1, total + 1)
+    q, rest = np.divmod(total, s)
+    fragments = q + (rest > 0)
+    fits = (s <= problem.greatest_fragment_bytes) & (fragments <= problem.count_range().greatest)
+    several = (s % limits.alignment_bytes == 0) & (s >= limits.min_fragment_bytes)
+    several &= (rest == 0) | (rest >= limits.min_fragment_bytes)
+    fits &= several | (fragments == 1)
+    s, q, rest = s[fits], q[fits], rest[fits]
+    if not len(s):
+        return math.inf
+    t = stage_times_us(problem.pipeline, s.astype(float))
+    exits = np.cumsum(t, axis=1) + (q - 1)[:, None] * np.maximum.accumulate(t, axis=1)
+    behind = stage_times_us(problem.pipeline, np.maximum(rest, 1).astype(float))
+    last = np.zeros(len(s))
+    for j in range(t.shape[1]):
+        last = np.maximum(last, exits[:, j]) + behind[:, j]
+    return float(np.where(rest > 0, last, exits[:, -1]).min())
+
+
+def test_no_size_is_better_for_larger_messages() -> None:
+    """Every s up to 300 kB, where the intervals of one number of full fragments are long."""
+    rng = np.random.default_rng(5)
+    admitted = 0
+    for _ in range(count(4000)):
+        pipeline = Pipeline(tuple(random_stage(rng) for _ in range(rng.integers(1, 7))))
+        total = int(10.0 ** rng.uniform(0.0, 5.5))
+        limits = FragmentLimits(
+            int(rng.choice([1, 1, 7, 100, 1500])),
+            [None, None, max(1, total // 3), max(1, total // 50)][rng.integers(4)],
+            int(rng.choice([1, 1, 8, 64, 100])),
+            [None, None, 5, 200][rng.integers(4)],
+        )
+        problem = Problem(pipeline, total, limits)
+        try:
+            least = least_of_all_sizes_us(problem)
+            cut = best_repeat(problem)[1]
+        except Infeasible:
+            continue
+        except StrategyDeclined:
+            assert least == math.inf
+            continue
+        assert problem.admits(cut)
+        assert latency_us(pipeline, cut) == pytest.approx(least, rel=1e-11)
+        admitted += 1
+    assert admitted >= count(4000) // 2
+
+
+def test_a_deadline_ends_the_search_with_the_best_so_far() -> None:
+    """An admitted cut comes back all the same, and says that the search was cut off."""
+    rows = [("a", 0.0, 1.0), ("b", 0.0, 2.0), ("c", 0.0, 1.5)]
+    problem = Problem(pipeline_of_lines(rows), 2**48)
+    candidate = run(problem, SolveOptions(), Deadline(0.0))
+    assert candidate.cut_off
+    assert problem.admits(candidate.fragment_bytes)
 
 
 def test_the_largest_message_is_no_effort() -> None:

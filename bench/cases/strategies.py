@@ -20,6 +20,7 @@ from domain.solution import Solution, Strategy
 
 AUTO_TARGET_MS = 20.0
 QUICK_TARGET_MS = 50.0
+_STATIC_BYTES = 4 * KIB
 _SLOW_MS = 1000.0  # what takes longer runs once
 
 
@@ -92,15 +93,18 @@ def _timed(problem: Problem, effort: Effort) -> dict[str, Timed[Solution]]:
     first: dict[str, Timed[Solution]] = {}
     for strategy in Strategy:
         with suppress(StrategyDeclined, Infeasible):
-            first |= interleaved(
-                {str(strategy): partial(solvers.solve, problem, strategy)}, rounds=1, warm_ups=0
-            )
+            first |= interleaved({str(strategy): _solving(problem, strategy)}, rounds=1, warm_ups=0)
     swift = {
-        name: partial(solvers.solve, problem, name)
+        name: _solving(problem, Strategy(name))
         for name, side in first.items()
         if side.timing.median_ms < _SLOW_MS
     }
     return first | interleaved(swift, rounds=effort.pick(5, quick=3), warm_ups=0)
+
+
+def _solving(problem: Problem, strategy: Strategy) -> Callable[[], Solution]:
+    size = _STATIC_BYTES if strategy is Strategy.STATIC else None
+    return partial(solvers.solve, problem, strategy, static_bytes=size)
 
 
 def _row(name: str, side: Timed[Solution], reference_ms: float) -> tuple[Cell, ...]:

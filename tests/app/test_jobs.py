@@ -1,0 +1,334 @@
+"""Durable jobs: accepted, watched, cancelled, run again after a crash."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app.flows.durable_jobs import JobKind, accept_job
+from app.job_runner import MAX_ATTEMPTS
+from app.schemas.jobs import JobOut
+from domain.solution import Status
+from models.records import JobState
+from models.session import create_store
+from tests.app.scripted_solver import ANSWERS, CRASHES, GATE, IMPROVES, WAITS
+from tests.app.serving import (
+    GUARD_S,
+    LARGE,
+    LARGE_BYTES,
+    MYRINET,
+    Live,
+    scripted_engine,
+    serving,
+    settings_for,
+    wait_for_end,
+    wait_until,
+)
+
+ASYNC = {"prefer": "respond-async"}
+CHECKOUT = Path(__file__).parents[2]
+
+
+def question(behaviour: str, **more: Any) -> dict[str, Any]:
+    """A question that goes to the engine, whose solver does as the first stage says."""
+    stages = [{"name": behaviour, "overhead_us": 9.0, "ns_per_byte": 9.0}, *LARGE["stages"]]
+    return {"message_bytes": LARGE_BYTES, "pipeline": {"stages": stages}, **more}
+
+
+@pytest.fixture
+def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Opens the gate that solvers wait at; has to be made before the server."""
+    path = tmp_path / "gate"
+    monkeypatch.setenv(GATE, str(path))
+    return path.touch
+
+
+@contextmanager
+def killable(database_url: str) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
+    """A server in a process of its own, whose solvers follow the script."""
+    command = [sys.executable, "-m", "tests.app.scripted_server", database_url]
+    with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            port = int(process.stdout.readline())
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=GUARD_S) as client:
+                wait_until(lambda: client.get("/readyz").status_code == 200)
+                yield process, client
+        finally:
+            process.kill()
+
+
+class TestAccept:
+    def test_202_with_the_address_of_a_durable_job(self, own: Live) -> None:
+        """Quick questions too; the row is there before the answer."""
+        body = {"message_bytes": 4096, "pipeline": MYRINET}
+        response = own.client.post("/optimize", json=body, headers=ASYNC)
+        assert response.status_code == 202
+        assert response.headers["preference-applied"] == "respond-async"
+        JobOut.model_validate_json(response.content)
+        job = wait_for_end(own.client, response.headers["location"])
+        assert (job["state"], job["attempts"], job["error"]) == ("done", 1, None)
+        answer = own.client.get(f"/optimizations/{job['answer_id']}").json()
+        assert answer["fragment_bytes"] == job["best"]["fragment_bytes"]
+        assert answer["latency_us"] == job["progress"]["best_latency_us"]
+        JobOut.model_validate(job)
+
+    def test_a_stored_answer_is_the_answer_of_the_job(self, client: httpx.Client) -> None:
+        body = {"message_bytes": 6001, "profile": "gms"}
+        stored = client.post("/optimize", json=body).json()["id"]
+        location = client.post("/optimize", json=body, headers=ASYNC).headers["location"]
+        assert wait_for_end(client, location)["answer_id"] == stored
+
+    @pytest.mark.parametrize(
+        "prefer", ["respond-async", "wait=5, respond-async", "Respond-Async; x=y"]
+    )
+    def test_spellings(self, client: httpx.Client, prefer: str) -> None:
+        body = {"message_bytes": 64, "profile": "gms"}
+        response = client.post("/optimize", json=body, headers={"prefer": prefer})
+        assert response.status_code == 202
+        wait_for_end(client, response.headers["location"])
+
+    def test_any_solving_call(self, client: httpx.Client) -> None:
+        looked_up = client.get("/profiles/gms/schedule?bytes=777", headers=ASYNC)
+        assert looked_up.status_code == 202
+        assert wait_for_end(client, looked_up.headers["location"])["state"] == "done"
+        compared = client.post(
+            "/compare",
+            json={"profile": "gms", "message_bytes": [777], "strategies": ["auto", "ramp"]},
+            headers=ASYNC,
+        )
+        assert compared.status_code == 202
+        job = wait_for_end(client, compared.headers["location"])
+        JobOut.model_validate(job)
+        assert [row["strategy"] for row in job["comparison"]["rows"]] == ["auto", "ramp"]
+        assert job["comparison"]["rows"][1]["declined"]
+
+    @pytest.mark.parametrize(
+        ("body", "status"),
+        [
+            ({"message_bytes": 1, "profile": "nothing-here"}, 404),
+            ({"message_bytes": 0, "profile": "gms"}, 422),
+            (
+                {
+                    "message_bytes": 9,
+                    "profile": "gms",
+                    "constraints": {"max_fragment_bytes": 2, "max_fragments": 2},
+                },
+                422,
+            ),
+        ],
+        ids=["unknown profile", "invalid", "infeasible"],
+    )
+    def test_bad_input_is_refused_at_once_and_stores_nothing(
+        self, live: Live, body: dict[str, Any], status: int
+    ) -> None:
+        before = live.stored()
+        assert live.client.post("/optimize", json=body, headers=ASYNC).status_code == status
+        assert live.stored() == before
+
+    def test_the_profile_is_pinned_when_the_job_is_accepted(self, own: Live) -> None:
+        location = own.client.get("/profiles/gms/schedule?bytes=64", headers=ASYNC).headers[
+            "location"
+        ]
+        wait_for_end(own.client, location)
+        with own.service.context.store.reading() as unit:
+            job = unit.jobs.list(limit=10)[0]
+        assert json.loads(job.request)["profile"] == "gms@1"
+
+    @pytest.mark.parametrize("id", ["0" * 32, "x", "%00", "..%2f"])
+    def test_unknown_jobs(self, client: httpx.Client, id: str) -> None:
+        for method, path in (("GET", ""), ("GET", "/events"), ("DELETE", "")):
+            response = client.request(method, f"/jobs/{id}{path}")
+            assert response.status_code == 404
+            assert response.headers["content-type"] == "application/problem+json"
+
+
+class TestProgress:
+    def test_the_best_so_far_is_shown_while_it_runs(
+        self, gate: Callable[[], None], scripted: Live
+    ) -> None:
+        location = scripted.client.post(
+            "/optimize", json=question(IMPROVES), headers=ASYNC
+        ).headers["location"]
+        wait_until(lambda: scripted.client.get(location).json()["best"] is not None)
+        job = scripted.client.get(location).json()
+        assert job["state"] == "running"
+        assert job["progress"]["best_latency_us"] == job["best"]["latency_us"]
+        assert job["progress"]["lower_bound_us"] == 1.0
+        gate()
+        assert wait_for_end(scripted.client, location)["best"]["fragments"] == 4
+
+    def test_events_end_with_the_job(self, gate: Callable[[], None], scripted: Live) -> None:
+        location = scripted.client.post(
+            "/optimize", json=question(IMPROVES), headers=ASYNC
+        ).headers["location"]
+        events: list[tuple[str, str]] = []
+        with scripted.client.stream("GET", location + "/events") as stream:
+            assert stream.headers["content-type"].startswith("text/event-stream")
+            name = ""
+            for line in stream.iter_lines():
+                key, _, value = line.partition(": ")
+                if key == "event":
+                    name = value
+                elif key == "data":
+                    events.append((name, value))
+                    if json.loads(value)["best"] is not None:
+                        gate()
+        assert [name for name, _ in events[:-1]] == ["progress"] * (len(events) - 1)
+        assert events[-1][0] == "done"
+        last = json.loads(events[-1][1])
+        assert last == scripted.client.get(location).json()
+        assert scripted.service.open_streams == 0
+
+    def test_events_of_a_job_that_has_ended(self, client: httpx.Client) -> None:
+        location = client.get("/profiles/gms/schedule?bytes=65", headers=ASYNC).headers["location"]
+        wait_for_end(client, location)
+        text = client.get(location + "/events", headers={"last-event-id": "6"}).text
+        assert text.startswith("id: 7\nevent: done\ndata: {")
+        assert text.count("event:") == 1
+
+
+class TestCancel:
+    def test_a_running_job_keeps_its_best_answer(self, scripted: Live) -> None:
+        """Stored as an answer that says it was cut off."""
+        client = scripted.client
+        location = client.post("/optimize", json=question(IMPROVES), headers=ASYNC).headers[
+            "location"
+        ]
+        wait_until(lambda: client.get(location).json()["best"] is not None)
+        assert client.delete(location).status_code in (200, 202)
+        job = wait_for_end(client, location)
+        assert (job["state"], job["cancel_requested"]) == ("cancelled", True)
+        answer = client.get(f"/optimizations/{job['answer_id']}").json()
+        assert (answer["status"], answer["fragments"]) == (Status.TIME_LIMIT, 2)
+        assert client.delete(location).status_code == 200
+        assert client.get(location).json()["state"] == "cancelled"
+
+    def test_a_job_without_an_answer_ends_without_one(self, scripted: Live) -> None:
+        client = scripted.client
+        location = client.post("/optimize", json=question(WAITS), headers=ASYNC).headers["location"]
+        wait_until(lambda: client.get(location).json()["state"] == "running")
+        client.delete(location)
+        job = wait_for_end(client, location)
+        assert (job["state"], job["answer_id"], job["best"]) == ("cancelled", None, None)
+        assert scripted.stored()[0] == 0
+
+    def test_a_waiting_job_ends_at_once(self, scripted: Live) -> None:
+        client = scripted.client
+        behind = [
+            client.post("/optimize", json=question(WAITS), headers=ASYNC).headers["location"]
+            for _ in range(4)
+        ]
+        wait_until(lambda: scripted.service.runner.waiting > 0)
+        response = client.delete(behind[-1])
+        assert (response.status_code, response.json()["state"]) == (200, "cancelled")
+        assert response.json()["attempts"] == 0
+        for location in behind[:-1]:
+            client.delete(location)
+            assert wait_for_end(client, location)["state"] == "cancelled"
+
+    def test_a_client_that_goes_away_cancels_its_solve(self, scripted: Live) -> None:
+        with pytest.raises(httpx.ReadTimeout):
+            scripted.client.post("/optimize", json=question(WAITS), timeout=0.5)
+        wait_until(lambda: scripted.service.pending_solves == 0)
+        # The only worker is free again.
+        answer = scripted.client.post("/optimize", json=question(ANSWERS))
+        assert answer.json()["fragments"] == 4
+        assert scripted.stored()[0] == 1
+
+
+class TestFailure:
+    def test_the_problem_is_kept(self, scripted: Live) -> None:
+        """A solver that crashes fails its job and nothing else."""
+        client = scripted.client
+        location = client.post("/optimize", json=question(CRASHES), headers=ASYNC).headers[
+            "location"
+        ]
+        job = wait_for_end(client, location)
+        assert job["state"] == "failed"
+        assert job["error"]["code"] == "solver_failed"
+        JobOut.model_validate(job)
+        assert client.post("/optimize", json=question(ANSWERS)).status_code == 200
+
+    def test_a_limit_without_an_answer_is_named(self, scripted: Live) -> None:
+        body = question(WAITS, time_limit_s=0.2)
+        location = scripted.client.post("/optimize", json=body, headers=ASYNC).headers["location"]
+        job = wait_for_end(scripted.client, location)
+        assert (job["state"], job["error"]["code"]) == ("failed", "time_limit")
+        direct = scripted.client.post("/optimize", json=body)
+        assert (direct.status_code, direct.json()["code"]) == (422, "time_limit")
+
+    def test_a_declined_strategy_fails_the_job(self, client: httpx.Client) -> None:
+        body = {"message_bytes": 64, "profile": "gms", "strategy": "ramp"}
+        location = client.post("/optimize", json=body, headers=ASYNC).headers["location"]
+        job = wait_for_end(client, location)
+        assert (job["state"], job["error"]["code"]) == ("failed", "strategy_declined")
+
+
+class TestRestart:
+    def test_a_job_found_unfinished_runs_again(self, database_url: str) -> None:
+        """Queued or running when the process died: both end, each with one answer."""
+        store = create_store(database_url)
+        body = json.dumps({"message_bytes": 4096, "pipeline": MYRINET}).encode()
+        queued = accept_job(store, JobKind.OPTIMIZE, body)
+        begun = accept_job(store, JobKind.OPTIMIZE, body.replace(b"4096", b"4097"))
+        with store.unit_of_work() as unit:
+            assert unit.jobs.claim(begun.id)
+        store.dispose()
+        with serving(settings_for(database_url)) as restarted:
+            ends = [wait_for_end(restarted.client, f"/jobs/{job.id}") for job in (queued, begun)]
+            assert [end["state"] for end in ends] == ["done", "done"]
+            assert [end["attempts"] for end in ends] == [1, 2]
+            assert restarted.stored()[0] == 2
+
+    def test_a_cancel_asked_before_the_crash_holds(self, database_url: str) -> None:
+        store = create_store(database_url)
+        job = accept_job(store, JobKind.OPTIMIZE, b'{"message_bytes":4096,"profile":"gms"}')
+        with store.unit_of_work() as unit:
+            unit.jobs.claim(job.id)
+            unit.jobs.update(job.id, cancel_requested=True)
+        store.dispose()
+        with serving(settings_for(database_url)) as restarted:
+            assert wait_for_end(restarted.client, f"/jobs/{job.id}")["state"] == "cancelled"
+
+    def test_a_job_that_takes_the_process_down_is_given_up(self, database_url: str) -> None:
+        store = create_store(database_url)
+        job = accept_job(store, JobKind.OPTIMIZE, b'{"message_bytes":4096,"profile":"gms"}')
+        with store.unit_of_work() as unit:
+            for _ in range(MAX_ATTEMPTS):
+                assert unit.jobs.claim(job.id)
+                unit.jobs.update(job.id, state=JobState.QUEUED)
+        store.dispose()
+        with serving(settings_for(database_url)) as restarted:
+            end = wait_for_end(restarted.client, f"/jobs/{job.id}")
+            assert (end["state"], end["error"]["code"]) == ("failed", "internal_error")
+
+    def test_kill_9_of_a_serving_process(
+        self, database_url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The job that was running then is done by the next process; nothing is lost or doubled."""
+        with killable(database_url) as (process, client):
+            location = client.post("/optimize", json=question(WAITS), headers=ASYNC).headers[
+                "location"
+            ]
+            answered = client.post("/optimize", json={"message_bytes": 99, "profile": "gms"})
+            wait_until(lambda: client.get(location).json()["state"] == "running")
+            process.send_signal(signal.SIGKILL)
+            process.wait(GUARD_S)
+        read_back = f"/optimizations/{answered.json()['id']}"
+        monkeypatch.setenv(GATE, __file__)  # the gate is open: what waits ends
+        with serving(settings_for(database_url), open_engine=scripted_engine) as restarted:
+            job = wait_for_end(restarted.client, location)
+            assert (job["state"], job["attempts"]) == ("done", 2)
+            assert restarted.client.get(f"/optimizations/{job['answer_id']}").status_code == 200
+            assert restarted.client.get(read_back).content == answered.content
+            assert restarted.stored()[0] == 2

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import solvers
 from app.flows.questions import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, check_static_bytes
-from app.flows.solve_message import FindRevision, ProfileRevision
+from app.flows.solve_message import QUICK_LIMIT_S, FindRevision, ProfileRevision
 from domain.errors import Infeasible, InvalidInput, LimitReached, StrategyDeclined
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits, Problem
@@ -149,6 +149,19 @@ def solve_in_process(task: SolveTask) -> Solution:
     )
 
 
+class NotQuick(Exception):
+    """A cell that looked small takes long: the table has to be made elsewhere."""
+
+
+def solve_quickly(task: SolveTask) -> Solution:
+    """Solve a task in this thread. Raises NotQuick where that takes longer than QUICK_LIMIT_S."""
+    limit_s = min(task.time_limit_s, QUICK_LIMIT_S)
+    solution = solve_in_process(replace(task, time_limit_s=limit_s))
+    if solution.cut_off and task.time_limit_s > limit_s:
+        raise NotQuick
+    return solution
+
+
 def _problems(resolved: Resolved, fragment_cap: int) -> Iterator[Problem]:
     asked = resolved.comparison
     for size in asked.message_bytes:
@@ -162,13 +175,17 @@ def _cells(resolved: Resolved, solve: SolveTaskHere, fragment_cap: int) -> Itera
 
     comparison = resolved.comparison
     deadline_s = time.monotonic() + comparison.time_limit_s
+    left = len(comparison.message_bytes) * len(comparison.strategies)
     for problem in _problems(resolved, fragment_cap):
         for strategy in comparison.strategies:
+            # An equal share of what is left: what one cell does not need is there for the next.
+            share_s = (deadline_s - time.monotonic()) / left
+            left -= 1
             task = SolveTask(
                 problem=problem,
                 strategy=strategy,
                 relative_gap=comparison.relative_gap,
-                time_limit_s=deadline_s - time.monotonic(),
+                time_limit_s=share_s,
                 static_bytes=comparison.static_bytes if strategy is Strategy.STATIC else None,
             )
             yield _cell(task, solve)

@@ -1,0 +1,130 @@
+"""POST /fit, through HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app import service
+from app.schemas.fits import FitOut
+from tests.app.serving import Live
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "local-path-direct.csv"
+TEXT = {"content-type": "text/csv"}
+HEADER = "message_bytes,repetition,copy_us\n"
+ROWS = "".join(
+    f"{size},{repetition},{3.0 + size * 0.02}\n"
+    for size in (100, 1000, 10000)
+    for repetition in range(3)
+)
+
+
+class TestFit:
+    def test_a_real_measurement(self, client: httpx.Client) -> None:
+        """Every stage with its interval, which holds the estimate, and what was understood."""
+        response = client.post("/fit", content=EXAMPLE.read_bytes(), headers=TEXT)
+        FitOut.model_validate_json(response.content)
+        fit = response.json()
+        assert (fit["kind"], fit["aggregate"], fit["profile"]) == ("direct", None, None)
+        assert fit["understood"]["rows"] == "350"
+        stages = fit["pipeline"]["stages"]
+        assert [stage["name"] for stage in stages] == [
+            "copy_in",
+            "crc32",
+            "loopback_tcp",
+            "copy_out",
+            "write_fdatasync",
+        ]
+        for stage in stages:
+            low, high = stage["ns_per_byte_interval"]
+            assert low <= stage["ns_per_byte"] <= high
+        assert {one["code"] for one in fit["warnings"]} == {"negative_overhead_clipped"}
+
+    def test_an_exact_line(self, client: httpx.Client) -> None:
+        fit = client.post("/fit?kind=direct", content=HEADER + ROWS, headers=TEXT).json()
+        (stage,) = fit["pipeline"]["stages"]
+        assert stage["overhead_us"] == pytest.approx(3.0)
+        assert stage["ns_per_byte"] == pytest.approx(20.0)
+
+    def test_saved_as_a_profile(self, client: httpx.Client) -> None:
+        response = client.post("/fit?save_as=fitted", content=HEADER + ROWS, headers=TEXT)
+        FitOut.model_validate_json(response.content)
+        assert response.json()["profile"] == {"name": "fitted", "revision": 1}
+        profile = client.get("/profiles/fitted").json()
+        assert profile["provenance"]["origin"] == "fit"
+        assert profile["provenance"]["fit_id"] == response.json()["fit_id"]
+        assert profile["pipeline"]["stages"][0]["name"] == "copy"
+        again = client.post("/fit?save_as=fitted", content=HEADER + ROWS, headers=TEXT).json()
+        assert again["profile"]["revision"] == 2
+
+    def test_saved_on_each_database(self, own: Live) -> None:
+        content = EXAMPLE.read_bytes()
+        saved = own.client.post("/fit?save_as=path", content=content, headers=TEXT).json()
+        with own.service.context.store.reading() as unit:
+            digest, fit = unit.fits.get(saved["fit_id"])
+            assert unit.traces.get(digest) == content
+        assert len(fit.stages) == 5
+
+    def test_a_long_trace_is_fitted_in_a_process_of_its_own(
+        self, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """With the same result, and the same refusals."""
+        short = client.post("/fit", content=HEADER + ROWS, headers=TEXT).json()
+        bad = client.post("/fit", content=HEADER + "x", headers=TEXT)
+        monkeypatch.setattr(service, "LONG_TRACE_BYTES", 10)
+        assert client.post("/fit", content=HEADER + ROWS, headers=TEXT).json() == short
+        refused = client.post("/fit", content=HEADER + "x", headers=TEXT)
+        assert (refused.status_code, refused.json()) == (422, bad.json())
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        "content",
+        [
+            "",
+            "\n\n",
+            HEADER,
+            "size,time\n1,2\n",
+            HEADER + "1,0,NaN\n",
+            HEADER + "1,0,1e999\n",
+            HEADER + "1,0,-5\n",
+            HEADER + "0,0,5\n",
+            HEADER + "1,0\n",
+            HEADER + "1,0,5,6\n",
+            HEADER + "1,0,5\n" * 5,
+            HEADER + '1,0,"5\n',
+            HEADER + "=cmd(),0,5\n",
+            "\x00" * 100,
+            "a" * 100_000,
+        ],
+        ids=range(15),
+    )
+    def test_unreadable_traces(self, live: Live, content: str) -> None:
+        """422 with the line and the rule; nothing is stored."""
+        before = live.stored()
+        response = live.client.post("/fit?save_as=bad", content=content, headers=TEXT)
+        assert response.status_code == 422
+        assert response.headers["content-type"] == "application/problem+json"
+        assert response.json()["code"] in ("unreadable_trace", "poor_fit")
+        assert live.stored() == before
+
+    def test_not_utf_8(self, client: httpx.Client) -> None:
+        response = client.post("/fit", content=b"\xff\xfe" + HEADER.encode(), headers=TEXT)
+        assert (response.status_code, response.json()["code"]) == (422, "unreadable_trace")
+
+    @pytest.mark.parametrize(
+        ("query", "pointer"),
+        [
+            ("kind=other", "/kind"),
+            ("kind=logp", "/kind"),
+            ("save_as=No", "/save_as"),
+            ("save_as=..%2fx", "/save_as"),
+            ("other=1", "/other"),
+        ],
+    )
+    def test_queries(self, client: httpx.Client, query: str, pointer: str) -> None:
+        response = client.post(f"/fit?{query}", content=HEADER + ROWS, headers=TEXT)
+        assert response.status_code == 422
+        assert [one["pointer"] for one in response.json()["errors"]] == [pointer]

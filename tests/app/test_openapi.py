@@ -1,0 +1,105 @@
+"""The OpenAPI document against what the service takes and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from app.main import create_app
+from tests.app.serving import settings_for
+
+OPERATIONS = {
+    ("POST", "/optimize"),
+    ("GET", "/optimizations"),
+    ("GET", "/optimizations/{id}"),
+    ("POST", "/compare"),
+    ("POST", "/simulate"),
+    ("POST", "/fit"),
+    ("GET", "/profiles"),
+    ("POST", "/profiles"),
+    ("GET", "/profiles/{name}"),
+    ("PUT", "/profiles/{name}"),
+    ("DELETE", "/profiles/{name}"),
+    ("GET", "/profiles/{name}/revisions"),
+    ("POST", "/profiles/{name}/current"),
+    ("GET", "/profiles/{name}/schedule"),
+    ("GET", "/jobs/{id}"),
+    ("GET", "/jobs/{id}/events"),
+    ("DELETE", "/jobs/{id}"),
+    ("GET", "/limits"),
+    ("GET", "/healthz"),
+    ("GET", "/readyz"),
+    ("GET", "/metrics"),
+}
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    """The document; nothing has to run for it."""
+    return create_app(settings_for("sqlite:///never-opened.db")).openapi()
+
+
+def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path, operation
+
+
+def references(node: object) -> Iterator[str]:
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key == "$ref":
+                yield value
+            else:
+                yield from references(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from references(value)
+
+
+def test_every_operation_is_there(document: dict[str, Any]) -> None:
+    assert {(method, path) for method, path, _ in operations(document)} == OPERATIONS
+
+
+def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
+    found = set(references(document))
+    assert found
+    for reference in found:
+        node: Any = document
+        for step in reference.removeprefix("#/").split("/"):
+            node = node[step]
+
+
+def test_every_refusal_is_a_problem_document(document: dict[str, Any]) -> None:
+    """And every operation with a body says that it refuses with 400, 413, 415 and 422."""
+    for method, path, operation in operations(document):
+        for status, response in operation["responses"].items():
+            if status.startswith(("4", "5")):
+                assert list(response["content"]) == ["application/problem+json"], (method, path)
+        if "requestBody" in operation:
+            assert {"400", "413", "415", "422", "503"} <= operation["responses"].keys()
+
+
+def test_outputs_have_no_defaults(document: dict[str, Any]) -> None:
+    """Every field of an output is required, and no others may come."""
+    schemas = document["components"]["schemas"]
+    outputs = {name: schema for name, schema in schemas.items() if name.endswith("Out")}
+    assert len(outputs) > 20
+    for name, schema in outputs.items():
+        assert sorted(schema["required"]) == sorted(schema["properties"]), name
+        assert schema["additionalProperties"] is False, name
+
+
+def test_inputs_are_closed(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    inputs = {name: schema for name, schema in schemas.items() if name.endswith("In")}
+    assert len(inputs) >= 8
+    assert all(schema["additionalProperties"] is False for schema in inputs.values())
+
+
+def test_operations_have_names_and_words(document: dict[str, Any]) -> None:
+    names = [operation["operationId"] for _, _, operation in operations(document)]
+    assert len(names) == len(set(names))
+    assert all(operation["description"] for _, _, operation in operations(document))

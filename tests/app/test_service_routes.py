@@ -1,0 +1,172 @@
+"""Limits, health, metrics, documentation, and what every answer has in common."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.api import docs
+from app.asgi import Outermost
+from app.main import create_app
+from app.metrics import Metrics
+from app.schemas.problems import ProblemOut
+from app.schemas.service import LimitsOut, ReadyOut
+from domain.pipeline import MAX_MESSAGE_BYTES, MAX_STAGES
+from models.errors import StoreUnavailable
+from tests.app.serving import GUARD_S, Live, settings_for
+
+TABLE_ROW = re.compile(r"\| `([^`]+)` \|.*\| `([0-9a-f]{64})` \|")
+
+
+class TestLimits:
+    def test_every_limit_is_told(self, client: httpx.Client) -> None:
+        response = client.get("/limits")
+        LimitsOut.model_validate_json(response.content)
+        limits = response.json()
+        assert limits["max_stages"] == MAX_STAGES == 64
+        assert limits["max_message_bytes"] == MAX_MESSAGE_BYTES == 2**48
+        assert limits["max_fragments"] == 100_000
+        assert limits["max_body_bytes"] == 4 * 2**20
+
+
+class TestHealth:
+    def test_alive(self, client: httpx.Client) -> None:
+        assert client.get("/healthz").json() == {"status": "alive"}
+
+    def test_ready_names_the_database(self, own: Live) -> None:
+        response = own.client.get("/readyz")
+        ReadyOut.model_validate_json(response.content)
+        assert response.json()["database"] == own.service.context.store.dialect
+
+    def test_not_ready_without_the_database(
+        self, live: Live, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Alive all the same; the answer says when to try again and nothing of the address."""
+
+        def refuse() -> None:
+            raise StoreUnavailable("the database cannot be reached")
+
+        monkeypatch.setattr(type(live.service.context.store), "ping", lambda _: refuse())
+        response = live.client.get("/readyz")
+        assert (response.status_code, response.json()["code"]) == (503, "store_unavailable")
+        assert response.headers["retry-after"] == "1"
+        assert live.client.get("/healthz").status_code == 200
+
+    def test_not_ready_before_it_has_started(self) -> None:
+        app = create_app(settings_for("sqlite:///never-opened.db"))
+        transport = httpx.ASGITransport(app=app)
+
+        async def ask() -> httpx.Response:
+            async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+                return await client.get("/readyz")
+
+        import asyncio
+
+        response = asyncio.run(ask())
+        assert (response.status_code, response.json()["code"]) == (503, "not_ready")
+
+
+class TestMetrics:
+    def test_routes_are_templates(self, client: httpx.Client) -> None:
+        """What a client invents does not become a series."""
+        client.get("/profiles/gms")
+        client.get("/invented-by-a-client")
+        client.request("BREW", "/healthz")
+        text = client.get("/metrics").text
+        assert 'route="/profiles/{name}"' in text
+        assert "invented-by-a-client" not in text
+        assert "BREW" not in text
+        assert 'route="unmatched",status="404"' in text
+
+    def test_the_format(self, client: httpx.Client) -> None:
+        """Every line is a comment or a sample, and each histogram ends with its count."""
+        response = client.get("/metrics")
+        assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+        sample = re.compile(r'[a-z_]+(\{([a-z]+="[^"]*",?)+\})? [0-9.e+-]+')
+        lines = response.text.splitlines()
+        assert all(line.startswith("# ") or sample.fullmatch(line) for line in lines)
+        ends = [line for line in lines if 'le="+Inf"' in line]
+        counts = [line for line in lines if "_count{" in line]
+        assert [line.split()[-1] for line in ends] == [line.split()[-1] for line in counts]
+
+
+class TestProblems:
+    @pytest.mark.parametrize(
+        ("method", "path", "status"),
+        [
+            ("GET", "/", 404),
+            ("GET", "/optimise", 404),
+            ("GET", "/profiles/", 404),
+            ("GET", "/profiles/gms/revisions/", 404),
+            ("GET", "/static/../main.py", 404),
+            ("GET", "/static/%2e%2e%2fmain.py", 404),
+            ("GET", "/static/README.md", 404),
+            ("GET", "/optimize", 405),
+            ("POST", "/healthz", 405),
+            ("DELETE", "/profiles", 405),
+            ("TRACE", "/limits", 405),
+            ("PATCH", "/profiles/gms", 405),
+        ],
+    )
+    def test_routing_refusals(
+        self, client: httpx.Client, method: str, path: str, status: int
+    ) -> None:
+        response = client.request(method, path)
+        assert response.status_code == status
+        assert response.headers["content-type"] == "application/problem+json"
+        ProblemOut.model_validate_json(response.content)
+
+    def test_405_names_every_method_of_the_path(self, client: httpx.Client) -> None:
+        assert client.patch("/profiles/gms").headers["allow"] == "DELETE, GET, PUT"
+
+    def test_unexpected_errors_tell_nothing(self) -> None:
+        """500 as a problem document; the text of the exception goes to the log only."""
+        import asyncio
+
+        async def broken(scope: object, receive: object, send: object) -> None:
+            raise RuntimeError("secret")
+
+        transport = httpx.ASGITransport(app=Outermost(broken, Metrics()))  # type: ignore[arg-type]
+
+        async def ask() -> httpx.Response:
+            async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+                return await client.get("/")
+
+        response = asyncio.run(ask())
+        assert response.status_code == 500
+        assert response.json()["code"] == "internal_error"
+        assert "secret" not in response.text
+
+    def test_headers_of_every_answer(self, client: httpx.Client) -> None:
+        for path in ("/healthz", "/docs", "/nothing"):
+            assert client.get(path).headers["x-content-type-options"] == "nosniff"
+
+
+class TestDocumentation:
+    def test_the_page_needs_nothing_from_outside(self, client: httpx.Client) -> None:
+        """Every address on the page is on this server, and the policy forbids any other."""
+        page = client.get("/docs")
+        addresses = re.findall(r'(?:src|href)="([^"]+)"', page.text)
+        assert addresses
+        for address in addresses:
+            assert address.startswith("/static/")
+            assert client.get(address).status_code == 200
+        assert "default-src 'none'" in page.headers["content-security-policy"]
+        assert "http" not in client.get("/static/docs.js").text
+
+    def test_the_files_are_those_of_the_table(self) -> None:
+        """The digests of what others wrote; every such file is in the table."""
+        table = dict(TABLE_ROW.findall((docs.STATIC / "README.md").read_text()))
+        own = {"README.md", "docs.html", "docs.js"}
+        assert {path.name for path in docs.STATIC.iterdir()} == own | table.keys()
+        for name, digest in table.items():
+            assert hashlib.sha256((docs.STATIC / name).read_bytes()).hexdigest() == digest
+
+    def test_openapi_is_served(self, live: Live) -> None:
+        document = live.client.get("/openapi.json", timeout=GUARD_S).json()
+        assert document == live.app.openapi()
+        assert Path(docs.STATIC / "docs.html").is_file()

@@ -1,0 +1,92 @@
+"""Settings from the environment, and the table of errors."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import fields
+
+import pytest
+
+import models.errors
+from app import errors
+from app.errors import KINDS, InvalidFields, exit_code, kind_of, pointer_of, problem_document
+from app.settings import Settings
+from domain.errors import InvalidInput, NotFound, SluiceError
+
+
+class TestSettings:
+    def test_defaults(self) -> None:
+        settings = Settings.from_environment({})
+        assert settings == Settings()
+        assert (settings.host, settings.port) == ("127.0.0.1", 8080)
+        assert settings.max_fragments == 100_000
+        assert settings.worker_count >= 1
+
+    def test_each_variable_is_read(self) -> None:
+        given = {
+            "SLUICE_DATABASE_URL": "postgresql://db/x",
+            "SLUICE_HOST": "0.0.0.0",
+            "SLUICE_PORT": "9000",
+            "SLUICE_MAX_FRAGMENTS": "7",
+            "SLUICE_MAX_BODY_BYTES": "1000",
+            "SLUICE_MAX_TRACE_BYTES": "2000",
+            "SLUICE_WORKERS": "3",
+            "SLUICE_WORKER_MEMORY_BYTES": str(2**30),
+        }
+        settings = Settings.from_environment(given)
+        changed = [
+            one.name
+            for one in fields(Settings)
+            if getattr(settings, one.name) != getattr(Settings(), one.name)
+        ]
+        assert len(changed) == len(given) == len(fields(Settings))
+        assert settings.worker_count == 3
+
+    def test_empty_counts_as_not_set(self) -> None:
+        assert Settings.from_environment({"SLUICE_PORT": " "}) == Settings()
+
+    @pytest.mark.parametrize("value", ["x", "-1", "1.5", "70000", "１２", "9" * 40, "0x10"])
+    def test_what_is_no_port(self, value: str) -> None:
+        with pytest.raises(InvalidInput) as refusal:
+            Settings.from_environment({"SLUICE_PORT": value})
+        assert refusal.value.field == "SLUICE_PORT"
+
+
+class TestTable:
+    def test_every_error_has_a_row(self) -> None:
+        """Those of the domain, of the store and of the entrances alike."""
+        assert models.errors.StoreUnavailable.code in KINDS
+        pending, seen = [SluiceError], set()
+        while pending:
+            kind = pending.pop()
+            pending += kind.__subclasses__()
+            if kind.__module__.startswith(("domain", "models", "app")):
+                seen.add(kind.code)
+        assert seen == KINDS.keys()
+
+    def test_statuses(self) -> None:
+        assert kind_of("not_found").status == 404
+        assert kind_of("conflict").status == 409
+        assert kind_of("unheard_of").status == 500
+        assert exit_code(NotFound("x")) not in (0, 1, exit_code(InvalidInput("x")))
+
+    def test_the_document(self) -> None:
+        document = problem_document(InvalidInput("too small", field="constraints.min"))
+        assert document["type"] == "urn:sluice:problem:invalid-input"
+        assert document["errors"] == [{"pointer": "/constraints/min", "detail": "too small"}]
+
+    def test_pointers(self) -> None:
+        assert pointer_of(["a/b", "c~d", "0"]) == "/a~1b/c~0d/0"
+        assert len(pointer_of(["x" * 1000])) == 101
+
+    def test_at_most_twenty_fields(self) -> None:
+        problem = errors.FieldProblem("/x", "rule")
+        refusal = InvalidFields("many", problems=(problem,) * 50)
+        assert len(problem_document(refusal)["errors"]) == 20  # type: ignore[arg-type]
+
+    def test_errors_cross_processes(self) -> None:
+        problem = errors.FieldProblem("/x", "rule")
+        for error in (InvalidFields("many", problems=(problem,)), errors.Overloaded("busy")):
+            copy = pickle.loads(pickle.dumps(error))
+            assert (type(copy), copy.detail) == (type(error), error.detail)
+            assert problem_document(copy) == problem_document(error)

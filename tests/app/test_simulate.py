@@ -1,0 +1,115 @@
+"""POST /simulate, through HTTP."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import httpx
+import pytest
+
+from app.flows.simulate import MAX_CELLS
+from app.schemas.simulate import SimulateOut
+from tests.app.serving import MYRINET, Live
+
+TWO: dict[str, Any] = {
+    "stages": [
+        {"name": "first", "overhead_us": 1.0, "ns_per_byte": 10.0},
+        {"name": "second", "overhead_us": 2.0, "ns_per_byte": 30.0},
+    ],
+    "delay_us": 5.0,
+}
+
+
+class TestOneCut:
+    def test_by_hand(self, client: httpx.Client) -> None:
+        """Two fragments of 100 and 200 bytes; the second waits for the first in stage 1."""
+        answer = client.post("/simulate", json={"pipeline": TWO, "fragment_bytes": [100, 200]})
+        document = answer.json()
+        SimulateOut.model_validate_json(answer.content)
+        spans = [
+            (one["fragment"], one["stage"], one["start_us"], one["exit_us"])
+            for one in document["intervals"]
+        ]
+        assert spans == [(0, 0, 0, 2), (0, 1, 2, 7), (1, 0, 2, 5), (1, 1, 7, 15)]
+        assert document["latency_us"] == 20.0
+        assert document["busy_us"] == [5.0, 13.0]
+        assert document["bottleneck_stage"] == 1
+        assert [(one["fragment"], one["stage"]) for one in document["critical_path"]] == [
+            (0, 0),
+            (0, 1),
+            (1, 1),
+        ]
+        assert document["message_bytes"] == 300
+
+    def test_it_agrees_with_the_optimizer(self, client: httpx.Client) -> None:
+        optimized = client.post(
+            "/optimize", json={"message_bytes": 3333, "pipeline": MYRINET}
+        ).json()
+        simulated = client.post(
+            "/simulate",
+            json={"pipeline": MYRINET, "fragment_bytes": optimized["fragment_bytes"]},
+        ).json()
+        assert simulated["latency_us"] == optimized["latency_us"]
+        assert simulated["bottleneck_stage"] == optimized["bottleneck_stage"]
+
+    def test_a_profile_is_named(self, client: httpx.Client) -> None:
+        answer = client.post("/simulate", json={"profile": "gms@1", "fragment_bytes": [1]}).json()
+        assert answer["profile"] == {"name": "gms", "revision": 1}
+
+    def test_no_stage_handles_two_fragments_at_once(self, client: httpx.Client) -> None:
+        body = {"pipeline": MYRINET, "fragment_bytes": [700, 1, 900, 44, 44]}
+        intervals = client.post("/simulate", json=body).json()["intervals"]
+        for stage in range(4):
+            spans = [one for one in intervals if one["stage"] == stage]
+            assert all(a["exit_us"] <= b["start_us"] for a, b in pairwise(spans))
+
+
+class TestNestedCuts:
+    def test_reassembly(self, client: httpx.Client) -> None:
+        """The second stage starts a block when all of it has left the first."""
+        body = {"pipeline": TWO, "levels": [[100, 100, 100], [200, 100]]}
+        answer = client.post("/simulate", json=body)
+        document = answer.json()
+        SimulateOut.model_validate_json(answer.content)
+        second = [one for one in document["intervals"] if one["stage"] == 1]
+        assert [(one["start_us"], one["exit_us"]) for one in second] == [(4, 12), (12, 17)]
+        assert document["latency_us"] == 22.0
+        assert document["critical_path"] is None
+
+    def test_equal_levels_are_one_cut(self, client: httpx.Client) -> None:
+        shared = client.post("/simulate", json={"pipeline": TWO, "fragment_bytes": [50, 70]}).json()
+        nested = client.post("/simulate", json={"pipeline": TWO, "levels": [[50, 70]] * 2}).json()
+        assert nested["latency_us"] == shared["latency_us"]
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("body", "pointer"),
+        [
+            ({"fragment_bytes": [1]}, "/pipeline"),
+            ({"pipeline": TWO}, "/fragment_bytes"),
+            ({"pipeline": TWO, "fragment_bytes": [1], "levels": [[1], [1]]}, "/levels"),
+            ({"pipeline": TWO, "fragment_bytes": []}, "/fragment_bytes"),
+            ({"pipeline": TWO, "fragment_bytes": [5, 0]}, "/fragment_bytes/1"),
+            ({"pipeline": TWO, "fragment_bytes": [5, 1.5]}, "/fragment_bytes/1"),
+            ({"pipeline": TWO, "fragment_bytes": [2**48, 1]}, "/fragment_bytes"),
+            ({"pipeline": TWO, "levels": [[5]]}, "/levels"),
+            ({"pipeline": TWO, "levels": [[5], [6]]}, "/levels"),
+            ({"pipeline": TWO, "levels": [[5], []]}, "/levels/1"),
+            ({"pipeline": TWO, "fragment_bytes": [1] * (MAX_CELLS // 2 + 1)}, "/fragment_bytes"),
+        ],
+        ids=lambda value: value if isinstance(value, str) else "-".join(value),
+    )
+    def test_the_field_is_named(self, live: Live, body: dict[str, Any], pointer: str) -> None:
+        response = live.client.post("/simulate", json=body)
+        assert response.status_code == 422
+        assert pointer in [one["pointer"] for one in response.json()["errors"]]
+
+    def test_the_greatest_simulation(self, client: httpx.Client) -> None:
+        body = {"pipeline": TWO, "fragment_bytes": [1] * (MAX_CELLS // 2)}
+        assert len(client.post("/simulate", json=body).json()["intervals"]) == MAX_CELLS
+
+    def test_unknown_profile(self, client: httpx.Client) -> None:
+        body = {"profile": "nothing-here", "fragment_bytes": [1]}
+        assert client.post("/simulate", json=body).status_code == 404

@@ -92,13 +92,14 @@ class _Timed:
         self._stages = pipeline.stages
         self._cuts = schedule.stage_bytes
         self._ends = [list(accumulate(cut)) for cut in schedule.stage_bytes]
+        self._known_us: dict[tuple[int, tuple[int, ...]], float] = {}
 
     def block_us(self, group: Grouping, start: int, end: int) -> float:
         """Time of the bytes from start to end in this group, which is empty before them."""
         stage = group.first if group.slow is None else group.slow
         pieces = self._pieces(stage, start, end)
         if group.slow is None:
-            return latency_us(Pipeline(self._stages[group.first : group.last + 1]), pieces)
+            return self._flat_us(group, pieces)
         before_us = slow_us = behind_us = 0.0
         for size in pieces:
             until = start + size
@@ -110,6 +111,14 @@ class _Timed:
                 behind_us += self.block_us(group.behind, start, until)
             start = until
         return behind_us
+
+    def _flat_us(self, group: Grouping, pieces: tuple[int, ...]) -> float:
+        # Blocks of one size have the same pieces, and most blocks do.
+        key = (group.first, pieces)
+        if key not in self._known_us:
+            stages = Pipeline(self._stages[group.first : group.last + 1])
+            self._known_us[key] = latency_us(stages, pieces)
+        return self._known_us[key]
 
     def _pieces(self, stage: int, start: int, end: int) -> tuple[int, ...]:
         ends = self._ends[stage]

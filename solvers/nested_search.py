@@ -66,11 +66,6 @@ class NestedSearch:
         """Whole-byte blocks near these sizes, or None where the limits admit none."""
         return nearest_cut(self.problem, real_sizes)
 
-    @property
-    def grouping(self) -> Grouping:
-        """The grouping of the best cut; flat while no split was better than one shared cut."""
-        return self.plan.grouping if self.plan else Grouping(0, len(self.problem.pipeline) - 1)
-
     def offer(self, plan: NestedPlan) -> float:
         """True latency of this plan; the plan is kept if it is the best so far."""
         levels = levels_of(self.problem, plan.grouping, plan.blocks, plan.counts)
@@ -86,7 +81,11 @@ class NestedSearch:
         for level in self._levels:
             known.setdefault(id(level), tuple(level.tolist()))
         cuts = tuple(known[id(level)] for level in self._levels)
-        paper_us = convention_latency_us(self.problem.pipeline, self.grouping, NestedSchedule(cuts))
+        paper_us = self.latency_us  # one cut for all stages: the convention says nothing else
+        if self.plan is not None:
+            paper_us = convention_latency_us(
+                self.problem.pipeline, self.plan.grouping, NestedSchedule(cuts)
+            )
         return Candidate(
             fragment_bytes=min(cuts, key=len),
             levels=cuts,

@@ -1,0 +1,123 @@
+"""The bound over nested cuts is below every schedule there is, and above the weak one."""
+
+from itertools import combinations, product
+
+import pytest
+from hypothesis import assume, given, reject, settings
+from hypothesis import strategies as st
+
+from domain.errors import Infeasible
+from domain.nested import NestedSchedule, nested_latency_us
+from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
+from domain.problem import FragmentLimits, Problem
+from domain.schedule import latency_us
+from solvers.nested_bound import nested_lower_bound_us
+from tests.support.counts import count
+
+costs = st.one_of(st.just(0.0), st.floats(0.01, 10.0), st.floats(1.0, 1000.0))
+bytes_costs = costs.map(lambda cost: cost * 1000.0)
+
+
+@st.composite
+def stages(draw: st.DrawFn) -> Stage:
+    """Mostly lines; sometimes two ranges."""
+    last = FitRange(draw(costs), draw(bytes_costs))
+    if draw(st.integers(0, 3)):
+        return Stage("s", (last,))
+    return Stage("s", (FitRange(draw(costs), draw(bytes_costs), draw(st.integers(1, 4))), last))
+
+
+limits = st.builds(
+    FragmentLimits,
+    min_fragment_bytes=st.sampled_from([1, 1, 2]),
+    max_fragment_bytes=st.sampled_from([None, None, 3]),
+    alignment_bytes=st.sampled_from([1, 1, 2]),
+    max_fragments=st.sampled_from([None, None, 2]),
+)
+
+
+def all_cuts(problem: Problem) -> list[tuple[int, ...]]:
+    """Every admitted cut of a tiny message."""
+    size = problem.message_bytes
+    found = []
+    for pieces in range(1, size + 1):
+        for inner in combinations(range(1, size), pieces - 1):
+            ends = (*inner, size)
+            cut = tuple(end - start for start, end in zip((0, *inner), ends, strict=True))
+            if problem.admits(cut):
+                found.append(cut)
+    return found
+
+
+def least_nested_us(problem: Problem) -> float:
+    """The least latency over all admitted cuts of all stages, by trying them."""
+    cuts = all_cuts(problem)
+    return min(
+        nested_latency_us(problem.pipeline, NestedSchedule(levels))
+        for levels in product(cuts, repeat=len(problem.pipeline))
+    )
+
+
+@settings(max_examples=count(600))
+@given(st.lists(stages(), min_size=1, max_size=3), st.integers(1, 6), limits, st.booleans())
+def test_no_nested_cut_of_a_tiny_message_is_below_the_bound(
+    parts: list[Stage], size: int, within: FragmentLimits, delayed: bool
+) -> None:
+    """All cuts in all stages: up to 4096 schedules an example."""
+    size = min(size, 5) if len(parts) == 3 else size
+    problem = Problem(Pipeline(tuple(parts), 2.5 if delayed else 0.0), size, within)
+    assume(all_cuts(problem))
+    assert nested_lower_bound_us(problem) <= least_nested_us(problem) * (1.0 + 1e-12)
+
+
+@given(
+    st.lists(st.tuples(st.just("s"), costs, costs), min_size=1, max_size=6).map(pipeline_of_lines),
+    st.integers(1, 10**7),
+    st.integers(1, 50),
+    st.none() | st.integers(100, 10**6),
+)
+def test_the_bound_is_never_below_the_weak_one(
+    pipeline: Pipeline, size: int, least: int, greatest: int | None
+) -> None:
+    """max_b (k_b g_b + B G_b + sum over the others of g_j + m G_j), k_b the least count."""
+    problem = Problem(pipeline, size, FragmentLimits(least, greatest))
+    try:
+        counts = problem.count_range()
+    except Infeasible:
+        reject()
+    block = [stage.time_us(problem.least_fragment_bytes) for stage in pipeline.stages]
+    weak_us = max(
+        counts.least * stage.ranges[0].overhead_us
+        + size * stage.ranges[0].ns_per_byte / 1000.0
+        + sum(block)
+        - block[b]
+        for b, stage in enumerate(pipeline.stages)
+    )
+    assert nested_lower_bound_us(problem) >= weak_us * (1.0 - 1e-9)
+
+
+def test_a_single_stage_is_bounded_by_its_optimum() -> None:
+    """One stage: as few fragments as are admitted."""
+    pipeline = pipeline_of_lines([("only", 3.0, 100.0)], delay_us=1.0)
+    problem = Problem(pipeline, 1000, FragmentLimits(max_fragment_bytes=400))
+    optimum_us = latency_us(pipeline, (400, 400, 200))
+    assert nested_lower_bound_us(problem) == pytest.approx(optimum_us, rel=1e-9)
+
+
+def test_the_order_of_the_stages_does_not_matter_to_the_reversed_pipeline() -> None:
+    """Reversal maps every nested schedule to one of equal latency, and the bound with it."""
+    pipeline = pipeline_of_lines(
+        [("a", 36.0, 36.0), ("b", 26.0, 124.5), ("disk", 4000.0, 200.0), ("c", 37.0, 39.5)]
+    )
+    forwards = nested_lower_bound_us(Problem(pipeline, 65_536))
+    backwards = nested_lower_bound_us(Problem(pipeline.reversed(), 65_536))
+    assert backwards == pytest.approx(forwards, rel=1e-6)
+
+
+def test_a_fast_network_and_a_slow_disk_are_bounded_closely() -> None:
+    """The stage before the disk must deliver a first block: far more than the weak bound says."""
+    pipeline = pipeline_of_lines([("net", 0.0, 100.0), ("disk", 4000.0, 200.0)])
+    bound_us = nested_lower_bound_us(Problem(pipeline, 65_536))
+    # Two blocks with 0.1 (B - x) = 4000 + 0.2 x, so that the disk never waits.
+    first = (6553.6 - 4000.0) / 0.3
+    assert bound_us == pytest.approx(0.1 * first + 8000.0 + 0.2 * 65_536, rel=1e-6)

@@ -115,7 +115,9 @@ def test_killed_writers_lose_nothing_that_was_acknowledged(tmp_path: Path) -> No
     """kill -9 in the middle of writes on SQLite: the file is sound, every answer whole."""
     file = tmp_path / "sluice.db"
     url = f"sqlite:///{file}"
-    create_store(url).upgrade()
+    store = create_store(url)
+    store.upgrade()
+    store.dispose()
     rng = random.Random(5)
     acknowledged: list[str] = []
     for _ in range(count(200)):

@@ -175,7 +175,9 @@ def test_every_page_of_answers_uses_an_index(sqlite_store: Store, tmp_path: Path
 def test_a_start_at_the_head_imports_no_alembic(tmp_path: Path) -> None:
     """And importing the room opens nothing and brings no driver along."""
     url = f"sqlite:///{tmp_path / 'sluice.db'}"
-    create_store(url).upgrade()
+    store = create_store(url)
+    store.upgrade()
+    store.dispose()
     program = (
         "import sys\n"
         "from models.session import create_store\n"

@@ -221,7 +221,7 @@ class JobRunner:
         """A place in the engine's line; jobs wait for one, since nobody waits for them."""
         while True:
             try:
-                return self._context.engine.submit(task)
+                return self._context.engine.submit(task, lane="jobs")
             except Overloaded:
                 if self._closing.wait(_SHOW_S):
                     raise NotReady("the service is stopping") from None

@@ -1,10 +1,10 @@
 """The running service: where blocking work goes, and how much of it is accepted.
 
 The event loop parses and answers, and never blocks. A unit of work takes one hop to a worker thread
-with all its statements. A solve that is certain to end within 50 ms, and the storing of its answer,
-take one hop to the thread for solves, so that look-ups never queue behind solves. Every other solve
-goes to the engine, and a waiting thread sleeps until it ends. What is more than can wait is refused
-at once with a time to try again.
+with all its statements. A small solve, ended after 40 ms if it turns out to be long, and the
+storing of its answer take one hop to the thread for solves, so that look-ups never queue behind
+solves. Every other solve goes to the engine, and a waiting thread sleeps until it ends. What is
+more than can wait is refused at once with a time to try again.
 """
 
 from __future__ import annotations
@@ -86,23 +86,30 @@ class Service:
         """The JSON of the answer: a stored one, or one that is solved and stored now."""
         found = await self.call(lambda: self._look_up(question))
         if isinstance(found, bytes):
-            origin, body = "stored", found
-        elif found.is_quick:
-            origin, body = "quick", await self._in(self._quick, lambda: self._solve_here(found))
-        else:
-            origin = "engine"
-            body = await self._wait(lambda errand: self._through_engine(found, errand), gone)
-        self.metrics.answer(origin)
+            self.metrics.answer("stored")
+            return found
+        quick = await self._quick_answer(found)
+        if quick is not None:
+            self.metrics.answer("quick")
+            return quick
+        body = await self._wait(lambda errand: self._through_engine(found, errand), gone)
+        self.metrics.answer("engine")
         return body
+
+    async def _quick_answer(self, found: Found) -> bytes | None:
+        """The answer solved in this process, or None where the engine has to solve it."""
+        if not found.is_quick:
+            return None
+        return await self._in(self._quick, lambda: self._solve_here(found))
 
     async def compare(self, comparison: Comparison, gone: Gone) -> ComparisonTable:
         """The table; in a worker thread where it is small, else cell by cell in the engine."""
         cap = self.context.settings.max_fragments
         resolved = await self.call(lambda: self.resolve(comparison))
         if comparing.is_quick(resolved, fragment_cap=cap):
-            return await self._in(
-                self._quick, lambda: self._table(resolved, comparing.solve_in_process)
-            )
+            table = await self._in(self._quick, lambda: self._quick_table(resolved))
+            if table is not None:
+                return table
         return await self._wait(lambda errand: self._table(resolved, errand.solve), gone)
 
     async def start_job(self, kind: JobKind, make_request: Callable[[], bytes]) -> JobRecord:
@@ -179,8 +186,9 @@ class Service:
             return stored.body
         return Found(prepared, solving.is_quick(prepared))
 
-    def _solve_here(self, found: Found) -> bytes:
-        return self._keep(solving.solve_here(found.prepared))
+    def _solve_here(self, found: Found) -> bytes | None:
+        answer = solving.solve_here(found.prepared)
+        return None if answer is None else self._keep(answer)
 
     def _through_engine(self, found: Found, errand: Errand) -> bytes:
         started_s = time.perf_counter()
@@ -215,6 +223,13 @@ class Service:
         self, resolved: comparing.Resolved, solve: Callable[[SolveTask], Solution]
     ) -> ComparisonTable:
         return comparing.tabulate(resolved, solve, fragment_cap=self.context.settings.max_fragments)
+
+    def _quick_table(self, resolved: comparing.Resolved) -> ComparisonTable | None:
+        """The table solved in this process, or None where a cell turned out to be long."""
+        try:
+            return self._table(resolved, comparing.solve_quickly)
+        except comparing.NotQuick:
+            return None
 
     async def _in(self, threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         """Run short blocking work in one of these threads. Raises Overloaded."""

@@ -57,6 +57,7 @@ class Solution:
     A hierarchical answer has `levels`, the cut each stage sees; its `schedule` is the coarsest of
     them, `latency_us` the true pipelined latency and `latency_paper_us` that of the convention in
     Wang98 sec. 5.5. The bound covers nested cuts where the answer, or the question, allows them.
+    `cut_off` says that the time limit ended the search, whatever had been proven by then.
     """
 
     problem: Problem
@@ -70,6 +71,7 @@ class Solution:
     levels: tuple[tuple[int, ...], ...] | None = None
     latency_paper_us: float | None = None
     notices: tuple[Notice, ...] = ()
+    cut_off: bool = False
 
     @property
     def relative_gap(self) -> float:

@@ -56,6 +56,7 @@ def solution_of(
         levels=candidate.levels,
         latency_paper_us=candidate.latency_paper_us,
         notices=candidate.notices + notices,
+        cut_off=candidate.cut_off,
     )
 
 

@@ -1,8 +1,9 @@
-"""Whether a solve is certain to end within 50 ms, so that it may run outside the pool.
+"""Whether a solve is small enough to be tried in the caller's own process.
 
 The rule counts work and never asks the clock, so that the same question always goes the same way.
-Its thresholds are a fifth of what was measured to take 50 ms on a slow core: `make bench` prints
-the times of every strategy against k*n beside them.
+It is about the usual case: how many counts could still win in whole bytes shows only on the way, so
+who needs certainty also sets a time limit and looks at `Solution.cut_off`. `make bench` prints the
+times of every strategy against k*n.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from domain.solution import Strategy
 from solvers.fixed import best_count
 
 QUICK_CELLS = 160  # k*n near the optimum, for every method that solves linear programs
-QUICK_JUDGED_CELLS = 20_000  # k*n that the judge may have to evaluate for the baselines
-QUICK_COUNTS = 50_000  # admitted numbers of fragments that a bound over all k passes through
-_SMALLEST_BASELINE_BYTES = 4096
+QUICK_COUNT_CELLS = 450_000  # n times the admitted counts: what a bound over all k passes through
+QUICK_JUDGED_CELLS = 20_000  # k*n that the judge may have to evaluate for the usual settings
+_SMALLEST_USUAL_BYTES = 4096
 
 
 def is_quick(problem: Problem, strategy: Strategy) -> bool:
@@ -25,9 +26,9 @@ def is_quick(problem: Problem, strategy: Strategy) -> bool:
         Strategy.HIERARCHICAL,
         Strategy.HIERARCHICAL_RAMP,
     )
-    if refragments or counts.greatest - counts.least > QUICK_COUNTS:
+    if refragments or (counts.greatest - counts.least) * stages > QUICK_COUNT_CELLS:
         return False
-    static_count = min(problem.message_bytes // _SMALLEST_BASELINE_BYTES + 1, counts.greatest)
-    if static_count * stages > QUICK_JUDGED_CELLS:
+    usual_count = min(problem.message_bytes // _SMALLEST_USUAL_BYTES + 1, counts.greatest)
+    if usual_count * stages > QUICK_JUDGED_CELLS:
         return False
     return best_count(problem) * stages <= QUICK_CELLS

@@ -103,7 +103,7 @@ def _heuristic(
     return solution_of(
         problem,
         spec.name,
-        candidate,
+        replace(candidate, cut_off=candidate.cut_off or deadline.passed),
         bound_us=_bound_us(problem, search, nested=nested),
         relative_gap=options.relative_gap,
         unrounded_us=_unrounded_us(problem, candidate),

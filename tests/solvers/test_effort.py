@@ -1,0 +1,39 @@
+"""What is small enough to be tried in the service's own process, and how it is told when not."""
+
+import pytest
+
+from domain.pipeline import pipeline_of_lines
+from domain.problem import FragmentLimits, Problem
+from domain.solution import Strategy
+from solvers import is_quick, solve
+
+MYRINET = pipeline_of_lines([("a", 7.2, 7.03), ("b", 5.2, 24.3), ("c", 7.5, 24.3), ("d", 7.4, 7.7)])
+# Small, but nearly every count can win in whole bytes: overheads next to nothing.
+FLAT = pipeline_of_lines([("a", 0.0, 3.0), ("b", 0.01, 1.0), ("c", 0.0, 1.2)])
+FLAT_BYTES, FLAT_FRAGMENTS = 20_000, 53
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"), [(1, True), (4096, True), (1 << 16, True), (1 << 20, False)]
+)
+def test_myrinet_is_quick_up_to_64_kib(size: int, expected: bool) -> None:
+    """The rule is about k*n near the optimum."""
+    assert is_quick(Problem(MYRINET, size), Strategy.AUTO) is expected
+
+
+def test_refragmentation_is_never_taken_for_quick() -> None:
+    """Nested cuts multiply the work."""
+    assert not is_quick(Problem(MYRINET, 4096), Strategy.HIERARCHICAL)
+    assert not is_quick(Problem(MYRINET, 4096, allow_refragmentation=True), Strategy.AUTO)
+
+
+def test_a_small_problem_that_takes_long_says_that_it_was_cut_off() -> None:
+    """So that the caller can have it solved elsewhere; with time it ends by itself."""
+    problem = Problem(FLAT, FLAT_BYTES, FragmentLimits(max_fragments=FLAT_FRAGMENTS))
+    assert is_quick(problem, Strategy.AUTO)
+    cut_off = solve(problem, time_limit_s=0.02)
+    assert cut_off.cut_off
+    assert cut_off.lower_bound_us <= cut_off.latency_us
+    complete = solve(problem, time_limit_s=60.0)
+    assert not complete.cut_off
+    assert complete.latency_us <= cut_off.latency_us

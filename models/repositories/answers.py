@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Select, insert, select
+from typing import cast
+
+from sqlalchemy import Select, Table, bindparam, insert, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -13,6 +15,25 @@ from models.rows.answer import AnswerRow
 from models.rows.answer_body import AnswerBodyRow
 
 Summaries = list[AnswerSummary]
+
+
+def _whole() -> Select[AnswerRow, bytes]:
+    return select(AnswerRow, AnswerBodyRow.body).join(
+        AnswerBodyRow, AnswerBodyRow.answer_id == AnswerRow.id
+    )
+
+
+# Every answer passes through these, and building a statement takes longer than SQLite takes to run
+# it: they are built once.
+_ADD = insert(cast(Table, AnswerRow.__table__))
+_ADD_BODY = insert(cast(Table, AnswerBodyRow.__table__))
+_GET = _whole().where(AnswerRow.id == bindparam("answer_id"))
+_FIND = (
+    _whole()
+    .where(AnswerRow.question_digest == bindparam("question_digest"))
+    .order_by(AnswerRow.id.desc())
+    .limit(1)
+)
 
 
 class AnswerRepository:
@@ -27,24 +48,23 @@ class AnswerRepository:
         summary = {name: getattr(record, name) for name in AnswerSummary.__slots__}
         values = {**summary, "question_digest": record.question_digest}
         try:
-            self._session.execute(insert(AnswerRow).values(**values))
+            self._session.execute(_ADD, values)
         except IntegrityError as error:
             raise Conflict(f"there is already an answer {record.id!r}") from error
-        self._session.execute(insert(AnswerBodyRow).values(answer_id=record.id, body=record.body))
+        self._session.execute(_ADD_BODY, {"answer_id": record.id, "body": record.body})
 
     def get(self, answer_id: str) -> AnswerRecord:
         """The answer. Raises NotFound."""
         found = None
         if is_storable(answer_id):
-            found = self._first(_whole().where(AnswerRow.id == answer_id))
+            found = self._first(_GET, answer_id=answer_id)
         if found is None:
             raise NotFound(f"there is no stored answer {answer_id!r}", field="id")
         return found
 
     def find(self, question_digest: str) -> AnswerRecord | None:
         """The newest answer to the question with this digest, or None."""
-        asked = _whole().where(AnswerRow.question_digest == question_digest)
-        return self._first(asked.order_by(AnswerRow.id.desc()).limit(1))
+        return self._first(_FIND, question_digest=question_digest)
 
     def list(
         self,
@@ -75,15 +95,9 @@ class AnswerRepository:
             statement = statement.where(AnswerRow.id < after)
         return [row.to_summary() for row in self._session.scalars(statement)]
 
-    def _first(self, statement: Select[AnswerRow, bytes]) -> AnswerRecord | None:
-        found = self._session.execute(statement).first()
+    def _first(self, statement: Select[AnswerRow, bytes], **values: str) -> AnswerRecord | None:
+        found = self._session.execute(statement, values).first()
         if found is None:
             return None
         row, body = found
         return row.to_record(body)
-
-
-def _whole() -> Select[AnswerRow, bytes]:
-    return select(AnswerRow, AnswerBodyRow.body).join(
-        AnswerBodyRow, AnswerBodyRow.answer_id == AnswerRow.id
-    )

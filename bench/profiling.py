@@ -75,3 +75,12 @@ def _listing(title: str, lines: Iterable[_Line], order: Callable[[_Line], float]
         for line in sorted(lines, key=order, reverse=True)[:_TOP]
     ]
     return "\n".join([title, f"{'calls':>9} {'own ms':>9} {'total ms':>9}", *rows]) + "\n"
+
+
+def _repeat(work: Callable[[], object]) -> tuple[float, int]:
+    """ms of one run, and the number of runs that took long enough to tell."""
+    started_s, repeats = time.perf_counter(), 0
+    while repeats == 0 or time.perf_counter() - started_s < _LEAST_S:
+        work()
+        repeats += 1
+    return (time.perf_counter() - started_s) / repeats * 1e3, repeats

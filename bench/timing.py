@@ -51,7 +51,9 @@ class Timing:
     @property
     def spread(self) -> str:
         """Fastest to slowest, for a table."""
-        return f"{self.least_ms:.3g}-{self.greatest_ms:.3g}"
+        return " - ".join(
+            f"{ms:,.0f}" if ms >= 1000 else f"{ms:.3g}" for ms in (self.least_ms, self.greatest_ms)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ class Screen:
                 self.console.print(self._laid_out(part))
             lines = captured.get().split("\n")
             self.stream.write("\n".join(line.rstrip() for line in lines))
-        self.stream.flush()
+            self.stream.flush()  # here, because rich answers a closed pipe by leaving with 1
 
     def write_line(self, text: str) -> None:
         """One line of text, without loading anything."""

@@ -80,6 +80,12 @@ class InvalidFields(InvalidInput):
         self.problems = problems[:MAX_REPORTED]
 
 
+class InconsistentInput(InvalidInput):
+    """Fields that are valid one by one, and not together."""
+
+    code = "inconsistent_input"
+
+
 @dataclass(frozen=True, slots=True)
 class ErrorKind:
     """What every problem of one code has in common."""
@@ -94,6 +100,7 @@ _INPUT, _REFUSED, _MISSING, _CONFLICT, _LIMIT, _UNAVAILABLE = 2, 3, 4, 5, 6, 69
 
 KINDS: dict[str, ErrorKind] = {
     "invalid_input": ErrorKind(422, _INPUT, "Invalid input"),
+    "inconsistent_input": ErrorKind(422, _INPUT, "Fields that exclude each other"),
     "invalid_stage": ErrorKind(422, _INPUT, "Invalid stage"),
     "invalid_limits": ErrorKind(422, _INPUT, "Invalid limits"),
     "unreadable_trace": ErrorKind(422, _INPUT, "Unreadable trace"),

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import solvers
+from app.errors import InconsistentInput
 from app.flows.questions import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, check_static_bytes
 from app.flows.solve_message import QUICK_LIMIT_S, FindRevision, ProfileRevision
-from domain.errors import Infeasible, InvalidInput, LimitReached, StrategyDeclined
+from domain.errors import Infeasible, LimitReached, StrategyDeclined
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits, Problem
 from domain.profile import ProfileReference
@@ -37,7 +38,7 @@ class Comparison:
 
     def __post_init__(self) -> None:
         if len(self.message_bytes) * len(self.strategies) > MAX_CELLS:
-            raise InvalidInput(
+            raise InconsistentInput(
                 f"expected message sizes x strategies <= {MAX_CELLS} in one comparison",
                 field="message_bytes",
             )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from app.errors import InconsistentInput
 from app.flows.questions import Measurement
-from domain.errors import InvalidInput, UnreadableTrace
+from domain.errors import UnreadableTrace
 from domain.measurement import PipelineFit
 from domain.profile import Origin, Provenance
 
@@ -36,12 +37,12 @@ class SavedFit:
 
 
 def fit_trace(measurement: Measurement, *, field: str = "measurements") -> FittedTrace:
-    """Read and fit one trace. Raises UnreadableTrace, PoorFit, and InvalidInput for the kind."""
+    """Read and fit one trace. Raises UnreadableTrace, also for an unknown kind, and PoorFit."""
     from fitting.direct import fit_direct
     from fitting.readers.csv_direct import read_direct_csv
 
     if measurement.kind not in (None, *KINDS):
-        raise InvalidInput(
+        raise UnreadableTrace(
             f"kind {measurement.kind} is not read by this version; it reads {', '.join(KINDS)}",
             field="kind",
         )
@@ -61,7 +62,7 @@ def fit_bytes(content: bytes, *, kind: str | None = None) -> FittedTrace:
 def fit_measurements(measurements: tuple[Measurement, ...]) -> FittedTrace:
     """The fit of all measurements of one question. Raises as `fit_trace` does."""
     if len(measurements) != 1:
-        raise InvalidInput(
+        raise InconsistentInput(
             "expected one direct measurement; one trace of all stages gives the whole pipeline",
             field="measurements",
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from app.errors import InconsistentInput
 from domain.errors import InvalidInput
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits
@@ -54,7 +55,7 @@ class Question:
         if self.save_as is None:
             return
         if isinstance(self.source, ProfileReference):
-            raise InvalidInput(
+            raise InconsistentInput(
                 "save_as stores a pipeline or measurements; a profile is stored already",
                 field="save_as",
             )
@@ -64,9 +65,9 @@ class Question:
 def check_static_bytes(strategy: Strategy, static_bytes: int | None) -> None:
     """Raise InvalidInput unless a size to repeat is given exactly where it is used."""
     if strategy is Strategy.STATIC and static_bytes is None:
-        raise InvalidInput("strategy static needs static_bytes", field="static_bytes")
+        raise InconsistentInput("strategy static needs static_bytes", field="static_bytes")
     if strategy is not Strategy.STATIC and static_bytes is not None:
-        raise InvalidInput("static_bytes goes with strategy static only", field="static_bytes")
+        raise InconsistentInput("static_bytes goes with strategy static only", field="static_bytes")
 
 
 def check_save_as(name: str) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from app.errors import InconsistentInput
 from app.flows.solve_message import ProfileRevision, stored_revision
-from domain.errors import InvalidInput
 from domain.nested import NestedSchedule, simulate_nested
-from domain.pipeline import Pipeline
+from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
 from domain.profile import ProfileReference
-from domain.schedule import check_sizes
 from domain.schedule import simulate as simulate_shared
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def _run(pipeline: Pipeline, cut: Cut) -> Simulation:
 def simulate(pipeline: Pipeline, fragment_bytes: tuple[int, ...]) -> Simulation:
     """Run one cut shared by all stages. Raises InvalidInput for sizes that are none."""
     _check_cells(len(fragment_bytes) * len(pipeline), field="fragment_bytes")
-    check_sizes(fragment_bytes)
+    _check_sum(fragment_bytes, field="fragment_bytes")
     timeline = simulate_shared(pipeline, fragment_bytes)
     intervals = tuple(
         Interval(i, j, size, timeline.start_us[i][j], timeline.exit_us[i][j])
@@ -95,7 +94,7 @@ def simulate(pipeline: Pipeline, fragment_bytes: tuple[int, ...]) -> Simulation:
 def simulate_levels(pipeline: Pipeline, levels: tuple[tuple[int, ...], ...]) -> Simulation:
     """Run one cut per stage. Raises InvalidInput where they are not cuts of one message."""
     _check_cells(sum(len(cut) for cut in levels), field="levels")
-    timeline = simulate_nested(pipeline, NestedSchedule(levels))
+    timeline = simulate_nested(pipeline, _nested(pipeline, levels))
     intervals = tuple(
         Interval(i, j, size, timeline.start_us[j][i], timeline.exit_us[j][i])
         for j, cut in enumerate(levels)
@@ -115,9 +114,25 @@ def simulate_levels(pipeline: Pipeline, levels: tuple[tuple[int, ...], ...]) -> 
     )
 
 
+def _nested(pipeline: Pipeline, levels: tuple[tuple[int, ...], ...]) -> NestedSchedule:
+    if len(levels) != len(pipeline):
+        raise InconsistentInput(f"expected {len(pipeline)} cuts, one a stage", field="levels")
+    if len({sum(cut) for cut in levels}) != 1:
+        raise InconsistentInput("expected cuts that sum to the same message", field="levels")
+    _check_sum(levels[0], field="levels")
+    return NestedSchedule(levels)
+
+
+def _check_sum(cut: tuple[int, ...], *, field: str) -> None:
+    if sum(cut) > MAX_MESSAGE_BYTES:
+        raise InconsistentInput(
+            f"expected fragments that sum to at most {MAX_MESSAGE_BYTES} bytes", field=field
+        )
+
+
 def _check_cells(cells: int, *, field: str) -> None:
     if cells > MAX_CELLS:
-        raise InvalidInput(
+        raise InconsistentInput(
             f"expected fragments x stages <= {MAX_CELLS} intervals in one simulation, got {cells}",
             field=field,
         )

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from app.errors import MAX_REPORTED, FieldProblem, InvalidFields, NotJson, pointer_of
 from domain.errors import InvalidInput
@@ -37,7 +37,20 @@ class Output(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-Bytes = Annotated[int, Field(ge=1, le=MAX_MESSAGE_BYTES, description="whole bytes")]
+def whole(value: Any) -> Any:
+    """4096.0 is a whole number in JSON, which knows one kind of number only."""
+    return int(value) if type(value) is float and value.is_integer() else value
+
+
+def all_whole(values: Any) -> Any:
+    """The same for a list, without a call for each item where all of them are integers."""
+    if isinstance(values, list) and float in set(map(type, values)):
+        return [whole(value) for value in values]
+    return values
+
+
+PlainBytes = Annotated[int, Field(ge=1, le=MAX_MESSAGE_BYTES, description="whole bytes")]
+Bytes = Annotated[PlainBytes, BeforeValidator(whole)]
 Microseconds = Annotated[float, Field(allow_inf_nan=False, description="µs")]
 ProfileName = Annotated[str, Field(pattern=f"^{PROFILE_NAME_RULE}$")]
 

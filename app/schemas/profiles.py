@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from app.flows.profiles import ProfilePage
-from app.schemas.base import Input, Output, ProfileName, timestamp
+from app.schemas.base import Input, Output, ProfileName, timestamp, whole
 from app.schemas.stages import PipelineIn, PipelineOut, pipeline_document
 from domain.profile import HardwareProfile, Origin, Provenance, Revision
 
-Detail = Annotated[str, Field(max_length=500, description="where the stages came from")]
+# A text column of PostgreSQL cannot hold NUL.
+Detail = Annotated[
+    str,
+    Field(max_length=500, pattern=r"^[^\u0000]*$", description="where the stages came from"),
+]
 
 
 class ProfileIn(Input):
@@ -32,7 +36,7 @@ class RevisionIn(Input):
 class CurrentIn(Input):
     """Which revision is to be the current one."""
 
-    revision: Annotated[int, Field(ge=1, le=999_999_999)]
+    revision: Annotated[int, Field(ge=1, le=999_999_999), BeforeValidator(whole)]
 
 
 class ProvenanceOut(Output):

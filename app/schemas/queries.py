@@ -21,7 +21,7 @@ def _plain_digits(value: Any) -> Any:
 
 
 Digits = BeforeValidator(_plain_digits)
-Limit = Annotated[int, Digits, Field(ge=1, le=MAX_PAGE_SIZE)]
+Limit = Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE), Digits]
 Identifier = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 
 
@@ -39,8 +39,8 @@ class OptimizationsQuery(Query):
     """Which stored answers, and where the page begins."""
 
     profile: ProfileName | None = None
-    revision: Annotated[int, Digits, Field(ge=1, le=999_999_999)] | None = None
-    message_bytes: Annotated[int, Digits, Field(ge=1, le=MAX_MESSAGE_BYTES)] | None = None
+    revision: Annotated[int, Field(ge=1, le=999_999_999), Digits] | None = None
+    message_bytes: Annotated[int, Field(ge=1, le=MAX_MESSAGE_BYTES), Digits] | None = None
     strategy: Strategy | None = None
     cursor: Identifier | None = None
     limit: Limit = DEFAULT_PAGE_SIZE
@@ -56,7 +56,7 @@ class ProfilesQuery(Query):
 class ScheduleQuery(Query):
     """The message to cut."""
 
-    bytes: Annotated[int, Digits, Field(ge=1, le=MAX_MESSAGE_BYTES)]
+    bytes: Annotated[int, Field(ge=1, le=MAX_MESSAGE_BYTES), Digits]
 
 
 class FitQuery(Query):

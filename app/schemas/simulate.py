@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, FailFast, Field
+from pydantic import BeforeValidator, ConfigDict, FailFast, Field
 from typing_extensions import TypeAliasType
 
 from app.flows.simulate import MAX_CELLS, Cut, Simulation
-from app.schemas.base import Bytes, Input, Output
+from app.schemas.base import Input, Output, PlainBytes, all_whole
 from app.schemas.fits import ProfileRevisionOut
 from app.schemas.optimize import ProfileAt, check_exactly_one, exactly_one
 from app.schemas.stages import PipelineIn, PipelineOut, pipeline_document
@@ -17,7 +17,13 @@ from domain.profile import ProfileReference
 
 # Named aliases, because the members of a union must be hashable and FailFast is not.
 Sizes = TypeAliasType(
-    "Sizes", Annotated[list[Bytes], FailFast(), Field(min_length=1, max_length=MAX_CELLS)]
+    "Sizes",
+    Annotated[
+        list[PlainBytes],
+        FailFast(),
+        Field(min_length=1, max_length=MAX_CELLS),
+        BeforeValidator(all_whole),
+    ],
 )
 Levels = TypeAliasType(
     "Levels", Annotated[list[Sizes], FailFast(), Field(min_length=1, max_length=MAX_STAGES)]

@@ -267,8 +267,8 @@ class TestRefusals:
         [
             ({"strategy": "ramp"}, "strategy_declined"),
             ({"strategy": "ramp_up_down"}, "strategy_declined"),
-            ({"strategy": "static"}, "invalid_input"),
-            ({"static_bytes": 100}, "invalid_input"),
+            ({"strategy": "static"}, "inconsistent_input"),
+            ({"static_bytes": 100}, "inconsistent_input"),
             (
                 {"constraints": {"max_fragment_bytes": 100, "max_fragments": 2}},
                 "infeasible",

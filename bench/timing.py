@@ -58,9 +58,10 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Timed(Generic[R]):
-    """A side's times and what its last run returned."""
+    """A side's wall and processor times (of this process alone), and what it returned last."""
 
     timing: Timing
+    processor: Timing
     result: R
 
 
@@ -70,12 +71,17 @@ def interleaved(
     """Run every side `warm_ups` times without a clock, then once in each round with one."""
     names = list(sides)
     results = {name: sides[name]() for _ in range(warm_ups) for name in names}
-    samples: dict[str, list[float]] = {name: [] for name in names}
+    wall: dict[str, list[float]] = {name: [] for name in names}
+    processor: dict[str, list[float]] = {name: [] for name in names}
     for turn in range(rounds):
         first = turn % len(names)
         for name in names[first:] + names[:first]:
             gc.collect()
-            started_s = time.perf_counter()
+            used_s, started_s = time.process_time(), time.perf_counter()
             results[name] = sides[name]()
-            samples[name].append((time.perf_counter() - started_s) * 1e3)
-    return {name: Timed(Timing(tuple(samples[name])), results[name]) for name in names}
+            wall[name].append((time.perf_counter() - started_s) * 1e3)
+            processor[name].append((time.process_time() - used_s) * 1e3)
+    return {
+        name: Timed(Timing(tuple(wall[name])), Timing(tuple(processor[name])), results[name])
+        for name in names
+    }

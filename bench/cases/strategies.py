@@ -125,35 +125,22 @@ def _row(name: str, side: Timed[Solution], reference_ms: float) -> tuple[Cell, .
 
 def _auto_at_4_kib(effort: Effort) -> tuple[Table, tuple[Check, ...]]:
     """Sizes around 4096, each once: no two questions are the same."""
-    count = effort.pick(200, quick=40)
-    samples = []
-    gaps = []
-    for size in range(4096 - count // 2, 4096 + count - count // 2):
-        call = {"auto": partial(solvers.solve, Problem(myrinet(), size))}
-        side = interleaved(call, rounds=1, warm_ups=0)["auto"]
-        samples.append(side.timing.median_ms)
-        gaps.append(side.result.relative_gap)
-    timing = Timing(tuple(samples))
+    number = effort.pick(200, quick=40)
+    sizes = range(4096 - number // 2, 4096 + number - number // 2)
+    runs = [_once(partial(solvers.solve, Problem(myrinet(), size))) for size in sizes]
+    worst_gap = max(run.result.relative_gap for run in runs)
     table = Table(
-        f"auto on Table 1, {count} sizes around 4096 bytes",
-        ("strategy", "median ms", "99 % ms", "greatest ms", "least ms", "worst relative gap"),
-        (_spread_row("auto", timing, max(gaps)),),
+        f"auto on Table 1, {number} sizes around 4096 bytes, each once",
+        (*_SPREAD_COLUMNS, "worst relative gap"),
+        ((*_spread_row("auto", runs), worst_gap),),
     )
+    wall, processor = _joined(runs)
     what = "auto on Table 1 around 4 KiB"
     return table, (
-        Check(f"{what}, median", timing.median_ms, AUTO_TARGET_MS, "ms"),
-        Check(f"{what}, slowest of {count}", timing.greatest_ms, AUTO_TARGET_MS, "ms"),
-    )
-
-
-def _spread_row(label: str, timing: Timing, *others: Cell) -> tuple[Cell, ...]:
-    return (
-        label,
-        timing.median_ms,
-        timing.quantile_ms(0.99),
-        timing.greatest_ms,
-        timing.least_ms,
-        *others,
+        Check(f"{what}, median", wall.median_ms, AUTO_TARGET_MS, "ms"),
+        Check(
+            f"{what}, slowest of {number}", processor.greatest_ms, AUTO_TARGET_MS, "processor ms"
+        ),
     )
 
 
@@ -161,24 +148,49 @@ def _what_counts_as_quick(effort: Effort) -> tuple[Table, tuple[Check, ...]]:
     """Random questions that the service would solve without a child process."""
     wanted = effort.pick(400, quick=40)
     rng = np.random.default_rng(7)
-    samples: list[float] = []
-    largest = 0
-    while len(samples) < wanted:
+    runs: list[Timed[Solution]] = []
+    while len(runs) < wanted:
         problem = _random_problem(rng)
-        if not solvers.is_quick(problem, Strategy.AUTO):
-            continue
-        call = {"auto": partial(_solve_and_compare, problem)}
-        side = interleaved(call, rounds=1, warm_ups=0)["auto"]
-        samples.append(side.timing.median_ms)
-        largest = max(largest, side.result.schedule.fragments * len(problem.pipeline))
-    timing = Timing(tuple(samples))
+        if solvers.is_quick(problem, Strategy.AUTO):
+            runs.append(_once(partial(_solve_and_compare, problem)))
+    largest = max(run.result.schedule.fragments * len(run.result.problem.pipeline) for run in runs)
     table = Table(
         f"{wanted} random questions that count as quick (auto and the baselines)",
-        ("strategy", "median ms", "99 % ms", "greatest ms", "least ms", "greatest k*n"),
-        (_spread_row("auto", timing, largest),),
+        (*_SPREAD_COLUMNS, "greatest k*n"),
+        ((*_spread_row("auto", runs), largest),),
     )
-    slowest = Check("quick solves, slowest", timing.greatest_ms, QUICK_TARGET_MS, "ms")
-    return table, (slowest,)
+    slowest = _joined(runs)[1].greatest_ms
+    return table, (Check("quick solves, slowest", slowest, QUICK_TARGET_MS, "processor ms"),)
+
+
+_SPREAD_COLUMNS = (
+    "strategy",
+    "median ms",
+    "99 % ms",
+    "greatest ms",
+    "median processor ms",
+    "99 % processor ms",
+    "greatest processor ms",
+)
+
+
+def _once(call: Callable[[], Solution]) -> Timed[Solution]:
+    return interleaved({"auto": call}, rounds=1, warm_ups=0)["auto"]
+
+
+def _joined(runs: list[Timed[Solution]]) -> tuple[Timing, Timing]:
+    """All wall times, and all processor times."""
+    return (
+        Timing(tuple(run.timing.median_ms for run in runs)),
+        Timing(tuple(run.processor.median_ms for run in runs)),
+    )
+
+
+def _spread_row(label: str, runs: list[Timed[Solution]]) -> tuple[Cell, ...]:
+    figures = [
+        (timing.median_ms, timing.quantile_ms(0.99), timing.greatest_ms) for timing in _joined(runs)
+    ]
+    return (label, *figures[0], *figures[1])
 
 
 def _random_problem(rng: np.random.Generator) -> Problem:
@@ -206,7 +218,8 @@ SPEC = BenchSpec(
     title="Solve time of every strategy",
     about=(
         "`solvers.solve` inside one process, certificate included. k is the number of fragments "
-        "in the answer; what takes over a second runs once."
+        "in the answer; what takes over a second runs once. Processor times do not count what "
+        "other programs took of the machine meanwhile: the slowest of many is judged by them."
     ),
     run=_run,
     workloads={

@@ -16,6 +16,7 @@ from solvers.rounding import round_cut
 
 Floats = NDArray[np.float64]
 
+ROUNDED_CELLS = 20_000  # fragments * stages of all cuts that are rounded after the first
 _CLOSE = 1e-9  # relative error of a size or of the sum at which a real cut is still one
 
 
@@ -28,25 +29,32 @@ def best_rounded(
 ) -> Candidate:
     """Round each cut; the least latency wins, then fewer fragments, then a smaller first one.
 
-    A cut whose sizes leave the limits or miss the message (a recurrence that grew amplifies
-    rounding) is dropped. `real_sizes` of the result are the real cut of least latency, whichever
-    rounded best. Raises StrategyDeclined where no cut is left.
+    They are taken by their real latency, until that is no better than a whole-byte one already
+    found or ROUNDED_CELLS are spent. A cut whose sizes leave the limits or miss the message (a
+    recurrence that grew amplifies rounding) is dropped. `real_sizes` of the result are the real cut
+    of least latency, whichever rounded best. Raises StrategyDeclined where no cut is left.
     """
-    cuts = [x for x in cuts if _is_cut(problem, x)]
-    if not cuts:
+    ranked = sorted((_latency_us(problem, x), len(x), i) for i, x in enumerate(cuts))
+    ranked = [entry for entry in ranked if _is_cut(problem, cuts[entry[2]])]
+    if not ranked:
         raise StrategyDeclined("its recurrence gives no cut within the limits", field="strategy")
-    real = min(cuts, key=lambda x: _latency_us(problem, x))
     found: list[tuple[float, int, tuple[int, ...]]] = []
-    for x in cuts:
-        rounded = round_cut(problem, x)
+    cells, cut_off = 0, False
+    for real_us, count, i in ranked:
+        if found and (real_us >= min(found)[0] or cells > ROUNDED_CELLS):
+            break
+        cut_off = bool(found) and deadline.passed
+        if cut_off:
+            break
+        cells += count * len(problem.pipeline)
+        rounded = round_cut(problem, cuts[i])
         if rounded is not None:
             latency = _latency_us(problem, np.array(rounded, dtype=float))
             found.append((latency, len(rounded), rounded))
-        if deadline.passed and found:
-            break
     if not found:
         raise StrategyDeclined("the limits admit no whole-byte cut near it", field="strategy")
-    return Candidate(min(found)[2], tuple(real.tolist()), notices=notices, cut_off=deadline.passed)
+    real = cuts[ranked[0][2]]
+    return Candidate(min(found)[2], tuple(real.tolist()), notices=notices, cut_off=cut_off)
 
 
 def _is_cut(problem: Problem, x: Floats) -> bool:

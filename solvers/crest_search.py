@@ -86,8 +86,9 @@ class _Search:
 
     def _ramp(self, outer: int) -> Recurrence:
         g, G = self._lines.g, self._lines.G
-        step = float((g[outer] - g[1]) / G[1])
-        return Recurrence.of(float(G[outer] / G[1]), step, self._length)
+        with np.errstate(over="ignore"):  # no ramp but the crest alone is left then
+            ratio, step = float(G[outer] / G[1]), float((g[outer] - g[1]) / G[1])
+        return Recurrence.of(ratio, step, self._length)
 
     def _grid(self) -> tuple[Crest, ...]:
         i = np.arange(self._before)[:, None]

@@ -95,9 +95,10 @@ def _lines(problem: Problem) -> LineProblem:
 def _contracting(lines: LineProblem) -> tuple[float, float, bool]:
     """(a, b, backwards): the recurrence in the direction in which a <= 1."""
     (g0, g1), (G0, G1) = lines.g, lines.G
-    if G1 <= G0:
-        return float(G1 / G0), float((g1 - g0) / G0), False
-    return float(G0 / G1), float((g0 - g1) / G1), True
+    with np.errstate(over="ignore"):  # no ramp but one fragment is left then
+        if G1 <= G0:
+            return float(G1 / G0), float((g1 - g0) / G0), False
+        return float(G0 / G1), float((g0 - g1) / G1), True
 
 
 _LIMITS_BIND = Notice(

@@ -78,5 +78,6 @@ def promising_length(lines: LineProblem) -> int:
     reached = float((t.sum(axis=1) + (k - 1) * t.max(axis=1)).min())
     paying = lines.g > 0.0
     spare = reached - lines.B * lines.G[paying] - (lines.g.sum() - lines.g[paying])
-    most = float((spare / lines.g[paying]).min(initial=2.0**40))
+    with np.errstate(over="ignore"):
+        most = float((spare / lines.g[paying]).min(initial=2.0**40))
     return max(lines.k_least, min(lines.k_greatest, int(max(most, 0.0) * (1.0 + 1e-9)) + 2))

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ from domain.pipeline import Stage
 from domain.problem import Problem
 from solvers.bounds import closed_form_us
 from solvers.contract import Deadline
+from solvers.kernels import stage_times_us
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -65,6 +67,8 @@ def search_remainders(problem: Problem, best: Best, deadline: Deadline) -> bool:
     others = np.delete(q, sample)
     bound = closed_form_us(problem, others + 1) - problem.pipeline.delay_us
     others = others[bound < best.latency_us]
+    if len(space.ends):
+        others = others[space.least_us(others) < best.latency_us]
     for part in space.chunks(others):
         if deadline.passed and best.q:
             return True
@@ -80,7 +84,7 @@ class _Space:
         self.total, self.unit = problem.message_bytes, problem.limits.alignment_bytes
         self.least_rest = problem.least_fragment_bytes
         self.least, self.greatest = problem.aligned_sizes()
-        self.stages = problem.pipeline.stages
+        self.pipeline, self.stages = problem.pipeline, problem.pipeline.stages
         self.ends = _ends(self.stages, self.least_rest, problem.greatest_fragment_bytes)
         self.q = np.arange(max(1, counts.least - 1), counts.greatest, dtype=np.int64)
         low, high = self.interval(self.q)
@@ -91,6 +95,24 @@ class _Space:
         low = np.maximum((self.total // (q + 1)) // self.unit + 1, self.least // self.unit)
         high = np.minimum((self.total - self.least_rest) // q, self.greatest) // self.unit
         return low, high
+
+    def least_us(self, q: Ints) -> Floats:
+        """No size of these q takes less: the full fragments alone, each stage at its cheapest size.
+
+        A stage is cheapest at the least size, or where one of its next ranges starts.
+        """
+        low, high = self.interval(q)
+        first, last = (low * self.unit)[::-1], (high * self.unit)[::-1]  # ascending and disjoint
+        cheapest = stage_times_us(self.pipeline, first.astype(float))
+        for j, stage in enumerate(self.pipeline.stages):
+            for before, after in pairwise(stage.ranges):
+                end = before.up_to_bytes or 0
+                at = int(np.searchsorted(first, end, side="right")) - 1
+                if at >= 0 and end < last[at]:
+                    cheapest[at, j] = min(cheapest[at, j], after.line.time_us(end + 1))
+        t = cheapest[::-1]
+        least: Floats = t.sum(axis=1) + (q - 1) * t.max(axis=1)
+        return least
 
     def chunks(self, q: Ints) -> Iterator[Ints]:
         """Parts of q small enough to be searched together."""

@@ -40,13 +40,17 @@ def best_rounded(
         raise StrategyDeclined("its recurrence gives no cut within the limits", field="strategy")
     found: list[tuple[float, int, tuple[int, ...]]] = []
     cells, cut_off = 0, False
+    tried: list[Floats] = []
     for real_us, count, i in ranked:
+        if any(len(x) == count and np.allclose(x, cuts[i], rtol=_CLOSE, atol=0.0) for x in tried):
+            continue
         if found and (real_us >= min(found)[0] or cells > ROUNDED_CELLS):
             break
         cut_off = bool(found) and deadline.passed
         if cut_off:
             break
         cells += count * len(problem.pipeline)
+        tried.append(cuts[i])
         rounded = round_cut(problem, cuts[i])
         if rounded is not None:
             latency = _latency_us(problem, np.array(rounded, dtype=float))

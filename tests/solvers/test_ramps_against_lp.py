@@ -120,3 +120,23 @@ def test_a_deadline_that_has_passed_still_gives_a_ramp() -> None:
     candidate = ramp_up_down.run(problem, SolveOptions(), Deadline(0.0))
     assert candidate.cut_off
     assert problem.admits(candidate.fragment_bytes)
+
+
+@pytest.mark.parametrize("overhead_us", [0.0, 1e-300, 1e12])
+@pytest.mark.parametrize("ns_per_byte", [0.0, 1e-300, 1e9])
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.filterwarnings("error")
+def test_numbers_at_the_limits_give_a_cut_or_a_reason(
+    overhead_us: float, ns_per_byte: float, place: int
+) -> None:
+    """Ratios that overflow or vanish leave finite sizes and no warning."""
+    for stages in (2, 3):
+        rows = [("plain", 1.0, 1.0)] * stages
+        rows[min(place, stages - 1)] = ("extreme", overhead_us, ns_per_byte)
+        for size in (1, 4096, 2**48):
+            limits = FragmentLimits(max_fragments=2000)
+            problem = Problem(pipeline_of_lines(rows), size, limits)
+            candidate = answer(problem)
+            if candidate is not None:
+                assert problem.admits(candidate.fragment_bytes)
+                assert np.isfinite(candidate.real_sizes or ()).all()

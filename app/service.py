@@ -40,6 +40,7 @@ CALL_THREADS = 4
 MAX_PENDING_CALLS = 512
 MAX_PENDING_SOLVES = 64
 MAX_LONG_FITS = 2
+MAX_SOLVING_HERE = 3
 LONG_TRACE_BYTES = 2**21
 
 T = TypeVar("T")
@@ -73,6 +74,7 @@ class Service:
         self.pending_solves = 0
         self.open_streams = 0
         self.pending_long_fits = 0
+        self._solving_here = 0
         self._calls = ThreadPoolExecutor(CALL_THREADS, thread_name_prefix="sluice-call")
         # One thread: solving holds the interpreter's lock, and more would only take turns.
         self._quick = ThreadPoolExecutor(1, thread_name_prefix="sluice-quick")
@@ -98,9 +100,13 @@ class Service:
 
     async def _quick_answer(self, found: Found) -> bytes | None:
         """The answer solved in this process, or None where the engine has to solve it."""
-        if not found.is_quick:
+        if not found.is_quick or self._solving_here >= MAX_SOLVING_HERE:
             return None
-        return await self._in(self._quick, lambda: self._solve_here(found))
+        self._solving_here += 1
+        try:
+            return await self._in(self._quick, lambda: self._solve_here(found))
+        finally:
+            self._solving_here -= 1
 
     async def compare(self, comparison: Comparison, gone: Gone) -> ComparisonTable:
         """The table; in a worker thread where it is small, else cell by cell in the engine."""

@@ -6,13 +6,9 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -21,10 +17,7 @@ import pytest
 
 from app.cli import main
 from app.console.arguments import parse
-from app.console.serving import listen
 from app.errors import KINDS
-from app.settings import Settings
-from domain.errors import Conflict
 from domain.pipeline import pipeline_of_lines
 from domain.schedule import latency_us
 
@@ -456,42 +449,6 @@ class TestReader:
         child.stderr.close()
 
 
-class TestServe:
-    def test_a_taken_default_port_means_the_next_free_one(self) -> None:
-        with taken_port() as port:
-            listener = listen(Settings(port=port), may_move=True)
-            listener.socket.close()
-            assert listener.address != f"http://127.0.0.1:{port}"
-            assert f"port {port} is taken" in (listener.notice() or "")
-
-    def test_a_taken_port_that_was_asked_for_is_an_error(self, printed: Any) -> None:
-        with taken_port() as port:
-            code, _, err = printed("serve", "--port", str(port))
-            assert code == 5
-            assert f"port {port} is taken" in err
-            with pytest.raises(Conflict):
-                listen(Settings(port=port), may_move=False)
-
-    def test_it_serves_until_ctrl_c(self) -> None:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--workers", "1", "--json"],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        try:
-            assert child.stdout is not None
-            address = json.loads(child.stdout.readline())["address"]
-            with urllib.request.urlopen(f"{address}/healthz", timeout=60) as answer:
-                assert answer.status == 200
-            child.send_signal(signal.SIGINT)
-            assert child.wait(60) == 0
-        finally:
-            child.kill()
-            child.communicate()
-
-
 class TestGrammar:
     def test_every_source_of_the_summary_is_accepted(self) -> None:
         assert parse(["optimize", "-", "--bytes", "1MiB"]).bytes == 2**20
@@ -500,11 +457,3 @@ class TestGrammar:
             "fixed",
             "exact",
         ]
-
-
-@contextmanager
-def taken_port() -> Iterator[int]:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        yield other.getsockname()[1]

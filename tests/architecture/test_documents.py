@@ -1,0 +1,340 @@
+"""The documents say what the code does: errors, settings, commands, routes, fields, strategies."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+import app.errors
+import domain.errors
+import models.errors
+import solvers
+from app.console.arguments import _parser
+from app.errors import KINDS
+from app.main import create_app
+from app.metrics import Metrics
+from app.schemas.fits import FitOut, StageFitOut
+from app.schemas.jobs import JobOut, JobProgressOut
+from app.schemas.optimize import OptimizeIn, OptimizeOut
+from app.schemas.queries import OptimizationsQuery
+from app.schemas.simulate import SimulateOut
+from app.schemas.stages import ConstraintsIn
+from app.settings import Settings
+from domain.errors import LimitReached, SluiceError, SolverFailed
+from domain.solution import Status, Strategy
+from tests.app.serving import settings_for
+from tests.architecture.documents import (
+    ROOMS,
+    ROOT,
+    Document,
+    code_words,
+    document,
+    documents,
+    python_files,
+)
+
+SERVICE = document("docs/service.md")
+CLI = document("docs/cli.md")
+OPERATIONS = document("docs/operations.md")
+ERROR_MODULES = (domain.errors, models.errors, app.errors)
+VARIABLE = re.compile(r"SLUICE_[A-Z][A-Z_]*[A-Z]")
+
+
+def plain(cell: str) -> str:
+    """A cell's text without marks of code."""
+    return cell.replace("`", "")
+
+
+def table(of: Document, heading: str) -> dict[str, list[str]]:
+    """The rows below a heading by their first cell, as plain text."""
+    rows = [[plain(cell) for cell in row] for row in of.rows(heading)]
+    assert len({row[0] for row in rows}) == len(rows)
+    return {row[0]: row[1:] for row in rows}
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+def error_codes() -> set[str]:
+    """The code of every error that the three modules define."""
+    classes = [
+        value
+        for module in ERROR_MODULES
+        for value in vars(module).values()
+        if isinstance(value, type)
+    ]
+    return {kind.code for kind in classes if issubclass(kind, SluiceError)}
+
+
+def test_every_error_code_has_its_row_in_the_table() -> None:
+    """app/errors.py gives every code a status and an exit code, and no other."""
+    assert set(KINDS) == error_codes()
+
+
+def test_codes_are_given_in_the_three_modules_only() -> None:
+    """An error of another module would have a code that no table knows."""
+    elsewhere = [
+        f"{path.relative_to(ROOT)}:{statement.lineno}"
+        for path in python_files(*ROOMS)
+        if path.name != "errors.py"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+        for statement in node.body
+        if isinstance(statement, ast.Assign)
+        and any(
+            isinstance(target, ast.Name) and target.id == "code" for target in statement.targets
+        )
+    ]
+    assert elsewhere == []
+
+
+def test_every_error_code_is_documented_with_its_status_and_exit_code() -> None:
+    """docs/service.md has the table of app/errors.py."""
+    documented = {code: (row[0], row[1]) for code, row in table(SERVICE, "Errors").items()}
+    assert documented == {
+        code: (str(kind.status), str(kind.exit_code)) for code, kind in KINDS.items()
+    }
+
+
+def test_every_exit_code_is_documented() -> None:
+    """Those of errors, success, Ctrl-C and a reader that left."""
+    from app.console.commands import INTERRUPTED
+    from app.console.output import READER_GONE
+
+    codes = {kind.exit_code for kind in KINDS.values()} | {0, INTERRUPTED, READER_GONE}
+    assert set(table(CLI, "Exit codes")) == {str(code) for code in codes}
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+def variables_of_the_service() -> set[str]:
+    """What Settings reads from the environment."""
+    asked: set[str] = set()
+
+    class Watched(dict[str, str]):
+        def get(self, key: str, default: Any = None) -> Any:
+            asked.add(key)
+            return super().get(key, default)
+
+    Settings.from_environment(Watched())
+    return asked
+
+
+def default_of(variable: str) -> str:
+    """The default of a variable as it would be written."""
+    value = getattr(Settings(), variable.removeprefix("SLUICE_").lower())
+    return "var/sluice.db in the checkout" if variable == "SLUICE_DATABASE_URL" else str(value)
+
+
+def test_every_setting_is_documented_with_its_default() -> None:
+    """The table of docs/operations.md is what Settings reads."""
+    documented = {name: row[0] for name, row in table(OPERATIONS, "Settings").items()}
+    assert documented == {name: default_of(name) for name in variables_of_the_service()}
+
+
+def test_every_variable_in_the_checkout_is_documented() -> None:
+    """Also those that only tests, benchmarks and Compose read."""
+    files = [
+        *python_files(*ROOMS, "migrations", "bench", "tools"),
+        *python_files("tests/support"),
+        *(ROOT / name for name in ("Makefile", "Dockerfile", "docker-compose.yml", ".env.example")),
+    ]
+    read = {name for path in files for name in VARIABLE.findall(path.read_text())}
+    assert read >= variables_of_the_service()
+    assert read == {name for name in code_words(OPERATIONS.prose()) if VARIABLE.fullmatch(name)}
+
+
+def test_the_example_of_the_environment_shows_settings_and_defaults() -> None:
+    """All that Compose does not set itself is in `.env.example`, commented out with its default."""
+    lines = (ROOT / ".env.example").read_text().splitlines()
+    offered = dict(line[1:].split("=", 1) for line in lines if line.startswith("#SLUICE_"))
+    assert offered.pop("SLUICE_PUBLISH") == "127.0.0.1"
+    fixed = {"SLUICE_DATABASE_URL", "SLUICE_HOST"}
+    assert offered == {name: default_of(name) for name in variables_of_the_service() - fixed}
+
+
+# --- the command line -----------------------------------------------------------------------------
+
+
+def commands(
+    parser: argparse.ArgumentParser, words: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], argparse.ArgumentParser]]:
+    """Every command and verb, by its words."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, below in action.choices.items():
+                yield (*words, name), below
+                yield from commands(below, (*words, name))
+
+
+COMMANDS = dict(commands(_parser()))
+COMMON = {"-h", "--help", "--json"}
+
+
+def test_every_command_has_a_heading_and_every_heading_a_command() -> None:
+    """`sluice optimize`, `sluice profiles list` and so on."""
+    documented = {head for head in CLI.headings() if head.startswith("sluice ")}
+    assert documented == {" ".join(("sluice", *words)) for words in COMMANDS}
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_every_option_of_a_command_is_documented(words: tuple[str, ...]) -> None:
+    """Its section names each option that it has, and none that it has not."""
+    section = CLI.section(" ".join(("sluice", *words)))
+    documented = {word.split()[0] for word in code_words(section) if word.startswith("--")}
+    options = {option for action in COMMANDS[words]._actions for option in action.option_strings}
+    below = [parser for name, parser in COMMANDS.items() if name[: len(words)] == words]
+    arguments = {
+        action.metavar
+        for parser in below
+        for action in parser._actions
+        if not action.option_strings and isinstance(action.metavar, str)
+    }
+    assert documented - COMMON == options - COMMON
+    assert arguments - {"VERB"} <= set(re.findall(r"[A-Z]+", section))
+
+
+def test_the_common_options_are_documented() -> None:
+    """They are said once, before the commands."""
+    assert code_words(CLI.section("The command line")) >= COMMON
+
+
+# --- the interface --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def interface() -> dict[str, Any]:
+    """The OpenAPI document; nothing is opened for it."""
+    return create_app(settings_for("sqlite:///unused.db")).openapi()
+
+
+def test_every_operation_is_documented_with_its_statuses(interface: dict[str, Any]) -> None:
+    """The table of docs/service.md is the OpenAPI document's, but for 422 and 503."""
+    documented = {
+        operation: set(row[-1].split(", "))
+        for operation, row in table(SERVICE, "All operations").items()
+    }
+    published = {
+        f"{method.upper()} {path}": set(told["responses"]) - {"422", "503"}
+        for path, operations in interface["paths"].items()
+        for method, told in operations.items()
+    }
+    assert documented == published
+
+
+def test_every_field_of_a_question_is_documented() -> None:
+    """The table below POST /optimize, and the constraints."""
+    words = {word for row in SERVICE.rows("POST /optimize") for word in code_words(row[0])}
+    assert words >= set(OptimizeIn.model_fields)
+    assert all(name in SERVICE.section("POST /optimize") for name in ConstraintsIn.model_fields)
+
+
+def test_every_field_of_an_answer_is_documented() -> None:
+    """The table of the answer has each field of it, and no other."""
+    words = {word for row in SERVICE.rows("The answer") for word in code_words(row[0])}
+    assert words | {"message_bytes"} == set(OptimizeOut.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("model", "heading"),
+    [
+        (FitOut, "POST /fit"),
+        (StageFitOut, "POST /fit"),
+        (SimulateOut, "POST /simulate"),
+        (JobProgressOut, "Jobs"),
+        (OptimizationsQuery, "Stored answers"),
+    ],
+)
+def test_the_fields_of_other_documents_are_in_their_sections(
+    model: type[BaseModel], heading: str
+) -> None:
+    """In words or in the example."""
+    said = SERVICE.text.split(f"# {heading}\n", 1)[1].split("\n## ", 1)[0]
+    common = {"pipeline", "profile", "name"}
+    implied = {"overhead_us_interval", "ns_per_byte_interval"}
+    implied |= {"overhead_std_error_us", "ns_per_byte_std_error"}
+    assert {name for name in model.model_fields if name not in said} <= common | implied
+
+
+def test_the_fields_of_a_job_are_documented() -> None:
+    """But for the times and counts that explain themselves."""
+    said = SERVICE.text.split("## Jobs\n", 1)[1].split("\n## ", 1)[0]
+    plain_ones = {"created_at", "started_at", "finished_at", "attempts", "cancel_requested"}
+    assert {name for name in JobOut.model_fields if name not in said} <= plain_ones
+
+
+def test_every_strategy_is_documented_with_what_it_needs() -> None:
+    """The table of docs/service.md is the registry's; the README and the command line name all."""
+    documented = {name: row[-1] for name, row in table(SERVICE, "Strategies").items()}
+    needs = {str(spec.name): spec.needs for spec in solvers.strategies()}
+    assert documented == {**needs, "auto": "nothing"}
+    for name in ("README.md", "docs/cli.md"):
+        assert set(Strategy) <= code_words(document(name).text)
+
+
+def test_every_status_is_documented() -> None:
+    """In the service's document and in the README."""
+    for name in ("README.md", "docs/service.md"):
+        assert set(Status) <= code_words(document(name).text)
+
+
+def notice_codes() -> set[str]:
+    """The codes that are written at every `Notice(...)` of the rooms."""
+    return {
+        str(node.args[0].value)
+        for path in python_files(*ROOMS)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "Notice"
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
+    }
+
+
+def test_every_warning_is_documented() -> None:
+    """Those that are written out, and those that say how a solve was ended."""
+    kinds: list[type[SluiceError]] = [*LimitReached.__subclasses__(), SolverFailed]
+    ended = {kind.code for kind in kinds}
+    documented = {word for row in SERVICE.rows("Warnings") for word in code_words(row[0])}
+    assert documented == notice_codes() | ended
+
+
+def test_every_metric_is_documented() -> None:
+    """The names of the exposition, counters and gauges."""
+    source = (ROOT / "app" / "service.py").read_text()
+    gauges = set(re.findall(r'"(sluice_\w+)": \(', source))
+    counters = set(re.findall(r"^# TYPE (\w+)", Metrics().exposition({}), flags=re.MULTILINE))
+    documented = {word for word in code_words(OPERATIONS.text) if word.startswith("sluice_")}
+    assert gauges
+    assert documented == gauges | counters
+
+
+# --- links ----------------------------------------------------------------------------------------
+
+
+def anchor(heading: str) -> str:
+    """The anchor of a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("name", [document.name for document in documents()])
+def test_every_relative_link_leads_somewhere(name: str) -> None:
+    """To a file of the checkout, and where it names one, to a heading in it."""
+    source = document(name)
+    for link in re.findall(r"\]\(([^)\s]+)\)", source.prose()):
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        file, _, heading = link.partition("#")
+        target = (source.path.parent / file).resolve() if file else source.path
+        assert target.exists(), link
+        assert target.is_relative_to(ROOT), link
+        if heading:
+            assert heading in map(anchor, Document(target).headings()), link

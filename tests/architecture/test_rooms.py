@@ -1,0 +1,157 @@
+"""Rules of the rooms that no tool checks: words, letters, lengths, docstrings, what domain imports.
+
+The walls between the rooms are import contracts in pyproject.toml, run by `make check`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeGuard
+
+import pytest
+
+from tests.architecture.documents import ROOMS, ROOT, documents, python_files
+
+LETTERS = frozenset("gGoLBk")  # Wang's and LogP's: they mean different things
+LETTERED = ("solvers", "fitting")
+MOST_LINES = 500
+# The glossary's column of what others say, and titles of papers.
+MAY_NAME_OTHERS = {"docs/glossary.md", "docs/references.md"}
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def tree(path: Path) -> ast.Module:
+    """The parsed file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def names(module: ast.Module) -> Iterator[tuple[int, str]]:
+    """Every identifier, key of a dictionary and option of a command line, with its line."""
+    for node in ast.walk(module):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                yield node.lineno, name
+            case ast.arg(arg=name) | ast.keyword(arg=str(name)):
+                yield node.lineno, name
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                yield node.lineno, name
+            case ast.Dict(keys=keys):
+                yield from ((key.lineno, str(key.value)) for key in keys if _is_text(key))
+            case ast.Constant(value=str(text)) if text.startswith("-"):
+                yield node.lineno, text.lstrip("-")
+
+
+def _is_text(key: ast.expr | None) -> TypeGuard[ast.Constant]:
+    return isinstance(key, ast.Constant) and isinstance(key.value, str)
+
+
+def undocumented(body: list[ast.stmt], prefix: str = "") -> Iterator[str]:
+    """Public definitions without a docstring, those inside classes included."""
+    for node in body:
+        if not isinstance(node, Definition) or node.name.startswith("_"):
+            continue
+        if ast.get_docstring(node) is None:
+            yield f"{prefix}{node.name}, line {node.lineno}"
+        if isinstance(node, ast.ClassDef):
+            yield from undocumented(node.body, f"{prefix}{node.name}.")
+
+
+def imported(module: ast.Module) -> Iterator[str]:
+    """The top-level packages that a file imports, wherever it does."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative imports hide the room"
+            yield (node.module or "").partition(".")[0]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_everything_public_has_a_docstring(room: str) -> None:
+    """Every module, public class, function and method says what it is."""
+    missing = []
+    for path in python_files(room):
+        module = tree(path)
+        if module.body and ast.get_docstring(module) is None:
+            missing.append(f"{path.relative_to(ROOT)}")
+        missing += [f"{path.relative_to(ROOT)}: {where}" for where in undocumented(module.body)]
+    assert missing == []
+
+
+@pytest.mark.parametrize("folder", [*ROOMS, "migrations", "bench", "tests"])
+def test_no_file_is_too_long(folder: str) -> None:
+    """What is longer than 500 lines is more than one thing."""
+    lengths = {
+        str(path.relative_to(ROOT)): len(path.read_text().splitlines())
+        for path in python_files(folder)
+    }
+    assert lengths
+    assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES} == {}
+
+
+def test_domain_imports_the_standard_library_alone() -> None:
+    """The nouns need nothing, so that every room can use them."""
+    allowed = {*sys.stdlib_module_names, "domain"}
+    found = {path.name: set(imported(tree(path))) - allowed for path in python_files("domain")}
+    assert found
+    assert not any(found.values()), found
+
+
+@pytest.mark.parametrize("room", [room for room in ROOMS if room not in LETTERED])
+def test_the_letters_of_papers_stay_where_they_are_explained(room: str) -> None:
+    """g, G, o, L, B and k are no identifiers, keys, columns or options outside the solvers."""
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path in [*python_files(room), *python_files("migrations")]
+        for line, name in names(tree(path))
+        if name in LETTERS and (path.name, name) != ("units.py", "B")  # the unit of a size
+    ]
+    assert found == []
+
+
+def test_letters_are_explained_in_a_notation_header() -> None:
+    """A module that uses them opens with their meaning and unit."""
+    lettered = {
+        path: ast.get_docstring(tree(path)) or ""
+        for path in python_files(*LETTERED)
+        if any(name in LETTERS for _, name in names(tree(path)))
+    }
+    assert lettered
+    unexplained = [str(path) for path, text in lettered.items() if "Notation" not in text]
+    assert unexplained == []
+
+
+def test_a_fragment_is_called_a_fragment() -> None:
+    """Others say segment; here that word is used for nothing, a range of a fit included."""
+    word = re.compile(r"segment", re.IGNORECASE)
+    texts = {
+        str(path.relative_to(ROOT)): path.read_text()
+        for path in python_files(*ROOMS, "migrations", "bench")
+    }
+    texts |= {one.name: one.text for one in documents() if one.name not in MAY_NAME_OTHERS}
+    found = [
+        f"{name}:{number}"
+        for name, text in texts.items()
+        for number, line in enumerate(text.splitlines(), start=1)
+        if word.search(line)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("g = 1", ["g"]),
+        ("def f(L): ...", ["f", "L"]),
+        ("call(k=1)", ["call", "k"]),
+        ("row.G", ["row", "G"]),
+        ("add('--o')", ["add", "o"]),
+    ],
+)
+def test_names_are_found_wherever_they_stand(source: str, expected: list[str]) -> None:
+    """Variables, parameters, keywords, attributes and options."""
+    assert sorted(name for _, name in names(ast.parse(source))) == sorted(expected)

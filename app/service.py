@@ -40,7 +40,7 @@ CALL_THREADS = 4
 MAX_PENDING_CALLS = 512
 MAX_PENDING_SOLVES = 64
 MAX_LONG_FITS = 2
-MAX_SOLVING_HERE = 3
+HERE_PER_SOLVE = 2  # small solves that may wait here for each one that waits in the engine
 LONG_TRACE_BYTES = 2**21
 
 T = TypeVar("T")
@@ -100,7 +100,7 @@ class Service:
 
     async def _quick_answer(self, found: Found) -> bytes | None:
         """The answer solved in this process, or None where the engine has to solve it."""
-        if not found.is_quick or self._solving_here >= MAX_SOLVING_HERE:
+        if not found.is_quick or self._solving_here > HERE_PER_SOLVE * (1 + self.pending_solves):
             return None
         self._solving_here += 1
         try:

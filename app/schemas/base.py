@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
@@ -147,17 +146,21 @@ def _location(location: tuple[int | str, ...]) -> list[str]:
     return [str(step) for step in location if step not in _BRANCHES]
 
 
-_STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-
-
 def _check_structure(body: bytes) -> None:
     """Refuse documents with more parts than any request has, before they become objects.
 
     A parser turns 4 MiB of `{},{},...` into more than a million objects. Counting characters costs
     a millisecond; only where the counts are suspicious are strings taken out and counted again.
     """
-    if _excess(body) and (excess := _excess(_STRINGS.sub(b"", body))):
+    if _excess(body) and (excess := _excess(_without_strings(body))):
         raise InvalidFields(excess, problems=(FieldProblem("", excess),))
+
+
+def _without_strings(body: bytes) -> bytes:
+    # Splitting at quotes is several times faster than matching strings, of which there may be a
+    # million. Escaped backslashes go first, so that what is left before a quote escapes it.
+    plain = body.replace(rb"\\", b"").replace(rb"\"", b"")
+    return b"".join(plain.split(b'"')[::2])
 
 
 def _excess(body: bytes) -> str | None:

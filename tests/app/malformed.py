@@ -110,6 +110,10 @@ def _large() -> Iterator[tuple[str, bytes]]:
     yield "300000 unknown fields", b"{" + keys + b"}"
     few = b",".join(b'"%x":1' % number for number in range(5_000))
     yield "5000 unknown fields", b"{" + few + b"}"
+    escaped = b",".join([rb'"\\"'] * 500_000)
+    yield "500000 escaped strings", b'{"x": [' + escaped + b"]}"
+    quotes = rb"\"" * 1_000_000
+    yield "a string of a million quotes", b'{"message_bytes": 1, "profile": "' + quotes + b'"}'
     long_key = b"k" * 1_000_000
     yield "a field name of a megabyte", b'{"' + long_key + b'": 1}'
     yield "a string of a megabyte", b'{"message_bytes": 1, "profile": "' + long_key + b'"}'

@@ -10,10 +10,11 @@ import httpx
 import orjson
 import pytest
 
+from app import service
 from app.schemas.optimize import OptimizeOut
 from domain.pipeline import Pipeline, Stage
 from domain.schedule import latency_us
-from tests.app.serving import LARGE, LARGE_BYTES, MYRINET, Live
+from tests.app.serving import LARGE, LARGE_BYTES, MYRINET, Live, serving, settings_for
 
 ROWS = "".join(
     f"{size},{repetition},{5 + size * 0.01 + repetition * 0.1},{9 + size * 0.03}\n"
@@ -391,3 +392,40 @@ def test_floats_survive_the_round_trip(client: httpx.Client) -> None:
     stage = {"name": "odd", "overhead_us": 0.1 + 0.2, "ns_per_byte": 1e-9 / 3}
     answer = client.post("/optimize", json=ask(50, pipeline={"stages": [stage]}))
     assert orjson.loads(answer.content)["pipeline"]["stages"] == [stage]
+
+
+class TestPersistence:
+    def test_an_answer_is_byte_identical_after_a_restart(self, database_url: str) -> None:
+        with serving(settings_for(database_url)) as first:
+            sent = first.client.post("/optimize", json=ask(1234, profile="gms"))
+        with serving(settings_for(database_url)) as second:
+            read = second.client.get(f"/optimizations/{sent.json()['id']}")
+            assert read.content == sent.content
+            assert second.client.post("/optimize", json=ask(1234, profile="gms")).content == (
+                sent.content
+            )
+
+
+class TestOverload:
+    @pytest.mark.parametrize("what", ["MAX_PENDING_CALLS", "MAX_PENDING_SOLVES"])
+    def test_too_much_is_refused_with_a_time_to_try_again(
+        self, live: Live, monkeypatch: pytest.MonkeyPatch, what: str
+    ) -> None:
+        before = live.stored()
+        monkeypatch.setattr(service, what, 0)
+        body = {"message_bytes": LARGE_BYTES + 7, "pipeline": LARGE}
+        response = live.client.post("/optimize", json=body)
+        assert (response.status_code, response.json()["code"]) == (503, "overloaded")
+        assert response.headers["retry-after"] == "1"
+        assert live.stored() == before
+
+    def test_small_solves_overflow_into_the_engine(
+        self, live: Live, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """With the same answer, apart from its name and time."""
+        here = live.client.post("/optimize", json=ask(4242)).json()
+        monkeypatch.setattr(service, "HERE_PER_SOLVE", -1)
+        there = live.client.post("/optimize", json=ask(4242, profile="myrinet-gam")).json()
+        for differs in ("id", "created_at", "solve_ms", "profile"):
+            del here[differs], there[differs]
+        assert there == here

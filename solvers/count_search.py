@@ -134,10 +134,16 @@ class CountSearch:
         return solve_count(free, 2, Deadline.after(1.0)).upper_us
 
     def _next(self, candidates: Ints) -> int:
-        """The count with the least bound, kept within reach of what was solved before."""
+        """Halfway from the best count to the one with the least bound, within reach.
+
+        The least bound lies where two lines cross, and bounds are weakest far from what was
+        solved: half the way there needs a third fewer solves than all of it.
+        """
         reachable = candidates[candidates <= self._reach()]
         pool = reachable if len(reachable) else candidates[:1]
-        return int(pool[int(np.argmin(self.lower_at(pool)))])
+        least = int(pool[int(np.argmin(self.lower_at(pool)))])
+        halfway = self.best.k + int((least - self.best.k) / 2)
+        return int(pool[int(np.argmin(np.abs(pool - halfway)))])
 
     def _reach(self) -> int:
         largest = max(self.solved, default=0)

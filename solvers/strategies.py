@@ -200,6 +200,11 @@ class _Contest:
         self._deadline = deadline
         self._notices = notices
         self._best = min(proposals, key=lambda proposal: proposal.rank, default=None)
+        shared = [one for one in proposals if one.candidate.levels is None]
+        best = min(shared, key=lambda proposal: proposal.rank, default=None)
+        self._likely_count = (
+            len(best.candidate.fragment_bytes) if best else fixed.best_count(problem)
+        )
 
     def without_exact(self) -> Solution:
         """The best proposal, held against the closed-form bound."""
@@ -209,7 +214,7 @@ class _Contest:
         """Run the search, let its whole-byte cuts compete, and answer."""
         self._report(None)
         search.run(
-            near=fixed.best_count(self._problem),
+            near=self._likely_count,
             relative_gap=self._options.relative_gap,
             deadline=self._deadline,
         )

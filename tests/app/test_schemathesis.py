@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +17,12 @@ from hypothesis import settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from app.main import create_app
+from tests.app.schemathesis_hooks import keep_short
 from tests.app.serving import Live, serving, settings_for
 from tests.support.counts import count
 
+CHECKOUT = Path(__file__).parents[2]
 MAX_FRAGMENTS = 16  # generated pipelines are large; this keeps each solve short
-TIME_LIMIT_S = 0.5
 TOGETHER = (
     "inconsistent_input",
     "invalid_stage",  # the order of ranges
@@ -49,14 +55,39 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 @schema.parametrize()
 @settings(max_examples=count(1000))
 def test_every_case(case: Any, small: Live) -> None:
-    """No 5xx, nothing undocumented, no invalid input accepted."""
-    if isinstance(case.body, dict) and isinstance(case.body.get("time_limit_s"), int | float):
-        case.body["time_limit_s"] = min(case.body["time_limit_s"], TIME_LIMIT_S)
+    """No 5xx, nothing undocumented, no invalid input accepted.
+
+    Valid fields may be refused together, for which a JSON Schema has no words.
+    """
+    keep_short(case)
     response = case.call(base_url=f"http://127.0.0.1:{small.port}")
-    excluded = [positive_data_acceptance] if is_refused_as_a_whole(response) else []
+    together = response.status_code == 422 and response.json()["code"] in TOGETHER
+    excluded = [positive_data_acceptance] if together else []
     case.validate_response(response, excluded_checks=excluded)
 
 
-def is_refused_as_a_whole(response: Any) -> bool:
-    """Whether valid fields were refused together, for which a JSON Schema has no words."""
-    return response.status_code == 422 and response.json()["code"] in TOGETHER
+def test_sequences(small: Live, tmp_path: Path) -> None:
+    """Sequences that use what earlier answers name: jobs, profiles, stored answers.
+
+    By the tool's command line, since what a sequence meets depends on all that went before it.
+    """
+    report = tmp_path / "report.json"
+    run = subprocess.run(
+        [
+            *(sys.executable, "-m", "schemathesis.cli", "run"),
+            f"http://127.0.0.1:{small.port}/openapi.json",
+            *("--phases", "stateful", "--mode", "positive", "--seed", "1", "--no-shrink"),
+            *("--max-examples", str(count(500)), "--exclude-checks", "positive_data_acceptance"),
+            *("--request-timeout", "60"),
+            *("--report", "json", "--report-json-path", str(report)),
+        ],
+        cwd=CHECKOUT,
+        env={**os.environ, "SCHEMATHESIS_HOOKS": "tests.app.schemathesis_hooks"},
+        capture_output=True,
+        text=True,
+        timeout=1800,
+    )
+    assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-1000:]
+    told = json.loads(report.read_text())
+    assert told["operations"]["tested"] >= 10
+    assert told["test_cases"]["generated"] >= count(500)

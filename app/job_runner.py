@@ -231,10 +231,13 @@ class JobRunner:
 
     def _look(self, job: JobRecord, better: Solution | None) -> None:
         """Show the best so far, and see whether another process was asked to cancel."""
+        store = self._context.store
         try:
-            with self._context.store.unit_of_work() as unit:
-                now = unit.jobs.get(job.id)
-                if better is not None:
+            if better is None:
+                with store.reading() as unit:
+                    now = unit.jobs.get(job.id)
+            else:
+                with store.unit_of_work() as unit:
                     now = _show(unit.jobs.update, job, better)
         except Conflict:
             self._cancelled.add(job.id)  # ended by another process: stop the solve

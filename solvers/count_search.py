@@ -28,6 +28,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _FIRST_COUNT = 256  # the first solve is never larger than this
+_WORTH_BISECTING = 4_000  # fewer counts than this cost less than a bisection over them
 _GROWTH = 4  # nor any later one larger than this many times the largest before it
 
 
@@ -37,13 +38,20 @@ class CountSearch:
 
     problem: Problem
     lines: LineProblem
-    lower: Floats  # L(k) for k = k_least .. k_greatest, without delay
+    lower: Floats  # L(k) from k_least to the last count that could win, without delay
     solved: dict[int, CountResult] = field(default_factory=dict)
 
     @classmethod
-    def start(cls, problem: Problem, lines: LineProblem) -> CountSearch:
-        """A search that knows only the closed-form bounds."""
-        counts = np.arange(lines.k_least, lines.k_greatest + 1, dtype=np.int64)
+    def start(
+        cls, problem: Problem, lines: LineProblem, *, known_us: float = np.inf
+    ) -> CountSearch:
+        """A search that knows only the closed-form bounds.
+
+        `known_us` is the latency of some admitted whole-byte cut: counts whose bound lies above it
+        are left out, because neither a real nor a whole-byte cut of theirs can win.
+        """
+        last = _last_that_could_win(problem, lines, known_us)
+        counts = np.arange(lines.k_least, last + 1, dtype=np.int64)
         return cls(problem, lines, closed_form_us(problem, counts) - problem.pipeline.delay_us)
 
     @property
@@ -75,7 +83,7 @@ class CountSearch:
         `max_cells` ends the search by work instead of time: no solve begins that would bring the
         sum of k*n over all solves above it.
         """
-        k = max(self.lines.k_least, min(near, self.lines.k_greatest, self._reach()))
+        k = max(self.lines.k_least, min(near, self._last, self._reach()))
         cells = 0
         while True:
             cells += k * self.lines.n
@@ -145,6 +153,10 @@ class CountSearch:
         halfway = self.best.k + int((least - self.best.k) / 2)
         return int(pool[int(np.argmin(np.abs(pool - halfway)))])
 
+    @property
+    def _last(self) -> int:
+        return self.lines.k_least + len(self.lower) - 1
+
     def _reach(self) -> int:
         largest = max(self.solved, default=0)
         return max(_FIRST_COUNT, _GROWTH * largest)
@@ -156,3 +168,27 @@ class CountSearch:
         """A supporting line from this index to the end of the range in one direction."""
         part = self.lower[index:] if towards > 0 else self.lower[: index + 1][::-1]
         np.maximum(part, value + slope * np.arange(len(part)), out=part)
+
+
+def _last_that_could_win(
+    problem: Problem,
+    lines: LineProblem,
+    known_us: float,
+    *,
+    worth_bisecting: int = _WORTH_BISECTING,
+) -> int:
+    """The greatest admitted count whose closed-form bound does not exceed a known latency.
+
+    From k_least + 1 on the ends of the closed form have their least size, and the rest of it never
+    falls with k, so this is a bisection. Small ranges are not worth it.
+    """
+    low, high = lines.k_least + 1, lines.k_greatest
+    if high - low < max(1, worth_bisecting) or not np.isfinite(known_us):
+        return high
+    while low < high:
+        middle = (low + high + 1) // 2
+        if closed_form_us(problem, np.array([middle]))[0] <= known_us:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -160,7 +160,10 @@ def _auto(problem: Problem, options: SolveOptions, deadline: Deadline) -> Soluti
     lines = LineProblem.of(problem)
     if lines is None:
         return contest.without_exact()
-    return contest.finish(CountSearch.start(problem, lines))
+    known_us = min(
+        (one.latency_us for one in proposals if one.candidate.levels is None), default=np.inf
+    )
+    return contest.finish(CountSearch.start(problem, lines, known_us=known_us))
 
 
 def _proposals(

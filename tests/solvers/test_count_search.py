@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
+from solvers.bounds import closed_form_us
 from solvers.contract import Deadline
-from solvers.count_search import CountSearch
+from solvers.count_search import CountSearch, _last_that_could_win
 from solvers.exact_lp.ortools_backend import solve_count
 from solvers.line_problem import LineProblem
 
@@ -74,3 +75,20 @@ def test_a_positive_overhead_makes_the_best_count_stand_by_itself() -> None:
     search = searched(Problem(slow, 1, FragmentLimits()), near=1)
     assert search.best.k == 1
     assert not search.more_could_win()
+
+
+@given(pipelines, st.integers(20, 600), st.sampled_from([None, 7, 40]))
+def test_counts_left_out_for_a_known_cut_cannot_win(
+    pipeline: Pipeline, size: int, greatest: int | None
+) -> None:
+    """The closed form never falls after the first count, so what is left out lies above the cut."""
+    problem = Problem(pipeline, size, FragmentLimits(max_fragment_bytes=greatest))
+    lines = LineProblem.of(problem)
+    assert lines is not None
+    counts = np.arange(lines.k_least, lines.k_greatest + 1)
+    bounds = closed_form_us(problem, counts)
+    assert (np.diff(bounds[1:]) >= -1e-12 * bounds.max()).all()
+    known = float(bounds[len(bounds) // 2])
+    last = _last_that_could_win(problem, lines, known, worth_bisecting=0)
+    assert (bounds[last - lines.k_least + 1 :] > known * (1.0 - 1e-12)).all()
+    assert last == lines.k_greatest or last >= counts[len(bounds) // 2]

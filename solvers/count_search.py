@@ -28,6 +28,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _FIRST_COUNT = 256  # the first solve is never larger than this
+_ROUNDING = 1e-12  # of two closed forms that are equal on paper
 _WORTH_BISECTING = 4_000  # fewer counts than this cost less than a bisection over them
 _GROWTH = 4  # nor any later one larger than this many times the largest before it
 
@@ -187,7 +188,7 @@ def _last_that_could_win(
         return high
     while low < high:
         middle = (low + high + 1) // 2
-        if closed_form_us(problem, np.array([middle]))[0] <= known_us:
+        if closed_form_us(problem, np.array([middle]))[0] <= known_us * (1.0 + _ROUNDING):
             low = middle
         else:
             high = middle - 1

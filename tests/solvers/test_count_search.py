@@ -81,7 +81,7 @@ def test_a_positive_overhead_makes_the_best_count_stand_by_itself() -> None:
 def test_counts_left_out_for_a_known_cut_cannot_win(
     pipeline: Pipeline, size: int, greatest: int | None
 ) -> None:
-    """The closed form never falls after the first count, so what is left out lies above the cut."""
+    """The closed form never falls after the first count: what is left out lies above the cut."""
     problem = Problem(pipeline, size, FragmentLimits(max_fragment_bytes=greatest))
     lines = LineProblem.of(problem)
     assert lines is not None

@@ -152,7 +152,7 @@ def test_ramps_are_optimal_where_the_slow_stage_is_slowest_at_every_size(
     between: bool,
 ) -> None:
     """Theory sec. 3 and 4: equal to the linear program at the best number of blocks."""
-    slow = tuple(max(before[i], behind[i]) + extra[i] for i in (0, 1))
+    slow = (max(before[0], behind[0]) + extra[0], max(before[1], behind[1]) + extra[1])
     rows = [("before", *before), ("slow", *slow)] + ([("behind", *behind)] if between else [])
     problem = Problem(pipeline_of_lines(rows), 10_000, FragmentLimits(max_fragments=40))
     lines = CompoundLines(Line(*before), Line(*slow), Line(*behind) if between else None)

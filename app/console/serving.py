@@ -74,7 +74,7 @@ def server(settings: Settings, *, log_level: str = "info") -> uvicorn.Server:
     config = uvicorn.Config(
         create_app(settings),
         log_level=log_level,
-        # Written on the event loop, a log that nobody drains would stop the service; /metrics counts.
+        # A log on the event loop that nobody drains would stop the service; /metrics counts.
         access_log=False,
         timeout_graceful_shutdown=_GRACE_S,
         server_header=False,

@@ -111,17 +111,19 @@ class Stage:
         first, last = self.range_at(least_bytes), self.range_at(greatest_bytes)
         return first.line if first is last else None
 
-    def minorant_over(self, least_bytes: float, greatest_bytes: float) -> tuple[Line, ...]:
-        """Lines whose maximum is the greatest convex function below the cost on these sizes.
+    def minorant_points(
+        self, least_bytes: float, greatest_bytes: float
+    ) -> tuple[tuple[float, float], ...]:
+        """Vertices (bytes, µs) of the greatest convex function below the cost on these sizes.
 
         A lower bound on a schedule may use this and nothing above it (a regressed line gives no
         bound). It is the lower hull of the ends of all pieces, each taken as a limit from inside
-        its range. Slopes ascend; a line may have a negative overhead or slope.
+        its range. Vertices and not lines: a line's value far from its own ends is a difference of
+        large numbers, and may come out above the cost.
         """
         if greatest_bytes <= least_bytes:
-            return (Line(self.time_us(least_bytes), 0.0),)
-        hull = _lower_hull(self._piece_ends(least_bytes, greatest_bytes))
-        return tuple(_line_through(*edge) for edge in pairwise(hull))
+            return ((float(least_bytes), self.time_us(least_bytes)),)
+        return tuple(_lower_hull(self._piece_ends(least_bytes, greatest_bytes)))
 
     def _piece_ends(self, least: float, greatest: float) -> list[tuple[float, float]]:
         points: list[tuple[float, float]] = []
@@ -202,8 +204,3 @@ def _lower_hull(points: Sequence[tuple[float, float]]) -> list[tuple[float, floa
 
 def _turns_down(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
     return (b[1] - a[1]) * (c[0] - a[0]) >= (c[1] - a[1]) * (b[0] - a[0])
-
-
-def _line_through(a: tuple[float, float], b: tuple[float, float]) -> Line:
-    slope_us = (b[1] - a[1]) / (b[0] - a[0])
-    return Line(a[1] - slope_us * a[0], slope_us * 1000.0)

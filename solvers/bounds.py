@@ -15,13 +15,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from domain.pipeline import Line, Stage
+from domain.pipeline import Stage
 from domain.problem import Problem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_SAFETY = 1.0 - 1e-14  # a few roundings of sums of at most 130 terms
+_SAFETY = 1.0 - 1e-13  # a few roundings of sums of at most 130 terms
+_LESS, _MORE = 1.0 - 4e-16, 1.0 + 4e-16
 
 
 def closed_form_us(problem: Problem, counts: Ints) -> Floats:
@@ -38,39 +39,40 @@ def closed_form_us(problem: Problem, counts: Ints) -> Floats:
 
 
 class _Minorant:
-    """A convex function as the maximum of lines; vectorised. Slopes ascend."""
+    """A convex function through vertices (bytes, µs), straight between them; vectorised."""
 
-    __slots__ = ("_greatest", "_overheads", "_slopes", "_valley")
+    __slots__ = ("_at", "_cost", "_valley")
 
-    def __init__(self, lines: tuple[Line, ...], least: float, greatest: float) -> None:
-        self._overheads = np.array([line.overhead_us for line in lines])
-        self._slopes = np.array([line.ns_per_byte for line in lines]) / 1000.0
-        self._greatest = greatest
-        self._valley = self._lowest_point(least, greatest)
+    def __init__(self, points: tuple[tuple[float, float], ...]) -> None:
+        self._at = np.array([size for size, _ in points])
+        self._cost = np.array([cost for _, cost in points])
+        self._valley = float(self._at[int(np.argmin(self._cost))])
 
     @classmethod
     def of(cls, stage: Stage, least: float, greatest: float) -> _Minorant:
-        line = stage.line_over(least, greatest)
-        lines = (line,) if line else stage.minorant_over(least, greatest)
-        return cls(lines, least, greatest)
+        return cls(stage.minorant_points(least, greatest))
 
     def __call__(self, x: Floats) -> Floats:
-        best = self._overheads[0] + self._slopes[0] * x
-        for overhead, slope in zip(self._overheads[1:], self._slopes[1:], strict=True):
-            best = np.maximum(best, overhead + slope * x)
-        values: Floats = best
-        return values
+        """Values at sizes that carry a rounding error: the lower of those just beside them."""
+        value = self._between(x)
+        if len(self._at) == 1 or (len(self._at) == 2 and self._cost[0] <= self._cost[1]):
+            return value
+        return np.minimum(value, np.minimum(self._between(x * _LESS), self._between(x * _MORE)))
 
     def least_from(self, lead: Floats) -> Floats:
         """The least value over [lead, greatest]: at lead, or at the valley beyond it."""
-        return self(np.clip(lead, min(self._valley, self._greatest), None))
+        return self._between(np.maximum(lead, self._valley))
 
-    def _lowest_point(self, least: float, greatest: float) -> float:
-        rising = np.flatnonzero(self._slopes >= 0.0)
-        if not len(rising):
-            return greatest
-        first = int(rising[0])
-        if first == 0:
-            return least
-        drop = self._overheads[first - 1] - self._overheads[first]
-        return float(drop / (self._slopes[first] - self._slopes[first - 1]))
+    def _between(self, x: Floats) -> Floats:
+        """Means of two vertices: sums of terms that are not negative, so nothing cancels."""
+        if len(self._at) == 1:
+            return np.full(x.shape, self._cost[0])
+        x = np.clip(x, self._at[0], self._at[-1])
+        right: Ints | int = 1
+        if len(self._at) > 2:
+            right = np.clip(np.searchsorted(self._at, x, side="left"), 1, len(self._at) - 1)
+        start, end = self._at[right - 1], self._at[right]
+        share = (x - start) / (end - start)
+        rest = (end - x) / (end - start)
+        values: Floats = self._cost[right - 1] * rest + self._cost[right] * share
+        return values

@@ -44,7 +44,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from domain.pipeline import MAX_NS_PER_BYTE, Line, Pipeline, Stage
+from domain.pipeline import MAX_NS_PER_BYTE, MAX_OVERHEAD_US, Line, Pipeline, Stage
 from domain.problem import FragmentLimits, Problem
 from solvers.bounds import closed_form_us
 from solvers.contract import DEFAULT_RELATIVE_GAP, Deadline
@@ -54,6 +54,7 @@ from solvers.line_problem import LineProblem
 
 SEARCH_CELLS = 1500  # k*n summed over the solves for one stage b
 _SEARCHED_STAGES = 3  # the most promising choices of b that are searched
+_LINE_ERROR = 1e-14  # relative error of a line through two vertices
 _GUARD_S = 5.0  # a search is bounded by its work; this only guards against a solver that hangs
 _SAFETY = 1.0 - 1e-12  # the sums and the lines through hull points are rounded
 _REFERENCE_SHARE = 8  # stages are ranked by what they add to a prefix of this part of the message
@@ -91,12 +92,10 @@ class _StageLines:
 
     @classmethod
     def _of_ranges(cls, stage: Stage, least: int, greatest: int) -> _StageLines:
-        hull = stage.minorant_over(least, greatest)
-        corners = [float(least), *(_crossing(a, b) for a, b in pairwise(hull)), float(greatest)]
-        costs = [(size, max(line.time_us(size) for line in hull)) for size in corners]
-        least_us = max(0.0, min(cost for _, cost in costs) * _SAFETY)
-        per_byte_us = max(0.0, min(cost / size for size, cost in costs) * _SAFETY)
-        usable = [line for line in hull if line.overhead_us >= 0.0 <= line.ns_per_byte]
+        hull = stage.minorant_points(least, greatest)
+        least_us = min(cost for _, cost in hull) * _SAFETY
+        per_byte_us = min(cost / size for size, cost in hull) * _SAFETY
+        usable = [line for edge in pairwise(hull) if (line := _line_below(*edge)) is not None]
         usable += [Line(least_us, 0.0), Line(0.0, min(per_byte_us * 1000.0, MAX_NS_PER_BYTE))]
         return cls(tuple(usable), least_us)
 
@@ -202,6 +201,10 @@ def _weak_us(problem: Problem, stages: list[_StageLines], b: int) -> float:
     return float(closed_form_us(alone, every).min()) + others
 
 
-def _crossing(left: Line, right: Line) -> float:
-    drop_us = left.overhead_us - right.overhead_us
-    return drop_us * 1000.0 / (right.ns_per_byte - left.ns_per_byte)
+def _line_below(a: tuple[float, float], b: tuple[float, float]) -> Line | None:
+    """The line through two vertices, less its rounding error; None where a cost is negative."""
+    slope_us = (b[1] - a[1]) / (b[0] - a[0]) * _SAFETY
+    overhead_us = a[1] - slope_us * a[0] - (abs(a[1]) + abs(slope_us) * a[0]) * _LINE_ERROR
+    if slope_us < 0.0 or overhead_us < 0.0:
+        return None
+    return Line(min(overhead_us, MAX_OVERHEAD_US), min(slope_us * 1000.0, MAX_NS_PER_BYTE))

@@ -107,6 +107,7 @@ def _heuristic(
         bound_us=_bound_us(problem, search, nested=nested),
         relative_gap=options.relative_gap,
         unrounded_us=_unrounded_us(problem, candidate),
+        limited_by=_limited_by(problem, candidate, search),
     )
 
 
@@ -215,7 +216,7 @@ class _Contest:
 
     def finish(self, search: CountSearch) -> Solution:
         """Run the search, let its whole-byte cuts compete, and answer."""
-        self._report(None)
+        self._report(search)
         search.run(
             near=self._likely_count,
             relative_gap=self._options.relative_gap,
@@ -270,10 +271,13 @@ class _Contest:
 
 def _limited_by(problem: Problem, candidate: Candidate, search: CountSearch | None) -> str | None:
     """The cap on the count, where the answer stands at it and one more fragment could still win."""
-    counts = problem.count_range()
-    if search is None or candidate.levels or len(candidate.fragment_bytes) < counts.greatest:
+    counts, k = problem.count_range(), len(candidate.fragment_bytes)
+    if candidate.levels or k < counts.greatest:
         return None
-    return counts.capped_by if search.more_could_win() else None
+    if search is not None and k in search.solved:
+        return counts.capped_by if search.more_could_win() else None
+    here_us, beyond_us = fixed.equal_latency_us(problem, np.array([k, k + 1]))
+    return counts.capped_by if beyond_us < here_us else None
 
 
 def names() -> Iterator[Strategy]:

@@ -95,7 +95,9 @@ def _run(model: SparseModel, parameters: str, deadline: Deadline) -> tuple[Float
         model.low, model.high, model.cost, model.row_low, model.row_high, model.matrix
     )
     solver = helper.ModelSolverHelper("glop")
-    solver.set_solver_specific_parameters(parameters)
+    # A basis that cycles is met by the next parameter set, not by the deadline.
+    iterations = 1000 + 100 * model.matrix.shape[0]
+    solver.set_solver_specific_parameters(f"{parameters} max_number_of_iterations:{iterations}")
     solver.set_time_limit_in_seconds(max(1e-3, deadline.remaining_s))
     solver.solve(builder)
     if not solver.has_solution():

@@ -19,6 +19,7 @@ import numpy as np
 
 from domain.errors import Infeasible, InvalidInput, SolverFailed, StrategyDeclined
 from domain.problem import Problem
+from domain.schedule import latency_us
 from domain.solution import Notice, Solution, Strategy
 from solvers import (
     exact,
@@ -142,8 +143,6 @@ def _unrounded_us(problem: Problem, candidate: Candidate) -> float | None:
     """Latency of the real cut behind a candidate, by the judge."""
     if candidate.real_sizes is None or candidate.levels is not None:
         return None
-    from domain.schedule import latency_us
-
     return latency_us(problem.pipeline, candidate.real_sizes)
 
 
@@ -203,6 +202,7 @@ class _Contest:
         self._options = options
         self._deadline = deadline
         self._notices = notices
+        self._nested_us: float | None = None
         self._best = min(proposals, key=lambda proposal: proposal.rank, default=None)
         shared = [one for one in proposals if one.candidate.levels is None]
         best = min(shared, key=lambda proposal: proposal.rank, default=None)
@@ -253,12 +253,20 @@ class _Contest:
             problem,
             best.strategy,
             replace(best.candidate, cut_off=cut_off),
-            bound_us=_bound_us(problem, search, nested=nested),
+            bound_us=self._nested_bound_us()
+            if nested
+            else _bound_us(problem, search, nested=False),
             relative_gap=self._options.relative_gap,
             unrounded_us=self._unrounded_us(search),
             limited_by=_limited_by(problem, best.candidate, search),
             notices=self._notices,
         )
+
+    def _nested_bound_us(self) -> float:
+        """The bound over nested cuts; it does not change while the contest runs."""
+        if self._nested_us is None:
+            self._nested_us = nested_lower_bound_us(self._problem)
+        return self._nested_us
 
     def _unrounded_us(self, search: CountSearch | None) -> float | None:
         """The real optimum behind a shared cut; a nested cut has none here."""

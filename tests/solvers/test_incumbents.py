@@ -1,0 +1,62 @@
+"""What a solve reports on the way is a complete answer each time, and each is better."""
+
+import pytest
+
+from domain.nested import NestedSchedule, nested_latency_us
+from domain.pipeline import pipeline_of_lines
+from domain.problem import FragmentLimits, Problem
+from domain.schedule import latency_us
+from domain.solution import Solution
+from solvers import solve
+
+FIVE = pipeline_of_lines(
+    [
+        ("a", 36.0, 36.0),
+        ("b", 26.0, 124.5),
+        ("c", 37.5, 124.5),
+        ("d", 37.0, 39.5),
+        ("disk", 4e3, 200),
+    ]
+)
+FREE = pipeline_of_lines([("a", 0.0, 2.0), ("b", 0.0, 1.0)])
+
+
+@pytest.mark.parametrize("refragment", [False, True])
+def test_incumbents_are_complete_answers_that_improve(refragment: bool) -> None:
+    """Judged latency, a bound below it, ever better, and the last one is the answer."""
+    seen: list[Solution] = []
+    problem = Problem(FIVE, 65_536, allow_refragmentation=refragment)
+    answer = solve(problem, on_incumbent=seen.append)
+    assert seen
+    for one in seen:
+        assert 0.0 < one.lower_bound_us <= one.latency_us
+        if one.levels is None:
+            assert one.latency_us == latency_us(FIVE, one.schedule.fragment_bytes)
+        else:
+            assert one.latency_us == nested_latency_us(FIVE, NestedSchedule(one.levels))
+    latencies = [one.latency_us for one in seen]
+    assert latencies == sorted(latencies, reverse=True)
+    assert answer.schedule == seen[-1].schedule
+    assert answer.lower_bound_us >= seen[-1].lower_bound_us
+
+
+def test_an_incumbent_keeps_the_bound_of_its_class() -> None:
+    """With refragmentation allowed the bound covers nested cuts from the first report on."""
+    seen: list[Solution] = []
+    solve(Problem(FIVE, 65_536, allow_refragmentation=True), on_incumbent=seen.append)
+    assert len({one.lower_bound_us for one in seen}) == 1
+
+
+@pytest.mark.parametrize("strategy", ["fixed", "repeat", "exact"])
+def test_the_cap_that_stopped_an_answer_is_named(strategy: str) -> None:
+    """Splitting is free here, so 37 fragments are the most allowed and not enough."""
+    problem = Problem(FREE, 10_000, FragmentLimits(max_fragments=37))
+    solution = solve(problem, strategy)
+    assert solution.schedule.fragments == 37
+    assert solution.limited_by == "max_fragments"
+
+
+def test_no_cap_is_named_where_fewer_fragments_are_best() -> None:
+    """One fragment of one byte: nothing stopped it."""
+    assert solve(Problem(FIVE, 1)).limited_by is None
+    assert solve(Problem(FIVE, 65_536)).limited_by is None

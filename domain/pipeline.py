@@ -48,7 +48,11 @@ class FitRange:
         object.__setattr__(self, "overhead_us", float(self.overhead_us) + 0.0)  # also turns -0 to 0
         object.__setattr__(self, "ns_per_byte", float(self.ns_per_byte) + 0.0)
         end = self.up_to_bytes
-        if end is not None and not 1 <= end <= MAX_MESSAGE_BYTES:
+        if end is None:
+            return
+        if not _is_whole(end):
+            raise InvalidStage("expected up_to_bytes to be a whole number", field="up_to_bytes")
+        if not 1 <= end <= MAX_MESSAGE_BYTES:
             raise InvalidStage(
                 f"expected 1 <= up_to_bytes <= {MAX_MESSAGE_BYTES}, got {end}", field="up_to_bytes"
             )
@@ -70,7 +74,7 @@ class Stage:
     ranges: tuple[FitRange, ...]
 
     def __post_init__(self) -> None:
-        if not self.name or len(self.name) > MAX_NAME_LENGTH:
+        if not 1 <= len(self.name) <= MAX_NAME_LENGTH:
             raise InvalidStage(
                 f"expected a name of 1 to {MAX_NAME_LENGTH} characters", field="name"
             )
@@ -177,6 +181,10 @@ def pipeline_of_lines(
         for name, overhead, cost in lines
     )
     return Pipeline(stages, delay_us)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _check_cost(field: str, value: float, greatest: float) -> None:

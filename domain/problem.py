@@ -113,17 +113,17 @@ class Problem:
             limits.alignment_bytes
         )
         if greatest < least:
-            return self._whole_message()
+            return self._whole_message("alignment_bytes")
         low = 1 + -(-max(0, size - largest) // greatest)
         high = 1 + max(-1, (size - last) // least)
         if last > largest or high < low:
             raise self._no_cut()
         return self._capped(low, high)
 
-    def _whole_message(self) -> CountRange:
+    def _whole_message(self, capped_by: str = "min_fragment_bytes") -> CountRange:
         if self.message_bytes > (self.limits.max_fragment_bytes or self.message_bytes):
             raise self._no_cut()
-        return CountRange(1, 1, "min_fragment_bytes")
+        return CountRange(1, 1, capped_by)
 
     def _capped(self, low: int, high: int) -> CountRange:
         caps = [

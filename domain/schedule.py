@@ -97,10 +97,14 @@ def latency_us(pipeline: Pipeline, fragment_bytes: Sequence[float]) -> float:
     """
     stages = pipeline.stages
     exit_us = [0.0] * len(stages)  # tau[i, :] of the fragment in hand
+    known, times_us = -1.0, [0.0] * len(stages)  # t[i, :]; neighbours are often of one size
     for size in fragment_bytes:
+        if size != known:
+            known, times_us = size, [stage.time_us(size) for stage in stages]
         ready_us = 0.0  # tau[i, j-1]
-        for j, stage in enumerate(stages):
-            ready_us = exit_us[j] = max(ready_us, exit_us[j]) + stage.time_us(size)
+        for j, time_us in enumerate(times_us):
+            free_us = exit_us[j]
+            ready_us = exit_us[j] = (ready_us if ready_us > free_us else free_us) + time_us
     return exit_us[-1] + pipeline.delay_us
 
 

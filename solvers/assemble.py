@@ -33,12 +33,17 @@ def solution_of(
     *,
     bound_us: float,
     relative_gap: float,
+    judged: float | None = None,
     unrounded_us: float | None = None,
     limited_by: str | None = None,
     notices: tuple[Notice, ...] = (),
 ) -> Solution:
-    """The complete answer. Raises SolverFailed where a bound lies above a real schedule."""
-    latency = judged_us(problem, candidate)
+    """The complete answer. Raises SolverFailed where a bound lies above a real schedule.
+
+    `judged` is what `judged_us` gave for this very candidate, where the caller has it already.
+    """
+    latency = judged_us(problem, candidate) if judged is None else judged
+    unrounded_us = _behind(latency, unrounded_us)
     if bound_us > latency * (1.0 + _BOUND_TOLERANCE):
         raise SolverFailed("a lower bound lies above a real schedule")
     bound = min(bound_us, latency)
@@ -58,6 +63,13 @@ def solution_of(
         notices=candidate.notices + notices,
         cut_off=candidate.cut_off,
     )
+
+
+def _behind(latency_us: float, unrounded_us: float | None) -> float | None:
+    """The real latency behind a whole-byte one: none where the real cut is the worse of the two."""
+    if unrounded_us is None or unrounded_us > latency_us * (1.0 + _BOUND_TOLERANCE):
+        return None
+    return min(unrounded_us, latency_us)
 
 
 def status_of(

@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _FIRST_COUNT = 256  # the first solve is never larger than this
-_ROUNDING = 1e-12  # of two closed forms that are equal on paper
+_ROUNDING = 1e-9  # of the judge, which adds up to 100 000 times 64 terms one by one
 _WORTH_BISECTING = 4_000  # fewer counts than this cost less than a bisection over them
 _GROWTH = 4  # nor any later one larger than this many times the largest before it
 
@@ -40,6 +40,7 @@ class CountSearch:
     problem: Problem
     lines: LineProblem
     lower: Floats  # L(k) from k_least to the last count that could win, without delay
+    beyond_us: float = np.inf  # proven bound on the counts left out, delay included
     solved: dict[int, CountResult] = field(default_factory=dict)
 
     @classmethod
@@ -53,7 +54,8 @@ class CountSearch:
         """
         last = _last_that_could_win(problem, lines, known_us)
         counts = np.arange(lines.k_least, last + 1, dtype=np.int64)
-        return cls(problem, lines, closed_form_us(problem, counts) - problem.pipeline.delay_us)
+        lower = closed_form_us(problem, counts) - problem.pipeline.delay_us
+        return cls(problem, lines, lower, known_us if last < lines.k_greatest else np.inf)
 
     @property
     def best(self) -> CountResult:
@@ -63,7 +65,7 @@ class CountSearch:
     @property
     def bound_us(self) -> float:
         """Proven lower bound on every real cut of every admitted count, delay included."""
-        return float(self.lower.min()) + self.problem.pipeline.delay_us
+        return min(float(self.lower.min()) + self.problem.pipeline.delay_us, self.beyond_us)
 
     @property
     def unrounded_us(self) -> float:
@@ -140,7 +142,7 @@ class CountSearch:
 
     def _two_fragments_us(self) -> float:
         free = replace(self.lines, m=0.0, M=self.lines.B)
-        return solve_count(free, 2, Deadline.after(1.0)).upper_us
+        return solve_count(free, 2, Deadline.after(0.05)).upper_us
 
     def _next(self, candidates: Ints) -> int:
         """Halfway from the best count to the one with the least bound, within reach.

@@ -132,15 +132,16 @@ class _Search:
     def _evaluate(self, i: Ints, j: Ints) -> tuple[Floats, Floats]:
         """Values in µs, infinite where the limits are left, and crests in bytes."""
         lines, up, down = self._lines, self._up, self._down
-        rest = lines.B - up.offset_sums[i] - down.offset_sums[j]
-        crest = rest / (up.power_sums[i] + down.power_sums[j] - 1.0)
-        first = up.powers[i] * crest + up.offsets[i]
-        last = down.powers[j] * crest + down.offsets[j]
-        k = i + j + 1.0
-        (g0, g1, g2), (G0, G1, G2) = lines.g, lines.G
-        value = k * g1 + lines.B * G1 + (g0 + G0 * first) + (g2 + G2 * last)
-        np.maximum(value, k * g0 + lines.B * G0 + (g1 + g2 + (G1 + G2) * last), out=value)
-        np.maximum(value, k * g2 + lines.B * G2 + (g0 + g1 + (G0 + G1) * first), out=value)
+        with np.errstate(over="ignore", invalid="ignore"):  # only where the sizes do not fit
+            rest = lines.B - up.offset_sums[i] - down.offset_sums[j]
+            crest = rest / (up.power_sums[i] + down.power_sums[j] - 1.0)
+            first = up.powers[i] * crest + up.offsets[i]
+            last = down.powers[j] * crest + down.offsets[j]
+            k = i + j + 1.0
+            (g0, g1, g2), (G0, G1, G2) = lines.g, lines.G
+            value = k * g1 + lines.B * G1 + (g0 + G0 * first) + (g2 + G2 * last)
+            np.maximum(value, k * g0 + lines.B * G0 + (g1 + g2 + (G1 + G2) * last), out=value)
+            np.maximum(value, k * g2 + lines.B * G2 + (g0 + g1 + (G0 + G1) * first), out=value)
         low = np.maximum(self._up_starts[0][i], self._down_starts[0][j])
         high = np.minimum(self._up_starts[1][i], self._down_starts[1][j])
         fits = (crest >= low) & (crest <= high) & (k >= lines.k_least) & (k <= self._length)

@@ -25,6 +25,8 @@ from solvers.kernels import latencies_us
 from solvers.line_problem import LineProblem
 from solvers.rounding import round_cut
 
+_WORTHWHILE = 1e-6  # relative gain below which no further count is tried in whole bytes
+
 LINES_NEEDED = (
     "exact needs stages of one line each over the admitted fragment sizes; "
     "single, static, repeat and fixed run on stages with ranges"
@@ -60,6 +62,7 @@ def whole_bytes(
     The first candidate always comes, even when time is up.
     """
     problem, least = search.problem, float("inf")
+    worthwhile = 1.0 + min(options.relative_gap, _WORTHWHILE)
     pending = [search.best.k]
     tried: set[int] = set()
     while pending:
@@ -67,11 +70,11 @@ def whole_bytes(
         tried.add(k)
         result = search.solved.get(k) or search.solve(k, deadline)
         cut = round_cut(problem, result.x)
-        limit = min(least, best_us()) / (1.0 + options.relative_gap)
+        limit = min(least, best_us()) / worthwhile
         late = deadline.passed
         if cut is not None:
             least = min(least, _kernel_us(problem, cut))
-            limit = min(least, best_us()) / (1.0 + options.relative_gap)
+            limit = min(least, best_us()) / worthwhile
             pending = _worth_trying(search, tried, limit)
             yield Candidate(cut, tuple(result.x.tolist()), cut_off=late and bool(pending))
         else:

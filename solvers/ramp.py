@@ -65,7 +65,8 @@ def _best_ramp(
     if not fits.any():
         return None
     first = y.powers * start + y.offsets if backwards else start
-    latency = lines.g[0] + lines.G[0] * first + k * lines.g[1] + lines.B * lines.G[1]
+    with np.errstate(over="ignore", invalid="ignore"):  # only where the sizes do not fit
+        latency = lines.g[0] + lines.G[0] * first + k * lines.g[1] + lines.B * lines.G[1]
     order = np.argsort(np.where(fits, latency, np.inf), kind="stable")[:TRIED_COUNTS]
     cuts = [y.sizes(start[index], index + 1) for index in order if fits[index]]
     skipped = latency[~fits & (k >= lines.k_least)]

@@ -99,22 +99,28 @@ def _heuristic(
     problem: Problem, spec: StrategySpec, options: SolveOptions, deadline: Deadline
 ) -> Solution:
     candidate = spec.run(problem, options, deadline)
+    judged = judged_us(problem, candidate)
+    unrounded_us = _unrounded_us(problem, candidate)
     nested = spec.refragments or problem.allow_refragmentation
-    search = None if nested else _certificate(problem, candidate, options, deadline)
-    return solution_of(
-        problem,
-        spec.name,
-        replace(candidate, cut_off=candidate.cut_off or deadline.passed),
-        bound_us=_bound_us(problem, search, nested=nested),
-        relative_gap=options.relative_gap,
-        unrounded_us=_unrounded_us(problem, candidate),
-        limited_by=_limited_by(problem, candidate, search),
-    )
+
+    def answer(search: CountSearch | None) -> Solution:
+        return solution_of(
+            problem,
+            spec.name,
+            replace(candidate, cut_off=candidate.cut_off or deadline.passed),
+            bound_us=_bound_us(problem, search, nested=nested),
+            relative_gap=options.relative_gap,
+            judged=judged,
+            unrounded_us=unrounded_us,
+            limited_by=_limited_by(problem, candidate, search),
+        )
+
+    if options.on_incumbent is not None:
+        options.on_incumbent(answer(None))
+    return answer(None if nested else _certificate(problem, options, deadline))
 
 
-def _certificate(
-    problem: Problem, candidate: Candidate, options: SolveOptions, deadline: Deadline
-) -> CountSearch | None:
+def _certificate(problem: Problem, options: SolveOptions, deadline: Deadline) -> CountSearch | None:
     """The exact search, within a budget that does not depend on the clock; None for ranges."""
     lines = LineProblem.of(problem)
     if lines is None:
@@ -151,34 +157,17 @@ def _unrounded_us(problem: Problem, candidate: Candidate) -> float | None:
 
 def _exact(problem: Problem, options: SolveOptions, deadline: Deadline) -> Solution:
     search = exact.start(problem)
-    return _Contest(problem, options, deadline, []).finish(search)
+    return _Contest(problem, options, deadline).finish(search)
 
 
 def _auto(problem: Problem, options: SolveOptions, deadline: Deadline) -> Solution:
-    proposals, notices = _proposals(problem, options, deadline)
-    contest = _Contest(problem, options, deadline, proposals, notices)
+    contest = _Contest(problem, options, deadline, _ranges_notice(problem))
+    for name in _HEURISTICS + (_REFRAGMENTING if problem.allow_refragmentation else ()):
+        contest.propose(spec_of(name))
     lines = LineProblem.of(problem)
     if lines is None:
         return contest.without_exact()
-    known_us = min(
-        (one.latency_us for one in proposals if one.candidate.levels is None), default=np.inf
-    )
-    return contest.finish(CountSearch.start(problem, lines, known_us=known_us))
-
-
-def _proposals(
-    problem: Problem, options: SolveOptions, deadline: Deadline
-) -> tuple[list[_Proposal], tuple[Notice, ...]]:
-    names = _HEURISTICS + (_REFRAGMENTING if problem.allow_refragmentation else ())
-    found: list[_Proposal] = []
-    for name in names:
-        try:
-            candidate = spec_of(name).run(problem, options, deadline)
-        except (StrategyDeclined, Infeasible):
-            continue
-        # Whether a heuristic is proven is said by the answer's own bound, not by its notice.
-        found.append(_Proposal(name, replace(candidate, notices=()), judged_us(problem, candidate)))
-    return found, _ranges_notice(problem)
+    return contest.finish(CountSearch.start(problem, lines, known_us=contest.shared_us))
 
 
 def _ranges_notice(problem: Problem) -> tuple[Notice, ...]:
@@ -195,20 +184,35 @@ class _Contest:
         problem: Problem,
         options: SolveOptions,
         deadline: Deadline,
-        proposals: list[_Proposal],
         notices: tuple[Notice, ...] = (),
     ) -> None:
         self._problem = problem
         self._options = options
         self._deadline = deadline
         self._notices = notices
-        self._nested_us: float | None = None
-        self._best = min(proposals, key=lambda proposal: proposal.rank, default=None)
-        shared = [one for one in proposals if one.candidate.levels is None]
-        best = min(shared, key=lambda proposal: proposal.rank, default=None)
-        self._likely_count = (
-            len(best.candidate.fragment_bytes) if best else fixed.best_count(problem)
-        )
+        self._first_bounds: dict[bool, float] = {}
+        self._best: _Proposal | None = None
+        self._shared: _Proposal | None = None  # the best whose cut all stages share
+
+    @property
+    def shared_us(self) -> float:
+        """The least latency of a proposed cut that all stages share."""
+        return self._shared.latency_us if self._shared else float("inf")
+
+    def propose(self, spec: StrategySpec) -> None:
+        """Let a strategy take part, where it can run and time is not up."""
+        if self._best is not None and self._deadline.passed:
+            return
+        try:
+            candidate = spec.run(self._problem, self._options, self._deadline)
+        except (StrategyDeclined, Infeasible):
+            return
+        # Whether a heuristic is proven is said by the answer's own bound, not by its notice.
+        candidate = replace(candidate, notices=())
+        proposal = _Proposal(spec.name, candidate, judged_us(self._problem, candidate))
+        if candidate.levels is None and _wins(proposal, self._shared):
+            self._shared = proposal
+        self._offer(proposal, None)
 
     def without_exact(self) -> Solution:
         """The best proposal, held against the closed-form bound."""
@@ -216,9 +220,9 @@ class _Contest:
 
     def finish(self, search: CountSearch) -> Solution:
         """Run the search, let its whole-byte cuts compete, and answer."""
-        self._report(search)
+        near = len(self._shared.candidate.fragment_bytes) if self._shared else None
         search.run(
-            near=self._likely_count,
+            near=near or fixed.best_count(self._problem),
             relative_gap=self._options.relative_gap,
             deadline=self._deadline,
         )
@@ -226,16 +230,15 @@ class _Contest:
         for candidate in exact.whole_bytes(
             search, self._options, self._deadline, best_us=self._best_us
         ):
-            self._offer(candidate, search)
+            latency = judged_us(self._problem, candidate)
+            self._offer(_Proposal(Strategy.EXACT, candidate, latency), search)
         return self._answer(search)
 
     def _best_us(self) -> float:
         return self._best.latency_us if self._best else float("inf")
 
-    def _offer(self, candidate: Candidate, search: CountSearch) -> None:
-        latency = judged_us(self._problem, candidate)
-        proposal = _Proposal(Strategy.EXACT, candidate, latency)
-        if self._best is None or proposal.rank < self._best.rank:
+    def _offer(self, proposal: _Proposal, search: CountSearch | None) -> None:
+        if _wins(proposal, self._best):
             self._best = proposal
             self._report(search)
 
@@ -253,20 +256,21 @@ class _Contest:
             problem,
             best.strategy,
             replace(best.candidate, cut_off=cut_off),
-            bound_us=self._nested_bound_us()
-            if nested
-            else _bound_us(problem, search, nested=False),
+            bound_us=self._bound_us(search, nested=nested),
             relative_gap=self._options.relative_gap,
+            judged=best.latency_us,
             unrounded_us=self._unrounded_us(search),
             limited_by=_limited_by(problem, best.candidate, search),
             notices=self._notices,
         )
 
-    def _nested_bound_us(self) -> float:
-        """The bound over nested cuts; it does not change while the contest runs."""
-        if self._nested_us is None:
-            self._nested_us = nested_lower_bound_us(self._problem)
-        return self._nested_us
+    def _bound_us(self, search: CountSearch | None, *, nested: bool) -> float:
+        """The bound of the class; what no search can raise is computed once."""
+        if search is not None and not nested:
+            return search.bound_us
+        if nested not in self._first_bounds:
+            self._first_bounds[nested] = _bound_us(self._problem, None, nested=nested)
+        return self._first_bounds[nested]
 
     def _unrounded_us(self, search: CountSearch | None) -> float | None:
         """The real optimum behind a shared cut; a nested cut has none here."""
@@ -275,6 +279,10 @@ class _Contest:
         if search is not None and search.solved:
             return search.unrounded_us
         return _unrounded_us(self._problem, self._best.candidate) if self._best else None
+
+
+def _wins(one: _Proposal, other: _Proposal | None) -> bool:
+    return other is None or one.rank < other.rank
 
 
 def _limited_by(problem: Problem, candidate: Candidate, search: CountSearch | None) -> str | None:

@@ -25,8 +25,8 @@ __all__ = [
     "DEFAULT_TIME_LIMIT_S",
     "baselines",
     "is_quick",
+    "registered_strategies",
     "solve",
-    "strategies",
     "warm_up",
 ]
 
@@ -69,7 +69,7 @@ def strategy_named(name: Strategy | str) -> Strategy:
         ) from None
 
 
-def strategies() -> tuple[StrategySpec, ...]:
+def registered_strategies() -> tuple[StrategySpec, ...]:
     """The registered strategies: names, what each needs, when each is optimal."""
     from solvers.strategies import REGISTRY
 

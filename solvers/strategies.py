@@ -287,12 +287,12 @@ def _wins(one: _Proposal, other: _Proposal | None) -> bool:
 
 def _limited_by(problem: Problem, candidate: Candidate, search: CountSearch | None) -> str | None:
     """The cap on the count, where the answer stands at it and one more fragment could still win."""
-    counts, k = problem.count_range(), len(candidate.fragment_bytes)
-    if candidate.levels or k < counts.greatest:
+    counts, fragments = problem.count_range(), len(candidate.fragment_bytes)
+    if candidate.levels or fragments < counts.greatest:
         return None
-    if search is not None and k in search.solved:
+    if search is not None and fragments in search.solved:
         return counts.capped_by if search.more_could_win() else None
-    here_us, beyond_us = fixed.equal_latency_us(problem, np.array([k, k + 1]))
+    here_us, beyond_us = fixed.equal_latency_us(problem, np.array([fragments, fragments + 1]))
     return counts.capped_by if beyond_us < here_us else None
 
 

@@ -273,7 +273,7 @@ def test_the_fields_of_a_job_are_documented() -> None:
 def test_every_strategy_is_documented_with_what_it_needs() -> None:
     """The table of docs/service.md is the registry's; the README and the command line name all."""
     documented = {name: row[-1] for name, row in table(SERVICE, "Strategies").items()}
-    needs = {str(spec.name): spec.needs for spec in solvers.strategies()}
+    needs = {str(spec.name): spec.needs for spec in solvers.registered_strategies()}
     assert documented == {**needs, "auto": "nothing"}
     for name in ("README.md", "docs/cli.md"):
         assert set(Strategy) <= code_words(document(name).text)

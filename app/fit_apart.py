@@ -16,7 +16,7 @@ from app.flows.fit_trace import FittedTrace, fit_bytes
 from app.pool.processes import die_with_parent
 from app.settings import CHECKOUT
 from domain.errors import MemoryLimitReached, SluiceError, SolverFailed, TimeLimitReached
-from domain.measurement import PipelineFit
+from domain.fit import TraceFit
 
 TIME_LIMIT_S = 120.0
 
@@ -41,14 +41,14 @@ def fit_apart(content: bytes, *, kind: str | None, memory_bytes: int) -> FittedT
     outcome = pickle.loads(child.stdout)
     if isinstance(outcome, SluiceError):
         raise outcome
-    return FittedTrace(cast(PipelineFit, outcome), content)
+    return FittedTrace(cast(TraceFit, outcome), content)
 
 
 def _main() -> None:
     die_with_parent()
     kind, memory_bytes = sys.argv[1] or None, int(sys.argv[2])
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
-    outcome: PipelineFit | SluiceError
+    outcome: TraceFit | SluiceError
     try:
         outcome = fit_bytes(sys.stdin.buffer.read(), kind=kind).fit
     except SluiceError as refusal:

@@ -29,7 +29,7 @@ from app.job_runner import JobRunner
 from app.metrics import Metrics
 from app.schemas.optimize import render_answer
 from domain.errors import Cancelled
-from domain.measurement import PipelineFit
+from domain.fit import TraceFit
 from domain.solution import Solution
 from models.records import JobRecord
 
@@ -51,7 +51,7 @@ Gone = Callable[[], Awaitable[None]]
 class FitOutcome:
     """A fit, and what it was saved as."""
 
-    fit: PipelineFit
+    fit: TraceFit
     saved: SavedFit | None
 
 

@@ -9,6 +9,7 @@
     |- Infeasible              no cut of the message satisfies the limits
     |- StrategyDeclined        this strategy cannot run on this problem
     |- PoorFit                 the data do not support an estimate
+    |- MeasurementMissing      what was measured is not enough for what was asked
     |- SolverFailed            a solver broke its contract (a defect, never bad input)
     |- NotFound, Conflict      about stored things
     `- LimitReached            a solve was stopped before it had any answer
@@ -93,6 +94,12 @@ class PoorFit(SluiceError):
     """The data do not support the estimate that was asked for."""
 
     code = "poor_fit"
+
+
+class MeasurementMissing(SluiceError):
+    """What was measured is not enough for what was asked; the detail names what is missing."""
+
+    code = "measurement_missing"
 
 
 class SolverFailed(SluiceError):

@@ -1,17 +1,54 @@
-"""Raw measurements and what is fitted from them."""
+"""Raw measurements: what readers return and fits are made of.
+
+Three things can be measured about a pipeline, and each kind of trace has its own type: the time of
+every stage (DirectTrace), whole messages seen from outside (MessageTrace), and the cost of issuing
+messages at an end point (SignatureTrace). Columns, not rows: a trace may have millions of samples.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from math import isfinite
+from typing import TypeAlias
 
 from domain.errors import UnreadableTrace
-from domain.pipeline import MAX_MESSAGE_BYTES, MAX_OVERHEAD_US, Pipeline, Stage
+from domain.pipeline import MAX_MESSAGE_BYTES, MAX_OVERHEAD_US
 from domain.solution import Notice
 
 MAX_TIME_US = MAX_OVERHEAD_US
 _FIELD = "measurements"
+
+
+class TraceKind(StrEnum):
+    """What was measured, by the names clients use.
+
+    direct      the time of every stage of unpipelined messages
+    indirect    inter-arrival times of back-to-back messages, with or without latencies
+    end_to_end  latencies of unpipelined messages alone
+    logp        signatures of an end point (Culler96), with or without round-trip times
+    """
+
+    DIRECT = "direct"
+    INDIRECT = "indirect"
+    END_TO_END = "end_to_end"
+    LOGP = "logp"
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Times (µs) of messages of these sizes (bytes), one entry a sample. Raises UnreadableTrace."""
+
+    message_bytes: Sequence[int]
+    times_us: Sequence[float]
+
+    def __post_init__(self) -> None:
+        _check_sizes(self.message_bytes)
+        _check_columns(len(self.message_bytes), (self.times_us,))
+
+    def __len__(self) -> int:
+        return len(self.message_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,73 +56,120 @@ class DirectTrace:
     """Per-stage times of unpipelined messages (Wang98 sec. 5.2: direct measurement), by column.
 
     Row r is one measured message: `message_bytes[r]`, `repetitions[r]` and, for every stage j,
-    `stage_us[j][r]` in µs. Columns, because a trace may have millions of rows. Raises
-    UnreadableTrace for times that are negative or not finite, and for sizes out of range.
+    `stage_us[j][r]` in µs. `total_us[r]` is the time of the whole message, where it was measured
+    too. Raises UnreadableTrace for times that are negative or not finite, and for sizes out of
+    range.
     """
 
     stage_names: tuple[str, ...]
     message_bytes: Sequence[int]
     repetitions: Sequence[int]
     stage_us: tuple[Sequence[float], ...]
+    total_us: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         if not self.stage_names or len(self.stage_us) != len(self.stage_names):
             raise UnreadableTrace("expected one column per stage, at least one", field=_FIELD)
-        rows = len(self.message_bytes)
-        if rows == 0:
-            raise UnreadableTrace("expected at least one measured row", field=_FIELD)
-        if any(len(column) != rows for column in (self.repetitions, *self.stage_us)):
+        _check_sizes(self.message_bytes)
+        if len(self.repetitions) != len(self.message_bytes):
             raise UnreadableTrace("expected columns of the same length", field=_FIELD)
-        if not 1 <= min(self.message_bytes) <= max(self.message_bytes) <= MAX_MESSAGE_BYTES:
-            raise UnreadableTrace(
-                f"expected 1 <= message_bytes <= {MAX_MESSAGE_BYTES}", field=_FIELD
-            )
-        for column in self.stage_us:
-            if (
-                not all(map(isfinite, column))
-                or not 0.0 <= min(column) <= max(column) <= MAX_TIME_US
-            ):
-                raise UnreadableTrace(f"expected times from 0 to {MAX_TIME_US:g} µs", field=_FIELD)
+        total = () if self.total_us is None else (self.total_us,)
+        _check_columns(len(self.message_bytes), (*self.stage_us, *total))
 
     def __len__(self) -> int:
         """How many messages were measured."""
         return len(self.message_bytes)
 
+    @property
+    def kind(self) -> TraceKind:
+        """What was measured."""
+        return TraceKind.DIRECT
+
 
 @dataclass(frozen=True, slots=True)
-class StageFit:
-    """One stage's fitted line with its uncertainty; intervals are 95 %, (low, high).
+class MessageTrace:
+    """Whole messages seen from outside (Wang98 sec. 5.3: indirect measurement).
 
-    Where an estimate came out negative it was clipped to 0 and `clipped` says which one.
+    `latency` holds one-way latencies of unpipelined messages, `interarrival` the times between
+    arrivals of back-to-back messages of one size. At least one of them. Raises UnreadableTrace.
     """
 
-    name: str
-    overhead_us: float
-    ns_per_byte: float
-    overhead_std_error_us: float
-    ns_per_byte_std_error: float
-    overhead_us_interval: tuple[float, float]
-    ns_per_byte_interval: tuple[float, float]
-    residual_std_us: float
-    r_squared: float
-    num_samples: int
-    clipped: tuple[str, ...] = ()
+    latency: Samples | None = None
+    interarrival: Samples | None = None
 
-    def to_stage(self) -> Stage:
-        """The stage that this fit describes."""
-        return Stage.of_line(self.name, overhead_us=self.overhead_us, ns_per_byte=self.ns_per_byte)
+    def __post_init__(self) -> None:
+        if self.latency is None and self.interarrival is None:
+            raise UnreadableTrace("expected latencies or inter-arrival times", field=_FIELD)
+
+    def __len__(self) -> int:
+        """How many times were measured."""
+        return sum(len(part) for part in (self.latency, self.interarrival) if part is not None)
+
+    @property
+    def kind(self) -> TraceKind:
+        """What was measured."""
+        return TraceKind.END_TO_END if self.interarrival is None else TraceKind.INDIRECT
 
 
 @dataclass(frozen=True, slots=True)
-class PipelineFit:
-    """The fit of a whole trace: its stages, what the reader understood, and what to beware of."""
+class SignatureTrace:
+    """Signatures of an end point (Culler96 sec. 3), by column.
 
-    kind: str
-    method: str
-    stages: tuple[StageFit, ...]
-    understood: tuple[tuple[str, str], ...]
+    Row r: `bursts[r]` messages of `message_bytes[r]` were issued one after the other with
+    `computation_us[r]` of computation between them, and one of them cost `cost_us[r]` on average,
+    computation included. `round_trip` holds round-trip times. Raises UnreadableTrace.
+    """
+
+    message_bytes: Sequence[int]
+    bursts: Sequence[int]
+    computation_us: Sequence[float]
+    cost_us: Sequence[float]
+    round_trip: Samples | None = None
+
+    def __post_init__(self) -> None:
+        _check_sizes(self.message_bytes)
+        rows = len(self.message_bytes)
+        if len(self.bursts) != rows or min(self.bursts) < 1:
+            raise UnreadableTrace("expected bursts of at least one message", field=_FIELD)
+        _check_columns(rows, (self.computation_us, self.cost_us))
+
+    def __len__(self) -> int:
+        """How many bursts were measured."""
+        return len(self.message_bytes)
+
+    @property
+    def kind(self) -> TraceKind:
+        """What was measured."""
+        return TraceKind.LOGP
+
+
+Trace: TypeAlias = DirectTrace | MessageTrace | SignatureTrace
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A trace as a reader understood it.
+
+    `format` names the layout ("OSU latency"); `understood` says back, in (name, value) pairs, units,
+    half or full round trip, repetitions, rows left out and why; `notices` what a user must see.
+    """
+
+    format: str
+    trace: Trace
+    understood: tuple[tuple[str, str], ...] = ()
     notices: tuple[Notice, ...] = ()
 
-    def to_pipeline(self) -> Pipeline:
-        """The pipeline of the fitted stages."""
-        return Pipeline(tuple(stage.to_stage() for stage in self.stages))
+
+def _check_sizes(sizes: Sequence[int]) -> None:
+    if len(sizes) == 0:
+        raise UnreadableTrace("expected at least one measured row", field=_FIELD)
+    if not 1 <= min(sizes) <= max(sizes) <= MAX_MESSAGE_BYTES:
+        raise UnreadableTrace(f"expected 1 <= message_bytes <= {MAX_MESSAGE_BYTES}", field=_FIELD)
+
+
+def _check_columns(rows: int, columns: Sequence[Sequence[float]]) -> None:
+    if any(len(column) != rows for column in columns):
+        raise UnreadableTrace("expected columns of the same length", field=_FIELD)
+    for column in columns:
+        if not all(map(isfinite, column)) or not 0.0 <= min(column) <= max(column) <= MAX_TIME_US:
+            raise UnreadableTrace(f"expected times from 0 to {MAX_TIME_US:g} µs", field=_FIELD)

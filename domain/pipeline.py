@@ -43,8 +43,8 @@ class FitRange:
     up_to_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        _check_cost("overhead_us", self.overhead_us, MAX_OVERHEAD_US)
-        _check_cost("ns_per_byte", self.ns_per_byte, MAX_NS_PER_BYTE)
+        check_cost("overhead_us", self.overhead_us, MAX_OVERHEAD_US)
+        check_cost("ns_per_byte", self.ns_per_byte, MAX_NS_PER_BYTE)
         object.__setattr__(self, "overhead_us", float(self.overhead_us) + 0.0)  # also turns -0 to 0
         object.__setattr__(self, "ns_per_byte", float(self.ns_per_byte) + 0.0)
         end = self.up_to_bytes
@@ -151,7 +151,7 @@ class Pipeline:
     def __post_init__(self) -> None:
         if not 1 <= len(self.stages) <= MAX_STAGES:
             raise InvalidStage(f"expected 1 to {MAX_STAGES} stages", field="stages")
-        _check_cost("delay_us", self.delay_us, MAX_OVERHEAD_US)
+        check_cost("delay_us", self.delay_us, MAX_OVERHEAD_US)
         object.__setattr__(self, "delay_us", float(self.delay_us) + 0.0)
 
     def __len__(self) -> int:
@@ -187,7 +187,8 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _check_cost(field: str, value: float, greatest: float) -> None:
+def check_cost(field: str, value: float, greatest: float) -> None:
+    """Raise InvalidStage, naming the field, unless the value is a number from 0 to the greatest."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidStage(f"expected {field} to be a number", field=field)
     if not (isfinite(value) and 0.0 <= value <= greatest):

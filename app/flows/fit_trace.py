@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 from app.errors import InconsistentInput
 from app.flows.questions import Measurement
 from domain.errors import UnreadableTrace
-from domain.measurement import PipelineFit
+from domain.fit import TraceFit
+from domain.measurement import TraceKind
 from domain.profile import Origin, Provenance
 
 if TYPE_CHECKING:
     from domain.profile import HardwareProfile
     from models.session import UnitOfWork
 
-DIRECT = "direct"
-KINDS = (DIRECT,)
+KINDS = tuple(TraceKind)
 
 
 @dataclass(frozen=True, slots=True)
 class FittedTrace:
     """A fit and the text that it came from."""
 
-    fit: PipelineFit
+    fit: TraceFit
     content: bytes
 
 
@@ -38,25 +38,18 @@ class SavedFit:
 
 def fit_trace(measurement: Measurement, *, field: str = "measurements") -> FittedTrace:
     """Read and fit one trace. Raises UnreadableTrace, also for an unknown kind, and PoorFit."""
-    from fitting.direct import fit_direct
-    from fitting.readers.csv_direct import read_direct_csv
-
-    if measurement.kind not in (None, *KINDS):
-        raise UnreadableTrace(
-            f"kind {measurement.kind} is not read by this version; it reads {', '.join(KINDS)}",
-            field="kind",
-        )
-    fit = fit_direct(read_direct_csv(measurement.content))
-    return FittedTrace(fit, _utf8(measurement.content, field))
+    content = _utf8(measurement.content, field)
+    return fit_bytes(content, kind=measurement.kind)
 
 
 def fit_bytes(content: bytes, *, kind: str | None = None) -> FittedTrace:
     """Read and fit the bytes of one file. Raises as `fit_trace` does."""
-    try:
-        text = content.decode()
-    except UnicodeDecodeError as refusal:
-        raise UnreadableTrace(f"byte {refusal.start} is not UTF-8", field="measurements") from None
-    return FittedTrace(fit_trace(Measurement(text, kind)).fit, content)
+    from fitting import fit, read
+
+    if kind not in (None, *KINDS):
+        raise UnreadableTrace(f"expected kind to be one of {', '.join(KINDS)}", field="kind")
+    reading = read(content, kind=None if kind is None else TraceKind(kind))
+    return FittedTrace(fit([reading]), content)
 
 
 def fit_measurements(measurements: tuple[Measurement, ...]) -> FittedTrace:
@@ -75,7 +68,7 @@ def save_fit(unit: UnitOfWork, fitted: FittedTrace, *, name: str) -> SavedFit:
     fit_id = unit.fits.add(digest, fitted.fit)
     profile = unit.profiles.save(
         name,
-        fitted.fit.to_pipeline(),
+        fitted.fit.to_model(),
         Provenance(Origin.FIT, f"{fitted.fit.method} of a {fitted.fit.kind} trace", fit_id),
     )
     return SavedFit(fit_id, digest, profile)

@@ -14,12 +14,15 @@ from __future__ import annotations
 import csv
 import re
 from array import array
+from collections import Counter
 from collections.abc import Iterator
 from typing import NoReturn
 
 from domain.errors import UnreadableTrace
-from domain.measurement import MAX_TIME_US, DirectTrace
+from domain.measurement import MAX_TIME_US, DirectTrace, Reading, TraceKind
 from domain.pipeline import MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_STAGES
+from domain.units import format_bytes
+from fitting.contract import ReaderSpec
 
 SIZE_COLUMN = "message_bytes"
 REPETITION_COLUMN = "repetition"
@@ -190,3 +193,44 @@ def _explain_whole(field: str, where: str, limits: tuple[int, int]) -> None:
 
 def _unreadable(detail: str) -> UnreadableTrace:
     return UnreadableTrace(detail, field="measurements")
+
+
+# --- the reader -----------------------------------------------------------------------------------
+
+
+def _recognises(head: str) -> bool:
+    lines = (line.strip() for line in head.removeprefix("\ufeff").splitlines())
+    first = next((line for line in lines if line and not line.startswith("#")), "")
+    return first.startswith(SIZE_COLUMN)
+
+
+def _read(content: bytes, kind: TraceKind | None) -> Reading:
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as refusal:
+        raise _unreadable(f"byte {refusal.start} is not UTF-8") from None
+    trace = read_direct_csv(text)
+    return Reading("direct CSV", trace, understood(trace))
+
+
+def understood(trace: DirectTrace) -> tuple[tuple[str, str], ...]:
+    """What was read, said back so that a misreading is seen: (name, value) pairs."""
+    repeats = Counter(trace.message_bytes)
+    fewest, most = min(repeats.values()), max(repeats.values())
+    return (
+        ("format", "direct CSV"),
+        ("time_unit", "µs"),
+        ("size_unit", "bytes"),
+        ("rows", str(len(trace))),
+        ("sizes", f"{len(repeats)}: {format_bytes(min(repeats))} to {format_bytes(max(repeats))}"),
+        ("rows_per_size", str(fewest) if fewest == most else f"{fewest} to {most}"),
+        ("stages", ", ".join(trace.stage_names)),
+    )
+
+
+SPEC = ReaderSpec(
+    format="direct CSV",
+    layout="a header line " + _HEADER_RULE,
+    recognises=_recognises,
+    read=_read,
+)

@@ -1,0 +1,224 @@
+"""What is fitted from measurements: estimates with their uncertainty, and how far to trust them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+from domain.aggregate import Aggregate
+from domain.errors import InvalidInput, MeasurementMissing
+from domain.loggp import LogGPFit
+from domain.measurement import TraceKind
+from domain.pipeline import FitRange, Pipeline, Stage
+from domain.solution import Notice
+
+CONFIDENCE = 0.95
+DEFAULT_MAX_RANGES = 6
+END_TO_END_STAGE = "end to end"
+
+CostModel: TypeAlias = Pipeline | Aggregate
+
+
+class FitMethod(StrEnum):
+    """How a line is estimated, by the names clients use.
+
+    robust    relative residuals, outliers weighted down, both parameters >= 0 (the default)
+    weighted  least squares on relative residuals: weights 1/time^2, both parameters >= 0
+    ordinary  least squares in µs, negative estimates clipped to 0
+    """
+
+    ROBUST = "robust"
+    WEIGHTED = "weighted"
+    ORDINARY = "ordinary"
+
+
+class FitShape(StrEnum):
+    """How many lines a stage gets.
+
+    ranges    as many fit ranges as the data support (the default)
+    line      one line over all sizes
+    narrowed  one line over the fragment sizes that the schedules use (Wang98 sec. 5.2), which
+              needs a message size
+    """
+
+    RANGES = "ranges"
+    LINE = "line"
+    NARROWED = "narrowed"
+
+
+class Combine(StrEnum):
+    """How steps that form one abstract stage add up (theory.md sec. 7).
+
+    overlap   they run at the same time: the larger counts
+    sequence  one processor runs them one after the other: the sum counts
+    """
+
+    OVERLAP = "overlap"
+    SEQUENCE = "sequence"
+
+
+@dataclass(frozen=True, slots=True)
+class StepGroup:
+    """Measured steps, two or more and neighbours in the trace, that form one abstract stage."""
+
+    name: str
+    steps: tuple[str, ...]
+    combine: Combine
+
+
+@dataclass(frozen=True, slots=True)
+class FitOptions:
+    """How to fit. `groups` are for direct traces. Raises InvalidInput."""
+
+    method: FitMethod = FitMethod.ROBUST
+    shape: FitShape = FitShape.RANGES
+    max_ranges: int = DEFAULT_MAX_RANGES
+    groups: tuple[StepGroup, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.max_ranges <= 16:
+            raise InvalidInput("expected 1 <= max_ranges <= 16", field="max_ranges")
+
+
+class Verdict(StrEnum):
+    """Whether the data support an estimate.
+
+    supported    its interval says something
+    weak         it is determined to no better than its own size, or diagnostics speak against it
+    unsupported  the data decide nothing about it
+    """
+
+    SUPPORTED = "supported"
+    WEAK = "weak"
+    UNSUPPORTED = "unsupported"
+
+
+@dataclass(frozen=True, slots=True)
+class LineFit:
+    """One fitted line over a range of measured sizes; intervals are 95 %, (low, high), >= 0.
+
+    `from_bytes` and `to_bytes` are the least and the greatest measured size it was fitted to;
+    `up_to_bytes` is where the range ends, inclusive, None for the last one. `correlation` is that
+    of the two estimates, -1 to 1. `clipped` names what came out negative and was set to 0.
+    """
+
+    overhead_us: float
+    ns_per_byte: float
+    overhead_std_error_us: float
+    ns_per_byte_std_error: float
+    correlation: float
+    overhead_us_interval: tuple[float, float]
+    ns_per_byte_interval: tuple[float, float]
+    overhead_verdict: Verdict
+    ns_per_byte_verdict: Verdict
+    from_bytes: int
+    to_bytes: int
+    up_to_bytes: int | None
+    num_samples: int
+    clipped: tuple[str, ...] = ()
+
+    def to_range(self) -> FitRange:
+        """The domain's fit range of this line."""
+        return FitRange(self.overhead_us, self.ns_per_byte, self.up_to_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class SizeFit:
+    """How well the fit holds at one measured size (or at a bin of close ones).
+
+    `relative_residual` is (median - fitted) / fitted; `relative_spread` the robust standard
+    deviation of single times around the median, relative to it; `outliers` how many were weighted
+    down to next to nothing.
+    """
+
+    message_bytes: int
+    num_samples: int
+    median_us: float
+    fitted_us: float
+    relative_residual: float
+    relative_spread: float
+    outliers: int
+
+
+@dataclass(frozen=True, slots=True)
+class StageFit:
+    """One stage's fit: a line for each fit range, and how good they are.
+
+    `relative_residual_std` is the robust standard deviation of relative residuals of single times;
+    `outlier_influence` by how much the fitted times would move, relative to them, at most, if no
+    sample were weighted down (0 without outliers).
+    """
+
+    name: str
+    method: FitMethod
+    lines: tuple[LineFit, ...]
+    sizes: tuple[SizeFit, ...]
+    num_samples: int
+    outliers: int
+    relative_residual_std: float
+    residual_std_us: float
+    r_squared: float
+    outlier_influence: float = 0.0
+
+    def to_stage(self) -> Stage:
+        """The stage that this fit describes."""
+        return Stage(self.name, tuple(line.to_range() for line in self.lines))
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateFit:
+    """All stages together and the slowest of them, as fitted from outside (theory.md sec. 7)."""
+
+    total: StageFit
+    bottleneck: StageFit
+
+    def to_aggregate(self) -> Aggregate:
+        """The cost model that this fit describes."""
+        return Aggregate(self.total.to_stage(), self.bottleneck.to_stage())
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFit:
+    """The fit of one or more traces of one pipeline: estimates, what was read, what to beware of.
+
+    direct      `stages`, one for every column or group
+    end_to_end  `stages` is one stage named "end to end"; it says nothing about a bottleneck
+    indirect    `aggregate` where both latencies and inter-arrival times came in; with inter-arrival
+                times alone `stages` is one stage named "bottleneck"
+    logp        `loggp`, and `stages` the pipeline that follows from it, with `delay_us`
+    """
+
+    kind: TraceKind
+    method: FitMethod
+    understood: tuple[tuple[str, str], ...]
+    stages: tuple[StageFit, ...] = ()
+    aggregate: AggregateFit | None = None
+    loggp: LogGPFit | None = None
+    delay_us: float = 0.0
+    notices: tuple[Notice, ...] = field(default=())
+
+    def to_model(self) -> CostModel:
+        """What messages can be cut by. Raises MeasurementMissing naming what is not there yet."""
+        if self.aggregate is not None:
+            return self.aggregate.to_aggregate()
+        if self.kind is TraceKind.END_TO_END:
+            raise MeasurementMissing(
+                "latencies alone do not tell which stage is the bottleneck, and every answer would "
+                "be one fragment: inter-arrival times of back-to-back messages are missing (or the "
+                "time of every stage)",
+                field="measurements",
+            )
+        if self.kind is TraceKind.INDIRECT:
+            raise MeasurementMissing(
+                "inter-arrival times alone tell the bottleneck and not the other stages: latencies "
+                "of unpipelined messages are missing",
+                field="measurements",
+            )
+        if not self.stages:
+            raise MeasurementMissing(
+                "the signatures give no pipeline: round-trip times, or bursts without computation "
+                "between messages, are missing",
+                field="measurements",
+            )
+        return Pipeline(tuple(stage.to_stage() for stage in self.stages), self.delay_us)

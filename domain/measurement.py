@@ -150,8 +150,9 @@ Trace: TypeAlias = DirectTrace | MessageTrace | SignatureTrace
 class Reading:
     """A trace as a reader understood it.
 
-    `format` names the layout ("OSU latency"); `understood` says back, in (name, value) pairs, units,
-    half or full round trip, repetitions, rows left out and why; `notices` what a user must see.
+    `format` names the layout ("OSU latency"); `understood` says back, in (name, value) pairs,
+    units, half or full round trip, repetitions, rows left out and why; `notices` what a user must
+    see.
     """
 
     format: str

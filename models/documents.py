@@ -1,4 +1,4 @@
-"""The stored form of pipelines and fits: one versioned JSON document each.
+"""The stored form of pipelines: one versioned JSON document each.
 
 Floats are written by `repr` and so read back to the same bits. `kind` leaves room for other models
 of a pipeline than its stages. Reading a document that this version does not know is refused: it
@@ -12,13 +12,10 @@ from dataclasses import asdict
 from typing import Any
 
 from domain.errors import Conflict
-from domain.measurement import PipelineFit, StageFit
 from domain.pipeline import FitRange, Pipeline, Stage
-from domain.solution import Notice
 
 VERSION = 1
 _STAGES = "stages"
-_PAIRS = ("overhead_us_interval", "ns_per_byte_interval", "clipped")
 
 
 def dump_pipeline(pipeline: Pipeline) -> str:
@@ -42,27 +39,6 @@ def load_pipeline(text: str) -> Pipeline:
         for stage in document["stages"]
     )
     return Pipeline(stages, document["delay_us"])
-
-
-def dump_fit(fit: PipelineFit) -> str:
-    """The document of a fit."""
-    return _dump({"version": VERSION, **asdict(fit)})
-
-
-def load_fit(text: str) -> PipelineFit:
-    """The fit of a document. Raises Conflict for a version that is not known."""
-    document = _load(text)
-    return PipelineFit(
-        kind=document["kind"],
-        method=document["method"],
-        stages=tuple(_stage_fit(stage) for stage in document["stages"]),
-        understood=tuple((key, value) for key, value in document["understood"]),
-        notices=tuple(Notice(**notice) for notice in document["notices"]),
-    )
-
-
-def _stage_fit(stored: dict[str, Any]) -> StageFit:
-    return StageFit(**{**stored, **{name: tuple(stored[name]) for name in _PAIRS}})
 
 
 def _dump(document: dict[str, Any]) -> str:

@@ -179,11 +179,12 @@ def compare(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _comparison_body(arguments: argparse.Namespace, source: Source) -> dict[str, Any]:
+    from app.flows.fit_trace import pipeline_of
     from app.schemas.stages import pipeline_document
 
     if isinstance(source, TraceSource):
         base: dict[str, Any] = {
-            "pipeline": pipeline_document(fit_text(source.text).fit.to_pipeline())
+            "pipeline": pipeline_document(pipeline_of(fit_text(source.text).fit))
         }
     else:
         # What only one optimisation has is left out, so that its request file serves here too.

@@ -173,25 +173,35 @@ def fit_parts(document: Document, *, width: int) -> Parts:
 
 
 def fit_table(stages: Sequence[Document], *, width: int) -> Grid:
-    """Estimates ± standard errors; the 95 % intervals too where there is room."""
+    """Estimates ± standard errors, a row for each range; 95 % intervals too where there is room."""
     is_wide = width >= _INTERVALS_FROM_WIDTH
-    columns = [Column("stage", is_number=False), Column("overhead µs ± std error")]
-    columns += [Column("95 %")] * is_wide + [Column("ns per byte ± std error")]
-    columns += [Column("95 %")] * is_wide + [Column("R²")]
-    return Grid(tuple(columns), tuple(_fit_row(stage, is_wide=is_wide) for stage in stages))
+    has_ranges = any(len(stage["ranges"]) > 1 for stage in stages)
+    columns = [Column("stage", is_number=False)] + [Column("up to")] * has_ranges
+    columns += [Column("overhead µs ± std error")] + [Column("95 %")] * is_wide
+    columns += [Column("ns per byte ± std error")] + [Column("95 %")] * is_wide
+    columns += [Column("residuals")]
+    rows = [
+        _fit_row(stage, place, is_wide=is_wide, has_ranges=has_ranges)
+        for stage in stages
+        for place in range(len(stage["ranges"]))
+    ]
+    return Grid(tuple(columns), tuple(rows))
 
 
-def _fit_row(stage: Document, *, is_wide: bool) -> tuple[str, ...]:
-    row = [printable(stage["name"])]
+def _fit_row(stage: Document, place: int, *, is_wide: bool, has_ranges: bool) -> tuple[str, ...]:
+    line, row = stage["ranges"][place], [printable(stage["name"]) if place == 0 else ""]
+    if has_ranges:
+        end = line["up_to_bytes"]
+        row.append(format_bytes(end) if end else "larger" if place else "any")
     for name, error, digits in (
         ("overhead_us", "overhead_std_error_us", 3),
         ("ns_per_byte", "ns_per_byte_std_error", 4),
     ):
-        row.append(f"{stage[name]:.{digits}f} ± {stage[error]:.{digits}f}")
+        row.append(f"{line[name]:.{digits}f} ± {line[error]:.{digits}f}")
         if is_wide:
-            low, high = stage[f"{name}_interval"]
+            low, high = line[f"{name}_interval"]
             row.append(f"{low:.{digits - 1}f} … {high:.{digits - 1}f}")
-    return (*row, f"{stage['r_squared']:.3f}")
+    return (*row, f"{100.0 * stage['relative_residual_std']:.1f} %" if place == 0 else "")
 
 
 # --- comparisons and profiles ---------------------------------------------------------------------

@@ -107,11 +107,18 @@ def _request_of(raw: bytes) -> dict[str, Any]:
 def _fitted_pipeline(document: dict[str, Any]) -> dict[str, Any]:
     """The bare pipeline of what `sluice fit --json` printed."""
     try:
-        fitted = document["pipeline"]["stages"]
-        names = ("name", "overhead_us", "ns_per_byte")
-        return {"stages": [{name: stage[name] for name in names} for stage in fitted]}
+        fitted = document["pipeline"]
+        stages = [
+            {"name": stage["name"], "ranges": [_bare(line) for line in stage["ranges"]]}
+            for stage in fitted["stages"]
+        ]
+        return {"stages": stages, "delay_us": fitted["delay_us"]}
     except (KeyError, TypeError):
         raise InvalidInput("expected a fit with its stages", field="pipeline") from None
+
+
+def _bare(line: dict[str, Any]) -> dict[str, Any]:
+    return {name: line[name] for name in ("up_to_bytes", "overhead_us", "ns_per_byte")}
 
 
 def _quoted(name: str) -> str:

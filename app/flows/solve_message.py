@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeAlias
 
 import solvers
-from app.flows.fit_trace import FittedTrace, fit_measurements, save_fit
+from app.flows.fit_trace import FittedTrace, fit_measurements, pipeline_of, save_fit
 from app.flows.questions import Question
 from domain.errors import NotFound
 from domain.pipeline import Pipeline
@@ -87,7 +87,7 @@ def prepare(question: Question, find_revision: FindRevision, *, fragment_cap: in
         profile = ProfileRevision(revision.profile, revision.number)
     else:
         fitted = fit_measurements(question.source)
-        pipeline = fitted.fit.to_pipeline()
+        pipeline = pipeline_of(fitted.fit)
     problem = Problem(
         pipeline,
         question.message_bytes,

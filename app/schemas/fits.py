@@ -6,7 +6,9 @@ from typing import Any
 
 from app.flows.fit_trace import SavedFit
 from app.schemas.base import Output
-from domain.measurement import PipelineFit, StageFit
+from domain.fit import AggregateFit, FitMethod, LineFit, SizeFit, StageFit, TraceFit, Verdict
+from domain.loggp import Estimate, LogGPFit, LogGPParameters
+from domain.measurement import TraceKind
 from domain.solution import Notice
 
 
@@ -24,53 +26,130 @@ class ProfileRevisionOut(Output):
     revision: int
 
 
-class StageFitOut(Output):
-    """One stage's fitted line; intervals are 95 %, [low, high]."""
+class LineFitOut(Output):
+    """A fitted line over one range of fragment sizes; intervals are 95 %, [low, high]."""
 
-    name: str
+    up_to_bytes: int | None
+    from_bytes: int
+    to_bytes: int
     overhead_us: float
     ns_per_byte: float
     overhead_us_interval: tuple[float, float]
     ns_per_byte_interval: tuple[float, float]
     overhead_std_error_us: float
     ns_per_byte_std_error: float
-    residual_std_us: float
-    r_squared: float
+    correlation: float
+    overhead_verdict: Verdict
+    ns_per_byte_verdict: Verdict
     num_samples: int
     clipped: list[str]
 
 
+class SizeFitOut(Output):
+    """How well the fit holds at one measured size."""
+
+    message_bytes: int
+    num_samples: int
+    median_us: float
+    fitted_us: float
+    relative_residual: float
+    relative_spread: float
+    outliers: int
+
+
+class StageFitOut(Output):
+    """One stage's fit. What is said of a line is null where there are several `ranges`."""
+
+    name: str
+    method: FitMethod
+    overhead_us: float | None
+    ns_per_byte: float | None
+    overhead_us_interval: tuple[float, float] | None
+    ns_per_byte_interval: tuple[float, float] | None
+    ranges: list[LineFitOut]
+    num_samples: int
+    outliers: int
+    outlier_influence: float
+    relative_residual_std: float
+    residual_std_us: float
+    r_squared: float
+    sizes: list[SizeFitOut]
+
+
 class FittedPipelineOut(Output):
-    """The fitted stages, in order."""
+    """The fitted stages, in order, and the constant delay."""
 
     stages: list[StageFitOut]
+    delay_us: float
+
+
+class AggregateFitOut(Output):
+    """All stages together and the slowest of them; the sums are null where there are ranges."""
+
+    sum_overhead_us: float | None
+    sum_ns_per_byte: float | None
+    sum_overhead_us_interval: tuple[float, float] | None
+    sum_ns_per_byte_interval: tuple[float, float] | None
+    total: StageFitOut
+    bottleneck: StageFitOut
+
+
+class EstimateOut(Output):
+    """A value with its 95 % interval, [low, high]."""
+
+    value: float
+    interval: tuple[float, float]
+
+
+class LogGPParametersOut(Output):
+    """The parameters at one message size; null where the measurements do not give one."""
+
+    message_bytes: int
+    send_overhead_us: EstimateOut | None
+    receive_overhead_us: EstimateOut | None
+    message_gap_us: EstimateOut | None
+    wire_latency_us: EstimateOut | None
+    round_trip_us: EstimateOut | None
+
+
+class LogGPFitOut(Output):
+    """LogP parameters by message size, and what the pipeline that follows assumes."""
+
+    sizes: list[LogGPParametersOut]
+    byte_gap_ns: EstimateOut | None
+    assumptions: list[str]
 
 
 class FitOut(Output):
     """A fit: what was understood, the stages, and what to beware of.
 
-    `aggregate` is for traces that do not tell the stages apart, and null for direct ones. `profile`
-    is what the fit was saved as, if it was.
+    `aggregate` is for traces that do not tell the stages apart, `loggp` for signatures of an end
+    point; each is null elsewhere. `profile` is what the fit was saved as, if it was.
     """
 
-    kind: str
-    method: str
+    kind: TraceKind
+    method: FitMethod
     understood: dict[str, str]
     pipeline: FittedPipelineOut
-    aggregate: None
+    aggregate: AggregateFitOut | None
+    loggp: LogGPFitOut | None
     warnings: list[NoticeOut]
     fit_id: str | None
     profile: ProfileRevisionOut | None
 
 
-def fit_document(fit: PipelineFit, saved: SavedFit | None) -> dict[str, Any]:
+def fit_document(fit: TraceFit, saved: SavedFit | None) -> dict[str, Any]:
     """FitOut."""
     return {
         "kind": fit.kind,
         "method": fit.method,
         "understood": dict(fit.understood),
-        "pipeline": {"stages": [_stage_document(stage) for stage in fit.stages]},
-        "aggregate": None,
+        "pipeline": {
+            "stages": [stage_fit_document(stage) for stage in fit.stages],
+            "delay_us": fit.delay_us,
+        },
+        "aggregate": aggregate_fit_document(fit.aggregate) if fit.aggregate else None,
+        "loggp": _loggp_document(fit.loggp) if fit.loggp else None,
         "warnings": [notice_document(notice) for notice in fit.notices],
         "fit_id": saved.fit_id if saved else None,
         "profile": (
@@ -86,17 +165,59 @@ def notice_document(notice: Notice) -> dict[str, str]:
     return {"code": notice.code, "detail": notice.detail}
 
 
-def _stage_document(stage: StageFit) -> dict[str, Any]:
+def stage_fit_document(stage: StageFit) -> dict[str, Any]:
+    """StageFitOut."""
+    line = stage.lines[0] if len(stage.lines) == 1 else None
     return {
         "name": stage.name,
-        "overhead_us": stage.overhead_us,
-        "ns_per_byte": stage.ns_per_byte,
-        "overhead_us_interval": stage.overhead_us_interval,
-        "ns_per_byte_interval": stage.ns_per_byte_interval,
-        "overhead_std_error_us": stage.overhead_std_error_us,
-        "ns_per_byte_std_error": stage.ns_per_byte_std_error,
+        "method": stage.method,
+        "overhead_us": line and line.overhead_us,
+        "ns_per_byte": line and line.ns_per_byte,
+        "overhead_us_interval": line and line.overhead_us_interval,
+        "ns_per_byte_interval": line and line.ns_per_byte_interval,
+        "ranges": [_document_of(LineFitOut, line) for line in stage.lines],
+        "num_samples": stage.num_samples,
+        "outliers": stage.outliers,
+        "outlier_influence": stage.outlier_influence,
+        "relative_residual_std": stage.relative_residual_std,
         "residual_std_us": stage.residual_std_us,
         "r_squared": stage.r_squared,
-        "num_samples": stage.num_samples,
-        "clipped": stage.clipped,
+        "sizes": [_document_of(SizeFitOut, size) for size in stage.sizes],
     }
+
+
+def aggregate_fit_document(fit: AggregateFit) -> dict[str, Any]:
+    """AggregateFitOut."""
+    total = stage_fit_document(fit.total)
+    return {
+        "sum_overhead_us": total["overhead_us"],
+        "sum_ns_per_byte": total["ns_per_byte"],
+        "sum_overhead_us_interval": total["overhead_us_interval"],
+        "sum_ns_per_byte_interval": total["ns_per_byte_interval"],
+        "total": total,
+        "bottleneck": stage_fit_document(fit.bottleneck),
+    }
+
+
+def _loggp_document(fit: LogGPFit) -> dict[str, Any]:
+    return {
+        "sizes": [_parameters_document(size) for size in fit.sizes],
+        "byte_gap_ns": _estimate_document(fit.byte_gap_ns),
+        "assumptions": list(fit.assumptions),
+    }
+
+
+def _parameters_document(parameters: LogGPParameters) -> dict[str, Any]:
+    names = [name for name in LogGPParametersOut.model_fields if name != "message_bytes"]
+    return {
+        "message_bytes": parameters.message_bytes,
+        **{name: _estimate_document(getattr(parameters, name)) for name in names},
+    }
+
+
+def _estimate_document(estimate: Estimate | None) -> dict[str, Any] | None:
+    return {"value": estimate.value, "interval": estimate.interval} if estimate else None
+
+
+def _document_of(model: type[Output], value: LineFit | SizeFit) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in model.model_fields}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from sqlalchemy.orm import Session
 
 from domain.errors import NotFound
-from domain.measurement import PipelineFit
+from domain.fit import TraceFit
 from models.base import utc_now
-from models.documents import dump_fit, load_fit
+from models.fit_documents import dump_fit, load_fit
 from models.identifiers import new_id
 from models.repositories.statements import flush, is_storable
 from models.rows.fit import FitRow
@@ -20,7 +20,7 @@ class FitRepository:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def add(self, trace_digest: str, fit: PipelineFit) -> str:
+    def add(self, trace_digest: str, fit: TraceFit) -> str:
         """Store a fit and return its identifier. Raises NotFound where the trace is not stored."""
         if not is_storable(trace_digest) or self._session.get(TraceRow, trace_digest) is None:
             raise NotFound(f"there is no trace {trace_digest!r}", field="trace")
@@ -34,7 +34,7 @@ class FitRepository:
         flush(self._session, conflict="the fit contradicts what is stored")
         return row.id
 
-    def get(self, fit_id: str) -> tuple[str, PipelineFit]:
+    def get(self, fit_id: str) -> tuple[str, TraceFit]:
         """The digest of the trace, and the fit. Raises NotFound."""
         row = self._session.get(FitRow, fit_id) if is_storable(fit_id) else None
         if row is None:

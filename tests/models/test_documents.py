@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from domain.errors import Conflict
 from domain.pipeline import FitRange, Pipeline, Stage
-from models.documents import dump_fit, dump_pipeline, load_fit, load_pipeline
+from models.documents import dump_pipeline, load_pipeline
+from models.fit_documents import dump_fit, load_fit
 from tests.support.records import a_fit, a_pipeline
 
 costs = st.tuples(st.floats(0.0, 1e12), st.floats(0.0, 1e9))
@@ -72,4 +73,4 @@ def test_documents_of_newer_software_are_refused() -> None:
     with pytest.raises(Conflict, match="aggregate"):
         load_pipeline(other)
     with pytest.raises(Conflict, match="newer software"):
-        load_fit(json.dumps({**json.loads(dump_fit(a_fit())), "version": 2}))
+        load_fit(json.dumps({**json.loads(dump_fit(a_fit())), "version": 3}))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from domain.measurement import PipelineFit, StageFit
+from domain.fit import FitMethod, LineFit, SizeFit, StageFit, TraceFit, Verdict
+from domain.measurement import TraceKind
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.profile import Origin, Provenance
 from domain.solution import Notice, Status, Strategy
@@ -28,23 +29,42 @@ def a_pipeline(overhead_us: float = 0.1) -> Pipeline:
     )
 
 
-def a_fit() -> PipelineFit:
+def a_fit() -> TraceFit:
     """A fit with a clipped estimate and a notice."""
-    stage = StageFit(
-        name="copy",
+    line = LineFit(
         overhead_us=0.0,
         ns_per_byte=1 / 3,
         overhead_std_error_us=1e-300,
         ns_per_byte_std_error=0.1,
-        overhead_us_interval=(-1e-3, 0.1 + 0.2),
+        correlation=-0.7,
+        overhead_us_interval=(0.0, 0.1 + 0.2),
         ns_per_byte_interval=(0.3, 0.4),
-        residual_std_us=2.5,
-        r_squared=0.999,
+        overhead_verdict=Verdict.UNSUPPORTED,
+        ns_per_byte_verdict=Verdict.SUPPORTED,
+        from_bytes=64,
+        to_bytes=4096,
+        up_to_bytes=None,
         num_samples=12,
         clipped=("overhead_us",),
     )
-    return PipelineFit(
-        "direct", "ols", (stage,), (("rows", "12"),), (Notice("clipped", "set to 0"),)
+    stage = StageFit(
+        name="copy",
+        method=FitMethod.ROBUST,
+        lines=(line,),
+        sizes=(SizeFit(64, 12, 0.5, 0.6, 1 / 3, 0.01, 1),),
+        num_samples=12,
+        outliers=1,
+        relative_residual_std=0.02,
+        residual_std_us=2.5,
+        r_squared=0.999,
+        outlier_influence=1e-17,
+    )
+    return TraceFit(
+        kind=TraceKind.DIRECT,
+        method=FitMethod.ROBUST,
+        understood=(("rows", "12"),),
+        stages=(stage,),
+        notices=(Notice("clipped", "set to 0"),),
     )
 
 

@@ -1,0 +1,146 @@
+"""The stored form of fits: one versioned JSON document each.
+
+Version 1 had one line by ordinary least squares a stage; it is read as a fit of one range.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields
+from typing import Any, TypeVar
+
+from domain.errors import Conflict
+from domain.fit import AggregateFit, FitMethod, LineFit, SizeFit, StageFit, TraceFit, Verdict
+from domain.loggp import Estimate, LogGPFit, LogGPParameters
+from domain.measurement import TraceKind
+from domain.solution import Notice
+
+VERSION = 2
+_FIRST = 1
+
+T = TypeVar("T")
+
+
+def dump_fit(fit: TraceFit) -> str:
+    """The document of a fit."""
+    document = {"version": VERSION, **asdict(fit)}
+    # ASCII on purpose: a name may hold characters that a text column refuses (NUL, surrogates).
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=True)
+
+
+def load_fit(text: str) -> TraceFit:
+    """The fit of a document. Raises Conflict for a version that is not known."""
+    document: dict[str, Any] = json.loads(text)
+    version = document["version"]
+    if version not in (_FIRST, VERSION):
+        raise Conflict(
+            f"the stored fit has version {version}, and this version of Sluice reads {VERSION}: "
+            "it was written by newer software"
+        )
+    stage = _stage if version == VERSION else _first_stage
+    common = TraceFit(
+        kind=TraceKind(document["kind"]),
+        method=FitMethod.ORDINARY if version == _FIRST else FitMethod(document["method"]),
+        understood=tuple((key, value) for key, value in document["understood"]),
+        stages=tuple(stage(part) for part in document["stages"]),
+        notices=tuple(Notice(**notice) for notice in document["notices"]),
+    )
+    return common if version == _FIRST else _with_rest(common, document)
+
+
+def _with_rest(common: TraceFit, document: dict[str, Any]) -> TraceFit:
+    aggregate, loggp = document["aggregate"], document["loggp"]
+    return TraceFit(
+        kind=common.kind,
+        method=common.method,
+        understood=common.understood,
+        stages=common.stages,
+        aggregate=aggregate
+        and AggregateFit(_stage(aggregate["total"]), _stage(aggregate["bottleneck"])),
+        loggp=loggp and _loggp(loggp),
+        delay_us=document["delay_us"],
+        notices=common.notices,
+    )
+
+
+def _stage(stored: dict[str, Any]) -> StageFit:
+    return _made(
+        StageFit,
+        stored,
+        method=FitMethod(stored["method"]),
+        lines=tuple(_line(line) for line in stored["lines"]),
+        sizes=tuple(_made(SizeFit, size) for size in stored["sizes"]),
+    )
+
+
+def _line(stored: dict[str, Any]) -> LineFit:
+    return _made(
+        LineFit,
+        stored,
+        overhead_us_interval=tuple(stored["overhead_us_interval"]),
+        ns_per_byte_interval=tuple(stored["ns_per_byte_interval"]),
+        overhead_verdict=Verdict(stored["overhead_verdict"]),
+        ns_per_byte_verdict=Verdict(stored["ns_per_byte_verdict"]),
+        clipped=tuple(stored["clipped"]),
+    )
+
+
+def _loggp(stored: dict[str, Any]) -> LogGPFit:
+    gap = stored["byte_gap_ns"]
+    return _made(
+        LogGPFit,
+        stored,
+        sizes=tuple(_parameters(size) for size in stored["sizes"]),
+        byte_gap_ns=gap and _estimate(gap),
+        assumptions=tuple(stored["assumptions"]),
+    )
+
+
+def _parameters(stored: dict[str, Any]) -> LogGPParameters:
+    estimates = {name: _estimate(value) for name, value in stored.items() if _is_estimate(value)}
+    return _made(LogGPParameters, stored, **estimates)
+
+
+def _is_estimate(value: Any) -> bool:
+    return isinstance(value, dict) and "interval" in value
+
+
+def _estimate(stored: dict[str, Any]) -> Estimate:
+    return _made(Estimate, stored, interval=tuple(stored["interval"]))
+
+
+def _made(kind: type[T], stored: dict[str, Any], **converted: Any) -> T:
+    """An object of this type; what the document has beyond its fields is left out."""
+    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    given = {name: value for name, value in stored.items() if name in known}
+    return kind(**{**given, **converted})
+
+
+def _first_stage(stored: dict[str, Any]) -> StageFit:
+    line = LineFit(
+        overhead_us=stored["overhead_us"],
+        ns_per_byte=stored["ns_per_byte"],
+        overhead_std_error_us=stored["overhead_std_error_us"],
+        ns_per_byte_std_error=stored["ns_per_byte_std_error"],
+        correlation=0.0,
+        overhead_us_interval=tuple(stored["overhead_us_interval"]),
+        ns_per_byte_interval=tuple(stored["ns_per_byte_interval"]),
+        overhead_verdict=Verdict.SUPPORTED,
+        ns_per_byte_verdict=Verdict.SUPPORTED,
+        from_bytes=0,
+        to_bytes=0,
+        up_to_bytes=None,
+        num_samples=stored["num_samples"],
+        clipped=tuple(stored["clipped"]),
+    )
+    return StageFit(
+        name=stored["name"],
+        method=FitMethod.ORDINARY,
+        lines=(line,),
+        sizes=(),
+        num_samples=stored["num_samples"],
+        outliers=0,
+        relative_residual_std=0.0,
+        residual_std_us=stored["residual_std_us"],
+        r_squared=stored["r_squared"],
+    )

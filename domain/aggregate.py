@@ -2,14 +2,29 @@
 
 Notation  x_i: fragment sizes in bytes, k of them; t_j: time of stage j; S(x) = sum_j t_j(x), the
           total; b(x) = max_j t_j(x), the bottleneck's time.
+
+What is said of a cut holds for every pipeline that has these two costs and in which no stage takes
+less for more bytes. A protocol switch can break that, and shows it where S or b falls at the end of
+a range; all stages are then taken to go one way there, none up while another goes down. Proofs are
+in docs/theory.md, "From outside".
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import TypeAlias
 
-from domain.pipeline import MAX_OVERHEAD_US, Stage, check_cost
+from domain.pipeline import MAX_OVERHEAD_US, Pipeline, Stage, check_cost
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """By how much (µs) the costs drop where fragments become larger than `up_to_bytes`."""
+
+    up_to_bytes: int
+    drop_us: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +44,32 @@ class Aggregate:
         check_cost("delay_us", self.delay_us, MAX_OVERHEAD_US)
         object.__setattr__(self, "delay_us", float(self.delay_us) + 0.0)
 
+    @property
+    def range_ends(self) -> tuple[int, ...]:
+        """Sizes at which the total or the bottleneck passes to its next range, ascending."""
+        ends = {
+            part.up_to_bytes for stage in (self.total, self.bottleneck) for part in stage.ranges
+        }
+        return tuple(sorted(end for end in ends if end is not None))
+
     def total_us(self, fragment_bytes: float) -> float:
         """S(x) in µs: never below the bottleneck's time, whatever the two fits say."""
         return max(self.total.time_us(fragment_bytes), self.bottleneck.time_us(fragment_bytes))
+
+    def falls(self) -> tuple[Fall, ...]:
+        """Where S or b drops at the end of a range, by the greater of the two drops."""
+        drops = ((end, self._drop_us(end)) for end in self.range_ends)
+        return tuple(Fall(end, drop_us) for end, drop_us in drops if drop_us > 0.0)
+
+    def _drop_us(self, end: int) -> float:
+        """From the time at this end to the limit of the times behind it."""
+        above = [stage.range_at(end + 1).line.time_us(end) for stage in self._both]
+        drops = (self.total_us(end) - max(above), self.bottleneck.time_us(end) - above[1])
+        return max(0.0, *drops)
+
+    @property
+    def _both(self) -> tuple[Stage, Stage]:
+        return self.total, self.bottleneck
 
     def latency_us(self, fragment_bytes: Sequence[float]) -> float:
         """The latency, in µs, that this cut does not exceed in any pipeline with these two costs.
@@ -40,10 +78,31 @@ class Aggregate:
         where all fragments are equal. Derivation: a path through the grid of fragments and stages
         has n + k - 1 cells; leave out of every fragment but m the cell of the stage that it shares
         with its neighbour on m's side; what is left are n cells of n different stages, each at
-        most t_j(x_m), and each cell left out is at most b(x_i). Stage times must not fall with the
-        size.
+        most t_j(x_m), and each cell left out is at most b(x_i). Where costs fall between the least
+        and the greatest fragment, the cells left may be longer by those drops; or the runs of equal
+        fragments cross one after the other, which needs no assumption. The less of the two counts.
         """
-        greatest = max(range(len(fragment_bytes)), key=fragment_bytes.__getitem__)
-        others = (x for i, x in enumerate(fragment_bytes) if i != greatest)
-        rest_us = sum(self.bottleneck.time_us(x) for x in others)
-        return self.delay_us + self.total_us(fragment_bytes[greatest]) + rest_us
+        runs = [(size, len(list(group))) for size, group in groupby(fragment_bytes)]
+        greatest = max(size for size, _ in runs)
+        queued_us = sum(count * self.bottleneck.time_us(size) for size, count in _but_one(runs))
+        together_us = self.total_us(greatest) + queued_us
+        drops_us = self._drops_us(min(size for size, _ in runs), greatest)
+        if drops_us > 0.0:
+            together_us = min(together_us + drops_us, sum(self._run_us(*run) for run in runs))
+        return self.delay_us + together_us
+
+    def _run_us(self, size: float, count: int) -> float:
+        """Equal fragments alone: the first goes through every stage, the others follow."""
+        return self.total_us(size) + (count - 1) * self.bottleneck.time_us(size)
+
+    def _drops_us(self, least: float, greatest: float) -> float:
+        return sum(fall.drop_us for fall in self.falls() if least <= fall.up_to_bytes < greatest)
+
+
+def _but_one(runs: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
+    """The runs without one fragment of the greatest size."""
+    at = max(range(len(runs)), key=lambda i: runs[i][0])
+    return [(size, count - (i == at)) for i, (size, count) in enumerate(runs)]
+
+
+CostModel: TypeAlias = Pipeline | Aggregate

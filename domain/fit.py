@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeAlias
 
-from domain.aggregate import Aggregate
+from domain.aggregate import Aggregate, CostModel
 from domain.errors import InvalidInput, MeasurementMissing
 from domain.loggp import LogGPFit
 from domain.measurement import TraceKind
@@ -16,8 +15,6 @@ from domain.solution import Notice
 CONFIDENCE = 0.95
 DEFAULT_MAX_RANGES = 6
 END_TO_END_STAGE = "end to end"
-
-CostModel: TypeAlias = Pipeline | Aggregate
 
 
 class FitMethod(StrEnum):

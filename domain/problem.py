@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
+from domain.aggregate import Aggregate, CostModel
 from domain.errors import Infeasible, InvalidInput, InvalidLimits
-from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
+from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline, Stage
 
 DEFAULT_FRAGMENT_CAP = 100_000
 
@@ -49,21 +51,15 @@ class CountRange:
     capped_by: str
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A pipeline, a message and limits: all that an answer depends on.
+class MessageProblem:
+    """A message and limits, whatever it crosses: the part that all problems share. No fields."""
 
-    `fragment_cap` is the service's own cap on the number of fragments. With
-    `allow_refragmentation` stages may cut differently (nested cuts), which is another class of
-    schedules with another bound. Raises InvalidInput for the message size; `count_range` raises
-    Infeasible where no cut satisfies the limits.
-    """
+    __slots__ = ()
 
-    pipeline: Pipeline
     message_bytes: int
-    limits: FragmentLimits = field(default_factory=FragmentLimits)
-    fragment_cap: int = DEFAULT_FRAGMENT_CAP
-    allow_refragmentation: bool = False
+    limits: FragmentLimits
+    fragment_cap: int
+    allow_refragmentation: bool
 
     def __post_init__(self) -> None:
         size = self.message_bytes
@@ -169,18 +165,11 @@ class Problem:
         unit = limits.alignment_bytes
         return unit == 1 or all(size % unit == 0 for size in fragment_bytes[:-1])
 
-    def digest(self) -> str:
-        """SHA-256 of the question, in hexadecimal; equal exactly for identical questions."""
+    def _digest_of(self, costs: dict[str, object]) -> str:
+        """SHA-256 of the question about these costs, in hexadecimal."""
         limits = self.limits
         document = {
-            "stages": [
-                [
-                    stage.name,
-                    [[r.up_to_bytes, r.overhead_us, r.ns_per_byte] for r in stage.ranges],
-                ]
-                for stage in self.pipeline.stages
-            ],
-            "delay_us": self.pipeline.delay_us,
+            **costs,
             "message_bytes": self.message_bytes,
             "limits": [getattr(limits, name) for name in limits.__slots__],
             "fragment_cap": self.fragment_cap,
@@ -188,3 +177,84 @@ class Problem:
         }
         canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Problem(MessageProblem):
+    """A pipeline, a message and limits: all that an answer depends on.
+
+    `fragment_cap` is the service's own cap on the number of fragments. With
+    `allow_refragmentation` stages may cut differently (nested cuts), which is another class of
+    schedules with another bound. Raises InvalidInput for the message size; `count_range` raises
+    Infeasible where no cut satisfies the limits.
+    """
+
+    pipeline: Pipeline
+    message_bytes: int
+    limits: FragmentLimits = field(default_factory=FragmentLimits)
+    fragment_cap: int = DEFAULT_FRAGMENT_CAP
+    allow_refragmentation: bool = False
+
+    @property
+    def model(self) -> Pipeline:
+        """What the message crosses."""
+        return self.pipeline
+
+    def digest(self) -> str:
+        """SHA-256 of the question, in hexadecimal; equal exactly for identical questions."""
+        return self._digest_of(
+            {
+                "stages": [_stage_key(stage) for stage in self.pipeline.stages],
+                "delay_us": self.pipeline.delay_us,
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateProblem(MessageProblem):
+    """The same of a pipeline known from outside alone: the total and the bottleneck.
+
+    A latency is then the greatest that any pipeline with these costs can have, and a bound is below
+    every cut of each of them.
+    """
+
+    aggregate: Aggregate
+    message_bytes: int
+    limits: FragmentLimits = field(default_factory=FragmentLimits)
+    fragment_cap: int = DEFAULT_FRAGMENT_CAP
+    allow_refragmentation: bool = False
+
+    @property
+    def model(self) -> Aggregate:
+        """What the message crosses, as far as it is known."""
+        return self.aggregate
+
+    def digest(self) -> str:
+        """SHA-256 of the question, in hexadecimal; equal exactly for identical questions."""
+        return self._digest_of(
+            {
+                "total": _stage_key(self.aggregate.total),
+                "bottleneck": _stage_key(self.aggregate.bottleneck),
+                "delay_us": self.aggregate.delay_us,
+            }
+        )
+
+
+AnyProblem: TypeAlias = Problem | AggregateProblem
+
+
+def problem_of(
+    model: CostModel,
+    message_bytes: int,
+    limits: FragmentLimits,
+    *,
+    fragment_cap: int = DEFAULT_FRAGMENT_CAP,
+    allow_refragmentation: bool = False,
+) -> AnyProblem:
+    """The problem of a message that crosses what this model describes. Raises InvalidInput."""
+    rest = (message_bytes, limits, fragment_cap, allow_refragmentation)
+    return Problem(model, *rest) if isinstance(model, Pipeline) else AggregateProblem(model, *rest)
+
+
+def _stage_key(stage: Stage) -> list[object]:
+    return [stage.name, [[r.up_to_bytes, r.overhead_us, r.ns_per_byte] for r in stage.ranges]]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from domain.aggregate import CostModel
 from domain.errors import InvalidInput
-from domain.pipeline import Pipeline
 
 PROFILE_NAME_RULE = r"[a-z0-9][a-z0-9._-]{0,63}"
 
@@ -32,11 +32,14 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One immutable revision of a hardware profile; numbers count from 1."""
+    """One immutable revision of a hardware profile; numbers count from 1.
+
+    `model` is what messages cross: a pipeline, or all that is known of one from outside.
+    """
 
     profile: str
     number: int
-    pipeline: Pipeline
+    model: CostModel
     provenance: Provenance
     created_at: datetime
 

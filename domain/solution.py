@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from enum import StrEnum
 
-from domain.problem import Problem
+from domain.problem import AnyProblem
 from domain.schedule import Schedule
 
 
@@ -57,10 +57,11 @@ class Solution:
     A hierarchical answer has `levels`, the cut each stage sees; its `schedule` is the coarsest of
     them, `latency_us` the true pipelined latency and `latency_paper_us` that of the convention in
     Wang98 sec. 5.5. The bound covers nested cuts where the answer, or the question, allows them.
-    `cut_off` says that the time limit ended the search, whatever had been proven by then.
+    `cut_off` says that the time limit ended the search, whatever had been proven by then. Where
+    only an aggregate is known, `latency_us` is the most that any pipeline with it can take.
     """
 
-    problem: Problem
+    problem: AnyProblem
     strategy: Strategy
     schedule: Schedule
     latency_us: float

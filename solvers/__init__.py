@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from domain.errors import InvalidInput
+from domain.problem import AggregateProblem
 from domain.solution import Solution, Strategy
 
 if TYPE_CHECKING:
-    from domain.problem import Problem
+    from domain.problem import AnyProblem
     from solvers.contract import StrategySpec
     from solvers.usual_settings import BaselineSet
 
@@ -32,7 +33,7 @@ __all__ = [
 
 
 def solve(
-    problem: Problem,
+    problem: AnyProblem,
     strategy: Strategy | str = Strategy.AUTO,
     *,
     relative_gap: float = DEFAULT_RELATIVE_GAP,
@@ -45,10 +46,10 @@ def solve(
     `relative_gap` is the gap (0 to 1) at which an answer counts as optimal, `static_bytes` the size
     that `static` repeats. `on_incumbent` is called with each better answer on the way. Raises
     InvalidInput, Infeasible where no cut satisfies the limits, and StrategyDeclined where the
-    strategy cannot run on this problem.
+    strategy cannot run on this problem: over an aggregate, which does not tell the stages apart,
+    `single`, `static`, `repeat`, `fixed` and `auto` can.
     """
     from solvers.contract import SolveOptions
-    from solvers.strategies import solve_with
 
     options = SolveOptions(
         relative_gap=relative_gap,
@@ -56,6 +57,12 @@ def solve(
         static_bytes=static_bytes,
         on_incumbent=on_incumbent,
     )
+    if isinstance(problem, AggregateProblem):
+        from solvers.aggregate import solve_aggregate
+
+        return solve_aggregate(problem, strategy_named(strategy), options)
+    from solvers.strategies import solve_with
+
     return solve_with(problem, strategy_named(strategy), options)
 
 
@@ -76,15 +83,23 @@ def registered_strategies() -> tuple[StrategySpec, ...]:
     return REGISTRY
 
 
-def is_quick(problem: Problem, strategy: Strategy) -> bool:
+def is_quick(problem: AnyProblem, strategy: Strategy) -> bool:
     """Whether solving this is certain to end within 50 ms, so that it needs no child process."""
+    if isinstance(problem, AggregateProblem):
+        from solvers.aggregate import is_quick_aggregate
+
+        return is_quick_aggregate(problem)
     from solvers.effort import is_quick as quick
 
     return quick(problem, strategy)
 
 
-def baselines(problem: Problem) -> BaselineSet:
+def baselines(problem: AnyProblem) -> BaselineSet:
     """What the usual settings cost on this problem: single, static sizes, the best repeated one."""
+    if isinstance(problem, AggregateProblem):
+        from solvers.aggregate import baselines_of_aggregate
+
+        return baselines_of_aggregate(problem)
     from solvers.usual_settings import baselines_of
 
     return baselines_of(problem)

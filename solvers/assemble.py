@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from domain.errors import SolverFailed
 from domain.nested import NestedSchedule, nested_latency_us
-from domain.problem import Problem
+from domain.problem import AggregateProblem, AnyProblem
 from domain.schedule import Schedule, latency_us
 from domain.solution import Notice, Solution, Status, Strategy, relative_excess
 from solvers.contract import Candidate
@@ -16,18 +16,20 @@ from solvers.contract import Candidate
 _BOUND_TOLERANCE = 1e-9  # how far a bound may exceed a latency before it is a defect, relative
 
 
-def judged_us(problem: Problem, candidate: Candidate) -> float:
+def judged_us(problem: AnyProblem, candidate: Candidate) -> float:
     """Latency of the candidate on its whole bytes, by the judge. Raises SolverFailed."""
     cuts = candidate.levels or (candidate.fragment_bytes,)
     if not all(problem.admits(cut) for cut in cuts):
         raise SolverFailed("a strategy returned a cut that breaks the limits")
+    if isinstance(problem, AggregateProblem):
+        return problem.aggregate.latency_us(candidate.fragment_bytes)
     if candidate.levels is not None:
         return nested_latency_us(problem.pipeline, NestedSchedule(candidate.levels))
     return latency_us(problem.pipeline, candidate.fragment_bytes)
 
 
 def solution_of(
-    problem: Problem,
+    problem: AnyProblem,
     strategy: Strategy,
     candidate: Candidate,
     *,

@@ -10,12 +10,12 @@ Traps     a greatest size below the message forbids it.
 from __future__ import annotations
 
 from domain.errors import StrategyDeclined
-from domain.problem import Problem
+from domain.problem import MessageProblem
 from domain.solution import Strategy
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
 
 
-def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidate:
+def run(problem: MessageProblem, options: SolveOptions, deadline: Deadline) -> Candidate:
     """The message as one fragment. Raises StrategyDeclined where a greatest size forbids it."""
     if problem.count_range().least > 1:
         raise StrategyDeclined(

@@ -10,19 +10,19 @@ Traps     the remainder may be smaller than the least size; then this s has no a
 from __future__ import annotations
 
 from domain.errors import InvalidInput, StrategyDeclined
-from domain.problem import Problem
+from domain.problem import MessageProblem
 from domain.solution import Strategy
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
 
 
-def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidate:
+def run(problem: MessageProblem, options: SolveOptions, deadline: Deadline) -> Candidate:
     """Fragments of `options.static_bytes`. Raises InvalidInput without it, StrategyDeclined."""
     if options.static_bytes is None:
         raise InvalidInput("the strategy static needs static_bytes", field="static_bytes")
     return Candidate(repeated_cut(problem, options.static_bytes))
 
 
-def repeated_cut(problem: Problem, size: int) -> tuple[int, ...]:
+def repeated_cut(problem: MessageProblem, size: int) -> tuple[int, ...]:
     """floor(B/s) fragments of s and the remainder. Raises StrategyDeclined, naming the limit."""
     full, rest = divmod(problem.message_bytes, size)
     if full == 0:
@@ -34,7 +34,7 @@ def repeated_cut(problem: Problem, size: int) -> tuple[int, ...]:
     return (size,) * full + ((rest,) if rest else ())
 
 
-def _refusal(problem: Problem, size: int, rest: int, count: int) -> str | None:
+def _refusal(problem: MessageProblem, size: int, rest: int, count: int) -> str | None:
     """Which limit forbids this cut, in words; None where none does."""
     limits, counts = problem.limits, problem.count_range()
     if size > problem.greatest_fragment_bytes:

@@ -45,11 +45,9 @@ async def create_profile(request: Request, _: Annotated[NoQuery, Query()]) -> Re
     """A new profile, with revision 1."""
     service = service_of(request)
     asked = await read_json(request, ProfileIn, **body_rules(request))
-    pipeline = asked.pipeline.to_domain()
+    model = asked.model()
     profile = await service.call(
-        lambda: flow.create_profile(
-            service.context.store, asked.name, pipeline, detail=asked.detail
-        )
+        lambda: flow.create_profile(service.context.store, asked.name, model, detail=asked.detail)
     )
     headers = {"Location": f"/profiles/{profile.name}"}
     return json_document(profile_document(profile), status=201, headers=headers)
@@ -68,9 +66,9 @@ async def revise_profile(request: Request, name: str, _: Annotated[NoQuery, Quer
     """Add a revision, which becomes the current one; earlier ones stay as they are."""
     service = service_of(request)
     asked = await read_json(request, RevisionIn, **body_rules(request))
-    pipeline = asked.pipeline.to_domain()
+    model = asked.model()
     profile = await service.call(
-        lambda: flow.revise_profile(service.context.store, name, pipeline, detail=asked.detail)
+        lambda: flow.revise_profile(service.context.store, name, model, detail=asked.detail)
     )
     return json_document(profile_document(profile))
 

@@ -179,13 +179,10 @@ def compare(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _comparison_body(arguments: argparse.Namespace, source: Source) -> dict[str, Any]:
-    from app.flows.fit_trace import pipeline_of
-    from app.schemas.stages import pipeline_document
+    from app.schemas.aggregates import model_document
 
     if isinstance(source, TraceSource):
-        base: dict[str, Any] = {
-            "pipeline": pipeline_document(pipeline_of(fit_text(source.text).fit))
-        }
+        base = _given_model(model_document(fit_text(source.text).fit.to_model()))
     else:
         # What only one optimisation has is left out, so that its request file serves here too.
         ours = ("strategy", "save_as")
@@ -202,6 +199,14 @@ def _comparison_body(arguments: argparse.Namespace, source: Source) -> dict[str,
     if "strategies" not in body:
         body = {"static_bytes": USUAL_STATIC_BYTES, **body, "strategies": [*Strategy]}
     return body
+
+
+def _given_model(document: dict[str, Any]) -> dict[str, Any]:
+    """The model's document as a request gives it: by its bare costs."""
+    aggregate = document.pop("aggregate")
+    if aggregate is None:
+        return document
+    return {"aggregate": {name: aggregate[name] for name in ("total", "bottleneck", "delay_us")}}
 
 
 @dataclass(slots=True)

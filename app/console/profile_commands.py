@@ -99,23 +99,23 @@ def _save(store: Store, name: str, source: Source) -> HardwareProfile:
     from app.flows.fit_trace import save_fit
     from app.flows.profiles import create_profile, get_revision, revise_profile
     from app.schemas.base import dump_json, parse_json
-    from app.schemas.stages import PipelineIn
+    from app.schemas.profiles import SOURCES, RevisionIn
 
     if isinstance(source, TraceSource):
         with store.unit_of_work() as unit:
             return save_fit(unit, fit_text(source.text), name=name).profile
     if isinstance(source, ProfileSource):
         reference = ProfileReference.parse(source.reference)
-        pipeline = get_revision(store, reference).pipeline
+        model = get_revision(store, reference).model
         detail = f"copied from {source.reference}"
     else:
-        given = source.body.get("pipeline")
-        pipeline = parse_json(PipelineIn, dump_json(given)).to_domain()
+        given = {name: source.body.get(name) for name in SOURCES}
+        model = parse_json(RevisionIn, dump_json(given)).model()
         detail = ""
     try:
-        return revise_profile(store, name, pipeline, detail=detail)
+        return revise_profile(store, name, model, detail=detail)
     except NotFound:
-        return create_profile(store, name, pipeline, detail=detail)
+        return create_profile(store, name, model, detail=detail)
 
 
 def _show(profile: HardwareProfile, output: Output) -> None:

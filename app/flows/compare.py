@@ -1,4 +1,4 @@
-"""A table of what each strategy gives on each message size of one pipeline."""
+"""A table of what each strategy gives on each message size of one pipeline or aggregate."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import solvers
 from app.errors import InconsistentInput
 from app.flows.questions import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, check_static_bytes
 from app.flows.solve_message import QUICK_LIMIT_S, FindRevision, ProfileRevision
+from domain.aggregate import Aggregate, CostModel
 from domain.errors import Infeasible, LimitReached, StrategyDeclined
 from domain.pipeline import Pipeline
-from domain.problem import FragmentLimits, Problem
+from domain.problem import AnyProblem, FragmentLimits, problem_of
 from domain.profile import ProfileReference
 from domain.solution import Solution, Strategy
 
@@ -27,7 +28,7 @@ MAX_CELLS = 1_000  # message sizes x strategies in one comparison
 class Comparison:
     """What to compare. `time_limit_s` is for the entire table. Raises InvalidInput."""
 
-    source: Pipeline | ProfileReference
+    source: CostModel | ProfileReference
     message_bytes: tuple[int, ...]
     strategies: tuple[Strategy, ...]
     static_bytes: int | None = None
@@ -61,17 +62,17 @@ class Cell:
 class ComparisonTable:
     """The rows by message size, then in the order of the strategies asked for."""
 
-    pipeline: Pipeline
+    model: CostModel
     profile: ProfileRevision | None
     cells: tuple[Cell, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A comparison whose pipeline is known, and the profile it came from."""
+    """A comparison whose model is known, and the profile it came from."""
 
     comparison: Comparison
-    pipeline: Pipeline
+    model: CostModel
     profile: ProfileRevision | None
 
 
@@ -79,12 +80,12 @@ SolveTaskHere: TypeAlias = Callable[["SolveTask"], Solution]
 
 
 def resolve(comparison: Comparison, find_revision: FindRevision) -> Resolved:
-    """Find the pipeline. Raises NotFound."""
-    if isinstance(comparison.source, Pipeline):
+    """Find the model. Raises NotFound."""
+    if isinstance(comparison.source, Pipeline | Aggregate):
         return Resolved(comparison, comparison.source, None)
     revision = find_revision(comparison.source)
     profile = ProfileRevision(revision.profile, revision.number)
-    return Resolved(comparison, revision.pipeline, profile)
+    return Resolved(comparison, revision.model, profile)
 
 
 def compare(
@@ -115,7 +116,7 @@ def tabulate(
         cells.append(cell)
         if progress is not None:
             progress(len(cells), total)
-    return ComparisonTable(resolved.pipeline, resolved.profile, tuple(cells))
+    return ComparisonTable(resolved.model, resolved.profile, tuple(cells))
 
 
 def is_quick(resolved: Resolved, *, fragment_cap: int) -> bool:
@@ -129,7 +130,7 @@ def is_quick(resolved: Resolved, *, fragment_cap: int) -> bool:
     )
 
 
-def _is_quick(problem: Problem, strategy: Strategy) -> bool:
+def _is_quick(problem: AnyProblem, strategy: Strategy) -> bool:
     try:
         return solvers.is_quick(problem, strategy)
     except Infeasible:  # which the cell will say
@@ -163,11 +164,15 @@ def solve_quickly(task: SolveTask) -> Solution:
     return solution
 
 
-def _problems(resolved: Resolved, fragment_cap: int) -> Iterator[Problem]:
+def _problems(resolved: Resolved, fragment_cap: int) -> Iterator[AnyProblem]:
     asked = resolved.comparison
     for size in asked.message_bytes:
-        yield Problem(
-            resolved.pipeline, size, asked.limits, fragment_cap, asked.allow_refragmentation
+        yield problem_of(
+            resolved.model,
+            size,
+            asked.limits,
+            fragment_cap=fragment_cap,
+            allow_refragmentation=asked.allow_refragmentation,
         )
 
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from app.errors import InconsistentInput
 from app.flows.questions import Measurement
-from domain.errors import StrategyDeclined, UnreadableTrace
+from domain.errors import UnreadableTrace
 from domain.fit import TraceFit
 from domain.measurement import TraceKind
-from domain.pipeline import Pipeline
 from domain.profile import Origin, Provenance
 
 if TYPE_CHECKING:
@@ -63,21 +62,13 @@ def fit_measurements(measurements: tuple[Measurement, ...]) -> FittedTrace:
     return fit_trace(measurements[0])
 
 
-def pipeline_of(fit: TraceFit) -> Pipeline:
-    """The pipeline of a fit. Raises StrategyDeclined for what tells no stages apart."""
-    model = fit.to_model()
-    if not isinstance(model, Pipeline):
-        raise StrategyDeclined("the time of every stage is needed", field="measurements")
-    return model
-
-
 def save_fit(unit: UnitOfWork, fitted: FittedTrace, *, name: str) -> SavedFit:
-    """Store trace, fit and profile in this unit of work."""
+    """Store trace, fit and profile in this unit of work. Raises MeasurementMissing."""
     digest = unit.traces.add(fitted.content, kind=fitted.fit.kind)
     fit_id = unit.fits.add(digest, fitted.fit)
     profile = unit.profiles.save(
         name,
-        pipeline_of(fitted.fit),
+        fitted.fit.to_model(),
         Provenance(Origin.FIT, f"{fitted.fit.method} of a {fitted.fit.kind} trace", fit_id),
     )
     return SavedFit(fit_id, digest, profile)

@@ -16,7 +16,7 @@ from domain.profile import (
 )
 
 if TYPE_CHECKING:
-    from domain.pipeline import Pipeline
+    from domain.aggregate import CostModel
     from models.session import Store
 
 
@@ -48,21 +48,21 @@ def get_revision(store: Store, reference: ProfileReference) -> Revision:
 
 
 def create_profile(
-    store: Store, name: str, pipeline: Pipeline, *, detail: str = ""
+    store: Store, name: str, model: CostModel, *, detail: str = ""
 ) -> HardwareProfile:
     """A new profile with revision 1. Raises InvalidInput for the name, Conflict if it is taken."""
     check_profile_name(name)
     with store.unit_of_work() as unit:
-        return unit.profiles.create(name, pipeline, Provenance(Origin.GIVEN, detail))
+        return unit.profiles.create(name, model, Provenance(Origin.GIVEN, detail))
 
 
 def revise_profile(
-    store: Store, name: str, pipeline: Pipeline, *, detail: str = ""
+    store: Store, name: str, model: CostModel, *, detail: str = ""
 ) -> HardwareProfile:
     """Add a revision, which becomes current. Raises NotFound."""
     with store.unit_of_work() as unit:
         provenance = Provenance(Origin.GIVEN, detail)
-        return unit.profiles.add_revision(known_name(name), pipeline, provenance)
+        return unit.profiles.add_revision(known_name(name), model, provenance)
 
 
 def list_revisions(store: Store, name: str) -> tuple[HardwareProfile, tuple[Revision, ...]]:

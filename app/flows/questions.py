@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from app.errors import InconsistentInput
+from domain.aggregate import CostModel
 from domain.errors import InvalidInput
-from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits
 from domain.profile import ProfileReference, check_profile_name
 from domain.solution import Strategy
@@ -25,14 +25,14 @@ class Measurement:
     kind: str | None = None
 
 
-Source: TypeAlias = Pipeline | ProfileReference | tuple[Measurement, ...]
+Source: TypeAlias = CostModel | ProfileReference | tuple[Measurement, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One optimisation. `source` is a pipeline, a stored profile, or measurements to fit.
+    """One optimisation. `source` is a model, a stored profile, or measurements to fit.
 
-    `save_as` stores the pipeline under this profile name together with the answer, or not at all.
+    `save_as` stores the model under this profile name together with the answer, or not at all.
     Raises InvalidInput.
     """
 
@@ -56,7 +56,7 @@ class Question:
             return
         if isinstance(self.source, ProfileReference):
             raise InconsistentInput(
-                "save_as stores a pipeline or measurements; a profile is stored already",
+                "save_as stores what the request itself holds; a profile is stored already",
                 field="save_as",
             )
         check_save_as(self.save_as)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from app.errors import InconsistentInput
 from app.flows.solve_message import ProfileRevision, stored_revision
+from domain.errors import StrategyDeclined
 from domain.nested import NestedSchedule, simulate_nested
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
 from domain.profile import ProfileReference
@@ -56,13 +57,21 @@ class Simulation:
 
 
 def run(store: Store, source: Pipeline | ProfileReference, cut: Cut) -> Simulation:
-    """Run a cut on a pipeline, or on a stored profile. Raises NotFound, InvalidInput."""
+    """Run a cut on a pipeline, or on a stored profile. Raises NotFound, InvalidInput,
+    and StrategyDeclined for an aggregate.
+    """
     if isinstance(source, Pipeline):
         return _run(source, cut)
     with store.reading() as unit:
         revision = stored_revision(unit)(source)
     profile = ProfileRevision(revision.profile, revision.number)
-    return replace(_run(revision.pipeline, cut), profile=profile)
+    if not isinstance(revision.model, Pipeline):
+        raise StrategyDeclined(
+            "a simulation shows every stage, and this profile is an aggregate: the time of every "
+            "stage (a direct measurement) is missing",
+            field="profile",
+        )
+    return replace(_run(revision.model, cut), profile=profile)
 
 
 def _run(pipeline: Pipeline, cut: Cut) -> Simulation:

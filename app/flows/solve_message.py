@@ -16,11 +16,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeAlias
 
 import solvers
-from app.flows.fit_trace import FittedTrace, fit_measurements, pipeline_of, save_fit
+from app.flows.fit_trace import FittedTrace, fit_measurements, save_fit
 from app.flows.questions import Question
+from domain.aggregate import Aggregate, CostModel
 from domain.errors import NotFound
 from domain.pipeline import Pipeline
-from domain.problem import Problem
+from domain.problem import AnyProblem, problem_of
 from domain.profile import Origin, ProfileReference, Provenance
 from domain.schedule import busiest_stage
 from domain.solution import Solution, Status
@@ -44,13 +45,13 @@ class ProfileRevision:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A question whose pipeline is known: a problem, and where its stages came from.
+    """A question whose model is known: a problem, and where its costs came from.
 
     `digest` is equal exactly for questions that one stored answer can serve.
     """
 
     question: Question
-    problem: Problem
+    problem: AnyProblem
     profile: ProfileRevision | None
     fitted: FittedTrace | None
     digest: str
@@ -65,7 +66,7 @@ class Answer:
     prepared: Prepared
     solution: Solution
     baselines: BaselineSet
-    bottleneck_stage: int
+    bottleneck_stage: int | None
     solve_ms: float
     profile: ProfileRevision | None
 
@@ -77,23 +78,26 @@ FindRevision: TypeAlias = Callable[[ProfileReference], "Revision"]
 
 
 def prepare(question: Question, find_revision: FindRevision, *, fragment_cap: int) -> Prepared:
-    """Find or fit the pipeline. Raises NotFound, UnreadableTrace, PoorFit, Infeasible."""
+    """Find or fit the model. Raises NotFound, UnreadableTrace, PoorFit, MeasurementMissing and
+    Infeasible.
+    """
     profile, fitted = None, None
-    if isinstance(question.source, Pipeline):
-        pipeline = question.source
+    model: CostModel
+    if isinstance(question.source, Pipeline | Aggregate):
+        model = question.source
     elif isinstance(question.source, ProfileReference):
         revision = find_revision(question.source)
-        pipeline = revision.pipeline
+        model = revision.model
         profile = ProfileRevision(revision.profile, revision.number)
     else:
         fitted = fit_measurements(question.source)
-        pipeline = pipeline_of(fitted.fit)
-    problem = Problem(
-        pipeline,
+        model = fitted.fit.to_model()
+    problem = problem_of(
+        model,
         question.message_bytes,
         question.limits,
-        fragment_cap,
-        question.allow_refragmentation,
+        fragment_cap=fragment_cap,
+        allow_refragmentation=question.allow_refragmentation,
     )
     problem.count_range()  # what no cut can satisfy is refused before anything is queued
     return Prepared(question, problem, profile, fitted, _digest(question, problem, profile, fitted))
@@ -174,9 +178,14 @@ def conclude(prepared: Prepared, solution: Solution, *, solve_ms: float) -> Answ
     )
 
 
-def bottleneck_stage(solution: Solution) -> int:
-    """The stage occupied longest; where cuts differ, each stage counts by the cut it sees."""
-    pipeline = solution.problem.pipeline
+def bottleneck_stage(solution: Solution) -> int | None:
+    """The stage occupied longest; where cuts differ, each stage counts by the cut it sees.
+
+    None of an aggregate, which knows how slow the slowest stage is and not which one it is.
+    """
+    pipeline = solution.problem.model
+    if not isinstance(pipeline, Pipeline):
+        return None
     if solution.levels is None:
         return busiest_stage(pipeline, solution.schedule.fragment_bytes)
     busy = [
@@ -217,7 +226,7 @@ def _with_saved_profile(unit: UnitOfWork, answer: Answer) -> Answer:
         profile = save_fit(unit, fitted, name=name).profile
     else:
         provenance = Provenance(Origin.GIVEN, "saved with an optimisation")
-        profile = unit.profiles.save(name, answer.prepared.problem.pipeline, provenance)
+        profile = unit.profiles.save(name, answer.prepared.problem.model, provenance)
     return replace(answer, profile=ProfileRevision(profile.name, profile.current.number))
 
 
@@ -228,7 +237,7 @@ def _is_reusable(record: AnswerRecord, relative_gap: float) -> bool:
 
 def _digest(
     question: Question,
-    problem: Problem,
+    problem: AnyProblem,
     profile: ProfileRevision | None,
     fitted: FittedTrace | None,
 ) -> str:

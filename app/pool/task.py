@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from domain.problem import Problem
+from domain.problem import AnyProblem
 from domain.solution import Strategy
 
 
@@ -12,7 +12,7 @@ from domain.solution import Strategy
 class SolveTask:
     """One solve: the arguments of `solvers.solve`, whose rules for them hold."""
 
-    problem: Problem
+    problem: AnyProblem
     strategy: Strategy
     relative_gap: float
     time_limit_s: float

@@ -1,4 +1,4 @@
-"""POST /compare: a pipeline, message sizes and strategies in, a table out."""
+"""POST /compare: a pipeline or an aggregate, message sizes and strategies in, a table out."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pydantic import ConfigDict, FailFast, Field
 
 from app.flows.compare import MAX_CELLS, Cell, Comparison, ComparisonTable, Resolved
 from app.flows.questions import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S
+from app.schemas.aggregates import AggregateIn, AggregateOut, model_document
 from app.schemas.base import Bytes, Input, Output
 from app.schemas.fits import ProfileRevisionOut
 from app.schemas.optimize import (
@@ -17,17 +18,20 @@ from app.schemas.optimize import (
     check_exactly_one,
     exactly_one,
 )
-from app.schemas.stages import ConstraintsIn, PipelineIn, PipelineOut, pipeline_document
+from app.schemas.stages import ConstraintsIn, PipelineIn, PipelineOut
 from domain.profile import ProfileReference
 from domain.solution import Status, Strategy
+
+SOURCES = ("pipeline", "aggregate", "profile")
 
 
 class CompareIn(Input):
     """What to compare. `time_limit_s` is for the entire table."""
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": exactly_one("pipeline", "profile")})
+    model_config = ConfigDict(json_schema_extra={"oneOf": exactly_one(*SOURCES)})
 
     pipeline: PipelineIn | None = None
+    aggregate: AggregateIn | None = None
     profile: ProfileAt | None = None
     message_bytes: Annotated[list[Bytes], FailFast(), Field(min_length=1, max_length=MAX_CELLS)]
     strategies: Annotated[list[Strategy], FailFast(), Field(min_length=1, max_length=len(Strategy))]
@@ -39,14 +43,10 @@ class CompareIn(Input):
 
     def to_domain(self) -> Comparison:
         """The comparison. Raises InvalidInput."""
-        check_exactly_one({"pipeline": self.pipeline, "profile": self.profile})
-        source = (
-            self.pipeline.to_domain()
-            if self.pipeline is not None
-            else ProfileReference.parse(self.profile or "")
-        )
+        check_exactly_one({name: getattr(self, name) for name in SOURCES})
+        given = self.pipeline or self.aggregate
         return Comparison(
-            source=source,
+            source=given.to_domain() if given else ProfileReference.parse(self.profile or ""),
             message_bytes=tuple(self.message_bytes),
             strategies=tuple(self.strategies),
             static_bytes=self.static_bytes,
@@ -84,9 +84,13 @@ class CompareRowOut(Output):
 
 
 class CompareOut(Output):
-    """Rows by message size, then in the order of the strategies asked for."""
+    """Rows by message size, then in the order of the strategies asked for.
 
-    pipeline: PipelineOut
+    One of `pipeline` and `aggregate` is null.
+    """
+
+    pipeline: PipelineOut | None
+    aggregate: AggregateOut | None
     profile: ProfileRevisionOut | None
     rows: list[CompareRowOut]
 
@@ -94,7 +98,7 @@ class CompareOut(Output):
 def comparison_document(table: ComparisonTable) -> dict[str, Any]:
     """CompareOut."""
     return {
-        "pipeline": pipeline_document(table.pipeline),
+        **model_document(table.model),
         "profile": (
             {"name": table.profile.name, "revision": table.profile.revision}
             if table.profile

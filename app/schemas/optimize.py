@@ -18,6 +18,7 @@ from app.flows.questions import (
     Source,
 )
 from app.flows.solve_message import Answer, Prepared
+from app.schemas.aggregates import AggregateIn, AggregateOut, model_document
 from app.schemas.base import MANY, ONE, Bytes, Input, Output, ProfileName, dump_json, timestamp
 from app.schemas.fits import FitOut, NoticeOut, ProfileRevisionOut, fit_document, notice_document
 from app.schemas.stages import (
@@ -26,7 +27,6 @@ from app.schemas.stages import (
     PipelineIn,
     PipelineOut,
     constraints_document,
-    pipeline_document,
 )
 from domain.profile import PROFILE_NAME_RULE, ProfileReference
 from domain.solution import Solution, Status, Strategy
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from solvers.usual_settings import BaselineSet
 
 MAX_MEASUREMENTS = 16
-SOURCES = ("pipeline", "profile", "measurements")
+SOURCES = ("pipeline", "aggregate", "profile", "measurements")
 
 ProfileAt = Annotated[
     str,
@@ -104,6 +104,7 @@ class OptimizeIn(Input):
 
     message_bytes: Bytes
     pipeline: PipelineIn | None = None
+    aggregate: AggregateIn | None = None
     profile: ProfileAt | None = None
     measurements: MeasurementsIn | None = None
     strategy: Strategy = Strategy.AUTO
@@ -140,6 +141,8 @@ class OptimizeIn(Input):
     def _source(self) -> Source:
         if self.pipeline is not None:
             return self.pipeline.to_domain()
+        if self.aggregate is not None:
+            return self.aggregate.to_domain()
         if self.profile is not None:
             return ProfileReference.parse(self.profile)
         given = self.measurements if isinstance(self.measurements, list) else [self.measurements]
@@ -165,7 +168,11 @@ class BaselineOut(Output):
 
 
 class OptimizeOut(Output):
-    """A schedule with a proof of how good it is. Times in µs, sizes in whole bytes."""
+    """A schedule with a proof of how good it is. Times in µs, sizes in whole bytes.
+
+    One of `pipeline` and `aggregate` is null. Of an aggregate no stage is known to be the
+    bottleneck, and `latency_us` is the most that any pipeline with these costs can take.
+    """
 
     id: str
     created_at: str
@@ -180,14 +187,15 @@ class OptimizeOut(Output):
     rounding_gap: float | None
     status: Status
     limited_by: str | None
-    bottleneck_stage: int
+    bottleneck_stage: int | None
     best_fixed: BestFixedOut | None
     baselines: list[BaselineOut]
     levels: list[list[int]] | None
     latency_paper_us: float | None
     constraints: ConstraintsOut
     allow_refragmentation: bool
-    pipeline: PipelineOut
+    pipeline: PipelineOut | None
+    aggregate: AggregateOut | None
     fit: FitOut | None
     profile: ProfileRevisionOut | None
     solve_ms: float
@@ -211,7 +219,7 @@ def answer_document(answer: Answer) -> dict[str, Any]:
         **_baselines_document(answer.baselines),
         "constraints": constraints_document(problem.limits),
         "allow_refragmentation": problem.allow_refragmentation,
-        "pipeline": pipeline_document(problem.pipeline),
+        **model_document(problem.model),
         "fit": fit_document(fitted.fit, None) if fitted else None,
         "profile": (
             {"name": answer.profile.name, "revision": answer.profile.revision}

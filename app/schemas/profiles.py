@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from app.flows.profiles import ProfilePage
+from app.schemas.aggregates import AggregateIn, AggregateOut, model_document
 from app.schemas.base import Input, Output, ProfileName, timestamp, whole
-from app.schemas.stages import PipelineIn, PipelineOut, pipeline_document
+from app.schemas.optimize import check_exactly_one, exactly_one
+from app.schemas.stages import PipelineIn, PipelineOut
+from domain.aggregate import CostModel
 from domain.profile import HardwareProfile, Origin, Provenance, Revision
+
+SOURCES = ("pipeline", "aggregate")
 
 # A text column of PostgreSQL cannot hold NUL.
 Detail = Annotated[
@@ -18,19 +23,27 @@ Detail = Annotated[
 ]
 
 
-class ProfileIn(Input):
+class RevisionIn(Input):
+    """A new revision of a profile: a pipeline, or an aggregate in its place."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": exactly_one(*SOURCES)})
+
+    pipeline: PipelineIn | None = None
+    aggregate: AggregateIn | None = None
+    detail: Detail = ""
+
+    def model(self) -> CostModel:
+        """What the revision holds. Raises InvalidInput for both or none."""
+        check_exactly_one({name: getattr(self, name) for name in SOURCES})
+        given = self.pipeline or self.aggregate
+        assert given is not None
+        return given.to_domain()
+
+
+class ProfileIn(RevisionIn):
     """A new profile."""
 
     name: ProfileName
-    pipeline: PipelineIn
-    detail: Detail = ""
-
-
-class RevisionIn(Input):
-    """A new revision of a profile."""
-
-    pipeline: PipelineIn
-    detail: Detail = ""
 
 
 class CurrentIn(Input):
@@ -53,7 +66,8 @@ class RevisionOut(Output):
     revision: int
     is_current: bool
     created_at: str
-    pipeline: PipelineOut
+    pipeline: PipelineOut | None
+    aggregate: AggregateOut | None
     provenance: ProvenanceOut
 
 
@@ -65,7 +79,8 @@ class ProfileOut(Output):
     latest_revision: int
     created_at: str
     revised_at: str
-    pipeline: PipelineOut
+    pipeline: PipelineOut | None
+    aggregate: AggregateOut | None
     provenance: ProvenanceOut
 
 
@@ -91,7 +106,7 @@ def profile_document(profile: HardwareProfile) -> dict[str, Any]:
         "latest_revision": profile.latest,
         "created_at": timestamp(profile.created_at),
         "revised_at": timestamp(profile.current.created_at),
-        "pipeline": pipeline_document(profile.current.pipeline),
+        **model_document(profile.current.model),
         "provenance": _provenance_document(profile.current.provenance),
     }
 
@@ -113,7 +128,7 @@ def revisions_document(profile: HardwareProfile, revisions: tuple[Revision, ...]
                 "revision": revision.number,
                 "is_current": revision.number == profile.current.number,
                 "created_at": timestamp(revision.created_at),
-                "pipeline": pipeline_document(revision.pipeline),
+                **model_document(revision.model),
                 "provenance": _provenance_document(revision.provenance),
             }
             for revision in revisions

@@ -78,16 +78,20 @@ class PipelineIn(Input):
 
     def to_domain(self) -> Pipeline:
         """The domain's pipeline. Raises InvalidStage naming the stage at fault."""
-        stages = tuple(_stage(stage, number) for number, stage in enumerate(self.stages))
+        stages = tuple(
+            stage_of(stage, field=f"pipeline.stages.{number}", called=f"stage {number}")
+            for number, stage in enumerate(self.stages)
+        )
         return Pipeline(stages, self.delay_us)
 
 
-def _stage(stage: LineStageIn | RangesStageIn, number: int) -> Stage:
+def stage_of(stage: LineStageIn | RangesStageIn, *, field: str, called: str) -> Stage:
+    """The domain's stage. Raises InvalidStage naming the field at fault inside this one."""
     try:
         return stage.to_domain()
     except InvalidStage as refusal:
-        field = f"pipeline.stages.{number}.{refusal.field}"
-        raise InvalidStage(f"stage {number}: {refusal.detail}", field=field) from None
+        place = f"{field}.{refusal.field}"
+        raise InvalidStage(f"{called}: {refusal.detail}", field=place) from None
 
 
 class ConstraintsIn(Input):

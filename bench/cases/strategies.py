@@ -107,12 +107,19 @@ def _solving(problem: Problem, strategy: Strategy) -> Callable[[], Solution]:
     return partial(solvers.solve, problem, strategy, static_bytes=size)
 
 
+def _cells(solution: Solution) -> int:
+    """k*n of an answer."""
+    model = solution.problem.model
+    assert isinstance(model, Pipeline)
+    return solution.schedule.fragments * len(model)
+
+
 def _row(name: str, side: Timed[Solution], reference_ms: float) -> tuple[Cell, ...]:
     solution = side.result
     return (
         name,
         side.timing.median_ms / reference_ms,
-        solution.schedule.fragments * len(solution.problem.pipeline),
+        _cells(solution),
         side.timing.median_ms,
         side.timing.spread,
         solution.relative_gap,
@@ -153,7 +160,7 @@ def _what_counts_as_quick(effort: Effort) -> tuple[Table, tuple[Check, ...]]:
         problem = _random_problem(rng)
         if solvers.is_quick(problem, Strategy.AUTO):
             runs.append(_once(partial(_solve_and_compare, problem)))
-    largest = max(run.result.schedule.fragments * len(run.result.problem.pipeline) for run in runs)
+    largest = max(_cells(run.result) for run in runs)
     table = Table(
         f"{wanted} random questions that count as quick (auto and the baselines)",
         (*_SPREAD_COLUMNS, "greatest k*n"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlalchemy import Row, Select, delete, select
 from sqlalchemy.orm import Session
 
+from domain.aggregate import CostModel
 from domain.errors import Conflict, NotFound
-from domain.pipeline import Pipeline
 from domain.profile import HardwareProfile, Provenance, Revision, check_profile_name
 from models.base import utc_now
 from models.repositories.statements import (
@@ -66,19 +66,19 @@ class ProfileRepository:
         )
         return [row.to_domain() for row in self._session.scalars(statement)]
 
-    def create(self, name: str, pipeline: Pipeline, provenance: Provenance) -> HardwareProfile:
+    def create(self, name: str, model: CostModel, provenance: Provenance) -> HardwareProfile:
         """A new profile at revision 1. Raises Conflict where the name is taken."""
-        created = self.create_if_absent(name, pipeline, provenance)
+        created = self.create_if_absent(name, model, provenance)
         if created is None:
             raise Conflict(f"there is already a hardware profile {name!r}", field="name")
         return created
 
     def create_if_absent(
-        self, name: str, pipeline: Pipeline, provenance: Provenance
+        self, name: str, model: CostModel, provenance: Provenance
     ) -> HardwareProfile | None:
         """A new profile at revision 1, or None, with nothing changed, where the name is taken."""
         check_profile_name(name)
-        revision = Revision(name, 1, pipeline, provenance, utc_now())
+        revision = Revision(name, 1, model, provenance, utc_now())
         profile = HardwareProfile(name, revision, 1, revision.created_at)
         values = {
             "name": name,
@@ -91,21 +91,19 @@ class ProfileRepository:
         self._insert(revision)
         return profile
 
-    def add_revision(
-        self, name: str, pipeline: Pipeline, provenance: Provenance
-    ) -> HardwareProfile:
+    def add_revision(self, name: str, model: CostModel, provenance: Provenance) -> HardwareProfile:
         """A further revision, which becomes the current one. Raises NotFound."""
         row = self._locked(name)
-        revision = Revision(name, row.latest_number + 1, pipeline, provenance, utc_now())
+        revision = Revision(name, row.latest_number + 1, model, provenance, utc_now())
         self._insert(revision)
         row.latest_number = row.current_number = revision.number
         self._session.flush()
         return row.to_domain(revision)
 
-    def save(self, name: str, pipeline: Pipeline, provenance: Provenance) -> HardwareProfile:
+    def save(self, name: str, model: CostModel, provenance: Provenance) -> HardwareProfile:
         """Create the profile, or add a revision where it exists."""
-        created = self.create_if_absent(name, pipeline, provenance)
-        return created or self.add_revision(name, pipeline, provenance)
+        created = self.create_if_absent(name, model, provenance)
+        return created or self.add_revision(name, model, provenance)
 
     def set_current(self, name: str, number: int) -> HardwareProfile:
         """Roll back or forward to a revision. Raises NotFound."""

@@ -12,11 +12,11 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from domain.profile import Origin, Provenance, Revision
 from models.base import Base
-from models.documents import dump_pipeline, load_pipeline
+from models.documents import dump_model, load_model
 
 
 class RevisionRow(Base):
-    """One revision: the pipeline as one document, and where its stages came from."""
+    """One revision: the model as one document (of either kind), and where it came from."""
 
     __tablename__ = "revision"
 
@@ -36,7 +36,7 @@ class RevisionRow(Base):
         return cls(
             profile_name=revision.profile,
             number=revision.number,
-            pipeline=dump_pipeline(revision.pipeline),
+            pipeline=dump_model(revision.model),
             origin=revision.provenance.origin.value,
             detail=revision.provenance.detail,
             fit_id=revision.provenance.fit_id,
@@ -48,7 +48,7 @@ class RevisionRow(Base):
         return Revision(
             self.profile_name,
             self.number,
-            load_pipeline(self.pipeline),
+            load_model(self.pipeline),
             Provenance(Origin(self.origin), self.detail, self.fit_id),
             self.created_at,
         )

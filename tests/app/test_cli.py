@@ -270,7 +270,7 @@ class TestBadInput:
             ('{"stages": [{"name": "a"}]}', 2, "this field is required"),
             ('{"stages": 3, "colour": "red"}', 2, "expected a list"),
             ('{"understood": {}, "pipeline": 3}', 2, "pipeline"),
-            ("{}", 2, "exactly one of pipeline, profile, measurements"),
+            ("{}", 2, "exactly one of pipeline, aggregate, profile, measurements"),
             ("[]", 2, "JSON object"),
             ("{", 2, "not JSON"),
             ("", 2, "the file is empty"),

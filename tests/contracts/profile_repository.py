@@ -20,7 +20,7 @@ class ProfileContract:
         with store.reading() as work:
             assert work.profiles.get("gam") == created
             assert work.profiles.revision("gam") == created.current
-            assert work.profiles.revision("gam", 1).pipeline == a_pipeline()
+            assert work.profiles.revision("gam", 1).model == a_pipeline()
         assert (created.latest, created.current.number) == (1, 1)
         assert created.created_at.utcoffset() is not None
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from domain.errors import Conflict
 from domain.pipeline import FitRange, Pipeline, Stage
-from models.documents import dump_pipeline, load_pipeline
+from models.documents import dump_model, load_model
 from models.fit_documents import dump_fit, load_fit
 from tests.support.records import a_fit, a_pipeline
 
@@ -30,15 +30,15 @@ def stages(draw: st.DrawFn) -> Stage:
 def test_any_pipeline_reads_back_equal(parts: list[Stage], delay_us: float) -> None:
     """To the last bit of every float; the text is plain ASCII without NUL."""
     pipeline = Pipeline(tuple(parts), delay_us)
-    text = dump_pipeline(pipeline)
-    assert load_pipeline(text) == pipeline
+    text = dump_model(pipeline)
+    assert load_model(text) == pipeline
     assert text.isascii()
     assert "\x00" not in text
 
 
 def test_the_document_of_a_pipeline_is_the_promised_one() -> None:
     """Version 1, kind stages: what is stored today must be readable for ever."""
-    document = json.loads(dump_pipeline(a_pipeline()))
+    document = json.loads(dump_model(a_pipeline()))
     assert document == {
         "version": 1,
         "kind": "stages",
@@ -66,11 +66,11 @@ def test_a_fit_reads_back_equal() -> None:
 
 def test_documents_of_newer_software_are_refused() -> None:
     """Rather than misread: an unknown version, an unknown kind."""
-    newer = json.dumps({**json.loads(dump_pipeline(a_pipeline())), "version": 2})
+    newer = json.dumps({**json.loads(dump_model(a_pipeline())), "version": 2})
     with pytest.raises(Conflict, match="newer software"):
-        load_pipeline(newer)
-    other = json.dumps({**json.loads(dump_pipeline(a_pipeline())), "kind": "aggregate"})
-    with pytest.raises(Conflict, match="aggregate"):
-        load_pipeline(other)
+        load_model(newer)
+    other = json.dumps({**json.loads(dump_model(a_pipeline())), "kind": "unheard of"})
+    with pytest.raises(Conflict, match="unheard of"):
+        load_model(other)
     with pytest.raises(Conflict, match="newer software"):
         load_fit(json.dumps({**json.loads(dump_fit(a_fit())), "version": 3}))

@@ -1,0 +1,118 @@
+"""A bound below every cut of every pipeline with a given total and bottleneck.
+
+Source    docs/theory.md, "From outside", with the assumptions and the proof.
+Notation  S, b: total and bottleneck, µs; phi: the greatest convex minorant of b on [m, M], the
+          admitted sizes; m_k = max(m, B - (k-1) M): the least size among k; R(x): the least S - b
+          from x on; D: drops of S or b on [x, M]; B: message.
+Cost      O(log of the number of ranges) for each k asked for.
+Exact     a bound, never an optimum; equal to the latency of one fragment, of equal fragments where
+          S - b is constant or phi = b and B/k = m, and never above what the judge says of any cut.
+Traps     k phi(B/k) needs one stage that is slowest at all sizes, or stages that are lines (then b
+          is convex and phi = b). S - b and S are not monotone in a noisy fit, and behind the end of
+          a range the limit may be the least value, so their minima from x on are taken.
+
+T >= R(m_k) - D(m_k) + k phi(B/k): the path that stays in the slowest stage; the other stages count
+at the first or the last fragment. T >= min_{x >= B/k} S(x): the path of the greatest fragment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.aggregate import Aggregate
+from domain.problem import AggregateProblem
+from solvers.aggregate_costs import Costs, bottleneck_problem
+from solvers.bounds import closed_form_us
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_SAFETY = 1.0 - 1e-13
+_STRAIGHT = 1e-9  # relative difference of b and its minorant that is rounding alone
+
+
+def lower_bounds_us(problem: AggregateProblem, k: Ints) -> Floats:
+    """Proven lower bound (µs, delay included) on every cut into k fragments, for each k asked.
+
+    Where the question allows refragmentation it covers nested cuts too, whose slowest stage takes
+    k fragments.
+    """
+    aggregate, total = problem.aggregate, float(problem.message_bytes)
+    least, greatest = float(problem.least_fragment_bytes), float(problem.greatest_fragment_bytes)
+    first, single = np.full(len(k), least), np.zeros(len(k))
+    if not problem.allow_refragmentation:
+        first = np.maximum(least, total - (k - 1.0) * greatest)
+        single = _LeastFrom(aggregate, least, greatest, _totals)(total / k)
+    others = _LeastFrom(aggregate, least, greatest, _others)(first)
+    others = others - Costs(aggregate).drops_us(first, np.full(len(k), greatest))
+    queue = np.maximum(0.0, others) + closed_form_us(bottleneck_problem(problem), k)
+    return np.maximum(queue, single) * _SAFETY + aggregate.delay_us
+
+
+def lower_bound_us(problem: AggregateProblem) -> float:
+    """The bound over every admitted number of fragments."""
+    counts = problem.count_range()
+    every = np.arange(counts.least, counts.greatest + 1, dtype=np.int64)
+    return float(lower_bounds_us(problem, every).min())
+
+
+def is_convex(problem: AggregateProblem) -> bool:
+    """Whether the bottleneck's time is its own minorant, so that it may be several stages'."""
+    least, greatest = problem.least_fragment_bytes, problem.greatest_fragment_bytes
+    stage = problem.aggregate.bottleneck
+    points = stage.minorant_points(least, greatest)
+    at = [size for size, _ in points]
+    ends = [part.up_to_bytes or 0 for part in stage.ranges[:-1]]
+    sides = [(end, (end, end + 1)) for end in ends if least <= end < greatest]
+    for end, (below, above) in sides:
+        minorant = float(np.interp(end, at, [cost for _, cost in points]))
+        limits = (stage.time_us(below), stage.range_at(above).line.time_us(end))
+        if any(limit > minorant * (1.0 + _STRAIGHT) for limit in limits):
+            return False
+    return True
+
+
+Part = Callable[[Floats, Floats], Floats]
+
+
+def _others(S: Floats, b: Floats) -> Floats:
+    return np.maximum(0.0, S - b)
+
+
+def _totals(S: Floats, b: Floats) -> Floats:
+    return np.maximum(S, b)
+
+
+class _LeastFrom:
+    """x -> the least value on [x, greatest] of S - b or of S.
+
+    Between two ends of ranges both are lines and the value is least at one side: at x, at the end,
+    or at a side of a later piece, as the limit from inside it.
+    """
+
+    def __init__(self, aggregate: Aggregate, least: float, greatest: float, part: Part) -> None:
+        self._stages, self._part = (aggregate.total, aggregate.bottleneck), part
+        inner = [float(end) for end in aggregate.range_ends if least <= end < greatest]
+        edges = [least, *inner, greatest]
+        sides = [self._sides(low, high) for low, high in pairwise(edges)]
+        self._ends = np.array(edges[1:])
+        self._last = np.array([last for _, last in sides])
+        later = np.minimum.accumulate([min(side) for side in sides[::-1]])[::-1]
+        self._later = np.append(later[1:], np.inf)
+        self._costs = Costs(aggregate)
+
+    def _sides(self, low: float, high: float) -> tuple[float, float]:
+        lines = [stage.range_at(low + (high - low) / 2).line for stage in self._stages]
+        S, b = (np.array([line.time_us(low), line.time_us(high)]) for line in lines)
+        first, last = self._part(S, b)
+        return float(first), float(last)
+
+    def __call__(self, x: Floats) -> Floats:
+        piece = np.minimum(np.searchsorted(self._ends, x, side="left"), len(self._ends) - 1)
+        here = self._part(*self._costs.times_us(x))
+        least: Floats = np.minimum(here, np.minimum(self._last[piece], self._later[piece]))
+        return least

@@ -41,7 +41,7 @@ def fit_apart(content: bytes, *, kind: str | None, memory_bytes: int) -> FittedT
     outcome = pickle.loads(child.stdout)
     if isinstance(outcome, SluiceError):
         raise outcome
-    return FittedTrace(cast(TraceFit, outcome), content)
+    return FittedTrace(cast(TraceFit, outcome), (content,))
 
 
 def _main() -> None:

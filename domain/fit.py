@@ -199,19 +199,7 @@ class TraceFit:
         """What messages can be cut by. Raises MeasurementMissing naming what is not there yet."""
         if self.aggregate is not None:
             return self.aggregate.to_aggregate()
-        if self.kind is TraceKind.END_TO_END:
-            raise MeasurementMissing(
-                "latencies alone do not tell which stage is the bottleneck, and every answer would "
-                "be one fragment: inter-arrival times of back-to-back messages are missing (or the "
-                "time of every stage)",
-                field="measurements",
-            )
-        if self.kind is TraceKind.INDIRECT:
-            raise MeasurementMissing(
-                "inter-arrival times alone tell the bottleneck and not the other stages: latencies "
-                "of unpipelined messages are missing",
-                field="measurements",
-            )
+        check_enough(self.kind)
         if not self.stages:
             raise MeasurementMissing(
                 "the signatures give no pipeline: round-trip times, or bursts without computation "
@@ -219,3 +207,20 @@ class TraceFit:
                 field="measurements",
             )
         return Pipeline(tuple(stage.to_stage() for stage in self.stages), self.delay_us)
+
+
+def check_enough(kind: TraceKind) -> None:
+    """Raise MeasurementMissing where this kind alone gives neither a pipeline nor an aggregate."""
+    if kind is TraceKind.END_TO_END:
+        raise MeasurementMissing(
+            "latencies alone do not tell which stage is the bottleneck, and every answer would be "
+            "one fragment: inter-arrival times of back-to-back messages are missing (or the time "
+            "of every stage)",
+            field="measurements",
+        )
+    if kind is TraceKind.INDIRECT:
+        raise MeasurementMissing(
+            "inter-arrival times alone tell the bottleneck and not the other stages: latencies of "
+            "unpipelined messages are missing",
+            field="measurements",
+        )

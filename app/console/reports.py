@@ -21,6 +21,7 @@ STATUS_SAYS = {
     "time_limit": "stopped early: the best so far; the gap is the most that can be missing",
 }
 _INTERVALS_FROM_WIDTH = 110
+_AT_MOST = "latency_is_upper_bound"
 
 
 def pipeline_of(document: Document) -> Pipeline:
@@ -54,8 +55,7 @@ def answer_parts(document: Document, *, width: int, ink: Ink) -> Parts:
 def schedule_parts(document: Document, *, width: int, ink: Ink) -> Parts:
     """What to send, how good it is, and the Gantt."""
     size = format_bytes(document["message_bytes"])
-    stages = document["pipeline"]["stages"]
-    yield f"{size} through {_count(len(stages), 'stage')}{_source(document)}"
+    yield f"{size} through {_crossed(document)}{_source(document)}"
     yield ""
     yield Facts(tuple(_answer_facts(document)))
     yield ""
@@ -63,18 +63,31 @@ def schedule_parts(document: Document, *, width: int, ink: Ink) -> Parts:
 
 
 def _answer_facts(document: Document) -> Iterator[tuple[str, str]]:
-    stages = document["pipeline"]["stages"]
     yield "strategy", document["strategy"]
     yield "fragments", f"{document['fragments']}: {sizes_text(document['fragment_bytes'])} bytes"
-    yield "latency", time_text(document["latency_us"])
+    is_most = any(found["code"] == _AT_MOST for found in document["warnings"])
+    yield "latency", ("at most " if is_most else "") + time_text(document["latency_us"])
     bound, gap = time_text(document["lower_bound_us"]), gap_text(document["relative_gap"])
     yield "bound", f"no schedule of its class is below {bound}; gap {gap}"
     yield "status", f"{document['status']}: {STATUS_SAYS.get(document['status'], '')}"
-    yield "bottleneck", printable(stages[document["bottleneck_stage"]]["name"])
+    yield "bottleneck", _bottleneck(document)
     if document.get("levels"):
         yield "levels", "stages cut differently; the coarsest cut is shown above"
     if document.get("limited_by"):
         yield "limited by", document["limited_by"]
+
+
+def _bottleneck(document: Document) -> str:
+    if document["pipeline"] is None:
+        return "known by its time, not by its place"
+    return printable(document["pipeline"]["stages"][document["bottleneck_stage"]]["name"])
+
+
+def _crossed(document: Document) -> str:
+    """What the message crosses, in a few words."""
+    if document["pipeline"] is None:
+        return "a pipeline seen from outside"
+    return _count(len(document["pipeline"]["stages"]), "stage")
 
 
 def _source(document: Document) -> str:
@@ -83,7 +96,10 @@ def _source(document: Document) -> str:
 
 
 def gantt_parts(document: Document, *, width: int, ink: Ink) -> Parts:
-    """The Gantt of an answer; a sentence instead where it has too many blocks to draw."""
+    """The Gantt of an answer; a sentence instead where it cannot be drawn."""
+    if document["pipeline"] is None:
+        yield "(no Gantt: outside measurements do not tell when a fragment is in which stage)"
+        return
     stages = document["pipeline"]["stages"]
     levels = document.get("levels")
     blocks = document["fragments"] * len(stages)
@@ -147,12 +163,22 @@ def warning_parts(document: Document) -> Parts:
 
 def stages_table(pipeline: Document) -> Grid:
     """The stages of a pipeline; a stage with several ranges takes a row for each."""
-    has_ranges = any(stage.get("ranges") for stage in pipeline["stages"])
-    columns = [Column("stage", is_number=False), Column("overhead µs"), Column("ns per byte")]
+    return _costs_table(pipeline["stages"], heading="stage")
+
+
+def aggregate_table(aggregate: Document) -> Grid:
+    """The total and the bottleneck of an aggregate, each as a stage."""
+    parts = [{**aggregate[part], "name": part} for part in ("total", "bottleneck")]
+    return _costs_table(parts, heading="seen from outside")
+
+
+def _costs_table(stages: Sequence[Document], *, heading: str) -> Grid:
+    has_ranges = any(stage.get("ranges") for stage in stages)
+    columns = [Column(heading, is_number=False), Column("overhead µs"), Column("ns per byte")]
     if has_ranges:
         columns.append(Column("fragments up to"))
     rows: list[tuple[str, ...]] = []
-    for stage in pipeline["stages"]:
+    for stage in stages:
         for place, part in enumerate(stage.get("ranges") or [stage]):
             name = printable(stage["name"]) if place == 0 else ""
             row = [name, f"{part['overhead_us']:.6g}", f"{part['ns_per_byte']:.6g}"]
@@ -168,8 +194,14 @@ def fit_parts(document: Document, *, width: int) -> Parts:
     said = document["understood"].items()
     yield Facts(tuple((name.replace("_", " "), _value(value)) for name, value in said))
     yield ""
-    yield fit_table(document["pipeline"]["stages"], width=width)
+    yield fit_table(_fitted_stages(document), width=width)
     yield from warning_parts(document)
+
+
+def _fitted_stages(document: Document) -> list[Document]:
+    aggregate = document["aggregate"]
+    outside = [aggregate["total"], aggregate["bottleneck"]] if aggregate else []
+    return [*document["pipeline"]["stages"], *outside]
 
 
 def fit_table(stages: Sequence[Document], *, width: int) -> Grid:
@@ -209,7 +241,7 @@ def _fit_row(stage: Document, place: int, *, is_wide: bool, has_ranges: bool) ->
 
 def comparison_parts(document: Document) -> Parts:
     """The table of a comparison, one grid a message size, and what was declined."""
-    yield f"{_count(len(document['pipeline']['stages']), 'stage')}{_source(document)}"
+    yield f"{_crossed(document)}{_source(document)}"
     sizes = dict.fromkeys(row["message_bytes"] for row in document["rows"])
     for size in sizes:
         rows = [row for row in document["rows"] if row["message_bytes"] == size]
@@ -275,7 +307,7 @@ def profiles_table(document: Document) -> Grid:
         (
             item["name"],
             f"{item['revision']} of {item['latest_revision']}",
-            str(len(item["pipeline"]["stages"])),
+            _how_many(item),
             _provenance(item),
         )
         for item in document["items"]
@@ -287,8 +319,9 @@ def profile_parts(document: Document) -> Parts:
     """A profile, or one revision of it: its stages and where they came from."""
     yield f"{document['name']}@{document['revision']}  {_provenance(document)}"
     yield ""
-    yield stages_table(document["pipeline"])
-    delay_us = document["pipeline"]["delay_us"]
+    model = document["pipeline"] or document["aggregate"]
+    yield stages_table(model) if document["pipeline"] else aggregate_table(model)
+    delay_us = model["delay_us"]
     if delay_us > 0.0:
         yield f"and a constant delay of {time_text(delay_us)}"
 
@@ -307,12 +340,17 @@ def revisions_table(document: Document) -> Grid:
             str(item["revision"]),
             "current" if item["is_current"] else "",
             item["created_at"][:19].replace("T", " "),
-            str(len(item["pipeline"]["stages"])),
+            _how_many(item),
             _provenance(item),
         )
         for item in document["revisions"]
     )
     return Grid(columns, tuple(rows))
+
+
+def _how_many(document: Document) -> str:
+    pipeline = document["pipeline"]
+    return str(len(pipeline["stages"])) if pipeline else "aggregate"
 
 
 def _provenance(document: Document) -> str:

@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 from app.errors import BodyTooLarge, NotJson
 from app.settings import Settings
 from domain.errors import InvalidInput, NotFound, UnreadableTrace
+from domain.fit import check_enough
+from domain.measurement import TraceKind
 from domain.profile import PROFILE_NAME_RULE
 
 STANDARD_INPUT = "-"
@@ -21,7 +23,7 @@ _PROFILE_REFERENCE = re.compile(rf"{PROFILE_NAME_RULE}(@[0-9]+)?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class RequestSource:
-    """A request body, or a pipeline made into one."""
+    """A request body, or a pipeline or an aggregate made into one."""
 
     body: dict[str, Any]
 
@@ -99,22 +101,30 @@ def _request_of(raw: bytes) -> dict[str, Any]:
         raise InvalidInput("expected a pipeline or a request body, a JSON object", field="source")
     if "stages" in document:
         return {"pipeline": document}
+    if "total" in document and "bottleneck" in document:
+        return {"aggregate": document}
     if "understood" in document:
-        return {"pipeline": _fitted_pipeline(document)}
+        return _fitted(document)
     return document
 
 
-def _fitted_pipeline(document: dict[str, Any]) -> dict[str, Any]:
-    """The bare pipeline of what `sluice fit --json` printed."""
+def _fitted(document: dict[str, Any]) -> dict[str, Any]:
+    """The bare model of what `sluice fit --json` printed. Raises MeasurementMissing."""
     try:
+        if document["aggregate"] is not None:
+            parts = ("total", "bottleneck")
+            return {"aggregate": {part: _costs(document["aggregate"][part]) for part in parts}}
+        if document["kind"] in (TraceKind.END_TO_END, TraceKind.INDIRECT):
+            check_enough(TraceKind(document["kind"]))
         fitted = document["pipeline"]
-        stages = [
-            {"name": stage["name"], "ranges": [_bare(line) for line in stage["ranges"]]}
-            for stage in fitted["stages"]
-        ]
-        return {"stages": stages, "delay_us": fitted["delay_us"]}
+        stages = [_costs(stage) for stage in fitted["stages"]]
+        return {"pipeline": {"stages": stages, "delay_us": fitted["delay_us"]}}
     except (KeyError, TypeError):
         raise InvalidInput("expected a fit with its stages", field="pipeline") from None
+
+
+def _costs(stage: dict[str, Any]) -> dict[str, Any]:
+    return {"name": stage["name"], "ranges": [_bare(line) for line in stage["ranges"]]}
 
 
 def _bare(line: dict[str, Any]) -> dict[str, Any]:

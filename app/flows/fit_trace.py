@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.errors import InconsistentInput
 from app.flows.questions import Measurement
 from domain.errors import UnreadableTrace
 from domain.fit import TraceFit
@@ -21,10 +20,10 @@ KINDS = tuple(TraceKind)
 
 @dataclass(frozen=True, slots=True)
 class FittedTrace:
-    """A fit and the text that it came from."""
+    """A fit and the texts that it came from, in the order in which they were given."""
 
     fit: TraceFit
-    content: bytes
+    contents: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,31 +43,33 @@ def fit_trace(measurement: Measurement, *, field: str = "measurements") -> Fitte
 
 def fit_bytes(content: bytes, *, kind: str | None = None) -> FittedTrace:
     """Read and fit the bytes of one file. Raises as `fit_trace` does."""
-    from fitting import fit, read
-
-    if kind not in (None, *KINDS):
-        raise UnreadableTrace(f"expected kind to be one of {', '.join(KINDS)}", field="kind")
-    reading = read(content, kind=None if kind is None else TraceKind(kind))
-    return FittedTrace(fit([reading]), content)
+    return _fitted(((content, kind),))
 
 
 def fit_measurements(measurements: tuple[Measurement, ...]) -> FittedTrace:
-    """The fit of all measurements of one question. Raises as `fit_trace` does."""
-    if len(measurements) != 1:
-        raise InconsistentInput(
-            "expected one direct measurement; one trace of all stages gives the whole pipeline",
-            field="measurements",
-        )
-    return fit_trace(measurements[0])
+    """The one fit of all measurements of one question. Raises as `fit_trace` does."""
+    return _fitted(tuple((_utf8(one.content, "measurements"), one.kind) for one in measurements))
+
+
+def _fitted(given: tuple[tuple[bytes, str | None], ...]) -> FittedTrace:
+    from fitting import fit, read
+
+    readings = []
+    for content, kind in given:
+        if kind not in (None, *KINDS):
+            raise UnreadableTrace(f"expected kind to be one of {', '.join(KINDS)}", field="kind")
+        readings.append(read(content, kind=None if kind is None else TraceKind(kind)))
+    return FittedTrace(fit(readings), tuple(content for content, _ in given))
 
 
 def save_fit(unit: UnitOfWork, fitted: FittedTrace, *, name: str) -> SavedFit:
     """Store trace, fit and profile in this unit of work. Raises MeasurementMissing."""
-    digest = unit.traces.add(fitted.content, kind=fitted.fit.kind)
+    model = fitted.fit.to_model()
+    digest, *_ = [unit.traces.add(content, kind=fitted.fit.kind) for content in fitted.contents]
     fit_id = unit.fits.add(digest, fitted.fit)
     profile = unit.profiles.save(
         name,
-        fitted.fit.to_model(),
+        model,
         Provenance(Origin.FIT, f"{fitted.fit.method} of a {fitted.fit.kind} trace", fit_id),
     )
     return SavedFit(fit_id, digest, profile)

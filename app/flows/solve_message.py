@@ -248,6 +248,8 @@ def _digest(
         repr(question.static_bytes),
         repr(float(question.relative_gap)),
         repr((profile.name, profile.revision) if profile else None),
-        hashlib.sha256(fitted.content).hexdigest() if fitted else "",
+        ",".join(hashlib.sha256(content).hexdigest() for content in fitted.contents)
+        if fitted
+        else "",
     )
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -21,7 +21,7 @@ from domain.pipeline import MAX_OVERHEAD_US, Pipeline, Stage, check_cost
 
 @dataclass(frozen=True, slots=True)
 class Fall:
-    """By how much (µs) the costs drop where fragments become larger than `up_to_bytes`."""
+    """By how much (µs) the costs drop where fragments pass `up_to_bytes`, the end of a range."""
 
     up_to_bytes: int
     drop_us: float
@@ -56,20 +56,23 @@ class Aggregate:
         """S(x) in µs: never below the bottleneck's time, whatever the two fits say."""
         return max(self.total.time_us(fragment_bytes), self.bottleneck.time_us(fragment_bytes))
 
-    def falls(self) -> tuple[Fall, ...]:
-        """Where S or b drops at the end of a range, by the greater of the two drops."""
-        drops = ((end, self._drop_us(end)) for end in self.range_ends)
+    def falls(self, *, after_bytes: int = 1) -> tuple[Fall, ...]:
+        """Where S or b drops from one whole byte to the next, by the greater of the two drops.
+
+        That happens at ends of ranges alone. With `after_bytes` 0 the drop is to the limit behind
+        the end, which counts for real sizes.
+        """
+        drops = ((end, self._drop_us(end, end + after_bytes)) for end in self.range_ends)
         return tuple(Fall(end, drop_us) for end, drop_us in drops if drop_us > 0.0)
 
-    def _drop_us(self, end: int) -> float:
-        """From the time at this end to the limit of the times behind it."""
-        above = [stage.range_at(end + 1).line.time_us(end) for stage in self._both]
-        drops = (self.total_us(end) - max(above), self.bottleneck.time_us(end) - above[1])
+    def _drop_us(self, end: int, behind: int) -> float:
+        stages = (self.total, self.bottleneck)
+        total_us, bottleneck_us = (s.range_at(end + 1).line.time_us(behind) for s in stages)
+        drops = (
+            self.total_us(end) - max(total_us, bottleneck_us),
+            self.bottleneck.time_us(end) - bottleneck_us,
+        )
         return max(0.0, *drops)
-
-    @property
-    def _both(self) -> tuple[Stage, Stage]:
-        return self.total, self.bottleneck
 
     def latency_us(self, fragment_bytes: Sequence[float]) -> float:
         """The latency, in µs, that this cut does not exceed in any pipeline with these two costs.

@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _SAFETY = 1.0 - 1e-13
-_STRAIGHT = 1e-9  # relative difference of b and its minorant that is rounding alone
+_STRAIGHT = 1e-9  # relative difference of two times that is rounding alone
 
 
 def lower_bounds_us(problem: AggregateProblem, k: Ints) -> Floats:
@@ -48,7 +48,7 @@ def lower_bounds_us(problem: AggregateProblem, k: Ints) -> Floats:
         first = np.maximum(least, total - (k - 1.0) * greatest)
         single = _LeastFrom(aggregate, least, greatest, _totals)(total / k)
     others = _LeastFrom(aggregate, least, greatest, _others)(first)
-    others = others - Costs(aggregate).drops_us(first, np.full(len(k), greatest))
+    others = others - Costs(aggregate, after_bytes=0).drops_us(first, np.full(len(k), greatest))
     queue = np.maximum(0.0, others) + closed_form_us(bottleneck_problem(problem), k)
     return np.maximum(queue, single) * _SAFETY + aggregate.delay_us
 
@@ -61,17 +61,22 @@ def lower_bound_us(problem: AggregateProblem) -> float:
 
 
 def is_convex(problem: AggregateProblem) -> bool:
-    """Whether the bottleneck's time is its own minorant, so that it may be several stages'."""
+    """Whether the bottleneck's time is convex in whole bytes, as that of several lines is.
+
+    From one whole byte to the next, across the end of a range, it then rises by no less than
+    before and by no more than behind it.
+    """
     least, greatest = problem.least_fragment_bytes, problem.greatest_fragment_bytes
-    stage = problem.aggregate.bottleneck
-    points = stage.minorant_points(least, greatest)
-    at = [size for size, _ in points]
-    ends = [part.up_to_bytes or 0 for part in stage.ranges[:-1]]
-    sides = [(end, (end, end + 1)) for end in ends if least <= end < greatest]
-    for end, (below, above) in sides:
-        minorant = float(np.interp(end, at, [cost for _, cost in points]))
-        limits = (stage.time_us(below), stage.range_at(above).line.time_us(end))
-        if any(limit > minorant * (1.0 + _STRAIGHT) for limit in limits):
+    b = problem.aggregate.bottleneck
+    for before, behind in pairwise(b.ranges):
+        end = before.up_to_bytes or 0
+        if not least <= end < greatest:
+            continue
+        rise = b.time_us(end + 1) - b.time_us(end)
+        slack = _STRAIGHT * b.time_us(end + 1)
+        falls_short = end > least and rise < before.ns_per_byte / 1000.0 - slack
+        overshoots = end + 1 < greatest and rise > behind.ns_per_byte / 1000.0 + slack
+        if falls_short or overshoots:
             return False
     return True
 

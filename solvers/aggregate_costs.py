@@ -29,11 +29,11 @@ def bottleneck_problem(problem: AggregateProblem) -> Problem:
 
 
 class Costs:
-    """S, b and D of one aggregate, vectorised."""
+    """S, b and D of one aggregate, vectorised; `after_bytes` is that of `Aggregate.falls`."""
 
-    def __init__(self, aggregate: Aggregate) -> None:
+    def __init__(self, aggregate: Aggregate, *, after_bytes: int = 1) -> None:
         self._both = Pipeline((aggregate.total, aggregate.bottleneck))
-        falls = aggregate.falls()
+        falls = aggregate.falls(after_bytes=after_bytes)
         self._fall_ends = np.array([fall.up_to_bytes for fall in falls], dtype=float)
         self._fallen = np.cumsum([0.0, *(fall.drop_us for fall in falls)])
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from domain.fit import FitOptions, TraceFit
+from domain.fit_plot import FitPlot
 from domain.measurement import Reading, TraceKind
 
-__all__ = ["fit", "read"]
+__all__ = ["fit", "plot", "read"]
 
 
 def read(content: bytes, *, kind: TraceKind | None = None) -> Reading:
@@ -33,3 +34,15 @@ def fit(readings: Sequence[Reading], options: FitOptions | None = None) -> Trace
     from fitting.combine import fit_readings
 
     return fit_readings(readings, options or FitOptions())
+
+
+def plot(
+    found: TraceFit, readings: Sequence[Reading], options: FitOptions | None = None
+) -> FitPlot:
+    """What a plot of this fit shows: samples, lines and bands, in data coordinates.
+
+    `readings` and `options` are those that it was fitted with.
+    """
+    from fitting.plot import plot_fit
+
+    return plot_fit(found, readings, options or FitOptions())

@@ -7,7 +7,8 @@ Cost      O(number of ranges) evaluations for each admitted q that its bound doe
 Exact     over every admitted s in whole bytes, of the latency that the judge says. For one q, where
           s and r change neither their ranges nor their side of S = b, the latency
           S(s) + (q-1) b(s) + min(b(r) + D, S(r)) is the less of two lines: it is least at an end.
-Traps     r = 0 is a point of its own. Ends are whole units: floor and ceiling of each are tried.
+Traps     r = 0 is a point of its own. An end belongs to one side: the last z with s <= end, the
+          last with r > end, and the next one of each are tried.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class _Search:
         low, high = self._interval(q)
         column, unit = q[:, None], self._unit
         at_size = np.broadcast_to(self._marks // unit, (len(q), len(self._marks)))
-        at_rest = (self._total - self._marks) // (column * unit)
+        at_rest = (self._total - self._marks - 1) // (column * unit)  # r is larger up to here
         inner = np.hstack([at_size, at_rest])
         z = np.hstack([low[:, None], high[:, None], inner, inner + 1])
         z = np.clip(z, low[:, None], high[:, None])

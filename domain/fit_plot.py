@@ -98,7 +98,7 @@ class SignaturePlot:
 
 @dataclass(frozen=True, slots=True)
 class FitPlot:
-    """All that a plot of a fit shows: stages, or total and bottleneck; signatures of an end point."""
+    """All that a plot of a fit shows: stages, or total and bottleneck, and signatures."""
 
     stages: tuple[StagePlot, ...]
     signatures: tuple[SignaturePlot, ...] = ()

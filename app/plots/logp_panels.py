@@ -1,0 +1,224 @@
+"""LogP: signatures of an end point, and the parameters found in them by message size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from app.plots.frame import (
+    ABOVE_PX,
+    BELOW_PX,
+    CHART_PX,
+    LEFT,
+    Frame,
+    Head,
+    most_labels,
+)
+from app.plots.scales import (
+    Axis,
+    burst_ticks,
+    figure,
+    linear_ticks,
+    log_axis,
+    size_ticks,
+    time_label,
+    time_ticks,
+)
+from app.plots.svg import dots_of, group, line_at, number, path_of, tag, text_at
+from domain.fit_plot import SignatureCurve, SignaturePlot
+from domain.loggp import Estimate, LogGPFit, LogGPParameters
+from domain.units import format_bytes
+
+SERIES = (
+    ("send_overhead_us", "send overhead"),
+    ("receive_overhead_us", "receive overhead"),
+    ("message_gap_us", "message gap"),
+    ("wire_latency_us", "wire latency"),
+    ("round_trip_us", "round trip"),
+)
+_LABELS_PX = 104.0  # right of a frame, for what its curves are
+_MOST_ROWS = 10
+_LINE_PX = 13.0  # least distance of two labels
+_BEYOND = 10.0  # how far the time axis follows intervals beyond the estimates
+
+
+@dataclass(frozen=True, slots=True)
+class SignaturePanel:
+    """The signature at one message size, with the levels that were found in it."""
+
+    plot: SignaturePlot
+    parameters: LogGPParameters | None
+
+    @property
+    def head(self) -> Head:
+        """Size, what is drawn, and the parameters."""
+        rows = tuple(_found(self.parameters)) if self.parameters else ()
+        said = "; ".join(f"{name}: {estimate}" for name, estimate in rows)
+        return Head(
+            heading=f"signature of {format_bytes(self.plot.message_bytes)} messages",
+            about="mean cost of a message in a burst, by computation between two of them",
+            titles=("at this size", "estimate, 95 % interval"),
+            rows=rows,
+            description=f"Mean cost of a message over the length of the burst. {said}.",
+        )
+
+    def chart(self, ident: str, *, width: float, top: float) -> Iterator[str]:
+        """Cost over burst, a curve for each computation."""
+        curves = self.plot.curves
+        frame = _signature_frame(curves, width, top)
+        yield frame.grid(burst_ticks(frame.x, most_labels(frame.x)), linear_ticks(frame.y, 6))
+        yield text_at(0, frame.y.end - 8, "cost of a message", "axis")
+        middle = (frame.x.start + frame.x.end) / 2
+        yield text_at(middle, frame.y.start + 31, "messages in a burst", "axis middle")
+        yield group(_levels(self.parameters, frame), class_="levels")
+        for curve in curves:
+            yield from _curve(curve, frame)
+        yield from _curve_labels(curves, frame)
+
+
+def _found(parameters: LogGPParameters) -> Iterator[tuple[str, str]]:
+    for name, label in SERIES:
+        estimate: Estimate | None = getattr(parameters, name)
+        if estimate is not None:
+            yield label, _said(estimate)
+
+
+def _said(estimate: Estimate) -> str:
+    low, high = estimate.interval
+    return f"{figure(estimate.value)} µs ({figure(low)} … {figure(high)})"
+
+
+def _signature_frame(curves: tuple[SignatureCurve, ...], width: float, top: float) -> Frame:
+    bursts = [float(burst) for curve in curves for burst in curve.bursts]
+    greatest = max((cost for curve in curves for cost in curve.cost_us), default=0.0) or 1.0
+    bottom = top + CHART_PX - BELOW_PX
+    x = log_axis(bursts, start=LEFT, end=width - _LABELS_PX)
+    return Frame(x, Axis(0.0, greatest * 1.06, bottom, top + ABOVE_PX, is_log=False))
+
+
+def _curve(curve: SignatureCurve, frame: Frame) -> Iterator[str]:
+    points = [frame.point(*pair) for pair in zip(curve.bursts, curve.cost_us, strict=True)]
+    yield tag("path", d=path_of(points), class_="curve")
+    yield tag("path", d=dots_of(points), class_="dot many sample")
+
+
+def _curve_labels(curves: tuple[SignatureCurve, ...], frame: Frame) -> Iterator[str]:
+    """Behind the curves' last points, moved apart where they are too close; all that fit."""
+    ends = sorted((-curve.cost_us[-1], curve.computation_us) for curve in curves)
+    lowest = frame.y.end - _LINE_PX
+    for cost, computation_us in ends:
+        lowest = max(frame.y.place(-cost), lowest + _LINE_PX)
+        if lowest > frame.y.start + 8:
+            return
+        label = "no computation" if computation_us == 0.0 else f"{_time(computation_us)} between"
+        yield text_at(frame.x.end + 6, lowest + 4, label, "tick")
+
+
+def _time(time_us: float) -> str:
+    return time_label(float(f"{time_us:.3g}"))
+
+
+def _levels(parameters: LogGPParameters | None, frame: Frame) -> Iterator[str]:
+    """Dashed lines at the overhead of sending and the message gap."""
+    for name, label in SERIES[:3:2]:
+        estimate: Estimate | None = getattr(parameters, name, None)
+        if estimate is not None and frame.y.holds(estimate.value):
+            y = frame.y.place(estimate.value)
+            yield line_at(frame.x.start, y, frame.x.end, y, "range-end")
+            yield text_at(frame.x.start + 6, y - 4, label, "tick")
+
+
+@dataclass(frozen=True, slots=True)
+class ParametersPanel:
+    """LogP's parameters over message size, with their intervals."""
+
+    fit: LogGPFit
+
+    @property
+    def head(self) -> Head:
+        """What is drawn, and the estimates at each size."""
+        rows = tuple(self._rows())
+        assumed = " ".join(self.fit.assumptions)
+        said = "; ".join(": ".join(row) for row in rows)
+        return Head(
+            heading="LogP parameters by message size",
+            about=self._per_byte(),
+            titles=("size", "send, receive overhead", "message gap, wire latency"),
+            rows=rows[:_MOST_ROWS],
+            description=f"Parameters over message size, both logarithmic. {said}. {assumed}",
+        )
+
+    def chart(self, ident: str, *, width: float, top: float) -> Iterator[str]:
+        """A series of marks for each parameter."""
+        sizes = [float(size.message_bytes) for size in self.fit.sizes]
+        bottom = top + CHART_PX - BELOW_PX
+        x = log_axis(sizes, start=LEFT, end=width - _LABELS_PX)
+        frame = Frame(x, log_axis(self._times(), start=bottom, end=top + ABOVE_PX))
+        yield tag("defs", frame.clip(f"{ident}-clip"))
+        yield frame.grid(size_ticks(x, most_labels(x)), time_ticks(frame.y, 7))
+        yield text_at(0, frame.y.end - 8, "time", "axis")
+        yield text_at((x.start + x.end) / 2, frame.y.start + 31, "size", "axis middle")
+        place = 0
+        for index, (name, label) in enumerate(SERIES):
+            known = [(size.message_bytes, getattr(size, name)) for size in self.fit.sizes]
+            pairs = [(size, estimate) for size, estimate in known if estimate is not None]
+            if pairs:
+                content = _series(pairs, frame, index)
+                yield group(content, class_=f"series s{index}", clip_path=f"url(#{ident}-clip)")
+                y = frame.y.end + 14 + 17 * place
+                yield tag("path", d=_shape(index, x.end + 12, y - 4), class_=f"mark s{index}")
+                yield text_at(x.end + 21, y, label, "tick")
+                place += 1
+
+    def _per_byte(self) -> str:
+        if self.fit.byte_gap_ns is None:
+            return "estimates and 95 % intervals"
+        low, high = self.fit.byte_gap_ns.interval
+        value = figure(self.fit.byte_gap_ns.value)
+        return f"time per byte of long messages {value} ns ({figure(low)} … {figure(high)})"
+
+    def _rows(self) -> Iterator[tuple[str, str, str]]:
+        for size in self.fit.sizes:
+            yield (
+                format_bytes(size.message_bytes),
+                _pair(size.send_overhead_us, size.receive_overhead_us),
+                _pair(size.message_gap_us, size.wire_latency_us),
+            )
+
+    def _times(self) -> list[float]:
+        """Every estimate, and the intervals as far as they stay near them."""
+        found = [
+            estimate
+            for size in self.fit.sizes
+            for name, _ in SERIES
+            if (estimate := getattr(size, name)) is not None
+        ]
+        values = [estimate.value for estimate in found if estimate.value > 0.0]
+        least, greatest = min(values, default=1.0) / _BEYOND, max(values, default=1.0) * _BEYOND
+        ends = [end for estimate in found for end in estimate.interval if end > 0.0]
+        return [*values, *(min(max(end, least), greatest) for end in ends)]
+
+
+def _pair(first: Estimate | None, second: Estimate | None) -> str:
+    return ", ".join(f"{figure(one.value)} µs" if one else "not known" for one in (first, second))
+
+
+def _series(pairs: list[tuple[int, Estimate]], frame: Frame, index: int) -> Iterator[str]:
+    points = [frame.point(size, estimate.value) for size, estimate in pairs]
+    yield tag("path", d=path_of(points), class_="curve")
+    for (x, y), (_, estimate) in zip(points, pairs, strict=True):
+        low, high = (frame.y.place(end) for end in estimate.interval)
+        yield line_at(x, low, x, high, "whisker")
+        yield tag("path", d=_shape(index, x, y), class_="mark")
+
+
+def _shape(index: int, x: float, y: float) -> str:
+    """Disc, square, triangle, diamond, triangle on its head: told apart without colours."""
+    start = {
+        0: (x - 3.5, y, "a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z"),
+        1: (x - 3, y - 3, "h6v6h-6z"),
+        2: (x - 4, y + 3, "h8l-4-7z"),
+        3: (x - 4, y, "l4-4l4 4l-4 4z"),
+        4: (x - 4, y - 3, "h8l-4 7z"),
+    }[index]
+    return f"M{number(start[0])} {number(start[1])}{start[2]}"

@@ -43,6 +43,6 @@ def plot(
 
     `readings` and `options` are those that it was fitted with.
     """
-    from fitting.plot import plot_fit
+    from fitting.plotting import plot_fit
 
     return plot_fit(found, readings, options or FitOptions())

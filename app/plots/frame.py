@@ -13,8 +13,8 @@ LEFT, RIGHT = 58.0, 14.0  # what labels need beside a frame
 HEADING_PX, SMALL_PX = 15.0, 11.0
 ROW_PX = 15.0
 _ROWS_AT = 52.0
-SCATTER_PX, BETWEEN_PX, STRIP_PX = 240.0, 26.0, 76.0
-ABOVE_PX, BELOW_PX = 44.0, 36.0
+SCATTER_PX, BETWEEN_PX, STRIP_PX = 240.0, 34.0, 84.0
+ABOVE_PX, BELOW_PX = 54.0, 36.0
 CHART_PX = ABOVE_PX + SCATTER_PX + BETWEEN_PX + STRIP_PX + BELOW_PX
 _PIXELS_A_LABEL = 58.0
 
@@ -43,7 +43,7 @@ class Head:
 
 def panel_height(rows: int) -> float:
     """Of a panel whose head has so many rows."""
-    return _ROWS_AT + ROW_PX * (rows + 1) + CHART_PX
+    return _ROWS_AT + ROW_PX * rows + CHART_PX
 
 
 def draw_panel(panel: Panel, ident: str, *, x: float, y: float, width: float, rows: int) -> str:
@@ -55,7 +55,7 @@ def draw_panel(panel: Panel, ident: str, *, x: float, y: float, width: float, ro
         text_at(0, 16, shortened(head.heading, width, HEADING_PX), "heading"),
         text_at(0, 34, shortened(head.about, width, SMALL_PX), "muted small"),
         *_rows(head, width),
-        *panel.chart(ident, width=width, top=_ROWS_AT + ROW_PX * (rows + 1)),
+        *panel.chart(ident, width=width, top=_ROWS_AT + ROW_PX * rows),
     ]
     return group(
         content,

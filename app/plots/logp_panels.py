@@ -17,6 +17,7 @@ from app.plots.frame import (
 from app.plots.scales import (
     Axis,
     burst_ticks,
+    estimate_text,
     figure,
     linear_ticks,
     log_axis,
@@ -80,12 +81,7 @@ def _found(parameters: LogGPParameters) -> Iterator[tuple[str, str]]:
     for name, label in SERIES:
         estimate: Estimate | None = getattr(parameters, name)
         if estimate is not None:
-            yield label, _said(estimate)
-
-
-def _said(estimate: Estimate) -> str:
-    low, high = estimate.interval
-    return f"{figure(estimate.value)} µs ({figure(low)} … {figure(high)})"
+            yield label, estimate_text(estimate.value, estimate.interval, "µs")
 
 
 def _signature_frame(curves: tuple[SignatureCurve, ...], width: float, top: float) -> Frame:
@@ -125,7 +121,7 @@ def _levels(parameters: LogGPParameters | None, frame: Frame) -> Iterator[str]:
         if estimate is not None and frame.y.holds(estimate.value):
             y = frame.y.place(estimate.value)
             yield line_at(frame.x.start, y, frame.x.end, y, "range-end")
-            yield text_at(frame.x.start + 6, y - 4, label, "tick")
+            yield text_at(frame.x.start + 6, y - 4, label, "tick on-lines")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +169,9 @@ class ParametersPanel:
     def _per_byte(self) -> str:
         if self.fit.byte_gap_ns is None:
             return "estimates and 95 % intervals"
-        low, high = self.fit.byte_gap_ns.interval
-        value = figure(self.fit.byte_gap_ns.value)
-        return f"time per byte of long messages {value} ns ({figure(low)} … {figure(high)})"
+        per_byte = self.fit.byte_gap_ns
+        said = estimate_text(per_byte.value, per_byte.interval, "ns")
+        return f"time per byte of long messages {said}"
 
     def _rows(self) -> Iterator[tuple[str, str, str]]:
         for size in self.fit.sizes:

@@ -148,6 +148,17 @@ def figure(value: float, digits: int = 4) -> str:
     return f"{value:.{decimals}f}"
 
 
+def estimate_text(value: float, interval: tuple[float, float], unit: str) -> str:
+    """A value and its interval, with as many decimals as the interval's width tells apart."""
+    low, high = interval
+    width = high - low
+    decimals = 1 - floor(log10(width)) if width > 0.0 else 99
+    if max(abs(value), high) >= 1e7 or decimals > 6:
+        return f"{figure(value)} {unit} ({figure(low)} … {figure(high)})"
+    decimals = max(0, decimals)
+    return f"{value:.{decimals}f} {unit} ({low:.{decimals}f} … {high:.{decimals}f})"
+
+
 def quantile_of(values: Sequence[float], share: float) -> float:
     """The value that this share of them does not exceed, by rank; there is at least one."""
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]

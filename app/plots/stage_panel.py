@@ -21,6 +21,7 @@ from app.plots.frame import (
 from app.plots.scales import (
     Axis,
     Tick,
+    estimate_text,
     figure,
     log_axis,
     nice_above,
@@ -42,6 +43,7 @@ ROLE_SAYS = {
 _MOST_MEDIANS = 80
 _BEYOND = 8.0  # how far the time axis follows lines beyond the samples
 _LEAST_STRIP, _GREATEST_STRIP = 0.001, 1e6  # relative residuals
+_LABEL_PX = 11.0  # least distance of two labels
 _CELL_PX = 0.5  # dots closer than this fall on each other
 
 
@@ -67,10 +69,10 @@ class StagePanel:
         scatter, strip = _frames(self.plot, width, top)
         x_ticks = size_ticks(scatter.x, most_labels(scatter.x))
         yield tag("defs", scatter.clip(f"{ident}-upper"), strip.clip(f"{ident}-lower"))
-        yield scatter.grid(x_ticks, time_ticks(scatter.y, 6), labels="y")
+        yield scatter.grid(x_ticks, time_ticks(scatter.y, 8), labels="y")
         yield strip.grid(x_ticks, _strip_ticks(strip.y))
         yield text_at(0, scatter.y.end - _label_rows_px(self.plot, scatter.x) - 8, "time", "axis")
-        yield text_at(0, strip.y.end - 6, "residual, relative to the line", "axis")
+        yield text_at(0, strip.y.end - 11, "residual, relative to the line", "axis")
         yield text_at(
             (scatter.x.start + scatter.x.end) / 2, strip.y.start + 31, "size", "axis middle"
         )
@@ -135,8 +137,7 @@ def _sizes_of(line: LineFit, plot: StagePlot) -> str:
 
 
 def _estimate(line: LineFit, name: str, unit: str, verdict: Verdict) -> str:
-    low, high = getattr(line, f"{name}_interval")
-    said = f"{figure(getattr(line, name))} {unit} ({figure(low)} … {figure(high)})"
+    said = estimate_text(getattr(line, name), getattr(line, f"{name}_interval"), unit)
     if name in line.clipped:
         said += ", set to 0"
     return said if verdict is Verdict.SUPPORTED else f"{said}, {verdict}"
@@ -152,7 +153,9 @@ def _frames(plot: StagePlot, width: float, top: float) -> tuple[Frame, Frame]:
     y = log_axis(_times_shown(plot), start=upper + SCATTER_PX, end=upper)
     lower = upper + SCATTER_PX + BETWEEN_PX
     reach = _reach(plot)
-    return Frame(x, y), Frame(x, Axis(-reach, reach, lower + STRIP_PX, lower, is_log=False))
+    return Frame(x, y), Frame(
+        x, Axis(-min(1.0, reach), reach, lower + STRIP_PX, lower, is_log=False)
+    )
 
 
 def _times_shown(plot: StagePlot) -> list[float]:
@@ -180,7 +183,11 @@ def _reach(plot: StagePlot) -> float:
 
 
 def _strip_ticks(axis: Axis) -> list[Tick]:
-    values = (axis.least, axis.least / 2, 0.0, axis.greatest / 2, axis.greatest)
+    """Ends, middles and 0; no time is further below its line than 100 %."""
+    below = [axis.least / 2, axis.least] if axis.least == -axis.greatest else [axis.least]
+    if axis.place(axis.least) - axis.place(0.0) < _LABEL_PX:
+        below = []
+    values = (*below, 0.0, axis.greatest / 2, axis.greatest)
     return [Tick(value, percent_label(value)) for value in values]
 
 
@@ -311,7 +318,7 @@ def _beyond(plot: StagePlot, frame: Frame) -> Iterator[str]:
             yield tag("path", d=marks, class_="beyond")
     if pairs:
         said = f"beyond: {len(above)} above, {len(below)} below"
-        yield text_at(frame.x.end, frame.y.end - 6, said, "small end muted")
+        yield text_at(frame.x.end, frame.y.end - 11, said, "small end muted")
 
 
 # --- ends of ranges -------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ text{fill:var(--ink);font-variant-numeric:tabular-nums}
 .muted{fill:var(--muted)}.small,.tick,.figures{font-size:11px}.tick{fill:var(--muted)}
 .axis{font-size:11px;font-weight:600}.middle{text-anchor:middle}.end{text-anchor:end}
 .frame{fill:none;stroke:var(--edge)}.grid{stroke:var(--grid)}.minor{stroke:var(--edge)}
+.on-lines{paint-order:stroke;stroke:var(--paper);stroke-width:3px;stroke-linejoin:round}
 path,line,circle{fill:none}
 .dot{stroke:var(--data);stroke-width:4;stroke-linecap:round}
 .few{stroke-opacity:.38}.some{stroke-opacity:.62}.many{stroke-opacity:.9}

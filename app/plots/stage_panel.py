@@ -37,8 +37,8 @@ from domain.units import format_bytes
 
 ROLE_SAYS = {
     PlotRole.STAGE: "",
-    PlotRole.TOTAL: "all stages: latency of unpipelined messages",
-    PlotRole.BOTTLENECK: "slowest stage: time between arrivals of back-to-back messages",
+    PlotRole.TOTAL: "latencies, all stages",
+    PlotRole.BOTTLENECK: "inter-arrival times, slowest stage",
 }
 _MOST_MEDIANS = 80
 _BEYOND = 8.0  # how far the time axis follows lines beyond the samples

@@ -1,0 +1,182 @@
+"""Pipelines known from outside, on the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.cli import main
+from tests.support.outside_fits import INTERARRIVAL_CSV, LATENCY_CSV, fit_of, reading_of
+
+AGGREGATE: dict[str, Any] = {
+    "total": {"name": "all", "overhead_us": 27.3, "ns_per_byte": 63.37890625},
+    "bottleneck": {"name": "slowest", "overhead_us": 7.5, "ns_per_byte": 24.31640625},
+}
+
+
+@pytest.fixture(autouse=True)
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database of its own, and nothing of the caller's environment."""
+    for name in [name for name in os.environ if name.startswith("SLUICE_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("SLUICE_DATABASE_URL", f"sqlite:///{tmp_path / 'cli.db'}")
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> str:
+    """A file that holds an aggregate."""
+    path = tmp_path / "outside.json"
+    path.write_text(json.dumps(AGGREGATE))
+    return str(path)
+
+
+@pytest.fixture
+def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measurements from outside get a fit that is known."""
+    monkeypatch.setattr("fitting.read", reading_of)
+    monkeypatch.setattr("fitting.fit", fit_of)
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str]) -> Any:
+    """main(argv) in this process: (exit code, standard output, standard error)."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+class TestOptimize:
+    def test_the_report(self, printed: Any, outside: str) -> None:
+        code, out, _ = printed("optimize", outside, "--bytes", "4KiB", "--strategy", "fixed")
+        assert code == 0
+        assert out.startswith("4 KiB through a pipeline seen from outside\n")
+        assert "latency     at most 18" in out
+        assert "no Gantt: outside measurements" in out
+        assert "latency_is_upper_bound" in out
+
+    def test_an_exact_latency_is_not_called_the_most(self, printed: Any, outside: str) -> None:
+        options = ("--bytes", "4KiB", "--strategy", "static", "--static-bytes", "1KiB")
+        _, out, _ = printed("optimize", outside, *options)
+        assert "latency     1" in out
+        assert "latency_is_upper_bound" not in out
+
+    def test_the_document(self, printed: Any, outside: str) -> None:
+        _, out, _ = printed("optimize", outside, "--bytes", "4096", "--json")
+        document = json.loads(out)
+        assert document["pipeline"] is None
+        assert document["aggregate"]["total"] == AGGREGATE["total"]
+
+    def test_a_refusal_says_what_is_missing(self, printed: Any, outside: str) -> None:
+        code, out, err = printed("optimize", outside, "--bytes", "4KiB", "--strategy", "exact")
+        assert (code, out) == (3, "")
+        assert "time of every stage" in err
+
+    @pytest.mark.usefixtures("by_hand")
+    def test_latencies_alone(self, printed: Any, tmp_path: Path) -> None:
+        trace = tmp_path / "latency.csv"
+        trace.write_text(LATENCY_CSV)
+        for command in ("optimize", "compare"):
+            code, out, err = printed(command, str(trace), "--bytes", "4KiB")
+            assert (code, out) == (3, "")
+            assert "inter-arrival times of back-to-back messages are missing" in err
+
+    @pytest.mark.parametrize("kind", ["end_to_end", "indirect"])
+    def test_a_fit_of_half_of_it_is_no_pipeline(
+        self, printed: Any, tmp_path: Path, kind: str
+    ) -> None:
+        """Nor is it one when it comes as the document that `fit --json` printed."""
+        stage = {"name": "end to end", "ranges": [{"overhead_us": 1.0, "ns_per_byte": 1.0}]}
+        fitted = {
+            "kind": kind,
+            "understood": {},
+            "aggregate": None,
+            "pipeline": {"stages": [stage], "delay_us": 0.0},
+        }
+        path = tmp_path / "fit.json"
+        path.write_text(json.dumps(fitted))
+        code, _, err = printed("optimize", str(path), "--bytes", "4KiB")
+        assert code == 3
+        assert "are missing" in err
+
+
+class TestFit:
+    @pytest.mark.usefixtures("by_hand")
+    def test_what_fit_printed_can_be_solved(self, printed: Any, tmp_path: Path) -> None:
+        """The aggregate of a fit, as `fit --json` prints it."""
+        from app.schemas.base import dump_json
+        from app.schemas.fits import fit_document
+
+        both = [reading_of(LATENCY_CSV.encode()), reading_of(INTERARRIVAL_CSV.encode())]
+        path = tmp_path / "fit.json"
+        path.write_bytes(dump_json(fit_document(fit_of(both), None)))
+        code, out, _ = printed("optimize", str(path), "--bytes", "4KiB", "--json")
+        assert code == 0
+        document = json.loads(out)
+        assert document["aggregate"]["sum_overhead_us"] == 27.3
+        assert document["fragments"] == 5
+
+    @pytest.mark.usefixtures("by_hand")
+    def test_a_fit_that_cannot_be_cut_by_is_shown_and_not_saved(
+        self, printed: Any, tmp_path: Path
+    ) -> None:
+        trace = tmp_path / "latency.csv"
+        trace.write_text(LATENCY_CSV)
+        code, out, _ = printed("fit", str(trace))
+        assert code == 0
+        assert "end to end" in out
+        code, _, err = printed("fit", str(trace), "--save-as", "half")
+        assert code == 3
+        assert "missing" in err
+        assert printed("profiles", "show", "half")[0] == 4
+
+
+class TestProfiles:
+    def test_saved_shown_listed_copied(self, printed: Any, outside: str) -> None:
+        code, out, _ = printed("profiles", "save", "seen", outside)
+        assert code == 0
+        assert "seen from outside" in out
+        assert "total" in out
+        assert "63.3789" in out
+        assert "bottleneck" in out
+        assert "aggregate" in printed("profiles", "list")[1]
+        assert "aggregate" in printed("profiles", "revisions", "seen")[1]
+        assert printed("profiles", "save", "copy", "seen")[0] == 0
+        shown = json.loads(printed("profiles", "show", "copy", "--json")[1])
+        assert shown["aggregate"]["total"] == AGGREGATE["total"]
+        assert shown["pipeline"] is None
+        code, out, _ = printed("optimize", "seen", "--bytes", "64KiB")
+        assert code == 0
+        assert "profile seen@1" in out
+
+    def test_save_as(self, printed: Any, outside: str) -> None:
+        assert printed("optimize", outside, "--bytes", "4KiB", "--save-as", "kept")[0] == 0
+        assert "seen from outside" in printed("profiles", "show", "kept")[1]
+
+
+class TestCompare:
+    def test_rows_and_refusals(self, printed: Any, outside: str) -> None:
+        code, out, _ = printed("compare", outside, "--bytes", "4KiB")
+        assert code == 0
+        assert out.startswith("a pipeline seen from outside\n")
+        assert "repeat" in out
+        assert out.count("time of every stage") + out.count("time of\nevery") >= 1
+
+    @pytest.mark.usefixtures("by_hand")
+    def test_a_trace(self, printed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A trace that holds both kinds of times."""
+        both = [reading_of(LATENCY_CSV.encode()), reading_of(INTERARRIVAL_CSV.encode())]
+        monkeypatch.setattr("fitting.fit", lambda readings, options=None: fit_of(both))
+        trace = tmp_path / "both.csv"
+        trace.write_text("message_bytes,repetition,latency_us,interarrival_us\n64,0,1,1\n")
+        code, out, _ = printed("compare", str(trace), "--bytes", "4KiB", "--json")
+        assert code == 0
+        assert json.loads(out)["aggregate"]["sum_overhead_us"] == 27.3

@@ -7,7 +7,7 @@ import pytest
 from domain.errors import Conflict, InvalidInput, NotFound
 from domain.profile import Origin, Provenance
 from models.session import Store
-from tests.support.records import GIVEN, a_fit, a_pipeline
+from tests.support.records import GIVEN, a_fit, a_pipeline, an_aggregate
 
 
 class ProfileContract:
@@ -23,6 +23,16 @@ class ProfileContract:
             assert work.profiles.revision("gam", 1).model == a_pipeline()
         assert (created.latest, created.current.number) == (1, 1)
         assert created.created_at.utcoffset() is not None
+
+    def test_an_aggregate_is_a_revision_like_any_other(self, store: Store) -> None:
+        """A profile may pass from one to the other and back."""
+        with store.unit_of_work() as work:
+            created = work.profiles.create("seen", an_aggregate(), GIVEN)
+            revised = work.profiles.add_revision("seen", a_pipeline(), GIVEN)
+        with store.reading() as work:
+            assert work.profiles.revision("seen", 1) == created.current
+            assert work.profiles.revision("seen", 1).model == an_aggregate()
+            assert work.profiles.get("seen") == revised
 
     def test_a_taken_name_is_a_conflict_and_changes_nothing(self, store: Store) -> None:
         """Names are unique; create_if_absent says None."""

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.aggregate import Aggregate
 from domain.errors import Conflict
 from domain.pipeline import FitRange, Pipeline, Stage
 from models.documents import dump_model, load_model
 from models.fit_documents import dump_fit, load_fit
-from tests.support.records import a_fit, a_pipeline
+from tests.support.records import a_fit, a_pipeline, an_aggregate
 
 costs = st.tuples(st.floats(0.0, 1e12), st.floats(0.0, 1e9))
 
@@ -34,6 +35,36 @@ def test_any_pipeline_reads_back_equal(parts: list[Stage], delay_us: float) -> N
     assert load_model(text) == pipeline
     assert text.isascii()
     assert "\x00" not in text
+
+
+@given(stages(), stages(), st.floats(0.0, 1e12))
+def test_any_aggregate_reads_back_equal(total: Stage, slowest: Stage, delay_us: float) -> None:
+    """As a pipeline does, and as an aggregate."""
+    aggregate = Aggregate(total, slowest, delay_us)
+    text = dump_model(aggregate)
+    assert load_model(text) == aggregate
+    assert text.isascii()
+
+
+def test_the_document_of_an_aggregate_is_the_promised_one() -> None:
+    """Version 1, kind aggregate."""
+    document = json.loads(dump_model(an_aggregate()))
+    assert document == {
+        "version": 1,
+        "kind": "aggregate",
+        "total": {
+            "name": "all \N{SNOWMAN}",
+            "ranges": [
+                {"overhead_us": 0.1, "ns_per_byte": 1 / 3, "up_to_bytes": 8192},
+                {"overhead_us": 1e12, "ns_per_byte": 2e-9, "up_to_bytes": None},
+            ],
+        },
+        "bottleneck": {
+            "name": "slowest",
+            "ranges": [{"overhead_us": 0.1, "ns_per_byte": 2e-9, "up_to_bytes": None}],
+        },
+        "delay_us": 0.30000000000000004,
+    }
 
 
 def test_the_document_of_a_pipeline_is_the_promised_one() -> None:

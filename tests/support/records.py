@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from domain.aggregate import Aggregate
 from domain.fit import FitMethod, LineFit, SizeFit, StageFit, TraceFit, Verdict
 from domain.measurement import TraceKind
 from domain.pipeline import FitRange, Pipeline, Stage
@@ -25,6 +26,16 @@ def a_pipeline(overhead_us: float = 0.1) -> Pipeline:
             Stage.of_line("copy \N{SNOWMAN}", overhead_us=overhead_us, ns_per_byte=7.03125),
             Stage("wire", ranges),
         ),
+        delay_us=0.1 + 0.2,
+    )
+
+
+def an_aggregate(overhead_us: float = 0.1) -> Aggregate:
+    """What is known of such a pipeline from outside."""
+    ranges = (FitRange(overhead_us, 1 / 3, 8192), FitRange(1e12, 2e-9))
+    return Aggregate(
+        Stage("all \N{SNOWMAN}", ranges),
+        Stage.of_line("slowest", overhead_us=overhead_us, ns_per_byte=2e-9),
         delay_us=0.1 + 0.2,
     )
 

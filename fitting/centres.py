@@ -1,0 +1,191 @@
+"""The middle of the times at every size, and how far single times lie from it, without a line.
+
+Source    scale: the first quartile of pairwise differences (Rousseeuw & Croux 1993, Q_n), pooled
+          over neighbouring sizes until there are enough pairs; centre: the time with most others
+          around it, refined by Tukey's biweight with that scale.
+Notation  x sizes in bytes, y times in µs, c how many samples an entry stands for, (N,); z centres
+          (m,); s relative scales (m,); n how many samples are within reach of the centre, (m,).
+          m cells: sizes, or bins of neighbouring ones where there are more than MOST_CELLS.
+Cost      at most 64 samples a cell look at each other; O(N) otherwise.
+Exact     no; where outliers are slow ones, centres hold beyond half of them.
+Traps     one time a size shows no spread: it is then judged by how far a time lies off the chord of
+          its neighbours. Within a bin times grow with the size: they are carried to the bin's own
+          size by the slope between its neighbours, in logarithms, which lies between 0 and 1 for
+          every line with both parameters >= 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fitting.robust import TUKEY, tukey_weights
+from fitting.samples import Floats, Ints, SortedSamples
+
+MOST_CELLS = 200
+_LOOK = 64
+_PAIRS, _FREEDOM = 400, 40  # neighbours are pooled until a scale rests on so many
+_LEAST_SCALE = 1e-6
+_UNKNOWN_SCALE = 0.05  # with one time at each of three sizes or fewer
+
+
+@dataclass(frozen=True, slots=True)
+class Centres:
+    """By cell: the notation above; `last` (m,) is the index of the last size in it."""
+
+    x: Floats
+    z: Floats
+    s: Floats
+    n: Floats
+    last: Ints
+
+    def errors(self) -> Floats:
+        """Relative standard error of every centre, (m,)."""
+        out: Floats = self.s / np.sqrt(self.n)
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    x: Floats
+    y: Floats
+    c: Floats
+    start: Ints
+    last: Ints
+
+    @property
+    def group(self) -> Ints:
+        return np.repeat(np.arange(len(self.start)), self.widths)
+
+    @property
+    def widths(self) -> Ints:
+        return np.diff(np.append(self.start, len(self.y)))
+
+    def total(self, value: Floats) -> Floats:
+        """Sums over each cell."""
+        out: Floats = np.add.reduceat(self.c * value, self.start)
+        return out
+
+
+def centres_of(samples: SortedSamples, *, resolution_us: float = 0.0) -> Centres:
+    """The centre of every size, or of every bin. Times of exactly 0 count as next to 0."""
+    cells = _cells(samples)
+    least = max(float(cells.y.max()) * 1e-15, 5e-324)
+    y = np.maximum(cells.y, least)
+    s = _pair_scales(cells, y)
+    if s is None:
+        z = y.copy()
+        one = np.full(len(z), _chord_scale(cells.x, z))
+        return Centres(cells.x, z, one, np.ones(len(z)), cells.last)
+    tick = resolution_us / np.maximum(y[cells.start + cells.widths // 2], least) / 2.0
+    z, n = y[cells.start], np.ones(len(s))
+    for _ in range(2):
+        s = np.hypot(np.maximum(s, _LEAST_SCALE), tick)
+        z, n, s = _refined(cells, y, s)
+    return Centres(cells.x, z, np.hypot(np.maximum(s, _LEAST_SCALE), tick), n, cells.last)
+
+
+def _cells(samples: SortedSamples) -> _Cells:
+    m = len(samples.sizes)
+    if m <= MOST_CELLS:
+        x = samples.sizes.astype(np.float64)
+        return _Cells(x, samples.y, samples.c, samples.start, np.arange(m))
+    reached = (np.cumsum(samples.entries) - 1) * MOST_CELLS // len(samples.x)
+    last = np.append(np.flatnonzero(np.diff(reached)), m - 1)
+    begin = np.append(0, last[:-1] + 1)
+    start = samples.start[begin]
+    widths = np.diff(np.append(start, len(samples.x)))
+    cells = np.repeat(np.arange(len(start)), widths)
+    x = np.add.reduceat(samples.x, start) / widths
+    steep = _elasticity(x, np.array([np.median(part) for part in np.split(samples.y, start[1:])]))
+    y = samples.y * (x[cells] / samples.x) ** steep[cells]
+    order = np.lexsort((y, cells))
+    return _Cells(x, y[order], samples.c[order], start, last)
+
+
+def _elasticity(x: Floats, y: Floats) -> Floats:
+    """d log y / d log x between neighbours, kept within 0 and 1."""
+    log_y = np.log(np.maximum(y, max(float(y.max()) * 1e-15, 5e-324)))
+    out: Floats = np.clip(np.gradient(log_y, np.log(x)), 0.0, 1.0)
+    return out
+
+
+def _pair_scales(cells: _Cells, y: Floats) -> Floats | None:
+    """Q_n of relative differences, (m,); None where no size has two times."""
+    apart = [_differences(_some(part)) for part in np.split(y, cells.start[1:])]
+    pairs = np.array([len(part) for part in apart])
+    if not pairs.any():
+        return None
+    windows = _windows(pairs.astype(np.float64), _PAIRS)
+    return np.array(
+        [2.2219 * np.quantile(np.concatenate(apart[low:high]), 0.25) for low, high in windows]
+    )
+
+
+def _differences(y: Floats) -> Floats:
+    i, j = np.triu_indices(len(y), 1)
+    out: Floats = 2.0 * np.abs(y[j] - y[i]) / (y[i] + y[j])
+    return out
+
+
+def _some(y: Floats) -> Floats:
+    if len(y) <= _LOOK:
+        return y
+    out: Floats = y[np.linspace(0, len(y) - 1, _LOOK).astype(np.int64)]
+    return out
+
+
+def _windows(have: Floats, wanted: int) -> list[tuple[int, int]]:
+    """For each cell the smallest window around it that has so many, or all."""
+    reached = np.append(0.0, np.cumsum(have))
+    out = []
+    for place in range(len(have)):
+        low, high = place, place + 1
+        while reached[high] - reached[low] < wanted and (low > 0 or high < len(have)):
+            low, high = max(low - 1, 0), min(high + 1, len(have))
+        out.append((low, high))
+    return out
+
+
+def _refined(cells: _Cells, y: Floats, s: Floats) -> tuple[Floats, Floats, Floats]:
+    """Centres by these scales, how many samples they rest on, and scales around them."""
+    z = np.array([_mode(_some(part), at) for part, at in zip(np.split(y, cells.start[1:]), s)])
+    group = cells.group
+    for _ in range(8):
+        w = tukey_weights((y / z[group] - 1.0) / (TUKEY * s[group]))
+        total = cells.total(w)
+        z = np.where(total > 0.0, cells.total(w * y) / np.maximum(total, 1e-300), z)
+    off = y / z[group] - 1.0
+    inside = (np.abs(off) < TUKEY * s[group]).astype(np.float64)
+    n = cells.total(inside)
+    squares, freedom = cells.total(inside * off**2), np.maximum(n - 1.0, 0.0)
+    pooled = s.copy()
+    for place, (low, high) in enumerate(_windows(freedom, _FREEDOM)):
+        if freedom[low:high].sum() > 0.0:
+            pooled[place] = np.sqrt(squares[low:high].sum() / freedom[low:high].sum())
+    return z, np.maximum(n, 1.0), pooled
+
+
+def _mode(y: Floats, s: float) -> float:
+    """The time with most others within reach."""
+    near = tukey_weights((y[None, :] - y[:, None]) / np.maximum(y[:, None] * (TUKEY * s), 5e-324))
+    return float(y[int(np.argmax(near.sum(axis=1)))])
+
+
+def _chord_scale(x: Floats, z: Floats) -> float:
+    """Relative noise of single times, from how far each lies off the chord of its neighbours."""
+    if len(x) < 4:
+        return _UNKNOWN_SCALE
+    off = chord_residuals(x, z)
+    return max(_LEAST_SCALE, 1.4826 * float(np.median(np.abs(off))))
+
+
+def chord_residuals(x: Floats, z: Floats) -> Floats:
+    """Each inner time against the chord of its neighbours, (m - 2,), scaled to unit variance."""
+    share = (x[1:-1] - x[:-2]) / (x[2:] - x[:-2])
+    off = z[1:-1] - ((1.0 - share) * z[:-2] + share * z[2:])
+    out: Floats = off / np.sqrt(
+        z[1:-1] ** 2 + (share * z[2:]) ** 2 + ((1.0 - share) * z[:-2]) ** 2
+    )
+    return out

@@ -1,0 +1,124 @@
+"""How far off a line may be: covariance and 95 % intervals of its two parameters.
+
+Source    the sandwich of Huber (1967) with the correction HC3 (MacKinnon & White 1985); the same
+          with sizes as the independent units; Huber's covariance for noise that is even on the
+          relative scale, with his correction for few samples (Huber & Ronchetti 2009, sec. 7.6).
+Notation  as in fitting/robust.py; D (N, p) derivatives of f / (f s); psi the weighted residual and
+          `slope` its derivative by the residual, (N,); A, V matrices (p, p); p = 2, or 1 where one
+          parameter is held at 0; m sizes.
+Cost      O(N).
+Exact     no: an M-estimate's intervals are asymptotic. Coverage is measured by simulation (tests).
+Traps     samples of one run may err together (a size that sits off the line by itself), few samples
+          make a sandwich too small, and many hide what is common to a size: of the three
+          covariances the widest interval counts. A clock's step errs the same way in all samples of
+          a size, and no number of repetitions makes that smaller. Both columns of D are nearly in
+          proportion where sizes are close: D is centred and the covariance carried back.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import stdtrit
+
+from domain.fit import CONFIDENCE
+from fitting.line import Floats, Line
+from fitting.robust import TUKEY, scaled
+from fitting.samples import SortedSamples
+
+
+def uncertainty(
+    samples: SortedSamples,
+    x: Floats,
+    y: Floats,
+    fitted: tuple[Line, Floats, Floats],
+    *,
+    tick: float,
+) -> tuple[Floats, tuple[float, float], tuple[float, float]]:
+    """Covariance (2, 2), standard errors and half widths of a and b.
+
+    `fitted` is the line with the scale and the weight of every sample. The half width of a clipped
+    parameter is that of the free estimate; the other one's is conditional on the clipped one being
+    exactly 0.
+    """
+    line, scale, weights = fitted
+    f = line.at(x)
+    w = samples.c * weights / (f * scale) ** 2
+    middle = float(w @ x / w.sum())
+    spread = float(np.sqrt(w @ (x - middle) ** 2 / w.sum()))
+    centred = np.stack([np.ones(len(x)), (x - middle) / spread], axis=1) / (f * scale)[:, None]
+    back = np.array([[1.0, -middle / spread], [0.0, 1.0 / spread]])
+    both = [
+        (back @ V @ back.T, t) for V, t in _covariances(samples, x, y, fitted, centred, tick=tick)
+    ]
+    errors, half = _widest(both)
+    covariance = max((V for V, _ in both), key=lambda V: float(np.trace(V)))
+    if line.clipped is not None:
+        held, free = (0, 1) if line.clipped == "a" else (1, 0)
+        D = ((x if free else np.ones(len(x))) / (f * scale))[:, None]
+        errors[[free]], half[[free]] = _widest(_covariances(samples, x, y, fitted, D, tick=tick))
+        covariance = np.diag(errors**2)
+    return covariance, (float(errors[0]), float(errors[1])), (float(half[0]), float(half[1]))
+
+
+def quantile(freedom: float) -> float:
+    """Two-sided quantile of Student's t."""
+    return float(stdtrit(freedom, 0.5 + CONFIDENCE / 2.0))
+
+
+def _widest(found: list[tuple[Floats, float]]) -> tuple[Floats, Floats]:
+    """The largest standard errors and half widths, (p,) each."""
+    errors = np.array([np.sqrt(np.maximum(np.diag(V), 0.0)) for V, _ in found])
+    half = errors * np.array([[t] for _, t in found])
+    return errors.max(axis=0), half.max(axis=0)
+
+
+def _gram(D: Floats, c: Floats) -> Floats:
+    out: Floats = (D * c[:, None]).T @ D
+    return out
+
+
+def _covariances(
+    samples: SortedSamples,
+    x: Floats,
+    y: Floats,
+    fitted: tuple[Line, Floats, Floats],
+    D: Floats,
+    *,
+    tick: float,
+) -> list[tuple[Floats, float]]:
+    """One for each view of what is independent, with its quantile."""
+    line, scale, weights = fitted
+    c, p, u = samples.c, D.shape[1], scaled(x, y, line, scale)
+    psi = TUKEY * u * weights
+    slope = weights
+    if bool((weights < 1.0).any()):
+        slope = np.where(weights > 0.0, (1.0 - u**2) * (1.0 - 5.0 * u**2), 0.0)
+    kept, m = float(c @ (weights > 0.0)), len(samples.sizes)
+    A = _gram(D, c * slope)
+    inverse = np.linalg.pinv(_gram(D, c * weights), hermitian=True)
+    definite = float(np.linalg.eigvalsh(A)[0]) > 1e-3 * float(np.linalg.eigvalsh(A)[-1])
+    bread = np.linalg.inv(A) if definite else inverse
+    lever = np.einsum("ij,jk,ik->i", D, inverse, D) * weights
+    alone = _gram(D * (psi / np.maximum(1.0 - lever, 0.1))[:, None], c)
+    steps = _by_size(samples, c * weights * tick / (line.at(x) * scale), D)
+    rounding = bread @ (steps.T @ steps / 12.0) @ bread
+    views = [(bread @ alone @ bread, kept - p), (_even(D, c, psi, slope), kept - p)]
+    if m > p:
+        sums = _by_size(samples, c * psi, D)
+        views.append((bread @ (sums.T @ sums) @ bread * (m / (m - p)), m - p))
+    return [(V + rounding, quantile(max(1.0, freedom))) for V, freedom in views]
+
+
+def _by_size(samples: SortedSamples, value: Floats, D: Floats) -> Floats:
+    """Sums of value times D over the samples of each size, (m, p)."""
+    out: Floats = np.add.reduceat(D * value[:, None], samples.start, axis=0)
+    return out
+
+
+def _even(D: Floats, c: Floats, psi: Floats, slope: Floats) -> Floats:
+    """Huber's covariance: the same relative noise everywhere."""
+    n, p = float(c.sum()), D.shape[1]
+    mean = max(float(c @ slope) / n, 0.1)
+    correction = 1.0 + p / n * float(c @ (slope - mean) ** 2) / n / mean**2
+    inverse: Floats = np.linalg.pinv(_gram(D, c), hermitian=True)
+    return inverse * (float(c @ psi**2) / max(1.0, n - p)) * (correction / mean) ** 2

@@ -1,0 +1,126 @@
+"""The samples of one stage, sorted and, where there are very many, represented by fewer.
+
+Notation  x sizes in bytes, y times in µs, c how many samples an entry stands for, (N,) each;
+          m distinct sizes; `start` (m,) is where each size's entries begin, `count` (m,) how many
+          samples it had, `first` (m,) the time that was measured first.
+Cost      one stable sort of the sizes, one sort of the times of each size.
+Traps     a size with many repetitions is represented by QUANTILES of its sorted times, each with
+          the same weight: outliers keep their share, and the sums over a size keep their values but
+          for one part in some thousand. Sizes beyond what that can hold are thinned regularly; the
+          samples left out then count for nothing, so no interval is narrower than what was used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+QUANTILES = 64
+_COMPRESS_FROM = 20_000  # samples; below, every one is used as it is
+_MOST_ENTRIES = 40_000
+
+
+@dataclass(frozen=True, slots=True)
+class SortedSamples:
+    """Entries by size, then by time; see the notation above."""
+
+    x: Floats
+    y: Floats
+    c: Floats
+    sizes: Ints
+    start: Ints
+    count: Ints
+    first: Floats
+
+    @property
+    def entries(self) -> Ints:
+        """How many entries each size has, (m,)."""
+        return np.diff(np.append(self.start, len(self.x)))
+
+    @property
+    def group(self) -> Ints:
+        """For each entry the index of its size, (N,)."""
+        return np.repeat(np.arange(len(self.sizes)), self.entries)
+
+    def between(self, first: int, last: int) -> SortedSamples:
+        """The samples of sizes first..last, both included, by index."""
+        low = int(self.start[first])
+        high = int(self.start[last + 1]) if last + 1 < len(self.start) else len(self.x)
+        sizes = slice(first, last + 1)
+        return SortedSamples(
+            self.x[low:high],
+            self.y[low:high],
+            self.c[low:high],
+            self.sizes[sizes],
+            self.start[sizes] - low,
+            self.count[sizes],
+            self.first[sizes],
+        )
+
+    def places(self, share: float) -> Ints:
+        """The entry of each size at this share of its sorted times, (m,)."""
+        return self.start + ((self.entries - 1) * share).astype(np.int64)
+
+    def medians(self) -> Floats:
+        """The median time of each size, (m,)."""
+        last = self.entries - 1
+        out: Floats = (self.y[self.start + last // 2] + self.y[self.start + (last + 1) // 2]) / 2.0
+        return out
+
+
+def sort_samples(message_bytes: Sequence[int], times_us: Sequence[float]) -> SortedSamples:
+    """Sort, and represent very many samples by fewer."""
+    sizes = np.asarray(message_bytes, dtype=np.int64)
+    times = np.asarray(times_us, dtype=np.float64)
+    order = np.argsort(sizes, kind="stable")
+    x, y = sizes[order], times[order]
+    distinct, start, count = np.unique(x, return_index=True, return_counts=True)
+    first = y[start]
+    if len(distinct) * 8 > len(x):
+        y = times[np.lexsort((times, sizes))]
+    else:
+        y = np.concatenate([np.sort(part) for part in np.split(y, start[1:])])
+    ones = np.ones(len(x))
+    every = SortedSamples(
+        x.astype(np.float64), y, ones, distinct, start.astype(np.int64), count, first
+    )
+    return every if len(x) <= _COMPRESS_FROM else _thinned(_compressed(every))
+
+
+def _compressed(samples: SortedSamples) -> SortedSamples:
+    """At most QUANTILES entries a size."""
+    count = samples.count
+    kept = np.minimum(count, QUANTILES)
+    start = np.cumsum(kept) - kept
+    place = np.arange(int(kept.sum())) - np.repeat(start, kept)
+    many = np.repeat(count / kept, kept)
+    index = np.repeat(samples.start, kept) + ((place + 0.5) * many).astype(np.int64)
+    x = np.repeat(samples.sizes.astype(np.float64), kept)
+    return SortedSamples(x, samples.y[index], many, samples.sizes, start, count, samples.first)
+
+
+def _thinned(samples: SortedSamples) -> SortedSamples:
+    """Every so many-th size, where even the compressed entries are too many."""
+    step = -(-len(samples.x) // _MOST_ENTRIES)
+    if step == 1:
+        return samples
+    kept = np.zeros(len(samples.sizes), dtype=bool)
+    kept[::step] = True
+    kept[-1] = True
+    entries = np.repeat(kept, samples.entries)
+    widths = samples.entries[kept]
+    return SortedSamples(
+        samples.x[entries],
+        samples.y[entries],
+        samples.c[entries],
+        samples.sizes[kept],
+        np.cumsum(widths) - widths,
+        samples.count[kept],
+        samples.first[kept],
+    )

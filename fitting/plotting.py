@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from math import ceil, log10
+from math import ceil, isfinite, log10
 from typing import TypeVar
 
 import numpy as np
@@ -135,7 +135,8 @@ def _stage_plot(fit: StageFit, role: PlotRole, samples: Columns | None, *, most:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         r = np.where(fitted > 0.0, (y - fitted) / fitted, np.nan)
     r[~np.isfinite(r)] = np.nan
-    used = (x >= fit.lines[0].from_bytes) & (x <= fit.lines[-1].to_bytes)
+    least, greatest = _span(fit, x)
+    used = (x >= least) & (x <= greatest)
     outlier = np.zeros(len(x), bool) if shows_medians else _outliers(fit, x, r, used)
     kept = _thinned(x, y, r, most)
     points = PlotPoints(
@@ -146,13 +147,21 @@ def _stage_plot(fit: StageFit, role: PlotRole, samples: Columns | None, *, most:
         is_used=tuple(used[kept].tolist()),
     )
     count = fit.num_samples if shows_medians else len(x)
-    return StagePlot(fit, role, points, _pieces(fit), count, shows_medians)
+    return StagePlot(fit, role, points, _pieces(fit, least, greatest), count, shows_medians)
 
 
 def _medians(fit: StageFit) -> Columns:
     """What is left of the samples where the traces do not hold this stage's times."""
     sizes = np.array([size.message_bytes for size in fit.sizes], np.int64)
     return sizes, np.array([size.median_us for size in fit.sizes], np.float64)
+
+
+def _span(fit: StageFit, x: Ints) -> tuple[int, int]:
+    """The sizes fitted to; those measured where an old fit does not say, empty where none are."""
+    least, greatest = fit.lines[0].from_bytes, fit.lines[-1].to_bytes
+    if 1 <= least <= greatest:
+        return least, greatest
+    return (int(x[0]), int(x[-1])) if len(x) else (1, 0)
 
 
 def _fitted(lines: Sequence[LineFit], x: Ints) -> Floats:
@@ -221,9 +230,8 @@ def _equal_share(count: Ints, most: int) -> int:
 # --- lines ----------------------------------------------------------------------------------------
 
 
-def _pieces(fit: StageFit) -> tuple[CurvePiece, ...]:
+def _pieces(fit: StageFit, least: int, greatest: int) -> tuple[CurvePiece, ...]:
     """Each line between the ends of its range, as far as sizes were measured."""
-    least, greatest = fit.lines[0].from_bytes, fit.lines[-1].to_bytes
     pieces = []
     start = least
     for line in fit.lines:
@@ -259,10 +267,12 @@ def _log_grid(start: float, end: float) -> Floats:
 def _half_band(line: LineFit, x: Floats) -> Floats:
     """q times the standard error of the line at x; 0 where the fit gives no finite one."""
     a_error, b_error = line.overhead_std_error_us, line.ns_per_byte_std_error / 1000.0
+    if not isfinite(a_error + b_error * float(x[-1])):
+        return np.zeros(len(x))
     crossed = 2.0 * line.correlation * a_error * (b_error * x)
     variance = np.maximum(0.0, a_error**2 + crossed + (b_error * x) ** 2)
-    half = _quantile(line) * np.sqrt(variance)
-    return half if bool(np.all(np.isfinite(half))) else np.zeros(len(x))
+    half: Floats = _quantile(line) * np.sqrt(variance)
+    return half
 
 
 def _quantile(line: LineFit) -> float:

@@ -11,7 +11,7 @@ from domain.units import format_bytes
 _ROOM = 0.05  # of an axis' length is left free at either end
 _LEAST_US = 1e-300  # what a logarithm is taken of
 _OUTSIDE = 0.5  # of its length beyond an axis everything is drawn at the same place, out of sight
-_SIZE_STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
+_SIZE_STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 48)
 
 
 @dataclass(frozen=True, slots=True)

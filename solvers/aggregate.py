@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 
@@ -95,16 +96,20 @@ class _Contest:
 
     def __init__(self, problem: AggregateProblem, options: SolveOptions, bound_us: float) -> None:
         self._problem, self._options, self._bound_us = problem, options, bound_us
-        self._best: Solution | None = None
+        self._best: tuple[Strategy, Candidate] | None = None
+        self._rank = (inf, 0, 0)
+        self._is_cut_off = False
 
     def offer(self, strategy: Strategy, candidate: Candidate) -> None:
         """Let a candidate take part."""
-        solution = self._solution(strategy, candidate)
-        if self._best is not None and _rank(solution) >= _rank(self._best):
+        self._is_cut_off |= candidate.cut_off
+        cut = candidate.fragment_bytes
+        rank = (judged_us(self._problem, candidate), len(cut), cut[0])
+        if rank >= self._rank:
             return
-        self._best = solution
+        self._best, self._rank = (strategy, candidate), rank
         if self._options.on_incumbent is not None:
-            self._options.on_incumbent(solution)
+            self._options.on_incumbent(self.best())
 
     def best(self) -> Solution:
         """The best so far. Raises StrategyDeclined where no strategy found a cut."""
@@ -114,22 +119,19 @@ class _Contest:
                 "its remainder, and other cuts need the time of every stage",
                 field="strategy",
             )
-        return self._best
+        return self._solution(*self._best)
 
     def _solution(self, strategy: Strategy, candidate: Candidate) -> Solution:
-        problem = self._problem
-        judged = judged_us(problem, candidate)
-        real, unrounded_us = candidate.real_sizes, None
-        if real is not None:
-            unrounded_us = problem.aggregate.latency_us(real)
+        problem, real = self._problem, candidate.real_sizes
+        notices = tuple(self._notices(candidate))
         return solution_of(
             problem,
             strategy,
-            replace(candidate, notices=tuple(self._notices(candidate))),
+            replace(candidate, notices=notices, cut_off=self._is_cut_off),
             bound_us=self._bound_us,
             relative_gap=self._options.relative_gap,
-            judged=judged,
-            unrounded_us=unrounded_us,
+            judged=self._rank[0],
+            unrounded_us=None if real is None else problem.aggregate.latency_us(real),
             limited_by=_limited_by(problem, len(candidate.fragment_bytes)),
         )
 
@@ -152,11 +154,6 @@ _ONE_BOTTLENECK = Notice(
     "the bottleneck's time jumps or bends downwards between ranges of fragment sizes: the lower "
     "bound holds where one and the same stage is the slowest at all of them",
 )
-
-
-def _rank(solution: Solution) -> tuple[float, int, int]:
-    cut = solution.schedule.fragment_bytes
-    return (solution.latency_us, len(cut), cut[0])
 
 
 def _limited_by(problem: AggregateProblem, fragments: int) -> str | None:

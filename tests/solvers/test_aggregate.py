@@ -350,3 +350,14 @@ class TestAnswers:
         """By the work that they are, not by the clock."""
         assert is_quick(AggregateProblem(PLAIN, 4096), Strategy.AUTO)
         assert not is_quick(AggregateProblem(PLAIN, 2**40), Strategy.AUTO)
+
+    def test_a_search_that_is_cut_off_says_so(self) -> None:
+        """Whichever strategy wins in the end; what is left has a true gap."""
+        ends = [16 * 2**i for i in range(30)]
+        ranges = [FitRange(10.0 + i, 15.0 - i / 4, end) for i, end in enumerate([*ends, None])]
+        total = tuple(FitRange(4 * r.overhead_us, 4 * r.ns_per_byte, r.up_to_bytes) for r in ranges)
+        outside = Aggregate(Stage("total", total), Stage("bottleneck", tuple(ranges)))
+        found = solve(AggregateProblem(outside, 2**40), time_limit_s=0.02)
+        assert found.cut_off
+        assert found.status is Status.TIME_LIMIT
+        assert found.lower_bound_us <= found.latency_us

@@ -1,0 +1,148 @@
+"""What the readers of other tools' output share: lines, numbers, and tables with things in between.
+
+Output of benchmarks travels through terminals, job logs and mailing-list archives. So HTML breaks and
+entities, quoting marks, tabs and carriage returns are taken away before anything is looked at.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from domain.errors import UnreadableTrace
+from domain.measurement import MAX_TIME_US, Samples
+from domain.pipeline import MAX_MESSAGE_BYTES
+from domain.units import format_bytes
+
+MAX_LINES = 5_000_000
+MAX_LINE_LENGTH = 16_384
+_HTML_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
+_QUOTING = re.compile(r"^(?:\s*>)+ ?")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)(?:\([a-z0-9_]*\))?", re.ASCII | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the file, cleaned, and its number from 1."""
+
+    number: int
+    text: str
+
+    @property
+    def fields(self) -> list[str]:
+        """Its words."""
+        return self.text.split()
+
+
+def lines_of(content: bytes) -> Iterator[Line]:
+    """The cleaned lines that are not empty. Raises UnreadableTrace for what is no text."""
+    text = decoded(content)
+    is_html = "<br" in text or "&nbsp;" in text or "&gt;" in text
+    start, number = 0, 0
+    while start < len(text):
+        number += 1
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        if end - start > MAX_LINE_LENGTH or number > MAX_LINES:
+            refuse(f"line {number}: longer than {MAX_LINE_LENGTH} characters, or too many lines")
+        cleaned = clean(text[start:end], is_html=is_html)
+        start = end + 1
+        if cleaned:
+            yield Line(number, cleaned)
+
+
+def decoded(content: bytes) -> str:
+    """The text. Raises UnreadableTrace for bytes that are not text in UTF-8."""
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        refuse("the file is UTF-16: expected UTF-8")
+    if b"\0" in content:
+        refuse("the file is binary: it has NUL bytes")
+    try:
+        return content.decode().removeprefix("\ufeff")
+    except UnicodeDecodeError as refusal:
+        refuse(f"byte {refusal.start} is not UTF-8")
+
+
+def clean(line: str, *, is_html: bool) -> str:
+    """A line without HTML, quoting marks and outer white space."""
+    if is_html:
+        line = html.unescape(_HTML_TAG.sub("", line))
+    return _QUOTING.sub("", line).replace("\xa0", " ").strip()
+
+
+def number_of(word: str) -> float | None:
+    """A plain decimal number; nan and inf as they are; None for anything else."""
+    if _NUMBER.fullmatch(word):
+        return float(word)
+    if _NOT_FINITE.fullmatch(word):
+        return math.nan
+    return None
+
+
+def size_of(word: str) -> int | None:
+    """A whole number of bytes, or None."""
+    return int(word) if word.isascii() and word.isdigit() and len(word) <= 20 else None
+
+
+def refuse(detail: str) -> NoReturn:
+    """Raise UnreadableTrace."""
+    raise UnreadableTrace(detail, field="measurements")
+
+
+@dataclass(slots=True)
+class Collector:
+    """Samples as they are read, and why rows were left out."""
+
+    sizes: list[int] = field(default_factory=list)
+    times_us: list[float] = field(default_factory=list)
+    left_out: dict[str, int] = field(default_factory=dict)
+
+    def add(self, size: int, time_us: float) -> None:
+        """Take a row, or count why not."""
+        if size == 0:
+            self.leave_out("of 0 bytes")
+        elif size > MAX_MESSAGE_BYTES:
+            self.leave_out(f"of more than {MAX_MESSAGE_BYTES} bytes")
+        elif not math.isfinite(time_us):
+            self.leave_out("not finite")
+        elif not 0.0 <= time_us <= MAX_TIME_US:
+            self.leave_out(f"outside 0 to {MAX_TIME_US:g} µs")
+        else:
+            self.sizes.append(size)
+            self.times_us.append(time_us)
+
+    def leave_out(self, why: str) -> None:
+        """Count a row that is not used."""
+        self.left_out[why] = self.left_out.get(why, 0) + 1
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def samples(self) -> Samples | None:
+        """What was collected; None where that is nothing."""
+        return Samples(tuple(self.sizes), tuple(self.times_us)) if self.sizes else None
+
+
+def left_out_text(*collectors: Collector) -> tuple[tuple[str, str], ...]:
+    """The entry of `understood` that says what was left out and why."""
+    reasons: dict[str, int] = {}
+    for collector in collectors:
+        for why, count in collector.left_out.items():
+            reasons[why] = reasons.get(why, 0) + count
+    if not reasons:
+        return ()
+    told = "; ".join(f"{count} {why}" for why, count in reasons.items())
+    return (("rows_left_out", f"{sum(reasons.values())}: {told}"),)
+
+
+def sizes_text(*parts: Samples | None) -> tuple[tuple[str, str], ...]:
+    """The entries of `understood` that count rows and sizes."""
+    sizes = [size for part in parts if part is not None for size in part.message_bytes]
+    distinct = set(sizes)
+    span = f"{len(distinct)}: {format_bytes(min(distinct))} to {format_bytes(max(distinct))}"
+    return (("rows", str(len(sizes))), ("sizes", span))

@@ -77,8 +77,8 @@ def marginal_us(lines: LineProblem, p: Floats) -> float:
 def bound_above(lines: LineProblem, p: Floats) -> float:
     """Proven lower bound on T*(k+1) from a dual for k (results sec. 2, stretch)."""
     step = p @ lines.G
-    alpha = _alpha(marginal_us(lines, p) - step)
-    candidates = [_stretched(p, alpha)] if alpha is not None else []
+    alpha = step_weights(marginal_us(lines, p) - step)
+    candidates = [stretched(p, alpha)] if alpha is not None else []
     if alpha is None:
         slow = np.flatnonzero(step >= marginal_us(lines, p))
         best = slow[int(np.argmax((p @ lines.g)[slow]))]
@@ -89,7 +89,7 @@ def bound_above(lines: LineProblem, p: Floats) -> float:
 def bound_below(lines: LineProblem, p: Floats) -> float:
     """Proven lower bound on T*(k-1) from a dual for k >= 3 (results sec. 2, squeeze)."""
     step = p @ lines.G
-    alpha = _alpha(marginal_us(lines, p) - step)
+    alpha = step_weights(marginal_us(lines, p) - step)
     if alpha is not None:
         b = np.cumsum(alpha)[:-1, None]
         return value_us(lines, repaired(b * p[1:] + (1.0 - b) * p[:-1]))
@@ -98,7 +98,7 @@ def bound_below(lines: LineProblem, p: Floats) -> float:
     return value_us(lines, np.delete(p, best, axis=0))
 
 
-def _alpha(slack: Floats) -> Floats | None:
+def step_weights(slack: Floats) -> Floats | None:
     """alpha_i proportional to 1 / (lambda - G.p_i), or None in case (ii) of the theorem."""
     if (slack <= 0.0).any():
         return None
@@ -107,7 +107,7 @@ def _alpha(slack: Floats) -> Floats | None:
     return alpha
 
 
-def _stretched(p: Floats, alpha: Floats) -> Floats:
+def stretched(p: Floats, alpha: Floats) -> Floats:
     """q_i = a_i p_{i-1} + (1 - a_i) p_i for i = 1..k, a_i the sum of alpha before i."""
     a = np.append(0.0, np.cumsum(alpha))[:, None]
     a[-1] = 1.0

@@ -63,7 +63,7 @@ def reduced_dual(lines: LineProblem, k: int, order_rows: tuple[Ints, Ints]) -> S
         np.ones(columns),
         np.ones(len(capped)),
     ]
-    order = _order_entries(order_rows, n, first_row=2 * k - 1)
+    order = order_entries(order_rows, n, first_row=2 * k - 1)
     size = (2 * k - 1 + len(order_rows[0]), columns + 1 + len(capped))
     entries = [
         np.concatenate([*part, extra])
@@ -97,7 +97,7 @@ def _scaled(lines: LineProblem, k: int) -> tuple[Floats, Floats, Floats, float |
     return overhead / unit, Q * free / unit, (Q - lines.G) * free / unit, cap
 
 
-def _order_entries(
+def order_entries(
     order_rows: tuple[Ints, Ints], n: int, *, first_row: int
 ) -> tuple[Ints, Ints, Floats]:
     """Entries of the order rows: +1 on p_i(c), -1 on p_{i+1}(c), for every c <= d."""

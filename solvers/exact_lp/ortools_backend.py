@@ -39,8 +39,9 @@ PARAMETER_SETS = (
     "solve_dual_problem:ALWAYS_DO" + _TOLERANCES,
     "use_dual_simplex:true use_scaling:false",
 )
-_CLOSE = 1e-9  # relative distance of the two bounds at which a solve is finished
+CLOSE = 1e-9  # relative distance of the two bounds at which a solve is finished
 _VIOLATED = 1e-12  # how much of a distribution may be out of order before a row is added
+NO_ROWS: tuple[Ints, Ints] = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class CountResult:
 
 
 def solve_count(
-    lines: LineProblem, k: int, deadline: Deadline, *, close: float = _CLOSE
+    lines: LineProblem, k: int, deadline: Deadline, *, close: float = CLOSE
 ) -> CountResult:
     """Solve for exactly k fragments; never raises for a solver's failure, only widens the gap."""
     if k == 1:
@@ -67,10 +68,10 @@ def solve_count(
 
 def _search(lines: LineProblem, k: int, deadline: Deadline, close: float) -> CountResult:
     best = _equal(lines, k)
-    rows = _NO_ROWS
+    rows = NO_ROWS
     attempt = 0
     while attempt < len(PARAMETER_SETS) and not deadline.passed:
-        found = _run(reduced_dual(lines, k, rows), PARAMETER_SETS[attempt], deadline)
+        found = run_glop(reduced_dual(lines, k, rows), PARAMETER_SETS[attempt], deadline)
         if found is None:
             attempt += 1
             continue
@@ -78,17 +79,16 @@ def _search(lines: LineProblem, k: int, deadline: Deadline, close: float) -> Cou
         best = _better(lines, best, p, shares)
         if best.upper_us - best.lower_us <= close * best.upper_us:
             break
-        grown = _with_violated(rows, p)
+        grown = with_violated(rows, p)
         if len(grown[0]) == len(rows[0]):
             attempt += 1
         rows = grown
     return best
 
 
-_NO_ROWS: tuple[Ints, Ints] = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
-
-
-def _run(model: SparseModel, parameters: str, deadline: Deadline) -> tuple[Floats, Floats] | None:
+def run_glop(
+    model: SparseModel, parameters: str, deadline: Deadline
+) -> tuple[Floats, Floats] | None:
     """Variable values and row multipliers, or None where the solver ended without any."""
     builder: Any = helper.ModelBuilderHelper()  # its stub has a wrong type for the arrays
     builder.fill_model_from_sparse_data(
@@ -124,22 +124,26 @@ def _better(lines: LineProblem, best: CountResult, p: Floats, shares: Floats) ->
 def _sizes(lines: LineProblem, shares: Floats) -> Floats:
     """Feasible sizes from multipliers: in [m, M], with the sum B."""
     k = len(shares)
-    free, spread = lines.free_bytes(k), lines.M - lines.m
-    total = float(shares.sum())
-    y = shares * (free / total) if total > 0.0 else np.full(k, free / k)
+    return lines.m + spread_shares(shares, lines.free_bytes(k), np.full(k, lines.M - lines.m))
+
+
+def spread_shares(shares: Floats, total: float, greatest: Floats) -> Floats:
+    """Amounts in proportion to the shares, none above its greatest, that sum to the total."""
+    k, given = len(shares), float(shares.sum())
+    y = shares * (total / given) if given > 0.0 else np.full(k, total / k)
     for _ in range(k):
-        over = y > spread
+        over = y > greatest
         if not over.any():
             break
-        excess, open_ = float((y[over] - spread).sum()), ~over & (y < spread)
-        y[over] = spread
+        excess, open_ = float((y - greatest)[over].sum()), ~over & (y < greatest)
+        y[over] = greatest[over]
         if not open_.any():
             break
         y[open_] += excess / int(open_.sum())
-    return lines.m + y
+    return y
 
 
-def _with_violated(rows: tuple[Ints, Ints], p: Floats) -> tuple[Ints, Ints]:
+def with_violated(rows: tuple[Ints, Ints], p: Floats) -> tuple[Ints, Ints]:
     """The order rows so far, and every row of the stages where p violates one.
 
     Adding the violated rows alone takes many rounds, each of which moves the violation by a step.

@@ -1,0 +1,112 @@
+"""The relaxation of a problem whose stages have ranges: convex costs, one minorant a stage.
+
+Source    theory sec. 1 (stages with ranges): a bound may use each stage's greatest convex minorant
+          over the admitted sizes, and nothing above it.
+Notation  n stages; phi_j: minorant of stage j, µs, straight between the vertices in `at`; V: number
+          of vertices of all stages together; B: message; m, M: least and greatest size, bytes.
+Cost      O(V n) to set up; O(k n) to evaluate a cut.
+Exact     every whole-byte cut costs at least what this problem says of it.
+Traps     costs are means of two vertices, never lines continued beyond their ends: a line's value
+          far from its own ends is a difference of large numbers (domain/pipeline.py).
+
+The class is that of LineProblem: k real sizes in [m, M] that sum to B, for every admitted k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.pipeline import Stage
+from domain.problem import Problem
+from solvers.kernels import exit_times_us
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class ConvexProblem:
+    """`hulls`: vertices (bytes, µs) a stage; `at` (V,) bytes and `costs` (n, V) µs: all of them."""
+
+    stages: tuple[Stage, ...]
+    B: float
+    m: float
+    M: float
+    k_least: int
+    k_greatest: int
+    hulls: tuple[Floats, ...]
+    at: Floats
+    costs: Floats
+
+    @classmethod
+    def of(cls, problem: Problem) -> ConvexProblem:
+        """The relaxation of any problem. Raises Infeasible where no cut satisfies the limits."""
+        counts = problem.count_range()
+        return cls.over(
+            problem.pipeline.stages,
+            message_bytes=float(problem.message_bytes),
+            sizes=(float(problem.least_fragment_bytes), float(problem.greatest_fragment_bytes)),
+            counts=(counts.least, counts.greatest),
+        )
+
+    @classmethod
+    def over(
+        cls,
+        stages: Sequence[Stage],
+        *,
+        message_bytes: float,
+        sizes: tuple[float, float],
+        counts: tuple[int, int],
+    ) -> ConvexProblem:
+        """The relaxation for sizes and counts (least, greatest) that are given."""
+        hulls = tuple(np.array(stage.minorant_points(*sizes)) for stage in stages)
+        at = np.unique(np.concatenate([hull[:, 0] for hull in hulls]))
+        costs = np.stack([_between(hull[:, 0], hull[:, 1][None, :], at)[0] for hull in hulls])
+        return cls(tuple(stages), message_bytes, *sizes, *counts, hulls, at, costs)
+
+    @property
+    def n(self) -> int:
+        """The number of stages."""
+        return len(self.hulls)
+
+    @property
+    def is_rising(self) -> bool:
+        """Whether no minorant falls with the size: then the optimum is convex in k."""
+        return bool((np.diff(self.costs, axis=1) >= 0.0).all())
+
+    def without_limits(self) -> ConvexProblem:
+        """The same message and stages, sizes from 0 to the message."""
+        return ConvexProblem.over(
+            self.stages,
+            message_bytes=self.B,
+            sizes=(0.0, self.B),
+            counts=(self.k_least, self.k_greatest),
+        )
+
+    def free_bytes(self, k: int) -> float:
+        """What is left of the message when each of k fragments has its least size."""
+        return max(0.0, self.B - k * self.m)
+
+    def times_us(self, x: Floats) -> Floats:
+        """phi_j(x_i) as (k, n) for sizes x (k,) within the limits."""
+        times: Floats = _between(self.at, self.costs, x).T
+        return times
+
+    def latency_us(self, x: Floats) -> float:
+        """Latency of real sizes x (k,) with the minorants for costs, without the delay."""
+        return float(exit_times_us(self.times_us(x))[-1, -1])
+
+
+def _between(at: Floats, costs: Floats, x: Floats) -> Floats:
+    """Costs (n, len(x)) at sizes x, each the mean of two vertices; nothing cancels."""
+    if len(at) == 1:
+        return np.repeat(costs, len(x), axis=1)
+    x = np.clip(x, at[0], at[-1])
+    right = np.clip(np.searchsorted(at, x, side="left"), 1, len(at) - 1)
+    start, end = at[right - 1], at[right]
+    share, rest = (x - start) / (end - start), (end - x) / (end - start)
+    values: Floats = costs[:, right - 1] * rest + costs[:, right] * share
+    return values

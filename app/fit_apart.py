@@ -1,7 +1,7 @@
 """Fits a long trace in a process of its own, with a memory cap and a time limit.
 
-Run as `python -m app.fit_apart <kind or nothing> <memory bytes>` it reads the trace from its input
-and writes the fit, or the error, to its output.
+Run as `python -m app.fit_apart <kind or nothing> <memory bytes> <plot or nothing>` it reads the
+trace from its input and writes the fit, or the error, to its output.
 """
 
 from __future__ import annotations
@@ -17,13 +17,17 @@ from app.pool.processes import die_with_parent
 from app.settings import CHECKOUT
 from domain.errors import MemoryLimitReached, SluiceError, SolverFailed, TimeLimitReached
 from domain.fit import TraceFit
+from domain.fit_plot import FitPlot
 
 TIME_LIMIT_S = 120.0
 
 
-def fit_apart(content: bytes, *, kind: str | None, memory_bytes: int) -> FittedTrace:
+def fit_apart(
+    content: bytes, *, kind: str | None, memory_bytes: int, wants_plot: bool = False
+) -> FittedTrace:
     """Fit in a child process; blocks. Raises as `fit_bytes` does, and LimitReached."""
     command = [sys.executable, "-m", "app.fit_apart", kind or "", str(memory_bytes)]
+    command.append("plot" if wants_plot else "")
     try:
         child = subprocess.run(
             command,
@@ -41,16 +45,18 @@ def fit_apart(content: bytes, *, kind: str | None, memory_bytes: int) -> FittedT
     outcome = pickle.loads(child.stdout)
     if isinstance(outcome, SluiceError):
         raise outcome
-    return FittedTrace(cast(TraceFit, outcome), (content,))
+    fit, plot = cast(tuple[TraceFit, FitPlot | None], outcome)
+    return FittedTrace(fit, (content,), plot)
 
 
 def _main() -> None:
     die_with_parent()
-    kind, memory_bytes = sys.argv[1] or None, int(sys.argv[2])
+    kind, memory_bytes, wants_plot = sys.argv[1] or None, int(sys.argv[2]), bool(sys.argv[3])
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
-    outcome: TraceFit | SluiceError
+    outcome: tuple[TraceFit, FitPlot | None] | SluiceError
     try:
-        outcome = fit_bytes(sys.stdin.buffer.read(), kind=kind).fit
+        fitted = fit_bytes(sys.stdin.buffer.read(), kind=kind, wants_plot=wants_plot)
+        outcome = fitted.fit, fitted.plot
     except SluiceError as refusal:
         outcome = refusal
     except MemoryError:

@@ -30,6 +30,7 @@ from app.metrics import Metrics
 from app.schemas.optimize import render_answer
 from domain.errors import Cancelled
 from domain.fit import TraceFit
+from domain.fit_plot import FitPlot
 from domain.solution import Solution
 from models.records import JobRecord
 
@@ -49,10 +50,11 @@ Gone = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class FitOutcome:
-    """A fit, and what it was saved as."""
+    """A fit, what it was saved as, and its plot where one was wanted."""
 
     fit: TraceFit
     saved: SavedFit | None
+    plot: FitPlot | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,18 +134,21 @@ class Service:
             self.runner.cancel(identifier)
         return job
 
-    async def fit(self, content: bytes, *, kind: str | None, save_as: str | None) -> FitOutcome:
+    async def fit(
+        self, content: bytes, *, kind: str | None, save_as: str | None, wants_plot: bool = False
+    ) -> FitOutcome:
         """Fit a trace, and store it as a profile where a name is given. Raises PoorFit and others.
 
         A long one is fitted in a process of its own: it would hold up every other thread.
         """
         if len(content) <= LONG_TRACE_BYTES:
-            fitted = await self.call(lambda: fit_bytes(content, kind=kind))
+            fitted = await self.call(lambda: fit_bytes(content, kind=kind, wants_plot=wants_plot))
         else:
-            fitted = await self._apart(content, kind)
+            fitted = await self._apart(content, kind, wants_plot=wants_plot)
         if save_as is None:
-            return FitOutcome(fitted.fit, None)
-        return FitOutcome(fitted.fit, await self.call(lambda: self._save_fit(fitted, save_as)))
+            return FitOutcome(fitted.fit, None, fitted.plot)
+        saved = await self.call(lambda: self._save_fit(fitted, save_as))
+        return FitOutcome(fitted.fit, saved, fitted.plot)
 
     def exposition(self) -> str:
         """The metrics as text."""
@@ -213,14 +218,17 @@ class Service:
         with self.context.store.unit_of_work() as unit:
             return save_fit(unit, fitted, name=name)
 
-    async def _apart(self, content: bytes, kind: str | None) -> FittedTrace:
+    async def _apart(self, content: bytes, kind: str | None, *, wants_plot: bool) -> FittedTrace:
         if self.pending_long_fits >= MAX_LONG_FITS:
             raise Overloaded("more long traces are being fitted than this service accepts")
         self.pending_long_fits += 1
         memory_bytes = self.context.settings.worker_memory_bytes
         try:
             return await asyncio.get_running_loop().run_in_executor(
-                self._waits, lambda: fit_apart(content, kind=kind, memory_bytes=memory_bytes)
+                self._waits,
+                lambda: fit_apart(
+                    content, kind=kind, memory_bytes=memory_bytes, wants_plot=wants_plot
+                ),
             )
         finally:
             self.pending_long_fits -= 1

@@ -25,5 +25,7 @@ async def fit(request: Request, query: Annotated[FitQuery, Query()]) -> Response
     """Fit the stages of a measured pipeline; the body is the file of measurements."""
     service = service_of(request)
     content = await read_trace(request, **trace_rules(request))
-    outcome = await service.fit(content, kind=query.kind, save_as=query.save_as)
-    return json_document(fit_document(outcome.fit, outcome.saved))
+    outcome = await service.fit(
+        content, kind=query.kind, save_as=query.save_as, wants_plot=query.plot
+    )
+    return json_document(fit_document(outcome.fit, outcome.saved, plot=outcome.plot))

@@ -113,6 +113,7 @@ def _add_fit(commands: _Commands[Parser]) -> None:
     parser.add_argument("source", metavar="FILE", help="measured stage times in CSV, or -")
     parser.add_argument("--kind", metavar="KIND", help="where the file does not tell: direct")
     parser.add_argument("--save-as", metavar="PROFILE", help="store the stages under this name")
+    parser.add_argument("--plot", metavar="OUT", help="draw the fit into this SVG file")
 
 
 def _add_compare(commands: _Commands[Parser]) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from app.console.output import Output
+from app.console.plot_files import check_plot_file, write_plot
 from app.console.progress import counting_line, solving_line
 from app.console.reports import answer_parts, comparison_parts, fit_parts
 from app.console.solving import solve_watched
@@ -21,6 +22,7 @@ from app.console.sources import (
     read_source,
     read_trace,
 )
+from app.console.words import printable
 from app.settings import Settings
 from domain.errors import Cancelled, InvalidInput
 from domain.profile import ProfileReference
@@ -115,7 +117,7 @@ def _answer(
 
 
 def fit(arguments: argparse.Namespace, output: Output) -> int:
-    """Fit one trace, store it where asked to, and print the fit."""
+    """Fit one trace, store and draw it where asked to, and print the fit."""
     from app.flows.fit_trace import fit_trace, save_fit
     from app.flows.questions import Measurement, check_save_as
     from app.schemas.base import dump_json
@@ -124,8 +126,13 @@ def fit(arguments: argparse.Namespace, output: Output) -> int:
     settings = Settings.from_environment()
     if arguments.save_as is not None:
         check_save_as(arguments.save_as)
+    if arguments.plot is not None:
+        check_plot_file(arguments.plot)
     text = read_trace(arguments.source, settings)
-    fitted, saved = fit_trace(Measurement(text, arguments.kind)), None
+    wants_plot = arguments.plot is not None
+    fitted, saved = fit_trace(Measurement(text, arguments.kind), wants_plot=wants_plot), None
+    if fitted.plot is not None:
+        write_plot(arguments.plot, fitted.fit, fitted.plot)
     if arguments.save_as is not None:
         with opened_store(settings) as store, store.unit_of_work() as unit:
             saved = save_fit(unit, fitted, name=arguments.save_as)
@@ -136,6 +143,8 @@ def fit(arguments: argparse.Namespace, output: Output) -> int:
     output.parts(fit_parts(document, width=output.out.width))
     if saved is not None:
         output.parts([f"saved as {saved.profile.name}@{saved.profile.current.number}"])
+    if arguments.plot is not None:
+        output.parts([f"plot written to {printable(arguments.plot)}"])
     return 0
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from app.flows.questions import Measurement
 from domain.errors import UnreadableTrace
 from domain.fit import TraceFit
+from domain.fit_plot import FitPlot
 from domain.measurement import TraceKind
 from domain.profile import Origin, Provenance
 
@@ -20,10 +21,14 @@ KINDS = tuple(TraceKind)
 
 @dataclass(frozen=True, slots=True)
 class FittedTrace:
-    """A fit and the texts that it came from, in the order in which they were given."""
+    """A fit and the texts that it came from, in the order in which they were given.
+
+    `plot` is there where it was wanted.
+    """
 
     fit: TraceFit
     contents: tuple[bytes, ...]
+    plot: FitPlot | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +40,17 @@ class SavedFit:
     profile: HardwareProfile
 
 
-def fit_trace(measurement: Measurement, *, field: str = "measurements") -> FittedTrace:
+def fit_trace(
+    measurement: Measurement, *, field: str = "measurements", wants_plot: bool = False
+) -> FittedTrace:
     """Read and fit one trace. Raises UnreadableTrace, also for an unknown kind, and PoorFit."""
     content = _utf8(measurement.content, field)
-    return fit_bytes(content, kind=measurement.kind)
+    return fit_bytes(content, kind=measurement.kind, wants_plot=wants_plot)
 
 
-def fit_bytes(content: bytes, *, kind: str | None = None) -> FittedTrace:
+def fit_bytes(content: bytes, *, kind: str | None = None, wants_plot: bool = False) -> FittedTrace:
     """Read and fit the bytes of one file. Raises as `fit_trace` does."""
-    return _fitted(((content, kind),))
+    return _fitted(((content, kind),), wants_plot=wants_plot)
 
 
 def fit_measurements(measurements: tuple[Measurement, ...]) -> FittedTrace:
@@ -51,15 +58,19 @@ def fit_measurements(measurements: tuple[Measurement, ...]) -> FittedTrace:
     return _fitted(tuple((_utf8(one.content, "measurements"), one.kind) for one in measurements))
 
 
-def _fitted(given: tuple[tuple[bytes, str | None], ...]) -> FittedTrace:
-    from fitting import fit, read
+def _fitted(
+    given: tuple[tuple[bytes, str | None], ...], *, wants_plot: bool = False
+) -> FittedTrace:
+    from fitting import fit, plot, read
 
     readings = []
     for content, kind in given:
         if kind not in (None, *KINDS):
             raise UnreadableTrace(f"expected kind to be one of {', '.join(KINDS)}", field="kind")
         readings.append(read(content, kind=None if kind is None else TraceKind(kind)))
-    return FittedTrace(fit(readings), tuple(content for content, _ in given))
+    found = fit(readings)
+    contents = tuple(content for content, _ in given)
+    return FittedTrace(found, contents, plot(found, readings) if wants_plot else None)
 
 
 def save_fit(unit: UnitOfWork, fitted: FittedTrace, *, name: str) -> SavedFit:

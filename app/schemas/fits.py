@@ -6,7 +6,9 @@ from typing import Any
 
 from app.flows.fit_trace import SavedFit
 from app.schemas.base import Output
+from app.schemas.fit_plots import FitPlotOut, fit_plot_document
 from domain.fit import AggregateFit, FitMethod, LineFit, SizeFit, StageFit, TraceFit, Verdict
+from domain.fit_plot import FitPlot
 from domain.loggp import Estimate, LogGPFit, LogGPParameters
 from domain.measurement import TraceKind
 from domain.solution import Notice
@@ -124,7 +126,8 @@ class FitOut(Output):
     """A fit: what was understood, the stages, and what to beware of.
 
     `aggregate` is for traces that do not tell the stages apart, `loggp` for signatures of an end
-    point; each is null elsewhere. `profile` is what the fit was saved as, if it was.
+    point; each is null elsewhere. `profile` is what the fit was saved as, if it was; `plot` is what
+    a plot of it shows, where that was asked for.
     """
 
     kind: TraceKind
@@ -136,9 +139,12 @@ class FitOut(Output):
     warnings: list[NoticeOut]
     fit_id: str | None
     profile: ProfileRevisionOut | None
+    plot: FitPlotOut | None
 
 
-def fit_document(fit: TraceFit, saved: SavedFit | None) -> dict[str, Any]:
+def fit_document(
+    fit: TraceFit, saved: SavedFit | None, *, plot: FitPlot | None = None
+) -> dict[str, Any]:
     """FitOut."""
     return {
         "kind": fit.kind,
@@ -157,6 +163,7 @@ def fit_document(fit: TraceFit, saved: SavedFit | None) -> dict[str, Any]:
             if saved
             else None
         ),
+        "plot": fit_plot_document(plot) if plot else None,
     }
 
 

@@ -20,6 +20,13 @@ def _plain_digits(value: Any) -> Any:
     return value
 
 
+def _true_or_false(value: Any) -> Any:
+    if isinstance(value, str) and value not in ("true", "false"):
+        raise ValueError("expected true or false")
+    return value
+
+
+Flag = Annotated[bool, BeforeValidator(_true_or_false)]
 Digits = BeforeValidator(_plain_digits)
 Limit = Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE), Digits]
 Identifier = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
@@ -60,7 +67,8 @@ class ScheduleQuery(Query):
 
 
 class FitQuery(Query):
-    """What the trace is, and the profile to save its fit as."""
+    """What the trace is, the profile to save its fit as, and whether a plot is wanted."""
 
     kind: Literal["direct", "indirect", "end_to_end", "logp"] | None = None
     save_as: ProfileName | None = None
+    plot: Flag = False

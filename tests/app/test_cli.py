@@ -12,6 +12,7 @@ import time
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -345,6 +346,25 @@ class TestFit:
     def test_from_standard_input(self, printed: Any, typed: Any) -> None:
         typed(Path(TRACE).read_text(encoding="utf-8"))
         assert printed("fit", "-")[0] == 0
+
+    def test_a_plot_is_drawn_in_place_of_what_was_there(self, printed: Any, tmp_path: Path) -> None:
+        file = tmp_path / "fit.svg"
+        file.write_text("before", encoding="utf-8")
+        code, out, _ = printed("fit", TRACE, "--plot", str(file))
+        assert code == 0
+        assert f"plot written to {file}" in out.replace("\n", "")
+        drawing = ElementTree.fromstring(file.read_bytes())
+        headings = [one.text for one in drawing.iter() if one.get("class") == "heading"]
+        assert len(headings) == 5
+        assert [one.name for one in tmp_path.iterdir()] == ["fit.svg"]
+
+    def test_a_plot_that_cannot_be_written_is_refused_first(
+        self, printed: Any, tmp_path: Path
+    ) -> None:
+        for name in (str(tmp_path), str(tmp_path / "none" / "fit.svg"), "-", ""):
+            code, out, err = printed("fit", "nowhere.csv", "--plot", name)
+            assert (code, out) == (2, "")
+            assert "plot" in err
 
 
 class TestCompare:

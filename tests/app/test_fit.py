@@ -79,6 +79,39 @@ class TestFit:
         assert (refused.status_code, refused.json()) == (422, bad.json())
 
 
+class TestPlot:
+    def test_only_where_it_is_asked_for(self, client: httpx.Client) -> None:
+        for query in ("", "?plot=false"):
+            answer = client.post(f"/fit{query}", content=HEADER + ROWS, headers=TEXT)
+            assert answer.json()["plot"] is None
+
+    def test_every_sample_and_the_line(self, client: httpx.Client) -> None:
+        response = client.post("/fit?plot=true", content=HEADER + ROWS, headers=TEXT)
+        FitOut.model_validate_json(response.content)
+        (stage,) = response.json()["plot"]["stages"]
+        assert (stage["name"], stage["role"], stage["num_samples"]) == ("copy", "stage", 9)
+        points = stage["points"]
+        assert points["message_bytes"] == [100] * 3 + [1000] * 3 + [10000] * 3
+        assert points["time_us"] == pytest.approx([5.0] * 3 + [23.0] * 3 + [203.0] * 3)
+        (piece,) = stage["pieces"]
+        assert (piece["message_bytes"][0], piece["message_bytes"][-1]) == (100, 10000)
+        assert (piece["time_us"][0], piece["time_us"][-1]) == pytest.approx((5.0, 203.0))
+
+    def test_of_a_long_trace(self, client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Drawn where it is fitted, with the same result."""
+        content = EXAMPLE.read_bytes()
+        short = client.post("/fit?plot=true", content=content, headers=TEXT).json()
+        monkeypatch.setattr(service, "LONG_TRACE_BYTES", 10)
+        assert client.post("/fit?plot=true", content=content, headers=TEXT).json() == short
+
+    def test_true_or_false(self, client: httpx.Client) -> None:
+        response = client.post("/fit?plot=1", content=HEADER + ROWS, headers=TEXT)
+        assert response.status_code == 422
+        (error,) = response.json()["errors"]
+        assert error["pointer"] == "/plot"
+        assert "expected true or false" in error["detail"]
+
+
 class TestRefusals:
     @pytest.mark.parametrize(
         "content",

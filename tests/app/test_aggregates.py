@@ -192,6 +192,36 @@ class TestMeasurements:
         assert profile["aggregate"] == answer["aggregate"]
 
 
+class TestFit:
+    @pytest.mark.usefixtures("by_hand")
+    def test_half_of_it_is_shown_and_not_saved(self, live: Live) -> None:
+        """A fit of latencies is an answer; a profile of them is not."""
+        before, text = live.stored(), {"content-type": "text/csv"}
+        shown = live.client.post("/fit", content=LATENCY_CSV, headers=text)
+        assert shown.status_code == 200
+        assert [stage["name"] for stage in shown.json()["pipeline"]["stages"]] == ["end to end"]
+        saved = live.client.post("/fit?save_as=half", content=LATENCY_CSV, headers=text)
+        assert saved.status_code == 422
+        assert saved.json()["code"] == "measurement_missing"
+        assert live.stored() == before
+
+    def test_all_of_it_is_saved(self, own: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+        """One file that holds both kinds of times."""
+        both = [reading_of(LATENCY_CSV.encode()), reading_of(INTERARRIVAL_CSV.encode())]
+        monkeypatch.setattr("fitting.read", reading_of)
+        monkeypatch.setattr("fitting.fit", lambda readings, options=None: fit_of(both))
+        fitted = own.client.post(
+            "/fit?save_as=seen", content=LATENCY_CSV, headers={"content-type": "text/csv"}
+        ).json()
+        assert fitted["profile"] == {"name": "seen", "revision": 1}
+        assert fitted["aggregate"]["sum_overhead_us"] == 27.3
+        profile = own.client.get("/profiles/seen").json()
+        assert profile["provenance"]["fit_id"] == fitted["fit_id"]
+        assert profile["aggregate"]["sum_ns_per_byte"] == 63.37890625
+        answer = own.client.get("/profiles/seen/schedule?bytes=4096").json()
+        assert answer["aggregate"] == profile["aggregate"]
+
+
 class TestProfiles:
     def test_created_revised_rolled_back(self, own: Live) -> None:
         """A profile may pass from one to the other; every revision keeps its own."""

@@ -237,6 +237,40 @@ class TestSearches:
         assert found.limited_by == "SLUICE_MAX_FRAGMENTS"
         assert found.relative_gap < 1e-4
 
+    def test_extremes(self) -> None:
+        """Costs of nothing and of almost nothing, the greatest ones, sizes of any scale."""
+        rng = np.random.default_rng(13)
+        answered = 0
+        for _ in range(count(1500)):
+            limits = FragmentLimits(
+                int(rng.choice([1, 64])), alignment_bytes=int(rng.choice([1, 8]))
+            )
+            outside = Aggregate(extreme_stage(rng, "total"), extreme_stage(rng, "bottleneck"))
+            (size,), cap = scales(rng, 1), int(rng.choice([1, 7, 2000]))
+            try:
+                found = solve(AggregateProblem(outside, size, limits, cap))
+            except (Infeasible, StrategyDeclined):
+                continue
+            assert 0.0 <= found.lower_bound_us <= found.latency_us < np.inf
+            answered += 1
+        assert answered > count(1500) // 2
+
+
+def extreme_stage(rng: np.random.Generator, name: str) -> Stage:
+    """Up to four ranges of costs at the ends of what is accepted."""
+    overheads, per_byte = [0.0, 5e-324, 1e-9, 1.0, 1e12], [0.0, 5e-324, 1e-300, 1.0, 1e9]
+    ends = sorted(set(scales(rng, int(rng.integers(0, 4)))))
+    ranges = (
+        FitRange(float(rng.choice(overheads)), float(rng.choice(per_byte)), end)
+        for end in [*ends, None]
+    )
+    return Stage(name, tuple(ranges))
+
+
+def scales(rng: np.random.Generator, number: int) -> list[int]:
+    """Sizes of which no scale is likelier than another."""
+    return [int(10.0 ** rng.uniform(0.0, 14.4)) for _ in range(number)]
+
 
 def noisy_problems(number: int, *, seed: int, most_bytes: int = 80) -> Iterator[AggregateProblem]:
     """Problems over aggregates of any shape; limits that admit nothing are left out."""

@@ -352,7 +352,7 @@ class TestFit:
         file.write_text("before", encoding="utf-8")
         code, out, _ = printed("fit", TRACE, "--plot", str(file))
         assert code == 0
-        assert f"plot written to {file}" in out.replace("\n", "")
+        assert f"plot written to {file}" in " ".join(out.split())
         drawing = ElementTree.fromstring(file.read_bytes())
         headings = [one.text for one in drawing.iter() if one.get("class") == "heading"]
         assert len(headings) == 5

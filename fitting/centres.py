@@ -32,12 +32,21 @@ _UNKNOWN_SCALE = 0.05  # with one time at each of three sizes or fewer
 
 @dataclass(frozen=True, slots=True)
 class Centres:
-    """By cell: the notation above; `last` (m,) is the index of the last size in it."""
+    """By cell: the notation above, and
+
+    median  of its times (m,)
+    count   how many samples it has (m,)
+    start   where its entries begin (m,)
+    last    the index of the last size in it (m,)
+    """
 
     x: Floats
     z: Floats
     s: Floats
     n: Floats
+    median: Floats
+    count: Floats
+    start: Ints
     last: Ints
 
     def errors(self) -> Floats:
@@ -76,14 +85,21 @@ def centres_of(samples: SortedSamples, *, resolution_us: float = 0.0) -> Centres
     s = _pair_scales(cells, y)
     if s is None:
         z = y.copy()
-        one = np.full(len(z), _chord_scale(cells.x, z))
-        return Centres(cells.x, z, one, np.ones(len(z)), cells.last)
+        return _centres(cells, z, np.full(len(z), _chord_scale(cells.x, z)), np.ones(len(z)))
     tick = resolution_us / np.maximum(y[cells.start + cells.widths // 2], least) / 2.0
     z, n = y[cells.start], np.ones(len(s))
     for _ in range(2):
         s = np.hypot(np.maximum(s, _LEAST_SCALE), tick)
         z, n, s = _refined(cells, y, s)
-    return Centres(cells.x, z, np.hypot(np.maximum(s, _LEAST_SCALE), tick), n, cells.last)
+    return _centres(cells, z, np.hypot(np.maximum(s, _LEAST_SCALE), tick), n)
+
+
+def _centres(cells: _Cells, z: Floats, s: Floats, n: Floats) -> Centres:
+    low = cells.start + (cells.widths - 1) // 2
+    high = cells.start + cells.widths // 2
+    median = (cells.y[low] + cells.y[high]) / 2.0
+    count = np.round(cells.total(np.ones(len(cells.y))))
+    return Centres(cells.x, z, s, n, median, count, cells.start, cells.last)
 
 
 def _cells(samples: SortedSamples) -> _Cells:
@@ -150,7 +166,8 @@ def _windows(have: Floats, wanted: int) -> list[tuple[int, int]]:
 
 def _refined(cells: _Cells, y: Floats, s: Floats) -> tuple[Floats, Floats, Floats]:
     """Centres by these scales, how many samples they rest on, and scales around them."""
-    z = np.array([_mode(_some(part), at) for part, at in zip(np.split(y, cells.start[1:]), s)])
+    parts = np.split(y, cells.start[1:])
+    z = np.array([_mode(_some(part), at) for part, at in zip(parts, s, strict=True)])
     group = cells.group
     for _ in range(8):
         w = tukey_weights((y / z[group] - 1.0) / (TUKEY * s[group]))
@@ -185,7 +202,5 @@ def chord_residuals(x: Floats, z: Floats) -> Floats:
     """Each inner time against the chord of its neighbours, (m - 2,), scaled to unit variance."""
     share = (x[1:-1] - x[:-2]) / (x[2:] - x[:-2])
     off = z[1:-1] - ((1.0 - share) * z[:-2] + share * z[2:])
-    out: Floats = off / np.sqrt(
-        z[1:-1] ** 2 + (share * z[2:]) ** 2 + ((1.0 - share) * z[:-2]) ** 2
-    )
+    out: Floats = off / np.sqrt(z[1:-1] ** 2 + (share * z[2:]) ** 2 + ((1.0 - share) * z[:-2]) ** 2)
     return out

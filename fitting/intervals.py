@@ -33,12 +33,15 @@ def uncertainty(
     fitted: tuple[Line, Floats, Floats],
     *,
     tick: float,
+    freedom: int,
 ) -> tuple[Floats, tuple[float, float], tuple[float, float]]:
     """Covariance (2, 2), standard errors and half widths of a and b.
 
-    `fitted` is the line with the scale and the weight of every sample. The half width of a clipped
-    parameter is that of the free estimate; the other one's is conditional on the clipped one being
-    exactly 0.
+    `fitted` is the line with the scale and the weight of every sample; `tick` the clock's step as a
+    share of the greatest time; `freedom` how many sizes there are beyond the parameters in all
+    ranges together: how alike sizes are is a matter of the measurement, not of a range. The half
+    width of a clipped parameter is that of the free estimate; the other one's is conditional on the
+    clipped one being exactly 0.
     """
     line, scale, weights = fitted
     f = line.at(x)
@@ -48,14 +51,17 @@ def uncertainty(
     centred = np.stack([np.ones(len(x)), (x - middle) / spread], axis=1) / (f * scale)[:, None]
     back = np.array([[1.0, -middle / spread], [0.0, 1.0 / spread]])
     both = [
-        (back @ V @ back.T, t) for V, t in _covariances(samples, x, y, fitted, centred, tick=tick)
+        (back @ V @ back.T, t)
+        for V, t in _covariances(samples, x, y, fitted, centred, known=(tick, freedom))
     ]
     errors, half = _widest(both)
     covariance = max((V for V, _ in both), key=lambda V: float(np.trace(V)))
     if line.clipped is not None:
-        held, free = (0, 1) if line.clipped == "a" else (1, 0)
+        free = 1 if line.clipped == "a" else 0
         D = ((x if free else np.ones(len(x))) / (f * scale))[:, None]
-        errors[[free]], half[[free]] = _widest(_covariances(samples, x, y, fitted, D, tick=tick))
+        errors[[free]], half[[free]] = _widest(
+            _covariances(samples, x, y, fitted, D, known=(tick, freedom))
+        )
         covariance = np.diag(errors**2)
     return covariance, (float(errors[0]), float(errors[1])), (float(half[0]), float(half[1]))
 
@@ -84,10 +90,10 @@ def _covariances(
     fitted: tuple[Line, Floats, Floats],
     D: Floats,
     *,
-    tick: float,
+    known: tuple[float, int],
 ) -> list[tuple[Floats, float]]:
     """One for each view of what is independent, with its quantile."""
-    line, scale, weights = fitted
+    (line, scale, weights), (tick, freedom) = fitted, known
     c, p, u = samples.c, D.shape[1], scaled(x, y, line, scale)
     psi = TUKEY * u * weights
     slope = weights
@@ -105,8 +111,8 @@ def _covariances(
     views = [(bread @ alone @ bread, kept - p), (_even(D, c, psi, slope), kept - p)]
     if m > p:
         sums = _by_size(samples, c * psi, D)
-        views.append((bread @ (sums.T @ sums) @ bread * (m / (m - p)), m - p))
-    return [(V + rounding, quantile(max(1.0, freedom))) for V, freedom in views]
+        views.append((bread @ (sums.T @ sums) @ bread * (m / (m - p)), max(m - p, freedom)))
+    return [(V + rounding, quantile(max(1.0, free))) for V, free in views]
 
 
 def _by_size(samples: SortedSamples, value: Floats, D: Floats) -> Floats:
@@ -120,5 +126,6 @@ def _even(D: Floats, c: Floats, psi: Floats, slope: Floats) -> Floats:
     n, p = float(c.sum()), D.shape[1]
     mean = max(float(c @ slope) / n, 0.1)
     correction = 1.0 + p / n * float(c @ (slope - mean) ** 2) / n / mean**2
-    inverse: Floats = np.linalg.pinv(_gram(D, c), hermitian=True)
-    return inverse * (float(c @ psi**2) / max(1.0, n - p)) * (correction / mean) ** 2
+    spread = float(c @ psi**2) / max(1.0, n - p) * (correction / mean) ** 2
+    out: Floats = np.asarray(np.linalg.pinv(_gram(D, c), hermitian=True) * spread, np.float64)
+    return out

@@ -2,8 +2,9 @@
 
 Source: textbook simple regression. With x centred, b = Sxy / Sxx and a = mean(y) - b mean(x);
     s^2 = RSS / (N - p); var b = s^2 / Sxx; var a = s^2 (1/N + mean(x)^2 / Sxx).
-Notation: x fragment sizes in bytes, y times in µs, (N,) each; a = Wang's g in µs; b in µs per byte,
-    1/1000 of Wang's G in ns per byte; p parameters estimated (2, or 1 where one was clipped).
+Notation: x sizes in bytes, y times in µs, c how many samples an entry stands for, (N,) each;
+    a = Wang's g in µs; b in µs per byte, 1/1000 of Wang's G in ns per byte; p parameters estimated
+    (2, or 1 where one was clipped).
 Cost: O(N).
 Exact: it minimises the squared residuals over a, b >= 0. With y >= 0 at most one of the two
     unconstrained estimates is negative, and the optimum then lies on that edge, where the other
@@ -19,120 +20,86 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-from scipy.special import stdtrit
+from fitting.intervals import quantile
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
-CONFIDENCE = 0.95
 # Estimates this far below 0, relative to the data, are rounding and not evidence of anything.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class LineFit:
-    """a (µs) and b (µs per byte) with standard errors and 95 % intervals; `clipped` names one."""
+class OrdinaryLine:
+    """a (µs) and b (µs per byte), standard errors and half widths; `clipped` names one of them."""
 
     a: float
     b: float
     a_error: float
     b_error: float
-    a_interval: tuple[float, float]
-    b_interval: tuple[float, float]
-    residual_std: float
-    r_squared: float
-    clipped: str | None
+    a_half: float
+    b_half: float
+    correlation: float
+    clipped: str | None = None
 
 
-def fit_line(x: NDArray[np.float64], y: NDArray[np.float64]) -> LineFit:
+def fit_line(
+    x: NDArray[np.float64], y: NDArray[np.float64], c: NDArray[np.float64]
+) -> OrdinaryLine:
     """The line through these samples. Needs N >= 3 and two distinct sizes; the caller checks."""
-    free = _free_line(x, y)
-    scale = float(np.max(y))
+    free = _free_line(x, y, c)
+    scale = float(y.max())
     if free.a < -_ROUNDING * scale:
-        return _through_origin(x, y, free)
-    if free.b * float(np.max(x)) < -_ROUNDING * scale:
-        return _flat(y, free)
+        return _through_origin(x, y, c, free)
+    if free.b * float(x.max()) < -_ROUNDING * scale:
+        return _flat(y, c, free)
     return free
 
 
-def _free_line(x: NDArray[np.float64], y: NDArray[np.float64]) -> LineFit:
-    count, mean_x, mean_y = len(x), float(np.mean(x)), float(np.mean(y))
+def _free_line(
+    x: NDArray[np.float64], y: NDArray[np.float64], c: NDArray[np.float64]
+) -> OrdinaryLine:
+    count = float(c.sum())
+    mean_x, mean_y = float(c @ x) / count, float(c @ y) / count
     dx, dy = x - mean_x, y - mean_y
-    sxx = float(dx @ dx)
-    b = float(dx @ dy) / sxx
+    sxx = float(c @ dx**2)
+    b = float(c @ (dx * dy)) / sxx
     a = mean_y - b * mean_x
-    rss = float(np.sum((dy - b * dx) ** 2))
-    std = (rss / (count - 2)) ** 0.5
+    std = (float(c @ (dy - b * dx) ** 2) / (count - 2)) ** 0.5
     a_error = std * (1.0 / count + mean_x * mean_x / sxx) ** 0.5
     b_error = std / sxx**0.5
-    half = _quantile(count - 2)
-    return LineFit(
-        a=_not_below_rounding(a, float(np.max(y))),
-        b=_not_below_rounding(b, float(np.max(y)) / float(np.max(x))),
+    half = quantile(count - 2)
+    return OrdinaryLine(
+        a=_not_below_rounding(a, float(y.max())),
+        b=_not_below_rounding(b, float(y.max()) / float(x.max())),
         a_error=a_error,
         b_error=b_error,
-        a_interval=(a - half * a_error, a + half * a_error),
-        b_interval=(b - half * b_error, b + half * b_error),
-        residual_std=std,
-        r_squared=_share_explained(rss, y),
-        clipped=None,
+        a_half=half * a_error,
+        b_half=half * b_error,
+        correlation=-mean_x / (sxx / count + mean_x * mean_x) ** 0.5,
     )
 
 
-def _through_origin(x: NDArray[np.float64], y: NDArray[np.float64], free: LineFit) -> LineFit:
+def _through_origin(
+    x: NDArray[np.float64], y: NDArray[np.float64], c: NDArray[np.float64], free: OrdinaryLine
+) -> OrdinaryLine:
     """a = 0: the least squares line through the origin."""
-    sum_xx = float(x @ x)
-    b = float(x @ y) / sum_xx
-    rss = float(np.sum((y - b * x) ** 2))
-    std = (rss / (len(x) - 1)) ** 0.5
-    error = std / sum_xx**0.5
-    half = _quantile(len(x) - 1) * error
-    return LineFit(
-        a=0.0,
-        b=b,
-        a_error=free.a_error,
-        b_error=error,
-        a_interval=(0.0, _quantile(len(x) - 2) * free.a_error),
-        b_interval=(b - half, b + half),
-        residual_std=std,
-        r_squared=_share_explained(rss, y),
-        clipped="a",
-    )
+    count, sum_xx = float(c.sum()), float(c @ x**2)
+    b = float(c @ (x * y)) / sum_xx
+    error = (float(c @ (y - b * x) ** 2) / (count - 1)) ** 0.5 / sum_xx**0.5
+    half = quantile(count - 1) * error
+    return OrdinaryLine(0.0, b, free.a_error, error, free.a_half, half, 0.0, "a")
 
 
-def _flat(y: NDArray[np.float64], free: LineFit) -> LineFit:
+def _flat(y: NDArray[np.float64], c: NDArray[np.float64], free: OrdinaryLine) -> OrdinaryLine:
     """b = 0: the mean."""
-    a = float(np.mean(y))
-    rss = float(np.sum((y - a) ** 2))
-    std = (rss / (len(y) - 1)) ** 0.5
-    error = std / len(y) ** 0.5
-    half = _quantile(len(y) - 1) * error
-    return LineFit(
-        a=a,
-        b=0.0,
-        a_error=error,
-        b_error=free.b_error,
-        a_interval=(a - half, a + half),
-        b_interval=(0.0, _quantile(len(y) - 2) * free.b_error),
-        residual_std=std,
-        r_squared=_share_explained(rss, y),
-        clipped="b",
-    )
+    count = float(c.sum())
+    a = float(c @ y) / count
+    error = (float(c @ (y - a) ** 2) / (count - 1)) ** 0.5 / count**0.5
+    half = quantile(count - 1) * error
+    return OrdinaryLine(a, 0.0, error, free.b_error, half, free.b_half, 0.0, "b")
 
 
 def _not_below_rounding(value: float, scale: float) -> float:
     return 0.0 if -_ROUNDING * scale <= value < 0.0 else value
-
-
-def _quantile(freedom: int) -> float:
-    """Two-sided quantile of Student's t."""
-    return float(stdtrit(freedom, 0.5 + CONFIDENCE / 2.0))
-
-
-def _share_explained(rss: float, y: NDArray[np.float64]) -> float:
-    """R^2, at least 0; 1 where the times do not vary and so nothing is left to explain."""
-    total = float(np.sum((y - np.mean(y)) ** 2))
-    if total <= (_ROUNDING * float(np.max(y))) ** 2 * len(y):
-        return 1.0
-    return max(0.0, 1.0 - rss / total)

@@ -55,9 +55,8 @@ def _costs(centres: Centres) -> Floats:
 
 def _costs_from(x: Floats, z: Floats, w: Floats) -> Floats:
     """The cost of one line with both parameters >= 0 over the first 1, 2, ... of these cells."""
-    w = w / w[0]
-    unit = 1.0 / (z[0] * z[0])
-    t = x - x[0]
+    unit, t = float(w[0]), x - x[0]
+    w = w / unit
     W, WT, WTT, WZ, WTZ, WZZ = (
         np.cumsum(w * part) for part in (np.ones(len(x)), t, t * t, z, t * z, z * z)
     )
@@ -70,8 +69,8 @@ def _costs_from(x: Floats, z: Floats, w: Floats) -> Floats:
         through = (WTZ + x[0] * WZ) / (WTT + 2.0 * x[0] * WT + x[0] ** 2 * W)
     b, at = np.where(origin, through, b), np.where(origin, through * x[0], at)
     squares = WZZ - 2.0 * (at * WZ + b * WTZ) + at * at * W + 2.0 * at * b * WT + b * b * WTT
-    del unit
-    return np.maximum(squares, 0.0)
+    out: Floats = np.maximum(squares, 0.0) * unit
+    return out
 
 
 def _cheapest(C: Floats, most: int) -> list[tuple[float, list[int]]]:

@@ -96,7 +96,7 @@ def _biweight(
 
 def _scale(x: Floats, y: Floats, c: Floats, line: Line, tick: float) -> Floats:
     f = line.at(x)
-    out: Floats = np.hypot(max(LEAST_SCALE, _mad((y - f) / f, c)), _TICK * tick / f)
+    out: Floats = np.hypot(max(LEAST_SCALE, mad((y - f) / f, c)), _TICK * tick / f)
     return out
 
 
@@ -106,7 +106,7 @@ def _spans(x: Floats, w: Floats) -> bool:
     return bool(w.sum() >= 2.0 and len(kept) >= 3 and kept[0] < kept[-1])
 
 
-def _mad(r: Floats, c: Floats) -> float:
+def mad(r: Floats, c: Floats) -> float:
     """Normalised median of |r|, weighted, of those that a line is not free to make 0."""
     size = np.abs(r)
     order = np.argsort(size, kind="stable")

@@ -24,6 +24,7 @@ Ints = NDArray[np.int64]
 QUANTILES = 64
 _COMPRESS_FROM = 20_000  # samples; below, every one is used as it is
 _MOST_ENTRIES = 40_000
+_LEAST_PAIRS, _MOST_APART, _OFF_TICK = 10, 0.8, 0.01  # what tells a clock's step
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,22 @@ def sort_samples(message_bytes: Sequence[int], times_us: Sequence[float]) -> Sor
         x.astype(np.float64), y, ones, distinct, start.astype(np.int64), count, first
     )
     return every if len(x) <= _COMPRESS_FROM else _thinned(_compressed(every))
+
+
+def clock_step(samples: SortedSamples) -> float:
+    """The step of the clock in µs, where equal times and whole multiples show one; 0 otherwise."""
+    inside = np.ones(len(samples.x), dtype=bool)
+    inside[samples.start] = False
+    apart = np.diff(samples.y, prepend=samples.y[:1])[inside]
+    rounding = 1e-9 * samples.y[inside]
+    steps = apart[apart > rounding]
+    if len(apart) < _LEAST_PAIRS or len(steps) == 0 or len(steps) > _MOST_APART * len(apart):
+        return 0.0
+    step = float(steps.min())
+    step = float(steps.sum() / np.round(steps / step).sum())
+    ticks = samples.y / step
+    whole = np.abs(ticks - np.round(ticks)) <= _OFF_TICK + 1e-9 * ticks
+    return step if bool(whole.all()) else 0.0
 
 
 def _compressed(samples: SortedSamples) -> SortedSamples:

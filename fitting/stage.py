@@ -1,91 +1,163 @@
-"""The samples of one stage to its fit."""
+"""The samples of one stage to its fit: ranges, a line for each, what to beware of.
+
+Notation  x sizes in bytes, y times in µs, c how many samples an entry stands for, (N,); f fitted
+          times; w the weights of the fit; b in µs per byte, 1/1000 of Wang's G in ns per byte.
+Cost      one sort; then as fitting/ranges.py and fitting/robust.py on at most 40 000 entries.
+Traps     a knee is where two lines meet, and lies between two measured sizes; a switch jumps, and
+          all that is known is that it lies behind the last size of its left range.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from domain.errors import PoorFit
-from domain.fit import FitMethod, FitOptions, LineFit, StageFit, Verdict
+from domain.fit import FitMethod, FitOptions, FitShape, SizeFit, StageFit
 from domain.pipeline import MAX_NS_PER_BYTE
 from domain.solution import Notice
 from domain.units import format_bytes
-from fitting.ordinary import fit_line
+from fitting.centres import Centres, centres_of
+from fitting.diagnostics import Evidence, diagnose, judged
+from fitting.estimate import Estimate, estimate_line
+from fitting.line import Line, solve
+from fitting.pieces import Piece
+from fitting.ranges import find_ends
+from fitting.robust import mad
+from fitting.samples import SortedSamples, clock_step, sort_samples
 
 LEAST_SAMPLES = 3  # two fix the line; the third is the least that tells how far off it may be
+_OUTLIER = 0.01  # a weight below this
 
 
 def fit_stage(
     name: str, message_bytes: Sequence[int], times_us: Sequence[float], options: FitOptions
 ) -> tuple[StageFit, tuple[Notice, ...]]:
-    """Fit one stage: sizes (N,) in bytes, times (N,) in µs. Raises PoorFit. O(N)."""
-    _check_support(message_bytes)
-    x = np.asarray(message_bytes, dtype=np.float64)
-    line = fit_line(x, np.asarray(times_us, dtype=np.float64))
-    if line.b * 1000.0 > MAX_NS_PER_BYTE:
-        raise PoorFit(
-            f"the per-byte cost of a stage comes out above {MAX_NS_PER_BYTE:g} ns per byte; "
-            "are its times in µs and its sizes in bytes?",
-            field="measurements",
-        )
-    low, high = line.b_interval
-    clipped = {None: (), "a": ("overhead_us",), "b": ("ns_per_byte",)}[line.clipped]
-    fitted = LineFit(
-        overhead_us=line.a,
-        ns_per_byte=line.b * 1000.0,
-        overhead_std_error_us=line.a_error,
-        ns_per_byte_std_error=line.b_error * 1000.0,
-        correlation=0.0,
-        overhead_us_interval=(max(0.0, line.a_interval[0]), line.a_interval[1]),
-        ns_per_byte_interval=(max(0.0, low * 1000.0), high * 1000.0),
-        overhead_verdict=Verdict.SUPPORTED,
-        ns_per_byte_verdict=Verdict.SUPPORTED,
-        from_bytes=int(x.min()),
-        to_bytes=int(x.max()),
-        up_to_bytes=None,
-        num_samples=len(x),
-        clipped=clipped,
-    )
+    """Fit one stage: sizes (N,) in bytes, times (N,) in µs. Raises PoorFit."""
+    samples = sort_samples(message_bytes, times_us)
+    _check_support(samples, len(message_bytes))
+    tick = clock_step(samples)
+    centres = centres_of(samples, resolution_us=tick)
+    most = options.max_ranges if options.shape is FitShape.RANGES else 1
+    pieces = _pieces(samples, centres, options.method, most, tick)
+    evidence = Evidence(name, options.method, samples, centres, pieces, tick)
+    verdicts = judged(evidence)
+    lines = tuple(piece.to_line(both) for piece, both in zip(pieces, verdicts, strict=True))
+    sizes = _sizes(evidence)
+    relative, std_us, r_squared = _goodness(evidence)
     stage = StageFit(
         name=name,
-        method=FitMethod.ORDINARY,
-        lines=(fitted,),
-        sizes=(),
-        num_samples=len(x),
-        outliers=0,
-        relative_residual_std=0.0,
-        residual_std_us=line.residual_std,
-        r_squared=line.r_squared,
+        method=options.method,
+        lines=lines,
+        sizes=sizes,
+        num_samples=len(message_bytes),
+        outliers=sum(size.outliers for size in sizes),
+        relative_residual_std=relative,
+        residual_std_us=std_us,
+        r_squared=r_squared,
+        outlier_influence=max(_influence(piece) for piece in pieces),
     )
-    return stage, tuple(_clip_notice(name, field) for field in clipped)
+    return stage, diagnose(evidence, stage)
 
 
-def _check_support(message_bytes: Sequence[int]) -> None:
-    smallest, largest = min(message_bytes), max(message_bytes)
-    if smallest == largest:
+def _check_support(samples: SortedSamples, rows: int) -> None:
+    if len(samples.sizes) == 1:
         raise PoorFit(
-            f"all rows measure messages of {format_bytes(smallest)}; to tell overhead and per-byte "
-            "cost apart, rows of at least 2 distinct message sizes are needed",
+            f"all rows measure messages of {format_bytes(int(samples.sizes[0]))}; to tell overhead "
+            "and per-byte cost apart, rows of at least 2 distinct message sizes are needed",
             field="measurements",
         )
-    if len(message_bytes) < LEAST_SAMPLES:
+    if rows < LEAST_SAMPLES:
         raise PoorFit(
-            f"expected at least {LEAST_SAMPLES} rows, got {len(message_bytes)}: a line through two "
+            f"expected at least {LEAST_SAMPLES} rows, got {rows}: a line through two "
             "samples leaves nothing to estimate its error from; add a size or a repetition",
             field="measurements",
         )
 
 
-def _clip_notice(name: str, field: str) -> Notice:
-    if field == "overhead_us":
-        return Notice(
-            "negative_overhead_clipped",
-            f"stage {name}: the estimated overhead was negative and is set to 0; "
-            "ns_per_byte was fitted again through the origin",
+def _pieces(
+    samples: SortedSamples, centres: Centres, method: FitMethod, most: int, tick: float
+) -> tuple[Piece, ...]:
+    ends = find_ends(samples, centres, most)
+    bounds = [-1, *ends, len(samples.sizes) - 1]
+    parts = [samples.between(low + 1, high) for low, high in pairwise(bounds)]
+    free = len(samples.sizes) - 2 * len(parts)
+    found = [estimate_line(part, method, resolution_us=tick, freedom=free) for part in parts]
+    for estimate in found:
+        if estimate.b * 1000.0 > MAX_NS_PER_BYTE:
+            raise PoorFit(
+                f"the per-byte cost of a stage comes out above {MAX_NS_PER_BYTE:g} ns per byte; "
+                "are its times in µs and its sizes in bytes?",
+                field="measurements",
+            )
+    ups: list[int | None] = [
+        _range_end(left, int(part.sizes[-1]), right, int(samples.sizes[end + 1]))
+        for left, right, part, end in zip(found, found[1:], parts, ends, strict=False)
+    ]
+    cells = np.searchsorted(centres.last, np.array(bounds[1:]), side="right")
+    return tuple(
+        Piece(part, estimate, slice(int(low), int(high)), up_to, int(part.count.sum()))
+        for part, estimate, (low, high), up_to in zip(
+            parts, found, pairwise([0, *cells]), [*ups, None], strict=True
         )
-    return Notice(
-        "negative_ns_per_byte_clipped",
-        f"stage {name}: the estimated per-byte cost was negative and is set to 0; "
-        "overhead_us is the mean time",
     )
+
+
+def _range_end(left: Estimate, last: int, right: Estimate, following: int) -> int:
+    """Where the left range ends: where the lines meet, if they do between these two sizes."""
+    if left.b == right.b:
+        return last
+    meet = (right.a - left.a) / (left.b - right.b)
+    return int(meet) if last <= meet < following else last
+
+
+# ---- goodness -----------------------------------------------------------------------------------
+
+
+def _sizes(evidence: Evidence) -> tuple[SizeFit, ...]:
+    centres, f = evidence.centres, evidence.fitted_centres()
+    far = evidence.samples.c * (evidence.weights() < _OUTLIER)
+    outliers = np.round(np.add.reduceat(far, centres.start)).astype(np.int64)
+    off = np.where(f > 0.0, (centres.median - f) / np.maximum(f, 5e-324), 0.0)
+    off = np.where((f <= 0.0) & (centres.median > 0.0), 1.0, np.clip(off, -1.0, 1e300))
+    columns = zip(
+        np.round(centres.x).astype(np.int64).tolist(),
+        centres.count.astype(np.int64).tolist(),
+        centres.median.tolist(),
+        f.tolist(),
+        off.tolist(),
+        centres.s.tolist(),
+        outliers.tolist(),
+        strict=True,
+    )
+    return tuple(SizeFit(*row) for row in columns)
+
+
+def _goodness(evidence: Evidence) -> tuple[float, float, float]:
+    """Robust std of relative residuals, std of residuals in µs, share of variance explained."""
+    samples, f = evidence.samples, evidence.fitted()
+    unit = float(samples.y.max()) or 1.0
+    y, f = samples.y / unit, f / unit
+    w = samples.c * evidence.weights()
+    squares = float(w @ (y - f) ** 2)
+    mean = float(w @ y) / float(w.sum())
+    total = float(w @ (y - mean) ** 2)
+    free = sum(2 if piece.estimate.clipped is None else 1 for piece in evidence.pieces)
+    relative = np.where(f > 0.0, (y - f) / np.maximum(f, 1e-18), np.sign(y))
+    explained = 1.0 if total <= 1e-18 * float(w.sum()) else max(0.0, 1.0 - squares / total)
+    std = (squares / max(1.0, float(w.sum()) - free)) ** 0.5
+    return min(mad(relative, samples.c), 1e18), std * unit, explained
+
+
+def _influence(piece: Piece) -> float:
+    """By how much of themselves fitted times would move if no sample were weighted down."""
+    samples, found = piece.samples, piece.estimate
+    if bool((found.weights >= _OUTLIER).all()):
+        return 0.0
+    x_unit, y_unit = float(samples.x.max()), float(samples.y.max())
+    x, y = samples.x / x_unit, samples.y / y_unit
+    f = Line(found.a / y_unit, found.b * x_unit / y_unit).at(x)
+    every = solve(x, y, samples.c / f**2)
+    return float(np.max(np.abs(every.at(x) - f) / f))

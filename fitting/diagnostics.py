@@ -1,0 +1,401 @@
+"""What a careful engineer would say about a stage's samples and its fit, in words.
+
+Source    usual practice; each check compares an effect with its own standard error and with the
+          least effect that matters, so that neither noise nor trifles speak.
+Notation  by cell of fitting/centres.py, (m,): x, z, s; r = z / f - 1 with f the fitted time; e the
+          standard error of r; q a quadratic in log x, freed of what a line can explain.
+Cost      O(N + m).
+Traps     one size that sits off the line alone looks like curvature: the worst size is left out
+          before curvature is asked, and what a quadratic leaves over widens its error. In a trace
+          with outliers the first repetition is one of them now and then: warm-up is judged by its
+          rank among all repetitions, over all sizes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from domain.fit import FitMethod, StageFit, Verdict
+from domain.solution import Notice
+from domain.units import format_bytes
+from fitting.centres import MOST_CELLS, Centres
+from fitting.pieces import Piece
+from fitting.ranges import MODEL
+from fitting.samples import Floats, SortedSamples
+
+MOST_NOTICES = 6
+_FEW_SIZES, _FEW_REPETITIONS, _NARROW = 5, 3, 4.0
+_NOISE = 0.5  # relative; above, a stage that shows no dependence on size shows nothing
+_ERRORS = 4.0  # standard errors, for an effect
+_LEAST_BENT = 6  # sizes, for curvature
+_OFF, _BENT = 0.05, 0.03  # relative, for a size off the line and for curvature
+_COARSE = 0.02  # a clock's step, relative to the shortest times
+_SHARE, _LARGE_SHARE, _INFLUENCE = 0.01, 0.05, 0.02  # of outliers
+_SURE = 3.7  # standard deviations of the mean rank of first repetitions
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known about one stage when its lines have been fitted."""
+
+    name: str
+    method: FitMethod
+    samples: SortedSamples
+    centres: Centres
+    pieces: tuple[Piece, ...]
+    tick_us: float
+
+    def fitted(self) -> Floats:
+        """Fitted times of all entries, (N,), µs."""
+        return np.concatenate([piece.estimate.times_us(piece.samples.x) for piece in self.pieces])
+
+    def weights(self) -> Floats:
+        """Weights of all entries, (N,)."""
+        return np.concatenate([piece.estimate.weights for piece in self.pieces])
+
+    def fitted_centres(self) -> Floats:
+        """Fitted times at all cells, (m,), µs."""
+        return np.concatenate(
+            [piece.estimate.times_us(self.centres.x[piece.cells]) for piece in self.pieces]
+        )
+
+    def residuals(self, piece: Piece) -> tuple[Floats, Floats]:
+        """r and e of a piece's cells."""
+        f = piece.at(self.centres.x[piece.cells])
+        tick = self.tick_us / f / 2.0
+        r = np.clip(self.centres.z[piece.cells] / f - 1.0, -1.0, 1e9)
+        return r, np.sqrt(self.centres.errors()[piece.cells] ** 2 + MODEL**2 + tick**2)
+
+
+def judged(evidence: Evidence) -> list[tuple[Verdict, Verdict]]:
+    """The verdict on overhead and per-byte cost of every piece."""
+    if _decides_nothing(evidence):
+        return [(Verdict.UNSUPPORTED, Verdict.UNSUPPORTED)] * len(evidence.pieces)
+    out = []
+    for piece in evidence.pieces:
+        a, b = piece.verdicts()
+        if _bent(evidence, piece) is not None:
+            a, b = _at_most_weak(a), _at_most_weak(b)
+        out.append((a, b))
+    return out
+
+
+def diagnose(evidence: Evidence, stage: StageFit) -> tuple[Notice, ...]:
+    """At most MOST_NOTICES, the important ones first."""
+    if _decides_nothing(evidence):
+        found = [_nothing(evidence), _few_sizes(evidence), _few_repetitions(evidence)]
+    else:
+        found = [
+            _few_sizes(evidence),
+            _narrow(evidence, stage),
+            _switches(evidence),
+            _quantised(evidence),
+            _curvature(evidence),
+            _clipped_overhead(evidence),
+            _clipped_cost(evidence),
+            _not_monotone(evidence),
+            _outliers(evidence, stage),
+            _warm_up(evidence),
+            _unsupported_overhead(evidence, stage),
+            _unsupported_cost(evidence, stage),
+            _off_the_line(evidence),
+            _few_repetitions(evidence),
+        ]
+    return tuple(notice for notice in found if notice is not None)[:MOST_NOTICES]
+
+
+def _at_most_weak(verdict: Verdict) -> Verdict:
+    return Verdict.WEAK if verdict is Verdict.SUPPORTED else verdict
+
+
+# ---- how much was measured ----------------------------------------------------------------------
+
+
+def _few_sizes(evidence: Evidence) -> Notice | None:
+    m = len(evidence.samples.sizes)
+    if m >= _FEW_SIZES:
+        return None
+    return Notice(
+        "too_few_sizes",
+        f"stage {evidence.name}: {m} message sizes were measured; whether the times lie on a line, "
+        f"and where they change over to another, needs {_FEW_SIZES} and more",
+    )
+
+
+def _few_repetitions(evidence: Evidence) -> Notice | None:
+    middle = int(np.median(evidence.samples.count))
+    if middle >= _FEW_REPETITIONS:
+        return None
+    return Notice(
+        "too_few_repetitions",
+        f"stage {evidence.name}: most sizes were measured {'once' if middle == 1 else 'twice'}; "
+        "noise is told from misfit only by how far sizes lie off the line, and outliers hardly",
+    )
+
+
+def _narrow(evidence: Evidence, stage: StageFit) -> Notice | None:
+    sizes = evidence.samples.sizes
+    if float(sizes[-1]) >= _NARROW * float(sizes[0]) or _all_supported(stage):
+        return None
+    return Notice(
+        "range_too_narrow",
+        f"stage {evidence.name}: sizes from {format_bytes(int(sizes[0]))} to "
+        f"{format_bytes(int(sizes[-1]))} are too close to tell overhead and per-byte cost apart; "
+        "an error of one is made up for by the other",
+    )
+
+
+def _all_supported(stage: StageFit) -> bool:
+    return all(
+        verdict is Verdict.SUPPORTED
+        for line in stage.lines
+        for verdict in (line.overhead_verdict, line.ns_per_byte_verdict)
+    )
+
+
+# ---- what was found -----------------------------------------------------------------------------
+
+
+def _decides_nothing(evidence: Evidence) -> bool:
+    verdicts = [piece.verdicts() for piece in evidence.pieces]
+    if all(one is Verdict.UNSUPPORTED for both in verdicts for one in both):
+        return True
+    noisy = float(np.median(evidence.centres.s)) >= _NOISE
+    return noisy and all(Verdict.UNSUPPORTED in both for both in verdicts)
+
+
+def _nothing(evidence: Evidence) -> Notice:
+    noise = float(np.median(evidence.centres.s))
+    return Notice(
+        "noise_decides_nothing",
+        f"stage {evidence.name}: single times scatter by {noise:.0%} and hide whatever depends on "
+        "size; neither overhead nor per-byte cost is supported by these measurements",
+    )
+
+
+def _switches(evidence: Evidence) -> Notice | None:
+    if len(evidence.pieces) == 1:
+        return None
+    said = [_switch(left, right) for left, right in pairwise(evidence.pieces)]
+    return Notice(
+        "switch_found",
+        f"stage {evidence.name}: {len(evidence.pieces)} fit ranges; the line changes "
+        + "; ".join(said),
+    )
+
+
+def _switch(left: Piece, right: Piece) -> str:
+    last, following = left.to_bytes, right.from_bytes
+    here = np.array([float(following)])
+    before, after = float(left.at(here)[0]), float(right.at(here)[0])
+    between = f"between {format_bytes(last)} and {format_bytes(following)}"
+    if left.up_to_bytes != last:
+        return f"{between}, where both lines meet"
+    return f"{between} (at {format_bytes(following)} from {before:.4g} to {after:.4g} µs)"
+
+
+def _bent(evidence: Evidence, piece: Piece) -> float | None:
+    """Amplitude of the curvature, positive where both ends lie above the line; None for none."""
+    r, e = evidence.residuals(piece)
+    if len(r) < _LEAST_BENT:
+        return None
+    kept = np.arange(len(r)) != int(np.argmax(np.abs(r) / e))
+    x = evidence.centres.x[piece.cells][kept]
+    f, w, r = piece.at(x), 1.0 / e[kept] ** 2, r[kept]
+    log_x = np.log(x)
+    q = (log_x - log_x.mean()) ** 2
+    D = np.stack([float(f[0]) / f, x / x[-1] * (float(f[-1]) / f)], axis=1)
+    q = q - D @ np.linalg.lstsq(D * w[:, None] ** 0.5, q * w**0.5, rcond=None)[0]
+    weight = float(w @ q**2)
+    if weight <= 0.0:
+        return None
+    height = float(w @ (q * r)) / weight
+    left = r - D @ np.linalg.lstsq(D * w[:, None] ** 0.5, r * w**0.5, rcond=None)[0] - height * q
+    widened = max(1.0, float(w @ left**2) / (len(r) - 3)) ** 0.5
+    amplitude = height * float(np.max(np.abs(q)))
+    clear = abs(height) * weight**0.5 >= _ERRORS * widened
+    return amplitude if clear and abs(amplitude) >= _BENT else None
+
+
+def _curvature(evidence: Evidence) -> Notice | None:
+    bent = [(_bent(evidence, piece), piece) for piece in evidence.pieces]
+    found = [(amplitude, piece) for amplitude, piece in bent if amplitude is not None]
+    if not found:
+        return None
+    amplitude, piece = max(found, key=lambda pair: abs(pair[0]))
+    where = "more" if amplitude > 0.0 else "less"
+    return Notice(
+        "curvature",
+        f"stage {evidence.name}: from {piece.words} the times bend away from the line by "
+        f"{abs(amplitude):.0%}; both ends take {where} than it says",
+    )
+
+
+def _off_the_line(evidence: Evidence) -> Notice | None:
+    found = []
+    for piece in evidence.pieces:
+        r, e = evidence.residuals(piece)
+        sizes = evidence.centres.x[piece.cells]
+        off = np.abs(r) > np.maximum(_OFF, _ERRORS * e)
+        found += [(float(r[at]), int(sizes[at])) for at in np.flatnonzero(off)]
+    if not found or _curvature(evidence) is not None:
+        return None
+    worst = sorted(found, key=lambda pair: -abs(pair[0]))[:3]
+    said = ", ".join(f"{format_bytes(size)} ({off:+.0%})" for off, size in worst)
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return Notice(
+        "sizes_off_the_line",
+        f"stage {evidence.name}: times of {said}{more} do not lie on the line, by more than their "
+        "own noise explains",
+    )
+
+
+def _not_monotone(evidence: Evidence) -> Notice | None:
+    z, e = evidence.centres.z, evidence.centres.errors()
+    tick = evidence.tick_us / np.maximum(z[1:], 5e-324)
+    fall = 1.0 - z[1:] / np.maximum(z[:-1], 5e-324)
+    clear = fall > np.maximum(_OFF, _ERRORS * np.hypot(e[1:], e[:-1]) + tick)
+    if not clear.any():
+        return None
+    at = int(np.argmax(np.where(clear, fall, 0.0)))
+    x = evidence.centres.x
+    more = int(clear.sum()) - 1
+    return Notice(
+        "not_monotone",
+        f"stage {evidence.name}: {format_bytes(round(x[at]))} takes longer ({z[at]:.4g} µs) than "
+        f"{format_bytes(round(x[at + 1]))} ({z[at + 1]:.4g} µs)"
+        + (f", and so at {more} more sizes" if more else "")
+        + "; no line with a per-byte cost of 0 or more explains that",
+    )
+
+
+# ---- what is supported --------------------------------------------------------------------------
+
+
+def _clipped_overhead(evidence: Evidence) -> Notice | None:
+    clipped = [piece for piece in evidence.pieces if piece.estimate.clipped == "a"]
+    if not clipped:
+        return None
+    return Notice(
+        "negative_overhead_clipped",
+        f"stage {evidence.name}: the estimated overhead was negative{_where(evidence, clipped)} "
+        "and is set to 0; ns_per_byte was fitted again through the origin",
+    )
+
+
+def _clipped_cost(evidence: Evidence) -> Notice | None:
+    clipped = [piece for piece in evidence.pieces if piece.estimate.clipped == "b"]
+    if not clipped:
+        return None
+    return Notice(
+        "negative_ns_per_byte_clipped",
+        f"stage {evidence.name}: the estimated per-byte cost was negative"
+        f"{_where(evidence, clipped)} and is set to 0; overhead_us is the mean time",
+    )
+
+
+def _unsupported_overhead(evidence: Evidence, stage: StageFit) -> Notice | None:
+    found = [
+        (piece, line.overhead_us, line.overhead_us_interval)
+        for piece, line in zip(evidence.pieces, stage.lines, strict=True)
+        if piece.verdicts()[0] is not Verdict.SUPPORTED and "overhead_us" not in line.clipped
+    ]
+    if not found or _narrow(evidence, stage) is not None:
+        return None
+    said = "; ".join(_estimate_words(evidence, one, "µs") for one in found)
+    return Notice(
+        "overhead_not_supported",
+        f"stage {evidence.name}: the measurements do not determine the overhead: {said}",
+    )
+
+
+def _unsupported_cost(evidence: Evidence, stage: StageFit) -> Notice | None:
+    found = [
+        (piece, line.ns_per_byte, line.ns_per_byte_interval)
+        for piece, line in zip(evidence.pieces, stage.lines, strict=True)
+        if piece.verdicts()[1] is not Verdict.SUPPORTED and "ns_per_byte" not in line.clipped
+    ]
+    if not found or _narrow(evidence, stage) is not None:
+        return None
+    said = "; ".join(_estimate_words(evidence, one, "ns per byte") for one in found)
+    return Notice(
+        "cost_not_supported",
+        f"stage {evidence.name}: the measurements do not determine the per-byte cost: {said}",
+    )
+
+
+def _estimate_words(
+    evidence: Evidence, one: tuple[Piece, float, tuple[float, float]], unit: str
+) -> str:
+    piece, value, (low, high) = one
+    where = "" if len(evidence.pieces) == 1 else f" from {piece.words}"
+    return f"{value:.3g} {unit}{where} may be anything from {low:.3g} to {high:.3g}"
+
+
+def _where(evidence: Evidence, pieces: list[Piece]) -> str:
+    if len(evidence.pieces) == 1:
+        return ""
+    return " from " + " and ".join(piece.words for piece in pieces)
+
+
+# ---- single times -------------------------------------------------------------------------------
+
+
+def _quantised(evidence: Evidence) -> Notice | None:
+    least = float(evidence.centres.median.min())
+    if evidence.tick_us <= _COARSE * least or evidence.tick_us <= 0.0:
+        return None
+    at = int(np.argmin(evidence.centres.median))
+    return Notice(
+        "quantised_clock",
+        f"stage {evidence.name}: the clock steps by {evidence.tick_us:.3g} µs, and times of "
+        f"{format_bytes(round(evidence.centres.x[at]))} are only {least:.3g} µs; time several "
+        "repetitions at once",
+    )
+
+
+def _outliers(evidence: Evidence, stage: StageFit) -> Notice | None:
+    robust = evidence.method is FitMethod.ROBUST
+    many = stage.outliers if robust else _far(evidence)
+    share = many / stage.num_samples
+    if share < _SHARE or (share < _LARGE_SHARE and stage.outlier_influence < _INFLUENCE and robust):
+        return None
+    effect = (
+        f"were weighted down; with them fitted times would move by up to "
+        f"{stage.outlier_influence:.0%}"
+        if robust
+        else f"count in full here: {evidence.method} least squares follows them"
+    )
+    return Notice(
+        "outliers",
+        f"stage {evidence.name}: {many} of {stage.num_samples} times ({share:.0%}) lie far off the "
+        f"others and {effect}",
+    )
+
+
+def _far(evidence: Evidence) -> int:
+    """Samples far from the centre of their size, whatever the line."""
+    return int(np.round(np.sum(evidence.centres.count - evidence.centres.n)))
+
+
+def _warm_up(evidence: Evidence) -> Notice | None:
+    samples, z = evidence.samples, evidence.centres.z
+    m = len(samples.sizes)
+    if m > MOST_CELLS or int(samples.count.min()) < _FEW_REPETITIONS:
+        return None
+    group, c = samples.group, samples.c
+    first = samples.first[group]
+    below = np.add.reduceat(c * ((samples.y < first) + 0.5 * (samples.y == first)), samples.start)
+    rank = float(np.mean(below / np.add.reduceat(c, samples.start)))
+    excess = float(np.median(samples.first / np.maximum(z, 5e-324))) - 1.0
+    if (rank - 0.5) * (12.0 * m) ** 0.5 < _SURE or excess < _OFF:
+        return None
+    slow = int(np.sum(samples.first > z))
+    return Notice(
+        "warm_up",
+        f"stage {evidence.name}: the first repetition is slower than the rest at {slow} of {m} "
+        f"sizes, by {excess:.0%} in the middle; leave first repetitions out",
+    )

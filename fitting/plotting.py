@@ -194,8 +194,10 @@ def _thinned(x: Ints, y: Floats, r: Floats, most: int) -> Ints:
     """Indices of at most so many samples, ascending; all where they are no more."""
     if len(x) <= most:
         return np.arange(len(x))
-    bins = _bins(x, min(MOST_BINS, most // 4))
-    order = np.lexsort((np.where(np.isnan(r), 0.0, r), bins))
+    bins, are_sizes = _bins(x, min(MOST_BINS, most // 4))
+    # At one size residuals rise with times, by which the samples are sorted already.
+    in_order = np.arange(len(x))
+    order = in_order if are_sizes else np.lexsort((np.where(np.isnan(r), 0.0, r), bins))
     count = np.bincount(bins)
     ends = {0, len(x) - 1, int(np.argmin(y)), int(np.argmax(y))}
     kept = np.minimum(count, _equal_share(count, most - len(ends)))
@@ -207,14 +209,21 @@ def _thinned(x: Ints, y: Floats, r: Floats, most: int) -> Ints:
     return np.unique(np.concatenate([chosen, np.array(sorted(ends), np.int64)]))
 
 
-def _bins(x: Ints, most: int) -> Ints:
-    """A bin for each sample, from 0 without holes: its size, or its neighbourhood on a log axis."""
-    sizes, bins = np.unique(x, return_inverse=True)
-    if len(sizes) > most:
-        place = np.log(x / x[0]) / np.log(x[-1] / x[0])
-        coarse: Ints = np.minimum((place * most).astype(np.int64), most - 1)
-        _, bins = np.unique(coarse, return_inverse=True)
-    out: Ints = bins.astype(np.int64)
+def _bins(x: Ints, most: int) -> tuple[Ints, bool]:
+    """A bin for each sample, from 0 without holes: its size, or its neighbourhood on a log axis.
+
+    And whether every bin is one size.
+    """
+    bins = _steps(x)
+    if int(bins[-1]) < most:
+        return bins, True
+    place = np.log(x / x[0]) / np.log(x[-1] / x[0])
+    return _steps(np.minimum((place * most).astype(np.int64), most - 1)), False
+
+
+def _steps(ascending: Ints) -> Ints:
+    """How many times the value has changed so far."""
+    out: Ints = np.cumsum(np.diff(ascending, prepend=ascending[0]) != 0)
     return out
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 from app.plots.scales import Axis, Tick
@@ -67,11 +68,12 @@ def draw_panel(panel: Panel, ident: str, *, x: float, y: float, width: float, ro
 
 
 def _rows(head: Head, width: float) -> Iterator[str]:
-    columns = [0.0, 0.19 * width, 0.6 * width]
+    columns = (0.0, 0.17 * width, 0.585 * width, width)
     for place, row in enumerate((head.titles, *head.rows)):
         class_ = "figures muted" if place == 0 else "figures"
-        for x, cell in zip(columns, row, strict=False):
-            yield text_at(x, _ROWS_AT + ROW_PX * place, cell, class_)
+        for (x, end), cell in zip(pairwise(columns), row, strict=False):
+            said = shortened(cell, end - x - 4, SMALL_PX)
+            yield text_at(x, _ROWS_AT + ROW_PX * place, said, class_)
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,7 +156,8 @@ def estimate_text(value: float, interval: tuple[float, float], unit: str) -> str
     if max(abs(value), high) >= 1e7 or decimals > 6:
         return f"{figure(value)} {unit} ({figure(low)} … {figure(high)})"
     decimals = max(0, decimals)
-    return f"{value:.{decimals}f} {unit} ({low:.{decimals}f} … {high:.{decimals}f})"
+    shown = f"{value:.{decimals}f}" if value else "0"
+    return f"{shown} {unit} ({low:.{decimals}f} … {high:.{decimals}f})"
 
 
 def quantile_of(values: Sequence[float], share: float) -> float:

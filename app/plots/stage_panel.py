@@ -138,9 +138,9 @@ def _sizes_of(line: LineFit, plot: StagePlot) -> str:
 
 def _estimate(line: LineFit, name: str, unit: str, verdict: Verdict) -> str:
     said = estimate_text(getattr(line, name), getattr(line, f"{name}_interval"), unit)
-    if name in line.clipped:
-        said += ", set to 0"
-    return said if verdict is Verdict.SUPPORTED else f"{said}, {verdict}"
+    if verdict is not Verdict.SUPPORTED:
+        return f"{said}, {verdict}"
+    return f"{said}, set to 0" if name in line.clipped else said
 
 
 # --- frames ---------------------------------------------------------------------------------------
@@ -318,6 +318,8 @@ def _beyond(plot: StagePlot, frame: Frame) -> Iterator[str]:
             yield tag("path", d=marks, class_="beyond")
     if pairs:
         said = f"beyond: {len(above)} above, {len(below)} below"
+        if len(plot.points) < plot.num_samples and not plot.shows_medians:
+            said += " of those shown"
         yield text_at(frame.x.end, frame.y.end - 11, said, "small end muted")
 
 

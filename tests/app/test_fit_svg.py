@@ -157,9 +157,16 @@ class TestInData:
 
     def test_estimates_are_printed_with_their_intervals_and_verdicts(self) -> None:
         part = line(4.0, 2.0, verdict=Verdict.WEAK)
-        fit = direct_fit(stage_fit("wire", [replace(part, clipped=("overhead_us",))]))
+        clipped = replace(
+            part,
+            overhead_us=0.0,
+            overhead_us_interval=(0.0, 0.4),
+            overhead_verdict=Verdict.SUPPORTED,
+            clipped=("overhead_us",),
+        )
+        fit = direct_fit(stage_fit("wire", [clipped]))
         found = texts(drawn(fit, [direct_reading(["wire"], SIZES, [[9.0] * len(SIZES)])]))
-        assert "4.00 µs (3.58 … 4.42), set to 0, weak" in found
+        assert "0 µs (0.00 … 0.40), set to 0" in found
         assert "2.00 ns (1.79 … 2.21), weak" in found
 
     def test_residuals_beyond_the_strip_are_counted(self) -> None:

@@ -32,6 +32,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _SAFETY = 1.0 - 1e-13
+_LEAST_US = 1e-322  # a few roundings, for each fragment, of times too small to be normal numbers
 _STRAIGHT = 1e-9  # relative difference of two times that is rounding alone
 
 
@@ -50,7 +51,8 @@ def lower_bounds_us(problem: AggregateProblem, k: Ints) -> Floats:
     others = _LeastFrom(aggregate, least, greatest, _others)(first)
     others = others - Costs(aggregate, after_bytes=0).drops_us(first, np.full(len(k), greatest))
     queue = np.maximum(0.0, others) + closed_form_us(bottleneck_problem(problem), k)
-    return np.maximum(queue, single) * _SAFETY + aggregate.delay_us
+    bound: Floats = np.maximum(queue, single) * _SAFETY - _LEAST_US * (k + 1.0)
+    return np.maximum(0.0, bound) + aggregate.delay_us
 
 
 def lower_bound_us(problem: AggregateProblem) -> float:

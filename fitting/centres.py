@@ -77,9 +77,14 @@ class _Cells:
         return out
 
 
-def centres_of(samples: SortedSamples, *, resolution_us: float = 0.0) -> Centres:
-    """The centre of every size, or of every bin. Times of exactly 0 count as next to 0."""
-    cells = _cells(samples)
+def centres_of(
+    samples: SortedSamples, ends: tuple[int, ...] = (), *, resolution_us: float = 0.0
+) -> Centres:
+    """The centre of every size, or of every bin; no bin reaches over one of these sizes by index.
+
+    Times of exactly 0 count as next to 0.
+    """
+    cells = _cells(samples, ends)
     least = max(float(cells.y.max()) * 1e-15, 5e-324)
     y = np.maximum(cells.y, least)
     s = _pair_scales(cells, y)
@@ -102,13 +107,13 @@ def _centres(cells: _Cells, z: Floats, s: Floats, n: Floats) -> Centres:
     return Centres(cells.x, z, s, n, median, count, cells.start, cells.last)
 
 
-def _cells(samples: SortedSamples) -> _Cells:
+def _cells(samples: SortedSamples, ends: tuple[int, ...]) -> _Cells:
     m = len(samples.sizes)
     if m <= MOST_CELLS:
         x = samples.sizes.astype(np.float64)
         return _Cells(x, samples.y, samples.c, samples.start, np.arange(m))
     reached = (np.cumsum(samples.entries) - 1) * MOST_CELLS // len(samples.x)
-    last = np.append(np.flatnonzero(np.diff(reached)), m - 1)
+    last = np.union1d(np.flatnonzero(np.diff(reached)), [*ends, m - 1]).astype(np.int64)
     begin = np.append(0, last[:-1] + 1)
     start = samples.start[begin]
     widths = np.diff(np.append(start, len(samples.x)))

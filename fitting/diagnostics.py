@@ -126,7 +126,7 @@ def _few_sizes(evidence: Evidence) -> Notice | None:
 
 
 def _few_repetitions(evidence: Evidence) -> Notice | None:
-    middle = int(np.median(evidence.samples.count))
+    middle = int(np.median(evidence.centres.count))
     if middle >= _FEW_REPETITIONS:
         return None
     return Notice(
@@ -258,6 +258,7 @@ def _not_monotone(evidence: Evidence) -> Notice | None:
     tick = evidence.tick_us / np.maximum(z[1:], 5e-324)
     fall = 1.0 - z[1:] / np.maximum(z[:-1], 5e-324)
     clear = fall > np.maximum(_OFF, _ERRORS * np.hypot(e[1:], e[:-1]) + tick)
+    clear[[piece.cells.stop - 1 for piece in evidence.pieces[:-1]]] = False  # a switch says so
     if not clear.any():
         return None
     at = int(np.argmax(np.where(clear, fall, 0.0)))

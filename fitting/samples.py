@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 QUANTILES = 64
 _COMPRESS_FROM = 20_000  # samples; below, every one is used as it is
-_MOST_ENTRIES = 40_000
+_MOST_ENTRIES = 20_000
 _LEAST_PAIRS, _MOST_APART, _OFF_TICK = 10, 0.8, 0.01  # what tells a clock's step
 
 

@@ -2,7 +2,7 @@
 
 Notation  x sizes in bytes, y times in µs, c how many samples an entry stands for, (N,); f fitted
           times; w the weights of the fit; b in µs per byte, 1/1000 of Wang's G in ns per byte.
-Cost      one sort; then as fitting/ranges.py and fitting/robust.py on at most 40 000 entries.
+Cost      one sort; then as fitting/ranges.py and fitting/robust.py on at most 20 000 entries.
 Traps     a knee is where two lines meet, and lies between two measured sizes; a switch jumps, and
           all that is known is that it lies behind the last size of its left range.
 """
@@ -40,8 +40,10 @@ def fit_stage(
     _check_support(samples, len(message_bytes))
     tick = clock_step(samples)
     centres = centres_of(samples, resolution_us=tick)
-    most = options.max_ranges if options.shape is FitShape.RANGES else 1
-    pieces = _pieces(samples, centres, options.method, most, tick)
+    ends = find_ends(samples, centres, _most_ranges(options))
+    if ends:  # bins that reach over an end hold two kinds of times
+        centres = centres_of(samples, ends, resolution_us=tick)
+    pieces = _pieces(samples, centres, ends, method=options.method, tick=tick)
     evidence = Evidence(name, options.method, samples, centres, pieces, tick)
     verdicts = judged(evidence)
     lines = tuple(piece.to_line(both) for piece, both in zip(pieces, verdicts, strict=True))
@@ -77,10 +79,18 @@ def _check_support(samples: SortedSamples, rows: int) -> None:
         )
 
 
+def _most_ranges(options: FitOptions) -> int:
+    return options.max_ranges if options.shape is FitShape.RANGES else 1
+
+
 def _pieces(
-    samples: SortedSamples, centres: Centres, method: FitMethod, most: int, tick: float
+    samples: SortedSamples,
+    centres: Centres,
+    ends: tuple[int, ...],
+    *,
+    method: FitMethod,
+    tick: float,
 ) -> tuple[Piece, ...]:
-    ends = find_ends(samples, centres, most)
     bounds = [-1, *ends, len(samples.sizes) - 1]
     parts = [samples.between(low + 1, high) for low, high in pairwise(bounds)]
     free = len(samples.sizes) - 2 * len(parts)

@@ -1,28 +1,33 @@
 """The project's own format of direct measurements.
 
     # any comment
-    message_bytes,repetition,<stage>_us,<stage>_us,...
-    64,0,0.366,1.256
+    message_bytes,repetition,<stage>_us,<stage>_us,...,total_us
+    64,0,0.366,1.256,1.7
 
-One row is one measured repetition of one unpipelined message; times are in µs. A byte order mark,
-CRLF line ends, empty lines and quoted fields are understood. Nothing is guessed: what breaks a rule
-is refused with its line, and the text itself is never repeated in the refusal.
+One row is one measured repetition of one unpipelined message; times are in µs. The last column may
+be the time of the whole message, which then is no stage. A byte order mark, CRLF line ends, empty
+lines and quoted fields are understood. Nothing is guessed: what breaks a rule is refused with its
+line, and the text itself is never repeated in the refusal.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
-from array import array
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NoReturn
 
 from domain.errors import UnreadableTrace
 from domain.measurement import MAX_TIME_US, DirectTrace, Reading, TraceKind
 from domain.pipeline import MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_STAGES
 from domain.units import format_bytes
+from fitting.columns import Sizes, Times
 from fitting.contract import ReaderSpec
+from fitting.readers.fast_rows import plain_rows
+from fitting.readers.kinds import check_kind
 
 SIZE_COLUMN = "message_bytes"
 REPETITION_COLUMN = "repetition"
@@ -30,6 +35,9 @@ TIME_SUFFIX = "_us"
 MAX_REPETITION = 2**48
 MAX_LINE_LENGTH = 16_384
 _FIRST_STAGE_COLUMN = 2
+_OF_MESSAGES = {"latency_us", "interarrival_us", "round_trip_us"}
+_TOTAL = "total"  # the name of total_us without its unit
+_CHUNK_BYTES = 2**18  # more than the longest line that is read, four bytes a character
 # A row of plain decimal numbers: neither nan, inf and hexadecimal nor 1_000 and foreign digits.
 _PLAIN_ROW = re.compile(r"[0-9eE+\-., \t]*", re.ASCII)
 _PLAIN_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
@@ -37,41 +45,96 @@ _WHOLE_NUMBER = re.compile(r"\+?[0-9]{1,20}", re.ASCII)
 
 
 def read_direct_csv(text: str) -> DirectTrace:
-    """The trace in this text, in one pass, 8 bytes a number. Raises UnreadableTrace."""
-    lines = _content_lines(text.removeprefix("\ufeff"))
-    try:
-        number, header = next(lines)
-    except StopIteration:
-        raise _unreadable("the file is empty: expected a header line " + _HEADER_RULE) from None
-    stage_names = _read_header(header, number)
-    sizes, repetitions = array("q"), array("q")
-    columns = tuple(array("d") for _ in stage_names)
-    for number, line in lines:
-        _read_row(line, number, (sizes, repetitions), columns)
-    if not sizes:
-        raise _unreadable("no measurements: expected at least one row after the header")
-    return DirectTrace(stage_names, sizes, repetitions, columns)
+    """The trace in this text. Raises UnreadableTrace."""
+    return read_direct(text.encode(errors="surrogatepass"))
+
+
+def read_direct(content: bytes) -> DirectTrace:
+    """The trace in this file, in one pass, 8 bytes a number. Raises UnreadableTrace.
+
+    A chunk of plain rows is read at once, one with anything else in it row by row: that is where
+    every refusal comes from, with its line.
+    """
+    body = content.removeprefix(codecs.BOM_UTF8)
+    names, place = _find_header(body, _Place(0, len(content) - len(body), 1))
+    columns = _Columns(names)
+    for chunk, where in _chunks(body, place):
+        if not columns.take(chunk):
+            for number, line in _content_lines(_decoded(chunk, where.offset), where.number):
+                columns.add(line, number)
+    return columns.trace()
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where in the file: index into what is read, offset from the file's first byte, line."""
+
+    start: int
+    offset: int
+    number: int
+
+    def behind(self, piece: bytes) -> _Place:
+        """The place after this piece."""
+        length = len(piece)
+        return _Place(self.start + length, self.offset + length, self.number + piece.count(b"\n"))
 
 
 _HEADER_RULE = f"{SIZE_COLUMN},{REPETITION_COLUMN},<stage>{TIME_SUFFIX},..."
 
 
-def _content_lines(text: str) -> Iterator[tuple[int, str]]:
-    """(line number from 1, line) of all that is neither empty nor a comment.
+def _chunks(body: bytes, place: _Place) -> Iterator[tuple[bytes, _Place]]:
+    """Pieces of whole lines, and where each begins."""
+    while place.start < len(body):
+        end = place.start + _CHUNK_BYTES
+        if end < len(body):
+            end = body.rfind(b"\n", place.start, end) + 1
+            if end == 0:
+                raise _too_long(place.number)
+        piece = body[place.start : end]
+        yield piece, place
+        place = place.behind(piece)
+
+
+def _find_header(body: bytes, place: _Place) -> tuple[tuple[str, ...], _Place]:
+    """The names of the columns of times, and the place of the line behind the header."""
+    while place.start < len(body):
+        end = body.find(b"\n", place.start, place.start + _CHUNK_BYTES) + 1
+        if end == 0 and len(body) - place.start > _CHUNK_BYTES:
+            raise _too_long(place.number)
+        line = body[place.start : end or len(body)]
+        for number, text in _content_lines(_decoded(line, place.offset), place.number):
+            return _read_header(text, number), place.behind(line)
+        place = place.behind(line)
+    raise _unreadable("the file is empty: expected a header line " + _HEADER_RULE)
+
+
+def _decoded(piece: bytes, offset: int) -> str:
+    try:
+        return piece.decode()
+    except UnicodeDecodeError as refusal:
+        raise _unreadable(f"byte {offset + refusal.start} is not UTF-8") from None
+
+
+def _content_lines(text: str, first: int = 1) -> Iterator[tuple[int, str]]:
+    """(line number, line) of all that is neither empty nor a comment; `first` is the first number.
 
     Not splitlines(): that copies the whole text and also breaks at rare control characters.
     """
-    start, number = 0, 0
+    start, number = 0, first - 1
     while start < len(text):
         number += 1
         end = text.find("\n", start)
         end = len(text) if end < 0 else end
         if end - start > MAX_LINE_LENGTH:
-            raise _unreadable(f"line {number}: longer than {MAX_LINE_LENGTH} characters")
+            raise _too_long(number)
         line = text[start:end].strip(" \t\r")
         start = end + 1
         if line and not line.startswith("#"):
             yield number, line
+
+
+def _too_long(number: int) -> UnreadableTrace:
+    return _unreadable(f"line {number}: longer than {MAX_LINE_LENGTH} characters")
 
 
 def _fields(line: str, number: int) -> list[str]:
@@ -109,6 +172,7 @@ def _read_header(line: str, number: int) -> tuple[str, ...]:
         for place, column in enumerate(stages, _FIRST_STAGE_COLUMN + 1)
     )
     _refuse_duplicates(names, number)
+    _check_total(names, number)
     return names
 
 
@@ -125,6 +189,19 @@ def _stage_name(column: str, where: str) -> str:
     return name
 
 
+def _check_total(names: tuple[str, ...], number: int) -> None:
+    if _TOTAL in names[:-1]:
+        raise _unreadable(
+            f"line {number}: expected {_TOTAL}{TIME_SUFFIX}, the time of the whole message, to be "
+            "the last column"
+        )
+    if names == (_TOTAL,):
+        raise _unreadable(
+            f"line {number}: expected the column of a stage before {_TOTAL}{TIME_SUFFIX}; for "
+            f"whole messages alone the header is {SIZE_COLUMN},{REPETITION_COLUMN},latency_us"
+        )
+
+
 def _refuse_duplicates(names: tuple[str, ...], number: int) -> None:
     seen: dict[str, int] = {}
     for place, name in enumerate(names, _FIRST_STAGE_COLUMN + 1):
@@ -139,18 +216,63 @@ def _refuse_duplicates(names: tuple[str, ...], number: int) -> None:
 # --- rows -----------------------------------------------------------------------------------------
 
 
-def _read_row(
-    line: str,
-    number: int,
-    keys: tuple[array[int], array[int]],
-    columns: tuple[array[float], ...],
-) -> None:
-    fields = _fields(line, number)
-    if len(fields) != len(columns) + _FIRST_STAGE_COLUMN:
-        raise _unreadable(
-            f"line {number}: expected {len(columns) + _FIRST_STAGE_COLUMN} fields, as in the "
-            f"header, got {len(fields)}"
-        )
+class _Columns:
+    """The numbers read so far, by column."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
+        self._sizes, self._repetitions = Sizes("q"), Sizes("q")
+        self._times = tuple(Times("d") for _ in names)
+
+    def take(self, chunk: bytes) -> bool:
+        """Take all rows of this chunk at once; False, and nothing taken, where that cannot be."""
+        rows = plain_rows(chunk, len(self._names) + _FIRST_STAGE_COLUMN)
+        if rows is None:
+            return False
+        if not len(rows):
+            return True
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        if (
+            low[0] < 1
+            or high[0] > MAX_MESSAGE_BYTES
+            or high[1] > MAX_REPETITION
+            or low.min() < 0.0
+            or not high[_FIRST_STAGE_COLUMN:].max() <= MAX_TIME_US
+        ):
+            return False
+        by_column = rows.T
+        self._sizes.frombytes(by_column[0].astype("q").data.cast("B"))
+        self._repetitions.frombytes(by_column[1].astype("q").data.cast("B"))
+        for column, times in zip(self._times, by_column[_FIRST_STAGE_COLUMN:], strict=True):
+            column.frombytes(times.copy().data.cast("B"))
+        return True
+
+    def add(self, line: str, number: int) -> None:
+        """Read one row. Raises UnreadableTrace."""
+        fields = _fields(line, number)
+        if len(fields) != len(self._names) + _FIRST_STAGE_COLUMN:
+            raise _unreadable(
+                f"line {number}: expected {len(self._names) + _FIRST_STAGE_COLUMN} fields, as in "
+                f"the header, got {len(fields)}"
+            )
+        size, repetition, times = _numbers(fields, number)
+        self._sizes.append(size)
+        self._repetitions.append(repetition)
+        for column, time in zip(self._times, times, strict=True):
+            column.append(time)
+
+    def trace(self) -> DirectTrace:
+        """The trace of these columns. Raises UnreadableTrace where there is no row."""
+        if not self._sizes:
+            raise _unreadable("no measurements: expected at least one row after the header")
+        names, times, total = self._names, self._times, None
+        if names[-1] == _TOTAL:
+            names, times, total = names[:-1], times[:-1], times[-1]
+        return DirectTrace(names, self._sizes, self._repetitions, times, total)
+
+
+def _numbers(fields: list[str], number: int) -> tuple[int, int, list[float]]:
+    """Size, repetition and times of a row. Raises UnreadableTrace."""
     try:
         size, repetition = int(fields[0]), int(fields[1])
         times = list(map(float, fields[_FIRST_STAGE_COLUMN:]))
@@ -163,10 +285,7 @@ def _read_row(
         or not 0.0 <= min(times) <= max(times) <= MAX_TIME_US
     ):
         _explain(fields, number)
-    keys[0].append(size)
-    keys[1].append(repetition)
-    for column, time in zip(columns, times, strict=True):
-        column.append(time)
+    return size, repetition, times
 
 
 def _explain(fields: list[str], number: int) -> NoReturn:
@@ -201,15 +320,17 @@ def _unreadable(detail: str) -> UnreadableTrace:
 def _recognises(head: str) -> bool:
     lines = (line.strip() for line in head.removeprefix("\ufeff").splitlines())
     first = next((line for line in lines if line and not line.startswith("#")), "")
-    return first.startswith(SIZE_COLUMN)
+    if not first.removeprefix('"').startswith(SIZE_COLUMN):
+        return False
+    columns = [column.strip() for column in first.split(",")]
+    # Those that are told by these columns are other formats of ours.
+    times = set(columns[_FIRST_STAGE_COLUMN:])
+    return columns[1:2] != ["burst"] and not (times and times <= _OF_MESSAGES)
 
 
 def _read(content: bytes, kind: TraceKind | None) -> Reading:
-    try:
-        text = content.decode()
-    except UnicodeDecodeError as refusal:
-        raise _unreadable(f"byte {refusal.start} is not UTF-8") from None
-    trace = read_direct_csv(text)
+    trace = read_direct(content)
+    check_kind(trace, kind, "direct CSV")
     return Reading("direct CSV", trace, understood(trace))
 
 
@@ -225,6 +346,7 @@ def understood(trace: DirectTrace) -> tuple[tuple[str, str], ...]:
         ("sizes", f"{len(repeats)}: {format_bytes(min(repeats))} to {format_bytes(max(repeats))}"),
         ("rows_per_size", str(fewest) if fewest == most else f"{fewest} to {most}"),
         ("stages", ", ".join(trace.stage_names)),
+        *((("total", "measured too, in the last column"),) if trace.total_us is not None else ()),
     )
 
 

@@ -5,8 +5,9 @@
            #bytes #repetitions      t[usec]   Mbytes/sec
                 0         1000         2.23         0.00
 
-t[usec] is half a round trip. Mbytes/sec is not used: it is 2^20 bytes in versions up to 2017 and 10^6
-later. Other benchmarks in the same file are left out by name; a file without a PingPong is refused.
+t[usec] is half a round trip. Mbytes/sec is not used: it is 2^20 bytes in versions up to 2017 and
+10^6 later. Other benchmarks in the same file are left out by name; a file without a PingPong is
+refused.
 """
 
 from __future__ import annotations

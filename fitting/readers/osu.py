@@ -117,7 +117,7 @@ def _understood(
 
 SPEC = ReaderSpec(
     format=FORMAT,
-    layout='a line "# OSU ... Test v..." and a line "# Size ... Latency (us)" or "Bandwidth (MB/s)"',
+    layout='lines "# OSU ... Test v..." and "# Size ... Latency (us)" or "Bandwidth (MB/s)"',
     recognises=_recognises,
     read=_read,
 )

@@ -30,8 +30,12 @@ from fitting.readers.text import (
 )
 
 FORMAT = "perftest"
-_TITLE = re.compile(r"\b((?:RDMA_)?(?:Send|Write|Read|Atomic)[A-Za-z_ ]{0,40}?)\s+(Latency|BW) Test")
-_COLUMN = re.compile(r"#?[A-Za-z0-9_.#%]+(?: ?(?:peak|average|percentile|Port[12]))*(?:\[[^\]]*\])?")
+_TITLE = re.compile(
+    r"\b((?:RDMA_)?(?:Send|Write|Read|Atomic)[A-Za-z_ ]{0,40}?)\s+(Latency|BW) Test"
+)
+_COLUMN = re.compile(
+    r"#?[A-Za-z0-9_.#%]+(?: ?(?:peak|average|percentile|Port[12]))*(?:\[[^\]]*\])?"
+)
 _WARNING = "Conflicting CPU frequency values"
 _BITS_PER_GIGABIT, _MEBIBYTE = 1e9, 2**20
 
@@ -82,16 +86,17 @@ def _header(line: Line) -> _Table:
     text = line.text.replace("% percentile", "%percentile")
     names = [name.strip() for name in _COLUMN.findall(text)]
     for place, name in enumerate(names):
-        if name in ("t_typical[usec]", "t_avg[usec]") and "t_typical[usec]" not in names[place + 1 :]:
+        if (
+            name in ("t_typical[usec]", "t_avg[usec]")
+            and "t_typical[usec]" not in names[place + 1 :]
+        ):
             return _Table(name, place, is_bandwidth=False)
         if name in ("BW average[MB/sec]", "BW average[Gb/sec]", "BW average[MiB/sec]"):
             return _Table(name, place, is_bandwidth=True)
+    rule = "expected a column t_typical[usec], t_avg[usec], BW average[MB/sec] or [Gb/sec]"
     if "cycles" in text:
-        refuse(f"line {line.number}: the times are in cycles; run perftest without --report-cycles")
-    refuse(
-        f"line {line.number}: expected a column t_typical[usec], t_avg[usec], BW average[MB/sec] "
-        "or BW average[Gb/sec]"
-    )
+        rule = "the times are in cycles; run perftest without --report-cycles"
+    return refuse(f"line {line.number}: {rule}")
 
 
 def _row(line: Line, table: _Table, part: Collector) -> None:
@@ -116,9 +121,7 @@ def _understood(
     said = [("format", FORMAT), ("tests", ", ".join(tests) or "not named"), ("time_unit", "µs")]
     if trace.latency is not None:
         reads = any("Read" in test for test in tests)
-        said.append(
-            ("latency_is", "a whole read operation" if reads else "half a round trip")
-        )
+        said.append(("latency_is", "a whole read operation" if reads else "half a round trip"))
     if trace.interarrival is not None:
         units = "Gb/sec of 10^9 bits" if "BW average[Gb/sec]" in columns else "MB/sec of 2^20 bytes"
         said.append(("interarrival_is", f"size / bandwidth, {units}"))

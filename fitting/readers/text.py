@@ -1,7 +1,7 @@
 """What the readers of other tools' output share: lines, numbers, and tables with things in between.
 
-Output of benchmarks travels through terminals, job logs and mailing-list archives. So HTML breaks and
-entities, quoting marks, tabs and carriage returns are taken away before anything is looked at.
+Output of benchmarks travels through terminals, job logs and mailing-list archives. So HTML breaks
+and entities, quoting marks, tabs and carriage returns are taken away before anything is looked at.
 """
 
 from __future__ import annotations

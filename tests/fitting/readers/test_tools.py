@@ -1,0 +1,359 @@
+"""Readers of other tools' output, on files in the layouts that the tools print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.errors import UnreadableTrace
+from domain.measurement import (
+    DirectTrace,
+    MessageTrace,
+    Reading,
+    Samples,
+    SignatureTrace,
+    TraceKind,
+)
+from fitting import read
+from fitting.recognise import READERS, reader_of
+
+TRACES = Path(__file__).parents[2] / "data" / "traces"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "local-path-direct.csv"
+FORMATS = {
+    "osu-latency-v5.txt": "OSU micro-benchmarks",
+    "osu-latency-v7-validated.txt": "OSU micro-benchmarks",
+    "osu-latency-and-bw.txt": "OSU micro-benchmarks",
+    "osu-bw-mailing-list.html": "OSU micro-benchmarks",
+    "osu-bibw.txt": "OSU micro-benchmarks",
+    "imb-pingpong.txt": "Intel MPI Benchmarks",
+    "imb-mailing-list.html": "Intel MPI Benchmarks",
+    "perftest-write-lat.txt": "perftest",
+    "perftest-read-lat.txt": "perftest",
+    "perftest-write-bw.txt": "perftest",
+    "perftest-send-bw-gbit.txt": "perftest",
+    "perftest-cycles.txt": "perftest",
+    "ucx-batch.csv": "ucx_perftest CSV",
+    "ucx-plain.csv": "ucx_perftest CSV",
+    "netgauge-loggp.out": "Netgauge LogGP",
+    "simgrid-pingpong.csv": "SimGrid calibration CSV",
+    "simgrid-isend.csv": "SimGrid calibration CSV",
+    "pycewise.csv": "pycewise CSV",
+    "messages.csv": "message CSV",
+    "signature.csv": "signature CSV",
+    "direct.json": "JSON",
+    "indirect.json": "JSON",
+}
+
+
+def content_of(name: str) -> bytes:
+    return (TRACES / name).read_bytes()
+
+
+def understood(reading: Reading) -> dict[str, str]:
+    return dict(reading.understood)
+
+
+def messages(reading: Reading) -> MessageTrace:
+    assert isinstance(reading.trace, MessageTrace)
+    return reading.trace
+
+
+def pairs(samples: Samples | None) -> list[tuple[int, float]]:
+    assert samples is not None
+    return list(zip(samples.message_bytes, samples.times_us, strict=True))
+
+
+def near(expected: Sequence[tuple[int, float]]) -> list[tuple[int, object]]:
+    return [(size, pytest.approx(time_us, rel=1e-9)) for size, time_us in expected]
+
+
+class TestRecognition:
+    """Each file is claimed by one reader, and what nothing claims is refused in words."""
+
+    @pytest.mark.parametrize("name", FORMATS)
+    def test_one_reader_claims_each_file(self, name: str) -> None:
+        head = content_of(name).decode()
+        claims = [reader.format for reader in READERS if reader.recognises(head)]
+        assert claims[0] == FORMATS[name]
+        # The direct CSV is behind the two that begin like it, and claims what begins like them.
+        assert set(claims) <= {FORMATS[name], "direct CSV"}
+
+    def test_the_example_is_a_direct_trace(self) -> None:
+        assert reader_of(EXAMPLE.read_bytes()).format == "direct CSV"
+
+    @pytest.mark.parametrize(
+        ("content", "rule"),
+        [
+            (b"", "empty"),
+            (b" \n\t\n", "empty"),
+            (b"\x7fELF\x02\x01\x01\x00\x00", "NUL"),
+            ("message_bytes,repetition".encode("utf-16"), "UTF-16"),
+            (b"hello world\n1 2 3\n", "looked for: .*OSU .*perftest .*JSON"),
+            (b"\x80\x81\x82,1,2", "not recognised"),
+        ],
+    )
+    def test_what_nothing_claims_is_refused(self, content: bytes, rule: str) -> None:
+        with pytest.raises(UnreadableTrace, match=rule):
+            read(content)
+
+    @pytest.mark.parametrize("name", FORMATS)
+    @pytest.mark.parametrize("kind", list(TraceKind))
+    def test_a_kind_that_contradicts_the_file_is_refused(self, name: str, kind: TraceKind) -> None:
+        """`kind` is checked, never believed."""
+        try:
+            reading = read(content_of(name), kind=kind)
+        except UnreadableTrace:
+            return
+        assert reading.trace.kind is kind
+
+
+class TestOsu:
+    """Half round trips in µs; MB/s of 10^6 bytes."""
+
+    def test_latency(self) -> None:
+        reading = read(content_of("osu-latency-v5.txt"))
+        trace = messages(reading)
+        assert trace.kind is TraceKind.END_TO_END
+        assert pairs(trace.latency)[:2] == [(1, 1.19), (64, 1.31)]
+        said = understood(reading)
+        assert said["tool_version"] == "5.3.2"
+        assert said["latency_is"] == "half a round trip"
+        assert said["rows_left_out"] == "1: 1 of 0 bytes"
+
+    def test_validation_and_nan(self) -> None:
+        reading = read(content_of("osu-latency-v7-validated.txt"))
+        assert [size for size, _ in pairs(messages(reading).latency)] == [1, 2, 4096, 65536]
+        assert understood(reading)["rows_left_out"] == "2: 1 with failed validation; 1 not finite"
+
+    def test_several_runs_and_tests_in_one_file(self) -> None:
+        reading = read(content_of("osu-latency-and-bw.txt"))
+        trace = messages(reading)
+        assert trace.kind is TraceKind.INDIRECT
+        assert len(pairs(trace.latency)) == 8
+        expected = [(1024, 1024 / 1120.45), (65536, 65536 / 5210.30), (1048576, 1048576 / 5880.12)]
+        assert pairs(trace.interarrival) == near(expected)
+        assert understood(reading)["runs"] == "3"
+        assert "printed as 0" in understood(reading)["rows_left_out"]
+
+    def test_a_copy_from_a_mailing_list(self) -> None:
+        reading = read(content_of("osu-bw-mailing-list.html"))
+        expected = [(1, 1 / 1.2), (1024, 1.6), (65536, 65536 / 1100.25)]
+        assert pairs(messages(reading).interarrival) == near(expected)
+
+    def test_both_directions_at_once_are_refused(self) -> None:
+        with pytest.raises(UnreadableTrace, match=r"Bi-Directional.*share the stages"):
+            read(content_of("osu-bibw.txt"))
+
+
+class TestImb:
+    """t[usec] of PingPong."""
+
+    def test_pingpong_among_others(self) -> None:
+        reading = read(content_of("imb-pingpong.txt"))
+        expected = [(1, 2.26), (64, 2.36), (4096, 4.11), (65536, 15.02), (1048576, 182.40)]
+        assert pairs(messages(reading).latency) == expected
+        said = understood(reading)
+        assert said["statistic"] == "mean over 40 to 1000 repetitions"
+        assert said["benchmarks_left_out"] == "Sendrecv"
+        assert said["rows_left_out"] == "2: 1 of 0 bytes; 1 cut off or not a number"
+
+    def test_a_copy_from_a_mailing_list(self) -> None:
+        reading = read(content_of("imb-mailing-list.html"))
+        assert pairs(messages(reading).latency) == [(1, 1.54), (2048, 2.90)]
+
+    def test_without_pingpong_it_is_refused(self) -> None:
+        content = content_of("imb-pingpong.txt").split(b"# Benchmarking PingPong")[0]
+        tail = content_of("imb-pingpong.txt").split(b"# Benchmarking Sendrecv")[1]
+        with pytest.raises(UnreadableTrace, match="no PingPong in this file, only Sendrecv"):
+            read(content + b"# Benchmarking Sendrecv" + tail)
+
+
+class TestPerftest:
+    """The typical (median) time; warnings inside the table."""
+
+    def test_write_latency_with_warnings_and_tabs(self) -> None:
+        reading = read(content_of("perftest-write-lat.txt"))
+        assert pairs(messages(reading).latency) == [(2, 1.90), (4096, 3.05), (65536, 8.21)]
+        assert understood(reading)["latency_is"] == "half a round trip"
+        assert [notice.code for notice in reading.notices] == ["tool_warned"]
+
+    def test_a_read_is_a_whole_operation(self) -> None:
+        reading = read(content_of("perftest-read-lat.txt"))
+        assert pairs(messages(reading).latency) == [(2, 4.83), (8192, 6.25)]
+        assert [notice.code for notice in reading.notices] == ["read_is_round_trip"]
+
+    def test_bandwidth_in_mebibytes(self) -> None:
+        reading = read(content_of("perftest-write-bw.txt"))
+        expected = [(4096, 4096 / (9050.11 * 2**20) * 1e6), (65536, 62500 / 10401.68)]
+        assert pairs(messages(reading).interarrival) == near(expected)
+
+    def test_bandwidth_in_gigabits(self) -> None:
+        reading = read(content_of("perftest-send-bw-gbit.txt"))
+        expected = [(2, 16 / 58.226), (4194304, 4194304 * 8 / 165.55e3)]
+        assert pairs(messages(reading).interarrival) == near(expected)
+
+    def test_cycles_are_no_times(self) -> None:
+        with pytest.raises(UnreadableTrace, match=r"line 1: the times are in cycles"):
+            read(content_of("perftest-cycles.txt"))
+
+
+class TestUcx:
+    """The size comes from the test's name, or from bandwidth over message rate."""
+
+    def test_a_batch(self) -> None:
+        trace = messages(read(content_of("ucx-batch.csv")))
+        assert pairs(trace.latency) == [(8, 2.012), (4096, 4.020)]
+        assert pairs(trace.interarrival) == near([(65536, 1e6 / 87704)])
+
+    @pytest.mark.parametrize(
+        ("kind", "times"),
+        [
+            (TraceKind.END_TO_END, [(4096, 4.020), (65536, 11.020)]),
+            (TraceKind.INDIRECT, [(4096, 1e6 / 243309), (65536, 1e6 / 87704)]),
+        ],
+    )
+    def test_without_names_the_user_says_what_it_is(
+        self, kind: TraceKind, times: list[tuple[int, float]]
+    ) -> None:
+        reading = read(content_of("ucx-plain.csv"), kind=kind)
+        trace = messages(reading)
+        assert pairs(trace.interarrival or trace.latency) == near(times)
+        assert "several threads" in understood(reading)["rows_left_out"]
+
+    def test_without_names_and_kind_it_is_refused(self) -> None:
+        with pytest.raises(UnreadableTrace, match=r"pass kind end_to_end .* indirect"):
+            read(content_of("ucx-plain.csv"))
+
+
+class TestNetgauge:
+    """PRTT(n,d,s) by the sender, o_r by the receiver; its own regression is not used."""
+
+    def test_signature(self) -> None:
+        reading = read(content_of("netgauge-loggp.out"))
+        trace = reading.trace
+        assert isinstance(trace, SignatureTrace)
+        assert not trace.handles_replies
+        rows = list(zip(trace.message_bytes, trace.bursts, trace.computation_us, strict=True))
+        assert rows[:4] == [(1, 10, 0.0), (1, 10, 10.25), (1025, 10, 0.0), (1025, 10, 12.25)]
+        assert list(trace.cost_us[:2]) == pytest.approx([2.0, (131.5 - 10.25) / 9])
+        assert pairs(trace.round_trip) == [(1, 10.25), (1025, 12.25), (2049, 14.5)]
+        assert pairs(trace.receive) == [(1, 2.21), (1025, 2.33)]
+        assert "receive overheads below 0" in understood(reading)["rows_left_out"]
+        assert "cut off" in understood(reading)["rows_left_out"]
+
+
+class TestSimGrid:
+    """Seconds; a send and the receive of its answer are one round trip."""
+
+    def test_pingpong(self) -> None:
+        reading = read(content_of("simgrid-pingpong.csv"))
+        assert pairs(messages(reading).latency) == near([(4096, 100.0), (64, 50.0), (4096, 101.0)])
+        said = understood(reading)
+        assert said["time_unit"] == "s, turned into µs"
+        assert said["calls_left_out"].startswith("1:")
+        assert said["rows_left_out"] == "1: 1 of 0 bytes"
+
+    def test_costs_of_calls_alone_are_refused(self) -> None:
+        with pytest.raises(UnreadableTrace, match=r"no ping-pong .* only MPI_Isend"):
+            read(content_of("simgrid-isend.csv"))
+
+
+class TestPycewise:
+    """size, duration; the unit is assumed, and that is said."""
+
+    def test_seconds_are_assumed(self) -> None:
+        reading = read(content_of("pycewise.csv"))
+        expected = [(64, 23.1), (4096, 46.2), (65536, 212.0)]
+        assert pairs(messages(reading).latency) == near(expected)
+        assert [notice.code for notice in reading.notices] == ["unit_assumed"]
+
+    def test_a_column_that_names_its_unit(self) -> None:
+        reading = read(b"size,duration_us\n64,23.1\n128,24\n")
+        assert pairs(messages(reading).latency) == [(64, 23.1), (128, 24.0)]
+        assert not reading.notices
+
+
+class TestOwnFormats:
+    """What the project itself defines."""
+
+    def test_messages(self) -> None:
+        trace = messages(read(content_of("messages.csv")))
+        assert pairs(trace.latency) == [(1024, 40.5), (1024, 41.0), (65536, 820.0)]
+        assert pairs(trace.interarrival) == [(1024, 12.5), (65536, 310.5), (65536, 311.0)]
+
+    def test_latencies_alone_are_end_to_end_and_no_stage(self) -> None:
+        reading = read(b"message_bytes,repetition,latency_us\n64,0,9\n128,0,10\n")
+        assert reading.trace.kind is TraceKind.END_TO_END
+
+    def test_signature(self) -> None:
+        trace = read(content_of("signature.csv")).trace
+        assert isinstance(trace, SignatureTrace)
+        assert trace.handles_replies
+        assert list(trace.cost_us) == [2.9, 5.8, 24.9]
+        assert pairs(trace.round_trip) == [(16, 21.6)]
+
+    def test_direct_json(self) -> None:
+        trace = read(content_of("direct.json")).trace
+        assert isinstance(trace, DirectTrace)
+        assert trace.stage_names == ("copy", "wire")
+        assert trace.stage_us[1] == (8.0, 9.5, 40.25)
+        assert trace.total_us == (8.4, 10.7, 52.25)
+
+    @pytest.mark.parametrize(
+        ("content", "rule"),
+        [
+            (
+                b"message_bytes,repetition,latency_us\n64,0,nan\n",
+                "line 2, column 3: expected a time",
+            ),
+            (b"message_bytes,repetition,latency_us\n0,0,1\n", "line 2, column 1: expected a whole"),
+            (b"message_bytes,repetition,latency_us\n64,0\n", "line 2: expected 3 columns, got 2"),
+            (b"message_bytes,repetition,latency_us\n64,0,\n", "at least one row with a time"),
+            (b"message_bytes,burst,computation_us,cost_us\n64,0,1,2\n", "line 2, column 2"),
+            (b"message_bytes,burst,computation_us,cost_us\n64,1,,2\n", "got an empty field"),
+            (b'{"kind": "direct"}', "message_bytes: expected a list"),
+            (b'{"kind": "indirect", "x": 1}', "x: not a key of indirect traces"),
+            (b'{"kind": "osu"}', "kind: expected one of direct"),
+            (
+                b'{"kind": "end_to_end", "latency": {"message_bytes": [1], "time_us": [1e999]}}',
+                "0 to",
+            ),
+            (
+                b'{"kind": "end_to_end", "latency": {"message_bytes": [1], "time_us": [NaN]}}',
+                "finite",
+            ),
+            (b'{"kind": ', "not JSON, line 1"),
+            (b"[" * 100_000, "not recognised"),
+            (b'{"a":' * 100_000, "nested too deeply|not JSON"),
+        ],
+    )
+    def test_rules(self, content: bytes, rule: str) -> None:
+        with pytest.raises(UnreadableTrace, match=rule):
+            read(content)
+
+
+SAMPLES = [content_of(name) for name in FORMATS] + [EXAMPLE.read_bytes()[:4000]]
+PIECES = st.sampled_from(
+    [b"-nan", b"1e400", b"\t", b"\r\n", b"-1", b"99999999999999999999", b"\xff", b"\0", b",", b"0"]
+)
+
+
+@given(data=st.data())
+def test_damaged_files_give_a_reading_or_a_clear_refusal(data: st.DataObject) -> None:
+    """Truncated, with pieces put in or taken out: never another exception."""
+    content = data.draw(st.sampled_from(SAMPLES))
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(content)))
+        end = data.draw(st.integers(start, min(len(content), start + 40)))
+        content = content[:start] + data.draw(PIECES | st.binary(max_size=8)) + content[end:]
+    content = content[: data.draw(st.integers(0, len(content)))]
+    kind = data.draw(st.none() | st.sampled_from(list(TraceKind)))
+    try:
+        reading = read(content, kind=kind)
+    except UnreadableTrace:
+        return
+    assert kind is None or reading.trace.kind is kind

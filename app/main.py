@@ -11,7 +11,18 @@ from typing import TypeAlias
 from fastapi import FastAPI
 
 import solvers
-from app.api import compare, docs, fit, jobs, optimize, problems, profiles, service, simulate
+from app.api import (
+    compare,
+    docs,
+    fit,
+    fit_plots,
+    jobs,
+    optimize,
+    problems,
+    profiles,
+    service,
+    simulate,
+)
 from app.api.body import BodyBudget
 from app.api.openapi import publish
 from app.asgi import Outermost
@@ -33,7 +44,7 @@ DESCRIPTION = (
 )
 OpenEngine: TypeAlias = Callable[[Settings], Engine]
 
-_ROUTERS = (optimize, compare, simulate, fit, profiles, jobs, service, docs)
+_ROUTERS = (optimize, compare, simulate, fit, fit_plots, profiles, jobs, service, docs)
 
 
 def open_local_engine(settings: Settings) -> Engine:

@@ -23,10 +23,12 @@ from app.flows import solve_message as solving
 from app.flows.compare import Comparison, ComparisonTable
 from app.flows.context import Context
 from app.flows.durable_jobs import JobKind, accept_job, cancel_job
+from app.flows.fit_plot import find_fit, plot_stored
 from app.flows.fit_trace import FittedTrace, SavedFit, fit_bytes, save_fit
 from app.flows.questions import Question
 from app.job_runner import JobRunner
 from app.metrics import Metrics
+from app.plot_apart import plot_apart
 from app.schemas.optimize import render_answer
 from domain.errors import Cancelled
 from domain.fit import TraceFit
@@ -150,6 +152,17 @@ class Service:
         saved = await self.call(lambda: self._save_fit(fitted, save_as))
         return FitOutcome(fitted.fit, saved, fitted.plot)
 
+    async def stored_plot(self, fit_id: str) -> FitPlot:
+        """What a plot of a stored fit shows; of a long trace in a process of its own.
+
+        Raises NotFound, Overloaded and LimitReached.
+        """
+        stored = await self.call(lambda: find_fit(self.context.store, fit_id))
+        if len(stored) <= LONG_TRACE_BYTES:
+            return await self.call(lambda: plot_stored(stored))
+        memory_bytes = self.context.settings.worker_memory_bytes
+        return await self._long_fit(lambda: plot_apart(stored, memory_bytes=memory_bytes))
+
     def exposition(self) -> str:
         """The metrics as text."""
         return self.metrics.exposition(
@@ -219,17 +232,18 @@ class Service:
             return save_fit(unit, fitted, name=name)
 
     async def _apart(self, content: bytes, kind: str | None, *, wants_plot: bool) -> FittedTrace:
+        memory_bytes = self.context.settings.worker_memory_bytes
+        return await self._long_fit(
+            lambda: fit_apart(content, kind=kind, memory_bytes=memory_bytes, wants_plot=wants_plot)
+        )
+
+    async def _long_fit(self, work: Callable[[], T]) -> T:
+        """Wait for a process of its own. Raises Overloaded where there are enough of them."""
         if self.pending_long_fits >= MAX_LONG_FITS:
             raise Overloaded("more long traces are being fitted than this service accepts")
         self.pending_long_fits += 1
-        memory_bytes = self.context.settings.worker_memory_bytes
         try:
-            return await asyncio.get_running_loop().run_in_executor(
-                self._waits,
-                lambda: fit_apart(
-                    content, kind=kind, memory_bytes=memory_bytes, wants_plot=wants_plot
-                ),
-            )
+            return await asyncio.get_running_loop().run_in_executor(self._waits, work)
         finally:
             self.pending_long_fits -= 1
 

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from app import service
+from app.schemas.fit_plots import FitPlotOut
 from app.schemas.fits import FitOut
 from tests.app.serving import Live
 
@@ -103,6 +104,22 @@ class TestPlot:
         short = client.post("/fit?plot=true", content=content, headers=TEXT).json()
         monkeypatch.setattr(service, "LONG_TRACE_BYTES", 10)
         assert client.post("/fit?plot=true", content=content, headers=TEXT).json() == short
+
+    def test_of_a_stored_fit(self, own: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+        """On each database, here and in a process of its own: what the fit itself came with."""
+        content = EXAMPLE.read_bytes()
+        saved = own.client.post("/fit?save_as=path&plot=true", content=content, headers=TEXT).json()
+        address = f"/fits/{saved['fit_id']}/plot"
+        response = own.client.get(address)
+        FitPlotOut.model_validate_json(response.content)
+        assert response.json() == saved["plot"]
+        monkeypatch.setattr(service, "LONG_TRACE_BYTES", 10)
+        assert own.client.get(address).json() == saved["plot"]
+
+    def test_of_a_fit_that_is_not_stored(self, client: httpx.Client) -> None:
+        for name in ("0" * 32, "no", "%00"):
+            response = client.get(f"/fits/{name}/plot")
+            assert (response.status_code, response.json()["code"]) == (404, "not_found")
 
     def test_true_or_false(self, client: httpx.Client) -> None:
         response = client.post("/fit?plot=1", content=HEADER + ROWS, headers=TEXT)

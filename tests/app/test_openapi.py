@@ -17,6 +17,7 @@ OPERATIONS = {
     ("POST", "/compare"),
     ("POST", "/simulate"),
     ("POST", "/fit"),
+    ("GET", "/fits/{id}/plot"),
     ("GET", "/profiles"),
     ("POST", "/profiles"),
     ("GET", "/profiles/{name}"),

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import isfinite
-from typing import TypeAlias
+from math import isfinite, nan
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from domain.errors import UnreadableTrace
 from domain.pipeline import MAX_MESSAGE_BYTES, MAX_OVERHEAD_US
@@ -117,7 +117,9 @@ class SignatureTrace:
 
     Row r: `bursts[r]` messages of `message_bytes[r]` were issued one after the other with
     `computation_us[r]` of computation between them, and one of them cost `cost_us[r]` on average,
-    computation included. `round_trip` holds round-trip times. Raises UnreadableTrace.
+    computation included. With `handles_replies` the sender also receives one reply for each
+    request, as Culler's does; without, it only sends. `round_trip` holds round-trip times, `receive`
+    receive overheads where the receiver measured them itself. Raises UnreadableTrace.
     """
 
     message_bytes: Sequence[int]
@@ -125,6 +127,8 @@ class SignatureTrace:
     computation_us: Sequence[float]
     cost_us: Sequence[float]
     round_trip: Samples | None = None
+    receive: Samples | None = None
+    handles_replies: bool = True
 
     def __post_init__(self) -> None:
         _check_sizes(self.message_bytes)
@@ -164,7 +168,8 @@ class Reading:
 def _check_sizes(sizes: Sequence[int]) -> None:
     if len(sizes) == 0:
         raise UnreadableTrace("expected at least one measured row", field=_FIELD)
-    if not 1 <= min(sizes) <= max(sizes) <= MAX_MESSAGE_BYTES:
+    least, greatest = _extremes(sizes)
+    if not 1 <= least <= greatest <= MAX_MESSAGE_BYTES:
         raise UnreadableTrace(f"expected 1 <= message_bytes <= {MAX_MESSAGE_BYTES}", field=_FIELD)
 
 
@@ -172,5 +177,26 @@ def _check_columns(rows: int, columns: Sequence[Sequence[float]]) -> None:
     if any(len(column) != rows for column in columns):
         raise UnreadableTrace("expected columns of the same length", field=_FIELD)
     for column in columns:
-        if not all(map(isfinite, column)) or not 0.0 <= min(column) <= max(column) <= MAX_TIME_US:
+        least, greatest = _extremes(column)
+        if not 0.0 <= least <= greatest <= MAX_TIME_US:
             raise UnreadableTrace(f"expected times from 0 to {MAX_TIME_US:g} µs", field=_FIELD)
+
+
+def _extremes(column: Sequence[float]) -> tuple[float, float]:
+    """The least and the greatest number; NaN where any of them is not finite.
+
+    A column that knows its extremes is asked: a loop over a million objects takes a while.
+    """
+    if isinstance(column, _KnowsExtremes):
+        return column.min(), column.max()
+    # min() and max() pass over a NaN, a sum does not; that of times within the limits is finite.
+    return (min(column), max(column)) if isfinite(sum(column)) else (nan, nan)
+
+
+@runtime_checkable
+class _KnowsExtremes(Protocol):
+    """A column of numbers with fast extremes of its own, which are NaN where any number is."""
+
+    def min(self) -> float: ...
+
+    def max(self) -> float: ...

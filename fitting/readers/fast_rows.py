@@ -78,12 +78,12 @@ def _decimal(rows: bytes, num_columns: int) -> Matrix | None:
     lengths = np.diff(marks, prepend=-1) - 1  # of the digits before each mark
     if not _are_numbers(lengths, points, fields % num_columns):
         return None
-    joined = rows.translate(_JOINED, b".")
-    digits = np.fromstring(joined, dtype=np.int64, sep=",")
-    if digits.max() >= _MAX_EXACT:
+    digits = np.fromstring(rows.translate(_JOINED, b"."), dtype=np.int64, sep=",")
+    decimals = lengths[points + 1]
+    if digits.max() >= _MAX_EXACT or decimals.max(initial=0) > _MAX_DECIMALS:
         return _general(rows, rows.count(b"\n") + 1, num_columns)
     values = digits.astype(np.float64)
-    values[fields] /= (10.0 ** np.arange(_MAX_DECIMALS + 1))[lengths[points + 1]]
+    values[fields] /= (10.0 ** np.arange(_MAX_DECIMALS + 1))[decimals]
     return values.reshape(-1, num_columns)
 
 
@@ -100,7 +100,6 @@ def _are_numbers(lengths: Places, points: Places, columns: Places) -> bool:
     if len(points) and (
         has_point[points + 1].any()
         or columns.min() < 2
-        or lengths[points + 1].max() > _MAX_DECIMALS
         or (lengths[points] + lengths[points + 1]).min() == 0
     ):
         return False

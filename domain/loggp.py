@@ -1,8 +1,8 @@
 """LogP and LogGP parameters of a pair of end points, and what they say about stages.
 
 Notation  o_s, o_r: processor time to send and to receive; g: least interval between messages (the
-          slowest stage's time); L: wire latency (Culler96 sec. 2). Here they have names: LogP's g is
-          `message_gap_us` and no stage's overhead.
+          slowest stage's time); L: wire latency (Culler96 sec. 2). Here they have names:
+          LogP's g is `message_gap_us` and no stage's overhead.
 """
 
 from __future__ import annotations

@@ -7,9 +7,10 @@ Latencies are µs, bandwidths MB/s of 1024^2 bytes, message rates 1/s. Later ver
 column `<rank>_percentile_lat`. A row does not say its message size: it is taken from the name of
 the test in a batch ("tag_lat_4096"), or else follows from bandwidth / message rate, which is exact
 to the printed digits; where neither gives a whole number of bytes, the row is left out. Of a
-latency test ("lat" in its name) the typical latency is taken, half a round trip; of a bandwidth test ("bw",
-"mr") 1 / message rate is the time between messages. Where the names do not tell, the user's `kind`
-has to: the columns look alike. Rows that repeat a test (its progress) are replaced by its last one.
+latency test ("lat" in its name) the typical latency is taken, half a round trip; of a bandwidth
+test ("bw", "mr") 1 / message rate is the time between messages. Where the names do not tell, the
+user's `kind` has to: the columns look alike. Rows that repeat a test (its progress) are replaced by
+its last one.
 """
 
 from __future__ import annotations

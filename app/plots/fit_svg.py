@@ -156,7 +156,8 @@ def _entries(plot: FitPlot) -> Iterator[tuple[str, Mark]]:
             "outlier, weighted down",
             lambda x, y: tag("circle", cx=x, cy=y, r=2.6, class_="outlier"),
         )
-    if any(False in stage.points.is_used for stage in plot.stages):
+    shown = [stage for stage in plot.stages if not stage.shows_medians]
+    if any(False in stage.points.is_used for stage in shown):
         yield "not used", lambda x, y: tag("path", d=_dot(x, y), class_="dot unused")
     if any(fit.sizes for fit in fits):
         yield "median of a size", lambda x, y: _dash(x, y, 5, "median")

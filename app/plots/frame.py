@@ -68,7 +68,7 @@ def draw_panel(panel: Panel, ident: str, *, x: float, y: float, width: float, ro
 
 
 def _rows(head: Head, width: float) -> Iterator[str]:
-    columns = (0.0, 0.17 * width, 0.585 * width, width)
+    columns = (0.0, 0.19 * width, 0.59 * width, width)
     for place, row in enumerate((head.titles, *head.rows)):
         class_ = "figures muted" if place == 0 else "figures"
         for (x, end), cell in zip(pairwise(columns), row, strict=False):

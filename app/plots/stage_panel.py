@@ -220,8 +220,9 @@ def _samples(plot: StagePlot, frame: Frame) -> Iterator[str]:
     placed = [
         (frame.point(size, time), outlier, used) for size, time, outlier, used in rows if time > 0.0
     ]
-    yield from _marks(placed, dotted="sample")
-    if len(plot.fit.sizes) <= _MOST_MEDIANS and not plot.shows_medians:
+    if not plot.shows_medians:
+        yield from _marks(placed, dotted="sample")
+    if _has_medians(plot):
         medians = [
             frame.point(size.message_bytes, size.median_us)
             for size in plot.fit.sizes
@@ -245,13 +246,19 @@ def _residuals(plot: StagePlot, frame: Frame) -> Iterator[str]:
         if residual is not None and frame.y.holds(residual)
     ]
     yield line_at(frame.x.start, frame.y.place(0.0), frame.x.end, frame.y.place(0.0), "level")
-    yield from _marks(placed, dotted="residual")
-    if len(plot.fit.sizes) <= _MOST_MEDIANS and not plot.shows_medians:
+    if not plot.shows_medians:
+        yield from _marks(placed, dotted="residual")
+    if _has_medians(plot):
         yield _dashes(
             frame.point(size.message_bytes, size.relative_residual)
             for size in plot.fit.sizes
             if frame.y.holds(size.relative_residual)
         )
+
+
+def _has_medians(plot: StagePlot) -> bool:
+    """Whether medians are drawn: all there is, or few enough to be told apart."""
+    return plot.shows_medians or len(plot.fit.sizes) <= _MOST_MEDIANS
 
 
 Placed = tuple[tuple[float, float], bool, bool]

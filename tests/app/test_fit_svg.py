@@ -186,6 +186,15 @@ class TestInData:
         assert "▾ 3 samples of 0 µs, on the floor of the axis" in texts(root)
         assert len(by_class(root, "zero")) == 1
 
+    def test_medians_are_drawn_as_such_where_there_are_no_samples(self) -> None:
+        fit, _ = one_stage()
+        (panel,) = by_class(drawn(fit, []), "panel")
+        assert f"medians of {len(SIZES)} sizes" in " ".join(texts(panel))
+        assert by_class(panel, "dot") == []
+        scatter, strip = by_class(panel, "median")
+        for path in (scatter, strip):
+            assert len(points_of(path)) == len(SIZES)
+
     def test_many_samples_are_said_to_be_a_choice(self) -> None:
         fit, readings = one_stage(repetitions=1000)
         found = drawn(fit, readings)

@@ -57,6 +57,10 @@ class Deadline:
         """Whether time is up."""
         return time.monotonic() >= self.at_s
 
+    def share(self, part: float) -> Deadline:
+        """The deadline after this part of the time that is left."""
+        return Deadline(time.monotonic() + part * self.remaining_s)
+
     def sooner(self, seconds: float) -> Deadline:
         """The earlier of this deadline and one in this many seconds."""
         return Deadline(min(self.at_s, time.monotonic() + seconds))

@@ -12,7 +12,7 @@ Traps     solves are inexact: the line that a solve at k gives beyond k+1 is lb'
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +20,25 @@ from numpy.typing import NDArray
 from domain.problem import Problem
 from solvers.bounds import closed_form_us
 from solvers.contract import Deadline
-from solvers.dual import bound_above, bound_below
-from solvers.exact_lp.ortools_backend import CountResult, solve_count
-from solvers.line_problem import LineProblem
+from solvers.exact_lp.ortools_backend import CountResult
+from solvers.relaxation import (
+    Relaxation,
+    above_us,
+    below_us,
+    is_convex_in_count,
+    like_us,
+    solve_relaxed,
+    two_fragments_us,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _FIRST_COUNT = 256  # the first solve is never larger than this
 _ROUNDING = 1e-9  # of the judge, which adds up to 100 000 times 64 terms one by one
+_SAMPLES = 48  # counts whose closed form brackets the last one that could win
 _WORTH_BISECTING = 4_000  # fewer counts than this cost less than a bisection over them
+_ADAPTED_CELLS = 100_000  # k*n of the counts that one solve bounds where T* is not convex
 _GROWTH = 4  # nor any later one larger than this many times the largest before it
 
 
@@ -38,14 +47,14 @@ class CountSearch:
     """State of one search. Latencies leave out the constant delay until the properties add it."""
 
     problem: Problem
-    lines: LineProblem
+    lines: Relaxation
     lower: Floats  # L(k) from k_least to the last count that could win, without delay
     beyond_us: float = np.inf  # proven bound on the counts left out, delay included
     solved: dict[int, CountResult] = field(default_factory=dict)
 
     @classmethod
     def start(
-        cls, problem: Problem, lines: LineProblem, *, known_us: float = np.inf
+        cls, problem: Problem, lines: Relaxation, *, known_us: float = np.inf
     ) -> CountSearch:
         """A search that knows only the closed-form bounds.
 
@@ -102,15 +111,17 @@ class CountSearch:
 
     def solve(self, k: int, deadline: Deadline) -> CountResult:
         """Solve one count and let its dual raise the bounds of all others."""
-        result = self.solved[k] = solve_count(self.lines, k, deadline)
+        result = self.solved[k] = solve_relaxed(self.lines, k, deadline)
         first = self.lines.k_least
         self._raise(k - first, result.lower_us)
         if k >= 2 and k < self.lines.k_greatest:
-            above = bound_above(self.lines, result.p)
+            above = above_us(self.lines, result)
             self._raise_from(k + 1 - first, above, above - result.upper_us, towards=1)
         if k >= 3 and k > first:
-            below = bound_below(self.lines, result.p)
+            below = below_us(self.lines, result)
             self._raise_from(k - 1 - first, below, below - result.upper_us, towards=-1)
+        if not self._is_convex:
+            self._raise_each(result)
         return result
 
     def unsolved_below(self, latency_us: float) -> Ints:
@@ -137,12 +148,8 @@ class CountSearch:
         if self.lines.n == 1 or result is None:
             return False
         if k == 1:
-            return self._two_fragments_us() < result.upper_us
-        return bound_above(self.lines, result.p) < result.upper_us
-
-    def _two_fragments_us(self) -> float:
-        free = replace(self.lines, m=0.0, M=self.lines.B)
-        return solve_count(free, 2, Deadline.after(0.05)).upper_us
+            return two_fragments_us(self.lines) < result.upper_us
+        return above_us(self.lines, result) < result.upper_us
 
     def _next(self, candidates: Ints) -> int:
         """Halfway from the best count to the one with the least bound, within reach.
@@ -153,8 +160,14 @@ class CountSearch:
         reachable = candidates[candidates <= self._reach()]
         pool = reachable if len(reachable) else candidates[:1]
         least = int(pool[int(np.argmin(self.lower_at(pool)))])
+        if not self._is_convex:
+            return least
         halfway = self.best.k + int((least - self.best.k) / 2)
         return int(pool[int(np.argmin(np.abs(pool - halfway)))])
+
+    @property
+    def _is_convex(self) -> bool:
+        return is_convex_in_count(self.lines)
 
     @property
     def _last(self) -> int:
@@ -164,33 +177,55 @@ class CountSearch:
         largest = max(self.solved, default=0)
         return max(_FIRST_COUNT, _GROWTH * largest)
 
+    def _raise_each(self, result: CountResult) -> None:
+        """Without convexity: the same mixture of paths, adapted to each count that could win."""
+        counts = self.unsolved_below(self.unrounded_us)
+        counts = counts[np.argsort(self.lower_at(counts), kind="stable")]
+        cells = np.cumsum(counts * self.lines.n)
+        for k in counts[cells <= _ADAPTED_CELLS]:
+            self._raise(int(k) - self.lines.k_least, like_us(self.lines, result, int(k)))
+
     def _raise(self, index: int, value: float) -> None:
         self.lower[index] = max(float(self.lower[index]), value)
 
     def _raise_from(self, index: int, value: float, slope: float, *, towards: int) -> None:
         """A supporting line from this index to the end of the range in one direction."""
+        if not 0 <= index < len(self.lower):
+            return
+        if not self._is_convex:
+            self._raise(index, value)
+            return
         part = self.lower[index:] if towards > 0 else self.lower[: index + 1][::-1]
         np.maximum(part, value + slope * np.arange(len(part)), out=part)
 
 
 def _last_that_could_win(
     problem: Problem,
-    lines: LineProblem,
+    lines: Relaxation,
     known_us: float,
     *,
     worth_bisecting: int = _WORTH_BISECTING,
 ) -> int:
     """The greatest admitted count whose closed-form bound does not exceed a known latency.
 
-    From k_least + 1 on the ends of the closed form have their least size, and the rest of it never
-    falls with k, so this is a bisection. Small ranges are not worth it.
+    From k_least + 1 on the ends of the closed form have their least cost, and k phi(B/k) is convex
+    in k (a perspective), so the counts that do not exceed it are an interval: samples find a count
+    inside, or the two around it, and a bisection its end. Small ranges are not worth it.
     """
     low, high = lines.k_least + 1, lines.k_greatest
     if high - low < max(1, worth_bisecting) or not np.isfinite(known_us):
         return high
+    limit = known_us * (1.0 + _ROUNDING)
+    samples = np.unique(np.geomspace(low, high, _SAMPLES).astype(np.int64))
+    values = closed_form_us(problem, samples)
+    below = np.flatnonzero(values <= limit)
+    at = int(below[-1]) if len(below) else int(np.argmin(values))
+    low, high = int(samples[at]), int(samples[min(at + 1, len(samples) - 1)])
+    if not len(below):
+        return high
     while low < high:
         middle = (low + high + 1) // 2
-        if closed_form_us(problem, np.array([middle]))[0] <= known_us * (1.0 + _ROUNDING):
+        if closed_form_us(problem, np.array([middle]))[0] <= limit:
             low = middle
         else:
             high = middle - 1

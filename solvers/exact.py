@@ -15,30 +15,21 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from domain.errors import StrategyDeclined
 from domain.problem import Problem
 from domain.solution import Strategy
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
 from solvers.count_search import CountSearch
 from solvers.fixed import best_count
 from solvers.kernels import latencies_us
-from solvers.line_problem import LineProblem
+from solvers.relaxation import relaxation_of
 from solvers.rounding import round_cut
 
 _WORTHWHILE = 1e-6  # relative gain below which no further count is tried in whole bytes
 
-LINES_NEEDED = (
-    "exact needs stages of one line each over the admitted fragment sizes; "
-    "single, static, repeat and fixed run on stages with ranges"
-)
 
-
-def start(problem: Problem) -> CountSearch:
-    """A search on this problem. Raises StrategyDeclined where a stage has several ranges."""
-    lines = LineProblem.of(problem)
-    if lines is None:
-        raise StrategyDeclined(LINES_NEEDED, field="strategy")
-    return CountSearch.start(problem, lines)
+def start(problem: Problem, *, known_us: float = float("inf")) -> CountSearch:
+    """A search on this problem, or on its minorants where stages have ranges."""
+    return CountSearch.start(problem, relaxation_of(problem), known_us=known_us)
 
 
 def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidate:
@@ -106,6 +97,6 @@ def _kernel_us(problem: Problem, cut: tuple[int, ...]) -> float:
 SPEC = StrategySpec(
     name=Strategy.EXACT,
     run=run,
-    needs="stages of one line each over the admitted fragment sizes",
+    needs="nothing",
     optimal_when="always, in real sizes; whole bytes are rounded from it and the gap is stated",
 )

@@ -137,9 +137,11 @@ def _best_move(problem: Problem, sizes: Ints) -> Ints | None:
     t = stage_times_us(pipeline, sizes.astype(float))
     tau, rest = exit_times_us(t), exit_times_us(t[::-1, ::-1])[::-1, ::-1]
     best: tuple[float, int, int] = (float(tau[-1, -1]) * (1.0 - 1e-13), -1, 0)
+    places = np.arange(len(sizes) - 1)
     for shift in (unit, -unit):
         pairs = np.stack([sizes[:-1] + shift, sizes[1:] - shift])
-        values = np.where(_within(problem, pairs), _moved_us(pipeline, pairs, tau, rest), np.inf)
+        moved_to = moved_us(pipeline, pairs, places, tau, rest)
+        values = np.where(within(problem, pairs), moved_to, np.inf)
         i = int(np.argmin(values))
         best = min(best, (float(values[i]), i, shift))
     if best[1] < 0:
@@ -150,24 +152,25 @@ def _best_move(problem: Problem, sizes: Ints) -> Ints | None:
     return moved
 
 
-def _within(problem: Problem, pairs: Ints) -> NDArray[np.bool_]:
+def within(problem: Problem, pairs: Ints) -> NDArray[np.bool_]:
+    """Whether all sizes of each column lie within the limits."""
     low, high = problem.least_fragment_bytes, problem.greatest_fragment_bytes
     inside: NDArray[np.bool_] = np.logical_and(pairs.min(axis=0) >= low, pairs.max(axis=0) <= high)
     return inside
 
 
-def _moved_us(pipeline: Pipeline, pairs: Ints, tau: Floats, rest: Floats) -> Floats:
-    """Latency, without delay, after fragments i and i+1 take the sizes pairs[:, i]; for all i.
+def moved_us(pipeline: Pipeline, pairs: Ints, places: Ints, tau: Floats, rest: Floats) -> Floats:
+    """Latency, without delay, after fragments i and i+1 take the sizes pairs[:, c]; i = places[c].
 
     The path up to fragment i-1 and the path from fragment i+2 on do not change: two rows of the
     recurrence join what lies before with what lies behind.
     """
     first, second = stage_times_us(pipeline, pairs.astype(float))
-    exits = np.vstack([np.zeros((1, tau.shape[1])), tau[:-2]])
-    behind = np.vstack([rest[2:], np.zeros((1, tau.shape[1]))])
+    none = np.zeros((1, tau.shape[1]))
+    exits = np.vstack([none, tau])[places]
+    behind = np.vstack([rest, none])[places + 2]
     for times in (first, second):
         ready = np.zeros(len(exits))
-        exits = exits.copy()
         for j in range(exits.shape[1]):
             ready = exits[:, j] = np.maximum(ready, exits[:, j]) + times[:, j]
     joined: Floats = (exits + behind).max(axis=1)

@@ -12,7 +12,7 @@ bounds  one cut shared by all stages: the proven optimum over real sizes, as far
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,9 +35,11 @@ from solvers import (
 from solvers.assemble import judged_us, solution_of
 from solvers.bounds import closed_form_us
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
+from solvers.convex_problem import ConvexProblem
 from solvers.count_search import CountSearch
 from solvers.line_problem import LineProblem
 from solvers.nested_bound import nested_lower_bound_us
+from solvers.ranged import ranged_cuts
 
 REGISTRY: tuple[StrategySpec, ...] = (
     single.SPEC,
@@ -50,6 +52,7 @@ REGISTRY: tuple[StrategySpec, ...] = (
     hierarchical.SPEC,
     hierarchical_ramp.SPEC,
 )
+_BOUND_SHARE = 0.4  # of the time for the bound, where ranges leave schedules to be improved
 CERTIFICATE_CELLS = 20_000  # k*n summed over the solves that certify a single heuristic
 _HEURISTICS = (
     Strategy.SINGLE,
@@ -58,6 +61,7 @@ _HEURISTICS = (
     Strategy.RAMP,
     Strategy.RAMP_UP_DOWN,
 )
+_EXACT_STARTS = (Strategy.SINGLE, Strategy.REPEAT, Strategy.FIXED)
 _REFRAGMENTING = (Strategy.HIERARCHICAL, Strategy.HIERARCHICAL_RAMP)
 
 
@@ -120,12 +124,9 @@ def _heuristic(
     return answer(None if nested else _certificate(problem, options, deadline))
 
 
-def _certificate(problem: Problem, options: SolveOptions, deadline: Deadline) -> CountSearch | None:
-    """The exact search, within a budget that does not depend on the clock; None for ranges."""
-    lines = LineProblem.of(problem)
-    if lines is None:
-        return None
-    search = CountSearch.start(problem, lines)
+def _certificate(problem: Problem, options: SolveOptions, deadline: Deadline) -> CountSearch:
+    """The exact search, within a budget that does not depend on the clock."""
+    search = exact.start(problem)
     search.run(
         near=fixed.best_count(problem),
         relative_gap=options.relative_gap,
@@ -156,24 +157,18 @@ def _unrounded_us(problem: Problem, candidate: Candidate) -> float | None:
 
 
 def _exact(problem: Problem, options: SolveOptions, deadline: Deadline) -> Solution:
-    search = exact.start(problem)
-    return _Contest(problem, options, deadline).finish(search)
+    contest = _Contest(problem, options, deadline)
+    if LineProblem.of(problem) is None:  # real schedules to start from, which ranges need
+        for name in _EXACT_STARTS:
+            contest.propose(spec_of(name), credited=Strategy.EXACT)
+    return contest.finish(exact.start(problem, known_us=contest.shared_us))
 
 
 def _auto(problem: Problem, options: SolveOptions, deadline: Deadline) -> Solution:
-    contest = _Contest(problem, options, deadline, _ranges_notice(problem))
+    contest = _Contest(problem, options, deadline)
     for name in _HEURISTICS + (_REFRAGMENTING if problem.allow_refragmentation else ()):
         contest.propose(spec_of(name))
-    lines = LineProblem.of(problem)
-    if lines is None:
-        return contest.without_exact()
-    return contest.finish(CountSearch.start(problem, lines, known_us=contest.shared_us))
-
-
-def _ranges_notice(problem: Problem) -> tuple[Notice, ...]:
-    if LineProblem.of(problem) is not None:
-        return ()
-    return (Notice("exact_needs_lines", exact.LINES_NEEDED),)
+    return contest.finish(exact.start(problem, known_us=contest.shared_us))
 
 
 class _Contest:
@@ -191,6 +186,7 @@ class _Contest:
         self._deadline = deadline
         self._notices = notices
         self._first_bounds: dict[bool, float] = {}
+        self._cuts: list[tuple[int, ...]] = []  # those that all stages share
         self._best: _Proposal | None = None
         self._shared: _Proposal | None = None  # the best whose cut all stages share
 
@@ -199,7 +195,7 @@ class _Contest:
         """The least latency of a proposed cut that all stages share."""
         return self._shared.latency_us if self._shared else float("inf")
 
-    def propose(self, spec: StrategySpec) -> None:
+    def propose(self, spec: StrategySpec, *, credited: Strategy | None = None) -> None:
         """Let a strategy take part, where it can run and time is not up."""
         if self._best is not None and self._deadline.passed:
             return
@@ -209,30 +205,35 @@ class _Contest:
             return
         # Whether a heuristic is proven is said by the answer's own bound, not by its notice.
         candidate = replace(candidate, notices=())
-        proposal = _Proposal(spec.name, candidate, judged_us(self._problem, candidate))
-        if candidate.levels is None and _wins(proposal, self._shared):
-            self._shared = proposal
+        proposal = _Proposal(credited or spec.name, candidate, judged_us(self._problem, candidate))
+        if candidate.levels is None:
+            self._cuts.append(candidate.fragment_bytes)
+            if _wins(proposal, self._shared):
+                self._shared = proposal
         self._offer(proposal, None)
-
-    def without_exact(self) -> Solution:
-        """The best proposal, held against the closed-form bound."""
-        return self._answer(None)
 
     def finish(self, search: CountSearch) -> Solution:
         """Run the search, let its whole-byte cuts compete, and answer."""
         near = len(self._shared.candidate.fragment_bytes) if self._shared else None
+        convex = search.lines if isinstance(search.lines, ConvexProblem) else None
+        until = self._deadline if convex is None else self._deadline.share(_BOUND_SHARE)
         search.run(
             near=near or fixed.best_count(self._problem),
             relative_gap=self._options.relative_gap,
-            deadline=self._deadline,
+            deadline=until,
         )
         self._report(search)
-        for candidate in exact.whole_bytes(
-            search, self._options, self._deadline, best_us=self._best_us
-        ):
+        for candidate in self._whole_bytes(search, convex):
             latency = judged_us(self._problem, candidate)
             self._offer(_Proposal(Strategy.EXACT, candidate, latency), search)
         return self._answer(search)
+
+    def _whole_bytes(
+        self, search: CountSearch, convex: ConvexProblem | None
+    ) -> Iterable[Candidate]:
+        if convex is not None:
+            return ranged_cuts(search, convex, self._cuts, self._deadline)
+        return exact.whole_bytes(search, self._options, self._deadline, best_us=self._best_us)
 
     def _best_us(self) -> float:
         return self._best.latency_us if self._best else float("inf")
@@ -276,7 +277,7 @@ class _Contest:
         """The real optimum behind a shared cut; a nested cut has none here."""
         if self._best is not None and self._best.candidate.levels is not None:
             return None
-        if search is not None and search.solved:
+        if search is not None and search.solved and isinstance(search.lines, LineProblem):
             return search.unrounded_us
         return _unrounded_us(self._problem, self._best.candidate) if self._best else None
 

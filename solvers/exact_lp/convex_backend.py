@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 class ConvexResult(CountResult):
     """T*(k) of the convex problem between two bounds; `steps` feeds the bounds at k-1 and k+1."""
 
-    steps: Steps | None = None
+    steps: Steps
 
 
 def solve_convex_count(

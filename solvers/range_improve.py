@@ -1,0 +1,163 @@
+"""Real schedules on stages with ranges: what is held, and what a linear program then decides.
+
+Source    own derivation; docs/theory.md sec. 7.
+Notation  k fragments, n stages; region: sizes on which no stage changes its range, whole bytes
+          low..high; x: (k,) real sizes; phi_j: minorants; t_j: true costs.
+Cost      one linear program of 2k-1 rows for each set of regions that is held; see range_moves.py.
+Exact     for the regions that are held, in real sizes; which regions to hold is a heuristic.
+Traps     between two ends of ranges a minorant may lie far below the cost: sizes of the relaxed
+          optimum that lie there are rounded to the ends, so that their mean stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.problem import Problem
+from solvers.contract import Candidate, Deadline
+from solvers.convex_problem import ConvexProblem
+from solvers.exact_lp.cells import Cells, cells_dual
+from solvers.exact_lp.ortools_backend import NO_ROWS, PARAMETER_SETS, run_glop, spread_shares
+from solvers.exact_lp.ortools_backend import with_violated
+from solvers.kernels import stage_times_us
+from solvers.range_moves import cut_us, descend
+from solvers.rounding import nearest_cut, round_cut
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+HELD_CELLS = 2_000  # k*n up to which a linear program with held regions is solved
+_ROUNDS = 3  # times that regions are held, sizes solved for and moved, for one start
+_ABOVE = 1.0 + 1e-9  # how far a cost must lie above its minorant for a size to be moved to an end
+_AT_END = 1e-6  # bytes, relative: what a solver's size may miss an end by
+
+
+def improved(
+    problem: Problem, starts: Iterable[tuple[int, ...]], deadline: Deadline, *, cells: int
+) -> Iterable[Candidate]:
+    """Each start after moves between, and linear programs within, the regions of its sizes."""
+    for start in starts:
+        sizes = np.array(start, dtype=np.int64)
+        best, real = sizes, None
+        best_us = cut_us(problem, best)
+        for _ in range(_ROUNDS):
+            sizes, cells = descend(problem, sizes, deadline, cells=cells)
+            latency = cut_us(problem, sizes)
+            if latency < best_us:
+                best, best_us = sizes, latency
+            x = held_optimum(problem, sizes, deadline)
+            whole = None if x is None else round_cut(problem, x)
+            if x is None or whole is None or cells <= 0 or deadline.passed:
+                break
+            real, sizes = x, np.array(whole, dtype=np.int64)
+            if cut_us(problem, sizes) >= best_us * (1.0 - 1e-12):
+                break
+        cut = tuple(int(size) for size in best)
+        same_count = real is not None and len(real) == len(cut)
+        yield Candidate(cut, tuple(real.tolist()) if same_count and real is not None else None)
+        if deadline.passed or cells <= 0:
+            return
+
+
+def held_optimum(problem: Problem, sizes: Ints, deadline: Deadline) -> Floats | None:
+    """The best real sizes with every fragment in the region it is in; None where it is too large."""
+    count, stages = len(sizes), problem.pipeline.stages
+    if count < 2 or len(stages) < 2 or count * len(stages) > HELD_CELLS:
+        return None
+    low, high = regions_of(problem, sizes)
+    ranges = [[stage.range_at(int(size)) for stage in stages] for size in sizes]
+    overhead = np.array([[part.overhead_us for part in row] for row in ranges])
+    G = np.array([[part.ns_per_byte for part in row] for row in ranges]) / 1000.0
+    none = np.zeros(0, dtype=np.int64)
+    cells = Cells(
+        c=overhead + G * low[:, None],
+        G=G,
+        i=none,
+        j=none,
+        extra_c=np.zeros(0),
+        extra_G=np.zeros(0),
+        total=float(problem.message_bytes - low.sum()),
+        spread=(high - low).astype(float),
+        unit_us=cut_us(problem, sizes),
+    )
+    shares = _shares(cells, deadline) if cells.total > 0.0 else None
+    if shares is None:
+        return None
+    x = low + spread_shares(shares, cells.total, cells.spread)
+    return _on_ends(x, low, high, float(problem.message_bytes))
+
+
+def _shares(cells: Cells, deadline: Deadline) -> Floats | None:
+    """The multipliers of the byte rows, order rows added until none is violated."""
+    rows, (k, n), shares = NO_ROWS, cells.c.shape, None
+    for _ in range(4):
+        found = run_glop(cells_dual(cells, rows), PARAMETER_SETS[0], deadline)
+        if found is None or deadline.passed:
+            break
+        shares = found[1][:k]
+        grown = with_violated(rows, found[0][: (k - 1) * n].reshape(k - 1, n))
+        if len(grown[0]) == len(rows[0]):
+            break
+        rows = grown
+    return shares
+
+
+def _on_ends(x: Floats, low: Ints, high: Ints, total: float) -> Floats:
+    """Sizes that miss an end by a solver's error are put on it; one other takes the difference."""
+    close = _AT_END * np.maximum(1.0, x)
+    fixed = np.where(x - low <= close, low, np.where(high - x <= close, high, x)).astype(float)
+    rest = total - float(fixed.sum())
+    i = int(np.argmax(np.minimum(x - low, high - x)))
+    if low[i] <= fixed[i] + rest <= high[i]:
+        fixed[i] += rest
+        return fixed
+    return x
+
+
+def regions_of(problem: Problem, sizes: Ints) -> tuple[Ints, Ints]:
+    """Least and greatest whole size (k,) on which all stages keep the ranges they have here."""
+    least, greatest = problem.least_fragment_bytes, problem.greatest_fragment_bytes
+    ends = {part.up_to_bytes for stage in problem.pipeline.stages for part in stage.ranges}
+    inner = np.array(sorted(end for end in ends if end is not None and least <= end < greatest))
+    lows = np.concatenate([[least], inner + 1]).astype(np.int64)
+    highs = np.concatenate([inner, [greatest]]).astype(np.int64)
+    at = np.searchsorted(highs, sizes, side="left")
+    return lows[at], highs[at]
+
+
+def on_vertices(problem: Problem, convex: ConvexProblem, x: Floats) -> tuple[int, ...] | None:
+    """A whole-byte cut near relaxed sizes x that pays little more than the minorants say.
+
+    Where some stage costs more than its minorant, the size goes to an end of the minorant's piece
+    there, and the bytes that this moves are carried on to the next fragments.
+    """
+    above = stage_times_us(problem.pipeline, x) - convex.times_us(x) * _ABOVE
+    worst, carry, out = np.argmax(above, axis=1), 0.0, x.copy()
+    for i in range(len(x)):
+        if above[i, worst[i]] <= 0.0:
+            continue
+        out[i] = _end_near(problem, convex, int(worst[i]), float(x[i]), x[i] + carry)
+        carry += float(x[i] - out[i])
+    kept = above.max(axis=1) <= 0.0
+    if kept.any():
+        out[kept] = np.maximum(convex.m, out[kept] + carry / int(kept.sum()))
+    whole = nearest_cut(problem, out * (convex.B / out.sum()) if not kept.any() else out)
+    return None if whole is None else tuple(int(size) for size in whole)
+
+
+def _end_near(
+    problem: Problem, convex: ConvexProblem, stage: int, size: float, wanted: float
+) -> float:
+    """The end of the minorant's piece around this size that is nearer to the size wanted."""
+    at = convex.hulls[stage][:, 0]
+    right = min(len(at) - 1, max(1, int(np.searchsorted(at, size))))
+    ends = []
+    for vertex in (right - 1, right):
+        true_us = problem.pipeline.stages[stage].time_us(float(at[vertex]))
+        # A vertex that is the limit from the range behind it is reached one byte further on.
+        beyond = true_us > convex.hulls[stage][vertex, 1] * _ABOVE
+        ends.append(min(convex.M, float(at[vertex]) + beyond))
+    return min(ends, key=lambda end: abs(end - wanted))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.cli import main
-from tests.support.outside_fits import INTERARRIVAL_CSV, LATENCY_CSV, fit_of, reading_of
+from tests.support.outside_traces import BOTH_CSV, LATENCY_CSV
 
 AGGREGATE: dict[str, Any] = {
     "total": {"name": "all", "overhead_us": 27.3, "ns_per_byte": 63.37890625},
@@ -33,13 +33,6 @@ def outside(tmp_path: Path) -> str:
     path = tmp_path / "outside.json"
     path.write_text(json.dumps(AGGREGATE))
     return str(path)
-
-
-@pytest.fixture
-def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measurements from outside get a fit that is known."""
-    monkeypatch.setattr("fitting.read", reading_of)
-    monkeypatch.setattr("fitting.fit", fit_of)
 
 
 @pytest.fixture
@@ -80,7 +73,6 @@ class TestOptimize:
         assert (code, out) == (3, "")
         assert "time of every stage" in err
 
-    @pytest.mark.usefixtures("by_hand")
     def test_latencies_alone(self, printed: Any, tmp_path: Path) -> None:
         trace = tmp_path / "latency.csv"
         trace.write_text(LATENCY_CSV)
@@ -109,22 +101,29 @@ class TestOptimize:
 
 
 class TestFit:
-    @pytest.mark.usefixtures("by_hand")
     def test_what_fit_printed_can_be_solved(self, printed: Any, tmp_path: Path) -> None:
         """The aggregate of a fit, as `fit --json` prints it."""
-        from app.schemas.base import dump_json
-        from app.schemas.fits import fit_document
-
-        both = [reading_of(LATENCY_CSV.encode()), reading_of(INTERARRIVAL_CSV.encode())]
-        path = tmp_path / "fit.json"
-        path.write_bytes(dump_json(fit_document(fit_of(both), None)))
-        code, out, _ = printed("optimize", str(path), "--bytes", "4KiB", "--json")
+        trace, path = tmp_path / "both.csv", tmp_path / "fit.json"
+        trace.write_text(BOTH_CSV)
+        code, out, _ = printed("fit", str(trace), "--json")
+        assert code == 0
+        path.write_text(out)
+        options = ("--bytes", "4KiB", "--strategy", "fixed", "--json")
+        code, out, _ = printed("optimize", str(path), *options)
         assert code == 0
         document = json.loads(out)
-        assert document["aggregate"]["sum_overhead_us"] == 27.3
+        assert document["aggregate"]["sum_overhead_us"] == pytest.approx(27.3, rel=0.02)
         assert document["fragments"] == 5
 
-    @pytest.mark.usefixtures("by_hand")
+    def test_the_report_shows_total_and_bottleneck(self, printed: Any, tmp_path: Path) -> None:
+        trace = tmp_path / "both.csv"
+        trace.write_text(BOTH_CSV)
+        code, out, _ = printed("fit", str(trace), "--save-as", "seen")
+        assert code == 0
+        assert "end to end" in out
+        assert "bottleneck" in out
+        assert "seen from outside" in printed("profiles", "show", "seen")[1]
+
     def test_a_fit_that_cannot_be_cut_by_is_shown_and_not_saved(
         self, printed: Any, tmp_path: Path
     ) -> None:
@@ -170,13 +169,10 @@ class TestCompare:
         assert "repeat" in out
         assert out.count("time of every stage") + out.count("time of\nevery") >= 1
 
-    @pytest.mark.usefixtures("by_hand")
-    def test_a_trace(self, printed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_trace(self, printed: Any, tmp_path: Path) -> None:
         """A trace that holds both kinds of times."""
-        both = [reading_of(LATENCY_CSV.encode()), reading_of(INTERARRIVAL_CSV.encode())]
-        monkeypatch.setattr("fitting.fit", lambda readings, options=None: fit_of(both))
         trace = tmp_path / "both.csv"
-        trace.write_text("message_bytes,repetition,latency_us,interarrival_us\n64,0,1,1\n")
+        trace.write_text(BOTH_CSV)
         code, out, _ = printed("compare", str(trace), "--bytes", "4KiB", "--json")
         assert code == 0
-        assert json.loads(out)["aggregate"]["sum_overhead_us"] == 27.3
+        assert json.loads(out)["aggregate"]["total"]["name"] == "end to end"

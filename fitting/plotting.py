@@ -23,7 +23,14 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from domain.fit import Combine, FitOptions, LineFit, StageFit, StepGroup, TraceFit
+from domain.fit import (
+    END_TO_END_STAGE,
+    FitOptions,
+    LineFit,
+    StageFit,
+    StepGroup,
+    TraceFit,
+)
 from domain.fit_plot import (
     CurvePiece,
     FitPlot,
@@ -33,7 +40,9 @@ from domain.fit_plot import (
     SignaturePlot,
     StagePlot,
 )
-from domain.measurement import DirectTrace, MessageTrace, Reading, Samples, SignatureTrace
+from domain.measurement import DirectTrace, MessageTrace, Reading, SignatureTrace, Trace
+from fitting.combine import joined
+from fitting.direct import abstract_stages
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -51,17 +60,16 @@ _LEAST_QUANTILE, _MOST_QUANTILE = 1.959964, 12.7063  # Student's t, for 1 to any
 
 def plot_fit(fit: TraceFit, readings: Sequence[Reading], options: FitOptions) -> FitPlot:
     """What a plot of this fit of these readings shows; `options` are those it was made with."""
-    traces = [reading.trace for reading in readings]
-    named = dict(_columns(traces, options.groups))
-    seen = {PlotRole.TOTAL: _joined(traces, "latency")}
-    seen[PlotRole.BOTTLENECK] = _joined(traces, "interarrival")
+    trace = joined([reading.trace for reading in readings]) if readings else None
+    found = _columns(trace, options.groups)
     parts = list(_parts(fit))
     most = max(LEAST_POINTS, min(MOST_POINTS, MOST_POINTS_IN_ALL // max(1, len(parts))))
     stages = tuple(
-        _stage_plot(stage, role, _samples_of(stage, role, named, seen), most=most)
+        _stage_plot(stage, role, _samples_of(stage, role, found), most=most)
         for stage, role in parts
     )
-    return FitPlot(stages, _signatures(traces) if fit.loggp else ())
+    signatures = _signatures(trace) if isinstance(trace, SignatureTrace) else ()
+    return FitPlot(stages, signatures)
 
 
 def _parts(fit: TraceFit) -> Iterator[tuple[StageFit, PlotRole]]:
@@ -78,49 +86,34 @@ def _parts(fit: TraceFit) -> Iterator[tuple[StageFit, PlotRole]]:
 Columns = tuple[Ints, Floats]
 
 
-def _columns(
-    traces: Sequence[object], groups: Sequence[StepGroup]
-) -> Iterator[tuple[str, Columns]]:
-    """The columns of direct traces by name, groups of them included."""
-    for trace in traces:
-        if not isinstance(trace, DirectTrace):
-            continue
+def _columns(trace: Trace | None, groups: Sequence[StepGroup]) -> dict[str, Columns]:
+    """Samples by the name of the stage, those of whole messages by their role too."""
+    if isinstance(trace, DirectTrace):
         x = np.asarray(trace.message_bytes, np.int64)
-        columns = [np.asarray(times, np.float64) for times in trace.stage_us]
-        steps = dict(zip(trace.stage_names, columns, strict=True))
-        for name, y in steps.items():
-            yield name, (x, y)
-        for group in groups:
-            if set(group.steps) <= set(steps):
-                together = np.stack([steps[step] for step in group.steps])
-                overlap = group.combine is Combine.OVERLAP
-                yield group.name, (x, together.max(axis=0) if overlap else together.sum(axis=0))
+        return {
+            name: (x, np.asarray(times, np.float64))
+            for name, times in abstract_stages(trace, groups)
+        }
+    if isinstance(trace, MessageTrace):
+        parts = (
+            (PlotRole.TOTAL, trace.latency),
+            (END_TO_END_STAGE, trace.latency),
+            (PlotRole.BOTTLENECK, trace.interarrival),
+        )
+        return {
+            name: (
+                np.asarray(part.message_bytes, np.int64),
+                np.asarray(part.times_us, np.float64),
+            )
+            for name, part in parts
+            if part is not None
+        }
+    return {}
 
 
-def _joined(traces: Sequence[object], part: str) -> Columns | None:
-    """The latencies, or the inter-arrival times, of all message traces."""
-    found = [getattr(trace, part) for trace in traces if isinstance(trace, MessageTrace)]
-    samples: list[Samples] = [one for one in found if one is not None]
-    if not samples:
-        return None
-    sizes = np.concatenate([np.asarray(one.message_bytes, np.int64) for one in samples])
-    times = np.concatenate([np.asarray(one.times_us, np.float64) for one in samples])
-    return sizes, times
-
-
-def _samples_of(
-    stage: StageFit,
-    role: PlotRole,
-    named: Mapping[str, Columns],
-    seen: Mapping[PlotRole, Columns | None],
-) -> Columns | None:
+def _samples_of(stage: StageFit, role: PlotRole, found: Mapping[str, Columns]) -> Columns | None:
     """What this stage was fitted to, where the traces still tell."""
-    if role is not PlotRole.STAGE:
-        return seen[role]
-    if named:
-        return named.get(stage.name)
-    alone = [columns for columns in seen.values() if columns is not None]
-    return alone[0] if len(alone) == 1 else None
+    return found.get(stage.name if role is PlotRole.STAGE else role)
 
 
 # --- one stage ------------------------------------------------------------------------------------
@@ -297,21 +290,13 @@ def _quantile(line: LineFit) -> float:
 # --- signatures -----------------------------------------------------------------------------------
 
 
-def _signatures(traces: Sequence[object]) -> tuple[SignaturePlot, ...]:
+def _signatures(trace: SignatureTrace) -> tuple[SignaturePlot, ...]:
     """Mean costs by size, computation and burst; the median where there are several rows."""
     costs: dict[int, dict[float, dict[int, list[float]]]] = {}
-    for trace in traces:
-        if isinstance(trace, SignatureTrace):
-            rows = zip(
-                trace.message_bytes,
-                trace.computation_us,
-                trace.bursts,
-                trace.cost_us,
-                strict=True,
-            )
-            for size, computation, burst, cost in rows:
-                by_burst = costs.setdefault(int(size), {}).setdefault(float(computation), {})
-                by_burst.setdefault(int(burst), []).append(float(cost))
+    rows = zip(trace.message_bytes, trace.computation_us, trace.bursts, trace.cost_us, strict=True)
+    for size, computation, burst, cost in rows:
+        by_burst = costs.setdefault(int(size), {}).setdefault(float(computation), {})
+        by_burst.setdefault(int(burst), []).append(float(cost))
     return tuple(
         SignaturePlot(
             size,

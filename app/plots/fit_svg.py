@@ -131,11 +131,13 @@ def _header(fit: TraceFit, plot: FitPlot, width: float) -> Iterator[str]:
 
 
 def _understood(fit: TraceFit) -> str:
+    """What was read, in a line: of one file more than of several, whose facts have their number."""
     said = dict(fit.understood)
+    formats = dict.fromkeys(said[name] for name in said if name.endswith("_format"))
     facts = [
-        said[name] if name != "rows" else f"{said[name]} rows" for name in _SAID if name in said
+        f"{said[name]} rows" if name == "rows" else said[name] for name in _SAID if name in said
     ]
-    return " · ".join([*facts, f"{fit.method} fit"])
+    return " · ".join([*facts, *formats, f"{fit.method} fit"])
 
 
 def _legend(plot: FitPlot) -> Iterator[str]:

@@ -37,8 +37,8 @@ from domain.units import format_bytes
 
 ROLE_SAYS = {
     PlotRole.STAGE: "",
-    PlotRole.TOTAL: "latencies, all stages",
-    PlotRole.BOTTLENECK: "inter-arrival times, slowest stage",
+    PlotRole.TOTAL: "latencies of messages",
+    PlotRole.BOTTLENECK: "inter-arrival times",
 }
 _MOST_MEDIANS = 80
 _BEYOND = 8.0  # how far the time axis follows lines beyond the samples
@@ -361,4 +361,4 @@ def _levels(plot: StagePlot, axis: Axis) -> list[int]:
 
 
 def _label_rows_px(plot: StagePlot, axis: Axis) -> float:
-    return 13.0 * (1 + max(_levels(plot, axis), default=-1))
+    return 13.0 * (1 + max(_levels(plot, axis), default=0))

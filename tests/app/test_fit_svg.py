@@ -324,8 +324,8 @@ class TestOtherFits:
         outside = MessageTrace(Samples(sizes, times), Samples(sizes, times))
         root = drawn(fit, [Reading("message CSV", outside)])
         assert len(panels(root)) == 2
-        assert any(one.startswith("latencies, all stages") for one in texts(root))
-        assert any(one.startswith("inter-arrival times, slowest stage") for one in texts(root))
+        assert any(one.startswith("latencies of messages") for one in texts(root))
+        assert any(one.startswith("inter-arrival times ") for one in texts(root))
 
     def test_signatures_and_parameters(self) -> None:
         """A panel a size with a curve for each computation, the parameters, and the stages."""

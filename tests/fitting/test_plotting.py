@@ -132,6 +132,11 @@ class TestSamples:
         reading = Reading("a", MessageTrace(latency=Samples(sizes, times)))
         assert len(only(plot(fit, [reading, reading])).points) == 2 * len(sizes)
 
+    def test_direct_traces_of_several_files_come_together(self) -> None:
+        fit, readings = one_stage()
+        stage = only(plot(fit, [*readings, *readings]))
+        assert len(stage.points) == 2 * len(only(plot(fit, readings)).points)
+
     def test_medians_stand_in_for_samples_that_the_traces_do_not_hold(self) -> None:
         fit, readings = one_stage()
         renamed = direct_fit(replace(fit.stages[0], name="elsewhere"))

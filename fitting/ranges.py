@@ -8,8 +8,8 @@ Notation  as in fitting/centres.py; v relative variances of centres (m,); C[i, j
           q + 1 ranges; cuts: the last cell of every range but the last one.
 Cost      O(m^2) for C and for each number of ranges, m <= 200; then some robust lines.
 Exact     the programme finds the optimum over centres. Ranges then have to stand up in the samples
-          themselves: ends are moved where these say so, and a range without which they are
-          described as well is dropped.
+          themselves: ends are moved where these say so, and a range is dropped without which they
+          are described as well, or which is there for the sake of one size.
 Traps     no stage is a line to the last digit: MODEL of deviation is granted to every centre, or
           enough repetitions would make a range of every wiggle. Each range costs three parameters
           (its line and its end). Prefix sums over sizes cancel across decades: rows of C are summed
@@ -28,6 +28,7 @@ from fitting.samples import SortedSamples
 LEAST_SIZES = 3  # in a range
 MODEL = 0.01
 _PARAMETERS = 3
+_BY_OTHERS = 0.5  # of what a range must gain it gains without its best size
 _MOVE = 2  # cells an end may move when samples are asked
 
 
@@ -99,16 +100,17 @@ class _Judge:
         first = np.append(0, centres.last[:-1] + 1)
         self._first = [int(place) for place in first]
         self._last = [int(place) for place in centres.last]
-        widths = np.diff(np.append(samples.start[first], len(samples.x)))
+        self._begin = samples.start[first]
+        widths = np.diff(np.append(self._begin, len(samples.x)))
         self._scales = np.repeat(np.hypot(np.maximum(centres.s, LEAST_SCALE), MODEL), widths)
-        self._known: dict[tuple[int, int], tuple[float, Line]] = {}
+        self._known: dict[tuple[int, int], tuple[Floats, Line]] = {}
 
     def settle(self, cuts: list[int]) -> tuple[int, ...]:
         """Move and drop cuts until nothing changes; then to sizes."""
         while cuts:
             moved = self._moved(cuts)
             weakest = min(range(len(moved)), key=lambda q: self._gain(moved, q))
-            if self._gain(moved, weakest) < self._penalty:
+            if self._gain(moved, weakest) < 1.0:
                 cuts = moved[:weakest] + moved[weakest + 1 :]
             elif moved == cuts:
                 break
@@ -129,8 +131,12 @@ class _Judge:
         return cuts
 
     def _gain(self, cuts: list[int], q: int) -> float:
+        """What the cut gains over what it must gain: in all, and without its best cell."""
         low, high = self._around(cuts, q)
-        return self._cost(low, high)[0] - self._split(low, cuts[q], high)
+        split = np.append(self._cost(low, cuts[q])[0], self._cost(cuts[q] + 1, high)[0])
+        gain = self._cost(low, high)[0] - split
+        total = float(gain.sum())
+        return min(total, (total - float(gain.max())) / _BY_OTHERS) / self._penalty
 
     def _around(self, cuts: list[int], q: int) -> tuple[int, int]:
         low = cuts[q - 1] + 1 if q else 0
@@ -138,20 +144,22 @@ class _Judge:
         return low, high
 
     def _split(self, low: int, cut: int, high: int) -> float:
-        return self._cost(low, cut)[0] + self._cost(cut + 1, high)[0]
+        return float(self._cost(low, cut)[0].sum() + self._cost(cut + 1, high)[0].sum())
 
-    def _cost(self, low: int, high: int) -> tuple[float, Line]:
+    def _cost(self, low: int, high: int) -> tuple[Floats, Line]:
+        """The cost of one line at every cell of low..high, and the line."""
         if (low, high) not in self._known:
             self._known[low, high] = self._fitted(low, high)
         return self._known[low, high]
 
-    def _fitted(self, low: int, high: int) -> tuple[float, Line]:
+    def _fitted(self, low: int, high: int) -> tuple[Floats, Line]:
         part = self._samples.between(self._first[low], self._last[high])
         begin = int(self._samples.start[self._first[low]])
         scales = self._scales[begin : begin + len(part.x)]
         x, y = part.x / float(self._samples.x.max()), part.y / float(self._samples.y.max())
         line, _, _ = robust_line(part, x, y, scales, 0.0)
-        return 2.0 * float(part.c @ tukey_loss(scaled(x, y, line, scales))), line
+        loss = 2.0 * part.c * tukey_loss(scaled(x, y, line, scales))
+        return np.add.reduceat(loss, self._begin[low : high + 1] - begin), line
 
     def _exact(self, cuts: list[int], q: int) -> int:
         """The last size on the left line, where cells hold several sizes."""

@@ -25,6 +25,7 @@ QUANTILES = 64
 _COMPRESS_FROM = 20_000  # samples; below, every one is used as it is
 _MOST_ENTRIES = 20_000
 _LEAST_PAIRS, _MOST_APART, _OFF_TICK = 10, 0.8, 0.01  # what tells a clock's step
+_MOST_TICKS = 1e9  # in a time; more cannot be told from rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,8 @@ def clock_step(samples: SortedSamples) -> float:
     if len(apart) < _LEAST_PAIRS or len(steps) == 0 or len(steps) > _MOST_APART * len(apart):
         return 0.0
     step = float(steps.min())
+    if step * _MOST_TICKS < float(samples.y.max()):
+        return 0.0
     step = float(steps.sum() / np.round(steps / step).sum())
     ticks = samples.y / step
     whole = np.abs(ticks - np.round(ticks)) <= _OFF_TICK + 1e-9 * ticks

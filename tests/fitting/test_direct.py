@@ -1,4 +1,4 @@
-"""fitting/direct.py: least squares against two other implementations, clipping, refusals."""
+"""fitting/direct.py and fitting/overlap.py: a fit a stage, abstract stages, totals."""
 
 from __future__ import annotations
 
@@ -9,185 +9,226 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy import optimize, stats
 
-from domain.errors import PoorFit
-from domain.measurement import DirectTrace, StageFit
-from fitting.direct import fit_direct
-from fitting.readers.csv_direct import read_direct_csv
+from domain.errors import InvalidInput, PoorFit
+from domain.fit import Combine, FitMethod, FitOptions, FitShape, StepGroup
+from domain.measurement import DirectTrace
+from domain.pipeline import Pipeline
+from fitting.direct import abstract_stages, fit_direct
+from fitting.readers.csv_direct import SPEC
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "local-path-direct.csv"
 SIZES = [64, 256, 1024, 4096, 16384, 65536]
+STEPS = {"send": (3.0, 0.004), "dma": (2.0, 0.010), "wire": (4.0, 0.009), "receive": (5.0, 0.006)}
 
 
-def trace_of(sizes: Sequence[int], *stages: Sequence[float]) -> DirectTrace:
+def trace_of(
+    sizes: Sequence[int], *stages: Sequence[float], total: Sequence[float] | None = None
+) -> DirectTrace:
     names = tuple(f"stage {place}" for place in range(len(stages)))
-    return DirectTrace(names, tuple(sizes), (0,) * len(sizes), tuple(tuple(s) for s in stages))
-
-
-def one_stage(sizes: Sequence[int], times: Sequence[float]) -> StageFit:
-    return fit_direct(trace_of(sizes, times)).stages[0]
-
-
-def noisy(a: float, b: float, *, repeats: int = 20, seed: int = 7) -> tuple[list[int], list[float]]:
-    random = np.random.default_rng(seed)
-    sizes = np.repeat(SIZES, repeats)
-    times = np.maximum(0.0, a + b * sizes + random.normal(0.0, 0.5, len(sizes)))
-    return sizes.tolist(), times.tolist()
-
-
-class TestAgainstOtherImplementations:
-    def test_every_figure_equals_scipy_linregress(self) -> None:
-        sizes, times = noisy(8.0, 0.0113)
-        fit, other = one_stage(sizes, times), stats.linregress(sizes, times)
-        half = stats.t.ppf(0.975, len(sizes) - 2)
-        assert fit.overhead_us == pytest.approx(other.intercept, rel=1e-10)
-        assert fit.ns_per_byte == pytest.approx(other.slope * 1000, rel=1e-10)
-        assert fit.overhead_std_error_us == pytest.approx(other.intercept_stderr, rel=1e-9)
-        assert fit.ns_per_byte_std_error == pytest.approx(other.stderr * 1000, rel=1e-9)
-        assert fit.r_squared == pytest.approx(other.rvalue**2, rel=1e-9)
-        assert fit.overhead_us_interval == pytest.approx(
-            (
-                other.intercept - half * other.intercept_stderr,
-                other.intercept + half * other.intercept_stderr,
-            )
-        )
-        assert fit.ns_per_byte_interval == pytest.approx(
-            (1000 * (other.slope - half * other.stderr), 1000 * (other.slope + half * other.stderr))
-        )
-        assert fit.num_samples == len(sizes)
-        assert fit.clipped == ()
-
-    def test_the_measured_example_equals_numpy_lstsq_where_nothing_is_clipped(self) -> None:
-        trace = read_direct_csv(EXAMPLE.read_text(encoding="utf-8"))
-        fit = fit_direct(trace)
-        x = np.array(trace.message_bytes, dtype=float)
-        free = 0
-        for stage, times in zip(fit.stages, trace.stage_us, strict=True):
-            design = np.column_stack([np.ones_like(x), x / x.max()])
-            (a, scaled), rss, _, _ = np.linalg.lstsq(design, np.array(times), rcond=None)
-            if stage.clipped:
-                assert a < 0
-                continue
-            free += 1
-            assert stage.overhead_us == pytest.approx(a, rel=1e-8)
-            assert stage.ns_per_byte == pytest.approx(1000 * scaled / x.max(), rel=1e-8)
-            assert stage.residual_std_us == pytest.approx((rss[0] / (len(x) - 2)) ** 0.5, rel=1e-8)
-        assert free >= 2
-
-    @given(
-        st.lists(
-            st.tuples(st.integers(1, 2**20), st.floats(0, 1e6, allow_nan=False)),
-            min_size=3,
-            max_size=40,
-        ).filter(lambda rows: len({size for size, _ in rows}) > 1)
+    return DirectTrace(
+        names, tuple(sizes), (0,) * len(sizes), tuple(tuple(s) for s in stages), total
     )
-    def test_the_residual_is_the_least_that_non_negative_parameters_allow(
-        self, rows: list[tuple[int, float]]
-    ) -> None:
-        sizes, times = [size for size, _ in rows], [time for _, time in rows]
-        fit = one_stage(sizes, times)
-        x, y = np.array(sizes, dtype=float), np.array(times)
-        scale = float(x.max())
-        _, best = optimize.nnls(np.column_stack([np.ones_like(x), x / scale]), y)
-        ours = float(np.linalg.norm(y - fit.overhead_us - fit.ns_per_byte / 1000.0 * x))
-        assert fit.overhead_us >= 0
-        assert fit.ns_per_byte >= 0
-        assert ours <= float(best) + 1e-7 * (1.0 + float(y.max()) * len(rows) ** 0.5)
-
-    def test_intervals_hold_the_truth_about_as_often_as_they_say(self) -> None:
-        """95 % of 400 data sets: within four binomial standard deviations (1.09 points each)."""
-        hits_a = hits_b = 0
-        for seed in range(400):
-            fit = one_stage(*noisy(8.0, 0.0113, repeats=4, seed=seed))
-            hits_a += fit.overhead_us_interval[0] <= 8.0 <= fit.overhead_us_interval[1]
-            hits_b += fit.ns_per_byte_interval[0] <= 11.3 <= fit.ns_per_byte_interval[1]
-        assert 0.906 <= hits_a / 400 <= 0.994
-        assert 0.906 <= hits_b / 400 <= 0.994
 
 
-class TestExactLines:
-    def test_a_line_is_found_exactly_even_far_from_size_zero(self) -> None:
-        sizes = [2**40 + step for step in (0, 2**20, 2**21, 2**22)]
-        fit = one_stage(sizes, [5.0 + 0.001 * size for size in sizes])
-        assert fit.clipped == ()
-        assert fit.ns_per_byte == pytest.approx(1.0, rel=1e-9)
-        assert fit.overhead_us == pytest.approx(5.0, abs=1.0)  # 1e-9 of the times, which are 1e9
+def steps_trace(
+    total: str, *, noise: float = 0.01, outliers: float = 0.0, seed: int = 5
+) -> DirectTrace:
+    """Four steps; `total` is "sum", "overlap" of dma and wire, "two overlaps", or "more"."""
+    random = np.random.default_rng(seed)
+    sizes = np.repeat(SIZES, 20)
+    steps = np.array([a + b * sizes for a, b in STEPS.values()])
+    steps *= 1.0 + noise * random.standard_normal(steps.shape)
+    steps *= np.where(random.random(steps.shape) < outliers, 4.0, 1.0)
+    whole = {
+        "sum": steps.sum(axis=0),
+        "overlap": steps[0] + np.maximum(steps[1], steps[2]) + steps[3],
+        "two overlaps": np.maximum(steps[0], steps[1]) + np.maximum(steps[2], steps[3]),
+        "more": steps.sum(axis=0) + 8.0 + 0.002 * sizes,
+    }[total]
+    return DirectTrace(
+        tuple(STEPS),
+        tuple(sizes.tolist()),
+        (0,) * len(sizes),
+        tuple(tuple(row.tolist()) for row in steps),
+        tuple(whole.tolist()),
+    )
 
-    @pytest.mark.parametrize(("a", "b"), [(3.0, 0.01), (0.0, 0.01), (3.0, 0.0), (0.0, 0.0)])
-    def test_noiseless_data_have_no_error_and_no_notice(self, a: float, b: float) -> None:
-        fit = fit_direct(trace_of(SIZES, [a + b * size for size in SIZES]))
-        stage = fit.stages[0]
-        assert stage.overhead_us == pytest.approx(a, abs=1e-9)
-        assert stage.ns_per_byte == pytest.approx(1000 * b, abs=1e-9)
-        assert stage.residual_std_us == pytest.approx(0.0, abs=1e-9)
-        assert stage.r_squared == pytest.approx(1.0)
+
+def codes(trace: DirectTrace, options: FitOptions | None = None) -> list[str]:
+    return [notice.code for notice in fit_direct(trace, options or FitOptions()).notices]
+
+
+class TestStages:
+    def test_one_fit_a_column_in_order(self) -> None:
+        fit = fit_direct(steps_trace("sum"), FitOptions())
+        assert [stage.name for stage in fit.stages] == list(STEPS)
+        for stage, (a, b) in zip(fit.stages, STEPS.values(), strict=True):
+            assert len(stage.lines) == 1
+            assert stage.lines[0].overhead_us == pytest.approx(a, rel=0.02)
+            assert stage.lines[0].ns_per_byte == pytest.approx(1000 * b, rel=0.02)
         assert fit.notices == ()
 
-    def test_the_fitted_stage_is_a_stage_of_the_domain(self) -> None:
-        fit = fit_direct(trace_of(SIZES, [2.0 + 0.5 * size for size in SIZES]))
-        pipeline = fit.to_pipeline()
-        assert pipeline.stages[0].time_us(1000) == pytest.approx(502.0)
+    def test_the_fit_is_a_pipeline_of_the_domain(self) -> None:
+        rows = SIZES * 3
+        fit = fit_direct(trace_of(rows, [2.0 + 0.5 * size for size in rows]), FitOptions())
+        model = fit.to_model()
+        assert isinstance(model, Pipeline)
+        assert model.stages[0].time_us(1000) == pytest.approx(502.0)
 
+    def test_the_method_is_said_back(self) -> None:
+        options = FitOptions(FitMethod.ORDINARY, FitShape.LINE)
+        fit = fit_direct(steps_trace("sum"), options, understood=(("time_unit", "µs"),))
+        assert fit.method is FitMethod.ORDINARY
+        assert {stage.method for stage in fit.stages} == {FitMethod.ORDINARY}
+        assert fit.understood == (("time_unit", "µs"),)
 
-class TestClipping:
-    def test_a_negative_overhead_is_set_to_zero_and_the_slope_fitted_again(self) -> None:
-        times = [max(0.0, 0.01 * size - 30.0) for size in SIZES]
-        fit = fit_direct(trace_of(SIZES, times))
-        stage = fit.stages[0]
-        x, y = np.array(SIZES, dtype=float), np.array(times)
-        slope = float(x @ y / (x @ x))
-        spread = float(np.sum((y - slope * x) ** 2) / (len(x) - 1))
-        assert stage.overhead_us == 0.0
-        assert stage.clipped == ("overhead_us",)
-        assert stage.ns_per_byte == pytest.approx(1000 * slope)
-        assert stage.ns_per_byte_std_error == pytest.approx(1000 * (spread / (x @ x)) ** 0.5)
-        assert stage.overhead_us_interval[0] == 0.0 < stage.overhead_us_interval[1]
-        assert [notice.code for notice in fit.notices] == ["negative_overhead_clipped"]
-        assert "stage 0" in fit.notices[0].detail
-
-    def test_a_negative_slope_is_set_to_zero_and_the_overhead_is_the_mean(self) -> None:
-        times = [9.0, 8.5, 8.0, 7.5, 7.0, 6.5]
-        fit = fit_direct(trace_of(SIZES, times))
-        stage = fit.stages[0]
-        assert stage.ns_per_byte == 0.0
-        assert stage.overhead_us == pytest.approx(np.mean(times))
-        assert stage.overhead_std_error_us == pytest.approx(np.std(times, ddof=1) / 6**0.5)
-        assert stage.clipped == ("ns_per_byte",)
-        assert stage.ns_per_byte_interval[0] == 0.0 < stage.ns_per_byte_interval[1]
-        assert [notice.code for notice in fit.notices] == ["negative_ns_per_byte_clipped"]
+    def test_reading_does_not_load_numpy(self) -> None:
+        """Only a fit does: whoever names this room pays nothing."""
+        code = (
+            "import sys, fitting, fitting.direct;"
+            "sys.exit('numpy' in sys.modules or 'scipy' in sys.modules)"
+        )
+        root = Path(__file__).parents[2]
+        assert subprocess.run([sys.executable, "-c", code], cwd=root, check=False).returncode == 0
 
 
 class TestRefusals:
     def test_one_size_only_names_what_is_missing(self) -> None:
         with pytest.raises(PoorFit, match=r"64 B.*at least 2 distinct message sizes"):
-            fit_direct(trace_of([64, 64, 64], [1.0, 1.1, 0.9]))
+            fit_direct(trace_of([64, 64, 64], [1.0, 1.1, 0.9]), FitOptions())
 
     def test_two_rows_leave_no_error_to_estimate(self) -> None:
         with pytest.raises(PoorFit, match="at least 3 rows, got 2"):
-            fit_direct(trace_of([64, 128], [1.0, 2.0]))
+            fit_direct(trace_of([64, 128], [1.0, 2.0]), FitOptions())
 
     def test_a_slope_beyond_what_a_stage_may_cost(self) -> None:
         with pytest.raises(PoorFit, match="are its times in µs"):
-            fit_direct(trace_of([1, 2, 3], [0.0, 1e9, 2e9]))
+            fit_direct(trace_of([1, 2, 3], [0.0, 1e9, 2e9]), FitOptions())
 
 
-class TestSaysBack:
-    def test_what_was_understood(self) -> None:
-        trace = read_direct_csv(EXAMPLE.read_text(encoding="utf-8"))
-        said = dict(fit_direct(trace).understood)
-        assert said["time_unit"] == "µs"
-        assert (said["rows"], said["rows_per_size"]) == ("350", "25")
-        assert said["sizes"] == "14: 64 B to 1 MiB"
-        assert said["stages"].startswith("copy_in, crc32")
-
-    def test_reading_does_not_load_numpy(self) -> None:
-        """Only a fit does: whoever names this room pays nothing."""
-        code = (
-            "import sys, fitting.direct, fitting.readers.csv_direct;"
-            "sys.exit('numpy' in sys.modules or 'scipy' in sys.modules)"
+class TestGroups:
+    def test_overlap_counts_the_larger_and_sequence_the_sum(self) -> None:
+        trace = trace_of([8, 8], [1.0, 5.0], [2.0, 3.0], [4.0, 4.0], [1.0, 1.0])
+        groups = (
+            StepGroup("network", ("stage 1", "stage 0"), Combine.OVERLAP),
+            StepGroup("host", ("stage 2", "stage 3"), Combine.SEQUENCE),
         )
-        root = Path(__file__).parents[2]
-        assert subprocess.run([sys.executable, "-c", code], cwd=root, check=False).returncode == 0
+        assert abstract_stages(trace, groups) == (("network", (2.0, 5.0)), ("host", (5.0, 5.0)))
+
+    def test_a_group_takes_the_place_of_its_steps(self) -> None:
+        groups = (StepGroup("network", ("dma", "wire"), Combine.OVERLAP),)
+        fit = fit_direct(steps_trace("overlap"), FitOptions(groups=groups))
+        assert [stage.name for stage in fit.stages] == ["send", "network", "receive"]
+        network = fit.stages[1].to_stage()
+        for size in (64, 65536):
+            slower = max(a + b * size for a, b in (STEPS["dma"], STEPS["wire"]))
+            assert network.time_us(size) == pytest.approx(slower, rel=0.03)
+
+    @pytest.mark.parametrize(
+        ("groups", "rule"),
+        [
+            ([("a", ("dma", "tape"))], "group 1: a step is not in the trace, which has send, dma"),
+            ([("a", ("send", "wire"))], "group 1: the steps of a group must be neighbours"),
+            ([("a", ("send", "dma")), ("b", ("dma", "wire"))], "group 2: a step is used twice"),
+            ([("a", ("dma", "dma"))], "group 1: a step is used twice"),
+            ([("a", ("dma",))], "group 1: expected two steps or more"),
+            ([("send", ("dma", "wire"))], "group 1: its name is that of another stage"),
+            ([("a", ("send", "dma")), ("a", ("wire", "receive"))], "name is that of another stage"),
+        ],
+    )
+    def test_groups_that_make_no_sense_are_refused(
+        self, groups: list[tuple[str, tuple[str, ...]]], rule: str
+    ) -> None:
+        given = tuple(StepGroup(name, steps, Combine.OVERLAP) for name, steps in groups)
+        with pytest.raises(InvalidInput, match=rule) as refused:
+            fit_direct(steps_trace("sum"), FitOptions(groups=given))
+        assert refused.value.field == "groups"
+
+
+class TestTotals:
+    @pytest.mark.parametrize("outliers", [0.0, 0.25])
+    def test_totals_below_the_sum_name_the_steps_that_overlap(self, outliers: float) -> None:
+        fit = fit_direct(steps_trace("overlap", outliers=outliers), FitOptions())
+        assert fit.notices[0].code == "steps_overlap"
+        assert "at the same time: dma, wire." in fit.notices[0].detail
+
+    def test_two_groups_may_overlap(self) -> None:
+        fit = fit_direct(steps_trace("two overlaps"), FitOptions())
+        assert fit.notices[0].code == "steps_overlap"
+        assert "send, dma and wire, receive" in fit.notices[0].detail
+
+    def test_totals_that_no_overlap_explains(self) -> None:
+        trace = trace_of(SIZES * 3, [5.0] * 18, [5.0] * 18, total=[1.0] * 18)
+        (notice,) = fit_direct(trace, FitOptions()).notices
+        assert notice.code == "steps_overlap"
+        assert "no single group" in notice.detail
+
+    @pytest.mark.parametrize("outliers", [0.0, 0.25])
+    def test_totals_above_the_sum_say_how_much_is_missing(self, outliers: float) -> None:
+        fit = fit_direct(steps_trace("more", outliers=outliers), FitOptions())
+        assert fit.notices[0].code == "time_not_measured"
+        assert "8.13 µs at the smallest size, 139 µs at the largest" in fit.notices[0].detail
+
+    @pytest.mark.parametrize("outliers", [0.0, 0.25])
+    def test_totals_that_agree_need_no_word(self, outliers: float) -> None:
+        found = codes(steps_trace("sum", outliers=outliers))
+        assert not {"steps_overlap", "time_not_measured"} & set(found)
+
+    def test_the_stated_group_settles_it(self) -> None:
+        groups = (StepGroup("network", ("dma", "wire"), Combine.OVERLAP),)
+        found = codes(steps_trace("overlap"), FitOptions(groups=groups, shape=FitShape.LINE))
+        assert not {"steps_overlap", "time_not_measured"} & set(found)
+
+    def test_the_larger_of_two_steps_has_a_knee_where_they_cross(self) -> None:
+        groups = (StepGroup("network", ("dma", "wire"), Combine.OVERLAP),)
+        network = fit_direct(steps_trace("overlap"), FitOptions(groups=groups)).stages[1]
+        assert 1024 <= (network.lines[0].up_to_bytes or 0) < 4096  # 4 + 0.009 x = 2 + 0.010 x
+
+    def test_without_totals_nothing_is_suggested(self) -> None:
+        whole = steps_trace("overlap")
+        trace = DirectTrace(
+            whole.stage_names, whole.message_bytes, whole.repetitions, whole.stage_us
+        )
+        assert codes(trace) == []
+
+    def test_totals_of_zero_say_nothing(self) -> None:
+        trace = trace_of(SIZES * 3, [0.0] * 18, total=[0.0] * 18)
+        assert codes(trace) == []
+
+
+class TestExample:
+    """What a look at the medians of examples/local-path-direct.csv shows."""
+
+    def test_five_stages_and_what_an_engineer_sees(self) -> None:
+        fit = fit_direct(_direct(EXAMPLE.read_bytes()), FitOptions())
+        said = {stage.name: set[str]() for stage in fit.stages}
+        for notice in fit.notices:
+            said[notice.detail.removeprefix("stage ").split(":")[0]].add(notice.code)
+        ends = {stage.name: [line.up_to_bytes for line in stage.lines][:-1] for stage in fit.stages}
+        assert len(fit.stages) == 5
+        assert ends["copy_in"][0] == ends["copy_out"][0] == 2048  # 0.15 to 0.74, 0.10 to 0.40 µs
+        assert ends["copy_in"][-1] == ends["copy_out"][-1] == 131072  # caches: twice the cost
+        assert ends["crc32"] == [512]  # 0.31 ns a byte from 1 KiB, nothing like it below
+        assert ends["loopback_tcp"] == [16384]  # as quick at 16 KiB as at 256 B, then 0.28 ns
+        assert "not_monotone" in said["loopback_tcp"]  # 19.8 µs at 64 B, 8.3 at 256 B
+        assert "warm_up" in said["loopback_tcp"]  # 14 of 14 first repetitions are slow
+        assert "outliers" in said["loopback_tcp"]
+        assert "outliers" in said["crc32"]
+        assert "negative_overhead_clipped" in said["copy_in"]
+        assert max(len(codes) for codes in said.values()) <= 6
+
+    def test_fitted_times_are_near_the_medians(self) -> None:
+        """From 4 KiB on; below, single times of 0.1 µs jump by their own size."""
+        fit = fit_direct(_direct(EXAMPLE.read_bytes()), FitOptions())
+        for stage in fit.stages:
+            near = [size for size in stage.sizes if size.message_bytes >= 4096]
+            assert max(abs(size.relative_residual) for size in near) < 0.3
+            assert np.median([abs(size.relative_residual) for size in near]) < 0.15
+            assert {size.num_samples for size in stage.sizes} == {25}
+
+
+def _direct(content: bytes) -> DirectTrace:
+    trace = SPEC.read(content, None).trace
+    assert isinstance(trace, DirectTrace)
+    return trace

@@ -55,7 +55,7 @@ def joined(traces: Sequence[Trace]) -> Trace:
         )
     if len(signatures) == len(traces):
         return _joined_signatures(signatures)
-    _refuse(
+    return _refuse(
         "the traces do not go together: "
         + ", ".join(sorted({str(trace.kind) for trace in traces}))
         + "; expected times of the same stages, or latencies and inter-arrival times, or signatures"

@@ -6,7 +6,7 @@ Notation  S(x): latency of an unpipelined message of x bytes, the sum of all sta
 Cost      two fits of one stage each.
 Exact     as fitting/stage.py; b(x) <= S(x) is checked against the data, not enforced on the fits.
 Traps     latencies alone say nothing about a bottleneck: as a pipeline of one stage their best cut
-          would be no cut. Inter-arrival times alone say nothing about what surrounds the bottleneck.
+          would be no cut. Inter-arrival times alone say nothing about what surrounds it.
 """
 
 from __future__ import annotations

@@ -1,0 +1,354 @@
+"""Signatures of an end point to LogP parameters, and to the pipeline that follows from them.
+
+Source    Culler96 sec. 3 and 4; theory.md sec. 7. Bulk transfers: the same as functions of n bytes.
+Notation  M messages in a burst, D computation between them; o_s, o_r: LogP's send and receive
+          overhead; g: LogP's gap, here message_gap_us; L: LogP's latency, here wire_latency_us;
+          RTT: round-trip time.
+Cost      O(N log N) for N bursts.
+Exact     o_s: short bursts cost o_s + D. Long bursts: max(g, o_s + o_r + D) a message, which is g
+          at D = 0 where g is the greater, and D + o_s + o_r once D > g - o_s - o_r. L = RTT/2 -
+          o_s - o_r. Where the sender handles no replies the sums are without o_r, and o_r is what
+          the receiver measured itself.
+Traps     the gap is never below o_s + o_r at this end: what was measured is the greater of the two,
+          and so is what is reported. A regime that is not in the data is not guessed: the parameter
+          is missing, and a notice names the measurement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.errors import PoorFit
+from domain.fit import FitOptions, StageFit, TraceFit
+from domain.loggp import (
+    NETWORK_STAGE,
+    RECEIVE_STAGE,
+    SEND_STAGE,
+    Estimate,
+    LogGPFit,
+    LogGPParameters,
+    pipeline_assumptions,
+)
+from domain.measurement import SignatureTrace, TraceKind
+from domain.solution import Notice
+from domain.units import format_bytes
+from fitting.regimes import AGREE, Bursts, Measured, long_rate, short_plateau
+from fitting.stage import fit_stage
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """What the signature of one message size gives, and what it does not."""
+
+    message_bytes: int
+    send: Measured | None
+    receive: Measured | None
+    gap: Measured | None
+    round_trip: Measured | None
+    missing: tuple[str, ...]
+
+    @property
+    def wire(self) -> Measured | None:
+        """L = RTT/2 - o_s - o_r."""
+        if self.round_trip is None or self.send is None or self.receive is None:
+            return None
+        return self.round_trip.halved().less(self.send, self.receive)
+
+
+def fit_signatures(
+    trace: SignatureTrace, options: FitOptions, *, understood: tuple[tuple[str, str], ...] = ()
+) -> TraceFit:
+    """Parameters at every size, and the pipeline where there are sizes enough. Raises PoorFit."""
+    columns = (trace.message_bytes, trace.bursts, trace.computation_us, trace.cost_us)
+    x, bursts, computation, cost = (np.asarray(column, dtype=np.float64) for column in columns)
+    sizes = []
+    for size in np.unique(x):
+        here = x == size
+        rows = (bursts[here].astype(np.int64), computation[here], cost[here])
+        sizes.append(_fit_size(int(size), rows, trace))
+    if all(size.send is None and size.gap is None for size in sizes):
+        raise PoorFit(
+            "no regime can be told in these signatures: short bursts without computation give the "
+            "send overhead, long ones the interval between messages",
+            field="measurements",
+        )
+    stages, delay_us, notices = _pipeline(sizes, options)
+    return TraceFit(
+        kind=TraceKind.LOGP,
+        method=options.method,
+        understood=understood,
+        stages=stages,
+        loggp=LogGPFit(
+            tuple(_parameters(size) for size in sizes),
+            _byte_gap(sizes, options),
+            pipeline_assumptions(tuple(stage.name for stage in stages)),
+        ),
+        delay_us=delay_us,
+        notices=(*_missing(sizes), *_negative(sizes), *notices),
+    )
+
+
+# ---- one size -----------------------------------------------------------------------------------
+
+
+def _fit_size(
+    size: int, rows: tuple[NDArray[np.int64], Floats, Floats], trace: SignatureTrace
+) -> _Size:
+    bursts, computation, cost = rows
+    idle = computation == 0.0
+    missing: list[str] = []
+    round_trip = _middle(trace.round_trip, size)
+    send, gap, long_from = _without_computation(
+        Bursts.of(bursts[idle], cost[idle]) if idle.any() else None,
+        trace.handles_replies,
+        round_trip,
+        missing,
+    )
+    loaded = _with_computation(bursts[~idle], computation[~idle], cost[~idle], gap, long_from)
+    if trace.handles_replies:
+        receive = loaded.less(send) if loaded is not None and send is not None else None
+    else:
+        send, receive = loaded or send, _middle(trace.receive, size)
+    if loaded is None and (trace.handles_replies or send is None):
+        missing.append("long bursts with more computation between messages than their interval")
+    if round_trip is None:
+        missing.append("round-trip times")
+    if receive is None and not trace.handles_replies:
+        missing.append("receive overheads")
+    return _Size(size, send, _not_below_0(receive), gap, round_trip, tuple(missing))
+
+
+def _without_computation(
+    idle: Bursts | None, handles_replies: bool, round_trip: Measured | None, missing: list[str]
+) -> tuple[Measured | None, Measured | None, int]:
+    """o_s of short bursts, the rate of long ones, and from which length a burst is long."""
+    if idle is None:
+        missing.append("bursts without computation between messages")
+        return None, None, 1
+    if not handles_replies:  # costs are differences already: each is the rate of a long burst
+        value, _ = short_plateau(Bursts(idle.lengths, idle.cost_us, idle.spread, idle.count))
+        return None, value, int(idle.lengths[0])
+    send, agreeing = short_plateau(idle)
+    rate = long_rate(idle)
+    if agreeing == len(idle.lengths):  # one regime, or two that cost the same
+        reach_us = float(idle.lengths[-1]) * send.value
+        if round_trip is None or reach_us < 2.0 * round_trip.value:
+            missing.append("longer bursts without computation between messages")
+            return send, None, int(idle.lengths[-1])
+        return send, rate[0] if rate else send, int(idle.lengths[-1])
+    # One step from a length to the next may still be the transition; two that agree are not.
+    settled = rate is not None and len(idle.lengths) >= 3 and rate[1] <= idle.lengths[-3]
+    if rate is None or not settled or rate[1] < idle.lengths[agreeing - 1]:
+        missing.append("longer bursts without computation between messages")
+        return send, None, int(idle.lengths[-1])
+    return send, rate[0], rate[1]
+
+
+def _with_computation(
+    bursts: NDArray[np.int64],
+    computation: Floats,
+    cost: Floats,
+    gap: Measured | None,
+    long_from: int,
+) -> Measured | None:
+    """What a message costs a busy sender beside the computation: o_s + o_r, or o_s.
+
+    Found where the rate of long bursts less D stops falling with D, or D exceeds the interval
+    between messages, which it cannot hide then.
+    """
+    found: list[tuple[float, Measured]] = []
+    for D in np.unique(computation):
+        here = (computation == D) & (bursts >= long_from)
+        if not here.any():
+            continue
+        part = Bursts.of(bursts[here], cost[here])
+        rate = long_rate(part)
+        value = rate[0] if rate is not None else short_plateau(part)[0]
+        found.append((float(D), Measured(value.value - float(D), value.error, value.freedom)))
+    beyond = [value for D, value in found if gap is not None and gap.value < D]
+    if not beyond:
+        beyond = _flat_end([value for _, value in found])
+    if not beyond:
+        return None
+    weights = np.array(
+        [1.0 / max(value.error, 1e-9 * abs(value.value) + 1e-12) for value in beyond]
+    )
+    weights = weights**2 / (weights**2).sum()
+    values = np.array([value.value for value in beyond])
+    error = float(np.sqrt(sum((w * v.error) ** 2 for w, v in zip(weights, beyond, strict=True))))
+    return Measured(float(weights @ values), error, sum(value.freedom for value in beyond))
+
+
+def _flat_end(values: list[Measured]) -> list[Measured]:
+    """The values at the greatest computations, if at least two of them agree."""
+    kept = values[-1:]
+    for value in reversed(values[:-1]):
+        noise = 3.0 * float(np.hypot(value.error, kept[0].error))
+        if abs(value.value - kept[0].value) > max(noise, AGREE * abs(kept[0].value)):
+            break
+        kept.insert(0, value)
+    return kept if len(kept) >= 2 else []
+
+
+def _middle(samples: object, size: int) -> Measured | None:
+    """Median of the times of one size, with its error."""
+    from domain.measurement import Samples
+
+    if not isinstance(samples, Samples):
+        return None
+    times = np.asarray(samples.times_us, dtype=np.float64)
+    times = times[np.asarray(samples.message_bytes) == size]
+    if not len(times):
+        return None
+    middle = float(np.median(times))
+    spread = 1.4826 * float(np.median(np.abs(times - middle)))
+    error = 1.2533 * spread / float(np.sqrt(len(times)))
+    return Measured(middle, error, max(1.0, len(times) - 1.0))
+
+
+def _not_below_0(value: Measured | None) -> Measured | None:
+    if value is None or value.value >= 0.0:
+        return value
+    return Measured(0.0, value.error, value.freedom)
+
+
+# ---- all sizes ----------------------------------------------------------------------------------
+
+
+def _parameters(size: _Size) -> LogGPParameters:
+    return LogGPParameters(
+        message_bytes=size.message_bytes,
+        send_overhead_us=_estimate(size.send),
+        receive_overhead_us=_estimate(size.receive),
+        message_gap_us=_estimate(size.gap),
+        wire_latency_us=_estimate(_not_below_0(size.wire)),
+        round_trip_us=_estimate(size.round_trip),
+    )
+
+
+def _estimate(value: Measured | None) -> Estimate | None:
+    if value is None:
+        return None
+    half = value.half_width
+    return Estimate(value.value, (max(0.0, value.value - half), value.value + half))
+
+
+def _stage_of(
+    name: str, sizes: list[_Size], attribute: str, options: FitOptions
+) -> tuple[StageFit, tuple[Notice, ...]] | None:
+    known = [
+        (size.message_bytes, value.value)
+        for size in sizes
+        if (value := getattr(size, attribute)) is not None
+    ]
+    if len(known) < 2:
+        return None
+    x, y = zip(*known, strict=True)
+    if len(known) == 2:  # a line through two points: each counts twice, and the fit says how little
+        x, y = x * 2, y * 2
+    return fit_stage(name, x, y, options)
+
+
+def _byte_gap(sizes: list[_Size], options: FitOptions) -> Estimate | None:
+    """What each byte adds to the interval between messages (LogGP), in ns."""
+    found = _stage_of(NETWORK_STAGE, sizes, "gap", options)
+    if found is None:
+        return None
+    line = found[0].lines[-1]
+    return Estimate(line.ns_per_byte, line.ns_per_byte_interval)
+
+
+def _pipeline(
+    sizes: list[_Size], options: FitOptions
+) -> tuple[tuple[StageFit, ...], float, tuple[Notice, ...]]:
+    """Send, network where it is seen, receive; and the delay that makes up the round trip."""
+    parts = {
+        SEND_STAGE: _stage_of(SEND_STAGE, sizes, "send", options),
+        NETWORK_STAGE: _stage_of(NETWORK_STAGE, sizes, "gap", options),
+        RECEIVE_STAGE: _stage_of(RECEIVE_STAGE, sizes, "receive", options),
+    }
+    if any(part is None for part in parts.values()) or all(size.wire is None for size in sizes):
+        return (), 0.0, ()
+    if not _network_is_seen(sizes):
+        del parts[NETWORK_STAGE]
+    found = [part for part in parts.values() if part is not None]
+    stages = tuple(stage for stage, _ in found)
+    first = next(size for size in sizes if size.wire is not None)
+    assert first.wire is not None
+    own_us = 0.0
+    if NETWORK_STAGE in parts and first.gap is not None:
+        own_us = first.gap.value
+    delay_us = max(0.0, first.wire.value - own_us)
+    notices = [notice for _, many in found for notice in many]
+    if first.wire.value < own_us:
+        notices.insert(
+            0,
+            Notice(
+                "network_hides_delay",
+                f"the network takes {own_us:.3g} µs for {format_bytes(first.message_bytes)}, more "
+                f"than the wire latency of {max(0.0, first.wire.value):.3g} µs: the delay is set "
+                "to 0, and unpipelined latencies come out that much too long",
+            ),
+        )
+    return stages, delay_us, tuple(notices)
+
+
+def _network_is_seen(sizes: list[_Size]) -> bool:
+    """Whether messages follow each other more slowly than either end point explains."""
+    for size in sizes:
+        if size.gap is None or size.send is None or size.receive is None:
+            continue
+        ends = size.send.value + size.receive.value
+        if size.gap.value > ends * (1.0 + AGREE) + size.gap.half_width:
+            return True
+    return False
+
+
+def _missing(sizes: list[_Size]) -> tuple[Notice, ...]:
+    """One notice a measurement that is missing, with the sizes that it is missing at."""
+    lacking: dict[str, list[int]] = {}
+    for size in sizes:
+        for what in size.missing:
+            lacking.setdefault(what, []).append(size.message_bytes)
+    notices = [
+        Notice(
+            "regime_missing",
+            f"missing for {_told(places, len(sizes))}: {what}",
+        )
+        for what, places in lacking.items()
+    ]
+    if len(sizes) == 1:
+        notices.append(
+            Notice(
+                "one_size",
+                f"only messages of {format_bytes(sizes[0].message_bytes)} were measured: the "
+                "parameters hold for them; a pipeline needs signatures of two sizes and more",
+            )
+        )
+    return tuple(notices)
+
+
+def _told(places: list[int], of: int) -> str:
+    if len(places) == of:
+        return "every size"
+    shown = ", ".join(format_bytes(place) for place in places[:4])
+    return shown if len(places) <= 4 else f"{shown} and {len(places) - 4} more"
+
+
+def _negative(sizes: list[_Size]) -> tuple[Notice, ...]:
+    below = [size for size in sizes if size.wire is not None and size.wire.value < 0.0]
+    if not below:
+        return ()
+    return (
+        Notice(
+            "negative_wire_latency_clipped",
+            f"half the round trip is below the two overheads for "
+            f"{_told([size.message_bytes for size in below], len(sizes))}: the wire latency is set "
+            "to 0; is the round trip that of the same messages?",
+        ),
+    )

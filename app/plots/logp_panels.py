@@ -15,11 +15,9 @@ from app.plots.frame import (
     most_labels,
 )
 from app.plots.scales import (
-    Axis,
     burst_ticks,
     estimate_text,
     figure,
-    linear_ticks,
     log_axis,
     size_ticks,
     time_label,
@@ -60,20 +58,21 @@ class SignaturePanel:
             about="mean cost of a message in a burst, by computation between two of them",
             titles=("at this size", "estimate, 95 % interval"),
             rows=rows,
-            description=f"Mean cost of a message over the length of the burst. {said}.",
+            description=f"Mean cost of a message over the burst, both logarithmic. {said}.",
         )
 
     def chart(self, ident: str, *, width: float, top: float) -> Iterator[str]:
         """Cost over burst, a curve for each computation."""
         curves = self.plot.curves
         frame = _signature_frame(curves, width, top)
-        yield frame.grid(burst_ticks(frame.x, most_labels(frame.x)), linear_ticks(frame.y, 6))
+        yield frame.grid(burst_ticks(frame.x, most_labels(frame.x)), time_ticks(frame.y, 8))
         yield text_at(0, frame.y.end - 8, "cost of a message", "axis")
         middle = (frame.x.start + frame.x.end) / 2
         yield text_at(middle, frame.y.start + 31, "messages in a burst", "axis middle")
+        content = [part for curve in curves for part in _curve(curve, frame)]
+        yield tag("defs", frame.clip(f"{ident}-clip"))
+        yield group(content, clip_path=f"url(#{ident}-clip)")
         yield group(_levels(self.parameters, frame), class_="levels")
-        for curve in curves:
-            yield from _curve(curve, frame)
         yield from _curve_labels(curves, frame)
 
 
@@ -86,10 +85,10 @@ def _found(parameters: LogGPParameters) -> Iterator[tuple[str, str]]:
 
 def _signature_frame(curves: tuple[SignatureCurve, ...], width: float, top: float) -> Frame:
     bursts = [float(burst) for curve in curves for burst in curve.bursts]
-    greatest = max((cost for curve in curves for cost in curve.cost_us), default=0.0) or 1.0
+    costs = [cost for curve in curves for cost in curve.cost_us]
     bottom = top + CHART_PX - BELOW_PX
     x = log_axis(bursts, start=LEFT, end=width - _LABELS_PX)
-    return Frame(x, Axis(0.0, greatest * 1.06, bottom, top + ABOVE_PX, is_log=False))
+    return Frame(x, log_axis(costs, start=bottom, end=top + ABOVE_PX))
 
 
 def _curve(curve: SignatureCurve, frame: Frame) -> Iterator[str]:
@@ -100,10 +99,10 @@ def _curve(curve: SignatureCurve, frame: Frame) -> Iterator[str]:
 
 def _curve_labels(curves: tuple[SignatureCurve, ...], frame: Frame) -> Iterator[str]:
     """Behind the curves' last points, moved apart where they are too close; all that fit."""
-    ends = sorted((-curve.cost_us[-1], curve.computation_us) for curve in curves)
+    places = [(frame.y.place(curve.cost_us[-1]), curve.computation_us) for curve in curves]
     lowest = frame.y.end - _LINE_PX
-    for cost, computation_us in ends:
-        lowest = max(frame.y.place(-cost), lowest + _LINE_PX)
+    for place, computation_us in sorted(places, key=lambda one: (round(one[0] / 4), -one[1])):
+        lowest = max(min(place, frame.y.start), lowest + _LINE_PX)
         if lowest > frame.y.start + 8:
             return
         label = "no computation" if computation_us == 0.0 else f"{_time(computation_us)} between"

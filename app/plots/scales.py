@@ -90,11 +90,6 @@ def time_ticks(axis: Axis, most: int) -> list[Tick]:
     return ticks
 
 
-def linear_ticks(axis: Axis, most: int) -> list[Tick]:
-    """Equal steps of times."""
-    return [Tick(value, time_label(value)) for value in _equal_steps(axis, most)]
-
-
 def burst_ticks(axis: Axis, most: int) -> list[Tick]:
     """Powers of two as plain numbers, not more than fit."""
     ticks = [Tick(2.0**power, str(2**power)) for power in range(63)]

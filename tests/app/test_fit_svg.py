@@ -80,11 +80,11 @@ class Panel:
     def __init__(self, element: ET.Element) -> None:
         self.element = element
         upper, lower = by_class(element, "axes")
-        self.x = self._scale(lower, "middle", "x", parse_bytes)
-        self.y = self._scale(upper, "end", "y", time_of, shift=-4.0)
+        self.x = self.scale(lower, "middle", "x", parse_bytes)
+        self.y = self.scale(upper, "end", "y", time_of, shift=-4.0)
 
-    def _scale(
-        self,
+    @staticmethod
+    def scale(
         axes: ET.Element,
         side: str,
         name: str,
@@ -342,6 +342,10 @@ class TestOtherFits:
         assert len(by_class(first, "curve")) == 3
         assert {"no computation", "5 µs between", "20 µs between"} <= set(texts(first))
         assert "2.00 µs (1.90 … 2.10)" in texts(first)
+        for curve, computation in zip(by_class(first, "curve"), (0.0, 5.0, 20.0), strict=True):
+            scale = Panel.scale(by_class(first, "axes")[0], "end", "y", time_of, shift=-4.0)
+            costs = [scale(y) for _, y in points_of(curve)]
+            assert costs == pytest.approx([3.064 + computation] * 4, rel=0.01)
         assert len(by_class(parameters, "series")) == 5
         assert len(by_class(parameters, "whisker")) == 7
         assert "time per byte of long messages 3.10 ns (2.94 … 3.26)" in texts(parameters)

@@ -1,8 +1,8 @@
 """Where one line ends and another one begins: fit ranges, found by a dynamic programme.
 
-Source    segmented regression by dynamic programming (Bai & Perron 2003) with Schwarz's criterion;
-          our own choices: relative residuals, bounded costs, both parameters >= 0, and ranges that
-          need not meet (protocol switches jump).
+Source    regression with structural changes by dynamic programming (Bai & Perron 2003), their
+          number by Schwarz's criterion. Our own choices: relative residuals, bounded costs, both
+          parameters >= 0, and ranges that need not meet (protocol switches jump).
 Notation  as in fitting/centres.py; v relative variances of centres (m,); C[i, j] cost of one line
           over cells i..j, in units of -2 log likelihood; D[q][j] the least cost of cells 0..j in
           q + 1 ranges; cuts: the last cell of every range but the last one.

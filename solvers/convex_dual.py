@@ -11,9 +11,9 @@ Exact     T(x) >= sum_i Phi_i(x_i) for every cut, because the longest path is no
           lambda B + sum_i min_v (Phi_iv - lambda X_v) for EVERY lambda: minima of convex functions
           that are straight between vertices lie at vertices.
 Traps     lambda B and the minima may be far larger than their sum. So the same number is written
-          around a cut x that the fill gives: sum_i Phi_i(x_i) - lambda (sum x - B) - sum_i d_i, with
-          d_i = max_v [Phi_i(x_i) - Phi_iv + lambda (X_v - x_i)] >= 0, and each term of d_i takes
-          its own rounding error with it. All else is a sum of terms that are not negative.
+          around a cut x that the fill gives: sum_i Phi_i(x_i) - lambda (sum x - B) - sum_i d_i,
+          with d_i = max_v [Phi_i(x_i) - Phi_iv + lambda (X_v - x_i)] >= 0; each term of d_i takes
+          its own rounding error with it, and all else is a sum of terms that are not negative.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _NO_SLACK = 1e-9  # of the price of a byte: a step this close to it may be repea
 
 def value_us(convex: ConvexProblem, p: Floats) -> float:
     """Proven lower bound on T*(k), k = len(p) + 1, for repaired p; rounding errors deducted."""
-    return priced(flow_of(p) @ convex.costs, convex.at, convex.B, terms=convex.n)
+    Phi = flow_of(p) @ convex.costs
+    return _priced(Phi, Phi, convex.at, convex.B, terms=convex.n)
 
 
 def flow_of(p: Floats) -> Floats:
@@ -52,14 +53,27 @@ def flow_of(p: Floats) -> Floats:
     return f
 
 
-def priced(Phi: Floats, at: Floats, total: float, *, terms: int) -> float:
+def true_value_us(convex: ConvexProblem, p: Floats) -> float:
+    """The same bound with the costs themselves in place of their minorants: never less.
+
+    T(x) >= sum_i sum_j f_ij t_j(x_i) holds for any costs, and at a price of a byte the least of
+    each sum over j lies at an end of a range of some stage. It is above the bound of the minorants
+    where stages would pay for ranges that no one size has.
+    """
+    f = flow_of(p)
+    Phi = np.minimum(f @ convex.ends_before, f @ convex.ends_behind)
+    hulls = _hulls(Phi, convex.ends_at)
+    return _priced(Phi, hulls, convex.ends_at, convex.B, terms=convex.n)
+
+
+def _priced(Phi: Floats, hulls: Floats, at: Floats, total: float, *, terms: int) -> float:
     """Least value of sum_i Phi_i(x_i) over sizes that sum to the total, from below.
 
-    Phi (k, V) holds the values at sizes `at`; between them the functions may be anything that is
-    not below the straight line, at the ends of a jump the lesser value counts. `terms` is how many
-    products were added for each entry of Phi.
+    Phi (k, V) holds values at sizes `at`; between two of them the functions are straight or above
+    the straight line. `hulls` holds their convex minorants, which choose the price and are not
+    trusted; `terms` is how many products were added for each entry of Phi.
     """
-    fill = _filled(Phi, at, total)
+    fill = _filled(hulls, at, total)
     away = at[None, :] - fill.x[:, None]
     gains = fill.values[:, None] - Phi + fill.price * away
     gains += 16.0 * _EPS * (np.abs(fill.price * away) + Phi + fill.values[:, None])
@@ -68,6 +82,28 @@ def priced(Phi: Floats, at: Floats, total: float, *, terms: int) -> float:
     missing = abs(total - float(fill.x.sum())) * abs(fill.price)
     error = (16.0 + 4.0 * terms) * _EPS * float(fill.values.sum() + short.sum())
     return float(fill.values.sum()) - float(short.sum()) - missing - error
+
+
+def _hulls(Phi: Floats, at: Floats) -> Floats:
+    """Each row's greatest convex minorant at the same sizes, by wrapping from the left."""
+    k, vertices = Phi.shape
+    slopes = np.diff(Phi, axis=1) / np.diff(at)
+    if vertices < 3 or (np.diff(slopes, axis=1) >= 0.0).all():
+        return Phi
+    hull, rows = Phi.copy(), np.arange(k)
+    start = np.zeros(k, dtype=np.int64)
+    while (start < vertices - 1).any():
+        rise = Phi - Phi[rows, start][:, None]
+        run = at[None, :] - at[start][:, None]
+        ahead = run > 0.0
+        slope = np.where(ahead, rise / np.where(ahead, run, 1.0), np.inf)
+        end = np.where(start < vertices - 1, np.argmin(slope, axis=1), start)
+        inside = ahead & (at[None, :] < at[end][:, None])
+        least = np.where(end > start, slope[rows, end], 0.0)
+        low = Phi[rows, start][:, None] + least[:, None] * run
+        hull = np.where(inside, np.minimum(low, Phi), hull)
+        start = end
+    return hull
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +168,7 @@ def _straight(k: int, n: int) -> Floats:
     return np.full((k - 1, n), 1.0 / n)
 
 
-# ---- neighbouring counts --------------------------------------------------------------------------
+# ---- neighbouring counts ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,16 @@ from solvers.kernels import exit_times_us
 
 Floats = NDArray[np.float64]
 
+_ROUNDING = 1e-12  # relative difference of a cost and its minorant that is rounding alone
+
 
 @dataclass(frozen=True, slots=True)
 class ConvexProblem:
-    """`hulls`: vertices (bytes, µs) a stage; `at` (V,) bytes and `costs` (n, V) µs: all of them."""
+    """`hulls`: vertices (bytes, µs) a stage; `at` (V,) bytes and `costs` (n, V) µs: all of them.
+
+    `ends_at` (W,): the ends of all ranges within the limits, and the limits; the costs there, µs,
+    of the range that ends (`ends_before`) and as the limit of the one behind it (`ends_behind`).
+    """
 
     stages: tuple[Stage, ...]
     B: float
@@ -40,6 +46,9 @@ class ConvexProblem:
     hulls: tuple[Floats, ...]
     at: Floats
     costs: Floats
+    ends_at: Floats
+    ends_before: Floats
+    ends_behind: Floats
 
     @classmethod
     def of(cls, problem: Problem) -> ConvexProblem:
@@ -65,7 +74,8 @@ class ConvexProblem:
         hulls = tuple(np.array(stage.minorant_points(*sizes)) for stage in stages)
         at = np.unique(np.concatenate([hull[:, 0] for hull in hulls]))
         costs = np.stack([_between(hull[:, 0], hull[:, 1][None, :], at)[0] for hull in hulls])
-        return cls(tuple(stages), message_bytes, *sizes, *counts, hulls, at, costs)
+        ends = _ends(stages, *sizes)
+        return cls(tuple(stages), message_bytes, *sizes, *counts, hulls, at, costs, *ends)
 
     @property
     def n(self) -> int:
@@ -76,6 +86,12 @@ class ConvexProblem:
     def is_rising(self) -> bool:
         """Whether no minorant falls with the size: then the optimum is convex in k."""
         return bool((np.diff(self.costs, axis=1) >= 0.0).all())
+
+    @property
+    def is_tight(self) -> bool:
+        """Whether the minorants are the costs: every stage is convex over the admitted sizes."""
+        phi = self.times_us(self.ends_at).T * (1.0 + _ROUNDING)
+        return bool((self.ends_before <= phi).all() and (self.ends_behind <= phi).all())
 
     def without_limits(self) -> ConvexProblem:
         """The same message and stages, sizes from 0 to the message."""
@@ -98,6 +114,23 @@ class ConvexProblem:
     def latency_us(self, x: Floats) -> float:
         """Latency of real sizes x (k,) with the minorants for costs, without the delay."""
         return float(exit_times_us(self.times_us(x))[-1, -1])
+
+
+def _ends(stages: Sequence[Stage], m: float, M: float) -> tuple[Floats, Floats, Floats]:
+    """Sizes at the ends of ranges, and the costs (n, W) on their two sides."""
+    inner = {part.up_to_bytes for stage in stages for part in stage.ranges}
+    at = sorted({m, M} | {float(end) for end in inner if end is not None and m <= end <= M})
+    before = [[stage.time_us(size) for size in at] for stage in stages]
+    behind = [[_time_behind_us(stage, size) for size in at] for stage in stages]
+    return np.array(at), np.array(before), np.array(behind)
+
+
+def _time_behind_us(stage: Stage, size: float) -> float:
+    """The limit of the cost from sizes just above this one."""
+    for part in stage.ranges:
+        if part.up_to_bytes is None or size < part.up_to_bytes:
+            return part.line.time_us(size)
+    raise AssertionError("the last range is open")
 
 
 def _between(at: Floats, costs: Floats, x: Floats) -> Floats:

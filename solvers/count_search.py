@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from domain.problem import Problem
 from solvers.bounds import closed_form_us
 from solvers.contract import Deadline
+from solvers.convex_problem import ConvexProblem
 from solvers.exact_lp.ortools_backend import CountResult
 from solvers.relaxation import (
     Relaxation,
@@ -28,6 +29,7 @@ from solvers.relaxation import (
     is_convex_in_count,
     like_us,
     solve_relaxed,
+    true_like_us,
     two_fragments_us,
 )
 
@@ -39,6 +41,9 @@ _ROUNDING = 1e-9  # of the judge, which adds up to 100 000 times 64 terms one by
 _SAMPLES = 48  # counts whose closed form brackets the last one that could win
 _WORTH_BISECTING = 4_000  # fewer counts than this cost less than a bisection over them
 _ADAPTED_CELLS = 100_000  # k*n of the counts that one solve bounds where T* is not convex
+_TIGHTENED_CELLS = 40_000  # k*n of the counts that are bounded at the true costs
+_NEAREST = 2  # solved counts whose mixtures of paths are adapted to such a count
+_MOST_ENDS = 100  # ends of ranges beyond which they are not
 _GROWTH = 4  # nor any later one larger than this many times the largest before it
 
 
@@ -53,9 +58,7 @@ class CountSearch:
     solved: dict[int, CountResult] = field(default_factory=dict)
 
     @classmethod
-    def start(
-        cls, problem: Problem, lines: Relaxation, *, known_us: float = np.inf
-    ) -> CountSearch:
+    def start(cls, problem: Problem, lines: Relaxation, *, known_us: float = np.inf) -> CountSearch:
         """A search that knows only the closed-form bounds.
 
         `known_us` is the latency of some admitted whole-byte cut: counts whose bound lies above it
@@ -124,6 +127,26 @@ class CountSearch:
             self._raise_each(result)
         return result
 
+    def tighten(self, known_us: float, deadline: Deadline) -> None:
+        """Bounds at the true costs, where ranges make these differ from their minorants.
+
+        For the counts that could still beat a known cut, each by the mixtures of paths of the
+        nearest counts that were solved.
+        """
+        relaxed, cells = self.lines, 0
+        if not isinstance(relaxed, ConvexProblem) or len(relaxed.ends_at) > _MOST_ENDS:
+            return
+        near = np.array(sorted(self.solved))
+        below = np.flatnonzero(self.lower < known_us - self.problem.pipeline.delay_us)
+        counts = below[np.argsort(self.lower[below], kind="stable")] + relaxed.k_least
+        for k in counts:
+            cells += int(k) * relaxed.n
+            if cells > _TIGHTENED_CELLS or deadline.passed:
+                return
+            for at in near[np.argsort(np.abs(near - k), kind="stable")[:_NEAREST]]:
+                value = true_like_us(relaxed, self.solved[int(at)], int(k))
+                self._raise(int(k) - relaxed.k_least, value)
+
     def unsolved_below(self, latency_us: float) -> Ints:
         """Counts not solved yet whose bound lies below this latency (delay included)."""
         limit = latency_us - self.problem.pipeline.delay_us
@@ -178,8 +201,14 @@ class CountSearch:
         return max(_FIRST_COUNT, _GROWTH * largest)
 
     def _raise_each(self, result: CountResult) -> None:
-        """Without convexity: the same mixture of paths, adapted to each count that could win."""
+        """Without convexity: the same mixture of paths, adapted to each count that could win.
+
+        Only up to the next counts on both sides that were solved, whose own are nearer from there.
+        """
         counts = self.unsolved_below(self.unrounded_us)
+        below = max((k for k in self.solved if k < result.k), default=0)
+        above = min((k for k in self.solved if k > result.k), default=self._last + 1)
+        counts = counts[(counts > below) & (counts < above)]
         counts = counts[np.argsort(self.lower_at(counts), kind="stable")]
         cells = np.cumsum(counts * self.lines.n)
         for k in counts[cells <= _ADAPTED_CELLS]:

@@ -13,6 +13,7 @@ from domain.solution import Strategy
 from solvers.fixed import best_count
 
 QUICK_CELLS = 160  # k*n near the optimum, for every method that solves linear programs
+QUICK_RANGED_CELLS = 24  # the same where stages have ranges, and schedules are improved on them
 QUICK_COUNT_CELLS = 450_000  # n times the admitted counts: what a bound over all k passes through
 QUICK_JUDGED_CELLS = 20_000  # k*n that the judge may have to evaluate for the usual settings
 _SMALLEST_USUAL_BYTES = 4096
@@ -31,4 +32,6 @@ def is_quick(problem: Problem, strategy: Strategy) -> bool:
     usual_count = min(problem.message_bytes // _SMALLEST_USUAL_BYTES + 1, counts.greatest)
     if usual_count * stages > QUICK_JUDGED_CELLS:
         return False
-    return best_count(problem) * stages <= QUICK_CELLS
+    least, greatest = problem.least_fragment_bytes, problem.greatest_fragment_bytes
+    ranged = any(stage.line_over(least, greatest) is None for stage in problem.pipeline.stages)
+    return best_count(problem) * stages <= (QUICK_RANGED_CELLS if ranged else QUICK_CELLS)

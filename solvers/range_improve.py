@@ -11,8 +11,6 @@ Traps     between two ends of ranges a minorant may lie far below the cost: size
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,10 +18,15 @@ from domain.problem import Problem
 from solvers.contract import Candidate, Deadline
 from solvers.convex_problem import ConvexProblem
 from solvers.exact_lp.cells import Cells, cells_dual
-from solvers.exact_lp.ortools_backend import NO_ROWS, PARAMETER_SETS, run_glop, spread_shares
-from solvers.exact_lp.ortools_backend import with_violated
+from solvers.exact_lp.ortools_backend import (
+    NO_ROWS,
+    PARAMETER_SETS,
+    run_glop,
+    spread_shares,
+    with_violated,
+)
 from solvers.kernels import stage_times_us
-from solvers.range_moves import cut_us, descend
+from solvers.range_moves import WORTHWHILE, cut_us, descend
 from solvers.rounding import nearest_cut, round_cut
 
 Floats = NDArray[np.float64]
@@ -31,39 +34,53 @@ Ints = NDArray[np.int64]
 
 HELD_CELLS = 2_000  # k*n up to which a linear program with held regions is solved
 _ROUNDS = 3  # times that regions are held, sizes solved for and moved, for one start
+_ROUNDING = 1e-12  # relative gain of a move that may be rounding alone
 _ABOVE = 1.0 + 1e-9  # how far a cost must lie above its minorant for a size to be moved to an end
 _AT_END = 1e-6  # bytes, relative: what a solver's size may miss an end by
 
 
 def improved(
-    problem: Problem, starts: Iterable[tuple[int, ...]], deadline: Deadline, *, cells: int
-) -> Iterable[Candidate]:
-    """Each start after moves between, and linear programs within, the regions of its sizes."""
-    for start in starts:
-        sizes = np.array(start, dtype=np.int64)
-        best, real = sizes, None
-        best_us = cut_us(problem, best)
-        for _ in range(_ROUNDS):
-            sizes, cells = descend(problem, sizes, deadline, cells=cells)
-            latency = cut_us(problem, sizes)
-            if latency < best_us:
-                best, best_us = sizes, latency
-            x = held_optimum(problem, sizes, deadline)
-            whole = None if x is None else round_cut(problem, x)
-            if x is None or whole is None or cells <= 0 or deadline.passed:
-                break
-            real, sizes = x, np.array(whole, dtype=np.int64)
-            if cut_us(problem, sizes) >= best_us * (1.0 - 1e-12):
-                break
-        cut = tuple(int(size) for size in best)
-        same_count = real is not None and len(real) == len(cut)
-        yield Candidate(cut, tuple(real.tolist()) if same_count and real is not None else None)
-        if deadline.passed or cells <= 0:
-            return
+    problem: Problem, start: tuple[int, ...], deadline: Deadline, *, cells: int
+) -> tuple[Candidate, int]:
+    """This cut after moves between, and programs within, the regions; and the cells that are left.
+
+    What it returns is no worse than the start.
+    """
+    best = sizes = np.array(start, dtype=np.int64)
+    best_us, real = cut_us(problem, best), None
+    for _ in range(_ROUNDS):
+        sizes, cells = descend(problem, sizes, deadline, cells=cells)
+        latency = cut_us(problem, sizes)
+        if latency < best_us:
+            best, best_us = sizes, latency
+        x = held_optimum(problem, sizes, deadline) if cells > 0 else None
+        whole = None if x is None else round_cut(problem, x, search_cells=0)
+        if x is None or whole is None or deadline.passed:
+            break
+        real, sizes = x, np.array(whole, dtype=np.int64)
+        if cut_us(problem, sizes) >= best_us * (1.0 - WORTHWHILE):
+            break
+    return _candidate(best, real), cells
+
+
+def polished(
+    problem: Problem, candidate: Candidate, deadline: Deadline, *, cells: int
+) -> Candidate:
+    """The same after every move that gains anything at all, of the least units too."""
+    sizes = np.array(candidate.fragment_bytes, dtype=np.int64)
+    moved, _ = descend(problem, sizes, deadline, cells=cells, worthwhile=_ROUNDING)
+    real = candidate.real_sizes
+    return _candidate(moved, np.array(real) if real else None)
+
+
+def _candidate(sizes: Ints, real: Floats | None) -> Candidate:
+    cut = tuple(int(size) for size in sizes)
+    known = real is not None and len(real) == len(cut)
+    return Candidate(cut, tuple(real.tolist()) if known and real is not None else None)
 
 
 def held_optimum(problem: Problem, sizes: Ints, deadline: Deadline) -> Floats | None:
-    """The best real sizes with every fragment in the region it is in; None where it is too large."""
+    """The best real sizes with every fragment in its region; None where that is too large."""
     count, stages = len(sizes), problem.pipeline.stages
     if count < 2 or len(stages) < 2 or count * len(stages) > HELD_CELLS:
         return None
@@ -160,4 +177,4 @@ def _end_near(
         # A vertex that is the limit from the range behind it is reached one byte further on.
         beyond = true_us > convex.hulls[stage][vertex, 1] * _ABOVE
         ends.append(min(convex.M, float(at[vertex]) + beyond))
-    return min(ends, key=lambda end: abs(end - wanted))
+    return float(min(ends, key=lambda end: abs(end - wanted)))

@@ -24,7 +24,7 @@ from solvers.rounding import moved_us, nearest_cut, within
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_BETTER = 1.0 - 1e-12  # relative gain below which a move is rounding alone
+WORTHWHILE = 1e-6  # relative gain below which a move ends a descent
 _BATCH_CELLS = 250_000  # cells of the cuts of one kind of move that are evaluated
 _ROUNDED = 3  # real cuts of one kind of move that are rounded
 
@@ -35,12 +35,24 @@ def targets_of(problem: Problem) -> Ints:
     low, high = problem.least_fragment_bytes, problem.greatest_fragment_bytes
     ends = {part.up_to_bytes for stage in problem.pipeline.stages for part in stage.ranges}
     sizes = {end // unit * unit for end in ends if end is not None}
-    found = [size for size in sorted(sizes | {size + unit for size in sizes}) if low <= size <= high]
+    found = [
+        size for size in sorted(sizes | {size + unit for size in sizes}) if low <= size <= high
+    ]
     return np.array(found, dtype=np.int64)
 
 
-def descend(problem: Problem, sizes: Ints, deadline: Deadline, *, cells: int) -> tuple[Ints, int]:
-    """The cut after one best move after the other, and how many of the cells are left."""
+def descend(
+    problem: Problem,
+    sizes: Ints,
+    deadline: Deadline,
+    *,
+    cells: int,
+    worthwhile: float = WORTHWHILE,
+) -> tuple[Ints, int]:
+    """The cut after one best move after the other, and how many of the cells are left.
+
+    A move that gains less than `worthwhile`, relative to the latency, is not made.
+    """
     targets, latency = targets_of(problem), cut_us(problem, sizes)
     while cells > 0:
         moved = None
@@ -49,7 +61,7 @@ def descend(problem: Problem, sizes: Ints, deadline: Deadline, *, cells: int) ->
                 return sizes, 0
             move = kind(problem, sizes, targets)
             cells -= move.cells
-            if move.latency_us < latency * _BETTER and _admitted(problem, move.sizes):
+            if move.latency_us < latency * (1.0 - worthwhile) and _admitted(problem, move.sizes):
                 moved = move
                 break
         if moved is None:
@@ -120,49 +132,52 @@ def _across_all(problem: Problem, sizes: Ints, targets: Ints) -> _Move:
     count, stages = len(sizes), len(problem.pipeline)
     if count < 3 or not len(targets):
         return _none(sizes)
-    above = np.searchsorted(targets, sizes, side="right")
-    below = np.searchsorted(targets, sizes, side="left") - 1
-    most = max(1, _BATCH_CELLS // (2 * count * stages))
-    chosen = np.arange(0, count, max(1, -(-count // most)))
-    cuts = []
-    for i in chosen:
-        for at in (above[i], below[i]):
-            if 0 <= at < len(targets):
-                cuts.append(_respread(problem, sizes, int(i), int(targets[at]), targets))
-    found = [cut for cut in cuts if cut is not None]
-    cells = len(cuts) * count * stages
-    if not found:
+    places = _some(count, 2 * count * stages)
+    above = np.searchsorted(targets, sizes[places], side="right")
+    below = np.searchsorted(targets, sizes[places], side="left") - 1
+    i, at = np.tile(places, 2), np.concatenate([above, below])
+    inside = (at >= 0) & (at < len(targets))
+    cuts = _respread(problem, sizes, i[inside], targets[at[inside]], np.isin(sizes, targets))
+    cells = 2 * len(places) * count * stages
+    if not len(cuts):
         return _none(sizes, cells)
-    values = latencies_us(problem.pipeline, np.array(found))
-    best = _none(sizes, cells)
-    for at in np.argsort(values, kind="stable")[:_ROUNDED]:
-        whole = nearest_cut(problem, found[int(at)])
-        if whole is not None:
-            latency = cut_us(problem, whole)
-            if latency < best.latency_us:
-                best = _Move(whole, latency, cells)
+    values = latencies_us(problem.pipeline, cuts)
+    worth, best = cut_us(problem, sizes) * (1.0 - WORTHWHILE), _none(sizes, cells)
+    for row in np.argsort(values, kind="stable")[:_ROUNDED]:
+        whole = nearest_cut(problem, cuts[row]) if values[row] < worth else None
+        latency = np.inf if whole is None else cut_us(problem, whole)
+        if whole is not None and latency < best.latency_us:
+            best = _Move(whole, latency, cells)
     return best
 
 
 def _respread(
-    problem: Problem, sizes: Ints, i: int, target: int, targets: Ints
-) -> Floats | None:
-    """Fragment i at the target; the others that are free keep their shares of what they have."""
-    least, greatest = problem.least_fragment_bytes, problem.greatest_fragment_bytes
-    free = ~np.isin(sizes, targets)
-    free[i] = False
-    if not free.any():
-        free[:] = True
-        free[i] = False
-    had = sizes[free].astype(float) - least
-    total = float(had.sum()) + float(sizes[i] - target)
-    if total < 0.0:
-        return None
-    cut = sizes.astype(float)
-    cut[i] = target
-    share = had / had.sum() if had.sum() > 0.0 else np.full(len(had), 1.0 / len(had))
-    cut[free] = least + share * total
-    return cut if cut.max() <= greatest else None
+    problem: Problem, sizes: Ints, i: Ints, goals: Ints, held: NDArray[np.bool_]
+) -> Floats:
+    """Real cuts in which fragment i has its goal, a row each; rows that break a limit are left out.
+
+    The other fragments, without those that are held unless all are, keep their shares of what they
+    have above the least size.
+    """
+    rows, least = np.arange(len(i)), float(problem.least_fragment_bytes)
+    had = np.tile(np.where(held, 0.0, sizes - least), (len(i), 1))
+    had[rows, i] = 0.0
+    stuck = had.sum(axis=1) <= 0.0
+    had[stuck] = sizes - least
+    had[rows, i] = 0.0
+    total = had.sum(axis=1)
+    left = total + sizes[i] - goals
+    fits = (total > 0.0) & (left >= 0.0)
+    had, rest, i, goals = (
+        had[fits],
+        (left / np.where(total > 0.0, total, 1.0))[fits],
+        i[fits],
+        goals[fits],
+    )
+    cuts = np.where(had > 0.0, least + had * rest[:, None], sizes)
+    cuts[np.arange(len(i)), i] = goals
+    kept: Floats = cuts[(cuts.max(axis=1, initial=0.0) <= problem.greatest_fragment_bytes)]
+    return kept
 
 
 def _between_any_two(problem: Problem, sizes: Ints, targets: Ints) -> _Move:
@@ -207,8 +222,10 @@ def _split(problem: Problem, sizes: Ints, targets: Ints) -> Ints:
         size = int(sizes[i])
         parts = {size // 2 // unit * unit} | {int(target) for target in targets}
         parts |= {(size - int(target)) // unit * unit for target in targets}
-        for part in sorted(part for part in parts if 0 < part < size):
-            rows.append(np.concatenate([sizes[:i], [part, size - part], sizes[i + 1 :]]))
+        rows += [
+            np.concatenate([sizes[:i], [part, size - part], sizes[i + 1 :]])
+            for part in sorted(part for part in parts if 0 < part < size)
+        ]
     return np.array(rows, dtype=np.int64).reshape(len(rows), len(sizes) + 1)
 
 

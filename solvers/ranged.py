@@ -18,35 +18,69 @@ import numpy as np
 from solvers.contract import Candidate, Deadline
 from solvers.convex_problem import ConvexProblem
 from solvers.count_search import CountSearch
-from solvers.range_improve import improved, on_vertices
+from solvers.range_improve import improved, on_vertices, polished
 from solvers.range_moves import cut_us
 from solvers.rounding import round_cut
 
-SPREAD_COUNTS = 6  # counts that are tried beside the best ones, spread over those that could win
-STARTS = 4  # cuts that are improved
+SPREAD_COUNTS = 5  # counts that are tried beside the best ones, spread over those that could win
+STARTS = 3  # cuts that are improved
 IMPROVE_CELLS = 4_000_000  # k*n of all cuts that the improvement evaluates
+POLISH_CELLS = 400_000  # and that the last touch of the best one does
 _RELAXED_CELLS = 6_000  # k*n of the relaxed programs that are solved for further counts
 
 Cut = tuple[int, ...]
 
 
 def ranged_cuts(
-    search: CountSearch, convex: ConvexProblem, known: Iterable[Cut], deadline: Deadline
+    search: CountSearch,
+    convex: ConvexProblem,
+    known: Iterable[Cut],
+    *,
+    relative_gap: float,
+    deadline: Deadline,
 ) -> Iterable[Candidate]:
-    """Whole-byte cuts, each admitted by the limits; the first comes even when time is up."""
+    """Whole-byte cuts that the limits admit; none where a known one already meets the bound."""
     problem = search.problem
-    found: dict[Cut, float] = {cut: cut_us(problem, np.array(cut)) for cut in known}
-    cells = 0
+    found = {cut: cut_us(problem, np.array(cut)) for cut in known}
+    met = (1.0 + relative_gap) * search.bound_us
+    if found and min(found.values()) <= met:
+        return
+    for candidate in _rounded(search, convex, found, deadline):
+        yield candidate
+        if min(found.values()) <= met:
+            return
+    best, cells = None, IMPROVE_CELLS
+    for start in _starts(found):
+        if best is not None and (deadline.passed or cells <= 0):
+            break
+        candidate, cells = improved(problem, start, deadline, cells=cells)
+        latency = found[candidate.fragment_bytes] = cut_us(
+            problem, np.array(candidate.fragment_bytes)
+        )
+        yield candidate
+        if best is None or latency < found[best.fragment_bytes]:
+            best = candidate
+        if latency <= met:
+            return
+    if best is not None:
+        yield polished(problem, best, deadline, cells=POLISH_CELLS)
+
+
+def _rounded(
+    search: CountSearch, convex: ConvexProblem, found: dict[Cut, float], deadline: Deadline
+) -> Iterable[Candidate]:
+    """The relaxed optima of several counts in whole bytes; each is entered into `found`."""
+    problem, cells = search.problem, 0
     for k in _counts(search, found):
         cells += k * convex.n if k not in search.solved else 0
         if cells > _RELAXED_CELLS or (deadline.passed and found):
-            break
+            return
         result = search.solved.get(k) or search.solve(k, deadline)
-        for cut in (round_cut(problem, result.x), on_vertices(problem, convex, result.x)):
+        nearest = round_cut(problem, result.x, search_cells=0)
+        for cut in (nearest, on_vertices(problem, convex, result.x)):
             if cut is not None and cut not in found:
                 found[cut] = cut_us(problem, np.array(cut))
                 yield Candidate(cut, tuple(result.x.tolist()) if len(cut) == k else None)
-    yield from improved(problem, _starts(found), deadline, cells=IMPROVE_CELLS)
 
 
 def _counts(search: CountSearch, found: dict[Cut, float]) -> list[int]:

@@ -61,10 +61,16 @@ def below_us(relaxed: Relaxation, result: CountResult) -> float:
 
 
 def like_us(relaxed: Relaxation, result: CountResult, k: int) -> float:
-    """Proven lower bound on T*(k) for any k, from a dual for another count that is adapted to it."""
+    """Proven lower bound on T*(k) for any k, from a dual for another count, adapted to it."""
     if isinstance(relaxed, LineProblem):
         return dual.value_us(relaxed, convex_dual.resampled(result.p, k))
     return convex_dual.value_us(relaxed, convex_dual.resampled(result.p, k))
+
+
+def true_like_us(relaxed: ConvexProblem, result: CountResult, k: int) -> float:
+    """Proven lower bound on every cut into k fragments at the true costs, from any dual."""
+    p = result.p if result.k == k else convex_dual.resampled(result.p, k)
+    return convex_dual.true_value_us(relaxed, p)
 
 
 def two_fragments_us(relaxed: Relaxation) -> float:

@@ -37,6 +37,7 @@ from solvers.bounds import closed_form_us
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
 from solvers.convex_problem import ConvexProblem
 from solvers.count_search import CountSearch
+from solvers.kernels import latencies_us
 from solvers.line_problem import LineProblem
 from solvers.nested_bound import nested_lower_bound_us
 from solvers.ranged import ranged_cuts
@@ -63,6 +64,12 @@ _HEURISTICS = (
 )
 _EXACT_STARTS = (Strategy.SINGLE, Strategy.REPEAT, Strategy.FIXED)
 _REFRAGMENTING = (Strategy.HIERARCHICAL, Strategy.HIERARCHICAL_RAMP)
+_NOT_CONVEX = Notice(
+    "ranges_not_convex",
+    "the cost of a stage jumps at the end of a range, or falls by the byte from one range to the "
+    "next; the bound is proven for the greatest convex cost below it, so part of the gap may be "
+    "the bound's: no cut is known to be better than this one",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,12 +186,10 @@ class _Contest:
         problem: Problem,
         options: SolveOptions,
         deadline: Deadline,
-        notices: tuple[Notice, ...] = (),
     ) -> None:
         self._problem = problem
         self._options = options
         self._deadline = deadline
-        self._notices = notices
         self._first_bounds: dict[bool, float] = {}
         self._cuts: list[tuple[int, ...]] = []  # those that all stages share
         self._best: _Proposal | None = None
@@ -208,8 +213,6 @@ class _Contest:
         proposal = _Proposal(credited or spec.name, candidate, judged_us(self._problem, candidate))
         if candidate.levels is None:
             self._cuts.append(candidate.fragment_bytes)
-            if _wins(proposal, self._shared):
-                self._shared = proposal
         self._offer(proposal, None)
 
     def finish(self, search: CountSearch) -> Solution:
@@ -226,19 +229,29 @@ class _Contest:
         for candidate in self._whole_bytes(search, convex):
             latency = judged_us(self._problem, candidate)
             self._offer(_Proposal(Strategy.EXACT, candidate, latency), search)
+        if convex is not None:
+            search.tighten(self.shared_us, self._deadline)
         return self._answer(search)
 
     def _whole_bytes(
         self, search: CountSearch, convex: ConvexProblem | None
     ) -> Iterable[Candidate]:
         if convex is not None:
-            return ranged_cuts(search, convex, self._cuts, self._deadline)
+            return ranged_cuts(
+                search,
+                convex,
+                self._cuts,
+                relative_gap=self._options.relative_gap,
+                deadline=self._deadline,
+            )
         return exact.whole_bytes(search, self._options, self._deadline, best_us=self._best_us)
 
     def _best_us(self) -> float:
         return self._best.latency_us if self._best else float("inf")
 
     def _offer(self, proposal: _Proposal, search: CountSearch | None) -> None:
+        if proposal.candidate.levels is None and _wins(proposal, self._shared):
+            self._shared = proposal
         if _wins(proposal, self._best):
             self._best = proposal
             self._report(search)
@@ -253,17 +266,26 @@ class _Contest:
         problem, best = self._problem, self._best
         nested = best.candidate.levels is not None or problem.allow_refragmentation
         cut_off = self._deadline.passed
+        bound_us = self._bound_us(search, nested=nested)
         return solution_of(
             problem,
             best.strategy,
             replace(best.candidate, cut_off=cut_off),
-            bound_us=self._bound_us(search, nested=nested),
+            bound_us=bound_us,
             relative_gap=self._options.relative_gap,
             judged=best.latency_us,
             unrounded_us=self._unrounded_us(search),
             limited_by=_limited_by(problem, best.candidate, search),
-            notices=self._notices,
+            notices=self._notices(search, bound_us) if not nested else (),
         )
+
+    def _notices(self, search: CountSearch | None, bound_us: float) -> tuple[Notice, ...]:
+        """What a gap means that is left on stages with ranges."""
+        relaxed = search.lines if search is not None else None
+        if self._best is None or not isinstance(relaxed, ConvexProblem) or relaxed.is_tight:
+            return ()
+        left = self._best.latency_us > bound_us * (1.0 + self._options.relative_gap)
+        return (_NOT_CONVEX,) if left else ()
 
     def _bound_us(self, search: CountSearch | None, *, nested: bool) -> float:
         """The bound of the class; what no search can raise is computed once."""
@@ -279,7 +301,12 @@ class _Contest:
             return None
         if search is not None and search.solved and isinstance(search.lines, LineProblem):
             return search.unrounded_us
-        return _unrounded_us(self._problem, self._best.candidate) if self._best else None
+        known = _unrounded_us(self._problem, self._best.candidate) if self._best else None
+        if search is None or not search.solved:
+            return known
+        # On ranges the relaxed sizes count at what they cost, not at what the minorants say.
+        relaxed = float(latencies_us(self._problem.pipeline, search.best.x[None, :])[0])
+        return relaxed if known is None else min(known, relaxed)
 
 
 def _wins(one: _Proposal, other: _Proposal | None) -> bool:

@@ -17,7 +17,7 @@ with p_0 = e_0, p_k = e_{n-1}, S_i the spread of sizes of fragment i (no mu_i wi
 can bind). The multipliers of the byte rows are the y_i.
 
 Cost      O(k n) entries, plus O(n) for each split and order row.
-Exact     the same optimum as a primal program with a row for each line: tests/solvers/test_convex.py.
+Exact     the optimum of a primal program with a row for each line: tests/solvers/test_ranges.py.
 Traps     as in formulation.py: times and bytes are scaled, zero coefficients left out.
 """
 

@@ -110,7 +110,7 @@ def _better(
 
 
 def _steps(convex: ConvexProblem, cells: Cells, p: Floats, values: Floats) -> Steps:
-    """What the flow pays for one more, or one less, step: see Steps. A guess where GLOP's is one."""
+    """What the flow pays for one more, or one less, step: see Steps."""
     k, n = cells.c.shape
     flow = flow_of(p)
     e = values[(k - 1) * n + 1 :][: len(cells.i)]

@@ -33,8 +33,6 @@ def real_sizes(problem: Problem) -> tuple[float, ...]:
          "per-byte cost"),
         ("ramp", Pipeline((TWO.stages[0], Stage("w", (FitRange(1, 2, 500), FitRange(9, 1))))),
          "one line"),
-        ("exact", Pipeline((TWO.stages[0], Stage("w", (FitRange(1, 2, 500), FitRange(9, 1))))),
-         "one line"),
     ],
 )  # fmt: skip
 def test_what_a_strategy_needs_is_said(strategy: str, pipeline: Pipeline, words: str) -> None:

@@ -60,11 +60,14 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.serving import serve
 
         return serve(arguments, output)
+    if arguments.command == "fit":
+        from app.console.fit_command import fit
+
+        return fit(arguments, output)
     from app.console import commands
 
     return {
         "optimize": commands.optimize,
-        "fit": commands.fit,
         "compare": commands.compare,
     }[arguments.command](arguments, output)
 

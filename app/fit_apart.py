@@ -1,68 +1,108 @@
-"""Fits a long trace in a process of its own, with a memory cap and a time limit.
-
-Run as `python -m app.fit_apart <kind or nothing> <memory bytes> <plot or nothing>` it reads the
-trace from its input and writes the fit, or the error, to its output.
-"""
+"""Fits long traces in a process of its own, which reads them from files without names."""
 
 from __future__ import annotations
 
-import pickle
-import resource
-import subprocess
-import sys
-from typing import cast
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import IO
 
-from app.flows.fit_trace import FittedTrace, fit_bytes
-from app.pool.processes import die_with_parent
-from app.settings import CHECKOUT
-from domain.errors import MemoryLimitReached, SluiceError, SolverFailed, TimeLimitReached
-from domain.fit import TraceFit
+from app.apart import Apart
+from app.flows.fit_trace import FittedTrace, fit_traces
+from app.flows.held_trace import HeldTrace
+from app.flows.solve_message import sizes_used_for
+from domain.fit import FitShape, TraceFit
 from domain.fit_plot import FitPlot
+from models.records import FitRequest
 
-TIME_LIMIT_S = 120.0
 
+@dataclass(frozen=True, slots=True)
+class FitTask:
+    """Open files by descriptor, length and digest, and how to fit them together."""
 
-def fit_apart(
-    content: bytes, *, kind: str | None, memory_bytes: int, wants_plot: bool = False
-) -> FittedTrace:
-    """Fit in a child process; blocks. Raises as `fit_bytes` does, and LimitReached."""
-    command = [sys.executable, "-m", "app.fit_apart", kind or "", str(memory_bytes)]
-    command.append("plot" if wants_plot else "")
-    try:
-        child = subprocess.run(
-            command,
-            input=content,
-            stdout=subprocess.PIPE,
-            timeout=TIME_LIMIT_S,
-            check=False,
-            cwd=CHECKOUT,
+    files: tuple[tuple[int, int, str], ...]
+    request: FitRequest
+    wants_plot: bool
+    fragment_cap: int
+
+    @property
+    def noun(self) -> str:
+        """What it is called in a refusal."""
+        return "fit"
+
+    def prepare(self) -> None:
+        """Load what every fit needs."""
+        import numpy as np  # noqa: F401
+        import scipy.optimize
+        import scipy.special  # noqa: F401
+
+        import fitting.combine
+        import fitting.recognise
+        import fitting.stage  # noqa: F401
+
+        if self.request.options.shape is FitShape.NARROWED:
+            import solvers
+
+            solvers.warm_up()
+
+    def run(self) -> tuple[TraceFit, FitPlot | None]:
+        """Read and fit. Raises as `fit_traces` does."""
+        fitted = fit_traces(
+            [
+                HeldTrace.in_file(descriptor, content_bytes=length, digest=digest)
+                for descriptor, length, digest in self.files
+            ],
+            self.request,
+            sizes_used=sizes_used_for(self.request.message_bytes, fragment_cap=self.fragment_cap),
+            wants_plot=self.wants_plot,
         )
-    except subprocess.TimeoutExpired:
-        raise TimeLimitReached(f"the fit took longer than {TIME_LIMIT_S:g} s") from None
-    if child.returncode != 0:
-        raise SolverFailed("the process that fitted the trace ended unexpectedly")
-    # Our own child wrote these bytes, so they may be unpickled.
-    outcome = pickle.loads(child.stdout)
-    if isinstance(outcome, SluiceError):
-        raise outcome
-    fit, plot = cast(tuple[TraceFit, FitPlot | None], outcome)
-    return FittedTrace(fit, (content,), plot)
+        return fitted.fit, fitted.plot
 
 
-def _main() -> None:
-    die_with_parent()
-    kind, memory_bytes, wants_plot = sys.argv[1] or None, int(sys.argv[2]), bool(sys.argv[3])
-    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
-    outcome: tuple[TraceFit, FitPlot | None] | SluiceError
-    try:
-        fitted = fit_bytes(sys.stdin.buffer.read(), kind=kind, wants_plot=wants_plot)
-        outcome = fitted.fit, fitted.plot
-    except SluiceError as refusal:
-        outcome = refusal
-    except MemoryError:
-        outcome = MemoryLimitReached(f"the fit needed more than {memory_bytes} bytes of memory")
-    sys.stdout.buffer.write(pickle.dumps(outcome))
+class FitApart:
+    """A fit in a process of its own. `run` blocks; `cancel` may be called by another thread."""
+
+    def __init__(
+        self,
+        traces: Sequence[HeldTrace],
+        request: FitRequest,
+        *,
+        memory_bytes: int,
+        fragment_cap: int,
+        wants_plot: bool = False,
+    ) -> None:
+        self._traces = tuple(traces)
+        self._open = ExitStack()
+        files = tuple(
+            (self._descriptor(trace), trace.content_bytes, trace.digest) for trace in traces
+        )
+        self._request = request
+        self._child = Apart(
+            FitTask(files, request, wants_plot, fragment_cap),
+            memory_bytes=memory_bytes,
+            descriptors=[descriptor for descriptor, _, _ in files],
+        )
+
+    def run(self) -> FittedTrace:
+        """The fit. Raises as `fit_traces` does, Cancelled, LimitReached and SolverFailed."""
+        with self._open:
+            fit, plot = self._child.run()
+        return FittedTrace(fit, self._traces, self._request, plot)
+
+    def cancel(self) -> None:
+        """Nobody waits any more: kill the process."""
+        self._child.cancel()
+
+    def _descriptor(self, trace: HeldTrace) -> int:
+        if trace.descriptor is not None:
+            return trace.descriptor
+        file = self._open.enter_context(_unnamed_file())
+        for piece in trace.pieces():
+            file.write(piece)
+        file.flush()
+        return file.fileno()
 
 
-if __name__ == "__main__":
-    _main()
+def _unnamed_file() -> IO[bytes]:
+    return tempfile.TemporaryFile()

@@ -11,30 +11,40 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from app.errors import Overloaded
-from app.fit_apart import fit_apart
+from app.fit_apart import FitApart
 from app.flows import compare as comparing
 from app.flows import solve_message as solving
 from app.flows.compare import Comparison, ComparisonTable
 from app.flows.context import Context
 from app.flows.durable_jobs import JobKind, accept_job, cancel_job
 from app.flows.fit_plot import find_fit, plot_stored
-from app.flows.fit_trace import FittedTrace, SavedFit, fit_bytes, save_fit
+from app.flows.fit_trace import (
+    FittedTrace,
+    SavedFit,
+    fit_traces,
+    get_fit,
+    get_trace,
+    options_named,
+    save_fit,
+)
+from app.flows.held_trace import HeldTrace
 from app.flows.questions import Question
+from app.flows.solve_message import sizes_used_for
 from app.job_runner import JobRunner
 from app.metrics import Metrics
 from app.plot_apart import plot_apart
 from app.schemas.optimize import render_answer
 from domain.errors import Cancelled
-from domain.fit import TraceFit
 from domain.fit_plot import FitPlot
 from domain.solution import Solution
-from models.records import JobRecord
+from models.packing import PackedTrace
+from models.records import FitRecord, FitRequest, JobRecord
 
 if TYPE_CHECKING:
     from app.jobs import Engine, SolveTask
@@ -44,7 +54,7 @@ MAX_PENDING_CALLS = 512
 MAX_PENDING_SOLVES = 64
 MAX_LONG_FITS = 2
 HERE_PER_SOLVE = 2  # small solves that may wait here for each one that waits in the engine
-LONG_TRACE_BYTES = 2**21
+LONG_TRACE_BYTES = 2**20
 
 T = TypeVar("T")
 Gone = Callable[[], Awaitable[None]]
@@ -52,11 +62,10 @@ Gone = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class FitOutcome:
-    """A fit, what it was saved as, and its plot where one was wanted."""
+    """A fit, and what it was saved as."""
 
-    fit: TraceFit
+    fitted: FittedTrace
     saved: SavedFit | None
-    plot: FitPlot | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,20 +146,32 @@ class Service:
         return job
 
     async def fit(
-        self, content: bytes, *, kind: str | None, save_as: str | None, wants_plot: bool = False
+        self,
+        traces: Sequence[HeldTrace],
+        request: FitRequest,
+        *,
+        save_as: str | None,
+        gone: Gone,
+        wants_plot: bool = False,
     ) -> FitOutcome:
-        """Fit a trace, and store it as a profile where a name is given. Raises PoorFit and others.
+        """Fit traces, and store all of it as a profile where a name is given.
 
-        A long one is fitted in a process of its own: it would hold up every other thread.
+        Long ones are fitted in a process of their own: they would hold up every other thread.
+        Raises what `fit_traces` does, Overloaded, Cancelled, LimitReached and SolverFailed.
         """
-        if len(content) <= LONG_TRACE_BYTES:
-            fitted = await self.call(lambda: fit_bytes(content, kind=kind, wants_plot=wants_plot))
-        else:
-            fitted = await self._apart(content, kind, wants_plot=wants_plot)
+        with options_named({"groups": "group"}):
+            fitted = await self._fitted(traces, request, gone, wants_plot=wants_plot)
         if save_as is None:
-            return FitOutcome(fitted.fit, None, fitted.plot)
-        saved = await self.call(lambda: self._save_fit(fitted, save_as))
-        return FitOutcome(fitted.fit, saved, fitted.plot)
+            return FitOutcome(fitted, None)
+        return FitOutcome(fitted, await self.call(lambda: self._save_fit(fitted, save_as)))
+
+    async def stored_fit(self, fit_id: str) -> FitRecord:
+        """A stored fit. Raises NotFound."""
+        return await self.call(lambda: get_fit(self.context.store, fit_id))
+
+    async def stored_trace(self, digest: str) -> PackedTrace:
+        """A stored trace. Raises NotFound."""
+        return await self.call(lambda: get_trace(self.context.store, digest))
 
     async def stored_plot(self, fit_id: str) -> FitPlot:
         """What a plot of a stored fit shows; of a long trace in a process of its own.
@@ -231,11 +252,28 @@ class Service:
         with self.context.store.unit_of_work() as unit:
             return save_fit(unit, fitted, name=name)
 
-    async def _apart(self, content: bytes, kind: str | None, *, wants_plot: bool) -> FittedTrace:
-        memory_bytes = self.context.settings.worker_memory_bytes
-        return await self._long_fit(
-            lambda: fit_apart(content, kind=kind, memory_bytes=memory_bytes, wants_plot=wants_plot)
+    async def _fitted(
+        self, traces: Sequence[HeldTrace], request: FitRequest, gone: Gone, *, wants_plot: bool
+    ) -> FittedTrace:
+        settings = self.context.settings
+        if sum(trace.content_bytes for trace in traces) <= LONG_TRACE_BYTES:
+            sizes_used = sizes_used_for(request.message_bytes, fragment_cap=settings.max_fragments)
+            return await self.call(
+                lambda: fit_traces(traces, request, sizes_used=sizes_used, wants_plot=wants_plot)
+            )
+        child = FitApart(
+            traces,
+            request,
+            memory_bytes=settings.worker_memory_bytes,
+            fragment_cap=settings.max_fragments,
+            wants_plot=wants_plot,
         )
+        watcher = asyncio.ensure_future(_then(gone, child.cancel))
+        try:
+            return await self._long_fit(child.run)
+        finally:
+            child.cancel()
+            watcher.cancel()
 
     async def _long_fit(self, work: Callable[[], T]) -> T:
         """Wait for a process of its own. Raises Overloaded where there are enough of them."""
@@ -289,6 +327,12 @@ class Service:
             errand.cancel()
             watcher.cancel()
             self.pending_solves -= 1
+
+
+async def _then(gone: Gone, act: Callable[[], None]) -> None:
+    """Act once the client has gone."""
+    await gone()
+    act()
 
 
 class Errand:

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 from domain.fit import FitOptions, TraceFit
 from domain.fit_plot import FitPlot
-from domain.measurement import Reading, TraceKind
+from domain.measurement import MessageTrace, Reading, Trace, TraceKind
+from domain.plan import MeasurementPlan, PlanLimits
 
-__all__ = ["fit", "plot", "read"]
+__all__ = ["fit", "join", "measured_sizes", "part_within", "plan", "plot", "read"]
 
 
 def read(content: bytes, *, kind: TraceKind | None = None) -> Reading:
@@ -34,6 +35,34 @@ def fit(readings: Sequence[Reading], options: FitOptions | None = None) -> Trace
     from fitting.combine import fit_readings
 
     return fit_readings(readings, options or FitOptions())
+
+
+def join(readings: Sequence[Reading]) -> Trace:
+    """One trace of all. Raises UnreadableTrace for traces that do not go together."""
+    from fitting.combine import joined
+
+    return joined([reading.trace for reading in readings])
+
+
+def measured_sizes(trace: Trace) -> tuple[tuple[int, ...], ...]:
+    """The distinct sizes in bytes, ascending, of each group of samples that gets a line."""
+    from fitting.narrow import measured_sizes as find_sizes
+
+    return find_sizes(trace)
+
+
+def part_within(trace: Trace, least_bytes: int, greatest_bytes: int) -> Trace:
+    """The samples of sizes from the least to the greatest. Raises UnreadableTrace for none."""
+    from fitting.narrow import part_within as cut
+
+    return cut(trace, least_bytes, greatest_bytes)
+
+
+def plan(trace: MessageTrace | None, limits: PlanLimits) -> MeasurementPlan:
+    """Which sizes to measure next for the transitions of the bottleneck, or that they are known."""
+    from fitting.planning import plan_measurements
+
+    return plan_measurements(trace, limits)
 
 
 def plot(

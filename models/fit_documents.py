@@ -10,13 +10,27 @@ from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
 from domain.errors import Conflict
-from domain.fit import AggregateFit, FitMethod, LineFit, SizeFit, StageFit, TraceFit, Verdict
+from domain.fit import (
+    AggregateFit,
+    Combine,
+    FitMethod,
+    FitOptions,
+    FitShape,
+    LineFit,
+    SizeFit,
+    StageFit,
+    StepGroup,
+    TraceFit,
+    Verdict,
+)
 from domain.loggp import Estimate, LogGPFit, LogGPParameters
 from domain.measurement import TraceKind
 from domain.solution import Notice
+from models.records import FitRequest
 
 VERSION = 2
 _FIRST = 1
+REQUEST_VERSION = 1
 
 T = TypeVar("T")
 
@@ -46,6 +60,33 @@ def load_fit(text: str) -> TraceFit:
         notices=tuple(Notice(**notice) for notice in document["notices"]),
     )
     return common if version == _FIRST else _with_rest(common, document)
+
+
+def dump_request(request: FitRequest) -> str:
+    """The document of how a fit was asked for."""
+    document = {"version": REQUEST_VERSION, **asdict(request)}
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=True)
+
+
+def load_request(text: str | None) -> FitRequest | None:
+    """The request of a document; None for one that was not kept, or that newer software wrote."""
+    document: dict[str, Any] = {"version": None} if text is None else json.loads(text)
+    if document["version"] != REQUEST_VERSION:
+        return None
+    options = document["options"]
+    return FitRequest(
+        options=FitOptions(
+            method=FitMethod(options["method"]),
+            shape=FitShape(options["shape"]),
+            max_ranges=options["max_ranges"],
+            groups=tuple(
+                StepGroup(group["name"], tuple(group["steps"]), Combine(group["combine"]))
+                for group in options["groups"]
+            ),
+        ),
+        message_bytes=document["message_bytes"],
+        kinds=tuple(None if kind is None else TraceKind(kind) for kind in document["kinds"]),
+    )
 
 
 def _with_rest(common: TraceFit, document: dict[str, Any]) -> TraceFit:

@@ -1,12 +1,14 @@
-"""Frozen records of what is stored and is not a noun of the domain: answers and jobs."""
+"""Frozen records of what is stored and is not a noun of the domain: answers, fits and jobs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import TypedDict
 
+from domain.fit import FitOptions, TraceFit
+from domain.measurement import TraceKind
 from domain.solution import Status, Strategy
 
 
@@ -51,6 +53,33 @@ class AnswerRecord:
     def summary(self) -> AnswerSummary:
         """The same answer without its question and body."""
         return AnswerSummary(**{name: getattr(self, name) for name in AnswerSummary.__slots__})
+
+
+@dataclass(frozen=True, slots=True)
+class FitRequest:
+    """How a fit was asked for: enough to make it again from its traces.
+
+    `kinds` are what the user said of each trace, in their order, None where nothing was said.
+    `message_bytes` goes with the shape `narrowed`.
+    """
+
+    options: FitOptions = field(default_factory=FitOptions)
+    message_bytes: int | None = None
+    kinds: tuple[TraceKind | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitRecord:
+    """A stored fit, the digests of its traces in their order, and how it was asked for.
+
+    `request` is None for a fit of a version that did not keep it.
+    """
+
+    id: str
+    created_at: datetime
+    trace_digests: tuple[str, ...]
+    fit: TraceFit
+    request: FitRequest | None
 
 
 class JobState(StrEnum):

@@ -1,31 +1,89 @@
-"""POST /fit."""
+"""POST /fit; stored fits and the traces that they were made from."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import StreamingResponse
 
-from app.api.body import read_trace
-from app.api.openapi import reads_text
+from app.api.openapi import reads_traces, refuses, sends_text
 from app.api.respond import json_document
-from app.deps import service_of, trace_rules
-from app.schemas.fits import FitOut, fit_document
-from app.schemas.queries import FitQuery
+from app.api.trace_body import TRACE_TYPES, arriving_trace, is_json
+from app.deps import gone, service_of, trace_rules
+from app.errors import BodyTooLarge, InconsistentInput
+from app.flows.fit_trace import held_measurements
+from app.flows.held_trace import HeldTrace
+from app.schemas.base import load_json, parse_json
+from app.schemas.fit_requests import FitIn
+from app.schemas.fits import FitOut, fit_document, stored_fit_document
+from app.schemas.queries import FitQuery, NoQuery
+from models.records import FitRequest
 
 router = APIRouter(tags=["fit"])
 
+_SEVERAL = re.compile(rb'\s*\{\s*"measurements"\s*:')
+_HEAD_BYTES = 1024
 
-@router.post(
-    "/fit",
-    response_model=FitOut,
-    **reads_text("text/csv", "text/plain", "application/octet-stream", "application/gzip"),
-)
+
+@router.post("/fit", response_model=FitOut, **reads_traces(FitIn, TRACE_TYPES))
 async def fit(request: Request, query: Annotated[FitQuery, Query()]) -> Response:
-    """Fit the stages of a measured pipeline; the body is the file of measurements."""
+    """Fit a measured pipeline; the body is the file of measurements, or JSON with several."""
     service = service_of(request)
-    content = await read_trace(request, **trace_rules(request))
-    outcome = await service.fit(
-        content, kind=query.kind, save_as=query.save_as, wants_plot=query.plot
-    )
-    return json_document(fit_document(outcome.fit, outcome.saved, plot=outcome.plot))
+    asked = query.to_request()
+    async with arriving_trace(request, **trace_rules(request)) as body:
+        traces, asked = await service.call(partial(_asked, request, body, asked))
+        outcome = await service.fit(
+            traces,
+            asked,
+            save_as=query.save_as,
+            wants_plot=query.plot,
+            gone=gone(request),
+        )
+        return json_document(fit_document(outcome.fitted, outcome.saved))
+
+
+@router.get("/fits/{id}", response_model=FitOut, **refuses(404, 422, 503))
+async def stored_fit(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
+    """A stored fit, and the digests of the traces that it was made from."""
+    return json_document(stored_fit_document(await service_of(request).stored_fit(id)))
+
+
+@router.get("/traces/{digest}", response_class=StreamingResponse, **sends_text(404, 422, 503))
+async def trace(request: Request, digest: str, _: Annotated[NoQuery, Query()]) -> Response:
+    """A stored trace, byte for byte as it was measured."""
+    packed = await service_of(request).stored_trace(digest)
+    # Anybody's bytes: never shown as a page of this server.
+    headers = {
+        "Content-Length": str(packed.content_bytes),
+        "Content-Disposition": f'attachment; filename="{packed.digest}.txt"',
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "Cache-Control": "public, max-age=31536000, immutable",
+    }
+    return StreamingResponse(packed.pieces(), media_type="text/plain", headers=headers)
+
+
+def _asked(
+    request: Request, body: HeldTrace, asked: FitRequest
+) -> tuple[Sequence[HeldTrace], FitRequest]:
+    """The files in the body, and the request with the kinds that are said there."""
+    if not is_json(request):
+        return (body,), asked
+    limit = request.app.state.settings.max_body_bytes
+    if body.content_bytes > limit:
+        if _SEVERAL.match(next(iter(body.pieces()))[:_HEAD_BYTES]):
+            raise BodyTooLarge(f"expected JSON with several files of at most {limit} bytes")
+        return (body,), asked
+    content = body.content()
+    document = load_json(content)
+    if not isinstance(document, dict) or "measurements" not in document:
+        return (body,), asked
+    if asked.kinds != (None,):
+        raise InconsistentInput("each of several files says its own kind", field="kind")
+    traces, kinds = held_measurements(parse_json(FitIn, content).to_domain())
+    return traces, replace(asked, kinds=kinds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI
@@ -12,6 +12,8 @@ from pydantic.json_schema import models_json_schema
 
 from app.api.respond import PROBLEM
 from app.schemas.compare import CompareIn
+from app.schemas.fit_requests import FitIn
+from app.schemas.measurement_plans import MeasurementPlanIn
 from app.schemas.optimize import OptimizeIn
 from app.schemas.problems import ProblemOut
 from app.schemas.profiles import CurrentIn, ProfileIn, RevisionIn
@@ -22,6 +24,8 @@ _BODIES: tuple[type[BaseModel], ...] = (
     OptimizeIn,
     SimulateIn,
     CompareIn,
+    FitIn,
+    MeasurementPlanIn,
     ProfileIn,
     RevisionIn,
     CurrentIn,
@@ -66,11 +70,18 @@ def reads(model: type[BaseModel], *errors: int, may_be_async: bool = False) -> d
     return _keywords(extra, (*_BODY_ERRORS, *errors), may_be_async=may_be_async)
 
 
-def reads_text(*media_types: str) -> dict[str, Any]:
-    """Keywords for the route of an operation whose body is a file."""
-    content = {kind: {"schema": {"type": "string"}} for kind in media_types}
+def reads_traces(several: type[BaseModel], media_types: Sequence[str]) -> dict[str, Any]:
+    """Keywords for the route of an operation whose body is a file, or JSON that holds several."""
+    content: dict[str, Any] = {kind: {"schema": {"type": "string"}} for kind in media_types}
+    content["application/json"] = {"schema": {"$ref": _REF.format(model=several.__name__)}}
     extra = {"requestBody": {"required": True, "content": content}}
     return _keywords(extra, _BODY_ERRORS, may_be_async=False)
+
+
+def sends_text(*errors: int) -> dict[str, Any]:
+    """Keywords for the route of an operation that answers with a file."""
+    told = {"description": "The file", "content": {"text/plain": {"schema": {"type": "string"}}}}
+    return refuses(*errors, also={200: told})
 
 
 def refuses(

@@ -8,15 +8,17 @@ from math import isfinite
 from typing import NoReturn
 
 from domain.errors import InvalidInput
+from domain.fit import FitMethod, FitShape
+from domain.measurement import TraceKind
 from domain.solution import Strategy
 from domain.units import parse_bytes
 
 EPILOG = """\
 Sizes take units: 4096, 4KiB, 64KiB, 1MB (KiB, MiB are powers of 1024; KB, MB powers of 1000).
-SOURCE is a file or - for standard input: a pipeline or a request body in JSON, or measured stage
-times in CSV. A SOURCE that is no file is the name of a stored hardware profile, as myrinet-gam or
-myrinet-gam@2. Questions about files touch no database; those about profiles, and --save-as, use
-SLUICE_DATABASE_URL.
+SOURCE is a file or - for standard input: a pipeline or a request body in JSON, or a trace in any
+format that is recognised, also as gzip. A SOURCE that is no file is the name of a stored hardware
+profile, as myrinet-gam or myrinet-gam@2. Questions about files touch no database; those about
+profiles, and --save-as, use SLUICE_DATABASE_URL.
 
 Exit codes: 0 done, 2 bad input, 3 refused (no cut, strategy or fit is possible), 4 not found,
 5 conflict, 6 stopped at a limit, 69 not available, 70 a defect, 130 interrupted.
@@ -78,6 +80,7 @@ def _add_optimize(commands: _Commands[Parser]) -> None:
     _add_solving(parser)
 
 
+_KINDS = ", ".join(TraceKind)
 _STRATEGIES = "one of " + ", ".join(Strategy) + " (default auto)"
 
 
@@ -110,9 +113,38 @@ def _add_solving(parser: Parser) -> None:
 
 def _add_fit(commands: _Commands[Parser]) -> None:
     parser = _add(commands, "fit", "estimate each stage's overhead and per-byte cost from a trace")
-    parser.add_argument("source", metavar="FILE", help="measured stage times in CSV, or -")
-    parser.add_argument("--kind", metavar="KIND", help="where the file does not tell: direct")
-    parser.add_argument("--save-as", metavar="PROFILE", help="store the stages under this name")
+    parser.add_argument(
+        "sources",
+        metavar="FILE",
+        nargs="+",
+        help="trace, folder of traces, or -; several are measurements of one pipeline",
+    )
+    parser.add_argument(
+        "--separately", action="store_true", help="fit each file for itself, not all together"
+    )
+    parser.add_argument(
+        "--kind", choices=[*TraceKind], metavar="KIND", help="what was measured: " + _KINDS
+    )
+    parser.add_argument(
+        "--method",
+        choices=[*FitMethod],
+        metavar="NAME",
+        help="robust (default), weighted or ordinary",
+    )
+    parser.add_argument(
+        "--shape", choices=[*FitShape], metavar="NAME", help="ranges (default), line or narrowed"
+    )
+    parser.add_argument("--max-ranges", type=int, metavar="COUNT", help="most ranges a stage (6)")
+    parser.add_argument(
+        "--group",
+        action="append",
+        metavar="GROUP",
+        help="name:overlap:step,step or name:sequence:step,step; may be repeated",
+    )
+    parser.add_argument(
+        "--message-bytes", type=size, metavar="SIZE", help="with shape narrowed: the message"
+    )
+    parser.add_argument("--save-as", metavar="PROFILE", help="store traces, fit and stages")
     parser.add_argument("--plot", metavar="OUT", help="draw the fit into this SVG file")
 
 

@@ -1,4 +1,4 @@
-"""optimize, fit and compare: the service's use cases without a server."""
+"""optimize and compare: the service's use cases without a server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from app.console.output import Output
-from app.console.plot_files import check_plot_file, write_plot
 from app.console.progress import counting_line, solving_line
 from app.console.reports import answer_parts, comparison_parts, fit_parts
 from app.console.solving import solve_watched
@@ -20,9 +19,7 @@ from app.console.sources import (
     body_of,
     merged,
     read_source,
-    read_trace,
 )
-from app.console.words import printable
 from app.settings import Settings
 from domain.errors import Cancelled, InvalidInput
 from domain.profile import ProfileReference
@@ -86,8 +83,8 @@ def _question(arguments: argparse.Namespace, source: Source) -> Question:
     _require_size(body)
     question = parse_json(OptimizeIn, dump_json(body)).to_domain()
     if isinstance(source, TraceSource):
-        # The text goes round the JSON parser: it may be a hundred times longer than any request.
-        return replace(question, source=(Measurement(source.text),))
+        # The trace goes round the JSON parser: it may be a hundred times longer than any request.
+        return replace(question, source=(Measurement(source.content),))
     return question
 
 
@@ -113,49 +110,6 @@ def _answer(
         return flow.keep(unit, answer, render_answer).body, outcome.is_interrupted
 
 
-# --- fit ------------------------------------------------------------------------------------------
-
-
-def fit(arguments: argparse.Namespace, output: Output) -> int:
-    """Fit one trace, store and draw it where asked to, and print the fit."""
-    from app.flows.fit_trace import fit_trace, save_fit
-    from app.flows.questions import Measurement, check_save_as
-    from app.schemas.base import dump_json
-    from app.schemas.fits import fit_document
-
-    settings = Settings.from_environment()
-    if arguments.save_as is not None:
-        check_save_as(arguments.save_as)
-    if arguments.plot is not None:
-        check_plot_file(arguments.plot)
-    text = read_trace(arguments.source, settings)
-    wants_plot = arguments.plot is not None
-    fitted, saved = fit_trace(Measurement(text, arguments.kind), wants_plot=wants_plot), None
-    if fitted.plot is not None:
-        write_plot(arguments.plot, fitted.fit, fitted.plot)
-    if arguments.save_as is not None:
-        with opened_store(settings) as store, store.unit_of_work() as unit:
-            saved = save_fit(unit, fitted, name=arguments.save_as)
-    document = fit_document(fitted.fit, saved)
-    if output.wants_json:
-        output.document(dump_json(document))
-        return 0
-    output.parts(fit_parts(document, width=output.out.width))
-    if saved is not None:
-        output.parts([f"saved as {saved.profile.name}@{saved.profile.current.number}"])
-    if arguments.plot is not None:
-        output.parts([f"plot written to {printable(arguments.plot)}"])
-    return 0
-
-
-def fit_text(text: str) -> FittedTrace:
-    """The fit of one trace's text."""
-    from app.flows.fit_trace import fit_trace
-    from app.flows.questions import Measurement
-
-    return fit_trace(Measurement(text))
-
-
 # --- compare --------------------------------------------------------------------------------------
 
 
@@ -166,7 +120,7 @@ def compare(arguments: argparse.Namespace, output: Output) -> int:
     from app.schemas.compare import CompareIn, comparison_document
 
     settings = Settings.from_environment()
-    body = _comparison_body(arguments, read_source(arguments.source, settings))
+    body = _comparison_body(arguments, read_source(arguments.source, settings), settings)
     comparison = parse_json(CompareIn, dump_json(body)).to_domain()
     solver = _UntilInterrupted()
     with _store_for(comparison.source, settings) as store, counting_line(output.err) as tell:
@@ -187,11 +141,13 @@ def compare(arguments: argparse.Namespace, output: Output) -> int:
     return INTERRUPTED if solver.is_interrupted else 0
 
 
-def _comparison_body(arguments: argparse.Namespace, source: Source) -> dict[str, Any]:
+def _comparison_body(
+    arguments: argparse.Namespace, source: Source, settings: Settings
+) -> dict[str, Any]:
     from app.schemas.aggregates import model_document
 
     if isinstance(source, TraceSource):
-        base = _given_model(model_document(fit_text(source.text).fit.to_model()))
+        base = _given_model(model_document(fit_source(source, settings).fit.to_model()))
     else:
         # What only one optimisation has is left out, so that its request file serves here too.
         ours = ("strategy", "save_as")
@@ -233,6 +189,20 @@ class _UntilInterrupted:
 
 
 # --- shared ---------------------------------------------------------------------------------------
+
+
+def fit_source(source: TraceSource, settings: Settings) -> FittedTrace:
+    """The fit of a source that is a trace, as it is made where nothing else is asked."""
+    from app.flows.fit_trace import fit_traces
+    from app.flows.held_trace import HeldTrace
+    from app.flows.solve_message import sizes_used_for
+    from models.records import FitRequest
+
+    return fit_traces(
+        (HeldTrace.of(source.content),),
+        FitRequest(kinds=(None,)),
+        sizes_used=sizes_used_for(None, fragment_cap=settings.max_fragments),
+    )
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from app.console.commands import fit_text, opened_store
+from app.console.commands import fit_source, opened_store
 from app.console.output import Output
 from app.console.reports import profile_parts, profiles_table, revisions_table
 from app.console.screen import Part
@@ -28,7 +28,7 @@ def profiles(arguments: argparse.Namespace, output: Output) -> int:
         check_profile_name(arguments.profile)
         source = read_source(arguments.source, settings)
         with opened_store(settings) as store:
-            _show(_save(store, arguments.profile, source), output)
+            _show(_save(store, arguments.profile, source, settings), output)
         return 0
     with opened_store(settings) as store:
         _VERBS[arguments.verb](store, arguments, output)
@@ -95,15 +95,16 @@ _VERBS = {
 }
 
 
-def _save(store: Store, name: str, source: Source) -> HardwareProfile:
+def _save(store: Store, name: str, source: Source, settings: Settings) -> HardwareProfile:
     from app.flows.fit_trace import save_fit
     from app.flows.profiles import create_profile, get_revision, revise_profile
     from app.schemas.base import dump_json, parse_json
     from app.schemas.profiles import SOURCES, RevisionIn
 
     if isinstance(source, TraceSource):
+        fitted = fit_source(source, settings)
         with store.unit_of_work() as unit:
-            return save_fit(unit, fit_text(source.text), name=name).profile
+            return save_fit(unit, fitted, name=name).profile
     if isinstance(source, ProfileSource):
         reference = ProfileReference.parse(source.reference)
         model = get_revision(store, reference).model

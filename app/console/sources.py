@@ -1,4 +1,4 @@
-"""What the user names as a source, read and told apart: JSON, CSV, or a stored profile."""
+"""What the user names as a source, read and told apart: JSON, a trace, or a stored profile."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from app.errors import BodyTooLarge, NotJson
+from app.gunzip import MAGIC, expand
 from app.settings import Settings
-from domain.errors import InvalidInput, NotFound, UnreadableTrace
+from domain.errors import InvalidInput, NotFound
 from domain.fit import check_enough
 from domain.measurement import TraceKind
 from domain.profile import PROFILE_NAME_RULE
@@ -30,9 +31,9 @@ class RequestSource:
 
 @dataclass(frozen=True, slots=True)
 class TraceSource:
-    """The text of a trace."""
+    """The content of a trace."""
 
-    text: str
+    content: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +47,27 @@ Source: TypeAlias = RequestSource | TraceSource | ProfileSource
 
 
 def read_source(name: str, settings: Settings) -> Source:
-    """What is behind this name. Raises NotFound, NotJson, UnreadableTrace, BodyTooLarge."""
+    """What is behind this name. Raises NotFound, NotJson, BodyTooLarge, UnsupportedMediaType."""
     if name != STANDARD_INPUT and not Path(name).exists():
         if _PROFILE_REFERENCE.fullmatch(name) and not name.endswith((".json", ".csv")):
             return ProfileSource(name)
-        raise NotFound(f"there is no file {_quoted(name)}", field="source")
+        raise NotFound(f"there is no file {quoted(name)}", field="source")
     raw = _read(name, settings.max_trace_bytes)
-    if raw[:_LOOKED_AT].lstrip()[:1] not in (b"{", b"["):
-        return TraceSource(_text(raw))
+    if raw[:_LOOKED_AT].removeprefix(codecs.BOM_UTF8).lstrip()[:1] not in (b"{", b"["):
+        return TraceSource(raw)
+    document = _json_of(raw)
+    if isinstance(document, dict) and "kind" in document and "understood" not in document:
+        return TraceSource(raw)  # in our own JSON format, which may be as long as any trace
     if len(raw) > settings.max_body_bytes:
         raise BodyTooLarge(f"expected JSON of at most {settings.max_body_bytes} bytes")
-    return RequestSource(_request_of(raw))
+    return RequestSource(_request_of(document))
 
 
-def read_trace(name: str, settings: Settings) -> str:
-    """The text of a trace file or of standard input."""
+def read_trace(name: str, settings: Settings) -> bytes:
+    """The content of a trace file or of standard input, expanded."""
     if name != STANDARD_INPUT and not Path(name).exists():
-        raise NotFound(f"there is no file {_quoted(name)}", field="source")
-    return _text(_read(name, settings.max_trace_bytes))
+        raise NotFound(f"there is no file {quoted(name)}", field="source")
+    return _read(name, settings.max_trace_bytes)
 
 
 def _read(name: str, limit: int) -> bytes:
@@ -75,28 +79,25 @@ def _read(name: str, limit: int) -> bytes:
                 raw = file.read(limit + 1)
         except OSError as refusal:
             reason = refusal.strerror or "it cannot be read"
-            raise InvalidInput(f"{_quoted(name)}: {reason}", field="source") from None
+            raise InvalidInput(f"{quoted(name)}: {reason}", field="source") from None
     if len(raw) > limit:
         raise BodyTooLarge(f"expected at most {limit} bytes (SLUICE_MAX_TRACE_BYTES)")
-    return raw.removeprefix(codecs.BOM_UTF8)
+    return expand(raw, limit) if raw.startswith(MAGIC) else raw
 
 
-def _text(raw: bytes) -> str:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        raise UnreadableTrace("expected a text file in UTF-8", field="source") from None
-
-
-def _request_of(raw: bytes) -> dict[str, Any]:
+def _json_of(raw: bytes) -> object:
     import orjson
 
     try:
-        document = orjson.loads(raw)
+        document: object = orjson.loads(raw.removeprefix(codecs.BOM_UTF8))
     except orjson.JSONDecodeError as refusal:
         raise NotJson(
             f"not JSON, line {refusal.lineno}, column {refusal.colno}: {refusal.msg}"
         ) from None
+    return document
+
+
+def _request_of(document: object) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise InvalidInput("expected a pipeline or a request body, a JSON object", field="source")
     if "stages" in document:
@@ -131,7 +132,8 @@ def _bare(line: dict[str, Any]) -> dict[str, Any]:
     return {name: line[name] for name in ("up_to_bytes", "overhead_us", "ns_per_byte")}
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A file's name for a message, in ASCII and not too long."""
     text = ascii(name)
     return text if len(text) <= 200 else text[:197] + "..."
 
@@ -148,7 +150,7 @@ def merged(body: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
 
 
 def body_of(source: Source) -> dict[str, Any]:
-    """The request body that a source stands for; a trace's text is put in later, by `with_text`."""
+    """The request body that a source stands for; a trace is put in later."""
     if isinstance(source, RequestSource):
         return source.body
     if isinstance(source, ProfileSource):

@@ -1,34 +1,50 @@
-"""Measurements to stages: read the text, fit its stages, and on request store both as a profile."""
+"""Measurements to a fit: read the files, fit them together, and on request store all of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from app.errors import InconsistentInput
+from app.flows.answers import known_identifier
+from app.flows.held_trace import HeldTrace
+from app.flows.narrowed_fit import Range, SizesUsed, fit_narrowed, hull
 from app.flows.questions import Measurement
-from domain.errors import UnreadableTrace
-from domain.fit import TraceFit
+from domain.errors import InvalidInput, NotFound, UnreadableTrace
+from domain.fit import FitOptions, FitShape, TraceFit
 from domain.fit_plot import FitPlot
-from domain.measurement import TraceKind
+from domain.measurement import Reading, TraceKind
 from domain.profile import Origin, Provenance
+from models.records import FitRecord, FitRequest
 
 if TYPE_CHECKING:
     from domain.profile import HardwareProfile
-    from models.session import UnitOfWork
+    from models.packing import PackedTrace
+    from models.session import Store, UnitOfWork
 
 KINDS = tuple(TraceKind)
+DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class FittedTrace:
-    """A fit and the texts that it came from, in the order in which they were given.
+    """A fit, the files that it came from in their order, and how it was asked for.
 
     `plot` is there where it was wanted.
     """
 
     fit: TraceFit
-    contents: tuple[bytes, ...]
+    traces: tuple[HeldTrace, ...]
+    request: FitRequest
     plot: FitPlot | None = None
+
+    @property
+    def trace_digests(self) -> tuple[str, ...]:
+        """The digests of the files."""
+        return tuple(trace.digest for trace in self.traces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,58 +52,171 @@ class SavedFit:
     """A fit that was stored as a profile's new current revision."""
 
     fit_id: str
-    trace_digest: str
     profile: HardwareProfile
 
 
-def fit_trace(
-    measurement: Measurement, *, field: str = "measurements", wants_plot: bool = False
+def fit_traces(
+    traces: Sequence[HeldTrace],
+    request: FitRequest,
+    *,
+    sizes_used: SizesUsed,
+    wants_plot: bool = False,
 ) -> FittedTrace:
-    """Read and fit one trace. Raises UnreadableTrace, also for an unknown kind, and PoorFit."""
-    content = _utf8(measurement.content, field)
-    return fit_bytes(content, kind=measurement.kind, wants_plot=wants_plot)
+    """Read the files and fit them together, as measurements of one pipeline.
+
+    `sizes_used` is asked only for the shape `narrowed`. Raises UnreadableTrace, PoorFit,
+    MeasurementMissing and InvalidInput.
+    """
+    readings = read_traces(traces, request.kinds)
+    return fit_readings(readings, traces, request, sizes_used=sizes_used, wants_plot=wants_plot)
 
 
-def fit_bytes(content: bytes, *, kind: str | None = None, wants_plot: bool = False) -> FittedTrace:
-    """Read and fit the bytes of one file. Raises as `fit_trace` does."""
-    return _fitted(((content, kind),), wants_plot=wants_plot)
-
-
-def fit_measurements(measurements: tuple[Measurement, ...]) -> FittedTrace:
-    """The one fit of all measurements of one question. Raises as `fit_trace` does."""
-    return _fitted(tuple((_utf8(one.content, "measurements"), one.kind) for one in measurements))
-
-
-def _fitted(
-    given: tuple[tuple[bytes, str | None], ...], *, wants_plot: bool = False
-) -> FittedTrace:
-    from fitting import fit, plot, read
+def read_traces(
+    traces: Sequence[HeldTrace], kinds: Sequence[TraceKind | None] = ()
+) -> tuple[Reading, ...]:
+    """Read each file. Raises UnreadableTrace, which names the file where there are several."""
+    from fitting import read
 
     readings = []
-    for content, kind in given:
-        if kind not in (None, *KINDS):
-            raise UnreadableTrace(f"expected kind to be one of {', '.join(KINDS)}", field="kind")
-        readings.append(read(content, kind=None if kind is None else TraceKind(kind)))
-    found = fit(readings)
-    contents = tuple(content for content, _ in given)
-    return FittedTrace(found, contents, plot(found, readings) if wants_plot else None)
+    for place, trace in enumerate(traces):
+        try:
+            kind = kinds[place] if kinds else None
+            readings.append(read(trace.content(), kind=kind))
+        except UnreadableTrace as refusal:
+            raise (refusal if len(traces) == 1 else _of_file(refusal, place)) from None
+    return tuple(readings)
+
+
+def fit_readings(
+    readings: Sequence[Reading],
+    traces: Sequence[HeldTrace],
+    request: FitRequest,
+    *,
+    sizes_used: SizesUsed,
+    wants_plot: bool = False,
+) -> FittedTrace:
+    """Fit files that were read already. Raises as `fit_traces` does."""
+    from fitting import fit, plot
+
+    if request.options.shape is FitShape.NARROWED:
+        found = _narrowed(readings, request.options, sizes_used)
+    else:
+        found = fit(readings, request.options)
+    shown = plot(found, readings, request.options) if wants_plot else None
+    return FittedTrace(found, tuple(traces), request, shown)
+
+
+def _narrowed(readings: Sequence[Reading], options: FitOptions, sizes_used: SizesUsed) -> TraceFit:
+    from fitting import fit, join, measured_sizes, part_within
+
+    as_line = replace(options, shape=FitShape.LINE)
+    trace, whole = join(readings), fit(readings, as_line)
+    measured = measured_sizes(trace)
+    notices = tuple(notice for reading in readings for notice in reading.notices)
+
+    def fit_within(over: Range) -> TraceFit:
+        if over == hull((sizes[0], sizes[-1]) for sizes in measured):
+            return whole
+        part = Reading("", part_within(trace, *over), whole.understood, notices)
+        return fit((part,), as_line)
+
+    return fit_narrowed(fit_within, sizes_used, measured)
+
+
+def fit_measurements(
+    measurements: Sequence[Measurement], request: FitRequest, *, sizes_used: SizesUsed
+) -> FittedTrace:
+    """The one fit of all measurements of one question. Raises as `fit_traces` does."""
+    traces, kinds = held_measurements(measurements)
+    return fit_traces(traces, replace(request, kinds=kinds), sizes_used=sizes_used)
+
+
+def held_measurements(
+    measurements: Sequence[Measurement],
+) -> tuple[tuple[HeldTrace, ...], tuple[TraceKind | None, ...]]:
+    """The files in memory, and what was said of their kinds. Raises UnreadableTrace."""
+    traces = tuple(HeldTrace.of(utf8(one.content)) for one in measurements)
+    return traces, tuple(known_kind(one.kind) for one in measurements)
+
+
+@contextmanager
+def options_named(names: Mapping[str, str]) -> Iterator[None]:
+    """Have a refusal of an option name it as the client does."""
+    try:
+        yield
+    except InvalidInput as refusal:
+        refusal.field = names.get(refusal.field or "", refusal.field)
+        raise
+
+
+def check_request(request: FitRequest) -> None:
+    """Raise InconsistentInput unless a message size is given exactly where it is used."""
+    is_narrowed = request.options.shape is FitShape.NARROWED
+    if is_narrowed and request.message_bytes is None:
+        raise InconsistentInput(
+            "shape narrowed needs message_bytes, the message whose fragments tell the range",
+            field="message_bytes",
+        )
+    if not is_narrowed and request.message_bytes is not None:
+        raise InconsistentInput(
+            "message_bytes goes with shape narrowed only", field="message_bytes"
+        )
 
 
 def save_fit(unit: UnitOfWork, fitted: FittedTrace, *, name: str) -> SavedFit:
-    """Store trace, fit and profile in this unit of work. Raises MeasurementMissing."""
+    """Store traces, fit and profile in this unit of work. Raises MeasurementMissing.
+
+    As the first call of a unit of work it keeps no other writer waiting while it compresses.
+    """
+    from models.packing import pack
+
     model = fitted.fit.to_model()
-    digest, *_ = [unit.traces.add(content, kind=fitted.fit.kind) for content in fitted.contents]
-    fit_id = unit.fits.add(digest, fitted.fit)
-    profile = unit.profiles.save(
-        name,
-        model,
-        Provenance(Origin.FIT, f"{fitted.fit.method} of a {fitted.fit.kind} trace", fit_id),
-    )
-    return SavedFit(fit_id, digest, profile)
+    kind = fitted.fit.kind
+    unique = {trace.digest: trace for trace in fitted.traces}
+    for packed in [pack(trace.pieces()) for trace in unique.values()]:
+        unit.traces.add_packed(packed, kind=kind)
+    fit_id = unit.fits.add(fitted.trace_digests, fitted.fit, fitted.request)
+    several = f"{len(fitted.traces)} traces" if len(fitted.traces) > 1 else "trace"
+    detail = f"{fitted.fit.method} of {several} ({kind})"
+    profile = unit.profiles.save(name, model, Provenance(Origin.FIT, detail, fit_id))
+    return SavedFit(fit_id, profile)
 
 
-def _utf8(text: str, field: str) -> bytes:
+def get_fit(store: Store, fit_id: str) -> FitRecord:
+    """A stored fit. Raises NotFound."""
+    known_identifier(fit_id, "fit")
+    with store.reading() as unit:
+        return unit.fits.get(fit_id)
+
+
+def get_trace(store: Store, digest: str) -> PackedTrace:
+    """A stored trace. Raises NotFound."""
+    if DIGEST.fullmatch(digest) is None:
+        raise NotFound("there is no trace with this digest")
+    with store.reading() as unit:
+        return unit.traces.packed(digest)
+
+
+def known_kind(name: str | None) -> TraceKind | None:
+    """The kind of this name. Raises UnreadableTrace naming `kind`."""
+    if name is None:
+        return None
+    if name not in KINDS:
+        raise UnreadableTrace(f"expected kind to be one of {', '.join(KINDS)}", field="kind")
+    return TraceKind(name)
+
+
+def _of_file(refusal: UnreadableTrace, place: int) -> UnreadableTrace:
+    return UnreadableTrace(f"file {place + 1}: {refusal.detail}", field=refusal.field)
+
+
+def utf8(text: str | bytes) -> bytes:
+    """The bytes of a trace. Raises UnreadableTrace for text that no file could hold."""
+    if isinstance(text, bytes):
+        return text
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise UnreadableTrace("expected text without lone surrogates", field=field) from None
+        raise UnreadableTrace(
+            "expected text without lone surrogates", field="measurements"
+        ) from None

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from app.errors import InconsistentInput
 from domain.aggregate import CostModel
 from domain.errors import InvalidInput
+from domain.fit import FitOptions
 from domain.problem import FragmentLimits
 from domain.profile import ProfileReference, check_profile_name
 from domain.solution import Strategy
@@ -19,9 +20,9 @@ MAX_TIME_LIMIT_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The text of one trace; `kind` where it cannot be told from the text."""
+    """One trace, as text or as the bytes of its file; `kind` where it does not tell its own."""
 
-    content: str
+    content: str | bytes
     kind: str | None = None
 
 
@@ -32,8 +33,8 @@ Source: TypeAlias = CostModel | ProfileReference | tuple[Measurement, ...]
 class Question:
     """One optimisation. `source` is a model, a stored profile, or measurements to fit.
 
-    `save_as` stores the model under this profile name together with the answer, or not at all.
-    Raises InvalidInput.
+    `fit_options` go with measurements. `save_as` stores the model under this profile name together
+    with the answer, or not at all. Raises InvalidInput.
     """
 
     message_bytes: int
@@ -45,12 +46,17 @@ class Question:
     relative_gap: float = DEFAULT_RELATIVE_GAP
     time_limit_s: float = DEFAULT_TIME_LIMIT_S
     save_as: str | None = None
+    fit_options: FitOptions | None = None
 
     def __post_init__(self) -> None:
         check_static_bytes(self.strategy, self.static_bytes)
         if not 0.0 < self.time_limit_s <= MAX_TIME_LIMIT_S:
             raise InvalidInput(
                 f"expected 0 < time_limit_s <= {MAX_TIME_LIMIT_S:g}", field="time_limit_s"
+            )
+        if self.fit_options is not None and not isinstance(self.source, tuple):
+            raise InconsistentInput(
+                "fit_options say how to fit measurements, and there are none", field="fit_options"
             )
         if self.save_as is None:
             return

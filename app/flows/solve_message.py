@@ -16,17 +16,19 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeAlias
 
 import solvers
-from app.flows.fit_trace import FittedTrace, fit_measurements, save_fit
-from app.flows.questions import Question
+from app.flows.fit_trace import FittedTrace, fit_measurements, options_named, save_fit
+from app.flows.narrowed_fit import SizesUsed
+from app.flows.questions import Measurement, Question
 from domain.aggregate import Aggregate, CostModel
 from domain.errors import NotFound
+from domain.fit import FitOptions, FitShape
 from domain.pipeline import Pipeline
 from domain.problem import AnyProblem, problem_of
 from domain.profile import Origin, ProfileReference, Provenance
 from domain.schedule import busiest_stage
-from domain.solution import Solution, Status
+from domain.solution import Solution, Status, Strategy
 from models.identifiers import new_id
-from models.records import AnswerRecord
+from models.records import AnswerRecord, FitRequest
 
 if TYPE_CHECKING:
     from app.jobs import SolveTask
@@ -90,7 +92,7 @@ def prepare(question: Question, find_revision: FindRevision, *, fragment_cap: in
         model = revision.model
         profile = ProfileRevision(revision.profile, revision.number)
     else:
-        fitted = fit_measurements(question.source)
+        fitted = _fitted(question, question.source, fragment_cap)
         model = fitted.fit.to_model()
     problem = problem_of(
         model,
@@ -101,6 +103,52 @@ def prepare(question: Question, find_revision: FindRevision, *, fragment_cap: in
     )
     problem.count_range()  # what no cut can satisfy is refused before anything is queued
     return Prepared(question, problem, profile, fitted, _digest(question, problem, profile, fitted))
+
+
+def _fitted(
+    question: Question, measurements: tuple[Measurement, ...], fragment_cap: int
+) -> FittedTrace:
+    options = question.fit_options or FitOptions()
+    is_narrowed = options.shape is FitShape.NARROWED
+    request = FitRequest(options, question.message_bytes if is_narrowed else None)
+    sizes_used = sizes_used_by(question, fragment_cap=fragment_cap)
+    with options_named({"groups": "fit_options.groups"}):
+        return fit_measurements(measurements, request, sizes_used=sizes_used)
+
+
+def sizes_used_by(question: Question, *, fragment_cap: int) -> SizesUsed:
+    """The fragment sizes that this question's answer would have for a model.
+
+    Where its strategy may take long, equal fragments stand for it: which sizes a fit is of must
+    not depend on how busy the machine is.
+    """
+
+    def sizes_used(model: CostModel) -> tuple[int, ...]:
+        problem = problem_of(
+            model,
+            question.message_bytes,
+            question.limits,
+            fragment_cap=fragment_cap,
+            allow_refragmentation=question.allow_refragmentation,
+        )
+        quick = solvers.is_quick(problem, question.strategy)
+        solution = solvers.solve(
+            problem,
+            question.strategy if quick else Strategy.FIXED,
+            relative_gap=question.relative_gap,
+            static_bytes=question.static_bytes if quick else None,
+        )
+        return solution.schedule.fragment_bytes
+
+    return sizes_used
+
+
+def sizes_used_for(message_bytes: int | None, *, fragment_cap: int) -> SizesUsed:
+    """The same for a message without a question; asked only where there is one."""
+    if message_bytes is None:
+        return lambda _: ()
+    question = Question(message_bytes=message_bytes, source=())
+    return sizes_used_by(question, fragment_cap=fragment_cap)
 
 
 def stored_revision(unit: UnitOfWork) -> FindRevision:
@@ -248,8 +296,6 @@ def _digest(
         repr(question.static_bytes),
         repr(float(question.relative_gap)),
         repr((profile.name, profile.revision) if profile else None),
-        ",".join(hashlib.sha256(content).hexdigest() for content in fitted.contents)
-        if fitted
-        else "",
+        repr((fitted.trace_digests, fitted.request)) if fitted else "",
     )
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

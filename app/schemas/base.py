@@ -65,6 +65,21 @@ def parse_json(model: type[T], body: bytes) -> T:
         raise _as_domain_error(refusal) from None
 
 
+def load_json(body: bytes) -> Any:
+    """A document of any number of values, as a trace has them.
+
+    Raises NotJson, and InvalidFields for more lists and objects than any trace has.
+    """
+    if body.count(b"{") + body.count(b"[") > MAX_ARRAYS_AND_OBJECTS:
+        _check_structure(body)
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as refusal:
+        raise NotJson(
+            f"the body is not JSON: line {refusal.lineno}, column {refusal.colno}: {refusal.msg}"
+        ) from None
+
+
 def dump_json(document: object) -> bytes:
     """A document as JSON bytes."""
     return orjson.dumps(document)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.flows.fit_trace import SavedFit
+from app.flows.fit_trace import FittedTrace, SavedFit
 from app.schemas.base import Output
 from app.schemas.fit_plots import FitPlotOut, fit_plot_document
 from domain.fit import AggregateFit, FitMethod, LineFit, SizeFit, StageFit, TraceFit, Verdict
-from domain.fit_plot import FitPlot
 from domain.loggp import Estimate, LogGPFit, LogGPParameters
 from domain.measurement import TraceKind
 from domain.solution import Notice
+from models.records import FitRecord
 
 
 class NoticeOut(Output):
@@ -126,8 +126,9 @@ class FitOut(Output):
     """A fit: what was understood, the stages, and what to beware of.
 
     `aggregate` is for traces that do not tell the stages apart, `loggp` for signatures of an end
-    point; each is null elsewhere. `profile` is what the fit was saved as, if it was; `plot` is what
-    a plot of it shows, where that was asked for.
+    point; each is null elsewhere. `trace_digests` are the SHA-256 of the files, in their
+    order. `profile` is what the fit was saved as with this request; `plot` is what a plot of it
+    shows, where that was asked for.
     """
 
     kind: TraceKind
@@ -137,15 +138,39 @@ class FitOut(Output):
     aggregate: AggregateFitOut | None
     loggp: LogGPFitOut | None
     warnings: list[NoticeOut]
+    trace_digests: list[str]
     fit_id: str | None
     profile: ProfileRevisionOut | None
     plot: FitPlotOut | None
 
 
-def fit_document(
-    fit: TraceFit, saved: SavedFit | None, *, plot: FitPlot | None = None
-) -> dict[str, Any]:
-    """FitOut."""
+def fit_document(fitted: FittedTrace, saved: SavedFit | None) -> dict[str, Any]:
+    """FitOut of a fit that was just made."""
+    return {
+        **_fit_document(fitted.fit),
+        "trace_digests": fitted.trace_digests,
+        "fit_id": saved.fit_id if saved else None,
+        "profile": (
+            {"name": saved.profile.name, "revision": saved.profile.current.number}
+            if saved
+            else None
+        ),
+        "plot": fit_plot_document(fitted.plot) if fitted.plot else None,
+    }
+
+
+def stored_fit_document(record: FitRecord) -> dict[str, Any]:
+    """FitOut of a stored fit."""
+    return {
+        **_fit_document(record.fit),
+        "trace_digests": record.trace_digests,
+        "fit_id": record.id,
+        "profile": None,
+        "plot": None,
+    }
+
+
+def _fit_document(fit: TraceFit) -> dict[str, Any]:
     return {
         "kind": fit.kind,
         "method": fit.method,
@@ -157,13 +182,6 @@ def fit_document(
         "aggregate": aggregate_fit_document(fit.aggregate) if fit.aggregate else None,
         "loggp": _loggp_document(fit.loggp) if fit.loggp else None,
         "warnings": [notice_document(notice) for notice in fit.notices],
-        "fit_id": saved.fit_id if saved else None,
-        "profile": (
-            {"name": saved.profile.name, "revision": saved.profile.current.number}
-            if saved
-            else None
-        ),
-        "plot": fit_plot_document(plot) if plot else None,
     }
 
 

@@ -20,6 +20,7 @@ from app.flows.questions import (
 from app.flows.solve_message import Answer, Prepared
 from app.schemas.aggregates import AggregateIn, AggregateOut, model_document
 from app.schemas.base import MANY, ONE, Bytes, Input, Output, ProfileName, dump_json, timestamp
+from app.schemas.fit_options import FitOptionsIn
 from app.schemas.fits import FitOut, NoticeOut, ProfileRevisionOut, fit_document, notice_document
 from app.schemas.stages import (
     ConstraintsIn,
@@ -114,6 +115,7 @@ class OptimizeIn(Input):
     relative_gap: RelativeGap = DEFAULT_RELATIVE_GAP
     time_limit_s: TimeLimitS = DEFAULT_TIME_LIMIT_S
     save_as: ProfileName | None = None
+    fit_options: FitOptionsIn | None = None
 
     def to_domain(self) -> Question:
         """The question. Raises InvalidInput for sources or fields that exclude each other."""
@@ -128,6 +130,7 @@ class OptimizeIn(Input):
             relative_gap=self.relative_gap,
             time_limit_s=self.time_limit_s,
             save_as=self.save_as,
+            fit_options=self.fit_options.to_domain() if self.fit_options else None,
         )
 
     def as_job(self, prepared: Prepared) -> bytes:
@@ -220,7 +223,7 @@ def answer_document(answer: Answer) -> dict[str, Any]:
         "constraints": constraints_document(problem.limits),
         "allow_refragmentation": problem.allow_refragmentation,
         **model_document(problem.model),
-        "fit": fit_document(fitted.fit, None) if fitted else None,
+        "fit": fit_document(fitted, None) if fitted else None,
         "profile": (
             {"name": answer.profile.name, "revision": answer.profile.revision}
             if answer.profile

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from app.flows.fit_trace import check_request
 from app.schemas.base import ProfileName
-from domain.pipeline import MAX_MESSAGE_BYTES
+from app.schemas.fit_options import MaxRanges, parse_group
+from domain.fit import DEFAULT_MAX_RANGES, FitMethod, FitOptions, FitShape
+from domain.measurement import TraceKind
+from domain.pipeline import MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_STAGES
 from domain.solution import Strategy
+from models.records import FitRequest
 
 MAX_PAGE_SIZE = 1_000
 DEFAULT_PAGE_SIZE = 50
+_MAX_GROUP_LENGTH = (MAX_STAGES + 2) * MAX_NAME_LENGTH
 
 
 def _plain_digits(value: Any) -> Any:
@@ -67,8 +73,32 @@ class ScheduleQuery(Query):
 
 
 class FitQuery(Query):
-    """What the trace is, the profile to save its fit as, and whether a plot is wanted."""
+    """What the trace is, how to fit it, the profile to save it as, and whether a plot is wanted."""
 
-    kind: Literal["direct", "indirect", "end_to_end", "logp"] | None = None
+    kind: TraceKind | None = None
+    method: FitMethod = FitMethod.ROBUST
+    shape: FitShape = FitShape.RANGES
+    max_ranges: Annotated[MaxRanges, Digits] = DEFAULT_MAX_RANGES
+    group: Annotated[
+        list[
+            Annotated[
+                str,
+                Field(
+                    max_length=_MAX_GROUP_LENGTH,
+                    pattern="^[^:]+:(overlap|sequence):[^,]+(,[^,]+)+$",
+                ),
+            ]
+        ],
+        Field(max_length=MAX_STAGES, description="name:overlap:step,step or name:sequence:..."),
+    ] = []
+    message_bytes: Annotated[int, Field(ge=1, le=MAX_MESSAGE_BYTES), Digits] | None = None
     save_as: ProfileName | None = None
     plot: Flag = False
+
+    def to_request(self, num_traces: int = 1) -> FitRequest:
+        """How to fit. Raises InvalidInput."""
+        groups = tuple(map(parse_group, self.group))
+        options = FitOptions(self.method, self.shape, self.max_ranges, groups)
+        request = FitRequest(options, self.message_bytes, (self.kind,) * num_traces)
+        check_request(request)
+        return request

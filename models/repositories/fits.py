@@ -2,41 +2,76 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from domain.errors import NotFound
 from domain.fit import TraceFit
 from models.base import utc_now
-from models.fit_documents import dump_fit, load_fit
+from models.fit_documents import dump_fit, dump_request, load_fit, load_request
 from models.identifiers import new_id
+from models.records import FitRecord, FitRequest
 from models.repositories.statements import flush, is_storable
 from models.rows.fit import FitRow
+from models.rows.further_trace import FurtherTraceRow
 from models.rows.trace import TraceRow
 
 
 class FitRepository:
-    """Fits by identifier, each with the digest of its trace."""
+    """Fits by identifier, each with the digests of its traces."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def add(self, trace_digest: str, fit: TraceFit) -> str:
-        """Store a fit and return its identifier. Raises NotFound where the trace is not stored."""
-        if not is_storable(trace_digest) or self._session.get(TraceRow, trace_digest) is None:
-            raise NotFound(f"there is no trace {trace_digest!r}", field="trace")
+    def add(
+        self, trace_digests: Sequence[str], fit: TraceFit, request: FitRequest | None = None
+    ) -> str:
+        """Store a fit of these traces, in this order, and return its identifier.
+
+        Raises NotFound where a trace is not stored.
+        """
+        for digest in trace_digests:
+            self._check_stored(digest)
         row = FitRow(
             id=new_id(),
-            trace_digest=trace_digest,
+            trace_digest=trace_digests[0],
             document=dump_fit(fit),
             created_at=utc_now(),
+            request=dump_request(request or FitRequest()),
         )
         self._session.add(row)
         flush(self._session, conflict="the fit contradicts what is stored")
+        self._session.add_all(
+            FurtherTraceRow(fit_id=row.id, place=place, trace_digest=digest)
+            for place, digest in enumerate(trace_digests[1:], 1)
+        )
+        flush(self._session, conflict="the fit contradicts what is stored")
         return row.id
 
-    def get(self, fit_id: str) -> tuple[str, TraceFit]:
-        """The digest of the trace, and the fit. Raises NotFound."""
+    def get(self, fit_id: str) -> FitRecord:
+        """The fit, and what it was made from. Raises NotFound."""
         row = self._session.get(FitRow, fit_id) if is_storable(fit_id) else None
         if row is None:
             raise NotFound(f"there is no fit {fit_id!r}", field="fit")
-        return row.trace_digest, load_fit(row.document)
+        further = self._session.scalars(
+            select(FurtherTraceRow.trace_digest)
+            .where(FurtherTraceRow.fit_id == fit_id)
+            .order_by(FurtherTraceRow.place)
+        )
+        return FitRecord(
+            id=fit_id,
+            created_at=row.created_at,
+            trace_digests=(row.trace_digest, *further),
+            fit=load_fit(row.document),
+            request=load_request(row.request),
+        )
+
+    def _check_stored(self, digest: str) -> None:
+        found = None
+        if is_storable(digest):
+            # Its key alone: the row holds the whole file.
+            found = self._session.scalar(select(TraceRow.digest).where(TraceRow.digest == digest))
+        if found is None:
+            raise NotFound(f"there is no trace {digest!r}", field="trace")

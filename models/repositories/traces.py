@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import zlib
-
 from sqlalchemy.orm import Session
 
 from domain.errors import NotFound
 from models.base import utc_now
+from models.packing import PackedTrace, pack
 from models.repositories.statements import check_text, insert_if_absent, is_storable
 from models.rows.trace import TraceRow
 
@@ -25,21 +23,28 @@ class TraceRepository:
         Compresses before the first statement: as the first call of a unit of work it keeps no
         other writer waiting meanwhile.
         """
+        return self.add_packed(pack((content,)), kind=kind)
+
+    def add_packed(self, packed: PackedTrace, *, kind: str) -> str:
+        """Store a file that is compressed already and return its digest."""
         check_text("kind", kind)
-        digest = hashlib.sha256(content).hexdigest()
         values = {
-            "digest": digest,
+            "digest": packed.digest,
             "kind": kind,
-            "content_bytes": len(content),
-            "compressed": zlib.compress(content),
+            "content_bytes": packed.content_bytes,
+            "compressed": packed.compressed,
             "created_at": utc_now(),
         }
         insert_if_absent(self._session, TraceRow, values)
-        return digest
+        return packed.digest
 
     def get(self, digest: str) -> bytes:
         """The raw content. Raises NotFound."""
+        return self.packed(digest).content()
+
+    def packed(self, digest: str) -> PackedTrace:
+        """The file in its stored form. Raises NotFound."""
         row = self._session.get(TraceRow, digest) if is_storable(digest) else None
         if row is None:
             raise NotFound(f"there is no trace {digest!r}", field="trace")
-        return zlib.decompress(row.compressed, bufsize=max(row.content_bytes, 1))
+        return PackedTrace(digest, row.content_bytes, row.compressed)

@@ -3,6 +3,7 @@
 from models.rows.answer import AnswerRow
 from models.rows.answer_body import AnswerBodyRow
 from models.rows.fit import FitRow
+from models.rows.further_trace import FurtherTraceRow
 from models.rows.job import JobRow
 from models.rows.profile import ProfileRow
 from models.rows.revision import RevisionRow
@@ -12,6 +13,7 @@ __all__ = [
     "AnswerBodyRow",
     "AnswerRow",
     "FitRow",
+    "FurtherTraceRow",
     "JobRow",
     "ProfileRow",
     "RevisionRow",

@@ -1,4 +1,4 @@
-"""Table `fit`: what was fitted from which trace, as one document."""
+"""Table `fit`: what was fitted from which traces and how, as documents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from models.base import Base
 
 
 class FitRow(Base):
-    """One fit of one trace."""
+    """One fit. Its first trace is named here, others in `further_trace`.
+
+    `request` says how it was fitted; null in rows from before there was a choice.
+    """
 
     __tablename__ = "fit"
 
@@ -19,3 +22,4 @@ class FitRow(Base):
     trace_digest: Mapped[str] = mapped_column(ForeignKey("trace.digest"), index=True)
     document: Mapped[str] = mapped_column(Text)
     created_at: Mapped[datetime]
+    request: Mapped[str | None] = mapped_column(Text)

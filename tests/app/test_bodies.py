@@ -16,15 +16,9 @@ import psutil
 import pytest
 from fastapi import Request
 
-from app.api.body import (
-    FREE_EXPANSION_BYTES,
-    MAX_EXPANSION,
-    BodyBudget,
-    expand,
-    held_body,
-    read_json,
-)
+from app.api.body import BodyBudget, held_body, read_json
 from app.errors import BodyTooLarge, BodyTooSlow, Overloaded, UnsupportedMediaType
+from app.gunzip import FREE_EXPANSION_BYTES, MAX_EXPANSION, expand
 from app.schemas.profiles import CurrentIn
 from tests.app.serving import GUARD_S, MIB, Live, serving, settings_for
 
@@ -187,7 +181,7 @@ class TestMediaTypes:
     @pytest.mark.parametrize(
         "headers",
         [
-            {"content-type": "application/json"},
+            {"content-type": "application/xml"},
             {"content-type": "application/x-www-form-urlencoded"},
             {"content-type": "text/csv; charset=utf-16"},
             {"content-type": "text/csv", "content-encoding": "br"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import httpx
@@ -38,10 +39,12 @@ class TestFit:
             "copy_out",
             "write_fdatasync",
         ]
-        for stage in stages:
-            low, high = stage["ns_per_byte_interval"]
-            assert low <= stage["ns_per_byte"] <= high
-        assert {one["code"] for one in fit["warnings"]} == {"negative_overhead_clipped"}
+        for line in (line for stage in stages for line in stage["ranges"]):
+            for name in ("overhead_us", "ns_per_byte"):
+                low, high = line[f"{name}_interval"]
+                assert 0.0 <= low <= line[name] <= high
+        assert all(one["code"] and one["detail"] for one in fit["warnings"])
+        assert fit["trace_digests"] == [hashlib.sha256(EXAMPLE.read_bytes()).hexdigest()]
 
     def test_an_exact_line(self, client: httpx.Client) -> None:
         fit = client.post("/fit?kind=direct", content=HEADER + ROWS, headers=TEXT).json()
@@ -64,9 +67,10 @@ class TestFit:
         content = EXAMPLE.read_bytes()
         saved = own.client.post("/fit?save_as=path", content=content, headers=TEXT).json()
         with own.service.context.store.reading() as unit:
-            digest, fit = unit.fits.get(saved["fit_id"])
+            record = unit.fits.get(saved["fit_id"])
+            (digest,) = record.trace_digests
             assert unit.traces.get(digest) == content
-        assert len(fit.stages) == 5
+        assert (len(record.fit.stages), saved["trace_digests"]) == (5, [digest])
 
     def test_a_long_trace_is_fitted_in_a_process_of_its_own(
         self, client: httpx.Client, monkeypatch: pytest.MonkeyPatch

@@ -166,7 +166,7 @@ class ProfileContract:
         """A revision from a fit refers to it."""
         with store.unit_of_work() as work:
             digest = work.traces.add(b"trace", kind="direct")
-            fit_id = work.fits.add(digest, a_fit())
+            fit_id = work.fits.add([digest], a_fit())
             origin = Provenance(Origin.FIT, "fitted; µs", fit_id)
             work.profiles.create("gam", a_pipeline(), origin)
         with store.reading() as work:

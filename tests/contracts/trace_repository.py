@@ -53,11 +53,14 @@ class FitContract:
         """With the digest of its trace; one trace may have several."""
         with store.unit_of_work() as work:
             digest = work.traces.add(b"trace", kind="direct")
-            first, second = work.fits.add(digest, a_fit()), work.fits.add(digest, a_fit())
+            first, second = work.fits.add([digest], a_fit()), work.fits.add([digest], a_fit())
         assert first < second
         with store.reading() as work:
-            assert work.fits.get(first) == (digest, a_fit())
-            assert work.fits.get(second) == (digest, a_fit())
+            assert (work.fits.get(first).trace_digests, work.fits.get(first).fit) == (
+                (digest,),
+                a_fit(),
+            )
+            assert work.fits.get(second).fit == a_fit()
 
     def test_the_trace_must_be_stored(self, store: Store) -> None:
         """A fit of nothing is refused."""

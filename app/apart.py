@@ -1,0 +1,161 @@
+"""Runs one piece of work in a process of its own, with a memory cap and a time limit.
+
+Started as `python -m app.apart <memory bytes> <task> <outcome>`, the last two being descriptors of
+files without names: the child unpickles its task from the one and leaves its outcome in the other.
+The task comes from this program alone, and so does the outcome, whose length is checked all the
+same: the text that the child has read is anybody's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from typing import IO, Generic, Protocol, TypeVar, cast
+
+from app.pool.child import NICENESS
+from app.pool.processes import die_with_parent
+from app.settings import CHECKOUT, MIB
+from domain.errors import (
+    Cancelled,
+    MemoryLimitReached,
+    SluiceError,
+    SolverFailed,
+    TimeLimitReached,
+)
+
+TIME_LIMIT_S = 120.0
+MAX_OUTCOME_BYTES = 64 * MIB
+_OOM_SCORE = 500  # where the machine runs out of memory, it is this process that goes
+_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+Out_co = TypeVar("Out_co", covariant=True)
+T = TypeVar("T")
+
+
+class Task(Protocol[Out_co]):
+    """Work that can be pickled. `noun` names it in a refusal."""
+
+    @property
+    def noun(self) -> str: ...
+
+    def prepare(self) -> None:
+        """Load libraries; the memory cap holds from here on."""
+
+    def run(self) -> Out_co:
+        """Do the work. Raises SluiceError."""
+
+
+class Apart(Generic[T]):
+    """One child process. `run` blocks; `cancel` may be called by another thread, at any time."""
+
+    def __init__(
+        self, task: Task[T], *, memory_bytes: int, descriptors: Sequence[int] = ()
+    ) -> None:
+        self._task = task
+        self._memory_bytes = memory_bytes
+        self._descriptors = tuple(descriptors)
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_cancelled = False
+
+    def run(self) -> T:
+        """The outcome. Raises what the task does, Cancelled, LimitReached and SolverFailed."""
+        with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as told:
+            pickle.dump(self._task, asked)
+            asked.seek(0)
+            with self._started(asked, told) as process:
+                code = self._wait(process)
+            return self._outcome(code, told)
+
+    def cancel(self) -> None:
+        """Kill the child; `run` raises Cancelled. Nothing happens once it has ended."""
+        with self._lock:
+            self._is_cancelled = True
+            if self._process is not None:
+                self._process.kill()
+
+    def _started(self, asked: IO[bytes], told: IO[bytes]) -> subprocess.Popen[bytes]:
+        ends = (asked.fileno(), told.fileno())
+        with self._lock:
+            if self._is_cancelled:
+                raise Cancelled("the client went away")
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "app.apart", str(self._memory_bytes), *map(str, ends)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=(*ends, *self._descriptors),
+                cwd=CHECKOUT,
+                env=_environment(),
+            )
+            return self._process
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> int:
+        try:
+            return process.wait(TIME_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise TimeLimitReached(
+                f"the {self._task.noun} took longer than {TIME_LIMIT_S:g} s"
+            ) from None
+
+    def _outcome(self, code: int, told: IO[bytes]) -> T:
+        if self._is_cancelled:
+            raise Cancelled("the client went away")
+        length = os.fstat(told.fileno()).st_size
+        if code != 0 or not 0 < length <= MAX_OUTCOME_BYTES:
+            raise SolverFailed(f"the process of the {self._task.noun} ended unexpectedly")
+        told.seek(0)
+        outcome = pickle.loads(told.read(MAX_OUTCOME_BYTES))
+        if isinstance(outcome, SluiceError):
+            raise outcome
+        return cast(T, outcome)
+
+
+def _environment() -> dict[str, str]:
+    """The server's without its settings: the database's address may hold a password."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("SLUICE_")}
+    return {**kept, **dict.fromkeys(_ONE_THREAD, "1")}
+
+
+# --- the child ------------------------------------------------------------------------------------
+
+
+def _main() -> None:
+    memory_bytes, asked, told = map(int, sys.argv[1:])
+    die_with_parent()
+    os.setsid()
+    os.nice(NICENESS)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write that is too long fails instead
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_OUTCOME_BYTES, MAX_OUTCOME_BYTES))
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write(str(_OOM_SCORE))
+    with open(asked, "rb") as source:
+        task = pickle.load(source)
+    outcome = _result(task, memory_bytes)
+    with open(told, "wb") as target:
+        pickle.dump(outcome, target)
+
+
+def _result(task: Task[object], memory_bytes: int) -> object:
+    task.prepare()
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+    try:
+        return task.run()
+    except SluiceError as refusal:
+        return refusal
+    except MemoryError:
+        pass  # said outside, where what the work still holds has been given back
+    return MemoryLimitReached(f"the {task.noun} needed more than {memory_bytes} bytes of memory")
+
+
+if __name__ == "__main__":
+    _main()

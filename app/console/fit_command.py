@@ -1,0 +1,226 @@
+"""sluice fit: one file, several, folders or standard input, together or each for itself."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.console.commands import opened_store
+from app.console.output import Output
+from app.console.plot_files import check_plot_file, write_plot
+from app.console.reports import fit_parts
+from app.console.sources import STANDARD_INPUT, quoted, read_trace
+from app.console.words import printable
+from app.errors import InconsistentInput, exit_code
+from app.settings import Settings
+from domain.errors import InvalidInput, SluiceError, UnreadableTrace
+from domain.measurement import TraceKind
+
+if TYPE_CHECKING:
+    from app.flows.fit_trace import FittedTrace, SavedFit
+    from app.flows.held_trace import HeldTrace
+    from domain.measurement import Reading
+    from models.records import FitRequest
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file that was named, or found in a folder that was."""
+
+    name: str
+    is_named: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A file whose content was understood."""
+
+    name: str
+    trace: HeldTrace
+    reading: Reading
+
+
+def fit(arguments: argparse.Namespace, output: Output) -> int:
+    """Fit, store and draw where asked to, and print the fit or the fits."""
+    request = _request(arguments)
+    _check_targets(arguments)
+    settings = Settings.from_environment()
+    files = tuple(_files(arguments.sources))
+    if arguments.separately:
+        return _fit_each(files, request, settings, output)
+    return _fit_together(files, arguments, request, settings, output)
+
+
+def _fit_together(
+    files: Sequence[_File],
+    arguments: argparse.Namespace,
+    request: FitRequest,
+    settings: Settings,
+    output: Output,
+) -> int:
+    found = tuple(_readable(files, request, settings, output))
+    if not found:
+        raise UnreadableTrace("no file in the folder is recognised", field="source")
+    fitted = _fit(found, request, settings, wants_plot=arguments.plot is not None)
+    if fitted.plot is not None:
+        write_plot(arguments.plot, fitted.fit, fitted.plot)
+    saved = _save(fitted, arguments.save_as, settings)
+    _show(fitted, saved, output)
+    if not output.wants_json and arguments.plot is not None:
+        output.parts([f"plot written to {printable(arguments.plot)}"])
+    return 0
+
+
+def _fit_each(
+    files: Sequence[_File], request: FitRequest, settings: Settings, output: Output
+) -> int:
+    """A fit for every file; what one of them is refused for does not keep the others back."""
+    codes = []
+    for file in files:
+        try:
+            for found in _readable((file,), request, settings, output):
+                fitted = _fit((found,), request, settings)
+                _show_named(found.name, fitted, output)
+                codes.append(0)
+        except SluiceError as refusal:
+            refusal.detail = f"{quoted(file.name)}: {refusal.detail}"
+            output.error(refusal)
+            codes.append(exit_code(refusal))
+    if not codes:
+        raise UnreadableTrace("no file in the folder is recognised", field="source")
+    return next((code for code in codes if code), 0)
+
+
+# --- what is asked --------------------------------------------------------------------------------
+
+
+def _request(arguments: argparse.Namespace) -> FitRequest:
+    """How to fit, by the same rules as in the service. Raises InvalidInput."""
+    from app.flows.fit_trace import check_request
+    from app.schemas.fit_options import parse_group
+    from domain.fit import DEFAULT_MAX_RANGES, FitMethod, FitOptions, FitShape
+    from models.records import FitRequest
+
+    options = FitOptions(
+        FitMethod(arguments.method or FitMethod.ROBUST),
+        FitShape(arguments.shape or FitShape.RANGES),
+        DEFAULT_MAX_RANGES if arguments.max_ranges is None else arguments.max_ranges,
+        tuple(map(parse_group, arguments.group or ())),
+    )
+    kind = None if arguments.kind is None else TraceKind(arguments.kind)
+    request = FitRequest(options, arguments.message_bytes, (kind,))
+    check_request(request)
+    return request
+
+
+def _check_targets(arguments: argparse.Namespace) -> None:
+    from app.flows.questions import check_save_as
+
+    if arguments.separately and (arguments.save_as or arguments.plot):
+        raise InconsistentInput(
+            "--separately makes several fits, and --save-as and --plot are for one",
+            field="save_as" if arguments.save_as else "plot",
+        )
+    if arguments.save_as is not None:
+        check_save_as(arguments.save_as)
+    if arguments.plot is not None:
+        check_plot_file(arguments.plot)
+    if arguments.sources.count(STANDARD_INPUT) > 1:
+        raise InvalidInput("expected - only once", field="source")
+
+
+def _files(names: Sequence[str]) -> Iterator[_File]:
+    """The files named; for a folder the regular files in it, by name."""
+    for name in names:
+        if name == STANDARD_INPUT or not Path(name).is_dir():
+            yield _File(name, is_named=True)
+            continue
+        try:
+            inside = sorted(path for path in Path(name).iterdir() if path.is_file())
+        except OSError as refusal:
+            reason = refusal.strerror or "it cannot be read"
+            raise InvalidInput(f"{quoted(name)}: {reason}", field="source") from None
+        if not inside:
+            raise InvalidInput(f"{quoted(name)}: there is no file in this folder", field="source")
+        yield from (_File(str(path), is_named=False) for path in inside)
+
+
+# --- reading, fitting, showing --------------------------------------------------------------------
+
+
+def _readable(
+    files: Sequence[_File], request: FitRequest, settings: Settings, output: Output
+) -> Iterator[_Read]:
+    """The files as they were read; those of a folder that are not recognised are told instead."""
+    from app.flows.fit_trace import read_traces
+    from app.flows.held_trace import HeldTrace
+
+    for file in files:
+        try:
+            trace = HeldTrace.of(read_trace(file.name, settings))
+            (reading,) = read_traces((trace,), request.kinds)
+        except SluiceError as refusal:
+            if not file.is_named:
+                output.note(f"left out {quoted(file.name)}: {printable(refusal.detail)}")
+                continue
+            if len(files) > 1:
+                refusal.detail = f"{quoted(file.name)}: {refusal.detail}"
+            raise
+        yield _Read(file.name, trace, reading)
+
+
+def _fit(
+    found: Sequence[_Read], request: FitRequest, settings: Settings, *, wants_plot: bool = False
+) -> FittedTrace:
+    from dataclasses import replace
+
+    from app.flows.fit_trace import fit_readings
+    from app.flows.solve_message import sizes_used_for
+
+    sizes_used = sizes_used_for(request.message_bytes, fragment_cap=settings.max_fragments)
+    return fit_readings(
+        [one.reading for one in found],
+        [one.trace for one in found],
+        replace(request, kinds=request.kinds * len(found)),
+        sizes_used=sizes_used,
+        wants_plot=wants_plot,
+    )
+
+
+def _save(fitted: FittedTrace, name: str | None, settings: Settings) -> SavedFit | None:
+    from app.flows.fit_trace import save_fit
+
+    if name is None:
+        return None
+    with opened_store(settings) as store, store.unit_of_work() as unit:
+        return save_fit(unit, fitted, name=name)
+
+
+def _show(fitted: FittedTrace, saved: SavedFit | None, output: Output) -> None:
+    from app.schemas.base import dump_json
+    from app.schemas.fits import fit_document
+
+    document = fit_document(fitted, saved)
+    if output.wants_json:
+        output.document(dump_json(document))
+        return
+    output.parts(fit_parts(document, width=output.out.width))
+    if saved is not None:
+        output.parts([f"saved as {saved.profile.name}@{saved.profile.current.number}"])
+
+
+def _show_named(name: str, fitted: FittedTrace, output: Output) -> None:
+    from app.schemas.base import dump_json
+    from app.schemas.fits import fit_document
+
+    if output.wants_json:
+        # One line a file; a name that is no text is shown as Python spells it.
+        shown = name.encode(errors="backslashreplace").decode()
+        output.document(dump_json({"source": shown, "fit": fit_document(fitted, None)}))
+        return
+    output.parts([f"── {printable(name)}"])
+    _show(fitted, None, output)
+    output.parts([""])

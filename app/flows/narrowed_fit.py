@@ -1,0 +1,108 @@
+"""One line a stage over the fragment sizes that schedules use (Wang98 sec. 5.2, theory.md sec. 7).
+
+The line over all sizes gives a first schedule. Its least and greatest fragment then bound the
+samples that count, and so on until the range stands. It may go back and forth between a few ranges
+instead; the line then covers all of these.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from domain.aggregate import CostModel
+from domain.fit import TraceFit
+from domain.solution import Notice
+from domain.units import format_bytes
+
+MAX_ROUNDS = 10
+LEAST_SIZES = 3  # two distinct sizes fix a line; the third is the least that can contradict it
+
+Range: TypeAlias = tuple[int, int]
+FitWithin: TypeAlias = Callable[[Range], TraceFit]
+SizesUsed: TypeAlias = Callable[[CostModel], Sequence[int]]
+
+
+def fit_narrowed(
+    fit: FitWithin, sizes_used: SizesUsed, measured: Sequence[Sequence[int]]
+) -> TraceFit:
+    """The fit over the sizes that the schedules of its own model use, and a notice that says so.
+
+    `fit` is given the least and the greatest size in bytes to fit over, both included;
+    `sizes_used` tells the fragment sizes of the best schedule; `measured` are the distinct sizes,
+    ascending, of each group of samples. Raises what the two functions raise.
+    """
+    current = hull([(sizes[0], sizes[-1]) for sizes in measured])
+    seen: list[Range] = []
+    while True:
+        seen.append(current)
+        found = fit(current)
+        following = range_around(sizes_used(found.to_model()), measured)
+        if following == current:
+            return _with_notice(found, _stands(current, len(seen)))
+        if following in seen:
+            cycle = hull(seen[seen.index(following) :])
+            return _with_notice(fit(cycle), _goes_round(cycle))
+        if len(seen) == MAX_ROUNDS:
+            return _with_notice(found, _not_yet(current))
+        current = following
+
+
+def range_around(used: Sequence[int], measured: Sequence[Sequence[int]]) -> Range:
+    """The least and greatest measured size that hold all sizes used between them.
+
+    Wider where that leaves a group of samples fewer distinct sizes than support a line.
+    """
+    least, greatest = min(used), max(used)
+    return hull([_of_one_group(least, greatest, sizes) for sizes in measured])
+
+
+def _of_one_group(least: int, greatest: int, sizes: Sequence[int]) -> Range:
+    first = max(0, bisect_right(sizes, least) - 1)
+    last = min(len(sizes) - 1, bisect_left(sizes, greatest))
+    while last - first + 1 < min(LEAST_SIZES, len(sizes)):
+        below = sizes[first] / sizes[first - 1] if first > 0 else float("inf")
+        above = sizes[last + 1] / sizes[last] if last + 1 < len(sizes) else float("inf")
+        first, last = (first - 1, last) if below <= above else (first, last + 1)
+    return sizes[first], sizes[last]
+
+
+def hull(ranges: Iterable[Range]) -> Range:
+    """The range that holds all of these."""
+    leasts, greatests = zip(*ranges, strict=True)
+    return min(leasts), max(greatests)
+
+
+def _with_notice(found: TraceFit, notice: Notice) -> TraceFit:
+    return replace(found, notices=(notice, *found.notices))
+
+
+def _stands(over: Range, rounds: int) -> Notice:
+    return Notice(
+        "narrowed_fit",
+        f"one line a stage over the fragment sizes that the schedule uses, {_text(over)}; the "
+        f"range stands after {rounds} {'fit' if rounds == 1 else 'fits'}. Costs of other sizes "
+        "are not described",
+    )
+
+
+def _goes_round(over: Range) -> Notice:
+    return Notice(
+        "narrowed_fit_alternates",
+        f"the schedule of each fit uses other sizes than the fit is of, and round again; the lines "
+        f"are over all of these, {_text(over)}",
+    )
+
+
+def _not_yet(over: Range) -> Notice:
+    return Notice(
+        "narrowed_fit_unsettled",
+        f"the range of fragment sizes still moves after {MAX_ROUNDS} fits; the lines are over the "
+        f"last one, {_text(over)}",
+    )
+
+
+def _text(over: Range) -> str:
+    return f"{format_bytes(over[0])} to {format_bytes(over[1])}"

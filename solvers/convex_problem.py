@@ -121,7 +121,9 @@ def _ends(stages: Sequence[Stage], m: float, M: float) -> tuple[Floats, Floats, 
     inner = {part.up_to_bytes for stage in stages for part in stage.ranges}
     at = sorted({m, M} | {float(end) for end in inner if end is not None and m <= end <= M})
     before = [[stage.time_us(size) for size in at] for stage in stages]
-    behind = [[_time_behind_us(stage, size) for size in at] for stage in stages]
+    behind = [
+        [_time_behind_us(stage, size) for size in at[:-1]] + [stage.time_us(M)] for stage in stages
+    ]
     return np.array(at), np.array(before), np.array(behind)
 
 

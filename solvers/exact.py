@@ -27,9 +27,9 @@ from solvers.rounding import round_cut
 _WORTHWHILE = 1e-6  # relative gain below which no further count is tried in whole bytes
 
 
-def start(problem: Problem, *, known_us: float = float("inf")) -> CountSearch:
+def start(problem: Problem) -> CountSearch:
     """A search on this problem, or on its minorants where stages have ranges."""
-    return CountSearch.start(problem, relaxation_of(problem), known_us=known_us)
+    return CountSearch.start(problem, relaxation_of(problem))
 
 
 def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidate:

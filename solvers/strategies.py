@@ -41,6 +41,7 @@ from solvers.kernels import latencies_us
 from solvers.line_problem import LineProblem
 from solvers.nested_bound import nested_lower_bound_us
 from solvers.ranged import ranged_cuts
+from solvers.relaxation import relaxation_of
 
 REGISTRY: tuple[StrategySpec, ...] = (
     single.SPEC,
@@ -168,37 +169,27 @@ def _exact(problem: Problem, options: SolveOptions, deadline: Deadline) -> Solut
     if LineProblem.of(problem) is None:  # real schedules to start from, which ranges need
         for name in _EXACT_STARTS:
             contest.propose(spec_of(name), credited=Strategy.EXACT)
-    return contest.finish(exact.start(problem, known_us=contest.shared_us))
+    return contest.finish()
 
 
 def _auto(problem: Problem, options: SolveOptions, deadline: Deadline) -> Solution:
     contest = _Contest(problem, options, deadline)
     for name in _HEURISTICS + (_REFRAGMENTING if problem.allow_refragmentation else ()):
         contest.propose(spec_of(name))
-    return contest.finish(exact.start(problem, known_us=contest.shared_us))
+    return contest.finish()
 
 
 class _Contest:
     """Proposals against the exact search; keeps the best and reports each better one."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        options: SolveOptions,
-        deadline: Deadline,
-    ) -> None:
+    def __init__(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> None:
         self._problem = problem
         self._options = options
         self._deadline = deadline
         self._first_bounds: dict[bool, float] = {}
-        self._cuts: list[tuple[int, ...]] = []  # those that all stages share
+        self._starts: list[_Proposal] = []  # the same for `auto` and `exact`
         self._best: _Proposal | None = None
         self._shared: _Proposal | None = None  # the best whose cut all stages share
-
-    @property
-    def shared_us(self) -> float:
-        """The least latency of a proposed cut that all stages share."""
-        return self._shared.latency_us if self._shared else float("inf")
 
     def propose(self, spec: StrategySpec, *, credited: Strategy | None = None) -> None:
         """Let a strategy take part, where it can run and time is not up."""
@@ -211,26 +202,29 @@ class _Contest:
         # Whether a heuristic is proven is said by the answer's own bound, not by its notice.
         candidate = replace(candidate, notices=())
         proposal = _Proposal(credited or spec.name, candidate, judged_us(self._problem, candidate))
-        if candidate.levels is None:
-            self._cuts.append(candidate.fragment_bytes)
+        if spec.name in _EXACT_STARTS:
+            self._starts.append(proposal)
         self._offer(proposal, None)
 
-    def finish(self, search: CountSearch) -> Solution:
-        """Run the search, let its whole-byte cuts compete, and answer."""
-        near = len(self._shared.candidate.fragment_bytes) if self._shared else None
-        convex = search.lines if isinstance(search.lines, ConvexProblem) else None
-        until = self._deadline if convex is None else self._deadline.share(_BOUND_SHARE)
+    def finish(self) -> Solution:
+        """Run the exact search, let its whole-byte cuts compete, and answer."""
+        relaxed = relaxation_of(self._problem)
+        convex = relaxed if isinstance(relaxed, ConvexProblem) else None
+        # On ranges `auto` must try what `exact` tries, so that it is never the worse of the two.
+        known = min(self._starts, key=_rank, default=None) if convex else self._shared
+        known_us = known.latency_us if known else float("inf")
+        search = CountSearch.start(self._problem, relaxed, known_us=known_us)
         search.run(
-            near=near or fixed.best_count(self._problem),
+            near=len(known.candidate.fragment_bytes) if known else fixed.best_count(self._problem),
             relative_gap=self._options.relative_gap,
-            deadline=until,
+            deadline=self._deadline.share(_BOUND_SHARE) if convex else self._deadline,
         )
         self._report(search)
         for candidate in self._whole_bytes(search, convex):
             latency = judged_us(self._problem, candidate)
             self._offer(_Proposal(Strategy.EXACT, candidate, latency), search)
-        if convex is not None:
-            search.tighten(self.shared_us, self._deadline)
+        if self._shared is not None:
+            search.tighten(self._shared.latency_us, self._deadline)
         return self._answer(search)
 
     def _whole_bytes(
@@ -240,7 +234,7 @@ class _Contest:
             return ranged_cuts(
                 search,
                 convex,
-                self._cuts,
+                [start.candidate.fragment_bytes for start in self._starts],
                 relative_gap=self._options.relative_gap,
                 deadline=self._deadline,
             )
@@ -307,6 +301,10 @@ class _Contest:
         # On ranges the relaxed sizes count at what they cost, not at what the minorants say.
         relaxed = float(latencies_us(self._problem.pipeline, search.best.x[None, :])[0])
         return relaxed if known is None else min(known, relaxed)
+
+
+def _rank(proposal: _Proposal) -> tuple[float, int, int]:
+    return proposal.rank
 
 
 def _wins(one: _Proposal, other: _Proposal | None) -> bool:

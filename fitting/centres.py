@@ -205,7 +205,9 @@ def _chord_scale(x: Floats, z: Floats) -> float:
 
 def chord_residuals(x: Floats, z: Floats) -> Floats:
     """Each inner time against the chord of its neighbours, (m - 2,), scaled to unit variance."""
+    z = z / float(z.max())  # squares of times next to 0 would be 0
     share = (x[1:-1] - x[:-2]) / (x[2:] - x[:-2])
     off = z[1:-1] - ((1.0 - share) * z[:-2] + share * z[2:])
-    out: Floats = off / np.sqrt(z[1:-1] ** 2 + (share * z[2:]) ** 2 + ((1.0 - share) * z[:-2]) ** 2)
+    size = np.hypot(np.hypot(z[1:-1], share * z[2:]), (1.0 - share) * z[:-2])
+    out: Floats = off / np.maximum(size, 1e-300)
     return out

@@ -14,6 +14,7 @@ import numpy as np
 from domain.fit import LineFit, Verdict
 from domain.units import format_bytes
 from fitting.estimate import Estimate
+from fitting.line import TINY
 from fitting.samples import Floats, SortedSamples
 
 _FIELDS = {None: (), "a": ("overhead_us",), "b": ("ns_per_byte",)}
@@ -46,8 +47,9 @@ class Piece:
         return f"{format_bytes(self.from_bytes)} to {format_bytes(self.to_bytes)}"
 
     def at(self, x: Floats) -> Floats:
-        """Fitted times in µs, never 0."""
-        out: Floats = np.maximum(self.estimate.times_us(x), 5e-324)
+        """Fitted times in µs, never 0 nor next to nothing beside the greatest time."""
+        least = max(float(self.samples.y.max()) * TINY, 5e-324)
+        out: Floats = np.maximum(self.estimate.times_us(x), least)
         return out
 
     def intervals(self) -> tuple[tuple[float, float], tuple[float, float]]:

@@ -22,7 +22,7 @@ from domain.units import format_bytes
 from fitting.centres import Centres, centres_of
 from fitting.diagnostics import Evidence, diagnose, judged
 from fitting.estimate import Estimate, estimate_line
-from fitting.line import Line, solve
+from fitting.line import TINY, Line, solve
 from fitting.pieces import Piece
 from fitting.ranges import find_ends
 from fitting.robust import mad
@@ -130,8 +130,8 @@ def _sizes(evidence: Evidence) -> tuple[SizeFit, ...]:
     centres, f = evidence.centres, evidence.fitted_centres()
     far = evidence.samples.c * (evidence.weights() < _OUTLIER)
     outliers = np.round(np.add.reduceat(far, centres.start)).astype(np.int64)
-    off = np.where(f > 0.0, (centres.median - f) / np.maximum(f, 5e-324), 0.0)
-    off = np.where((f <= 0.0) & (centres.median > 0.0), 1.0, np.clip(off, -1.0, 1e300))
+    least = max(float(evidence.samples.y.max()) * TINY, 5e-324)
+    off = (centres.median - f) / np.maximum(f, least)
     columns = zip(
         np.round(centres.x).astype(np.int64).tolist(),
         centres.count.astype(np.int64).tolist(),

@@ -32,6 +32,14 @@ def stages(draw: st.DrawFn) -> Stage:
     return Stage("s", (FitRange(draw(costs), draw(costs), draw(st.integers(1, 300))), last))
 
 
+@st.composite
+def ranged_stages(draw: st.DrawFn) -> Stage:
+    """Two or three ranges, with jumps either way."""
+    ends = draw(st.lists(st.integers(1, 300), min_size=1, max_size=2, unique=True))
+    inner = [FitRange(draw(costs), draw(costs), end) for end in sorted(ends)]
+    return Stage("s", (*inner, FitRange(draw(costs), draw(costs))))
+
+
 pipelines = st.builds(
     Pipeline,
     st.lists(stages(), min_size=1, max_size=5).map(tuple),
@@ -47,6 +55,14 @@ limits = st.builds(
 problems = st.builds(
     Problem,
     pipelines,
+    st.integers(1, 700),
+    limits,
+    allow_refragmentation=st.booleans(),
+)
+
+ranged_problems = st.builds(
+    Problem,
+    st.builds(Pipeline, st.lists(ranged_stages(), min_size=1, max_size=4).map(tuple)),
     st.integers(1, 700),
     limits,
     allow_refragmentation=st.booleans(),
@@ -68,7 +84,7 @@ def _check_reason(detail: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", ALL)
-@given(problem=problems)
+@given(problem=problems | ranged_problems)
 def test_every_answer_keeps_the_contract(strategy: Strategy, problem: Problem) -> None:
     """Admitted whole bytes, the judge's latency, a bound below it, a status that follows."""
     solution = attempt(problem, strategy)
@@ -93,7 +109,7 @@ def test_every_answer_keeps_the_contract(strategy: Strategy, problem: Problem) -
     assert solution.status is not Status.TIME_LIMIT
 
 
-@given(problem=problems)
+@given(problem=problems | ranged_problems)
 def test_auto_is_never_above_any_strategy(problem: Problem) -> None:
     """After rounding; without refragmentation against the shared cuts, with it against all."""
     best = attempt(problem, Strategy.AUTO)
@@ -106,7 +122,7 @@ def test_auto_is_never_above_any_strategy(problem: Problem) -> None:
             assert best.latency_us <= other.latency_us * (1 + 1e-12), rival
 
 
-@given(problem=problems)
+@given(problem=problems | ranged_problems)
 def test_no_cut_lies_below_the_bound_of_another_strategy(problem: Problem) -> None:
     """Every bound covers the whole class, so it holds against every other answer of the class."""
     found = [attempt(problem, name) for name in ONE_CUT]

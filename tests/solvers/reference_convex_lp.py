@@ -7,6 +7,7 @@ vertices, which tests/domain checks by themselves.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -24,7 +25,7 @@ def convex_optimum_us(
     for i in range(k):
         for j, hull in enumerate(hulls):
             t, tau = k + i * n + j, k + k * n + i * n + j
-            for (x0, c0), (x1, c1) in zip(hull[:-1], hull[1:], strict=True):
+            for (x0, c0), (x1, c1) in pairwise(hull):
                 slope = (c1 - c0) / (x1 - x0)
                 rows.append({i: slope * total / unit, t: -1.0})
                 limits.append((slope * x0 - c0) / unit)
@@ -53,13 +54,15 @@ def _solve(
     cost[-1] = 1.0
     whole = sparse.csr_matrix((np.ones(k), (np.zeros(k, dtype=int), np.arange(k))), (1, shape[1]))
     tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    between: list[tuple[float, float | None]] = [(least, greatest)] * k
+    between += [(0.0, None)] * (2 * cells)
     result = linprog(
         cost,
         A_ub=matrix,
         b_ub=limits,
         A_eq=whole,
         b_eq=[1.0],
-        bounds=[(least, greatest)] * k + [(0.0, None)] * (2 * cells),
+        bounds=between,
         method="highs",
         options=tight,
     )

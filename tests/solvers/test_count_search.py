@@ -36,6 +36,7 @@ def test_the_search_finds_the_best_of_all_counts(
     problem = Problem(pipeline, size, FragmentLimits(least, max_fragments=30))
     search = searched(problem, near)
     counts = range(search.lines.k_least, search.lines.k_greatest + 1)
+    assert isinstance(search.lines, LineProblem)
     every = [solve_count(search.lines, k, Deadline.after(60.0)).upper_us for k in counts]
     assert search.unrounded_us == pytest.approx(min(every), rel=2e-6, abs=1e-12)
     assert search.bound_us <= min(every) * (1 + 1e-12)

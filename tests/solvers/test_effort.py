@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.pipeline import pipeline_of_lines
+from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 from domain.solution import Strategy
 from solvers import is_quick, solve
@@ -19,6 +19,16 @@ FLAT_BYTES, FLAT_FRAGMENTS = 20_000, 53
 def test_myrinet_is_quick_up_to_64_kib(size: int, expected: bool) -> None:
     """The rule is about k*n near the optimum."""
     assert is_quick(Problem(MYRINET, size), Strategy.AUTO) is expected
+
+
+@pytest.mark.parametrize(("size", "expected"), [(4096, True), (1 << 20, False)])
+def test_ranges_are_quick_only_where_few_fragments_are(size: int, expected: bool) -> None:
+    """Schedules are improved on the ranges, which takes longer; beyond the range it does not."""
+    switch = Stage("wire", (FitRange(5.0, 24.3, 2000), FitRange(30.0, 12.0)))
+    pipeline = Pipeline((*MYRINET.stages[:1], switch))
+    assert is_quick(Problem(pipeline, size), Strategy.AUTO) is expected
+    small = Problem(pipeline, 1 << 14, FragmentLimits(max_fragment_bytes=2000))
+    assert is_quick(small, Strategy.AUTO)
 
 
 def test_refragmentation_is_never_taken_for_quick() -> None:

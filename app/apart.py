@@ -44,7 +44,8 @@ class Task(Protocol[Out_co]):
     """Work that can be pickled. `noun` names it in a refusal."""
 
     @property
-    def noun(self) -> str: ...
+    def noun(self) -> str:
+        """What it is called in a refusal."""
 
     def prepare(self) -> None:
         """Load libraries; the memory cap holds from here on."""

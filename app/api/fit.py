@@ -61,7 +61,6 @@ async def trace(request: Request, digest: str, _: Annotated[NoQuery, Query()]) -
     headers = {
         "Content-Length": str(packed.content_bytes),
         "Content-Disposition": f'attachment; filename="{packed.digest}.txt"',
-        "X-Content-Type-Options": "nosniff",
         "Content-Security-Policy": "default-src 'none'; sandbox",
         "Cache-Control": "public, max-age=31536000, immutable",
     }

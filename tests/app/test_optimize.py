@@ -213,10 +213,10 @@ class TestSources:
             {"content": ""},
             {"content": "no header\n1,2,3"},
             {"content": TRACE, "kind": "end_to_end"},
-            [{"content": TRACE}, {"content": TRACE}],
+            [{"content": TRACE}, {"content": "message_bytes,repetition,latency_us\n64,0,9\n"}],
             [],
         ],
-        ids=["empty", "no header", "kind", "two", "no item"],
+        ids=["empty", "no header", "kind", "two kinds", "no item"],
     )
     def test_measurements_that_cannot_be_used(self, live: Live, measurements: object) -> None:
         before = live.stored()

@@ -17,6 +17,7 @@ from app.api import (
     fit,
     fit_plots,
     jobs,
+    measurement_plans,
     optimize,
     problems,
     profiles,
@@ -44,7 +45,18 @@ DESCRIPTION = (
 )
 OpenEngine: TypeAlias = Callable[[Settings], Engine]
 
-_ROUTERS = (optimize, compare, simulate, fit, fit_plots, profiles, jobs, service, docs)
+_ROUTERS = (
+    optimize,
+    compare,
+    simulate,
+    fit,
+    fit_plots,
+    measurement_plans,
+    profiles,
+    jobs,
+    service,
+    docs,
+)
 
 
 def open_local_engine(settings: Settings) -> Engine:

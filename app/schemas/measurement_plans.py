@@ -1,0 +1,97 @@
+"""POST /measurement-plans: what was measured so far in, what to measure next out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from app.flows.questions import Measurement
+from app.schemas.base import Bytes, Input, Output
+from app.schemas.optimize import MeasurementsIn
+from domain.plan import DEFAULT_TOLERANCE, MeasurementPlan, PlanLimits, Quantity
+
+
+class MeasurementPlanIn(Input):
+    """Measurements so far, none at the start, and the message sizes of interest."""
+
+    measurements: MeasurementsIn | None = None
+    least_bytes: Bytes
+    greatest_bytes: Bytes
+    tolerance: Annotated[float, Field(ge=0.001, le=0.5)] = DEFAULT_TOLERANCE
+
+    def given(self) -> tuple[Measurement, ...]:
+        """The texts that were measured."""
+        if self.measurements is None:
+            return ()
+        many = self.measurements if isinstance(self.measurements, list) else [self.measurements]
+        return tuple(Measurement(one.content, one.kind) for one in many)
+
+    def limits(self) -> PlanLimits:
+        """The sizes of interest. Raises InvalidInput."""
+        return PlanLimits(self.least_bytes, self.greatest_bytes, self.tolerance)
+
+
+class NextMeasurementOut(Output):
+    """One size to measure, how often, and why."""
+
+    message_bytes: int
+    what: Quantity
+    repetitions: int
+    why: str
+
+
+class TransitionOut(Output):
+    """Where one bottleneck takes over from another; `at_bytes` is null for a protocol switch."""
+
+    between_bytes: tuple[int, int]
+    at_bytes: int | None
+
+
+class KnownBottleneckOut(Output):
+    """A line that inter-arrival times lie on; its overhead may come out below 0 in a part."""
+
+    from_bytes: int
+    to_bytes: int
+    overhead_us: float
+    ns_per_byte: float
+
+
+class MeasurementPlanOut(Output):
+    """What to measure next; `decided` where nothing is, with the reason."""
+
+    decided: bool
+    reason: str
+    measure: list[NextMeasurementOut]
+    transitions: list[TransitionOut]
+    bottlenecks: list[KnownBottleneckOut]
+
+
+def plan_document(plan: MeasurementPlan) -> dict[str, Any]:
+    """MeasurementPlanOut."""
+    return {
+        "decided": plan.decided,
+        "reason": plan.reason,
+        "measure": [
+            {
+                "message_bytes": one.message_bytes,
+                "what": one.quantity,
+                "repetitions": one.repetitions,
+                "why": one.why,
+            }
+            for one in plan.measure
+        ],
+        "transitions": [
+            {"between_bytes": one.between_bytes, "at_bytes": one.at_bytes}
+            for one in plan.transitions
+        ],
+        "bottlenecks": [
+            {
+                "from_bytes": one.from_bytes,
+                "to_bytes": one.to_bytes,
+                "overhead_us": one.line.overhead_us,
+                "ns_per_byte": one.line.ns_per_byte,
+            }
+            for one in plan.bottlenecks
+        ],
+    }

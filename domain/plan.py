@@ -1,0 +1,86 @@
+"""Which messages to measure next, or that enough is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from domain.errors import InvalidInput
+from domain.pipeline import MAX_MESSAGE_BYTES, Line
+
+DEFAULT_TOLERANCE = 0.03
+
+
+class Quantity(StrEnum):
+    """What to measure of messages of one size.
+
+    interarrival  time between arrivals of back-to-back messages
+    latency       one-way time of a message on its own
+    """
+
+    INTERARRIVAL = "interarrival"
+    LATENCY = "latency"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLimits:
+    """The message sizes of interest, and the relative difference that counts. Raises InvalidInput."""
+
+    least_bytes: int
+    greatest_bytes: int
+    tolerance: float = DEFAULT_TOLERANCE
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.least_bytes <= MAX_MESSAGE_BYTES:
+            raise InvalidInput(
+                f"expected 1 <= least_bytes <= {MAX_MESSAGE_BYTES}", field="least_bytes"
+            )
+        if not 8 * self.least_bytes <= self.greatest_bytes <= MAX_MESSAGE_BYTES:
+            raise InvalidInput(
+                f"expected 8 * least_bytes <= greatest_bytes <= {MAX_MESSAGE_BYTES}: overhead and "
+                "per-byte cost cannot be told apart over less",
+                field="greatest_bytes",
+            )
+        if not 0.001 <= self.tolerance <= 0.5:
+            raise InvalidInput("expected 0.001 <= tolerance <= 0.5", field="tolerance")
+
+
+@dataclass(frozen=True, slots=True)
+class NextMeasurement:
+    """One size to measure, how often, and why."""
+
+    message_bytes: int
+    quantity: Quantity
+    repetitions: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """Where one bottleneck takes over from another: between two sizes, and where their lines meet.
+
+    `at_bytes` is None where the lines do not meet between the two sizes: a protocol switch.
+    """
+
+    between_bytes: tuple[int, int]
+    at_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBottleneck:
+    """A line that the inter-arrival times lie on between two sizes."""
+
+    from_bytes: int
+    to_bytes: int
+    line: Line
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementPlan:
+    """What to measure next; `decided` says that nothing more is needed, `reason` why."""
+
+    decided: bool
+    reason: str
+    measure: tuple[NextMeasurement, ...]
+    transitions: tuple[Transition, ...]
+    bottlenecks: tuple[KnownBottleneck, ...]

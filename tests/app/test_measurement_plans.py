@@ -1,0 +1,70 @@
+"""POST /measurement-plans, through HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from app.schemas.measurement_plans import MeasurementPlanOut
+from tests.app.serving import Live
+
+RANGE: dict[str, Any] = {"least_bytes": 64, "greatest_bytes": 1048576}
+HEADER = "message_bytes,repetition,latency_us,interarrival_us\n"
+
+
+def rows(*sizes: int) -> str:
+    """Times of two stages: 30 µs + 10 ns per byte, then 1 µs + 20 ns per byte."""
+    return HEADER + "".join(
+        f"{size},{n},{50 + 0.05 * size},{max(30 + 0.01 * size, 1 + 0.02 * size)}\n"
+        for size in sizes
+        for n in range(3)
+    )
+
+
+class TestPlans:
+    def test_nothing_measured_yet(self, client: httpx.Client) -> None:
+        answer = client.post("/measurement-plans", json=RANGE)
+        assert answer.status_code == 200
+        document = answer.json()
+        MeasurementPlanOut.model_validate_json(answer.content)
+        assert not document["decided"]
+        assert [one["message_bytes"] for one in document["measure"]][:2] == [64, 128]
+
+    def test_until_it_is_decided(self, client: httpx.Client) -> None:
+        sizes = [64, 128, 8192, 524288, 1048576]
+        asked = {**RANGE, "measurements": {"content": rows(*sizes)}}
+        document = client.post("/measurement-plans", json=asked).json()
+        assert [one["message_bytes"] for one in document["measure"]] == [2900]
+        asked["measurements"] = [{"content": rows(*sizes)}, {"content": rows(2900)}]
+        document = client.post("/measurement-plans", json=asked).json()
+        assert document["decided"]
+        assert document["measure"] == []
+        assert [one["at_bytes"] for one in document["transitions"]] == [2900]
+
+    @pytest.mark.parametrize(
+        ("changes", "pointer"),
+        [
+            ({"least_bytes": 0}, "/least_bytes"),
+            ({"greatest_bytes": 100}, "/greatest_bytes"),
+            ({"tolerance": 2}, "/tolerance"),
+            ({"speed": 1}, "/speed"),
+            ({"measurements": []}, "/measurements"),
+            ({"measurements": {"content": "junk"}}, "/measurements"),
+            ({"measurements": {"content": rows(64), "kind": "direct"}}, "/kind"),
+            (
+                {"measurements": {"content": "message_bytes,repetition,a_us\n1,0,1\n2,0,1\n"}},
+                "/measurements",
+            ),
+        ],
+    )
+    def test_refusals(self, client: httpx.Client, changes: dict[str, Any], pointer: str) -> None:
+        answer = client.post("/measurement-plans", json={**RANGE, **changes})
+        assert answer.status_code == 422
+        assert pointer in answer.json()["errors"][0]["pointer"]
+
+    def test_nothing_is_stored(self, live: Live) -> None:
+        with live.client() as client:
+            client.post("/measurement-plans", json=RANGE)
+            assert client.get("/optimizations").json()["items"] == []

@@ -118,8 +118,8 @@ class SignatureTrace:
     Row r: `bursts[r]` messages of `message_bytes[r]` were issued one after the other with
     `computation_us[r]` of computation between them, and one of them cost `cost_us[r]` on average,
     computation included. With `handles_replies` the sender also receives one reply for each
-    request, as Culler's does; without, it only sends. `round_trip` holds round-trip times, `receive`
-    receive overheads where the receiver measured them itself. Raises UnreadableTrace.
+    request, as Culler's does; without, it only sends. `round_trip` holds round-trip times,
+    `receive` receive overheads where the receiver measured them itself. Raises UnreadableTrace.
     """
 
     message_bytes: Sequence[int]

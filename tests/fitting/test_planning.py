@@ -86,14 +86,14 @@ class TestFollowed:
         assert sizes == 5
 
     def test_a_third_line_between_is_found(self) -> None:
-        found, _ = followed([(100.0, 0.1), (50.0, 10.0), (1.0, 20.0)])
-        assert [one.at_bytes for one in found.transitions] == pytest.approx([5051, 4900], rel=0.05)
+        found, _ = followed([(100.0, 0.1), (60.0, 10.0), (1.0, 20.0)])
+        assert [one.at_bytes for one in found.transitions] == pytest.approx([4040, 5900], rel=0.01)
 
     def test_every_transition_of_random_pipelines(self) -> None:
         """Without noise nearly all are found, and with fewer sizes than by halving."""
         there = got = 0
         sizes, halving = [], []
-        for seed in range(count(300)):
+        for seed in range(count(1000)):
             lines = random_lines(seed)
             found, number = followed(lines, seed=seed)
             sizes.append(number)
@@ -102,7 +102,7 @@ class TestFollowed:
             places = [one.at_bytes for one in found.transitions if one.at_bytes is not None]
             there += len(inner)
             got += sum(any(abs(place / at - 1) < 0.03 for place in places) for at in inner)
-        assert got >= 0.95 * there
+        assert got >= 0.97 * there
         assert np.mean(sizes) < np.mean(halving)
         assert max(sizes) <= 14
 
@@ -113,7 +113,7 @@ class TestFollowed:
             assert sizes <= 60
 
     def test_a_protocol_switch_is_bracketed_and_said(self) -> None:
-        found, _ = followed([(5.0, 20.0), (300.0, 15.0)], jump=8192)
+        found, _ = followed([(5.0, 20.0), (300.0, 25.0)], jump=8192)
         assert len(found.transitions) == 1
         low, high = found.transitions[0].between_bytes
         assert low <= 8192 < high <= 1.06 * low

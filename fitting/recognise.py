@@ -5,18 +5,55 @@ from __future__ import annotations
 from domain.errors import UnreadableTrace
 from domain.measurement import Reading, TraceKind
 from fitting.contract import ReaderSpec
-from fitting.readers import csv_direct
+from fitting.readers import (
+    csv_direct,
+    csv_messages,
+    csv_signature,
+    imb,
+    json_trace,
+    netgauge,
+    osu,
+    perftest,
+    pycewise,
+    simgrid,
+    ucx_perftest,
+)
 
-READERS: tuple[ReaderSpec, ...] = (csv_direct.SPEC,)
+# In this order: the direct CSV claims every header of its two first columns, so it comes after the
+# two others that begin alike.
+READERS: tuple[ReaderSpec, ...] = (
+    csv_messages.SPEC,
+    csv_signature.SPEC,
+    csv_direct.SPEC,
+    osu.SPEC,
+    imb.SPEC,
+    perftest.SPEC,
+    ucx_perftest.SPEC,
+    netgauge.SPEC,
+    simgrid.SPEC,
+    pycewise.SPEC,
+    json_trace.SPEC,
+)
 _HEAD_BYTES = 65_536
 
 
 def read_recognised(content: bytes, kind: TraceKind | None) -> Reading:
     """Read with the first reader that knows the layout. Raises UnreadableTrace."""
+    return reader_of(content).read(content, kind)
+
+
+def reader_of(content: bytes) -> ReaderSpec:
+    """The reader for this content. Raises UnreadableTrace, which says what was looked for."""
+    if not content.strip():
+        raise UnreadableTrace("the file is empty", field="measurements")
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise UnreadableTrace("the file is UTF-16: expected UTF-8", field="measurements")
+    if b"\0" in content[:_HEAD_BYTES]:
+        raise UnreadableTrace("the file is binary: it has NUL bytes", field="measurements")
     head = content[:_HEAD_BYTES].decode("utf-8", errors="replace")
     for reader in READERS:
         if reader.recognises(head):
-            return reader.read(content, kind)
+            return reader
     raise UnreadableTrace(
         "the file is not recognised; looked for: "
         + "; ".join(f"{reader.format} ({reader.layout})" for reader in READERS),

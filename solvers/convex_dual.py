@@ -30,11 +30,17 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _EPS = float(np.finfo(np.float64).eps)
+MOST_PRICED = 10_000_000  # k V
 _NO_SLACK = 1e-9  # of the price of a byte: a step this close to it may be repeated or left out
 
 
 def value_us(convex: ConvexProblem, p: Floats) -> float:
-    """Proven lower bound on T*(k), k = len(p) + 1, for repaired p; rounding errors deducted."""
+    """Proven lower bound on T*(k), k = len(p) + 1, for repaired p; rounding errors deducted.
+
+    Beyond MOST_PRICED entries of Phi it is 0, which is below everything.
+    """
+    if (len(p) + 1) * len(convex.at) > MOST_PRICED:
+        return 0.0
     Phi = flow_of(p) @ convex.costs
     return _priced(Phi, Phi, convex.at, convex.B, terms=convex.n)
 

@@ -83,6 +83,11 @@ class ConvexProblem:
         return len(self.hulls)
 
     @property
+    def pieces(self) -> int:
+        """How many straight pieces the minorants have, all together."""
+        return sum(max(1, len(hull) - 1) for hull in self.hulls)
+
+    @property
     def is_rising(self) -> bool:
         """Whether no minorant falls with the size: then the optimum is convex in k."""
         return bool((np.diff(self.costs, axis=1) >= 0.0).all())

@@ -31,6 +31,7 @@ from solvers.relaxation import (
     solve_relaxed,
     true_like_us,
     two_fragments_us,
+    vertices_of,
 )
 
 Floats = NDArray[np.float64]
@@ -40,7 +41,7 @@ _FIRST_COUNT = 256  # the first solve is never larger than this
 _ROUNDING = 1e-9  # of the judge, which adds up to 100 000 times 64 terms one by one
 _SAMPLES = 48  # counts whose closed form brackets the last one that could win
 _WORTH_BISECTING = 4_000  # fewer counts than this cost less than a bisection over them
-_ADAPTED_CELLS = 100_000  # k*n of the counts that one solve bounds where T* is not convex
+_ADAPTED_CELLS = 500_000  # k*V of the counts that one solve bounds where T* is not convex
 _TIGHTENED_CELLS = 40_000  # k*n of the counts that are bounded at the true costs
 _NEAREST = 2  # solved counts whose mixtures of paths are adapted to such a count
 _MOST_ENDS = 100  # ends of ranges beyond which they are not
@@ -210,7 +211,7 @@ class CountSearch:
         above = min((k for k in self.solved if k > result.k), default=self._last + 1)
         counts = counts[(counts > below) & (counts < above)]
         counts = counts[np.argsort(self.lower_at(counts), kind="stable")]
-        cells = np.cumsum(counts * self.lines.n)
+        cells = np.cumsum(counts * vertices_of(self.lines))
         for k in counts[cells <= _ADAPTED_CELLS]:
             self._raise(int(k) - self.lines.k_least, like_us(self.lines, result, int(k)))
 

@@ -24,6 +24,7 @@ from solvers.rounding import moved_us, nearest_cut, within
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+MOST_TARGETS = 64  # where there are more ends of ranges, sizes snap to evenly spaced ones only
 WORTHWHILE = 1e-6  # relative gain below which a move ends a descent
 _BATCH_CELLS = 250_000  # cells of the cuts of one kind of move that are evaluated
 _ROUNDED = 3  # real cuts of one kind of move that are rounded
@@ -35,10 +36,9 @@ def targets_of(problem: Problem) -> Ints:
     low, high = problem.least_fragment_bytes, problem.greatest_fragment_bytes
     ends = {part.up_to_bytes for stage in problem.pipeline.stages for part in stage.ranges}
     sizes = {end // unit * unit for end in ends if end is not None}
-    found = [
-        size for size in sorted(sizes | {size + unit for size in sizes}) if low <= size <= high
-    ]
-    return np.array(found, dtype=np.int64)
+    sizes |= {size + unit for size in sizes}
+    found = np.array(sorted(size for size in sizes if low <= size <= high), dtype=np.int64)
+    return found[:: max(1, -(-len(found) // MOST_TARGETS))]
 
 
 def descend(
@@ -97,13 +97,15 @@ def _between_neighbours(problem: Problem, sizes: Ints, targets: Ints) -> _Move:
     count = len(sizes)
     if count == 1:
         return _none(sizes)
-    amounts = _amounts(problem, sizes[:-1], sizes[1:], targets)
-    places = np.broadcast_to(np.arange(count - 1), amounts.shape)[amounts != 0]
+    stages, kinds = len(problem.pipeline), 100 + 3 * len(targets)
+    some = _some(count - 1, stages * kinds // 4)
+    amounts = _amounts(problem, sizes[some], sizes[some + 1], targets)
+    places = np.broadcast_to(some, amounts.shape)[amounts != 0]
     taken = amounts[amounts != 0]
     pairs = np.stack([sizes[places] + taken, sizes[places + 1] - taken])
     kept = within(problem, pairs)
     places, pairs = places[kept], pairs[:, kept]
-    cells = 4 * len(places) * len(problem.pipeline)
+    cells = 4 * (len(places) + count) * stages
     if not len(places):
         return _none(sizes, cells)
     t = stage_times_us(problem.pipeline, sizes.astype(float))
@@ -230,8 +232,10 @@ def _split(problem: Problem, sizes: Ints, targets: Ints) -> Ints:
 
 
 def _some(count: int, cells_each: int) -> Ints:
-    """All places, or evenly spaced ones where all are too much work."""
-    most = max(1, _BATCH_CELLS // cells_each)
+    """All places, evenly spaced ones where all are too much work, none where one is."""
+    most = _BATCH_CELLS // max(1, cells_each)
+    if not most:
+        return np.zeros(0, dtype=np.int64)
     return np.arange(0, count, max(1, -(-count // most)), dtype=np.int64)
 
 

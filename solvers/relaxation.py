@@ -30,6 +30,11 @@ def relaxation_of(problem: Problem) -> Relaxation:
     return LineProblem.of(problem) or ConvexProblem.of(problem)
 
 
+def vertices_of(relaxed: Relaxation) -> int:
+    """How many sizes a bound prices for each fragment; at least the number of stages."""
+    return max(relaxed.n, len(relaxed.at)) if isinstance(relaxed, ConvexProblem) else relaxed.n
+
+
 def solve_relaxed(relaxed: Relaxation, k: int, deadline: Deadline) -> CountResult:
     """T*(k) between two proven bounds."""
     if isinstance(relaxed, ConvexProblem):

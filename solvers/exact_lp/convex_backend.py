@@ -34,6 +34,8 @@ from solvers.exact_lp.ortools_backend import (
 
 Floats = NDArray[np.float64]
 
+MOST_ENTRIES = 4_000_000  # of a model; a larger one is not built, and equal sizes stand
+
 
 @dataclass(frozen=True, slots=True)
 class ConvexResult(CountResult):
@@ -48,6 +50,8 @@ def solve_convex_count(
     """Solve for exactly k fragments; never raises for a solver's failure, only widens the gap."""
     best = _equal(convex, k)
     if k == 1 or convex.n == 1 or convex.free_bytes(k) <= 0.0:
+        return best
+    if k * (convex.pieces + convex.n) * convex.n > MOST_ENTRIES:
         return best
     cells = _cells_of(convex, k, best.upper_us)
     rows, attempt = NO_ROWS, 0

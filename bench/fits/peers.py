@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -77,8 +78,11 @@ def _pycewise(mode: str, data: Data) -> Found:
         data.message_bytes.tolist(), data.times_us.tolist(), mode=mode
     )
     flat = tree.flatify().auto_simplify()
-    leaves = [leaf for _, leaf in flat.segments]
-    return Found(
-        tuple((float(leaf.intercept), 1000.0 * float(leaf.coeff)) for leaf in leaves),
-        tuple(int(end) for end in flat.breakpoints),
-    )
+    ends = [int(end) for end in flat.breakpoints]
+    lines = []
+    for first, last in pairwise([0, *ends, 2 * int(data.message_bytes.max())]):
+        left, right = first + 1, max(first + 2, last)
+        at_left, at_right = float(flat.predict(left)), float(flat.predict(right))
+        cost = (at_right - at_left) / (right - left)
+        lines.append((at_left - cost * left, 1000.0 * cost))
+    return Found(tuple(lines), tuple(ends))

@@ -41,7 +41,7 @@ _HEADER = re.compile(
 _NUMBERS = 8
 _MEBIBYTE = 2**20
 _SIZE_IN_NAME = re.compile(r"(?:^|[^0-9])([0-9]{1,13})([kKmMgG]?)(?:i?[bB])?$")
-_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+_UNITS = {letter: 2 ** (10 * power) for power, letter in enumerate(("", *"kmg"))}
 _NEAR = 0.05  # how far bandwidth / rate may be from a whole number of bytes, at small sizes
 
 

@@ -1,0 +1,335 @@
+"""How to fit: the parameters of POST /fit, `fit_options`, several files, stored fits and traces."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app import service
+from app.schemas.fits import FitOut
+from app.schemas.optimize import OptimizeOut
+from tests.app.serving import Live
+
+EXAMPLE = (Path(__file__).parents[2] / "examples" / "local-path-direct.csv").read_bytes()
+TEXT = {"content-type": "text/csv"}
+SIZES = (64, 256, 1024, 4096, 16384, 65536)
+DIRECT = "message_bytes,repetition,copy_us,crc_us,wire_us\n" + "".join(
+    f"{size},{repetition},{2 + size * 0.004:.6f},{1 + size * 0.005:.6f},{9 + size * 0.03:.6f}\n"
+    for size in SIZES
+    for repetition in range(3)
+)
+# One line to 4 KiB, another beyond.
+SWITCH = "message_bytes,repetition,wire_us\n" + "".join(
+    f"{size},{repetition},{(5 + size * 0.02) if size <= 4096 else (90 + size * 0.01):.6f}\n"
+    for size in (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
+    for repetition in range(5)
+)
+LATENCY = "message_bytes,repetition,latency_us\n" + "".join(
+    f"{size},{repetition},{30 + size * 0.05:.6f}\n" for size in SIZES for repetition in range(3)
+)
+INTERARRIVAL = "message_bytes,repetition,interarrival_us\n" + "".join(
+    f"{size},{repetition},{12 + size * 0.03:.6f}\n" for size in SIZES for repetition in range(3)
+)
+
+
+def fit(client: httpx.Client, content: str | bytes = DIRECT, **query: Any) -> dict[str, Any]:
+    response = client.post("/fit", content=content, headers=TEXT, params=query)
+    assert response.status_code == 200, response.text
+    FitOut.model_validate_json(response.content)
+    document: dict[str, Any] = response.json()
+    return document
+
+
+def several(*contents: str, **more: Any) -> dict[str, Any]:
+    return {"measurements": [{"content": content, **more} for content in contents]}
+
+
+def codes(document: dict[str, Any]) -> set[str]:
+    return {one["code"] for one in document["warnings"]}
+
+
+class TestOptions:
+    @pytest.mark.parametrize("method", ["robust", "weighted", "ordinary"])
+    def test_method(self, client: httpx.Client, method: str) -> None:
+        document = fit(client, method=method)
+        assert document["method"] == method
+        assert document["pipeline"]["stages"][2]["ns_per_byte"] == pytest.approx(30.0, rel=1e-3)
+
+    def test_shape_and_most_ranges(self, client: httpx.Client) -> None:
+        """Where the data have two lines."""
+
+        def ranges(**query: Any) -> list[int | None]:
+            (stage,) = fit(client, SWITCH, **query)["pipeline"]["stages"]
+            return [line["up_to_bytes"] for line in stage["ranges"]]
+
+        assert ranges() == ranges(shape="ranges") == [4096, None]
+        assert ranges(shape="line") == ranges(max_ranges=1) == [None]
+
+    def test_groups(self, client: httpx.Client) -> None:
+        """The sum, and the larger one, of two steps."""
+        summed = fit(client, group="host:sequence:copy,crc")["pipeline"]["stages"]
+        assert [stage["name"] for stage in summed] == ["host", "wire"]
+        assert summed[0]["overhead_us"] == pytest.approx(3.0, rel=1e-3)
+        assert summed[0]["ns_per_byte"] == pytest.approx(9.0, rel=1e-3)
+        larger = fit(client, group="all:overlap:copy,crc,wire")["pipeline"]["stages"]
+        assert larger[0]["ns_per_byte"] == pytest.approx(30.0, rel=1e-3)
+
+    @pytest.mark.parametrize(
+        ("query", "pointer"),
+        [
+            ("method=best", "/method"),
+            ("shape=curve", "/shape"),
+            ("max_ranges=0", "/max_ranges"),
+            ("max_ranges=17", "/max_ranges"),
+            ("max_ranges=two", "/max_ranges"),
+            ("group=host", "/group/0"),
+            ("group=host:both:copy,crc", "/group/0"),
+            ("group=host:overlap:copy", "/group/0"),
+            ("group=:overlap:copy,crc", "/group/0"),
+            ("group=" + "n" * 101 + ":overlap:copy,crc", "/group"),
+            ("group=host:overlap:copy,unknown", "/group"),
+            ("group=host:overlap:copy,wire", "/group"),
+            ("group=a:overlap:copy,crc&group=b:overlap:crc,wire", "/group"),
+            ("shape=narrowed", "/message_bytes"),
+            ("message_bytes=4096", "/message_bytes"),
+            ("shape=narrowed&message_bytes=0", "/message_bytes"),
+            ("kind=logp", "/kind"),
+            ("kind=end_to_end", "/kind"),
+            ("kind=nothing", "/kind"),
+        ],
+    )
+    @pytest.mark.parametrize("is_long", [False, True], ids=["here", "apart"])
+    def test_refusals(
+        self,
+        live: Live,
+        query: str,
+        pointer: str,
+        is_long: bool,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """422 that names the parameter."""
+        if is_long:
+            monkeypatch.setattr(service, "LONG_TRACE_BYTES", 10)
+        before = live.stored()
+        response = live.client.post(f"/fit?save_as=never&{query}", content=DIRECT, headers=TEXT)
+        assert response.status_code == 422
+        assert [one["pointer"] for one in response.json()["errors"]] == [pointer]
+        assert live.stored() == before
+
+
+class TestNarrowed:
+    def test_one_line_over_the_sizes_in_use(
+        self, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The line of the small sizes for a small message, with a notice of the range."""
+        document = fit(client, SWITCH, shape="narrowed", message_bytes=1024)
+        (stage,) = document["pipeline"]["stages"]
+        (line,) = stage["ranges"]
+        assert line["to_bytes"] <= 4096
+        assert line["overhead_us"] == pytest.approx(5.0, rel=1e-3)
+        assert line["ns_per_byte"] == pytest.approx(20.0, rel=1e-3)
+        assert "narrowed_fit" in codes(document)
+        assert document["understood"]["rows"] == "60"
+        monkeypatch.setattr(service, "LONG_TRACE_BYTES", 10)
+        assert fit(client, SWITCH, shape="narrowed", message_bytes=1024) == document
+
+    def test_from_outside(self, client: httpx.Client) -> None:
+        query = {"shape": "narrowed", "message_bytes": "65536"}
+        body = several(LATENCY, INTERARRIVAL)
+        response = client.post("/fit", params=query, json=body)
+        assert response.status_code == 200, response.text
+        assert response.json()["aggregate"]["sum_ns_per_byte"] == pytest.approx(50.0, rel=1e-3)
+
+    def test_what_cannot_be_scheduled_cannot_be_narrowed(self, client: httpx.Client) -> None:
+        response = client.post(
+            "/fit?shape=narrowed&message_bytes=4096", content=LATENCY, headers=TEXT
+        )
+        assert (response.status_code, response.json()["code"]) == (422, "measurement_missing")
+
+
+class TestOptimize:
+    def test_fit_options(self, client: httpx.Client) -> None:
+        """They change the pipeline that is solved, and they are part of the question."""
+        ask: dict[str, Any] = {"message_bytes": 4096, "measurements": {"content": SWITCH}}
+        answers = {}
+        for name, options in (
+            ("usual", None),
+            ("line", {"shape": "line"}),
+            ("narrowed", {"shape": "narrowed"}),
+            ("named", {"method": "robust", "shape": "ranges", "max_ranges": 6, "groups": []}),
+        ):
+            response = client.post("/optimize", json={**ask, "fit_options": options})
+            assert response.status_code == 200, response.text
+            OptimizeOut.model_validate_json(response.content)
+            answers[name] = response.json()
+        kinds = {name: len(one["pipeline"]["stages"][0]) for name, one in answers.items()}
+        assert kinds["line"] == kinds["narrowed"] > kinds["usual"]
+        assert answers["named"]["id"] == answers["usual"]["id"]
+        assert len({one["id"] for one in answers.values()}) == 3
+        assert "narrowed_fit" in codes(answers["narrowed"])
+
+    def test_groups(self, client: httpx.Client) -> None:
+        group = {"name": "host", "steps": ["copy", "crc"], "combine": "sequence"}
+        ask = {
+            "message_bytes": 4096,
+            "measurements": {"content": DIRECT},
+            "fit_options": {"groups": [group]},
+        }
+        answer = client.post("/optimize", json=ask).json()
+        assert [stage["name"] for stage in answer["pipeline"]["stages"]] == ["host", "wire"]
+
+    @pytest.mark.parametrize(
+        ("options", "pointer"),
+        [
+            ({"method": "best"}, "/fit_options/method"),
+            ({"more": 1}, "/fit_options/more"),
+            ({"max_ranges": 0}, "/fit_options/max_ranges"),
+            ({"groups": [{"name": "a"}]}, "/fit_options/groups/0/steps"),
+            (
+                {"groups": [{"name": "a", "steps": ["copy", "no"], "combine": "overlap"}]},
+                "/fit_options/groups",
+            ),
+        ],
+    )
+    def test_refusals(self, client: httpx.Client, options: dict[str, Any], pointer: str) -> None:
+        ask = {"message_bytes": 64, "measurements": {"content": DIRECT}, "fit_options": options}
+        response = client.post("/optimize", json=ask)
+        assert response.status_code == 422
+        assert response.json()["errors"][0]["pointer"] == pointer
+
+    def test_only_with_measurements(self, client: httpx.Client) -> None:
+        ask = {"message_bytes": 64, "profile": "gms", "fit_options": {"shape": "line"}}
+        response = client.post("/optimize", json=ask)
+        assert response.status_code == 422
+        assert [one["pointer"] for one in response.json()["errors"]] == ["/fit_options"]
+
+
+class TestSeveralFiles:
+    @pytest.mark.parametrize("is_long", [False, True], ids=["here", "apart"])
+    def test_of_one_pipeline(
+        self, client: httpx.Client, is_long: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        if is_long:
+            monkeypatch.setattr(service, "LONG_TRACE_BYTES", 10)
+        response = client.post("/fit", json=several(LATENCY, INTERARRIVAL))
+        FitOut.model_validate_json(response.content)
+        document = response.json()
+        assert (document["kind"], document["pipeline"]["stages"]) == ("indirect", [])
+        assert document["aggregate"]["bottleneck"]["ns_per_byte"] == pytest.approx(30.0, rel=1e-3)
+        assert document["trace_digests"] == [
+            hashlib.sha256(content.encode()).hexdigest() for content in (LATENCY, INTERARRIVAL)
+        ]
+
+    def test_kinds_are_said_of_each(self, client: httpx.Client) -> None:
+        body = several(LATENCY, kind="logp")
+        response = client.post("/fit", json=body)
+        assert (response.status_code, response.json()["errors"][0]["pointer"]) == (422, "/kind")
+        response = client.post("/fit?kind=end_to_end", json=several(LATENCY))
+        assert (response.status_code, response.json()["errors"][0]["pointer"]) == (422, "/kind")
+
+    def test_a_refusal_names_the_file(self, client: httpx.Client) -> None:
+        response = client.post("/fit", json=several(LATENCY, "nonsense"))
+        assert response.status_code == 422
+        assert response.json()["detail"].startswith("file 2: ")
+
+    def test_what_does_not_go_together(self, client: httpx.Client) -> None:
+        response = client.post("/fit", json=several(LATENCY, DIRECT))
+        assert (response.status_code, response.json()["code"]) == (422, "unreadable_trace")
+
+    def test_one_file_in_json_of_our_own(self, client: httpx.Client) -> None:
+        """As JSON, and as any text."""
+        trace = {
+            "kind": "direct",
+            "message_bytes": [100, 200, 300, 400],
+            "repetition": [0, 0, 0, 0],
+            "stages": [{"name": "copy", "time_us": [3.0, 5.0, 7.0, 9.0]}],
+        }
+        content = json.dumps(trace)
+        for kind in ("application/json", "text/plain"):
+            response = client.post("/fit", content=content, headers={"content-type": kind})
+            assert response.status_code == 200, response.text
+            (stage,) = response.json()["pipeline"]["stages"]
+            assert stage["ns_per_byte"] == pytest.approx(20.0, rel=1e-6)
+
+
+class TestStored:
+    def test_fits_and_traces_come_back(self, own: Live) -> None:
+        """On each database: several files in their order, and what a revision leads to."""
+        body = several(LATENCY, INTERARRIVAL, LATENCY)
+        saved = own.client.post("/fit?save_as=seen&method=weighted", json=body).json()
+        fit_id = own.client.get("/profiles/seen").json()["provenance"]["fit_id"]
+        assert fit_id == saved["fit_id"]
+        response = own.client.get(f"/fits/{fit_id}")
+        FitOut.model_validate_json(response.content)
+        assert response.json() == {**saved, "profile": None}
+        for digest, content in zip(
+            saved["trace_digests"], (LATENCY, INTERARRIVAL, LATENCY), strict=True
+        ):
+            trace = own.client.get(f"/traces/{digest}")
+            assert trace.text == content
+            assert trace.headers["content-type"] == "text/plain; charset=utf-8"
+            assert trace.headers["content-disposition"].startswith("attachment")
+            assert trace.headers["x-content-type-options"] == "nosniff"
+        with own.service.context.store.reading() as unit:
+            request = unit.fits.get(fit_id).request
+        assert request is not None
+        assert (request.options.method, request.kinds) == ("weighted", (None, None, None))
+
+    def test_a_long_trace_is_stored_as_it_came(
+        self, own: Live, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """From its file: more than one piece, and bytes that are no text are kept as they are."""
+        monkeypatch.setattr(service, "LONG_TRACE_BYTES", 10)
+        head, rows = EXAMPLE.split(b"_us\n", 1)
+        content = b"\xef\xbb\xbf" + head + b"_us\r\n" + rows * 60
+        saved = own.client.post("/fit?save_as=long", content=content, headers=TEXT).json()
+        (digest,) = saved["trace_digests"]
+        assert digest == hashlib.sha256(content).hexdigest()
+        assert own.client.get(f"/traces/{digest}").content == content
+
+    def test_a_fit_without_a_model_stores_nothing(self, live: Live) -> None:
+        """Latencies alone are no pipeline: a fit, and no profile."""
+        before = live.stored()
+        assert fit(live.client, LATENCY)["pipeline"]["stages"][0]["name"] == "end to end"
+        response = live.client.post("/fit?save_as=alone", content=LATENCY, headers=TEXT)
+        assert (response.status_code, response.json()["code"]) == (422, "measurement_missing")
+        assert live.stored() == before
+        digest = hashlib.sha256(LATENCY.encode()).hexdigest()
+        assert live.client.get(f"/traces/{digest}").status_code == 404
+
+    def test_a_store_that_fails_stores_nothing(
+        self, own: Live, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Even at the last of several statements."""
+
+        def fail(*_: object, **__: object) -> None:
+            raise RuntimeError("power cut")
+
+        before = own.stored()
+        monkeypatch.setattr("models.repositories.profiles.ProfileRepository.save", fail)
+        response = own.client.post("/fit?save_as=half", content=DIRECT, headers=TEXT)
+        assert response.status_code == 500
+        assert own.stored() == before
+        digest = hashlib.sha256(DIRECT.encode()).hexdigest()
+        assert own.client.get(f"/traces/{digest}").status_code == 404
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "/fits/" + "0" * 32,
+            "/fits/%00",
+            "/fits/no",
+            "/traces/" + "0" * 64,
+            "/traces/" + "A" * 64,
+            "/traces/%00",
+            "/traces/x",
+        ],
+    )
+    def test_unknown_ones(self, client: httpx.Client, path: str) -> None:
+        response = client.get(path)
+        assert (response.status_code, response.json()["code"]) == (404, "not_found")

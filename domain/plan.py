@@ -24,7 +24,10 @@ class Quantity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlanLimits:
-    """The message sizes of interest and the relative difference that counts. Raises InvalidInput."""
+    """The message sizes of interest and the relative difference that counts.
+
+    Raises InvalidInput.
+    """
 
     least_bytes: int
     greatest_bytes: int

@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from app.console.output import Output
 from app.console.progress import counting_line, solving_line
-from app.console.reports import answer_parts, comparison_parts, fit_parts
+from app.console.reports import (
+    answer_parts,
+    comparison_parts,
+    fit_summary_parts,
+)
 from app.console.solving import solve_watched
 from app.console.sources import (
     Source,
@@ -64,7 +68,7 @@ def show_answer(body: bytes, output: Output) -> None:
     document = json.loads(body)
     screen = output.out
     if document["fit"]:
-        output.parts([*fit_parts(document["fit"], width=screen.width), ""])
+        output.parts([*fit_summary_parts(document["fit"], width=screen.width), ""])
     output.parts(answer_parts(document, width=screen.width, ink=screen.ink))
 
 

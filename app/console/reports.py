@@ -49,7 +49,13 @@ def answer_parts(document: Document, *, width: int, ink: Ink) -> Parts:
     yield ""
     yield instead_table(document)
     yield ""
-    yield from warning_parts(document)
+    yield from warning_parts(_without_fit_warnings(document))
+
+
+def _without_fit_warnings(document: Document) -> Document:
+    """The answer's own warnings: those of its fit are counted above it, and told by the fit."""
+    of_fit = document["fit"]["warnings"] if document["fit"] else []
+    return {"warnings": [one for one in document["warnings"] if one not in of_fit]}
 
 
 def schedule_parts(document: Document, *, width: int, ink: Ink) -> Parts:
@@ -196,6 +202,15 @@ def fit_parts(document: Document, *, width: int) -> Parts:
     yield ""
     yield fit_table(_fitted_stages(document), width=width)
     yield from warning_parts(document)
+
+
+def fit_summary_parts(document: Document, *, width: int) -> Parts:
+    """A fit above the answer that it gave: its lines, and how much there is to beware of."""
+    yield fit_table(_fitted_stages(document), width=width)
+    codes = [warning["code"] for warning in document["warnings"]]
+    if codes:
+        told = ", ".join(dict.fromkeys(codes))
+        yield f"note: the fit has {_count(len(codes), 'warning')} ({told}); sluice fit tells them"
 
 
 def _fitted_stages(document: Document) -> list[Document]:

@@ -41,7 +41,7 @@ _HEADER = re.compile(
 _NUMBERS = 8
 _MEBIBYTE = 2**20
 _SIZE_IN_NAME = re.compile(r"(?:^|[^0-9])([0-9]{1,13})([kKmMgG]?)(?:i?[bB])?$")
-_UNITS = {letter: 2 ** (10 * power) for power, letter in enumerate(("", *"kmg"))}
+_UNITS = {letter: 1024**power for power, letter in enumerate(("", *"kmg"))}
 _NEAR = 0.05  # how far bandwidth / rate may be from a whole number of bytes, at small sizes
 
 
@@ -67,7 +67,8 @@ class _Row:
         """The message size: by name, or bandwidth over rate."""
         for name in reversed(self.names):
             if found := _SIZE_IN_NAME.search(name):
-                return int(found.group(1)) * _UNITS[found.group(2).lower()]
+                unit: int = _UNITS[found.group(2).lower()]
+                return int(found.group(1)) * unit
         bandwidth, rate = self.numbers[5] * _MEBIBYTE, self.numbers[7]
         if not (rate > 0.0 and math.isfinite(bandwidth)):
             return None

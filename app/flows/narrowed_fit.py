@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from math import inf
 from typing import TypeAlias
 
 from domain.aggregate import CostModel
@@ -63,8 +64,8 @@ def _of_one_group(least: int, greatest: int, sizes: Sequence[int]) -> Range:
     first = max(0, bisect_right(sizes, least) - 1)
     last = min(len(sizes) - 1, bisect_left(sizes, greatest))
     while last - first + 1 < min(LEAST_SIZES, len(sizes)):
-        below = sizes[first] / sizes[first - 1] if first > 0 else float("inf")
-        above = sizes[last + 1] / sizes[last] if last + 1 < len(sizes) else float("inf")
+        below = least / sizes[first - 1] if first > 0 else inf
+        above = sizes[last + 1] / greatest if last + 1 < len(sizes) else inf
         first, last = (first - 1, last) if below <= above else (first, last + 1)
     return sizes[first], sizes[last]
 

@@ -1,0 +1,244 @@
+"""`sluice fit` on files, folders and standard input, and traces as sources of other commands."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.cli import main
+from app.schemas.fits import FitOut
+from tests.app.test_fit_options import DIRECT, INTERARRIVAL, LATENCY, SWITCH
+
+ROOT = Path(__file__).parents[2]
+TRACE = str(ROOT / "examples" / "local-path-direct.csv")
+OURS = {
+    "kind": "direct",
+    "message_bytes": [100, 200, 300, 400],
+    "repetition": [0, 0, 0, 0],
+    "stages": [{"name": "copy", "time_us": [3.0, 5.0, 7.0, 9.0]}],
+}
+
+
+@pytest.fixture(autouse=True)
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database of its own, and nothing of the caller's environment."""
+    for name in [name for name in os.environ if name.startswith("SLUICE_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("SLUICE_DATABASE_URL", f"sqlite:///{tmp_path / 'cli.db'}")
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str]) -> Any:
+    """main(argv) in this process: (exit code, standard output, standard error)."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        code = main([str(word) for word in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Latencies, inter-arrival times, and two files that are no traces."""
+    place = tmp_path / "measured"
+    place.mkdir()
+    (place / "a.csv").write_text(LATENCY)
+    (place / "b.csv.gz").write_bytes(gzip.compress(INTERARRIVAL.encode()))
+    (place / "c.txt").write_text("notes to myself\n")
+    (place / "d.bin").write_bytes(bytes(range(256)))
+    (place / "inner").mkdir()
+    return place
+
+
+def feed(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(content)))
+
+
+class TestTogether:
+    def test_files_are_one_pipelines_measurements(self, printed: Any, folder: Path) -> None:
+        code, out, err = printed("fit", folder / "a.csv", folder / "b.csv.gz", "--json")
+        assert (code, err) == (0, "")
+        document = FitOut.model_validate_json(out)
+        assert (document.kind, len(document.trace_digests)) == ("indirect", 2)
+        assert document.aggregate is not None
+
+    def test_a_folder(self, printed: Any, folder: Path) -> None:
+        """What is not recognised is left out, and said."""
+        code, out, err = printed("fit", folder, "--json")
+        assert code == 0
+        assert json.loads(out)["kind"] == "indirect"
+        lines = err.splitlines()
+        assert [line.split(":")[1].split("/")[-1] for line in lines] == ["c.txt'", "d.bin'"]
+        assert all("left out" in line for line in lines)
+
+    def test_a_folder_with_nothing_in_it(self, printed: Any, folder: Path) -> None:
+        code, _, err = printed("fit", folder / "inner")
+        assert (code, "no file in this folder" in err) == (2, True)
+        for name in ("a.csv", "b.csv.gz"):
+            (folder / name).unlink()
+        code, _, err = printed("fit", folder)
+        assert (code, "no file in the folder is recognised" in err) == (2, True)
+
+    def test_a_file_that_is_named_is_not_left_out(self, printed: Any, folder: Path) -> None:
+        code, out, err = printed("fit", folder / "a.csv", folder / "c.txt")
+        assert (code, out) == (2, "")
+        assert "c.txt" in err
+
+    def test_standard_input(self, printed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        for content in (DIRECT.encode(), gzip.compress(DIRECT.encode())):
+            feed(monkeypatch, content)
+            code, out, _ = printed("fit", "-", "--json")
+            assert (code, len(json.loads(out)["pipeline"]["stages"])) == (0, 3)
+        code, _, err = printed("fit", "-", "-")
+        assert (code, "only once" in err) == (2, True)
+
+    def test_save_as(self, printed: Any, folder: Path) -> None:
+        assert printed("fit", folder, "--save-as", "seen")[0] == 0
+        code, out, _ = printed("optimize", "seen", "--bytes", "64KiB", "--json")
+        assert (code, json.loads(out)["profile"]["name"]) == (0, "seen")
+
+    def test_what_does_not_go_together(self, printed: Any, folder: Path) -> None:
+        code, _, err = printed("fit", folder, TRACE)
+        assert (code, "do not go together" in err) == (2, True)
+
+
+class TestSeparately:
+    def test_one_line_a_file(self, printed: Any, folder: Path) -> None:
+        code, out, err = printed("fit", folder, TRACE, "--separately", "--json")
+        documents = [json.loads(line) for line in out.splitlines()]
+        assert [Path(one["source"]).name for one in documents] == [
+            "a.csv",
+            "b.csv.gz",
+            "local-path-direct.csv",
+        ]
+        assert [one["fit"]["kind"] for one in documents] == ["end_to_end", "indirect", "direct"]
+        assert (code, len(err.splitlines())) == (0, 2)
+
+    def test_for_a_person(self, printed: Any, folder: Path) -> None:
+        _, out, _ = printed("fit", folder / "a.csv", TRACE, "--separately")
+        assert out.index("a.csv") < out.index("end to end") < out.index("crc32")
+
+    def test_a_refusal_keeps_nothing_back(self, printed: Any, folder: Path) -> None:
+        """The exit code is that of the first one."""
+        (folder / "e.csv").write_text("message_bytes,repetition,a_us\n" + "64,0,1\n" * 5)
+        names = (folder / "e.csv", folder / "c.txt", folder / "a.csv")
+        code, out, err = printed("fit", *names, "--separately", "--json")
+        assert (code, len(out.splitlines())) == (3, 1)
+        assert [json.loads(line)["code"] for line in err.splitlines()] == [
+            "poor_fit",
+            "unreadable_trace",
+        ]
+
+    @pytest.mark.parametrize("more", [("--save-as", "x"), ("--plot", "x.svg")])
+    def test_is_for_no_single_fit(self, printed: Any, more: tuple[str, str]) -> None:
+        code, _, err = printed("fit", TRACE, "--separately", *more)
+        assert (code, "--separately" in err) == (2, True)
+
+
+class TestOptions:
+    def test_they_are_the_services(self, printed: Any, tmp_path: Path) -> None:
+        path = tmp_path / "switch.csv"
+        path.write_text(SWITCH)
+
+        def ranges(*options: str) -> int:
+            code, out, _ = printed("fit", path, "--json", *options)
+            assert code == 0
+            return len(json.loads(out)["pipeline"]["stages"][0]["ranges"])
+
+        assert ranges() == 2
+        assert ranges("--shape", "line") == ranges("--max-ranges", "1") == 1
+        assert ranges("--shape", "narrowed", "--message-bytes", "1KiB") == 1
+        _, out, _ = printed("fit", TRACE, "--json", "--method", "weighted")
+        assert json.loads(out)["method"] == "weighted"
+        groups = (
+            "--group",
+            "in:sequence:copy_in,crc32",
+            "--group",
+            "out:overlap:copy_out,write_fdatasync",
+        )
+        _, out, _ = printed("fit", TRACE, "--json", *groups)
+        stages = json.loads(out)["pipeline"]["stages"]
+        assert [stage["name"] for stage in stages] == ["in", "loopback_tcp", "out"]
+
+    @pytest.mark.parametrize(
+        ("options", "rule"),
+        [
+            (("--kind", "logp"), "kind"),
+            (("--kind", "other"), "kind"),
+            (("--method", "best"), "method"),
+            (("--shape", "narrowed"), "message_bytes"),
+            (("--message-bytes", "4KiB"), "message_bytes"),
+            (("--max-ranges", "0"), "max_ranges"),
+            (("--group", "nothing"), "group"),
+            (("--group", "a:overlap:copy_in,unknown"), "group"),
+            (("--save-as", "No"), "save_as"),
+        ],
+    )
+    def test_refusals(self, printed: Any, options: tuple[str, str], rule: str) -> None:
+        code, out, err = printed("fit", TRACE, *options)
+        assert (code, out, len(err.splitlines())) == (2, "", 1)
+        assert rule.replace("_", "") in err.replace("_", "").replace("-", "")
+
+
+class TestOtherCommands:
+    @pytest.mark.parametrize("is_packed", [False, True])
+    def test_any_trace_is_a_source(self, printed: Any, tmp_path: Path, is_packed: bool) -> None:
+        """JSON of our own too, which is told from a request by what it holds."""
+        for name, content in (("t.json", json.dumps(OURS)), ("t.csv", DIRECT)):
+            path = tmp_path / name
+            raw = content.encode()
+            path.write_bytes(gzip.compress(raw) if is_packed else raw)
+            code, out, err = printed("optimize", path, "--bytes", "4KiB", "--json")
+            assert (code, err) == (0, "")
+            assert json.loads(out)["fit"]["kind"] == "direct"
+            assert printed("compare", path, "--bytes", "4KiB", "--json")[0] == 0
+            assert printed("profiles", "save", "from-trace", path)[0] == 0
+
+    def test_json_that_is_neither(self, printed: Any, tmp_path: Path) -> None:
+        path = tmp_path / "broken.json"
+        for content, code in (('{"kind": ', 2), ('{"kind": "direct"}', 2), ("[1]", 2), ("{}", 2)):
+            path.write_text(content)
+            assert printed("optimize", path, "--bytes", "4KiB")[0] == code
+
+    @pytest.mark.parametrize("packed", [gzip.compress(DIRECT.encode())[:-9], b"\x1f\x8bno"])
+    def test_broken_gzip(self, printed: Any, tmp_path: Path, packed: bytes) -> None:
+        path = tmp_path / "broken.gz"
+        path.write_bytes(packed)
+        for command in (("fit", path), ("optimize", path, "--bytes", "4KiB")):
+            code, out, err = printed(*command)
+            assert (code, out, len(err.splitlines())) == (2, "", 1)
+
+    def test_a_bomb(self, printed: Any, tmp_path: Path) -> None:
+        path = tmp_path / "bomb.gz"
+        path.write_bytes(gzip.compress(bytes(2**26)))
+        code, _, err = printed("fit", path)
+        assert (code, "200 times" in err) == (2, True)
+
+
+def test_a_reader_that_leaves() -> None:
+    """A closed pipe ends the command with the usual code and without a word."""
+    files = [TRACE] * 20
+    process = subprocess.Popen(
+        [sys.executable, "-m", "app.cli", "fit", "--separately", "--json", *files],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.read(10)
+    process.stdout.close()
+    errors = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(120), errors) == (141, b"")

@@ -13,7 +13,7 @@ from fastapi.responses import StreamingResponse
 
 from app.api.openapi import reads_traces, refuses, sends_text
 from app.api.respond import json_document
-from app.api.trace_body import TRACE_TYPES, arriving_trace, is_json
+from app.api.trace_body import arriving_trace, is_json
 from app.deps import gone, service_of, trace_rules
 from app.errors import BodyTooLarge, InconsistentInput
 from app.flows.fit_trace import held_measurements
@@ -26,11 +26,13 @@ from models.records import FitRequest
 
 router = APIRouter(tags=["fit"])
 
+# Those that are published; less common names of the same are read too.
+_TYPES = ("text/csv", "text/plain", "application/octet-stream", "application/gzip")
 _SEVERAL = re.compile(rb'\s*\{\s*"measurements"\s*:')
 _HEAD_BYTES = 1024
 
 
-@router.post("/fit", response_model=FitOut, **reads_traces(FitIn, TRACE_TYPES))
+@router.post("/fit", response_model=FitOut, **reads_traces(FitIn, _TYPES))
 async def fit(request: Request, query: Annotated[FitQuery, Query()]) -> Response:
     """Fit a measured pipeline; the body is the file of measurements, or JSON with several."""
     service = service_of(request)

@@ -33,7 +33,7 @@ _BATCH_BYTES = 2**19  # handed to a thread at once: a hop costs as much as hashi
 _JSON_TYPES = ("application/json",)
 _TEXT_TYPES = ("text/csv", "text/plain", "application/csv", "application/octet-stream")
 _GZIP_TYPES = ("application/gzip", "application/x-gzip")
-TRACE_TYPES = (*_TEXT_TYPES, *_GZIP_TYPES)
+_TRACE_TYPES = (*_TEXT_TYPES, *_GZIP_TYPES)
 
 
 @asynccontextmanager
@@ -83,9 +83,9 @@ async def _batches(request: Request) -> AsyncIterator[bytes]:
 def _is_packed(request: Request) -> bool:
     """Whether the headers say that the body is gzip. Raises UnsupportedMediaType."""
     kind, charset = media_type(request)
-    if kind not in ("", *_JSON_TYPES, *TRACE_TYPES):
+    if kind not in ("", *_JSON_TYPES, *_TRACE_TYPES):
         raise UnsupportedMediaType(
-            f"expected Content-Type: one of {', '.join((*TRACE_TYPES, *_JSON_TYPES))}"
+            f"expected Content-Type: one of {', '.join((*_TRACE_TYPES, *_JSON_TYPES))}"
         )
     if charset not in ("", "utf-8", "utf8", "us-ascii", "ascii"):
         raise UnsupportedMediaType("expected text in UTF-8")

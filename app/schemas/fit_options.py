@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from app.schemas.base import Input
+from app.schemas.base import Input, whole
 from domain.errors import InvalidInput
 from domain.fit import DEFAULT_MAX_RANGES, Combine, FitMethod, FitOptions, FitShape, StepGroup
 from domain.pipeline import MAX_NAME_LENGTH, MAX_STAGES
@@ -52,7 +52,7 @@ class FitOptionsIn(Input):
 
     method: FitMethod = FitMethod.ROBUST
     shape: FitShape = FitShape.RANGES
-    max_ranges: MaxRanges = DEFAULT_MAX_RANGES
+    max_ranges: Annotated[MaxRanges, BeforeValidator(whole)] = DEFAULT_MAX_RANGES
     groups: tuple[StepGroupIn, ...] = Field(default=(), max_length=MAX_STAGES)
 
     def to_domain(self) -> FitOptions:

@@ -25,12 +25,18 @@ _SAFETY = 1.0 - 1e-13  # a few roundings of sums of at most 130 terms
 _LESS, _MORE = 1.0 - 4e-16, 1.0 + 4e-16
 
 
-def closed_form_us(problem: Problem, counts: Ints) -> Floats:
-    """Proven lower bound (µs, delay included) on every cut into k fragments, for each k asked."""
-    least, greatest = problem.least_fragment_bytes, problem.greatest_fragment_bytes
+def closed_form_us(
+    problem: Problem, counts: Ints, *, greatest_bytes: float | None = None
+) -> Floats:
+    """Proven lower bound (µs, delay included) on every cut into k fragments, for each k asked.
+
+    With `greatest_bytes`, on those cuts alone that have no greater fragment.
+    """
+    least, greatest = float(problem.least_fragment_bytes), float(problem.greatest_fragment_bytes)
+    greatest = greatest if greatest_bytes is None else greatest_bytes
     minorants = [_Minorant.of(stage, least, greatest) for stage in problem.pipeline.stages]
     size = float(problem.message_bytes)
-    ends = np.maximum(float(least), size - (counts - 1.0) * greatest)
+    ends = np.maximum(least, size - (counts - 1.0) * greatest)
     at_end = np.stack([phi.least_from(ends) for phi in minorants])
     inner = np.stack([counts * phi(size / counts) for phi in minorants])
     around = at_end.sum(axis=0) - at_end

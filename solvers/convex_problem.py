@@ -26,6 +26,7 @@ from solvers.kernels import exit_times_us
 
 Floats = NDArray[np.float64]
 
+_MARGIN = 1e-9  # relative, of a latency or a cost of a byte that decides what can win
 _ROUNDING = 1e-12  # relative difference of a cost and its minorant that is rounding alone
 
 
@@ -98,6 +99,44 @@ class ConvexProblem:
         phi = self.times_us(self.ends_at).T * (1.0 + _ROUNDING)
         return bool((self.ends_before <= phi).all() and (self.ends_behind <= phi).all())
 
+    def narrowed(self, known_us: float) -> ConvexProblem:
+        """Without the sizes that no cut below this latency (µs, no delay) can have.
+
+        A path that crosses the stages a..c with a fragment of x bytes meets the bytes before it in
+        stage a and those behind it in stage c: T >= sum_{j=a..c} t_j(x) + min(r_a, r_c) (B - x),
+        r_j the least cost of a byte in stage j. Sizes beyond the greatest x for which this does not
+        exceed the latency are left out, and with them the counts that need them.
+        """
+        M = min(self.M, np.ceil(self._greatest_below(known_us * (1.0 + _MARGIN))))
+        k_least = max(self.k_least, int(np.ceil(self.B / M))) if M >= 1.0 else self.k_greatest + 1
+        if M >= self.M or self.m > M or k_least > self.k_greatest:
+            return self
+        counts, sizes = (k_least, self.k_greatest), (self.m, float(M))
+        return ConvexProblem.over(self.stages, message_bytes=self.B, sizes=sizes, counts=counts)
+
+    def _greatest_below(self, known_us: float) -> float:
+        """The greatest size x at which no path of those above is longer than this."""
+        at, rates = self.ends_at, self._byte_costs()
+        if len(at) < 2:
+            return float(at[-1])
+        sums = [np.vstack([np.zeros(len(at)), np.cumsum(side, axis=0)]) for side in self._sides]
+        greatest = self.M
+        for a in range(self.n):
+            rest = np.minimum(rates[a], rates[a:])[:, None] * (self.B - at)[None, :]
+            ends, starts = (side[a + 1 :] - side[a] + rest for side in sums)
+            greatest = min(greatest, float(_last_below(at, starts, ends, known_us).min()))
+        return greatest
+
+    @property
+    def _sides(self) -> tuple[Floats, Floats]:
+        return self.ends_before, self.ends_behind
+
+    def _byte_costs(self) -> Floats:
+        """The least cost of a byte, µs, in each stage: at the end of some range."""
+        sizes = np.where(self.ends_at > 0.0, self.ends_at, np.inf)
+        costs: Floats = np.minimum(*(side / sizes for side in self._sides)).min(axis=1)
+        return costs * (1.0 - _MARGIN)
+
     def without_limits(self) -> ConvexProblem:
         """The same message and stages, sizes from 0 to the message."""
         return ConvexProblem.over(
@@ -119,6 +158,20 @@ class ConvexProblem:
     def latency_us(self, x: Floats) -> float:
         """Latency of real sizes x (k,) with the minorants for costs, without the delay."""
         return float(exit_times_us(self.times_us(x))[-1, -1])
+
+
+def _last_below(at: Floats, starts: Floats, ends: Floats, limit: float) -> Floats:
+    """The greatest size with a value within the limit, for each row of lines between the ends.
+
+    Between at[w-1] and at[w] a row runs straight from starts[:, w-1] to ends[:, w].
+    """
+    first, last = starts[:, :-1], ends[:, 1:]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.clip((limit - first) / (last - first), 0.0, 1.0)
+    inner = at[:-1] + np.where(np.isfinite(share), share, 1.0) * np.diff(at)
+    within = np.where(last <= limit, at[1:], np.where(first <= limit, inner, at[0]))
+    greatest: Floats = within.max(axis=1)
+    return greatest
 
 
 def _ends(stages: Sequence[Stage], m: float, M: float) -> tuple[Floats, Floats, Floats]:

@@ -55,7 +55,8 @@ class CountSearch:
     problem: Problem
     lines: Relaxation
     lower: Floats  # L(k) from k_least to the last count that could win, without delay
-    beyond_us: float = np.inf  # proven bound on the counts left out, delay included
+    beyond_us: float = np.inf  # proven bound on the cuts left out, delay included
+    floor_us: float = 0.0  # what is proven of all cuts from elsewhere, delay included
     solved: dict[int, CountResult] = field(default_factory=dict)
 
     @classmethod
@@ -63,12 +64,15 @@ class CountSearch:
         """A search that knows only the closed-form bounds.
 
         `known_us` is the latency of some admitted whole-byte cut: counts whose bound lies above it
-        are left out, because neither a real nor a whole-byte cut of theirs can win.
+        are left out, because neither a real nor a whole-byte cut of theirs can win. Where `lines`
+        has been narrowed to the sizes of cuts that can win, it must have been for this latency.
         """
         last = _last_that_could_win(problem, lines, known_us)
         counts = np.arange(lines.k_least, last + 1, dtype=np.int64)
-        lower = closed_form_us(problem, counts) - problem.pipeline.delay_us
-        return cls(problem, lines, lower, known_us if last < lines.k_greatest else np.inf)
+        every = closed_form_us(problem, counts, greatest_bytes=lines.M)
+        narrowed = last < lines.k_greatest or problem.greatest_fragment_bytes > lines.M
+        lower = every - problem.pipeline.delay_us
+        return cls(problem, lines, lower, known_us if narrowed else np.inf)
 
     @property
     def best(self) -> CountResult:
@@ -78,7 +82,8 @@ class CountSearch:
     @property
     def bound_us(self) -> float:
         """Proven lower bound on every real cut of every admitted count, delay included."""
-        return min(float(self.lower.min()) + self.problem.pipeline.delay_us, self.beyond_us)
+        least = float(self.lower.min()) + self.problem.pipeline.delay_us
+        return max(min(least, self.beyond_us), self.floor_us)
 
     @property
     def unrounded_us(self) -> float:
@@ -247,7 +252,7 @@ def _last_that_could_win(
         return high
     limit = known_us * (1.0 + _ROUNDING)
     samples = np.unique(np.geomspace(low, high, _SAMPLES).astype(np.int64))
-    values = closed_form_us(problem, samples)
+    values = closed_form_us(problem, samples, greatest_bytes=lines.M)
     below = np.flatnonzero(values <= limit)
     at = int(below[-1]) if len(below) else int(np.argmin(values))
     low, high = int(samples[at]), int(samples[min(at + 1, len(samples) - 1)])
@@ -255,7 +260,7 @@ def _last_that_could_win(
         return high
     while low < high:
         middle = (low + high + 1) // 2
-        if closed_form_us(problem, np.array([middle]))[0] <= limit:
+        if closed_form_us(problem, np.array([middle]), greatest_bytes=lines.M)[0] <= limit:
             low = middle
         else:
             high = middle - 1

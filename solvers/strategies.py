@@ -12,7 +12,7 @@ bounds  one cut shared by all stages: the proven optimum over real sizes, as far
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -54,6 +54,7 @@ REGISTRY: tuple[StrategySpec, ...] = (
     hierarchical.SPEC,
     hierarchical_ramp.SPEC,
 )
+_NARROWER = 0.95  # of the greatest size: what it must fall to for another search
 _BOUND_SHARE = 0.4  # of the time for the bound, where ranges leave schedules to be improved
 CERTIFICATE_CELLS = 20_000  # k*n summed over the solves that certify a single heuristic
 _HEURISTICS = (
@@ -209,36 +210,54 @@ class _Contest:
     def finish(self) -> Solution:
         """Run the exact search, let its whole-byte cuts compete, and answer."""
         relaxed = relaxation_of(self._problem)
-        convex = relaxed if isinstance(relaxed, ConvexProblem) else None
-        # On ranges `auto` must try what `exact` tries, so that it is never the worse of the two.
-        known = min(self._starts, key=_rank, default=None) if convex else self._shared
-        known_us = known.latency_us if known else float("inf")
-        search = CountSearch.start(self._problem, relaxed, known_us=known_us)
-        search.run(
-            near=len(known.candidate.fragment_bytes) if known else fixed.best_count(self._problem),
-            relative_gap=self._options.relative_gap,
-            deadline=self._deadline.share(_BOUND_SHARE) if convex else self._deadline,
-        )
-        self._report(search)
-        for candidate in self._whole_bytes(search, convex):
-            latency = judged_us(self._problem, candidate)
-            self._offer(_Proposal(Strategy.EXACT, candidate, latency), search)
-        if self._shared is not None:
-            search.tighten(self._shared.latency_us, self._deadline)
+        if isinstance(relaxed, ConvexProblem):
+            return self._answer(self._on_ranges(relaxed))
+        search = CountSearch.start(self._problem, relaxed, known_us=_latency_of(self._shared))
+        self._search(search, self._shared, self._deadline)
+        found = exact.whole_bytes(search, self._options, self._deadline, best_us=self._best_us)
+        for candidate in found:
+            self._enter(candidate, search)
         return self._answer(search)
 
-    def _whole_bytes(
-        self, search: CountSearch, convex: ConvexProblem | None
-    ) -> Iterable[Candidate]:
-        if convex is not None:
-            return ranged_cuts(
+    def _on_ranges(self, relaxed: ConvexProblem) -> CountSearch:
+        """A search, whole-byte cuts from it, and both again where these narrow the sizes.
+
+        What is tried follows from the starts alone: `auto` must try what `exact` tries, so that it
+        is never the worse of the two.
+        """
+        known, floor_us, delay_us = self._starts, 0.0, self._problem.pipeline.delay_us
+        while True:
+            best = min(known, key=_rank, default=None)
+            best_us = _latency_of(best)
+            narrowed = relaxed.narrowed(best_us - delay_us)
+            search = CountSearch.start(self._problem, narrowed, known_us=best_us)
+            search.floor_us = floor_us
+            self._search(search, best, self._deadline.share(_BOUND_SHARE))
+            cuts = ranged_cuts(
                 search,
-                convex,
-                [start.candidate.fragment_bytes for start in self._starts],
+                narrowed,
+                [proposal.candidate.fragment_bytes for proposal in known],
                 relative_gap=self._options.relative_gap,
                 deadline=self._deadline,
             )
-        return exact.whole_bytes(search, self._options, self._deadline, best_us=self._best_us)
+            known = known + [self._enter(candidate, search) for candidate in cuts]
+            best_us = min((proposal.latency_us for proposal in known), default=best_us)
+            search.tighten(best_us, self._deadline)
+            relaxed, floor_us = relaxed.narrowed(best_us - delay_us), search.bound_us
+            met = best_us <= floor_us * (1.0 + self._options.relative_gap)
+            if met or relaxed.M > narrowed.M * _NARROWER or self._deadline.passed:
+                return search
+
+    def _search(self, search: CountSearch, near: _Proposal | None, deadline: Deadline) -> None:
+        count = len(near.candidate.fragment_bytes) if near else fixed.best_count(self._problem)
+        search.run(near=count, relative_gap=self._options.relative_gap, deadline=deadline)
+        self._report(search)
+
+    def _enter(self, candidate: Candidate, search: CountSearch) -> _Proposal:
+        latency = judged_us(self._problem, candidate)
+        proposal = _Proposal(Strategy.EXACT, candidate, latency)
+        self._offer(proposal, search)
+        return proposal
 
     def _best_us(self) -> float:
         return self._best.latency_us if self._best else float("inf")
@@ -301,6 +320,10 @@ class _Contest:
         # On ranges the relaxed sizes count at what they cost, not at what the minorants say.
         relaxed = float(latencies_us(self._problem.pipeline, search.best.x[None, :])[0])
         return relaxed if known is None else min(known, relaxed)
+
+
+def _latency_of(proposal: _Proposal | None) -> float:
+    return proposal.latency_us if proposal else float("inf")
 
 
 def _rank(proposal: _Proposal) -> tuple[float, int, int]:

@@ -239,3 +239,19 @@ def test_brute_force_really_sees_every_cut() -> None:
     """The helper of the tests above: as many cuts as there are compositions."""
     problem = Problem(pipeline_of_lines([("s", 1.0, 1.0)]), 10)
     assert [len(list(every_cut(problem, k))) for k in (1, 2, 3, 10)] == [1, 9, 36, 1]
+
+
+def test_sizes_that_are_left_out_belong_to_slower_cuts() -> None:
+    """Every cut that is as fast as a known one has only sizes up to the narrowed greatest one."""
+    narrower = 0
+    for problem in random_problems(count(300), seed=43, rule=SMALL):
+        convex, values = ConvexProblem.of(problem), best_of_every_cut(problem)
+        known_us = min(values.values()) * 1.1
+        narrowed = convex.narrowed(known_us)
+        narrower += narrowed.M < convex.M
+        for k in values:
+            for cut in every_cut(problem, k):
+                if latency_us(problem.pipeline, cut) <= known_us:
+                    assert max(cut) <= narrowed.M
+                    assert k >= narrowed.k_least
+    assert narrower > 0

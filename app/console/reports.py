@@ -224,8 +224,8 @@ def fit_table(stages: Sequence[Document], *, width: int) -> Grid:
     is_wide = width >= _INTERVALS_FROM_WIDTH
     has_ranges = any(len(stage["ranges"]) > 1 for stage in stages)
     columns = [Column("stage", is_number=False)] + [Column("up to")] * has_ranges
-    columns += [Column("overhead µs ± std error")] + [Column("95 %")] * is_wide
-    columns += [Column("ns per byte ± std error")] + [Column("95 %")] * is_wide
+    columns += [Column("overhead µs ± s.e.")] + [Column("95 %")] * is_wide
+    columns += [Column("ns per byte ± s.e.")] + [Column("95 %")] * is_wide
     columns += [Column("residuals")]
     rows = [
         _fit_row(stage, place, is_wide=is_wide, has_ranges=has_ranges)

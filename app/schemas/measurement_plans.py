@@ -6,9 +6,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from app.errors import InconsistentInput
 from app.flows.questions import Measurement
 from app.schemas.base import Bytes, Input, Output
 from app.schemas.optimize import MeasurementsIn
+from domain.errors import InvalidInput
 from domain.plan import DEFAULT_TOLERANCE, MeasurementPlan, PlanLimits, Quantity
 
 
@@ -28,8 +30,11 @@ class MeasurementPlanIn(Input):
         return tuple(Measurement(one.content, one.kind) for one in many)
 
     def limits(self) -> PlanLimits:
-        """The sizes of interest. Raises InvalidInput."""
-        return PlanLimits(self.least_bytes, self.greatest_bytes, self.tolerance)
+        """The sizes of interest. Raises InconsistentInput where they are too close."""
+        try:
+            return PlanLimits(self.least_bytes, self.greatest_bytes, self.tolerance)
+        except InvalidInput as refusal:
+            raise InconsistentInput(refusal.detail, field=refusal.field) from None
 
 
 class NextMeasurementOut(Output):

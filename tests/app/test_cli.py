@@ -153,7 +153,7 @@ class TestOptimize:
     def test_measurements_are_fitted_first(self, printed: Any) -> None:
         code, out, _ = printed("optimize", TRACE, "--bytes", "64KiB", "--strategy", "fixed")
         assert code == 0
-        assert "± std error" in out
+        assert "± s.e." in out
         assert "write_fdatasync" in out.split("latency")[1]
 
     def test_the_fit_of_one_command_is_the_source_of_the_next(

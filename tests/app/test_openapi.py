@@ -15,6 +15,7 @@ OPERATIONS = {
     ("GET", "/optimizations"),
     ("GET", "/optimizations/{id}"),
     ("POST", "/compare"),
+    ("POST", "/measurement-plans"),
     ("POST", "/simulate"),
     ("POST", "/fit"),
     ("GET", "/fits/{id}"),

@@ -143,16 +143,16 @@ class TestTables:
         assert list(comparison_note_parts(rows)) == ["ramp: needs two stages"]
 
     def test_intervals_are_shown_where_there_is_room(self) -> None:
-        stage = {
-            "name": "copy",
+        line = {
+            "up_to_bytes": None,
             "overhead_us": 1.0,
             "ns_per_byte": 2.0,
             "overhead_std_error_us": 0.1,
             "ns_per_byte_std_error": 0.2,
             "overhead_us_interval": (0.8, 1.2),
             "ns_per_byte_interval": (1.6, 2.4),
-            "r_squared": 0.99,
         }
+        stage = {"name": "copy", "ranges": [line], "relative_residual_std": 0.02}
         assert "0.80 … 1.20" in fit_table([stage], width=120).rows[0]
         assert "0.80 … 1.20" not in fit_table([stage], width=80).rows[0]
 

@@ -13,7 +13,7 @@ from domain.solution import Strategy
 from solvers.fixed import best_count
 
 QUICK_CELLS = 160  # k*n near the optimum, for every method that solves linear programs
-QUICK_RANGED_CELLS = 24  # the same where stages have ranges, and schedules are improved on them
+QUICK_RANGED_CELLS = 10  # the same where stages have ranges, and schedules are improved on them
 QUICK_COUNT_CELLS = 450_000  # n times the admitted counts: what a bound over all k passes through
 QUICK_JUDGED_CELLS = 20_000  # k*n that the judge may have to evaluate for the usual settings
 _SMALLEST_USUAL_BYTES = 4096

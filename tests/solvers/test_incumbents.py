@@ -3,7 +3,7 @@
 import pytest
 
 from domain.nested import NestedSchedule, nested_latency_us
-from domain.pipeline import pipeline_of_lines
+from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from domain.solution import Solution
@@ -18,6 +18,8 @@ FIVE = pipeline_of_lines(
         ("disk", 4e3, 200),
     ]
 )
+SWITCH = Stage("wire", (FitRange(10.0, 24.3, 4096), FitRange(60.0, 12.0)))
+RANGED = Pipeline((*FIVE.stages[:2], SWITCH, FIVE.stages[3]))
 FREE = pipeline_of_lines([("a", 0.0, 2.0), ("b", 0.0, 1.0)])
 
 
@@ -38,6 +40,20 @@ def test_incumbents_are_complete_answers_that_improve(refragment: bool) -> None:
     assert latencies == sorted(latencies, reverse=True)
     assert answer.schedule == seen[-1].schedule
     assert answer.lower_bound_us >= seen[-1].lower_bound_us
+
+
+def test_incumbents_on_ranges_are_complete_answers_that_improve() -> None:
+    """The bound never falls on the way, and every report is an answer on the true costs."""
+    seen: list[Solution] = []
+    answer = solve(Problem(RANGED, 65_536), on_incumbent=seen.append)
+    assert len(seen) >= 2
+    for one in seen:
+        assert 0.0 < one.lower_bound_us <= one.latency_us
+        assert one.latency_us == latency_us(RANGED, one.schedule.fragment_bytes)
+    assert [one.latency_us for one in seen] == sorted((o.latency_us for o in seen), reverse=True)
+    bounds = [one.lower_bound_us for one in [*seen, answer]]
+    assert bounds == sorted(bounds)
+    assert answer.schedule == seen[-1].schedule
 
 
 def test_an_incumbent_keeps_the_bound_of_its_class() -> None:

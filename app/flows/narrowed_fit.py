@@ -13,8 +13,9 @@ from dataclasses import replace
 from math import inf
 from typing import TypeAlias
 
-from domain.aggregate import CostModel
+from domain.aggregate import Aggregate, CostModel
 from domain.fit import TraceFit
+from domain.problem import AnyProblem
 from domain.solution import Notice
 from domain.units import format_bytes
 
@@ -68,6 +69,32 @@ def _of_one_group(least: int, greatest: int, sizes: Sequence[int]) -> Range:
         above = sizes[last + 1] / greatest if last + 1 < len(sizes) else inf
         first, last = (first - 1, last) if below <= above else (first, last + 1)
     return sizes[first], sizes[last]
+
+
+def equal_sizes(problem: AnyProblem) -> tuple[int, ...]:
+    """The sizes of the best cut into equal fragments, in real sizes, of stages of one line each.
+
+    k fragments take sum_j t_j(B/k) + (k-1) max_j t_j(B/k), which is convex in k: it is the greatest
+    of k g_j + (G - G_j) B/k + constants, G the sum of all G_j (Wang98 sec. 4.1: algorithm A).
+    Raises Infeasible.
+    """
+    counts = problem.count_range()
+    least, greatest = counts.least, counts.greatest
+    while least < greatest:
+        middle = (least + greatest) // 2
+        if _equal_us(problem, middle) <= _equal_us(problem, middle + 1):
+            greatest = middle
+        else:
+            least = middle + 1
+    return problem.message_bytes // least, -(-problem.message_bytes // least)
+
+
+def _equal_us(problem: AnyProblem, count: int) -> float:
+    model, size = problem.model, problem.message_bytes / count
+    if isinstance(model, Aggregate):
+        return model.total.time_us(size) + (count - 1) * model.bottleneck.time_us(size)
+    times = [stage.time_us(size) for stage in model.stages]
+    return sum(times) + (count - 1) * max(times)
 
 
 def hull(ranges: Iterable[Range]) -> Range:

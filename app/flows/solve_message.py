@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import solvers
 from app.flows.fit_trace import FittedTrace, fit_measurements, options_named, save_fit
-from app.flows.narrowed_fit import SizesUsed
+from app.flows.narrowed_fit import SizesUsed, equal_sizes
 from app.flows.questions import Measurement, Question
 from domain.aggregate import Aggregate, CostModel
 from domain.errors import NotFound
@@ -26,7 +26,7 @@ from domain.pipeline import Pipeline
 from domain.problem import AnyProblem, problem_of
 from domain.profile import Origin, ProfileReference, Provenance
 from domain.schedule import busiest_stage
-from domain.solution import Solution, Status, Strategy
+from domain.solution import Solution, Status
 from models.identifiers import new_id
 from models.records import AnswerRecord, FitRequest
 
@@ -119,8 +119,8 @@ def _fitted(
 def sizes_used_by(question: Question, *, fragment_cap: int) -> SizesUsed:
     """The fragment sizes that this question's answer would have for a model.
 
-    Where its strategy may take long, equal fragments stand for it: which sizes a fit is of must
-    not depend on how busy the machine is.
+    Where its strategy may take long, the best equal fragments stand for it: which sizes a fit is
+    of must not depend on how busy the machine is.
     """
 
     def sizes_used(model: CostModel) -> tuple[int, ...]:
@@ -131,12 +131,13 @@ def sizes_used_by(question: Question, *, fragment_cap: int) -> SizesUsed:
             fragment_cap=fragment_cap,
             allow_refragmentation=question.allow_refragmentation,
         )
-        quick = solvers.is_quick(problem, question.strategy)
+        if not solvers.is_quick(problem, question.strategy):
+            return equal_sizes(problem)
         solution = solvers.solve(
             problem,
-            question.strategy if quick else Strategy.FIXED,
+            question.strategy,
             relative_gap=question.relative_gap,
-            static_bytes=question.static_bytes if quick else None,
+            static_bytes=question.static_bytes,
         )
         return solution.schedule.fragment_bytes
 

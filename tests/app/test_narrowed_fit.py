@@ -8,11 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.flows.narrowed_fit import LEAST_SIZES, MAX_ROUNDS, Range, fit_narrowed, range_around
+from app.flows.narrowed_fit import (
+    LEAST_SIZES,
+    MAX_ROUNDS,
+    Range,
+    equal_sizes,
+    fit_narrowed,
+    range_around,
+)
 from domain.aggregate import CostModel
 from domain.fit import TraceFit
 from domain.measurement import TraceKind
-from domain.pipeline import Pipeline, Stage
+from domain.pipeline import Pipeline, Stage, pipeline_of_lines
+from domain.problem import FragmentLimits, Problem
 from tests.support.records import a_fit
 
 MEASURED = (tuple(2**power for power in range(6, 21)),)
@@ -116,6 +124,33 @@ def test_any_sizes(used: list[int], sizes: list[int]) -> None:
     assert len(inside) >= min(LEAST_SIZES, len(sizes))
     assert least <= min(used) or least == sizes[0]
     assert greatest >= max(used) or greatest == sizes[-1]
+
+
+@given(
+    lines=st.lists(st.tuples(st.floats(0.0, 100.0), st.floats(0.0, 100.0)), min_size=1, max_size=6),
+    message_bytes=st.integers(1, 300),
+)
+def test_equal_sizes_are_the_best_ones(
+    lines: list[tuple[float, float]], message_bytes: int
+) -> None:
+    """Against every number of fragments."""
+    pipeline = pipeline_of_lines([("s", overhead, cost) for overhead, cost in lines])
+    problem = Problem(pipeline, message_bytes, FragmentLimits())
+    sizes = equal_sizes(problem)
+
+    def equal_us(count: int) -> float:
+        times = [stage.time_us(message_bytes / count) for stage in pipeline.stages]
+        return sum(times) + (count - 1) * max(times)
+
+    best_us = min(map(equal_us, range(1, message_bytes + 1)))
+    alike = [
+        count for count in range(1, message_bytes + 1) if _sizes(message_bytes, count) == sizes
+    ]
+    assert min(map(equal_us, alike)) == pytest.approx(best_us, rel=1e-9)
+
+
+def _sizes(message_bytes: int, count: int) -> tuple[int, int]:
+    return message_bytes // count, -(-message_bytes // count)
 
 
 def test_a_stage_is_what_was_fitted() -> None:

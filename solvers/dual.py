@@ -76,11 +76,11 @@ def marginal_us(lines: LineProblem, p: Floats) -> float:
 
 def bound_above(lines: LineProblem, p: Floats) -> float:
     """Proven lower bound on T*(k+1) from a dual for k (results sec. 2, stretch)."""
-    step = p @ lines.G
-    alpha = step_weights(marginal_us(lines, p) - step)
+    step, price = p @ lines.G, marginal_us(lines, p)
+    alpha = step_weights(price - step)
     candidates = [stretched(p, alpha)] if alpha is not None else []
     if alpha is None:
-        slow = np.flatnonzero(step >= marginal_us(lines, p))
+        slow = np.flatnonzero(step >= price)
         best = slow[int(np.argmax((p @ lines.g)[slow]))]
         candidates = [np.insert(p, best, p[best], axis=0)]
     return max(value_us(lines, repaired(q)) for q in candidates)
@@ -88,12 +88,12 @@ def bound_above(lines: LineProblem, p: Floats) -> float:
 
 def bound_below(lines: LineProblem, p: Floats) -> float:
     """Proven lower bound on T*(k-1) from a dual for k >= 3 (results sec. 2, squeeze)."""
-    step = p @ lines.G
-    alpha = step_weights(marginal_us(lines, p) - step)
+    step, price = p @ lines.G, marginal_us(lines, p)
+    alpha = step_weights(price - step)
     if alpha is not None:
         b = np.cumsum(alpha)[:-1, None]
         return value_us(lines, repaired(b * p[1:] + (1.0 - b) * p[:-1]))
-    slow = np.flatnonzero(step >= marginal_us(lines, p))
+    slow = np.flatnonzero(step >= price)
     best = slow[int(np.argmin((p @ lines.g)[slow]))]
     return value_us(lines, np.delete(p, best, axis=0))
 

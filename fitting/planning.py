@@ -3,7 +3,7 @@
 Source    theory.md sec. 7: if both ends of a range of sizes lie on one line, that is the bottleneck
           in between; otherwise measure where the two end lines meet. On the envelope there: one
           transition, exactly located; above it: a third line, and the same again on both sides.
-          (The method of Eisner & Severance 1976 for envelopes of lines.)
+          (Eisner76 finds envelopes of lines like that.)
 Notation  b(x): inter-arrival time at x bytes, the upper envelope of the stages' lines. Convex:
           between two neighbours it is not above their chord, and not below the lines that their
           outer neighbours lie on too.

@@ -35,9 +35,11 @@ BOTTLENECK = 2
 SIZES = tuple(256 * n for n in range(1, 17))  # up to the 4 KB of the paper's experiments
 REPETITIONS, NOISE = 20, 0.05
 LINE = FitOptions(shape=FitShape.LINE)
-# Culler96, Table 4, in µs: send and receive overhead, gap, wire latency (Paragon's from its text).
+# Culler96, Table 4, in µs: send and receive overhead, gap, wire latency. The Paragon's is 7.5 there
+# and 6.3 in the text, which is what its shortest round trip gives.
 TABLE_4 = {
-    "Paragon": Machine(1.4, 2.2, 7.6, 6.3),
+    "Paragon, as printed": Machine(1.4, 2.2, 7.6, 7.5),
+    "Paragon, text": Machine(1.4, 2.2, 7.6, 6.3),
     "Meiko CS-2": Machine(1.7, 1.6, 13.6, 7.5),
     "Myrinet": Machine(2.0, 2.6, 12.4, 11.1),
 }

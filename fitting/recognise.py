@@ -17,6 +17,7 @@ from fitting.readers import (
     pycewise,
     simgrid,
     ucx_perftest,
+    ucx_table,
 )
 
 # In this order: the direct CSV claims every header of its two first columns, so it comes after the
@@ -29,12 +30,14 @@ READERS: tuple[ReaderSpec, ...] = (
     imb.SPEC,
     perftest.SPEC,
     ucx_perftest.SPEC,
+    ucx_table.SPEC,
     netgauge.SPEC,
     simgrid.SPEC,
     pycewise.SPEC,
     json_trace.SPEC,
 )
 _HEAD_BYTES = 65_536
+_FIELD = "measurements"
 
 
 def read_recognised(content: bytes, kind: TraceKind | None) -> Reading:
@@ -45,17 +48,19 @@ def read_recognised(content: bytes, kind: TraceKind | None) -> Reading:
 def reader_of(content: bytes) -> ReaderSpec:
     """The reader for this content. Raises UnreadableTrace, which says what was looked for."""
     if not content.strip():
-        raise UnreadableTrace("the file is empty", field="measurements")
+        raise UnreadableTrace("the file is empty", field=_FIELD)
+    if content[:2] == b"\x1f\x8b":
+        raise UnreadableTrace("the file is compressed (gzip): expand it first", field=_FIELD)
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise UnreadableTrace("the file is UTF-16: expected UTF-8", field="measurements")
+        raise UnreadableTrace("the file is UTF-16: expected UTF-8", field=_FIELD)
     if b"\0" in content[:_HEAD_BYTES]:
-        raise UnreadableTrace("the file is binary: it has NUL bytes", field="measurements")
-    head = content[:_HEAD_BYTES].decode("utf-8", errors="replace")
+        raise UnreadableTrace("the file is binary: it has NUL bytes", field=_FIELD)
+    head = content[:_HEAD_BYTES].decode("utf-8", errors="replace").removeprefix("\ufeff")
     for reader in READERS:
         if reader.recognises(head):
             return reader
     raise UnreadableTrace(
         "the file is not recognised; looked for: "
         + "; ".join(f"{reader.format} ({reader.layout})" for reader in READERS),
-        field="measurements",
+        field=_FIELD,
     )

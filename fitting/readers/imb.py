@@ -1,18 +1,21 @@
-"""Intel MPI Benchmarks: PingPong, and the PingPong-like ones whose time is half a round trip.
+"""Intel MPI Benchmarks: PingPong, whose time is half a round trip.
 
     # Benchmarking PingPong
     # #processes = 2
            #bytes #repetitions      t[usec]   Mbytes/sec
                 0         1000         2.23         0.00
 
-t[usec] is half a round trip. Mbytes/sec is not used: it is 2^20 bytes in versions up to 2017 and
-10^6 later. Other benchmarks in the same file are left out by name; a file without a PingPong is
-refused.
+t[usec] is half a round trip. Mbytes/sec is not used: it is 2^20 bytes in older versions and 10^6 in
+newer ones. Other benchmarks in the same file (PingPing sends both ways at once; Sendrecv, Exchange
+and collectives are no single message) are left out by name, so is a PingPong of several pairs at
+once; a file without a PingPong of two processes is refused. Instead of a time a row may say
+`out-of-mem.`, `int-overflow` or `time-out`.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 
 from domain.measurement import MessageTrace, Reading, TraceKind
 from fitting.contract import ReaderSpec
@@ -29,91 +32,127 @@ from fitting.readers.text import (
 )
 
 FORMAT = "Intel MPI Benchmarks"
-_BENCHMARK = re.compile(r"^#\s*Benchmarking\s+([A-Za-z_0-9]{1,60})")
-_VERSION = re.compile(r"^#.*(?:Benchmarks?|Benchmark Suite) (?:V|v|[0-9]{4}\b)?.{0,40}", re.ASCII)
+_BENCHMARK = re.compile(r"^#\s*Benchmarking\s+([A-Za-z_0-9-]{1,60})")
+_PROCESSES = re.compile(r"^#\s*#processes\s*=\s*([0-9]{1,9})")
+_VERSION = re.compile(
+    r"^#\s*Intel ?\(R\) MPI Benchmarks? .{1,60}|^#.{0,20}MPI Benchmark Suite .{1,40}"
+)
 _HEADER = re.compile(r"^#bytes\s+#repetitions\s+t\[usec\]")
-_MINMAX_HEADER = re.compile(r"^#bytes\s+#repetitions\s+t_min")
-_READ = {"pingpong", "pingpongspecificsource", "pingponganysource"}
+_PINGPONGS = {"pingpong", "pingpongspecificsource", "pingponganysource"}
+_TIME_PLACE = 2
 
 
 def _recognises(head: str) -> bool:
-    return "#repetitions" in head and ("#bytes" in head) and "[usec]" in head
+    return "#repetitions" in head and "#bytes" in head and "[usec]" in head
+
+
+@dataclass(slots=True)
+class _Output:
+    """What was read of a file so far."""
+
+    samples: Collector = field(default_factory=Collector)
+    repetitions: list[int] = field(default_factory=list)
+    others: dict[str, None] = field(default_factory=dict)
+    version: str = ""
+    benchmark: str = ""  # the PingPong that is read: there are variants
+    runs: int = 0
+    _name: str = ""
+    _columns: tuple[str, ...] = ()
+
+    def take(self, line: Line) -> None:
+        """Read one line."""
+        if title := _BENCHMARK.match(line.text):
+            self._begin_benchmark(title.group(1))
+        elif (processes := _PROCESSES.match(line.text)) and int(processes.group(1)) > 2:
+            self._leave_out(f"{self._name} of {processes.group(1)} processes")
+        elif _HEADER.match(line.text):
+            self._begin_rows(line)
+        elif "#repetitions" in line.text:
+            nameless = "" if self.others or self.benchmark else "a benchmark without a name"
+            self._leave_out(self._name or nameless)
+        elif line.text.startswith("#"):
+            if not self.version and _VERSION.match(line.text):
+                self.version = line.text.lstrip("# ")[:80]
+        elif self._columns and line.text[0].isdigit():
+            self._row(line)
+
+    def _begin_benchmark(self, name: str) -> None:
+        self._name, self._columns = name, ()
+        if name.lower() not in _PINGPONGS or name != (self.benchmark or name):
+            self._leave_out(name)
+
+    def _leave_out(self, name: str) -> None:
+        """Read no rows until the next benchmark."""
+        if name:
+            self.others[name] = None
+        self._name, self._columns = "", ()
+
+    def _begin_rows(self, line: Line) -> None:
+        # A header without a title above is believed only where the file has no titles at all.
+        if self._name or not (self.others or self.benchmark):
+            self.benchmark = self._name
+            self._columns = tuple(line.fields)
+            self.runs += 1
+
+    def _row(self, line: Line) -> None:
+        words = line.fields
+        numbers = [size_of(word) for word in words[:_TIME_PLACE]]
+        value = number_of(words[_TIME_PLACE]) if len(words) > _TIME_PLACE else None
+        is_cut = not line.is_whole and len(words) < len(self._columns)
+        if None in numbers or value is None or is_cut:
+            self.samples.leave_out("cut off or not a number")
+        elif _has_defects(words, self._columns):
+            self.samples.leave_out("with defects")
+        else:
+            before = len(self.samples)
+            self.samples.add(numbers[0] or 0, value)
+            if len(self.samples) > before:
+                self.repetitions.append(numbers[1] or 0)
+
+
+def _has_defects(words: list[str], columns: tuple[str, ...]) -> bool:
+    """Whether the benchmark checked what arrived, and found it wrong."""
+    if columns[-1] != "defects" or len(words) < len(columns):
+        return False
+    return number_of(words[len(columns) - 1]) != 0.0
 
 
 def _read(content: bytes, kind: TraceKind | None) -> Reading:
-    samples, others = Collector(), dict[str, None]()
-    repetitions: list[int] = []
-    version, name, part, runs = "", "", None, 0
+    output = _Output()
     for line in lines_of(content):
-        if benchmark := _BENCHMARK.match(line.text):
-            name, part = benchmark.group(1), None
-        elif _HEADER.match(line.text):
-            if name.lower() in _READ or not name:
-                part, runs = samples, runs + 1
-            else:
-                others[name] = None
-        elif _MINMAX_HEADER.match(line.text):
-            part = None
-            others[name or "a benchmark with t_min and t_max"] = None
-        elif line.text.startswith("#"):
-            if not version and _VERSION.match(line.text):
-                version = line.text.lstrip("# ")[:80]
-        elif part is not None and line.text[0].isdigit():
-            _row(line, part, repetitions)
-    if not samples:
-        refuse(_missing(tuple(others)))
-    trace = MessageTrace(latency=samples.samples())
+        output.take(line)
+    if not output.samples:
+        refuse(_missing(tuple(output.others)))
+    trace = MessageTrace(latency=output.samples.samples())
     check_kind(trace, kind, FORMAT)
-    return Reading(
-        FORMAT, trace, _understood(trace, samples, repetitions, version, runs, tuple(others))
-    )
-
-
-def _row(line: Line, part: Collector, repetitions: list[int]) -> None:
-    words = line.fields
-    numbers = [size_of(word) for word in words[:2]]
-    value = number_of(words[2]) if len(words) > 2 else None
-    if None in numbers or len(numbers) < 2 or value is None:
-        part.leave_out("cut off or not a number")
-        return
-    size, count = int(numbers[0] or 0), int(numbers[1] or 0)
-    before = len(part)
-    part.add(size, value)
-    if len(part) > before:
-        repetitions.append(count)
+    return Reading(FORMAT, trace, _understood(trace, output))
 
 
 def _missing(others: tuple[str, ...]) -> str:
     if others:
         return (
-            f"no PingPong in this file, only {', '.join(others)[:200]}: their times are not those "
-            "of one message on its way"
+            f"no PingPong of two processes in this file, only {', '.join(others)[:200]}: their "
+            "times are not those of one message on its way"
         )
     return "no rows after the header #bytes #repetitions t[usec]"
 
 
-def _understood(
-    trace: MessageTrace,
-    samples: Collector,
-    repetitions: list[int],
-    version: str,
-    runs: int,
-    others: tuple[str, ...],
-) -> tuple[tuple[str, str], ...]:
-    fewest, most = min(repetitions), max(repetitions)
+def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], ...]:
+    fewest, most = min(output.repetitions), max(output.repetitions)
     count = str(fewest) if fewest == most else f"{fewest} to {most}"
     said = [("format", FORMAT)]
-    if version:
-        said.append(("tool_version", version))
+    if output.version:
+        said.append(("tool_version", output.version))
     said += [
+        ("tests", output.benchmark or "not named"),
         ("time_unit", "µs"),
         ("latency_is", "half a round trip"),
         ("statistic", f"mean over {count} repetitions"),
-        ("runs", str(runs)),
+        ("runs", str(output.runs)),
     ]
-    if others:
-        said.append(("benchmarks_left_out", ", ".join(others)[:200]))
-    return (*said, *sizes_text(trace.latency), *left_out_text(samples))
+    if output.others:
+        said.append(("benchmarks_left_out", ", ".join(output.others)[:200]))
+    return (*said, *sizes_text(trace.latency), *left_out_text(output.samples))
 
 
 SPEC = ReaderSpec(

@@ -6,12 +6,14 @@
 
 Latencies are half a round trip already; MB/s are 10^6 bytes a second, and a window of back-to-back
 messages gives the time between two of them: size / bandwidth. Later versions say `Avg Latency(us)`
-and may add columns (Min, Max, P99, Validation) after the one that counts.
+and may add columns (Min, Max, Iterations, Validation, P99) after the one that counts; versions 2
+name themselves `(Version 2.1)`. Other tests of the same file are left out by name.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 
 from domain.measurement import MessageTrace, Reading, TraceKind
 from fitting.contract import ReaderSpec
@@ -29,90 +31,140 @@ from fitting.readers.text import (
 )
 
 FORMAT = "OSU micro-benchmarks"
-_TITLE = re.compile(r"^# OSU (.{1,80}?) v([0-9][0-9A-Za-z.]*)", re.ASCII)
+_TITLE = re.compile(
+    r"^# OSU (.{1,80}?)\s+(?:v([0-9][0-9A-Za-z.]{0,15})|\(Version ([0-9][0-9.]{0,15})\))", re.ASCII
+)
 _HEADER = re.compile(r"^# Size\s+(?:Avg\s+)?(Latency|Bandwidth)\s*\((us|MB/s)\)")
-_LATENCY = re.compile(r"^(?:MPI|OpenSHMEM|UPC|UPC\+\+|NCCL|RCCL)?.*\bLatency Test$")
-_OTHERS = {
-    "Bi-Directional": "both directions at once share the stages",
-    "Multiple": "several pairs at once share the stages",
-    "Multi": "several pairs at once share the stages",
-}
+_BUFFERS = re.compile(r"^# (?:Send Buffer|Rank 0 Memory) on .{1,80}")
+# Between which kind of memory, by which library: the same for all that is read of one file.
+_READ = re.compile(
+    r"((?:MPI|[A-Z]CCL)(?:-[A-Z]{2,10})?(?: MANAGED)?) (?:Persistent )?(Latency|Bandwidth) Test"
+)
+_OTHERS = (
+    (re.compile("bi-?directional", re.IGNORECASE), "both directions at once share the stages"),
+    (re.compile("multi", re.IGNORECASE), "several pairs or threads at once share the stages"),
+    (
+        re.compile(r"MPI_|one.sided|shmem|upc", re.IGNORECASE),
+        "the time of a one-sided operation is not that of a message on its way",
+    ),
+)
 
 
 def _recognises(head: str) -> bool:
+    is_html = "&gt;" in head or "<br" in head
     return "# OSU " in head and any(
-        _TITLE.match(clean(line, is_html="&gt;" in head or "<br" in head))
-        for line in head.splitlines()
+        _TITLE.match(clean(line, is_html=is_html)) for line in head.splitlines()
     )
 
 
+@dataclass(slots=True)
+class _Output:
+    """What was read of a file so far."""
+
+    latency: Collector = field(default_factory=Collector)
+    interarrival: Collector = field(default_factory=Collector)
+    versions: dict[str, None] = field(default_factory=dict)
+    tests: dict[str, None] = field(default_factory=dict)
+    others: dict[str, str] = field(default_factory=dict)
+    runs: int = 0
+    path: str = ""
+    _current: str = ""
+    _part: Collector | None = None
+    _decimals: int = 0
+
+    def take(self, line: Line) -> None:
+        """Read one line. Raises UnreadableTrace."""
+        if title := _TITLE.match(line.text):
+            self._begin_test(title.group(1), title.group(2) or title.group(3))
+        elif self._current and _BUFFERS.match(line.text):
+            self._current += ", " + line.text.lstrip("# ")
+        elif self._current and (header := _HEADER.match(line.text)):
+            self._begin_rows(line, is_latency=header.group(1) == "Latency")
+        elif self._part is not None and line.text[0].isdigit():
+            self._row(line, self._part)
+
+    def _begin_test(self, name: str, version: str) -> None:
+        self._part, self._current = None, ""
+        known = _READ.fullmatch(name)
+        if known is None:
+            self.others[name] = _reason(name)
+            return
+        self.versions[version] = None
+        self.tests[name] = None
+        self.runs += 1
+        self._current = known.group(1)
+
+    def _begin_rows(self, line: Line, *, is_latency: bool) -> None:
+        if self.path and self._current != self.path:
+            refuse(
+                f"line {line.number}: the tests of this file are between different kinds of memory "
+                "or by different libraries: they are different pipelines; pass one at a time"
+            )
+        self.path = self._current
+        self._part = self.latency if is_latency else self.interarrival
+        self._decimals = 0
+
+    def _row(self, line: Line, part: Collector) -> None:
+        words = line.fields
+        size = size_of(words[0])
+        value = number_of(words[1]) if len(words) > 1 else None
+        if size is None or value is None or self._is_cut(line, words):
+            part.leave_out("cut off or not a number")
+        elif "Fail" in words[2:]:
+            part.leave_out("with failed validation")
+        elif part is self.latency:
+            part.add(size, value)
+        elif value == 0.0:
+            part.leave_out("of a bandwidth that was printed as 0")
+        else:
+            part.add(size, size / value)  # bytes / (10^6 bytes/s) = µs
+
+    def _is_cut(self, line: Line, words: list[str]) -> bool:
+        """A last line without an end, whose value has fewer decimals than those before it."""
+        before, self._decimals = self._decimals, len(words[1].partition(".")[2])
+        return not line.is_whole and self._decimals < max(before, 2)
+
+
+def _reason(name: str) -> str:
+    for pattern, why in _OTHERS:
+        if pattern.search(name):
+            return why
+    return "not one message on its way from one process to another"
+
+
 def _read(content: bytes, kind: TraceKind | None) -> Reading:
-    latency, bandwidth = Collector(), Collector()
-    versions: dict[str, None] = {}
-    runs, part, extra = 0, None, False
+    output = _Output()
     for line in lines_of(content):
-        title = _TITLE.match(line.text)
-        if title:
-            _check_test(title.group(1), line.number)
-            versions[title.group(2)] = None
-            runs, part = runs + 1, None
-        elif header := _HEADER.match(line.text):
-            part = latency if header.group(1) == "Latency" else bandwidth
-            extra = extra or "Validation" in line.text
-        elif part is not None and line.text[0].isdigit():
-            _row(line, part, is_bandwidth=part is bandwidth)
-    trace = _trace(latency, bandwidth)
-    check_kind(trace, kind, FORMAT)
-    return Reading(FORMAT, trace, _understood(trace, (latency, bandwidth), tuple(versions), runs))
-
-
-def _check_test(name: str, number: int) -> None:
-    for word, why in _OTHERS.items():
-        if word in name:
-            refuse(f"line {number}: OSU {name[:60]} is not read: {why}")
-    if "Latency" not in name and "Bandwidth" not in name:
-        refuse(
-            f"line {number}: OSU {name[:60]} is not read; expected a point-to-point latency or "
-            "bandwidth test"
-        )
-    collective = ("Allreduce", "Bcast", "Alltoall", "Allgather", "Reduce", "Gather", "Scatter")
-    if any(word in name for word in (*collective, "Barrier")):
-        refuse(f"line {number}: OSU {name[:60]} is a collective: not one message on its way")
-
-
-def _row(line: Line, part: Collector, *, is_bandwidth: bool) -> None:
-    words = line.fields
-    size = size_of(words[0])
-    value = number_of(words[1]) if len(words) > 1 else None
-    if size is None or value is None:
-        part.leave_out("cut off or not a number")
-    elif len(words) > 2 and words[-1] == "Fail":
-        part.leave_out("with failed validation")
-    elif not is_bandwidth:
-        part.add(size, value)
-    elif value == 0.0:
-        part.leave_out("of a bandwidth that was printed as 0")
-    else:
-        part.add(size, size / value)  # bytes / (10^6 bytes/s) = µs
-
-
-def _trace(latency: Collector, bandwidth: Collector) -> MessageTrace:
-    if not latency and not bandwidth:
+        output.take(line)
+    if not output.latency and not output.interarrival:
+        for name, why in output.others.items():
+            refuse(f"OSU {name} is not read: {why}")
         refuse("no rows of sizes and times after the OSU header")
-    return MessageTrace(latency.samples(), bandwidth.samples())
+    trace = MessageTrace(output.latency.samples(), output.interarrival.samples())
+    check_kind(trace, kind, FORMAT)
+    return Reading(FORMAT, trace, _understood(trace, output))
 
 
-def _understood(
-    trace: MessageTrace, parts: tuple[Collector, Collector], versions: tuple[str, ...], runs: int
-) -> tuple[tuple[str, str], ...]:
-    said = [("format", FORMAT), ("tool_version", ", ".join(versions)), ("time_unit", "µs")]
+def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], ...]:
+    said = [
+        ("format", FORMAT),
+        ("tool_version", ", ".join(output.versions)),
+        ("tests", ", ".join(output.tests)),
+        ("time_unit", "µs"),
+    ]
+    _, _, buffers = output.path.partition(", ")
+    if buffers:
+        said.append(("buffers", buffers))
     if trace.latency is not None:
         said.append(("latency_is", "half a round trip"))
     if trace.interarrival is not None:
         said.append(("interarrival_is", "size / bandwidth, MB/s of 10^6 bytes"))
-    said.append(("statistic", "mean over the iterations of a run"))
-    said.append(("runs", str(runs)))
-    return (*said, *sizes_text(trace.latency, trace.interarrival), *left_out_text(*parts))
+    said += [("statistic", "mean over the iterations of a run"), ("runs", str(output.runs))]
+    if output.others:
+        told = "; ".join(f"{name}: {why}" for name, why in output.others.items())
+        said.append(("tests_left_out", told[:500]))
+    parts = left_out_text(output.latency, output.interarrival)
+    return (*said, *sizes_text(trace.latency, trace.interarrival), *parts)
 
 
 SPEC = ReaderSpec(

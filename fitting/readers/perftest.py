@@ -4,15 +4,18 @@
     Conflicting CPU frequency values detected: 1500.000000 != 3100.000000. CPU Frequency is not max.
      2       1000          4.70           13.20        4.83                4.82 ...
 
-t_typical is the median over the iterations, half a round trip for send and write; a read is a whole
-operation (request and data), which is said. A duration run prints t_avg alone. `BW average` is in
-MB/sec of 2^20 bytes or in Gb/sec of 10^9 bits and gives the time between messages.
+t_typical is the median over the iterations, half a round trip for send and write; a read or an
+atomic is a whole operation (request and data), which is said. A duration run prints t_avg alone.
+With -U or -H every iteration is printed before its row ("#, usec", then "1, 4.83"): then all of
+them are taken in place of their median. `BW average` is in MB/sec or MiB/sec, both of 2^20 bytes,
+or in Gb/sec of 10^9 bits, and gives the time between messages.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import nan
 
 from domain.measurement import MessageTrace, Reading, TraceKind
 from domain.solution import Notice
@@ -31,13 +34,18 @@ from fitting.readers.text import (
 
 FORMAT = "perftest"
 _TITLE = re.compile(
-    r"\b((?:RDMA_)?(?:Send|Write|Read|Atomic)[A-Za-z_ ]{0,40}?)\s+(Latency|BW) Test"
+    r"\b((?:RDMA_)?(?:Send|Write|Read|Atomic)(?:_imm)?)\b(.{0,60}?)\b(Latency|BW)( .{1,40})? Test$"
 )
 _COLUMN = re.compile(
     r"#?[A-Za-z0-9_.#%]+(?: ?(?:peak|average|percentile|Port[12]))*(?:\[[^\]]*\])?"
 )
+_DUMP = re.compile(r"^#, (usec|cycles)$")
+_ITERATION = re.compile(r"^[0-9]{1,12}, ([0-9.e+-]{1,30}|-?nan|inf)$")
 _WARNING = "Conflicting CPU frequency values"
 _BITS_PER_GIGABIT, _MEBIBYTE = 1e9, 2**20
+_TIMES = ("t_typical[usec]", "t_avg[usec]")
+_BANDWIDTHS = ("BW average[MB/sec]", "BW average[MiB/sec]", "BW average[Gb/sec]")
+_CYCLES = "the times are in cycles; run perftest without --report-cycles"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,105 +54,160 @@ class _Table:
 
     column: str
     place: int
-    is_bandwidth: bool
+    columns: int
+
+    @property
+    def is_bandwidth(self) -> bool:
+        return self.column in _BANDWIDTHS
 
 
 def _recognises(head: str) -> bool:
     return "#bytes" in head and "#iterations" in head
 
 
-def _read(content: bytes, kind: TraceKind | None) -> Reading:
-    latency, interarrival = Collector(), Collector()
-    tests: dict[str, None] = {}
-    columns: dict[str, None] = {}
-    table: _Table | None = None
-    runs = warnings = 0
-    for line in lines_of(content):
+@dataclass(slots=True)
+class _Output:
+    """What was read of a file so far."""
+
+    latency: Collector = field(default_factory=Collector)
+    interarrival: Collector = field(default_factory=Collector)
+    verb: str = ""
+    tests: dict[str, None] = field(default_factory=dict)
+    columns: dict[str, None] = field(default_factory=dict)
+    runs: int = 0
+    warnings: int = 0
+    _table: _Table | None = None
+    _iterations: list[float] = field(default_factory=list)
+
+    def take(self, line: Line) -> None:
+        """Read one line. Raises UnreadableTrace."""
         if title := _TITLE.search(line.text):
-            tests[f"{title.group(1)} {title.group(2)}"] = None
+            self._begin_test(line, title)
         elif line.text.startswith("#bytes"):
-            table = _header(line)
-            columns[table.column] = None
-            runs += 1
+            self._table = _header(line)
+            self.runs += 1
         elif line.text.startswith(_WARNING):
-            warnings += 1
-        elif table is not None and line.text[0].isdigit():
-            _row(line, table, interarrival if table.is_bandwidth else latency)
-    if not latency and not interarrival:
-        refuse("no rows of sizes and times after the perftest header")
-    trace = MessageTrace(latency.samples(), interarrival.samples())
-    check_kind(trace, kind, FORMAT)
-    said = _understood(trace, tuple(tests), tuple(columns), runs)
-    if warnings:
-        said = (*said, ("tool_warnings", f"{warnings}: {_WARNING} detected"))
-    notices = _notices(tests, warnings)
-    return Reading(FORMAT, trace, (*said, *left_out_text(latency, interarrival)), notices)
+            self.warnings += 1
+        elif dump := _DUMP.match(line.text):
+            if dump.group(1) == "cycles":
+                refuse(f"line {line.number}: {_CYCLES}")
+            self._iterations = []
+        elif iteration := _ITERATION.match(line.text):
+            time_us = number_of(iteration.group(1))
+            self._iterations.append(nan if time_us is None else time_us)
+        elif self._table is not None and line.text[0].isdigit():
+            self._row(line, self._table)
+
+    def _begin_test(self, line: Line, title: re.Match[str]) -> None:
+        verb, options, quantity, _ = title.groups()
+        name = f"{verb}{options}{quantity}".strip()
+        if "Bidirectional" in options:
+            refuse(f"line {line.number}: {name} is not read: both directions share the stages")
+        if self.verb not in ("", verb):
+            refuse(
+                f"line {line.number}: {verb} after {self.verb} in one file: each takes a way of "
+                "its own; pass one at a time"
+            )
+        self.verb, self._table, self._iterations = verb, None, []
+        self.tests[name] = None
+
+    def _row(self, line: Line, table: _Table) -> None:
+        part = self.interarrival if table.is_bandwidth else self.latency
+        iterations, self._iterations = self._iterations, []
+        words = line.fields
+        size = size_of(words[0])
+        value = number_of(words[table.place]) if len(words) > table.place else None
+        is_cut = not line.is_whole and table.place + 1 == len(words) < table.columns
+        if size is None or value is None or is_cut:
+            part.leave_out("cut off or not a number")
+        elif table.is_bandwidth:
+            _add_bandwidth(part, size, value, table.column)
+        elif iterations:
+            self.columns["every iteration"] = None
+            for time_us in iterations:
+                part.add(size, time_us)
+        else:
+            part.add(size, value)
+        if not iterations:
+            self.columns[table.column] = None
 
 
 def _header(line: Line) -> _Table:
     """Find the column that counts. Raises UnreadableTrace for units that are not times."""
     text = line.text.replace("% percentile", "%percentile")
     names = [name.strip() for name in _COLUMN.findall(text)]
-    for place, name in enumerate(names):
-        if (
-            name in ("t_typical[usec]", "t_avg[usec]")
-            and "t_typical[usec]" not in names[place + 1 :]
-        ):
-            return _Table(name, place, is_bandwidth=False)
-        if name in ("BW average[MB/sec]", "BW average[Gb/sec]", "BW average[MiB/sec]"):
-            return _Table(name, place, is_bandwidth=True)
+    for wanted in (*_TIMES, *_BANDWIDTHS):
+        if wanted in names:
+            return _Table(wanted, names.index(wanted), len(names))
     rule = "expected a column t_typical[usec], t_avg[usec], BW average[MB/sec] or [Gb/sec]"
-    if "cycles" in text:
-        rule = "the times are in cycles; run perftest without --report-cycles"
-    return refuse(f"line {line.number}: {rule}")
+    return refuse(f"line {line.number}: {_CYCLES if 'cycles' in text else rule}")
 
 
-def _row(line: Line, table: _Table, part: Collector) -> None:
-    words = line.fields
-    size = size_of(words[0])
-    value = number_of(words[table.place]) if len(words) > table.place else None
-    if size is None or value is None:
-        part.leave_out("cut off or not a number")
-    elif not table.is_bandwidth:
-        part.add(size, value)
-    elif value == 0.0:
+def _add_bandwidth(part: Collector, size: int, value: float, column: str) -> None:
+    if value == 0.0:
         part.leave_out("of a bandwidth that was printed as 0")
-    elif "Gb/sec" in table.column:
+    elif "Gb/sec" in column:
         part.add(size, size * 8.0 / (value * _BITS_PER_GIGABIT) * 1e6)
     else:
         part.add(size, size / (value * _MEBIBYTE) * 1e6)
 
 
-def _understood(
-    trace: MessageTrace, tests: tuple[str, ...], columns: tuple[str, ...], runs: int
-) -> tuple[tuple[str, str], ...]:
-    said = [("format", FORMAT), ("tests", ", ".join(tests) or "not named"), ("time_unit", "µs")]
+def _read(content: bytes, kind: TraceKind | None) -> Reading:
+    output = _Output()
+    for line in lines_of(content):
+        output.take(line)
+    if not output.latency and not output.interarrival:
+        refuse("no rows of sizes and times after the perftest header")
+    trace = MessageTrace(output.latency.samples(), output.interarrival.samples())
+    check_kind(trace, kind, FORMAT)
+    return Reading(FORMAT, trace, _understood(trace, output), _notices(trace, output))
+
+
+def _is_whole_operation(output: _Output) -> bool:
+    return "Read" in output.verb or "Atomic" in output.verb
+
+
+def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], ...]:
+    said = [
+        ("format", FORMAT),
+        ("tests", ", ".join(output.tests) or "not named"),
+        ("time_unit", "µs"),
+    ]
     if trace.latency is not None:
-        reads = any("Read" in test for test in tests)
-        said.append(("latency_is", "a whole read operation" if reads else "half a round trip"))
-    if trace.interarrival is not None:
-        units = "Gb/sec of 10^9 bits" if "BW average[Gb/sec]" in columns else "MB/sec of 2^20 bytes"
-        said.append(("interarrival_is", f"size / bandwidth, {units}"))
-    said += [("statistic", ", ".join(columns)), ("runs", str(runs))]
-    return (*said, *sizes_text(trace.latency, trace.interarrival))
+        whole = f"a whole {output.verb} operation"
+        said.append(("latency_is", whole if _is_whole_operation(output) else "half a round trip"))
+        if not output.verb:
+            said[-1] = ("latency_is", "taken as half a round trip: the test is not named")
+    units = [
+        "Gb/sec of 10^9 bits" if "Gb/sec" in column else "MB/sec of 2^20 bytes"
+        for column in output.columns
+        if column in _BANDWIDTHS
+    ]
+    if units:
+        said.append(("interarrival_is", f"size / bandwidth, {' and '.join(dict.fromkeys(units))}"))
+    said += [("statistic", ", ".join(output.columns)), ("runs", str(output.runs))]
+    if output.warnings:
+        said.append(("tool_warnings", f"{output.warnings}: {_WARNING} detected"))
+    left_out = left_out_text(output.latency, output.interarrival)
+    return (*said, *sizes_text(trace.latency, trace.interarrival), *left_out)
 
 
-def _notices(tests: dict[str, None], warnings: int) -> tuple[Notice, ...]:
+def _notices(trace: MessageTrace, output: _Output) -> tuple[Notice, ...]:
     notices: list[Notice] = []
-    if any("Read" in test and "Latency" in test for test in tests):
+    if trace.latency is not None and _is_whole_operation(output):
         notices.append(
             Notice(
                 "read_is_round_trip",
-                "the latency of an RDMA read has the way of the request in it; it is taken as it "
-                "is, as a larger overhead",
+                "the latency of an RDMA read or atomic has the way of the request in it; it is "
+                "taken as it is, as a larger overhead",
             )
         )
-    if warnings:
+    if output.warnings:
         notices.append(
             Notice(
                 "tool_warned",
-                f"perftest warned {warnings} times that the processor's frequency was not fixed: "
-                "its times may be off by that",
+                f"perftest warned {output.warnings} times that the processor's frequency was not "
+                "fixed: its times may be off by that",
             )
         )
     return tuple(notices)

@@ -28,10 +28,14 @@ _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)(?:\([a-z0-9_]*\))?", re.ASC
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the file, cleaned, and its number from 1."""
+    """A line of the file, cleaned, and its number from 1.
+
+    `is_whole` is False for a last line without an end: it may have been cut off.
+    """
 
     number: int
     text: str
+    is_whole: bool = True
 
     @property
     def fields(self) -> list[str]:
@@ -47,13 +51,14 @@ def lines_of(content: bytes) -> Iterator[Line]:
     while start < len(text):
         number += 1
         end = text.find("\n", start)
-        end = len(text) if end < 0 else end
+        is_whole = end >= 0
+        end = end if is_whole else len(text)
         if end - start > MAX_LINE_LENGTH or number > MAX_LINES:
             refuse(f"line {number}: longer than {MAX_LINE_LENGTH} characters, or too many lines")
         cleaned = clean(text[start:end], is_html=is_html)
         start = end + 1
         if cleaned:
-            yield Line(number, cleaned)
+            yield Line(number, cleaned, is_whole)
 
 
 def decoded(content: bytes) -> str:
@@ -142,7 +147,7 @@ def left_out_text(*collectors: Collector) -> tuple[tuple[str, str], ...]:
 
 def sizes_text(*parts: Samples | None) -> tuple[tuple[str, str], ...]:
     """The entries of `understood` that count rows and sizes."""
-    sizes = [size for part in parts if part is not None for size in part.message_bytes]
-    distinct = set(sizes)
+    known = [part for part in parts if part is not None]
+    distinct = set[int]().union(*(part.message_bytes for part in known))
     span = f"{len(distinct)}: {format_bytes(min(distinct))} to {format_bytes(max(distinct))}"
-    return (("rows", str(len(sizes))), ("sizes", span))
+    return (("rows", str(sum(map(len, known)))), ("sizes", span))

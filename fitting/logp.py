@@ -51,6 +51,7 @@ class _Size:
     gap: Measured | None
     round_trip: Measured | None
     missing: tuple[str, ...]
+    clipped: tuple[str, ...]
 
     @property
     def wire(self) -> Measured | None:
@@ -114,13 +115,16 @@ def _fit_size(
         receive = loaded.less(send) if loaded is not None and send is not None else None
     else:
         send, receive = loaded or send, _middle(trace.receive, size)
+    ends = {"send overhead": send, "receive overhead": receive}
+    clipped = tuple(name for name, end in ends.items() if end is not None and end.value < 0.0)
     if loaded is None and (trace.handles_replies or send is None):
         missing.append("long bursts with more computation between messages than their interval")
     if round_trip is None:
         missing.append("round-trip times")
     if receive is None and not trace.handles_replies:
         missing.append("receive overheads")
-    return _Size(size, send, _not_below_0(receive), gap, round_trip, tuple(missing))
+    send, receive = _not_below_0(send), _not_below_0(receive)
+    return _Size(size, send, receive, gap, round_trip, tuple(missing), clipped)
 
 
 def _without_computation(
@@ -168,6 +172,8 @@ def _with_computation(
             continue
         part = Bursts.of(bursts[here], cost[here])
         rate = long_rate(part)
+        if rate is None and len(part.lengths) > 1:
+            continue
         value = rate[0] if rate is not None else short_plateau(part)[0]
         found.append((float(D), Measured(value.value - float(D), value.error, value.freedom)))
     beyond = [value for D, value in found if gap is not None and gap.value < D]
@@ -341,14 +347,23 @@ def _told(places: list[int], of: int) -> str:
 
 
 def _negative(sizes: list[_Size]) -> tuple[Notice, ...]:
-    below = [size for size in sizes if size.wire is not None and size.wire.value < 0.0]
-    if not below:
-        return ()
-    return (
+    notices = [
         Notice(
-            "negative_wire_latency_clipped",
-            f"half the round trip is below the two overheads for "
-            f"{_told([size.message_bytes for size in below], len(sizes))}: the wire latency is set "
-            "to 0; is the round trip that of the same messages?",
-        ),
-    )
+            "negative_overhead_clipped",
+            f"the {what} comes out below 0 for {_told(places, len(sizes))} and is set to 0: do "
+            "the costs include the computation between messages?",
+        )
+        for what in ("send overhead", "receive overhead")
+        if (places := [size.message_bytes for size in sizes if what in size.clipped])
+    ]
+    below = [size for size in sizes if size.wire is not None and size.wire.value < 0.0]
+    if below:
+        notices.append(
+            Notice(
+                "negative_wire_latency_clipped",
+                "half the round trip is below the two overheads for "
+                f"{_told([size.message_bytes for size in below], len(sizes))}: the wire latency is "
+                "set to 0; is the round trip that of the same messages?",
+            )
+        )
+    return tuple(notices)

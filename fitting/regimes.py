@@ -29,6 +29,10 @@ Ints = NDArray[np.int64]
 AGREE = 0.02  # relative difference that counts as none, whatever the noise
 _SPREADS = 3.0
 _LEAST_FREEDOM = 1.0
+_LEAST_US = 1e-12  # a cost below this is 0: it has no spread relative to itself
+_GREATEST_SPREAD = 1e6
+_ROUNDING = 1e-12  # relative, of the time of a burst
+_NEXT_TO_NOTHING = 1e-15  # of the time of the longest burst: no weight may have no bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +76,9 @@ class Bursts:
         parts = [cost_us[group == place] for place in range(len(distinct))]
         medians = np.array([np.median(part) for part in parts])
         pooled = [
-            1.4826 * np.median(np.abs(part / max(middle, 1e-300) - 1.0))
+            1.4826 * np.median(np.minimum(np.abs(part - middle) / middle, _GREATEST_SPREAD))
             for part, middle in zip(parts, medians, strict=True)
-            if len(part) >= 3
+            if len(part) >= 3 and middle >= _LEAST_US
         ]
         usual = float(np.median(pooled)) if pooled else 0.0
         return cls(
@@ -111,7 +115,7 @@ def short_plateau(bursts: Bursts) -> tuple[Measured, int]:
 def long_rate(bursts: Bursts) -> tuple[Measured, int] | None:
     """The time that each message more adds to a long burst, and the shortest burst that is one.
 
-    None where there are no two lengths, or the last two still disagree with the rest.
+    None where there are no two lengths, or where bursts take less time for more messages.
     """
     total = bursts.cost_us * bursts.lengths
     if len(total) < 2:
@@ -125,7 +129,8 @@ def long_rate(bursts: Bursts) -> tuple[Measured, int] | None:
         if abs(steps[first - 1] - middle) > max(noise, AGREE * middle):
             break
         first -= 1
-    return _slope(bursts, first), int(bursts.lengths[first])
+    slope = _slope(bursts, first)
+    return (slope, int(bursts.lengths[first])) if slope.value >= 0.0 else None
 
 
 def _step_errors(bursts: Bursts) -> tuple[Floats, Floats]:
@@ -138,15 +143,17 @@ def _slope(bursts: Bursts, first: int) -> Measured:
     """Weighted least-squares slope of C over M from this length on."""
     M = bursts.lengths[first:].astype(float)
     total = bursts.cost_us[first:] * M
-    error = np.maximum(bursts.errors_us[first:] * M, 1e-12 * total)
-    w = 1.0 / error**2 if (bursts.errors_us[first:] > 0.0).all() else 1.0 / total**2
+    least = max(float(total.max()) * _NEXT_TO_NOTHING, _LEAST_US)
+    is_known = bool((bursts.errors_us[first:] > 0.0).all())
+    error = np.maximum(bursts.errors_us[first:] * M, _ROUNDING * total)
+    w = 1.0 / np.maximum(error if is_known else total, least) ** 2
     centre = float(w @ M / w.sum())
     sxx = float(w @ (M - centre) ** 2)
     slope = float(w @ ((M - centre) * total)) / sxx
     rest = total - (float(w @ total / w.sum()) + slope * (M - centre))
     freedom = len(M) - 2.0
     scatter = float(w @ rest**2) / max(freedom, 1.0)
-    known = 1.0 if (bursts.errors_us[first:] > 0.0).all() else 0.0
+    known = 1.0 if is_known else 0.0
     if freedom < 1.0:
         return Measured(slope, float(np.sqrt(known / sxx)), float(bursts.count[first:].sum()) - 2.0)
     return Measured(slope, float(np.sqrt(max(scatter, known) / sxx)), freedom)

@@ -136,6 +136,51 @@ class TestOneSize:
         with pytest.raises(PoorFit, match="no regime"):
             fit_signatures(SignatureTrace((16,), (4,), (5.0,), (9.0,)), FitOptions())
 
+    @pytest.mark.parametrize("handles_replies", [True, False])
+    @pytest.mark.parametrize(
+        "costs_us", [(8.0, 4.0, 1.0, 0.1), (0.0,) * 4, (0.0, 5e-324, 1.0, 0.0)]
+    )
+    def test_costs_that_contradict_themselves_give_nothing_below_0(
+        self, costs_us: tuple[float, ...], handles_replies: bool
+    ) -> None:
+        sizes, computations_us = (8, 4096), (0.0, 10.0, 20.0)
+        rows = [
+            (size, burst, spent, cost)
+            for size in sizes
+            for spent in computations_us
+            for burst, cost in zip((1, 2, 8, 64), costs_us, strict=True)
+            for _ in range(3)
+        ]
+        x, bursts, spent_us, cost_us = zip(*rows, strict=True)
+        ends = Samples(sizes, (3.0, 9.0))
+        trace = SignatureTrace(
+            x,
+            bursts,
+            spent_us,
+            cost_us,
+            round_trip=ends,
+            receive=ends,
+            handles_replies=handles_replies,
+        )
+        fitted = fit_signatures(trace, FitOptions())
+        assert fitted.loggp is not None
+        for size in fitted.loggp.sizes:
+            found = (size.send_overhead_us, size.receive_overhead_us, size.message_gap_us)
+            for estimate in filter(None, (*found, size.wire_latency_us)):
+                assert (
+                    0.0 <= estimate.interval[0] <= estimate.value <= estimate.interval[1] < np.inf
+                )
+        for stage in fitted.stages:
+            stage.to_stage()
+
+    def test_costs_without_the_computation_are_clipped_and_said(self) -> None:
+        rows = [(burst, spent) for spent in (0.0, 20.0, 40.0) for burst in (1, 2, 8, 64, 128)]
+        bursts, computations_us = zip(*rows, strict=True)
+        round_trip = Samples((8,), (9.0,))
+        trace = SignatureTrace((8,) * 15, bursts, computations_us, (2.0,) * 15, round_trip)
+        fitted = fit_signatures(trace, FitOptions())
+        assert "negative_overhead_clipped" in codes(fitted)
+
     def test_one_size_gives_no_pipeline(self) -> None:
         fitted = fit_signatures(signature(), FitOptions())
         assert "one_size" in codes(fitted)

@@ -29,6 +29,7 @@ SPREADS = 3.0
 _EXACT = 1e-6  # relative error of a time without any noise
 _LINE_COSTS = 16.0  # P: chance alone saves that much in about one plan of 300
 _MOST_DIGITS = 6
+_LEAST_US = 1e-12  # less than any clock tells: as good as 0
 _LEAST_SAMPLES = 3  # of one size, to tell its spread
 
 
@@ -88,13 +89,13 @@ def points_of(
     if samples is None:
         return [], Noise(None, 0.0)
     sizes, medians, spreads, counts = _by_size(samples)
-    told = (counts >= _LEAST_SAMPLES) & (medians > 0.0)
+    told = (counts >= _LEAST_SAMPLES) & (medians > _LEAST_US)
     spread = float(np.median(spreads[told])) if told.any() else None
     noise = Noise(spread, _unit_us(medians))
     inside = np.flatnonzero((sizes >= least) & (sizes <= greatest))
     if len(inside) > MOST_SIZES:
         inside = inside[_spread_out(sizes[inside])]
-    floor = float(medians.max(initial=0.0)) * 1e-12 + 1e-12
+    floor = float(medians.max(initial=0.0)) * 1e-12 + _LEAST_US
     points = [
         Point(
             int(sizes[i]),
@@ -120,7 +121,7 @@ def _by_size(samples: Samples) -> tuple[NDArray[np.int64], Floats, Floats, NDArr
     sizes, group, counts = np.unique(x, return_inverse=True, return_counts=True)
     medians = _medians(group, counts, y)
     middle = medians[group]
-    apart = np.abs(np.divide(y, middle, out=np.ones_like(y), where=middle > 0.0) - 1.0)
+    apart = np.divide(np.abs(y - middle), middle, out=np.zeros_like(y), where=middle > _LEAST_US)
     return sizes, medians, 1.4826 * _medians(group, counts, apart), counts
 
 

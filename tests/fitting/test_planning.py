@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from domain.errors import InvalidInput
 from domain.measurement import MessageTrace, Samples
@@ -13,6 +17,7 @@ from tests.support.counts import count
 
 LIMITS = PlanLimits(64, 2**20)
 Lines = list[tuple[float, float]]
+TIMES = st.one_of(st.sampled_from([0.0, 1e-300, 1e-9, 1.0, 1e9]), st.floats(0.0, 1e9))
 
 
 def envelope_us(lines: Lines, size: float) -> float:
@@ -193,6 +198,19 @@ class TestTraces:
         assert found.decided
         assert found.transitions == ()
         assert found.bottlenecks[0].line.overhead_us == pytest.approx(time_us)
+
+    @given(st.lists(st.tuples(st.integers(1, 2**40), TIMES), min_size=1, max_size=25))
+    def test_whatever_was_measured(self, rows: list[tuple[int, float]]) -> None:
+        """The sizes asked for can be measured, and every number is finite."""
+        sizes, times = zip(*rows, strict=True)
+        found = plan(MessageTrace(None, Samples(sizes, times)), PlanLimits(1, 2**40))
+        assert not found.decided
+        for one in found.measure:
+            assert 1 <= one.message_bytes <= 2**40
+            assert 5 <= one.repetitions <= 1000
+        for known in found.bottlenecks:
+            assert isfinite(known.line.overhead_us)
+            assert isfinite(known.line.ns_per_byte)
 
     def test_sizes_outside_the_range_do_not_count(self) -> None:
         sizes = [1, 2, 4, 2**30]

@@ -102,7 +102,7 @@ class TestRecognition:
             (b" \n\t\n", "empty"),
             (b"\x7fELF\x02\x01\x01\x00\x00", "NUL"),
             ("message_bytes,repetition".encode("utf-16"), "UTF-16"),
-            (gzip.compress(b"message_bytes,repetition,copy_us\n64,0,1\n"), "gzip"),
+            (gzip.compress(b"message_bytes,repetition,copy_us\n64,0,1\n", mtime=0), "gzip"),
             (b"hello world\n1 2 3\n", "looked for: .*OSU .*perftest .*JSON"),
             (b"\x80\x81\x82,1,2", "not recognised"),
         ],

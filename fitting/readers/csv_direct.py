@@ -297,7 +297,7 @@ def _explain(fields: list[str], number: int) -> NoReturn:
             raise _unreadable(
                 f"line {number}, column {place}: expected a finite decimal number of µs, as 12.5"
             )
-        if not 0.0 <= float(field) <= MAX_TIME_US:
+        if not 0.0 <= float(field.strip()) <= MAX_TIME_US:
             raise _unreadable(
                 f"line {number}, column {place}: expected a time from 0 to {MAX_TIME_US:g} µs"
             )
@@ -306,7 +306,8 @@ def _explain(fields: list[str], number: int) -> NoReturn:
 
 def _explain_whole(field: str, where: str, limits: tuple[int, int]) -> None:
     least, greatest = limits
-    if _WHOLE_NUMBER.fullmatch(field.strip()) is None or not least <= int(field) <= greatest:
+    word = field.strip()  # which takes away more than int() and float() do
+    if _WHOLE_NUMBER.fullmatch(word) is None or not least <= int(word) <= greatest:
         raise _unreadable(f"{where}: expected a whole number from {least} to {greatest}")
 
 

@@ -124,6 +124,8 @@ class TestRefusedRows:
         ("row", "rule"),
         [
             ("64,0,1", "expected 4 fields, as in the header, got 3"),
+            ("64,0,1.5\x1d,2", "expected decimal numbers separated by commas"),
+            ("64\x1c,0,1.5,2", "expected decimal numbers separated by commas"),
             ("64,0,1,2,3", "expected 4 fields, as in the header, got 5"),
             ("0,0,1,2", "message_bytes: expected a whole number from 1"),
             (f"{MAX_MESSAGE_BYTES + 1},0,1,2", "message_bytes: expected a whole number"),

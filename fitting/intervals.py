@@ -40,8 +40,8 @@ def uncertainty(
     `fitted` is the line with the scale and the weight of every sample; `tick` the clock's step as a
     share of the greatest time; `freedom` how many sizes there are beyond the parameters in all
     ranges together: how alike sizes are is a matter of the measurement, not of a range. The half
-    width of a clipped parameter is that of the free estimate; the other one's is conditional on the
-    clipped one being exactly 0.
+    widths beside a clipped parameter are those of the free estimate: where sizes do not tell the
+    two apart, the clipped one may well be more than 0, and the other one that much less.
     """
     line, scale, weights = fitted
     f = line.at(x)
@@ -59,9 +59,8 @@ def uncertainty(
     if line.clipped is not None:
         free = 1 if line.clipped == "a" else 0
         D = ((x if free else np.ones(len(x))) / (f * scale))[:, None]
-        errors[[free]], half[[free]] = _widest(
-            _covariances(samples, x, y, fitted, D, known=(tick, freedom))
-        )
+        alone = _widest(_covariances(samples, x, y, fitted, D, known=(tick, freedom)))
+        errors[[free]], half[[free]] = np.maximum(alone, (errors[[free]], half[[free]]))
         covariance = np.diag(errors**2)
     return covariance, (float(errors[0]), float(errors[1])), (float(half[0]), float(half[1]))
 

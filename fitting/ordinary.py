@@ -9,10 +9,10 @@ Cost: O(N).
 Exact: it minimises the squared residuals over a, b >= 0. With y >= 0 at most one of the two
     unconstrained estimates is negative, and the optimum then lies on that edge, where the other
     one has a closed form: b = Sum xy / Sum x^2 for a = 0, a = mean(y) for b = 0.
-Traps: without centring, Sum x^2 - N mean(x)^2 cancels for sizes far from 0. The error of a
-    parameter beside a clipped one is conditional on the clipped one being exactly 0. The interval
-    of a clipped one starts at 0 and is as wide as the free estimate's error allows: the free
-    interval itself may lie below 0 as a whole, which is misfit and not certainty.
+Traps: without centring, Sum x^2 - N mean(x)^2 cancels for sizes far from 0. Intervals
+    beside a clipped estimate are as wide as the free estimate's errors allow: the free interval
+    itself may lie below 0 as a whole, which is misfit and not certainty; and if the clipped
+    parameter is more than 0 after all, the other one is that much less.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ def _through_origin(
     count, sum_xx = float(c.sum()), float(c @ x**2)
     b = float(c @ (x * y)) / sum_xx
     error = (float(c @ (y - b * x) ** 2) / (count - 1)) ** 0.5 / sum_xx**0.5
-    half = quantile(count - 1) * error
+    half = max(quantile(count - 1) * error, free.b_half)
+    error = max(error, free.b_error)
     return OrdinaryLine(0.0, b, free.a_error, error, free.a_half, half, 0.0, "a")
 
 
@@ -97,7 +98,8 @@ def _flat(y: NDArray[np.float64], c: NDArray[np.float64], free: OrdinaryLine) ->
     count = float(c.sum())
     a = float(c @ y) / count
     error = (float(c @ (y - a) ** 2) / (count - 1)) ** 0.5 / count**0.5
-    half = quantile(count - 1) * error
+    half = max(quantile(count - 1) * error, free.a_half)
+    error = max(error, free.a_error)
     return OrdinaryLine(a, 0.0, error, free.b_error, half, free.b_half, 0.0, "b")
 
 

@@ -106,6 +106,24 @@ class TestTruth:
         assert said == pytest.approx(seen, rel=0.3)
 
 
+class TestClipped:
+    @pytest.mark.parametrize("method", list(FitMethod))
+    def test_what_the_clipped_one_may_hide_is_in_the_interval_of_the_other(
+        self, method: FitMethod
+    ) -> None:
+        """Close sizes do not tell 20 µs + 4 ns per byte from 24 µs."""
+        rng, covered, clipped = np.random.default_rng(5), [], 0
+        x = np.repeat([1000, 1010, 1020, 1030], 20)
+        for _ in range(count(300)):
+            y = (20.0 + 0.004 * x) * (1.0 + 0.02 * rng.standard_normal(len(x)))
+            options = FitOptions(method=method, shape=FitShape.LINE)
+            found = fit_stage("s", x.tolist(), y.tolist(), options)[0].lines[0]
+            clipped += bool(found.clipped)
+            covered.append(covers(found, (20.0, 4.0)))
+        assert clipped > 0
+        assert (np.mean(covered, axis=0) >= 0.9).all()
+
+
 class TestAgainstScipy:
     def test_weighted_solves_what_least_squares_solves(self) -> None:
         """Relative residuals against SciPy's general solver, bounds included."""

@@ -1,67 +1,186 @@
-"""Comma-separated files with a header line: what the readers of the project's own formats share."""
+"""Comma-separated files with header lines: what readers of such formats share.
+
+Rows of plain numbers are taken a chunk at a time (fast_rows); a chunk with anything else in it is
+read row by row, which is where every refusal comes from, with line and column. The results are the
+same. A file may have several header lines, each with its rows below it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import codecs
+import csv
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import nan
+from typing import TYPE_CHECKING
 
-from domain.measurement import MAX_TIME_US
+from domain.measurement import MAX_TIME_US, Samples
 from domain.pipeline import MAX_MESSAGE_BYTES
-from fitting.readers.text import Line, lines_of, number_of, refuse, size_of
+from fitting.columns import Sizes, Times
+from fitting.readers.fast_rows import plain_rows
+from fitting.readers.text import MAX_LINE_LENGTH, number_of, refuse, size_of
+
+if TYPE_CHECKING:
+    from fitting.readers.fast_rows import Matrix
+
+_CHUNK_BYTES = 2**18  # more than the longest line that is read
+# Stands for an empty field while a chunk is read at once: beyond the limits of every column.
+_EMPTY = 2**53 - 1
+_EMPTY_TEXT = str(_EMPTY).encode()
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """The fields of one row, as many as the header has."""
+class Column:
+    """The rule of a column: whole numbers or times in µs, within limits, given in every row."""
 
-    number: int
-    fields: tuple[str, ...]
+    name: str
+    least: int = 0
+    greatest: float = MAX_TIME_US
+    is_whole: bool = False
+    may_be_empty: bool = False
 
-    def size(self, place: int, *, greatest: int = MAX_MESSAGE_BYTES, least: int = 1) -> int:
-        """A whole number in this field. Raises UnreadableTrace."""
-        value = size_of(self.fields[place])
-        if value is None or not least <= value <= greatest:
-            refuse(
-                f"line {self.number}, column {place + 1}: expected a whole number from {least} to "
-                f"{greatest}"
-            )
+    def value(self, word: str, where: str) -> float:
+        """The number in this field, NaN where it may be empty and is. Raises UnreadableTrace."""
+        if not word and self.may_be_empty:
+            return nan
+        value = size_of(word) if self.is_whole else number_of(word)
+        if value is None or not self.least <= value <= self.greatest:
+            refuse(f"{where}: {self.rule}" + ("" if word else ", got an empty field"))
         return value
 
-    def time_us(self, place: int) -> float | None:
-        """A time in µs in this field, None where it is empty. Raises UnreadableTrace."""
-        word = self.fields[place]
-        if not word:
-            return None
-        value = number_of(word)
-        if value is None or not 0.0 <= value <= MAX_TIME_US:
-            refuse(
-                f"line {self.number}, column {place + 1}: expected a time from 0 to "
-                f"{MAX_TIME_US:g} µs"
-            )
-        return value
+    @property
+    def rule(self) -> str:
+        """What a field has to be, in words."""
+        if self.is_whole:
+            return f"expected a whole number from {self.least} to {self.greatest:.0f}"
+        return f"expected a time from {self.least} to {self.greatest:g} µs"
 
 
-def blocks_of(content: bytes, *, first_column: str) -> Iterator[tuple[Line, list[Row]]]:
-    """Each header line, which begins with this column, with the rows below it."""
-    header: Line | None = None
-    names: list[str] = []
-    rows: list[Row] = []
-    for line in lines_of(content):
-        if line.text.startswith("#"):
+SIZE = Column("message_bytes", 1, MAX_MESSAGE_BYTES, is_whole=True)
+REPETITION = Column("repetition", 0, 2**48, is_whole=True)
+BURST = Column("burst", 1, 2**31, is_whole=True)
+
+
+class Block:
+    """The rows below one header line, by column. The first column is SIZE."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self.columns = tuple(columns)
+        self._values = tuple(Sizes("q") if c.is_whole else Times("d") for c in self.columns)
+
+    def __len__(self) -> int:
+        return len(self._values[0])
+
+    def whole(self, name: str) -> Sizes:
+        """A column of whole numbers."""
+        found = self._of(name)
+        assert isinstance(found, Sizes)
+        return found
+
+    def times(self, name: str) -> Times:
+        """A column of times in µs, NaN where a field was empty."""
+        found = self._of(name)
+        assert isinstance(found, Times)
+        return found
+
+    def add(self, fields: Sequence[str], number: int) -> None:
+        """Read one row. Raises UnreadableTrace naming line and column."""
+        if len(fields) != len(self.columns):
+            refuse(f"line {number}: expected {len(self.columns)} columns, got {len(fields)}")
+        row = [
+            column.value(word, f"line {number}, column {place}")
+            for place, (column, word) in enumerate(zip(self.columns, fields, strict=True), 1)
+        ]
+        for values, value in zip(self._values, row, strict=True):
+            values.append(value)  # type: ignore[arg-type]
+
+    def take(self, chunk: bytes) -> bool:
+        """Take all rows of this chunk at once; False, and nothing taken, where that cannot be."""
+        rows = plain_rows(self._filled(chunk), len(self.columns))
+        if rows is None or not self._are_within(rows):
+            return False
+        for values, column in zip(self._values, rows.T, strict=True):
+            if isinstance(values, Times):
+                column[column == _EMPTY] = nan
+            values.frombytes(column.astype(values.typecode).data.cast("B"))
+        return True
+
+    def _filled(self, chunk: bytes) -> bytes:
+        """With a number in each field that is empty, where a field may be."""
+        if not any(column.may_be_empty for column in self.columns):
+            return chunk
+        if _EMPTY_TEXT in chunk or b"e" in chunk or b"E" in chunk:
+            return chunk
+        filled = chunk.replace(b"\r\n", b"\n").removesuffix(b"\n") + b"\n"
+        for _ in range(2):  # a second time for the fields between those of the first
+            filled = filled.replace(b",,", b"," + _EMPTY_TEXT + b",")
+        return filled.replace(b",\n", b"," + _EMPTY_TEXT + b"\n")
+
+    def _are_within(self, rows: Matrix) -> bool:
+        for column, values in zip(self.columns, rows.T, strict=True):
+            given = values[values != _EMPTY] if column.may_be_empty else values
+            if len(given) and not column.least <= given.min() <= given.max() <= column.greatest:
+                return False
+        return True
+
+    def _of(self, name: str) -> Sizes | Times:
+        return self._values[[column.name for column in self.columns].index(name)]
+
+
+def read_blocks(content: bytes, block_of: Callable[[tuple[str, ...], int], Block]) -> None:
+    """Read every row into the block that `block_of(names, line number)` has for its header line.
+
+    A header line is one that begins with the name of the size column. Raises UnreadableTrace.
+    """
+    block: Block | None = None
+    for chunk, first in _chunks(content.removeprefix(codecs.BOM_UTF8)):
+        if block is not None and block.take(chunk):
             continue
-        fields = [field.strip() for field in line.text.split(",")]
-        if fields[0] == first_column:
-            if header is not None:
-                yield header, rows
-            header, names, rows = line, fields, []
-        elif header is None:
-            refuse(f"line {line.number}: expected a header line {first_column},...")
-        elif len(fields) != len(names):
-            refuse(f"line {line.number}: expected {len(names)} columns, got {len(fields)}")
-        else:
-            rows.append(Row(line.number, tuple(fields)))
-    if header is not None:
-        yield header, rows
+        for number, line in _lines(chunk, first):
+            fields = fields_of(line, number)
+            if fields[0] == SIZE.name:
+                block = block_of(tuple(fields), number)
+            elif block is None:
+                refuse(f"line {number}: expected a header line {SIZE.name},...")
+            else:
+                block.add(fields, number)
+
+
+def _chunks(body: bytes) -> Iterator[tuple[bytes, int]]:
+    """Pieces of whole lines, and the number of the first line of each."""
+    start, number = 0, 1
+    while start < len(body):
+        end = start + _CHUNK_BYTES
+        if end < len(body):
+            end = body.rfind(b"\n", start, end) + 1
+            if end == 0:
+                refuse(f"line {number}: longer than {MAX_LINE_LENGTH} characters")
+        chunk = body[start:end]
+        yield chunk, number
+        start, number = start + len(chunk), number + chunk.count(b"\n")
+
+
+def _lines(chunk: bytes, first: int) -> Iterator[tuple[int, str]]:
+    """(line number, line) of all that is neither empty nor a comment."""
+    for number, raw in enumerate(chunk.split(b"\n"), first):
+        if len(raw) > MAX_LINE_LENGTH:
+            refuse(f"line {number}: longer than {MAX_LINE_LENGTH} characters")
+        try:
+            line = raw.decode().strip()
+        except UnicodeDecodeError as refusal:
+            refuse(f"line {number}: byte {refusal.start + 1} is not UTF-8")
+        if line and not line.startswith("#"):
+            yield number, line
+
+
+def fields_of(line: str, number: int) -> list[str]:
+    """The fields of a line, without the white space around them. Raises UnreadableTrace."""
+    if '"' not in line:
+        return [field.strip() for field in line.split(",")]
+    try:
+        return [field.strip() for field in next(csv.reader([line], strict=True))]
+    except csv.Error:
+        refuse(f"line {number}: a quoted field is not closed")
 
 
 def header_of(head: str, first_column: str) -> tuple[str, ...]:
@@ -69,6 +188,22 @@ def header_of(head: str, first_column: str) -> tuple[str, ...]:
     for raw in head.removeprefix("\ufeff").splitlines():
         line = raw.strip()
         if line and not line.startswith("#"):
-            names = tuple(name.strip() for name in line.split(","))
+            names = tuple(name.strip().strip('"').strip() for name in line.split(","))
             return names if names[0] == first_column else ()
     return ()
+
+
+def samples_of(blocks: Iterable[Block], name: str) -> Samples | None:
+    """The sizes and times where this column was measured; None where it never was."""
+    import numpy as np
+
+    sizes, times = Sizes("q"), Times("d")
+    for block in blocks:
+        if all(column.name != name for column in block.columns):
+            continue
+        of_block = np.frombuffer(block.times(name), np.float64)
+        is_given = ~np.isnan(of_block)
+        given = np.frombuffer(block.whole(SIZE.name), np.int64)[is_given]
+        sizes.frombytes(given.data.cast("B"))
+        times.frombytes(of_block[is_given].data.cast("B"))
+    return Samples(sizes, times) if sizes else None

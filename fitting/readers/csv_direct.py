@@ -323,10 +323,9 @@ def _recognises(head: str) -> bool:
     first = next((line for line in lines if line and not line.startswith("#")), "")
     if not first.removeprefix('"').startswith(SIZE_COLUMN):
         return False
-    columns = [column.strip() for column in first.split(",")]
+    columns = [column.strip().strip('"').strip() for column in first.split(",")]
     # Those that are told by these columns are other formats of ours.
-    times = set(columns[_FIRST_STAGE_COLUMN:])
-    return columns[1:2] != ["burst"] and not (times and times <= _OF_MESSAGES)
+    return columns[1:2] != ["burst"] and _OF_MESSAGES.isdisjoint(columns[_FIRST_STAGE_COLUMN:])
 
 
 def _read(content: bytes, kind: TraceKind | None) -> Reading:

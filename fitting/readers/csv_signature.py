@@ -14,58 +14,58 @@ from __future__ import annotations
 
 from domain.measurement import Reading, Samples, SignatureTrace, TraceKind
 from fitting.contract import ReaderSpec
-from fitting.readers.columns import Row, blocks_of, header_of
+from fitting.readers.columns import (
+    BURST,
+    REPETITION,
+    SIZE,
+    Block,
+    Column,
+    header_of,
+    read_blocks,
+    samples_of,
+)
 from fitting.readers.kinds import check_kind
-from fitting.readers.text import Collector, refuse, sizes_text
+from fitting.readers.text import refuse, sizes_text
 
 FORMAT = "signature CSV"
-_SIZE = "message_bytes"
-_BURSTS = (_SIZE, "burst", "computation_us", "cost_us")
-_ROUND_TRIPS = (_SIZE, "repetition", "round_trip_us")
-_HEADERS = f"{','.join(_BURSTS)} and {','.join(_ROUND_TRIPS)}"
-_GREATEST_BURST = 2**31
+_COMPUTATION, _COST, _ROUND_TRIP = "computation_us", "cost_us", "round_trip_us"
+_BURSTS = (SIZE, BURST, Column(_COMPUTATION), Column(_COST))
+_ROUND_TRIPS = (SIZE, REPETITION, Column(_ROUND_TRIP))
+_LAYOUTS = {tuple(column.name for column in layout): layout for layout in (_BURSTS, _ROUND_TRIPS)}
+_BURSTS_HEADER, _ROUND_TRIPS_HEADER = (",".join(names) for names in _LAYOUTS)
+_HEADERS = f"{_BURSTS_HEADER} and {_ROUND_TRIPS_HEADER}"
 
 
 def _recognises(head: str) -> bool:
-    return header_of(head, _SIZE) in (_BURSTS, _ROUND_TRIPS)
+    return header_of(head, SIZE.name) in _LAYOUTS
 
 
 def _read(content: bytes, kind: TraceKind | None) -> Reading:
-    bursts: list[tuple[int, int, float, float]] = []
-    round_trip = Collector()
-    for header, rows in blocks_of(content, first_column=_SIZE):
-        names = tuple(name.strip() for name in header.text.split(","))
-        if names == _BURSTS:
-            bursts += [_burst(row) for row in rows]
-        elif names == _ROUND_TRIPS:
-            for row in rows:
-                row.size(1, greatest=2**48, least=0)
-                round_trip.add(row.size(0), _given(row, 2))
-        else:
-            refuse(f"line {header.number}: expected one of the header lines {_HEADERS}")
-    if not bursts:
-        refuse(f"no signature: expected at least one row below {','.join(_BURSTS)}")
-    sizes, counts, computation, cost = zip(*bursts, strict=True)
-    trace = SignatureTrace(sizes, counts, computation, cost, round_trip=round_trip.samples())
+    bursts, round_trips = Block(_BURSTS), Block(_ROUND_TRIPS)
+
+    def block_of(names: tuple[str, ...], number: int) -> Block:
+        if names not in _LAYOUTS:
+            refuse(f"line {number}: expected one of the header lines {_HEADERS}")
+        return bursts if _LAYOUTS[names] is _BURSTS else round_trips
+
+    read_blocks(content, block_of)
+    if not len(bursts):
+        refuse(f"no signature: expected at least one row below {_BURSTS_HEADER}")
+    sizes, counts = bursts.whole(SIZE.name), bursts.whole(BURST.name)
+    cost = bursts.times(_COST)
+    round_trip = samples_of([round_trips], _ROUND_TRIP)
+    trace = SignatureTrace(sizes, counts, bursts.times(_COMPUTATION), cost, round_trip=round_trip)
     check_kind(trace, kind, FORMAT)
-    said = (
+    said = [
         ("format", FORMAT),
         ("time_unit", "µs"),
+        ("size_unit", "bytes"),
         ("cost_is", "mean per message, computation and replies included"),
         ("bursts", f"{len(set(counts))} lengths: {min(counts)} to {max(counts)} messages"),
-    )
+    ]
+    if round_trip is not None:
+        said.append(("round_trips", f"{len(round_trip)}, full round trips"))
     return Reading(FORMAT, trace, (*said, *sizes_text(Samples(sizes, cost))))
-
-
-def _burst(row: Row) -> tuple[int, int, float, float]:
-    return (row.size(0), row.size(1, greatest=_GREATEST_BURST), _given(row, 2), _given(row, 3))
-
-
-def _given(row: Row, place: int) -> float:
-    value = row.time_us(place)
-    if value is None:
-        refuse(f"line {row.number}, column {place + 1}: expected a time, got an empty field")
-    return value
 
 
 SPEC = ReaderSpec(

@@ -11,7 +11,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections import Counter
+from typing import Any, NoReturn
 
 from domain.measurement import (
     DirectTrace,
@@ -24,6 +25,7 @@ from domain.measurement import (
 )
 from domain.pipeline import MAX_NAME_LENGTH, MAX_STAGES
 from fitting.contract import ReaderSpec
+from fitting.readers.columns import BURST, REPETITION, SIZE, Column
 from fitting.readers.kinds import check_kind
 from fitting.readers.text import decoded, refuse, sizes_text
 
@@ -66,11 +68,8 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
 
 
 def _document(text: str) -> dict[str, Any]:
-    def refuse_constant(word: str) -> None:
-        refuse(f"expected numbers that are finite, got {word}")
-
     try:
-        document = json.loads(text, parse_constant=refuse_constant)
+        document = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_object)
     except json.JSONDecodeError as refusal:
         refuse(f"not JSON, line {refusal.lineno}, column {refusal.colno}: {refusal.msg}")
     except (RecursionError, ValueError):
@@ -80,8 +79,22 @@ def _document(text: str) -> dict[str, Any]:
     return document
 
 
+def _refuse_constant(word: str) -> NoReturn:
+    refuse(f"expected numbers that are finite, got {word}")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; a key given twice is refused, for one of the two would be lost."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        twice = next(key for key, count in counts.items() if count > 1)
+        refuse(f"{twice[:60]}: given twice")
+    return found
+
+
 def _direct(document: dict[str, Any]) -> Trace:
-    sizes = _whole(document, "message_bytes")
+    sizes = _whole(document, SIZE)
     stages = document.get("stages")
     if not isinstance(stages, list) or not 1 <= len(stages) <= MAX_STAGES:
         refuse(f"stages: expected a list of 1 to {MAX_STAGES} stages")
@@ -95,9 +108,13 @@ def _direct(document: dict[str, Any]) -> Trace:
         if not name.isprintable() or name in names:
             refuse(f"stages.{place}.name: expected a printable name of its own")
         names.append(name)
-        columns.append(_times(stage, "time_us", where=f"stages.{place}."))
-    repetitions = _whole(document, "repetition") if "repetition" in document else (0,) * len(sizes)
-    total = _times(document, "total_us") if document.get("total_us") is not None else None
+        columns.append(_times(stage, "time_us", len(sizes), where=f"stages.{place}."))
+    repetitions = (0,) * len(sizes)
+    if document.get("repetition") is not None:
+        repetitions = _whole(document, REPETITION, len(sizes))
+    total = None
+    if document.get("total_us") is not None:
+        total = _times(document, "total_us", len(sizes))
     return DirectTrace(tuple(names), sizes, repetitions, tuple(columns), total)
 
 
@@ -109,11 +126,12 @@ def _signature(document: dict[str, Any]) -> Trace:
     replies = document.get("handles_replies", True)
     if not isinstance(replies, bool):
         refuse("handles_replies: expected true or false")
+    sizes = _whole(document, SIZE)
     return SignatureTrace(
-        _whole(document, "message_bytes"),
-        _whole(document, "burst"),
-        _times(document, "computation_us"),
-        _times(document, "cost_us"),
+        sizes,
+        _whole(document, BURST, len(sizes)),
+        _times(document, "computation_us", len(sizes)),
+        _times(document, "cost_us", len(sizes)),
         round_trip=_samples(document, "round_trip"),
         receive=_samples(document, "receive"),
         handles_replies=replies,
@@ -134,31 +152,39 @@ def _samples(document: dict[str, Any], key: str) -> Samples | None:
         return None
     if not isinstance(given, dict) or set(given) != {"message_bytes", "time_us"}:
         refuse(f"{key}: expected the keys message_bytes and time_us")
-    sizes = _whole(given, "message_bytes", where=f"{key}.")
-    return Samples(sizes, _times(given, "time_us", where=f"{key}."))
+    sizes = _whole(given, SIZE, where=f"{key}.")
+    return Samples(sizes, _times(given, "time_us", len(sizes), where=f"{key}."))
 
 
-def _whole(given: dict[str, Any], key: str, *, where: str = "") -> tuple[int, ...]:
-    values = _list(given, key, where)
-    if not all(isinstance(value, int) and not isinstance(value, bool) for value in values):
-        refuse(f"{where}{key}: expected whole numbers")
+def _whole(
+    given: dict[str, Any], column: Column, length: int | None = None, *, where: str = ""
+) -> tuple[int, ...]:
+    """A column of whole numbers within its limits. Raises UnreadableTrace naming key and place."""
+    values = _list(given, where + column.name, length)
+    for place, value in enumerate(values):
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        if not is_whole or not column.least <= value <= column.greatest:
+            refuse(f"{where}{column.name}.{place}: {column.rule}")
     return tuple(values)
 
 
-def _times(given: dict[str, Any], key: str, *, where: str = "") -> tuple[float, ...]:
-    values = _list(given, key, where)
-    if not all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
-        refuse(f"{where}{key}: expected numbers")
-    try:
-        return tuple(float(value) for value in values)
-    except OverflowError:
-        return refuse(f"{where}{key}: expected numbers that are finite")
+def _times(given: dict[str, Any], key: str, length: int, *, where: str = "") -> tuple[float, ...]:
+    """A column of times in µs. Raises UnreadableTrace naming key and place."""
+    values, column = _list(given, where + key, length), Column(key)
+    for place, value in enumerate(values):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not column.least <= value <= column.greatest:
+            refuse(f"{where}{key}.{place}: {column.rule}")
+    return tuple(map(float, values))
 
 
-def _list(given: dict[str, Any], key: str, where: str) -> list[Any]:
-    values = given.get(key)
+def _list(given: dict[str, Any], path: str, length: int | None) -> list[Any]:
+    """The list under the last name of this path, of this length. Raises UnreadableTrace."""
+    values = given.get(path.rpartition(".")[2])
     if not isinstance(values, list) or not values:
-        return refuse(f"{where}{key}: expected a list of numbers, at least one")
+        refuse(f"{path}: expected a list of numbers, at least one")
+    if length is not None and len(values) != length:
+        refuse(f"{path}: expected {length} numbers, as many as message_bytes, got {len(values)}")
     return values
 
 

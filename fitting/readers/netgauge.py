@@ -8,8 +8,10 @@ them, until the single reply had come; each is a median. So a message costs (PRT
 PRTT(1,0,s)) / (n - 1): with d = 0 the interval between messages, with d = PRTT(1,0,s) the
 computation and the send overhead, for the sender handles no replies. o_r was measured by the
 receiver. Netgauge's own columns after o_r are not used: its plain regression over a protocol switch
-gives negative values.
-Older versions print one column o for o_s and o_r, which is then o_s.
+gives negative values. Where it believes to see such a switch it prints the row of that size twice,
+with other values in those columns; it was measured once. Older versions print one column o for o_s
+and o_r, which is then o_s. What Netgauge prints on the screen ("L=... s=... o_s=...") holds derived
+values alone, without the times they come from, and is refused.
 """
 
 from __future__ import annotations
@@ -37,16 +39,33 @@ _HEADER = re.compile(
     r"^#\s*size\s+n\s+PRTT\(1,0,s\)\s+PRTT\(n,0,s\)\s+PRTT\(n,PRTT\(1,0,s\),s\)(.*)"
 )
 _LEAST_COLUMNS = 5
+_ON_SCREEN = re.compile(r"^\s*L=\S+\s+s=[0-9]+\s+o_s=", re.MULTILINE)
+_GREATEST_BURST = 2**31
 
 
 @dataclass(slots=True)
 class _Rows:
+    """What was read so far, and what the last header line said."""
+
     sizes: list[int] = field(default_factory=list)
     bursts: list[int] = field(default_factory=list)
     computation_us: list[float] = field(default_factory=list)
     cost_us: list[float] = field(default_factory=list)
+    round_trip: Collector = field(default_factory=Collector)
+    receive: Collector = field(default_factory=Collector)
+    runs: int = 0
+    names: list[str] = field(default_factory=list)
+    before: list[str] = field(default_factory=list)  # the columns of times of the row before
+
+    def begin(self, names: list[str]) -> None:
+        """A header line, with these columns after those of times."""
+        self.runs, self.names, self.before = self.runs + 1, names, []
 
     def add(self, size: int, burst: int, computation_us: float, cost_us: float) -> None:
+        """Take one cost, or count why not."""
+        if not 0.0 <= cost_us <= MAX_TIME_US:
+            self.receive.leave_out("bursts faster than a single message, or not finite")
+            return
         self.sizes.append(size)
         self.bursts.append(burst)
         self.computation_us.append(computation_us)
@@ -54,19 +73,21 @@ class _Rows:
 
 
 def _recognises(head: str) -> bool:
-    return "PRTT(1,0,s)" in head
+    return "PRTT(1,0,s)" in head or _ON_SCREEN.search(head) is not None
 
 
 def _read(content: bytes, kind: TraceKind | None) -> Reading:
-    rows, round_trip, receive = _Rows(), Collector(), Collector()
-    runs, receive_place = 0, None
+    rows = _Rows()
     for line in lines_of(content):
         if header := _HEADER.match(line.text):
-            runs += 1
-            names = header.group(1).split()
-            receive_place = _LEAST_COLUMNS + names.index("o_r") if "o_r" in names else None
-        elif runs and line.text[0].isdigit():
-            _row(line, rows, round_trip, receive, receive_place)
+            rows.begin(header.group(1).split())
+        elif rows.runs and line.text[0].isdigit():
+            _row(line, rows)
+        elif not rows.runs and _ON_SCREEN.match(line.text):
+            refuse(
+                f"line {line.number}: these are the values that Netgauge derives and prints on the "
+                "screen; expected the times themselves, which it writes with -o FILE"
+            )
     if not rows.sizes:
         refuse("no rows of sizes and PRTT times after the Netgauge header")
     trace = SignatureTrace(
@@ -74,53 +95,63 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
         tuple(rows.bursts),
         tuple(rows.computation_us),
         tuple(rows.cost_us),
-        round_trip=round_trip.samples(),
-        receive=receive.samples(),
+        round_trip=rows.round_trip.samples(),
+        receive=rows.receive.samples(),
         handles_replies=False,
     )
     check_kind(trace, kind, FORMAT)
-    said = (
+    return Reading(FORMAT, trace, _understood(trace, rows))
+
+
+def _understood(trace: SignatureTrace, rows: _Rows) -> tuple[tuple[str, str], ...]:
+    return (
         ("format", FORMAT),
         ("time_unit", "µs"),
+        ("size_unit", "bytes"),
         ("round_trip_is", "PRTT(1,0,s), a full round trip"),
         ("cost_is", "(PRTT(n,d,s) - PRTT(1,0,s)) / (n - 1), without replies"),
         ("statistic", "median over the tests of a size"),
-        ("runs", str(runs)),
+        ("columns_left_out", "L, g, G and lsqu: Netgauge's own fit"),
+        ("runs", str(rows.runs)),
+        *sizes_text(trace.round_trip),
+        *left_out_text(rows.round_trip, rows.receive),
     )
-    counted = sizes_text(trace.round_trip)
-    return Reading(FORMAT, trace, (*said, *counted, *left_out_text(round_trip, receive)))
 
 
-def _row(
-    line: Line, rows: _Rows, round_trip: Collector, receive: Collector, receive_place: int | None
-) -> None:
+def _row(line: Line, rows: _Rows) -> None:
     words = line.fields
     size = size_of(words[0])
     burst = size_of(words[1]) if len(words) > 1 else None
     times = [number_of(word) for word in words[2:_LEAST_COLUMNS]]
-    if size is None or burst is None or None in times or len(words) < _LEAST_COLUMNS:
-        round_trip.leave_out("cut off or not a number")
+    too_short = len(words) < _LEAST_COLUMNS + len(rows.names)
+    if size is None or burst is None or None in times or too_short:
+        rows.round_trip.leave_out("cut off or not a number")
+        return
+    if words[:_LEAST_COLUMNS] == rows.before:
+        rows.round_trip.leave_out("printed twice")
+        return
+    rows.before = words[:_LEAST_COLUMNS]
+    if not 2 <= burst <= _GREATEST_BURST:
+        rows.round_trip.leave_out(f"of bursts outside 2 to {_GREATEST_BURST} messages")
         return
     one, many, spaced = (float(time if time is not None else math.nan) for time in times)
-    if burst < 2:
-        round_trip.leave_out("of a burst of one message")
+    taken = len(rows.round_trip)
+    rows.round_trip.add(size, one)
+    if len(rows.round_trip) > taken:
+        rows.add(size, burst, 0.0, (many - one) / (burst - 1))
+        rows.add(size, burst, one, (spaced - one) / (burst - 1))
+        _receive(size, words, rows)
+
+
+def _receive(size: int, words: list[str], rows: _Rows) -> None:
+    """The receive overhead, where the file has it."""
+    if "o_r" not in rows.names:
         return
-    before = len(round_trip)
-    round_trip.add(size, one)
-    if len(round_trip) == before:
-        return
-    for computation_us, whole in ((0.0, many), (one, spaced)):
-        cost = (whole - one) / (burst - 1)
-        if 0.0 <= cost <= MAX_TIME_US:
-            rows.add(size, burst, computation_us, cost)
-        else:
-            receive.leave_out("bursts faster than a single message, or not finite")
-    if receive_place is not None and len(words) > receive_place:
-        value = number_of(words[receive_place])
-        if value is not None and value >= 0.0:
-            receive.add(size, value)
-        else:
-            receive.leave_out("receive overheads below 0 or not finite")
+    value = number_of(words[_LEAST_COLUMNS + rows.names.index("o_r")])
+    if value is not None and value >= 0.0:
+        rows.receive.add(size, value)
+    else:
+        rows.receive.leave_out("receive overheads below 0 or not finite")
 
 
 SPEC = ReaderSpec(

@@ -1,20 +1,25 @@
-"""SimGrid's platform-calibration: one row a timed MPI call, without a header line.
+"""SimGrid's platform-calibration: one row a timed MPI call.
 
     MPI_Send,4096,32.633089,7.082000e-06
     MPI_Recv,4096,32.633089,2.322920e-04
 
-Operation, bytes, start and duration, in seconds. In its ping-pong an MPI_Send and the MPI_Recv of
-the answer share their start; the sum of their durations is a round trip, and half of it a latency.
-MPI_Isend, MPI_Recv alone, MPI_Iprobe, MPI_Test and MPI_Wtime are costs of calls and no latencies:
-they are left out where there is a ping-pong, and refused by name where there is none.
+Operation, bytes, start and duration, in seconds. The calibration programs write no header line;
+files that were gathered afterwards often have one (op,size,start,duration, in any order), which is
+understood. In the ping-pong an MPI_Send and the MPI_Recv of the answer share their start; the sum
+of their durations is a round trip, and half of it a latency. MPI_Isend, MPI_Recv alone, MPI_Iprobe,
+MPI_Test and MPI_Wtime are costs of calls and no latencies: they are left out where there is a
+ping-pong, and refused by name where there is none.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
+from typing import NoReturn
 
 from domain.measurement import MessageTrace, Reading, TraceKind
 from fitting.contract import ReaderSpec
+from fitting.readers.columns import fields_of
 from fitting.readers.kinds import check_kind
 from fitting.readers.text import (
     Collector,
@@ -28,67 +33,153 @@ from fitting.readers.text import (
 )
 
 FORMAT = "SimGrid calibration CSV"
-_ROW = re.compile(r"^\"?(MPI_[A-Za-z]{1,40})\"?,([^,]*),([^,]*),([^,]*)$")
+_OPERATIONS = {"op", "operation", "function", "call"}
+_SIZES = {"size", "msg_size", "message_size", "count"}
+_CALL = re.compile(r"MPI_[A-Za-z_]{1,40}")
+# As the programs print a duration (%e): what is shorter was cut off, and would be read as seconds.
+_WHOLE_DURATION = re.compile(r"[0-9]\.[0-9]{6}e[+-][0-9]{2,3}|-?(?:nan|inf)")
 _SECOND_US = 1e6
-_COLUMNS = 4
+_HALF = 0.5
 
 
-def _recognises(head: str) -> bool:
-    for line in head.splitlines():
-        text = line.strip().lstrip("\ufeff")
-        if text and not text.startswith("#"):
-            return _ROW.match(text) is not None
-    return False
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Which field is what, and how many there are."""
+
+    operation: int = 0
+    size: int = 1
+    start: int = 2
+    duration: int = 3
+    count: int = 4
+
+
+_WITHOUT_HEADER = _Places()
+
+
+def is_calls(head: str) -> bool:
+    """Whether the beginning of this file is rows of MPI calls, with or without a header line."""
+    lines = (line.strip().lstrip("\ufeff") for line in head.splitlines()[:1000])
+    kept = (line for line in lines if line and not line.startswith("#"))
+    names = _split(next(kept, ""))
+    places = _places(names)
+    if places is None:
+        return len(names) == _WITHOUT_HEADER.count and _CALL.fullmatch(names[0]) is not None
+    row = _split(next(kept, ""))
+    return len(row) > places.operation and _CALL.fullmatch(row[places.operation]) is not None
+
+
+def _split(line: str) -> list[str]:
+    return [field.strip().strip('"') for field in line.split(",")]
+
+
+def _places(names: list[str]) -> _Places | None:
+    """The places in a header line; None where this is none."""
+    lower = [name.lower() for name in names]
+    operation = next((place for place, name in enumerate(lower) if name in _OPERATIONS), None)
+    size = next((place for place, name in enumerate(lower) if name in _SIZES), None)
+    if operation is None or size is None or "start" not in lower or "duration" not in lower:
+        return None
+    return _Places(operation, size, lower.index("start"), lower.index("duration"), len(names))
+
+
+@dataclass(slots=True)
+class _PingPongs:
+    """Sends and receives, paired by size and start."""
+
+    samples: Collector = field(default_factory=Collector)
+    calls: dict[str, int] = field(default_factory=dict)
+    paired: int = 0
+    waiting: dict[str, dict[tuple[int, str], float]] = field(
+        default_factory=lambda: {"MPI_Send": {}, "MPI_Recv": {}}
+    )
+
+    def add(self, operation: str, size: int, start: str, duration_us: float) -> None:
+        """Take a call; with its counterpart it is a sample."""
+        self.calls[operation] = self.calls.get(operation, 0) + 1
+        if operation not in self.waiting:
+            return
+        other = self.waiting["MPI_Recv" if operation == "MPI_Send" else "MPI_Send"]
+        answer_us = other.pop((size, start), None)
+        if answer_us is None:
+            self.waiting[operation][size, start] = duration_us
+            return
+        self.paired += 2
+        if min(duration_us, answer_us) < 0.0:
+            self.samples.leave_out("with a duration below 0")
+        else:
+            self.samples.add(size, (duration_us + answer_us) * _HALF)
 
 
 def _read(content: bytes, kind: TraceKind | None) -> Reading:
-    samples, calls = Collector(), dict[str, int]()
-    send: tuple[int, str, float] | None = None
+    found, places = _PingPongs(), _WITHOUT_HEADER
+    last = content.count(b"\n") + 1 if content[-1:] not in (b"\n", b"\r") else None
     for line in lines_of(content):
         if line.text.startswith("#"):
             continue
-        operation, size, start, duration_us = _row(line)
-        calls[operation] = calls.get(operation, 0) + 1
-        if operation == "MPI_Recv" and send is not None and send[:2] == (size, start):
-            samples.add(size, (send[2] + duration_us) / 2.0)
-        send = (size, start, duration_us) if operation == "MPI_Send" else None
-    if not samples:
-        refuse(_missing(tuple(calls), samples))
-    trace = MessageTrace(latency=samples.samples())
+        fields = fields_of(line.text, line.number)
+        if line.number == last and _is_cut_off(fields, places):
+            found.samples.leave_out("cut off")
+        elif row := _row(fields, places):
+            found.add(*row)
+        else:
+            places = _places(fields) or _refuse_row(line)
+    if not found.samples:
+        refuse(_missing(found))
+    trace = MessageTrace(latency=found.samples.samples())
     check_kind(trace, kind, FORMAT)
-    others = sum(calls.values()) - 2 * (len(samples) + sum(samples.left_out.values()))
+    return Reading(FORMAT, trace, _understood(found, trace))
+
+
+def _row(fields: list[str], places: _Places) -> tuple[str, int, str, float] | None:
+    """Operation, size, start and duration in µs; None where this is no row."""
+    if len(fields) != places.count or not _CALL.fullmatch(fields[places.operation]):
+        return None
+    size, duration = size_of(fields[places.size]), number_of(fields[places.duration])
+    if size is None or duration is None:
+        return None
+    return fields[places.operation], size, fields[places.start], duration * _SECOND_US
+
+
+def _refuse_row(line: Line) -> NoReturn:
+    refuse(f"line {line.number}: expected operation,bytes,start,duration in seconds")
+
+
+def _is_cut_off(fields: list[str], places: _Places) -> bool:
+    if len(fields) < places.count:
+        return True
+    return places is _WITHOUT_HEADER and not _WHOLE_DURATION.fullmatch(fields[places.duration])
+
+
+def _understood(found: _PingPongs, trace: MessageTrace) -> tuple[tuple[str, str], ...]:
     said = [
         ("format", FORMAT),
         ("time_unit", "s, turned into µs"),
+        ("size_unit", "bytes"),
         ("latency_is", "half of MPI_Send + MPI_Recv of one ping-pong"),
         ("statistic", "every sample"),
     ]
+    others = sum(found.calls.values()) - found.paired
     if others:
-        said.append(("calls_left_out", f"{others}: costs of calls that are no latencies"))
-    return Reading(FORMAT, trace, (*said, *sizes_text(trace.latency), *left_out_text(samples)))
+        names = ", ".join(sorted(found.calls))[:200]
+        said.append(
+            ("calls_left_out", f"{others}: costs of calls that are no latencies (of {names})")
+        )
+    return (*said, *sizes_text(trace.latency), *left_out_text(found.samples))
 
 
-def _row(line: Line) -> tuple[str, int, str, float]:
-    found = _ROW.match(line.text)
-    size = size_of(found.group(2).strip()) if found else None
-    duration = number_of(found.group(4).strip()) if found else None
-    if found is None or size is None or duration is None:
-        return refuse(f"line {line.number}: expected operation,bytes,start,duration in seconds")
-    return found.group(1), size, found.group(3).strip(), duration * _SECOND_US
-
-
-def _missing(calls: tuple[str, ...], samples: Collector) -> str:
-    if samples.left_out:
+def _missing(found: _PingPongs) -> str:
+    if found.paired:
         return "no ping-pong with more than 0 bytes and a time from 0 up"
     return (
-        f"no ping-pong (MPI_Send and MPI_Recv of one start), only {', '.join(calls)[:200]}: the "
-        "time inside one call is not the time of a message on its way"
+        "no ping-pong (MPI_Send and MPI_Recv of one start), only "
+        f"{', '.join(sorted(found.calls))[:200]}: the time inside one call is not the time of a "
+        "message on its way"
     )
 
 
 SPEC = ReaderSpec(
     format=FORMAT,
-    layout="rows MPI_Send,bytes,start,duration and MPI_Recv,... without a header line",
-    recognises=_recognises,
+    layout="rows MPI_Send,bytes,start,duration and MPI_Recv,..., with or without a header line",
+    recognises=is_calls,
     read=_read,
 )

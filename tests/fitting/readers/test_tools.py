@@ -368,3 +368,52 @@ def test_damaged_files_give_a_reading_or_a_clear_refusal(data: st.DataObject) ->
     except UnreadableTrace:
         return
     assert kind is None or reading.trace.kind is kind
+
+
+class TestOddities:
+    """Layouts that tools print now and then, and what cannot be told."""
+
+    def test_a_key_given_twice_is_refused(self) -> None:
+        with pytest.raises(UnreadableTrace, match="kind: given twice"):
+            read(b'{"kind": "logp", "kind": "direct"}')
+
+    def test_columns_of_different_lengths_name_the_column(self) -> None:
+        content = b'{"kind": "end_to_end", "latency": {"message_bytes": [1, 2], "time_us": [1]}}'
+        with pytest.raises(UnreadableTrace, match=r"latency\.time_us: expected 2 numbers"):
+            read(content)
+
+    def test_simgrid_with_a_header_line(self) -> None:
+        content = b"op,size,start,duration\nMPI_Recv,64,1.0,3.0e-05\nMPI_Send,64,1.0,1.0e-05\n"
+        assert pairs(messages(read(content)).latency) == near([(64, 20.0)])
+
+    def test_netgauge_prints_a_row_twice_at_a_switch(self) -> None:
+        content = content_of("netgauge-loggp.out").splitlines(keepends=True)
+        again = read(b"".join([*content[:4], *content[3:]]))
+        assert again.trace == read(b"".join(content)).trace
+        assert "1 printed twice" in understood(again)["rows_left_out"]
+
+    def test_what_netgauge_prints_on_the_screen_holds_no_times(self) -> None:
+        with pytest.raises(UnreadableTrace, match="which it writes with -o FILE"):
+            read(b" L=5.1  s=1  o_s=2.0  o_r=1.0  g=0.2 \n")
+
+    def test_two_columns_without_a_header_need_a_kind(self) -> None:
+        content = b"64,0.00002\n128,0.00003\n"
+        with pytest.raises(UnreadableTrace, match="do not say what was timed"):
+            read(content)
+        trace = messages(read(content, kind=TraceKind.INDIRECT))
+        assert pairs(trace.interarrival) == near([(64, 20.0), (128, 30.0)])
+
+    def test_two_operations_in_one_file_are_refused(self) -> None:
+        with pytest.raises(UnreadableTrace, match="line 3: a second operation"):
+            read(b"op,size,duration\nSend,64,0.1\nRecv,64,0.2\n")
+
+    def test_empty_fields_in_many_rows(self) -> None:
+        """Rows taken a chunk at a time keep what was not measured apart."""
+        body = "".join(f"{64 + n},{n},{n},\n{64 + n},{n},,{n}\n" for n in range(1, 5000))
+        trace = messages(
+            read(f"message_bytes,repetition,latency_us,interarrival_us\n{body}".encode())
+        )
+        assert trace.latency is not None
+        assert trace.interarrival is not None
+        assert len(trace.latency) == len(trace.interarrival) == 4999
+        assert list(trace.latency.times_us) == list(range(1, 5000))

@@ -89,7 +89,7 @@ class _PingPongs:
     samples: Collector = field(default_factory=Collector)
     calls: dict[str, int] = field(default_factory=dict)
     paired: int = 0
-    waiting: dict[str, dict[tuple[int, str], float]] = field(
+    waiting: dict[str, dict[tuple[int, str], list[float]]] = field(
         default_factory=lambda: {"MPI_Send": {}, "MPI_Recv": {}}
     )
 
@@ -99,10 +99,11 @@ class _PingPongs:
         if operation not in self.waiting:
             return
         other = self.waiting["MPI_Recv" if operation == "MPI_Send" else "MPI_Send"]
-        answer_us = other.pop((size, start), None)
-        if answer_us is None:
-            self.waiting[operation][size, start] = duration_us
+        answers_us = other.get((size, start))
+        if not answers_us:
+            self.waiting[operation].setdefault((size, start), []).append(duration_us)
             return
+        answer_us = answers_us.pop(0)
         self.paired += 2
         if min(duration_us, answer_us) < 0.0:
             self.samples.leave_out("with a duration below 0")

@@ -417,3 +417,9 @@ class TestOddities:
         assert trace.interarrival is not None
         assert len(trace.latency) == len(trace.interarrival) == 4999
         assert list(trace.latency.times_us) == list(range(1, 5000))
+
+    def test_ping_pongs_of_one_start_are_paired_in_order(self) -> None:
+        """Clocks are coarse: two ping-pongs may begin at the same printed time."""
+        rows = ((call, n) for n in (1, 2) for call in ("MPI_Send", "MPI_Recv"))
+        content = "".join(f"{call},64,1.000000,{n}.000000e-05\n" for call, n in rows)
+        assert pairs(messages(read(content.encode())).latency) == near([(64, 10.0), (64, 20.0)])

@@ -146,6 +146,7 @@ _RULES: dict[str, Callable[[dict[str, Any]], str]] = {
     "greater_than_equal": lambda limit: f"expected a number >= {limit['ge']}",
     "less_than_equal": lambda limit: f"expected a number <= {limit['le']}",
     "enum": lambda limit: f"expected one of {limit['expected']}",
+    "value_error": lambda limit: str(limit["error"])[:300],  # our own validators' words
 }
 
 

@@ -23,6 +23,7 @@ FRACTION_BITS = 32
 _ONE = 1 << FRACTION_BITS
 _HALF = _ONE >> 1
 MAX_STRETCH_BYTES = (1 << 31) - 1  # so that a reader's products fit 64 bits with sign
+_MAX_SHIFT_UNITS = (1 << 31) - 1  # of a position or a repeated size between entries: the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,8 @@ class PlanTable:
 
     It belongs to a pipeline, limits, a range of sizes and `relative_gap`, the tolerance asked for.
     `cuts` and `repeats` ascend by message size; each begins at least_bytes and ends at
-    greatest_bytes. Raises InvalidInput.
+    greatest_bytes. Every cut and every repeated size that it yields, at the entries and between
+    them, keeps the limits: entries that could not promise this are refused. Raises InvalidInput.
     """
 
     pipeline: Pipeline
@@ -85,21 +87,21 @@ class PlanTable:
     def __post_init__(self) -> None:
         check_table_range(self.least_bytes, self.greatest_bytes)
         check_table_gap(self.relative_gap)
+        if self.fragment_cap < 1:
+            raise InvalidInput("expected fragment_cap >= 1", field="fragment_cap")
         for name, entries in (("cuts", self.cuts), ("repeats", self.repeats)):
-            sizes = [entry.message_bytes for entry in entries]
-            if not sizes or sizes[0] != self.least_bytes or sizes[-1] != self.greatest_bytes:
-                raise InvalidInput(f"{name} must span the range of message sizes", field=name)
-            if any(not 0 < high - low <= MAX_STRETCH_BYTES for low, high in pairwise(sizes)):
-                raise InvalidInput(f"{name} must ascend by at most 2 GiB", field=name)
+            _check_sizes([entry.message_bytes for entry in entries], self, field=name)
             for entry in entries:
                 _check_certificate(entry, field=name)
+        count = min(self.limits.max_fragments or self.fragment_cap, self.fragment_cap)
         for cut in self.cuts:
-            _check_cut(cut, self.limits.alignment_bytes)
+            _check_cut(cut, self.limits, most_fragments=count)
         for low, high in pairwise(self.cuts):
-            if low.fragments != high.fragments and high.message_bytes - low.message_bytes > 1:
-                raise InvalidInput("cuts of different counts must be neighbours", field="cuts")
+            _check_stretch(low, high, self.limits)
+        for repeat in self.repeats:
+            _check_repeat(repeat, self.limits, most_fragments=count)
         for one, other in pairwise(self.repeats):
-            _check_repeats(one, other, self.limits.alignment_bytes)
+            _check_repeats(one, other, self.limits)
 
     def cut_at(self, message_bytes: int) -> tuple[int, ...]:
         """The fragment sizes for this message, whole bytes, in sending order. Raises InvalidInput.
@@ -185,22 +187,108 @@ def _check_certificate(entry: TableCut | TableRepeat, *, field: str) -> None:
             raise InvalidInput("latencies and gaps must be finite and not negative", field=field)
 
 
-def _check_cut(cut: TableCut, unit: int) -> None:
-    sizes = cut.fragment_bytes
+def _check_sizes(sizes: Sequence[int], table: PlanTable, *, field: str) -> None:
+    if not sizes or sizes[0] != table.least_bytes or sizes[-1] != table.greatest_bytes:
+        raise InvalidInput(f"{field} must span the range of message sizes", field=field)
+    if any(not 0 < high - low <= MAX_STRETCH_BYTES for low, high in pairwise(sizes)):
+        raise InvalidInput(f"{field} must ascend by less than 2 GiB", field=field)
+
+
+def _check_cut(cut: TableCut, limits: FragmentLimits, *, most_fragments: int) -> None:
+    sizes, unit = cut.fragment_bytes, limits.alignment_bytes
     if not sizes or min(sizes) < 1 or sum(sizes) != cut.message_bytes:
         raise InvalidInput("a cut must sum to its message", field="cuts")
-    if any(size % unit for size in sizes[:-1]):
+    if unit > 1 and any(size % unit for size in sizes[:-1]):
         raise InvalidInput("a cut must keep the alignment", field="cuts")
+    if len(sizes) > 1 and min(sizes) < limits.min_fragment_bytes:
+        raise InvalidInput("a cut must keep min_fragment_bytes", field="cuts")
+    if max(sizes) > (limits.max_fragment_bytes or cut.message_bytes):
+        raise InvalidInput("a cut must keep max_fragment_bytes", field="cuts")
+    if len(sizes) > most_fragments:
+        raise InvalidInput("a cut must keep the cap on fragments", field="cuts")
 
 
-def _check_repeats(one: TableRepeat, other: TableRepeat, unit: int) -> None:
-    if min(one.size_bytes, other.size_bytes) < 1:
+def _check_stretch(low: TableCut, high: TableCut, limits: FragmentLimits) -> None:
+    """Whether what is computed between these two keeps the limits and fits 64 bits."""
+    if high.message_bytes - low.message_bytes == 1:
+        return
+    if low.fragments != high.fragments:
+        raise InvalidInput("cuts of different counts must be neighbours", field="cuts")
+    if high.message_bytes // limits.alignment_bytes > _MAX_SHIFT_UNITS:
+        _check_shifts(low, high, limits.alignment_bytes)
+    if low.fragments > 1 and limits.alignment_bytes > 1:
+        _check_last(low, high, limits)
+
+
+def _check_shifts(low: TableCut, high: TableCut, unit: int) -> None:
+    shift = 0
+    for one, other in zip(low.fragment_bytes[:-1], high.fragment_bytes[:-1], strict=True):
+        shift += (other - one) // unit
+        if abs(shift) > _MAX_SHIFT_UNITS:
+            raise InvalidInput("positions must shift by less than 2^31 units", field="cuts")
+
+
+def _check_last(low: TableCut, high: TableCut, limits: FragmentLimits) -> None:
+    """The last fragment takes what the others leave, which is off by half a unit and a trace.
+
+    Derivation: with t the exact share and f the one that readers use, t - f < 2^-32. The last
+    position is at most unit / 2 + shift 2^-32 from where t would put it, and the last fragment as
+    much from a size between those of the two entries. All others, and the last one too where the
+    unit is a byte, are the floor or the ceiling of such a size, so they need no margin.
+    """
+    first, second = low.fragment_bytes[-1], high.fragment_bytes[-1]
+    shift = abs((high.message_bytes - second) - (low.message_bytes - first))
+    if not shift:
+        return
+    twice_margin = limits.alignment_bytes - (-shift >> 31)
+    if 2 * (min(first, second) - limits.min_fragment_bytes) < twice_margin:
+        raise InvalidInput("a last fragment may become too small between entries", field="cuts")
+    greatest = limits.max_fragment_bytes
+    if greatest is not None and 2 * (greatest - max(first, second)) < twice_margin:
+        raise InvalidInput("a last fragment may become too large between entries", field="cuts")
+
+
+def _check_repeat(repeat: TableRepeat, limits: FragmentLimits, *, most_fragments: int) -> None:
+    size, message = repeat.size_bytes, repeat.message_bytes
+    if size < 1:
         raise InvalidInput("a repeated size must be at least one byte", field="repeats")
-    if one.fragments == other.fragments:
-        grown = other.size_bytes - one.size_bytes
-        if grown < 0 or grown % unit:
-            raise InvalidInput("repeated sizes must grow by whole units", field="repeats")
-    elif other.message_bytes - one.message_bytes > 1 and one.fragments != -(
-        -(other.message_bytes - 1) // one.size_bytes
-    ):
-        raise InvalidInput("a repeated size must keep its count of fragments", field="repeats")
+    if min(size, message) > (limits.max_fragment_bytes or message):
+        raise InvalidInput("a repeated size must keep max_fragment_bytes", field="repeats")
+    if repeat.fragments > most_fragments:
+        raise InvalidInput("a repeated size must keep the cap on fragments", field="repeats")
+    if repeat.fragments == 1:
+        return
+    if size % limits.alignment_bytes:
+        raise InvalidInput("a repeated size must keep the alignment", field="repeats")
+    if min(size, _remainder(repeat)) < limits.min_fragment_bytes:
+        raise InvalidInput("a repeated size must keep min_fragment_bytes", field="repeats")
+
+
+def _check_repeats(one: TableRepeat, other: TableRepeat, limits: FragmentLimits) -> None:
+    if one.fragments != other.fragments:
+        if one.fragments != -(-(other.message_bytes - 1) // one.size_bytes):
+            raise InvalidInput("a repeated size must keep its count of fragments", field="repeats")
+        if min(one.size_bytes, other.message_bytes - 1) > (
+            limits.max_fragment_bytes or other.message_bytes
+        ):
+            raise InvalidInput("a repeated size must keep max_fragment_bytes", field="repeats")
+        return
+    grown, rest = divmod(other.size_bytes - one.size_bytes, limits.alignment_bytes)
+    if rest or not 0 <= grown <= _MAX_SHIFT_UNITS:
+        raise InvalidInput("repeated sizes must grow by whole units below 2^31", field="repeats")
+    if grown and one.fragments > 1 and other.message_bytes - one.message_bytes > 1:
+        _check_remainders(one, other, limits)
+
+
+def _check_remainders(one: TableRepeat, other: TableRepeat, limits: FragmentLimits) -> None:
+    """A size is rounded up by less than 1.5 units, and the remainder pays that for each other."""
+    if limits.min_fragment_bytes == 1:  # any remainder is admitted, and so is none
+        return
+    twice_margin = 3 * limits.alignment_bytes * (one.fragments - 1)
+    least = min(_remainder(one), _remainder(other))
+    if 2 * (least - limits.min_fragment_bytes) < twice_margin:
+        raise InvalidInput("a remainder may become too small between entries", field="repeats")
+
+
+def _remainder(repeat: TableRepeat) -> int:
+    return repeat.message_bytes - (repeat.fragments - 1) * repeat.size_bytes

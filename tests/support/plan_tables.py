@@ -1,0 +1,85 @@
+"""Plan tables made by hand: cuts without any claim to be good, right in everything else."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+
+from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
+from domain.plan_table import PlanTable, TableCut, TableRepeat
+from domain.problem import FragmentLimits
+from domain.schedule import latency_us
+
+Block = tuple[int, int, int]  # least and greatest message, number of fragments
+
+PLAIN = FragmentLimits()
+BLOCKS: tuple[Block, ...] = ((1, 7, 1), (8, 200, 2), (201, 1000, 3))
+
+
+def a_ranged_pipeline() -> Pipeline:
+    """Two stages, one with a range and a name that is not ASCII, and a delay."""
+    ranges = (FitRange(1.5, 2.0, 64), FitRange(3.0, 1.25))
+    return Pipeline((Stage("drát", ranges), Stage("host", (FitRange(0.1, 4.0),))), 0.25)
+
+
+def a_line_pipeline() -> Pipeline:
+    """Three stages of one line each."""
+    return pipeline_of_lines(
+        [("copy out", 2.5, 10.0), ("wire", 1.0, 20.5), ("copy in", 3.0, 10.0)], delay_us=1.0
+    )
+
+
+def a_plan_table(
+    blocks: Sequence[Block] = BLOCKS,
+    *,
+    limits: FragmentLimits = PLAIN,
+    pipeline: Pipeline | None = None,
+    seed: int = 1,
+) -> PlanTable:
+    """A plan table with random cuts of these counts; the blocks follow each other."""
+    model, rng = pipeline or a_line_pipeline(), random.Random(seed)
+    cuts = []
+    for least, greatest, fragments in blocks:
+        for message in sorted({least, greatest}):
+            sizes = _random_cut(message, fragments, limits, rng)
+            cuts.append(TableCut(message, sizes, latency_us(model, sizes), rng.random() / 500))
+    sizes = [size for block in blocks for size in _repeats(*block, limits.alignment_bytes)]
+    repeats = [
+        TableRepeat(message, size, latency_us(model, _repeated(message, size)), 0.0)
+        for message, size in sorted(dict(sizes).items())
+    ]
+    least, greatest = blocks[0][0], blocks[-1][1]
+    return PlanTable(model, limits, 100_000, least, greatest, 1e-3, tuple(cuts), tuple(repeats))
+
+
+def _random_cut(
+    message: int, fragments: int, limits: FragmentLimits, rng: random.Random
+) -> tuple[int, ...]:
+    unit = limits.alignment_bytes
+    room = message - (2 * unit if unit > 1 else 1)  # the last fragment keeps its margin
+    ends = sorted(rng.sample(range(1, room // unit + 1), fragments - 1))
+    edges = [0, *(unit * end for end in ends), message]
+    return tuple(high - low for low, high in pairwise(edges))
+
+
+def _repeats(least: int, greatest: int, fragments: int, unit: int) -> list[tuple[int, int]]:
+    first, last = (_share(message, fragments, unit) for message in (least, greatest))
+    if -(-least // first) == -(-greatest // last):
+        return [(least, first), (greatest, last)]
+    steps = range(last + 1, greatest + 1, last)
+    return [(size, last) for size in (least, *(step for step in steps if step > least), greatest)]
+
+
+def _share(message: int, fragments: int, unit: int) -> int:
+    return -(-message // (fragments * unit)) * unit
+
+
+def _repeated(message: int, size: int) -> tuple[int, ...]:
+    ends = [*range(size, message, size), message]
+    return tuple(high - low for low, high in pairwise((0, *ends)))
+
+
+def positions_of(sizes: Sequence[int]) -> list[int]:
+    """Where each fragment but the last one ends."""
+    return list(accumulate(sizes))[:-1]

@@ -104,6 +104,7 @@ KINDS: dict[str, ErrorKind] = {
     "invalid_stage": ErrorKind(422, _INPUT, "Invalid stage"),
     "invalid_limits": ErrorKind(422, _INPUT, "Invalid limits"),
     "unreadable_trace": ErrorKind(422, _INPUT, "Unreadable trace"),
+    "invalid_table": ErrorKind(422, _INPUT, "Invalid table file"),
     "unit_mismatch": ErrorKind(422, _INPUT, "Unit mismatch"),
     "infeasible": ErrorKind(422, _REFUSED, "No cut satisfies the limits"),
     "strategy_declined": ErrorKind(422, _REFUSED, "The strategy cannot run on this problem"),

@@ -5,6 +5,7 @@
     |  |- InvalidStage         a stage or a pipeline
     |  |- InvalidLimits        limits on fragments that contradict themselves
     |  |- UnreadableTrace      a measurement file that cannot be understood
+    |  |- InvalidTable         a table file that is damaged, or none at all
     |  `- UnitMismatch         a quantity without a unit, or with the wrong one
     |- Infeasible              no cut of the message satisfies the limits
     |- StrategyDeclined        this strategy cannot run on this problem
@@ -70,6 +71,12 @@ class UnreadableTrace(InvalidInput):
     """A measurement file cannot be understood."""
 
     code = "unreadable_trace"
+
+
+class InvalidTable(InvalidInput):
+    """A table file, or its JSON twin, is damaged or not one at all; the detail states the rule."""
+
+    code = "invalid_table"
 
 
 class UnitMismatch(InvalidInput):

@@ -83,3 +83,63 @@ def _repeated(message: int, size: int) -> tuple[int, ...]:
 def positions_of(sizes: Sequence[int]) -> list[int]:
     """Where each fragment but the last one ends."""
     return list(accumulate(sizes))[:-1]
+
+
+# --- the golden files -----------------------------------------------------------------------------
+
+
+def the_worked_example() -> PlanTable:
+    """The plan table that docs/format.md reads in numbers."""
+    pipeline = pipeline_of_lines([("copy", 1.0, 2.0), ("wire", 2.0, 4.0)])
+    cuts = [(1,), (99,), (40, 60), (450, 550)]
+    repeats = [(1, 1), (99, 99), (100, 50), (1000, 500)]
+    return _judged(pipeline, PLAIN, cuts, repeats, gaps=(0.0, 0.001, 0.0005, 0.002))
+
+
+def the_aligned_example() -> PlanTable:
+    """Units of 64 bytes, limits on sizes and counts, ranges, and stretches of one byte."""
+    limits = FragmentLimits(64, 4096, 64, 9)
+    cuts = [(200,), (499,), (64, 128, 308), (640, 1280, 1728), (640, 1344, 1665), (576, 1280, 1794)]
+    repeats = [(200, 512), (499, 512), (500, 256), (3648, 1920), (3650, 1920)]
+    return _judged(a_ranged_pipeline(), limits, cuts, repeats, gaps=(0.0, 0.01, 1 / 3, 1e-9))
+
+
+def the_huge_example() -> PlanTable:
+    """Messages to 256 TiB, whose positions need eight bytes; stretches of at most 2 GiB."""
+    top = 2**48
+    cuts = [(2**40, top - 2**40 - 2**31), (2**40, top - 2**40 - 5), (2**40 + 5, top - 2**40 - 5)]
+    repeats = [(top - 2**31, 2**47), (top - 5, 2**47), (top, 2**47)]
+    return _judged(a_line_pipeline(), PLAIN, cuts, repeats, gaps=(1e-3,))
+
+
+def _judged(
+    pipeline: Pipeline,
+    limits: FragmentLimits,
+    cuts: Sequence[tuple[int, ...]],
+    repeats: Sequence[tuple[int, int]],
+    *,
+    gaps: Sequence[float],
+) -> PlanTable:
+    return PlanTable(
+        pipeline,
+        limits,
+        1000,
+        sum(cuts[0]),
+        sum(cuts[-1]),
+        1e-3,
+        tuple(
+            TableCut(sum(cut), cut, latency_us(pipeline, cut), gaps[at % len(gaps)])
+            for at, cut in enumerate(cuts)
+        ),
+        tuple(
+            TableRepeat(message, size, latency_us(pipeline, _repeated(message, size)), 0.5)
+            for message, size in repeats
+        ),
+    )
+
+
+GOLDEN = {
+    "worked-example": (the_worked_example, "worked-example", 1),
+    "aligned": (the_aligned_example, "", 0),
+    "huge": (the_huge_example, "huge.v2", 2**31 - 1),
+}

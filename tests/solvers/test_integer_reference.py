@@ -1,0 +1,344 @@
+"""The integer optimum: equal to trying every cut, and a clear answer however its process ends."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+import solvers
+from domain.errors import Infeasible, InvalidInput, StrategyDeclined
+from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
+from domain.problem import FragmentLimits, Problem
+from domain.schedule import latency_us
+from solvers.integer import process
+from solvers.integer.process import Ending
+from solvers.integer.scaled import Piece, Scaling, scaled
+from solvers.integer.search import search
+from solvers.integer.terms import CountToTry, Report
+from solvers.integer_reference import MOST_CELLS, IntegerStatus, integer_optimum
+from tests.solvers.integer_cases import small_problems
+from tests.solvers.ranged_pipelines import Rule, best_of_every_cut, random_problems
+from tests.support.counts import count
+
+GENEROUS_S = 60.0
+# In this one the rounded cut is not proven without the integer program.
+HARD = Problem(pipeline_of_lines([("a", 1.3, 2.1), ("b", 0.4, 3.7), ("c", 0.9, 1.6)]), 753)
+NOT_UNIMODAL = Problem(
+    pipeline_of_lines([("a", 0.0, 3000.0), ("b", 2.0, 4000.0), ("c", 3.0, 3000.0)]), 5
+)
+
+
+# ---- the optimum --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("fragments", "best_us"), [(1, 55), (2, 42), (3, 38), (4, 40), (5, 39)])
+def test_whole_bytes_are_not_unimodal_in_the_count(fragments: int, best_us: float) -> None:
+    """Results sec. 2: 55, 42, 38, 40, 39."""
+    found = integer_optimum(NOT_UNIMODAL, time_limit_s=GENEROUS_S, fragments=fragments)
+    assert found.status is IntegerStatus.PROVEN
+    assert found.latency_us == pytest.approx(best_us, rel=1e-12)
+    assert len(found.fragment_bytes) == fragments
+
+
+def test_the_best_count_is_found() -> None:
+    """Over all counts: three fragments, 38 µs, and the delay on top of both sides."""
+    delayed = replace(NOT_UNIMODAL, pipeline=replace(NOT_UNIMODAL.pipeline, delay_us=7.0))
+    found = integer_optimum(delayed, time_limit_s=GENEROUS_S)
+    assert found.status is IntegerStatus.PROVEN
+    assert found.latency_us == pytest.approx(45.0, rel=1e-12)
+    assert found.lower_bound_us == pytest.approx(45.0, rel=1e-9)
+    assert len(found.fragment_bytes) == 3
+
+
+def tiny_problems(number: int, *, seed: int) -> list[Problem]:
+    """At most 14 bytes and 4 stages: ranges, alignment, least and greatest sizes."""
+    rng = np.random.default_rng(seed)
+    rule = Rule(stages=(1, 4), message_bytes=(2, 14))
+    aligned = []
+    for one in random_problems(number, seed=seed, rule=rule):
+        limits = replace(one.limits, alignment_bytes=int(rng.choice([1, 1, 2, 3])))
+        aligned.append(replace(one, limits=limits))
+    return aligned
+
+
+def every_optimum(problem: Problem) -> dict[int, float]:
+    """The least latency for each count that the limits admit; none where they clash."""
+    try:
+        return best_of_every_cut(problem)
+    except Infeasible:
+        return {}
+
+
+@pytest.mark.parametrize("problem", tiny_problems(count(1000), seed=41))
+def test_the_program_finds_what_trying_every_cut_finds(problem: Problem) -> None:
+    """Each count by itself, from a known latency far above: the program alone does the work."""
+    for fragments, best_us in every_optimum(problem).items():
+        known_us = 1.5 * best_us + 1e-3
+        scaling = Scaling.of(problem, known_us)
+        steps = scaling.steps(known_us)
+        reports: list[Report] = []
+        search(
+            scaled(problem, scaling, known_steps=steps),
+            [CountToTry(fragments, None)],
+            known_steps=steps,
+            tolerance=1e-9,
+            until_s=time.monotonic() + GENEROUS_S,
+            report=reports.append,
+        )
+        last = reports[-1]
+        assert last.is_final
+        assert last.sizes is not None
+        cut = scaling.bytes_of(last.sizes)
+        assert problem.admits(cut)
+        assert latency_us(problem.pipeline, cut) == pytest.approx(best_us, rel=1e-9)
+        bounds = [scaling.us(report.bound_steps) for report in reports]
+        assert max(bounds) <= best_us * (1.0 + 1e-12)
+        assert scaling.us(last.bound_steps) == pytest.approx(best_us, rel=1e-8)
+
+
+@pytest.mark.parametrize("problem", tiny_problems(count(200), seed=43))
+def test_the_answer_is_what_trying_every_cut_finds(problem: Problem) -> None:
+    """Over all counts, by the door, bound and status included."""
+    best = every_optimum(problem)
+    if not best:
+        with pytest.raises(Infeasible):
+            integer_optimum(problem, time_limit_s=GENEROUS_S)
+        return
+    found = integer_optimum(problem, time_limit_s=GENEROUS_S)
+    assert found.status is IntegerStatus.PROVEN
+    assert problem.admits(found.fragment_bytes)
+    assert found.latency_us == pytest.approx(min(best.values()), rel=1e-9)
+    assert found.lower_bound_us <= min(best.values()) * (1.0 + 1e-12)
+
+
+def rounding_loss_us(problem: Problem) -> float:
+    """What rounding to the alignment may add (theory sec. 6)."""
+    cost = np.array([stage.ranges[0].ns_per_byte for stage in problem.pipeline.stages]) / 1000.0
+    nearest = cost.sum() - (cost[0] + cost[-1]) / 2.0
+    unit = problem.limits.alignment_bytes
+    return float(unit * min(cost[1:].sum(), cost[:-1].sum(), nearest))
+
+
+@pytest.mark.parametrize("problem", list(small_problems(count(600), seed=47)))
+def test_auto_lies_between_the_optimum_and_the_rounding_lemma(problem: Problem) -> None:
+    """Bound <= integer optimum <= auto's whole bytes <= bound + what rounding may add."""
+    auto = solvers.solve(problem, relative_gap=0.0)
+    found = integer_optimum(problem, time_limit_s=GENEROUS_S)
+    assert found.status is IntegerStatus.PROVEN
+    assert problem.admits(found.fragment_bytes)
+    assert auto.lower_bound_us <= found.latency_us * (1.0 + 1e-12)
+    assert found.lower_bound_us <= found.latency_us <= auto.latency_us
+    assert auto.latency_us <= auto.lower_bound_us * (1.0 + 1e-8) + rounding_loss_us(problem)
+
+
+# ---- the scaled problem -------------------------------------------------------------------------
+
+
+def test_scaled_costs_are_never_above_the_true_ones() -> None:
+    """And below by less than 1 + u steps; the last fragment carries what alignment leaves."""
+    pipeline = Pipeline(
+        (
+            Stage("a", (FitRange(0.1, 0.7, 50), FitRange(3.3, 0.01, None))),
+            Stage("b", (FitRange(1e-7, 1e3, 33), FitRange(0.0, 0.0, None))),
+        )
+    )
+    problem = Problem(pipeline, 107, FragmentLimits(5, 90, 4))
+    scaling = Scaling.of(problem, 500.0)
+    whole = scaled(problem, scaling, known_steps=scaling.steps(500.0))
+    assert (whole.units, scaling.rest_bytes) == (26, 3)
+    for pieces, rest in ((whole.inner, 0), (whole.last, 3)):
+        assert covered(pieces) == list(range(2 - rest // 3, (90 - rest) // 4 + 1))
+        for piece in pieces:
+            for units in range(piece.least, piece.greatest + 1):
+                assert_just_below(pipeline, piece, units, 4 * units + rest, scaling)
+
+
+def covered(pieces: tuple[Piece, ...]) -> list[int]:
+    """All sizes of these pieces, in units."""
+    assert all(one.greatest < other.least for one, other in pairwise(pieces))
+    return [units for piece in pieces for units in range(piece.least, piece.greatest + 1)]
+
+
+def assert_just_below(
+    pipeline: Pipeline, piece: Piece, units: int, size: int, scaling: Scaling
+) -> None:
+    """The steps of one fragment in every stage against the exact product."""
+    for stage, (overhead, cost) in zip(pipeline.stages, piece.lines, strict=True):
+        part = stage.range_at(size)
+        true_us = Fraction(part.overhead_us) + Fraction(part.ns_per_byte) * size / 1000
+        true = true_us * scaling.steps_per_us
+        assert true - 1 - units < overhead + cost * units <= true
+
+
+def test_sizes_that_no_fast_cut_can_have_are_left_out() -> None:
+    """A fragment that alone takes longer than the known cut is in no better one."""
+    problem = Problem(pipeline_of_lines([("a", 1.0, 1e9), ("b", 2.0, 1e9)]), 1000)
+    scaling = Scaling.of(problem, 2e7)
+    whole = scaled(problem, scaling, known_steps=scaling.steps(2e7))
+    assert covered(whole.inner) == list(range(1, 10))
+    assert scaled(problem, scaling, known_steps=scaling.steps(2.0)).inner == ()
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e8])
+def test_costs_of_any_scale_fit_the_solver(scale: float) -> None:
+    """Tiny and huge costs, and a stage that costs nothing, are proven all the same."""
+    rows = [("a", 3.0 * scale, 2.0 * scale), ("b", 0.0, 0.0), ("c", 1e-4 * scale, 7.0 * scale)]
+    problem = Problem(pipeline_of_lines(rows), 300, FragmentLimits(max_fragments=6))
+    assert integer_optimum(problem, time_limit_s=GENEROUS_S).status is IntegerStatus.PROVEN
+
+
+def test_costs_of_nothing_take_no_time() -> None:
+    """Zeros everywhere: 0 µs is proven without a division by it."""
+    problem = Problem(pipeline_of_lines([("a", 0.0, 0.0), ("b", 0.0, 0.0)]), 50)
+    found = integer_optimum(problem, time_limit_s=GENEROUS_S)
+    assert (found.latency_us, found.status) == (0.0, IntegerStatus.PROVEN)
+
+
+# ---- what is refused ----------------------------------------------------------------------------
+
+
+def test_what_is_too_large_is_refused() -> None:
+    """A clear error names the rule, before any process is started."""
+    problem = Problem(pipeline_of_lines([("a", 1e-3, 3.0), ("b", 2e-3, 4.0)]), 5000)
+    with pytest.raises(StrategyDeclined, match=f"at most {MOST_CELLS}") as refused:
+        integer_optimum(problem, time_limit_s=GENEROUS_S)
+    assert refused.value.field == "message_bytes"
+
+
+def test_bad_arguments_are_named() -> None:
+    """Time, memory, count, and stages that may cut differently."""
+    for arguments, field in (
+        ({"time_limit_s": 0.0}, "time_limit_s"),
+        ({"time_limit_s": float("nan")}, "time_limit_s"),
+        ({"memory_bytes": 0}, "memory_bytes"),
+        ({"fragments": 6}, "fragments"),
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            integer_optimum(NOT_UNIMODAL, **{"time_limit_s": 1.0, **arguments})  # type: ignore[arg-type]
+        assert refused.value.field == field
+    with pytest.raises(StrategyDeclined):
+        integer_optimum(replace(NOT_UNIMODAL, allow_refragmentation=True), time_limit_s=1.0)
+
+
+# ---- the process --------------------------------------------------------------------------------
+
+REAL = "import os, signal, sys, time, solvers.integer.child as child\n"
+
+
+def run_with(script: str, monkeypatch: pytest.MonkeyPatch, *, time_limit_s: float) -> Ending:
+    """Solve HARD with this program in the place of the real one; the answer must stand."""
+    monkeypatch.setattr(process, "COMMAND", (sys.executable, "-c", script))
+    found = integer_optimum(HARD, time_limit_s=time_limit_s)
+    auto = solvers.solve(HARD, relative_gap=0.0)
+    assert HARD.admits(found.fragment_bytes)
+    assert found.status is IntegerStatus.LIMIT
+    assert auto.lower_bound_us * (1.0 - 1e-8) <= found.lower_bound_us
+    assert found.lower_bound_us < found.latency_us <= auto.latency_us
+    return found.ending
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV])
+def test_a_process_that_is_killed_costs_the_proof_alone(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rounded cut and the bound in real sizes stand."""
+    script = f"import os, sys; sys.stdin.read(); os.kill(os.getpid(), {int(number)})"
+    assert run_with(script, monkeypatch, time_limit_s=GENEROUS_S) is Ending.DIED
+
+
+def test_output_that_is_no_report_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a line, and lines that are no objects."""
+    script = "import sys; sys.stdin.read(); print('7\\n[]\\nnull\\n{\"count\": 3, \"boun', end='')"
+    assert run_with(script, monkeypatch, time_limit_s=GENEROUS_S) is Ending.FINISHED
+
+
+def test_a_process_that_never_reads_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends before it has been asked."""
+    assert run_with("raise SystemExit(3)", monkeypatch, time_limit_s=GENEROUS_S) is Ending.DIED
+
+
+def test_what_was_reported_before_an_abort_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real program, aborted right after its last word."""
+    script = REAL + "child.main(); os.abort()"
+    monkeypatch.setattr(process, "COMMAND", (sys.executable, "-c", script))
+    found = integer_optimum(HARD, time_limit_s=GENEROUS_S)
+    assert (found.status, found.ending) == (IntegerStatus.PROVEN, Ending.DIED)
+
+
+def test_running_out_of_memory_is_a_limit() -> None:
+    """A cap under what the program needs: it ends by an error of its own, or by an abort."""
+    found = integer_optimum(HARD, time_limit_s=GENEROUS_S, memory_bytes=1)
+    assert found.ending in (Ending.MEMORY_LIMIT, Ending.DIED)
+    assert found.status is IntegerStatus.LIMIT
+    assert HARD.admits(found.fragment_bytes)
+    assert 0.0 < found.relative_gap < 1e-2
+
+
+def test_a_memory_error_is_told_from_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where Python still can say it."""
+    script = REAL + "child.search = lambda *a, **b: bytearray(2**40)\nsys.exit(child.main())"
+    ending = run_with(script, monkeypatch, time_limit_s=GENEROUS_S)
+    assert ending is Ending.MEMORY_LIMIT
+
+
+def test_nothing_is_left_after_the_time_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that hangs is killed, and what it had started with it."""
+    note = tmp_path / "pids"
+    script = (
+        "import os, subprocess, time\n"
+        "other = subprocess.Popen(['sleep', '600'])\n"
+        f"open({str(note)!r}, 'w').write(f'{{os.getpid()}} {{other.pid}}')\n"
+        "time.sleep(600)"
+    )
+    assert run_with(script, monkeypatch, time_limit_s=2.0) is Ending.TIME_LIMIT
+    wait_until_gone([int(pid) for pid in note.read_text().split()])
+
+
+def test_the_process_ends_with_the_one_that_started_it(tmp_path: Path) -> None:
+    """The server is killed: its child does not work on."""
+    note = tmp_path / "pid"
+    inner = (
+        "import os, time, solvers.integer.child as child; child._die_with_parent(); "
+        f"open({str(note)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    )
+    outer = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}])"
+    with subprocess.Popen([sys.executable, "-c", outer], cwd=Path(__file__).parents[2]) as parent:
+        try:
+            wait_until(lambda: note.exists() and note.read_text() != "")
+        finally:
+            parent.kill()
+    wait_until_gone([int(note.read_text())])
+
+
+def wait_until_gone(pids: list[int]) -> None:
+    """Zombies count as gone: nobody may have asked for their status yet."""
+    wait_until(lambda: not any(is_running(pid) for pid in pids))
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is such a process, and it is no zombie."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    """A hang guard, not a measurement."""
+    until = time.monotonic() + GENEROUS_S
+    while not happened():
+        assert time.monotonic() < until
+        time.sleep(0.01)

@@ -205,3 +205,14 @@ def _check_look_ups(table: PlanTable) -> None:
     for message in {table.least_bytes, middle, table.greatest_bytes}:
         assert sum(table.cut_at(message)) == message
         assert table.repeated_size_at(message) >= 1
+
+
+def test_the_worked_example_is_as_the_document_says() -> None:
+    """docs/format.md, in its own numbers."""
+    table = decode(good()).table
+    assert table.cut_at(333) == (146, 187)
+    assert table.cut_at(50) == (50,)
+    assert table.repeated_size_at(333) == 167
+    assert (233 << 32) // 900 == 1_111_919_311
+    assert good()[0x220:0x228] == struct.pack("<II", 40, 450)
+    assert (len(good()), good()[24:28].hex()) == (648, "394a2079")

@@ -1,4 +1,6 @@
-"""Frozen records of what is stored and is not a noun of the domain: answers, fits and jobs."""
+"""Frozen records of what is stored and is not a noun of the domain: answers, compiled tables, fits
+and jobs.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from typing import TypedDict
 
 from domain.fit import FitOptions, TraceFit
 from domain.measurement import TraceKind
+from domain.problem import FragmentLimits
 from domain.solution import Status, Strategy
 
 
@@ -53,6 +56,56 @@ class AnswerRecord:
     def summary(self) -> AnswerSummary:
         """The same answer without its question and body."""
         return AnswerSummary(**{name: getattr(self, name) for name in AnswerSummary.__slots__})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSummary:
+    """What a page shows of each compiled plan table; sizes in bytes.
+
+    `worst_gap` is the greatest relative gap that it certifies. `profile_name` is None once the
+    profile is deleted.
+    """
+
+    digest: str
+    id: str
+    created_at: datetime
+    profile_name: str | None
+    profile_revision: int | None
+    least_bytes: int
+    greatest_bytes: int
+    relative_gap: float
+    limits: FragmentLimits
+    fragment_cap: int
+    worst_gap: float
+    file_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRecord:
+    """A compiled plan table: `file` by the digest of its bytes, `document` what told of it.
+
+    `question_digest` is equal exactly for questions that the same table answers.
+    """
+
+    digest: str
+    id: str
+    created_at: datetime
+    profile_name: str | None
+    profile_revision: int | None
+    least_bytes: int
+    greatest_bytes: int
+    relative_gap: float
+    limits: FragmentLimits
+    fragment_cap: int
+    worst_gap: float
+    file_bytes: int
+    question_digest: str
+    file: bytes
+    document: bytes
+
+    def summary(self) -> TableSummary:
+        """The same table without its question, file and document."""
+        return TableSummary(**{name: getattr(self, name) for name in TableSummary.__slots__})
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from models.repositories import (
     FitRepository,
     JobRepository,
     ProfileRepository,
+    TableRepository,
     TraceRepository,
 )
 from models.schema import upgrade
@@ -24,7 +25,7 @@ from models.schema import upgrade
 class UnitOfWork:
     """The repositories of one transaction. It belongs to one thread and ends with its block."""
 
-    __slots__ = ("answers", "fits", "jobs", "profiles", "traces")
+    __slots__ = ("answers", "fits", "jobs", "profiles", "tables", "traces")
 
     def __init__(self, session: Session) -> None:
         self.profiles = ProfileRepository(session)
@@ -32,6 +33,7 @@ class UnitOfWork:
         self.fits = FitRepository(session)
         self.answers = AnswerRepository(session)
         self.jobs = JobRepository(session)
+        self.tables = TableRepository(session)
 
 
 class Store:

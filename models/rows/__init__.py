@@ -2,6 +2,8 @@
 
 from models.rows.answer import AnswerRow
 from models.rows.answer_body import AnswerBodyRow
+from models.rows.compiled_table import CompiledTableRow
+from models.rows.compiled_table_file import CompiledTableFileRow
 from models.rows.fit import FitRow
 from models.rows.further_trace import FurtherTraceRow
 from models.rows.job import JobRow
@@ -12,6 +14,8 @@ from models.rows.trace import TraceRow
 __all__ = [
     "AnswerBodyRow",
     "AnswerRow",
+    "CompiledTableFileRow",
+    "CompiledTableRow",
     "FitRow",
     "FurtherTraceRow",
     "JobRow",

@@ -6,6 +6,7 @@ from models.session import UnitOfWork
 from tests.contracts.answer_repository import AnswerContract
 from tests.contracts.job_repository import JobContract
 from tests.contracts.profile_repository import ProfileContract
+from tests.contracts.table_repository import TableContract
 from tests.contracts.trace_repository import FitContract, TraceContract
 
 
@@ -29,6 +30,10 @@ class TestJobs(JobContract):
     """Jobs."""
 
 
+class TestTables(TableContract):
+    """Compiled tables."""
+
+
 def test_every_repository_has_a_contract() -> None:
     """A repository cannot be added without one."""
     under_contract = {
@@ -37,5 +42,6 @@ def test_every_repository_has_a_contract() -> None:
         "fits": TestFits,
         "answers": TestAnswers,
         "jobs": TestJobs,
+        "tables": TestTables,
     }
     assert set(under_contract) == set(UnitOfWork.__slots__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,10 +10,11 @@ from domain.aggregate import Aggregate
 from domain.fit import FitMethod, LineFit, SizeFit, StageFit, TraceFit, Verdict
 from domain.measurement import TraceKind
 from domain.pipeline import FitRange, Pipeline, Stage
+from domain.problem import FragmentLimits
 from domain.profile import Origin, Provenance
 from domain.solution import Notice, Status, Strategy
 from models.identifiers import new_id
-from models.records import AnswerRecord, JobRecord
+from models.records import AnswerRecord, JobRecord, TableRecord
 
 GIVEN = Provenance(Origin.GIVEN, "typed in")
 MOMENT = datetime(2024, 2, 29, 23, 59, 59, 123457, tzinfo=UTC)
@@ -101,3 +103,25 @@ def a_job(**changes: Any) -> JobRecord:
     """A queued job under a new identifier."""
     values: dict[str, Any] = {"id": new_id(), "request": b'{"x": 1}', "created_at": MOMENT}
     return JobRecord(**{**values, **changes})
+
+
+def a_table(file: bytes = b"\x89SLT\r\n\x00", **changes: Any) -> TableRecord:
+    """A compiled table of no profile, under the digest of its file."""
+    values: dict[str, Any] = {
+        "digest": hashlib.sha256(file).hexdigest(),
+        "id": new_id(),
+        "created_at": MOMENT,
+        "question_digest": "0" * 64,
+        "profile_name": None,
+        "profile_revision": None,
+        "least_bytes": 1,
+        "greatest_bytes": 2**48,
+        "relative_gap": 0.1 + 0.2,
+        "limits": FragmentLimits(2**48, None, 2**40, 7),
+        "fragment_cap": 100_000,
+        "worst_gap": 1 / 3,
+        "file_bytes": len(file),
+        "file": file,
+        "document": b'{"a": "\x00\xff"}',
+    }
+    return TableRecord(**{**values, **changes})

@@ -1,0 +1,72 @@
+"""Table `compiled_table`: plan tables by the digest of their file, in narrow rows.
+
+The files are in `compiled_table_file`. A file that somebody reads by its digest stays when its
+profile goes: only the reference to the revision is taken away then. Pages run newest first over
+`id`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import BigInteger, ForeignKeyConstraint, Index
+from sqlalchemy.orm import Mapped, mapped_column
+
+from domain.problem import FragmentLimits
+from models.base import Base
+from models.records import TableRecord, TableSummary
+
+_LIMITS = tuple(FragmentLimits.__slots__)
+
+
+class CompiledTableRow(Base):
+    """One compiled plan table without its file; sizes in bytes."""
+
+    __tablename__ = "compiled_table"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["profile_name", "profile_revision"],
+            ["revision.profile_name", "revision.number"],
+            ondelete="SET NULL",
+        ),
+        Index("ix_compiled_table_question", "question_digest", "id"),
+        Index("ix_compiled_table_profile", "profile_name", "id"),
+    )
+
+    digest: Mapped[str] = mapped_column(primary_key=True)
+    id: Mapped[str]
+    created_at: Mapped[datetime]
+    question_digest: Mapped[str]
+    profile_name: Mapped[str | None]
+    profile_revision: Mapped[int | None]
+    least_bytes: Mapped[int] = mapped_column(BigInteger)
+    greatest_bytes: Mapped[int] = mapped_column(BigInteger)
+    relative_gap: Mapped[float]
+    min_fragment_bytes: Mapped[int] = mapped_column(BigInteger)
+    max_fragment_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    alignment_bytes: Mapped[int] = mapped_column(BigInteger)
+    max_fragments: Mapped[int | None] = mapped_column(BigInteger)
+    fragment_cap: Mapped[int] = mapped_column(BigInteger)
+    worst_gap: Mapped[float]
+    file_bytes: Mapped[int] = mapped_column(BigInteger)
+
+    def to_summary(self) -> TableSummary:
+        """What a page shows of it."""
+        values = {name: getattr(self, name) for name in TableSummary.__slots__ if name != "limits"}
+        limits = FragmentLimits(**{name: getattr(self, name) for name in _LIMITS})
+        return TableSummary(**values, limits=limits)
+
+    def to_record(self, file: bytes, document: bytes) -> TableRecord:
+        """All of it."""
+        summary = self.to_summary()
+        values = {name: getattr(summary, name) for name in TableSummary.__slots__}
+        return TableRecord(
+            **values, question_digest=self.question_digest, file=file, document=document
+        )
+
+
+def values_of(record: TableRecord) -> dict[str, object]:
+    """The columns of a record's row."""
+    names = (*TableSummary.__slots__, "question_digest")
+    values = {name: getattr(record, name) for name in names if name != "limits"}
+    return {**values, **{name: getattr(record.limits, name) for name in _LIMITS}}

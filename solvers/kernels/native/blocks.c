@@ -1,0 +1,177 @@
+#include "blocks.h"
+
+#define SMALLEST_SHARE 1e-15 /* of its own diagonal entry, below which a pivot is noise */
+#define LEFT_OUT 1e-100      /* inverse of the pivot that leaves an unknown out */
+#define MAX_BLOCK 64
+
+#if defined(__GNUC__)
+#define INLINE static inline __attribute__((always_inline))
+#else
+#define INLINE static inline
+#endif
+
+/* L D L' of one block in place: L below the diagonal, L D transposed above it, 1/D aside. */
+INLINE void factor_block(int64_t m, double *a, const double *original, double *inverse)
+{
+    for (int64_t c = 0; c < m; c++) {
+        double pivot = a[c * m + c];
+        for (int64_t e = 0; e < c; e++)
+            pivot -= a[c * m + e] * a[e * m + c];
+        inverse[c] = pivot > SMALLEST_SHARE * original[c] ? 1.0 / pivot : LEFT_OUT;
+        for (int64_t r = c + 1; r < m; r++) {
+            double value = a[r * m + c];
+            for (int64_t e = 0; e < c; e++)
+                value -= a[r * m + e] * a[e * m + c];
+            a[c * m + r] = value;
+            a[r * m + c] = value * inverse[c];
+        }
+    }
+}
+
+/* upper := L^-1 upper, and next := next - upper' D^-1 upper (its lower triangle). */
+INLINE void eliminate(int64_t m, const double *a, const double *inverse, double *upper,
+                      double *next)
+{
+    for (int64_t r = 1; r < m; r++)
+        for (int64_t e = 0; e < r; e++)
+            for (int64_t c = 0; c < m; c++)
+                upper[r * m + c] -= a[r * m + e] * upper[e * m + c];
+    for (int64_t e = 0; e < m; e++)
+        for (int64_t r = 0; r < m; r++) {
+            double scaled = upper[e * m + r] * inverse[e];
+            for (int64_t c = 0; c <= r; c++)
+                next[r * m + c] -= scaled * upper[e * m + c];
+        }
+}
+
+INLINE void transpose(int64_t m, double *a)
+{
+    for (int64_t r = 1; r < m; r++)
+        for (int64_t c = 0; c < r; c++) {
+            double kept = a[r * m + c];
+            a[r * m + c] = a[c * m + r];
+            a[c * m + r] = kept;
+        }
+}
+
+INLINE void save_diagonal(int64_t m, const double *a, double *out)
+{
+    for (int64_t c = 0; c < m; c++)
+        out[c] = a[c * m + c];
+}
+
+/* Blocks are eliminated from both ends towards the middle one: two chains that do not wait for
+   each other keep the processor busier than one. The right chain needs its couplings transposed. */
+INLINE void factor_all(int64_t count, int64_t m, double *diagonal, double *upper, double *inverse)
+{
+    double left[MAX_BLOCK], right[MAX_BLOCK], middle[MAX_BLOCK];
+    int64_t half = count / 2, size = m * m;
+    save_diagonal(m, diagonal + half * size, middle);
+    for (int64_t i = 0; i < half; i++) {
+        int64_t j = count - 1 - i;
+        double *a = diagonal + i * size, *b = diagonal + j * size;
+        if (i == 0) {
+            save_diagonal(m, a, left);
+            save_diagonal(m, b, right);
+        }
+        factor_block(m, a, left, inverse + i * m);
+        save_diagonal(m, a + size, left);
+        eliminate(m, a, inverse + i * m, upper + i * size, a + size);
+        if (j > half) {
+            factor_block(m, b, right, inverse + j * m);
+            save_diagonal(m, b - size, right);
+            transpose(m, upper + (j - 1) * size);
+            eliminate(m, b, inverse + j * m, upper + (j - 1) * size, b - size);
+        }
+    }
+    factor_block(m, diagonal + half * size, middle, inverse + half * m);
+}
+
+/* v := L^-1 v, and what that puts on the next block's side. */
+INLINE void forward(int64_t m, const double *a, const double *inverse, const double *coupling,
+                    double *v, double *next)
+{
+    for (int64_t r = 1; r < m; r++)
+        for (int64_t e = 0; e < r; e++)
+            v[r] -= a[r * m + e] * v[e];
+    for (int64_t e = 0; e < m; e++) {
+        double scaled = v[e] * inverse[e];
+        for (int64_t c = 0; c < m; c++)
+            next[c] -= coupling[e * m + c] * scaled;
+    }
+}
+
+INLINE void backward(int64_t m, const double *a, const double *inverse, const double *coupling,
+                     double *v, const double *next)
+{
+    for (int64_t r = 0; r < m; r++) {
+        double value = v[r];
+        for (int64_t c = 0; c < m; c++)
+            value -= coupling[r * m + c] * next[c];
+        v[r] = value * inverse[r];
+    }
+    for (int64_t e = m - 1; e > 0; e--)
+        for (int64_t r = 0; r < e; r++)
+            v[r] -= a[e * m + r] * v[e];
+}
+
+INLINE void solve_middle(int64_t m, const double *a, const double *inverse, double *v)
+{
+    for (int64_t r = 1; r < m; r++)
+        for (int64_t e = 0; e < r; e++)
+            v[r] -= a[r * m + e] * v[e];
+    for (int64_t r = 0; r < m; r++)
+        v[r] *= inverse[r];
+    for (int64_t e = m - 1; e > 0; e--)
+        for (int64_t r = 0; r < e; r++)
+            v[r] -= a[e * m + r] * v[e];
+}
+
+INLINE void solve_all(int64_t count, int64_t m, const double *diagonal, const double *upper,
+                      const double *inverse, double *side)
+{
+    int64_t half = count / 2, size = m * m;
+    for (int64_t i = 0; i < half; i++) {
+        int64_t j = count - 1 - i;
+        forward(m, diagonal + i * size, inverse + i * m, upper + i * size, side + i * m,
+                side + (i + 1) * m);
+        if (j > half)
+            forward(m, diagonal + j * size, inverse + j * m, upper + (j - 1) * size, side + j * m,
+                    side + (j - 1) * m);
+    }
+    solve_middle(m, diagonal + half * size, inverse + half * m, side + half * m);
+    for (int64_t i = half - 1; i >= 0; i--) {
+        int64_t j = count - 1 - i;
+        backward(m, diagonal + i * size, inverse + i * m, upper + i * size, side + i * m,
+                 side + (i + 1) * m);
+        if (j > half)
+            backward(m, diagonal + j * size, inverse + j * m, upper + (j - 1) * size, side + j * m,
+                     side + (j - 1) * m);
+    }
+}
+
+/* Constant block sizes let the compiler unroll; what is above eight is rare. */
+#define FOR_SIZE(m, call)             \
+    switch (m) {                      \
+    case 1: { enum { M = 1 }; call; } break; \
+    case 2: { enum { M = 2 }; call; } break; \
+    case 3: { enum { M = 3 }; call; } break; \
+    case 4: { enum { M = 4 }; call; } break; \
+    case 5: { enum { M = 5 }; call; } break; \
+    case 6: { enum { M = 6 }; call; } break; \
+    case 7: { enum { M = 7 }; call; } break; \
+    case 8: { enum { M = 8 }; call; } break; \
+    default: { int64_t M = (m); call; } break; \
+    }
+
+void sluice_blocks_factor(int64_t count, int64_t m, double *diagonal, double *upper,
+                          double *inverse_pivots)
+{
+    FOR_SIZE(m, factor_all(count, M, diagonal, upper, inverse_pivots))
+}
+
+void sluice_blocks_solve(int64_t count, int64_t m, const double *diagonal, const double *upper,
+                         const double *inverse_pivots, double *side)
+{
+    FOR_SIZE(m, solve_all(count, M, diagonal, upper, inverse_pivots, side))
+}

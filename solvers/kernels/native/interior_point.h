@@ -1,0 +1,51 @@
+/* The optimum for k fragments, stages of lines: primal-dual interior point on the reduced dual.
+   docs/theory.md has the derivation; solvers/interior_point.py is the same method in NumPy. */
+#ifndef SLUICE_INTERIOR_POINT_H
+#define SLUICE_INTERIOR_POINT_H
+
+#include <stdint.h>
+
+enum {
+    SLUICE_IP_CLOSE = 0,   /* the two bounds are close, or p is out of order: see `apart` */
+    SLUICE_IP_STALLED = 1, /* no further progress in this arithmetic */
+    SLUICE_IP_TIME = 2,    /* the time limit came first; the iterate is still valid */
+    SLUICE_IP_MEMORY = -1  /* nothing was computed */
+};
+
+typedef struct {
+    int64_t k;                 /* fragments, at least 2 */
+    int64_t n;                 /* stages, at least 2 */
+    const double *overhead_us; /* (n) with the least size taken in: g + mG */
+    const double *us_per_byte; /* (n) */
+    double free_bytes;         /* B - km, positive */
+    double spread_bytes;       /* M - m; not less than free_bytes where no cap binds */
+    int64_t repeat_step;       /* the step that is taken `repeats` times over, 0 .. k-2 */
+    int64_t repeats;           /* 1: every step stands for itself; else k counts `repeats` - 1
+                                  fragments fewer than the cut, whose sizes are equal */
+    const int64_t *boundaries; /* (q) stage boundaries d where fragments may wait, ascending */
+    int64_t q;
+    double close;              /* relative distance of the two bounds at which to stop */
+    int64_t max_iterations;
+    double time_limit_s;
+    double check_order_at;     /* complementarity from which on to stop where p is out of order
+                                  by ten times its root; 0: never */
+} sluice_ip_problem;
+
+typedef struct {
+    double complementarity; /* relative, of the last iterate */
+    double apart;           /* relative distance of the two bounds, 1 before they were computed */
+    int64_t iterations;
+} sluice_ip_outcome;
+
+/* sizes (k) bytes above the least size, then the size of the repeated fragments; p (k-1, n) row by row; violation (n-1) by boundary. */
+int sluice_ip_solve(const sluice_ip_problem *problem, double *sizes, double *p,
+                    double *violation, sluice_ip_outcome *outcome);
+
+/* Nearest admissible rows in place: clipped, normalised, in stochastic order. */
+void sluice_ip_repair(int64_t steps, int64_t n, double *p);
+
+/* Proven lower bound in us from repaired p without a cap on the sizes (spread >= free bytes). */
+double sluice_ip_value(int64_t k, int64_t n, const double *overhead_us, const double *us_per_byte,
+                       double least_bytes, double message_bytes, const double *p);
+
+#endif

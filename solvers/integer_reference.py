@@ -1,6 +1,6 @@
 """The exact optimum in whole bytes, for small problems: how good the rounding is, with a proof.
 
-Source    docs/theory.md sec. 14; the recurrence is theory sec. 1.
+Source    docs/theory.md sec. 13; the recurrence is theory sec. 1.
 Notation  k fragments; V: least latency known; L(k): proven lower bound on every whole-byte cut into
           k fragments. Times here leave out the constant delay until the answer adds it.
 Cost      one integer program for each count with L(k) < V; exponential at worst. What is larger

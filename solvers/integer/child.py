@@ -19,13 +19,13 @@ from typing import Any
 
 from solvers.integer.scaled import Piece, ScaledProblem
 from solvers.integer.search import search
-from solvers.integer.terms import CountToTry, Report
+from solvers.integer.terms import OUT_OF_TIME, CountToTry, Report
 
 _PR_SET_PDEATHSIG = 1
 
 
 def main() -> int:
-    """Read, search, report. 0 when it came to its end."""
+    """Read, search, report. 0 when it came to its end, OUT_OF_TIME when its time did."""
     started_s = time.monotonic()
     _die_with_parent()
     output = os.dup(1)
@@ -35,7 +35,7 @@ def main() -> int:
     limit = _address_space_bytes() + int(request["memory_bytes"])
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     try:
-        search(
+        is_complete = search(
             _problem(request["problem"]),
             [CountToTry(one["count"], _hint(one["hint"])) for one in request["counts"]],
             known_steps=request["known_steps"],
@@ -46,7 +46,7 @@ def main() -> int:
     except MemoryError:
         os.write(output, b'{"out_of_memory": true}\n')
         return 1
-    return 0
+    return 0 if is_complete else OUT_OF_TIME
 
 
 def _write(output: int, report: Report) -> None:

@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from solvers.integer.scaled import ScaledProblem
-from solvers.integer.terms import CountToTry, Report
+from solvers.integer.terms import OUT_OF_TIME, CountToTry, Report
 
 COMMAND: tuple[str, ...] = (sys.executable, "-m", "solvers.integer.child")
 _CHECKOUT = Path(__file__).resolve().parents[2]
@@ -91,7 +91,7 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 def _outcome(output: bytes, code: int, *, is_late: bool) -> Outcome:
     rows = [row for row in map(_row, output.splitlines()) if row is not None]
     reports = tuple(_report(row) for row in rows if _OUT_OF_MEMORY not in row)
-    if is_late:
+    if is_late or code == OUT_OF_TIME:
         return Outcome(reports, Ending.TIME_LIMIT)
     if len(reports) < len(rows):
         return Outcome(reports, Ending.MEMORY_LIMIT)

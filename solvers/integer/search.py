@@ -1,6 +1,6 @@
 """The integer program by CP-SAT, count by count, and what it reports on the way.
 
-Source    docs/theory.md sec. 14; theory sec. 1 (the recurrence as rows).
+Source    docs/theory.md sec. 13; theory sec. 1 (the recurrence as rows).
 Notation  k fragments, n stages; u: (k,) sizes in units; tau: (k, n) exit times in steps;
           g, G: see scaled.py.
 Cost      one integer program of k n rows for each count; exponential at worst, hence the limits.
@@ -40,17 +40,23 @@ def search(
     tolerance: float,
     until_s: float,
     report: Callable[[Report], None],
-) -> None:
-    """Try the counts in turn, each for cuts better than all before; `until_s` is monotonic time."""
+) -> bool:
+    """Try the counts in turn, each for cuts better than all before, until this monotonic time.
+
+    Whether every count came to its end.
+    """
+    is_complete = True
     for one in counts:
         target = known_steps - max(1, ceil(known_steps * tolerance / 2))
         remaining_s = until_s - time.monotonic()
         if remaining_s <= 0.0:
-            return
+            return False
         last = _solve(problem, one, target, remaining_s, tolerance=tolerance, report=report)
         if last.sizes is not None:
             known_steps = min(known_steps, _steps(problem, last.sizes))
         report(last)
+        is_complete = is_complete and last.is_final
+    return is_complete
 
 
 def _solve(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+OUT_OF_TIME = 75  # exit status of the process where its time ended the search
+
 
 @dataclass(frozen=True, slots=True)
 class CountToTry:

@@ -34,6 +34,20 @@ from tests.support.counts import count
 GENEROUS_S = 60.0
 # In this one the rounded cut is not proven without the integer program.
 HARD = Problem(pipeline_of_lines([("a", 1.3, 2.1), ("b", 0.4, 3.7), ("c", 0.9, 1.6)]), 753)
+# And here that takes half a minute.
+STUBBORN = Problem(
+    pipeline_of_lines(
+        [
+            ("a", 0.0019229278052044954, 0.5977410091831884),
+            ("b", 0.0076675587643699630, 2.3805111273880266),
+            ("c", 0.0028423071559613646, 1.8222642112906642),
+            ("d", 0.0103163910222940510, 1.2172228657807045),
+            ("e", 0.0004617360726350709, 1.6952753303776311),
+        ]
+    ),
+    2000,
+    FragmentLimits(max_fragments=40),
+)
 NOT_UNIMODAL = Problem(
     pipeline_of_lines([("a", 0.0, 3000.0), ("b", 2.0, 4000.0), ("c", 3.0, 3000.0)]), 5
 )
@@ -210,7 +224,7 @@ def test_costs_of_nothing_take_no_time() -> None:
 
 def test_what_is_too_large_is_refused() -> None:
     """A clear error names the rule, before any process is started."""
-    problem = Problem(pipeline_of_lines([("a", 1e-3, 3.0), ("b", 2e-3, 4.0)]), 5000)
+    problem = Problem(pipeline_of_lines([("s", 1e-3, 3.0)] * 8), 5000)
     with pytest.raises(StrategyDeclined, match=f"at most {MOST_CELLS}") as refused:
         integer_optimum(problem, time_limit_s=GENEROUS_S)
     assert refused.value.field == "message_bytes"
@@ -290,6 +304,16 @@ def test_a_memory_error_is_told_from_a_crash(monkeypatch: pytest.MonkeyPatch) ->
     script = REAL + "child.search = lambda *a, **b: bytearray(2**40)\nsys.exit(child.main())"
     ending = run_with(script, monkeypatch, time_limit_s=GENEROUS_S)
     assert ending is Ending.MEMORY_LIMIT
+
+
+def test_at_its_time_limit_the_program_gives_what_it_has() -> None:
+    """It ends by itself; the bound is no worse than that in real sizes."""
+    found = integer_optimum(STUBBORN, time_limit_s=2.0)
+    auto = solvers.solve(STUBBORN, relative_gap=0.0)
+    assert (found.status, found.ending) == (IntegerStatus.LIMIT, Ending.TIME_LIMIT)
+    assert STUBBORN.admits(found.fragment_bytes)
+    assert auto.lower_bound_us * (1.0 - 1e-8) <= found.lower_bound_us
+    assert found.lower_bound_us < found.latency_us <= auto.latency_us
 
 
 def test_nothing_is_left_after_the_time_limit(

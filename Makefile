@@ -67,9 +67,11 @@ clean:  ## remove what make and the tools have made, but no data of the service
 # Setting up for a person may, as root on Debian, install the package that brings pip. Tests may not.
 ready-run: python-there
 	@$(BOOTSTRAP) run --system-packages
+	@$(BIN)/python tools/build_kernels.py
 
 ready-dev: python-there
 	@$(BOOTSTRAP) dev
+	@$(BIN)/python tools/build_kernels.py
 
 .PHONY: python-there
 python-there:

@@ -19,8 +19,9 @@ from solvers import convex_dual, dual
 from solvers.contract import Deadline
 from solvers.convex_problem import ConvexProblem
 from solvers.exact_lp.convex_backend import ConvexResult, solve_convex_count
-from solvers.exact_lp.ortools_backend import CountResult, solve_count
+from solvers.exact_lp.ortools_backend import CountResult
 from solvers.line_problem import LineProblem
+from solvers.structured import solve_count
 
 Relaxation: TypeAlias = LineProblem | ConvexProblem
 

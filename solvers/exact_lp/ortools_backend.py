@@ -60,14 +60,14 @@ def solve_count(
 ) -> CountResult:
     """Solve for exactly k fragments; never raises for a solver's failure, only widens the gap."""
     if k == 1:
-        return _single(lines)
+        return single_fragment(lines)
     if lines.n == 1 or lines.free_bytes(k) <= 0.0:
-        return _equal(lines, k)
+        return equal_sizes(lines, k)
     return _search(lines, k, deadline, close)
 
 
 def _search(lines: LineProblem, k: int, deadline: Deadline, close: float) -> CountResult:
-    best = _equal(lines, k)
+    best = equal_sizes(lines, k)
     rows = NO_ROWS
     attempt = 0
     while attempt < len(PARAMETER_SETS) and not deadline.passed:
@@ -156,13 +156,14 @@ def with_violated(rows: tuple[Ints, Ints], p: Floats) -> tuple[Ints, Ints]:
     return i.astype(np.int64), d.astype(np.int64)
 
 
-def _single(lines: LineProblem) -> CountResult:
+def single_fragment(lines: LineProblem) -> CountResult:
+    """The message in one fragment."""
     x = np.array([lines.B])
     latency = float(lines.g.sum() + lines.B * lines.G.sum())
     return CountResult(1, latency, latency, x, np.zeros((0, lines.n)))
 
 
-def _equal(lines: LineProblem, k: int) -> CountResult:
+def equal_sizes(lines: LineProblem, k: int) -> CountResult:
     """Equal sizes, and the bound of the stage that is slowest at that size (p = e_b)."""
     x = np.full(k, lines.B / k)
     p = np.zeros((k - 1, lines.n))

@@ -922,10 +922,11 @@ static double value_of(const state *z)
     return overheads + least * ((double)z->k + z->inner);
 }
 
-static double apart(const state *z)
+/* Under a cap the repaired p is not priced here: what it is out of order counts in full. */
+static double apart(const state *z, double *violation)
 {
     double upper = latency_of(z), lower = z->capped ? dual_objective(z) : value_of(z);
-    return (upper - lower) / upper;
+    return (upper - lower) / upper + (z->capped ? disorder(z, violation) : 0.0);
 }
 
 static int run(state *z, const sluice_ip_problem *problem, double *violation,
@@ -948,7 +949,7 @@ static int run(state *z, const sluice_ip_problem *problem, double *violation,
             stalls = 0;
         }
         if (share <= CERTIFY_FACTOR * problem->close) {
-            outcome->apart = apart(z);
+            outcome->apart = apart(z, violation);
             if (outcome->apart <= problem->close)
                 return SLUICE_IP_CLOSE;
             if (share < 1e-14 || (share < 1e-3 * problem->close && outcome->apart > 0.5 * closest))

@@ -1,0 +1,66 @@
+"""Finds the shared object that tools/build_kernels.py made of the C sources beside this file.
+
+`library()` is None where there is none for these very sources: without a compiler, or before the
+first build. Then the methods in NumPy take over, which compute the same. SLUICE_KERNELS=numpy asks
+for that; SLUICE_KERNELS=native makes it an error.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import sys
+import sysconfig
+from functools import cache
+from pathlib import Path
+
+from domain.errors import InvalidInput
+
+FOLDER = Path(__file__).resolve().parent
+BUILD = FOLDER / "build"
+FLAGS = (
+    "-std=c11",
+    "-D_POSIX_C_SOURCE=200809L",
+    "-O3",
+    "-fPIC",
+    "-shared",
+    "-ffp-contract=off",  # a result must not depend on the processor's instructions
+    "-fno-math-errno",
+    "-fno-trapping-math",
+)
+CHOICES = ("auto", "native", "numpy")
+
+
+def sources() -> list[Path]:
+    """The C sources, in the order in which they are compiled."""
+    return sorted(FOLDER.glob("*.c"))
+
+
+def object_path() -> Path:
+    """Where the shared object for these sources, flags and this platform is, once it is built."""
+    digest = hashlib.sha256(" ".join(FLAGS).encode())
+    for path in sorted(FOLDER.glob("*.[ch]")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    tag = f"{sys.platform}-{platform.machine()}"
+    suffix = sysconfig.get_config_var("SHLIB_SUFFIX") or ".so"
+    return BUILD / f"kernels-{tag}-{digest.hexdigest()[:16]}{suffix}"
+
+
+@cache
+def library() -> ctypes.CDLL | None:
+    """The loaded kernels, or None. Raises InvalidInput for SLUICE_KERNELS."""
+    choice = os.environ.get("SLUICE_KERNELS", "auto")
+    if choice not in CHOICES:
+        raise InvalidInput(f"expected one of {', '.join(CHOICES)}", field="SLUICE_KERNELS")
+    if choice == "numpy":
+        return None
+    try:
+        return ctypes.CDLL(str(object_path()))
+    except OSError:
+        if choice == "native":
+            raise InvalidInput(
+                "there is no native build here; run tools/build_kernels.py", field="SLUICE_KERNELS"
+            ) from None
+        return None

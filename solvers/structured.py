@@ -1,0 +1,189 @@
+"""The optimum for k fragments, certified on both sides: the production path for stages of lines.
+
+Source    results sec. 1; theory sec. 6; docs/theory.md sec. 13.
+Notation  k fragments, n stages; x: (k,) sizes in bytes; p: (k-1, n), the reduced dual; d: a stage
+          behind which fragments may wait.
+Cost      some twenty iterations of O(k n) each where no fragment waits, of O(k n q^2 + k q^3) where
+          fragments wait behind q stages. Where the ends of the cut settle quickly to one size, only
+          the ends are iterated on, and the cost is that of two passes over the k n cells.
+Exact     what is returned is certified here and not taken from the method: `upper_us` is the
+          latency of the sizes, `lower_us` the value of the repaired dual. Where the two stay apart,
+          a general solver is tried, and the true distance is returned.
+Traps     the no-wait chain is solved first; only stages whose order it violates are let wait, and
+          of neighbours with the same violation only the first: the others follow from it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.chain import Chain, ChainMethod, ChainOptions, Iterate
+from solvers.contract import Deadline
+from solvers.dual import repaired, value_us
+from solvers.exact_lp.ortools_backend import (
+    CountResult,
+    equal_sizes,
+    single_fragment,
+    spread_shares,
+)
+from solvers.exact_lp.ortools_backend import solve_count as solve_by_glop
+from solvers.kernels.native import library
+from solvers.line_problem import LineProblem
+
+Floats = NDArray[np.float64]
+
+CLOSE = 1e-9  # relative distance of the two bounds at which a solve is finished
+_ASKED = 0.5  # of it, of the method: what rounding adds must fit between
+_CHECK_ORDER_AT = 1e-3
+_DISORDER = 1e-9  # violations below this are the method's own
+_ALIKE = 0.05  # violations that differ by less, relative, are one
+_MOST_ROUNDS = 8
+_SETTLED = 1e-13  # of the weight that the ends of a cut may leave in its middle
+_WORTH_SHORTENING = 0.6  # of the fragments: a chain longer than this is not worth the attempt
+_GENERAL_CELLS = 40_000  # k n up to which a general solver is tried
+
+
+@cache
+def default_method() -> ChainMethod:
+    """The native method where its library was built, else the one in NumPy."""
+    found = library()
+    if found is not None:
+        from solvers.interior_native import NativeMethod
+
+        return NativeMethod(found)
+    from solvers.interior_point import iterate
+
+    return iterate
+
+
+def solve_count(
+    lines: LineProblem,
+    k: int,
+    deadline: Deadline,
+    *,
+    close: float = CLOSE,
+    method: ChainMethod | None = None,
+) -> CountResult:
+    """Solve for exactly k fragments; never raises for a method's failure, only widens the gap."""
+    if k == 1:
+        return single_fragment(lines)
+    best = equal_sizes(lines, k)
+    if lines.n == 1 or lines.free_bytes(k) <= 0.0 or _is_close(best, close):
+        return best
+    search = _Search(lines, k, close, method or default_method())
+    best = search.run(best, deadline)
+    if _is_close(best, close) or deadline.passed or k * lines.n > _GENERAL_CELLS:
+        return best
+    return closer(best, solve_by_glop(lines, k, deadline, close=close))
+
+
+def _is_close(result: CountResult, close: float) -> bool:
+    return result.upper_us - result.lower_us <= close * result.upper_us
+
+
+def closer(one: CountResult, other: CountResult) -> CountResult:
+    """The better of each side."""
+    low = one if one.lower_us >= other.lower_us else other
+    high = one if one.upper_us <= other.upper_us else other
+    return CountResult(one.k, low.lower_us, high.upper_us, high.x, low.p)
+
+
+class _Search:
+    """Chains of one problem, each with more stages that fragments may wait behind."""
+
+    def __init__(self, lines: LineProblem, k: int, close: float, method: ChainMethod) -> None:
+        self._lines, self._k, self._close, self._method = lines, k, close, method
+        self._ends = _ends_of(lines, k)
+
+    def run(self, best: CountResult, deadline: Deadline) -> CountResult:
+        """Add boundaries until the bounds are close or nothing is left to add."""
+        boundaries: frozenset[int] = frozenset()
+        for _ in range(_MOST_ROUNDS):
+            found = self._iterate(boundaries, deadline)
+            if found is None:
+                return best
+            chain, iterate = found
+            best = closer(best, self._certified(chain, iterate))
+            if _is_close(best, self._close) or deadline.passed:
+                return best
+            grown = boundaries | _first_alike(iterate)
+            if grown == boundaries:
+                if self._ends is None and len(boundaries) == self._lines.n - 1:
+                    return best
+                if self._ends is not None:
+                    self._ends = None  # the middle is not settled after all
+                else:
+                    grown = frozenset(range(self._lines.n - 1))
+            boundaries = grown
+        return best
+
+    def _iterate(
+        self, boundaries: frozenset[int], deadline: Deadline
+    ) -> tuple[Chain, Iterate] | None:
+        lines, k = self._lines, self._k
+        first, last = self._ends or (k, 0)
+        chain = Chain(
+            overhead=lines.g + lines.m * lines.G,
+            G=lines.G,
+            free_bytes=lines.free_bytes(k),
+            spread_bytes=lines.M - lines.m,
+            k=first + last,
+            boundaries=tuple(sorted(boundaries)) if k > 2 else (),
+            repeat_step=first - 1 if self._ends else 0,
+            repeats=k - first - last + 1,
+        )
+        options = ChainOptions(
+            close=_ASKED * self._close,
+            time_limit_s=deadline.remaining_s,
+            check_order_at=0.0 if len(boundaries) == lines.n - 1 else _CHECK_ORDER_AT,
+        )
+        iterate = self._method(chain, options)
+        return None if iterate is None else (chain, iterate)
+
+    def _certified(self, chain: Chain, iterate: Iterate) -> CountResult:
+        lines, k = self._lines, self._k
+        p = repaired(iterate.all_p(chain))
+        shares = np.nan_to_num(np.maximum(iterate.all_y(chain), 0.0))
+        x = lines.m + spread_shares(shares, lines.free_bytes(k), np.full(k, lines.M - lines.m))
+        return CountResult(k, value_us(lines, p), lines.latency_us(x), x, p)
+
+
+def _first_alike(iterate: Iterate) -> frozenset[int]:
+    """The boundaries out of order, of neighbours alike only the first."""
+    rough = iterate.complementarity
+    least = max(_DISORDER, 3.0 * rough**0.5) if rough > 1e-8 else _DISORDER
+    chosen, before, value = [], -2, 0.0
+    for d in np.flatnonzero(iterate.violation > least):
+        here = float(iterate.violation[d])
+        if d != before + 1 or abs(here - value) > _ALIKE * here:
+            chosen.append(int(d))
+        before, value = int(d), here
+    return frozenset(chosen)
+
+
+def _ends_of(lines: LineProblem, k: int) -> tuple[int, int] | None:
+    """How many fragments of each end may differ where the middle is one size, or None.
+
+    Behind the bottleneck b the dual leaves e_b by a factor of G_{s..b-1} / G_{s+1..b} a step, for
+    a stage s before it (docs/theory.md sec. 13); mirrored for the stages after it.
+    """
+    size = lines.B / k
+    b = int(np.argmax(lines.g + lines.G * size))
+    Q = np.concatenate([[0.0], np.cumsum(lines.G)])
+    before = (Q[b] - Q[:b]) / np.maximum(Q[b + 1] - Q[1 : b + 1], 1e-300)
+    after = (Q[b + 2 :] - Q[b + 1]) / np.maximum(Q[b + 1 : -1] - Q[b], 1e-300)
+    first, last = _settling(before), _settling(after)
+    if first + last > _WORTH_SHORTENING * k:
+        return None
+    return first, last
+
+
+def _settling(factors: Floats) -> int:
+    """Steps until the slowest of these geometric sequences has died away."""
+    slowest = float(factors.max(initial=0.0))
+    if slowest >= 1.0 - 1e-9:
+        return 1 << 40
+    return 8 + int(np.log(_SETTLED) / np.log(max(slowest, 1e-3)))

@@ -1,4 +1,4 @@
-"""The command line: `sluice optimize | fit | compare | profiles | serve`. Wiring only.
+"""The command line: `sluice optimize | fit | compare | table | profiles | serve`. Wiring only.
 
 Nothing heavy is imported before a command needs it, so that `sluice --help` answers at once.
 """
@@ -64,6 +64,10 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.fit_command import fit
 
         return fit(arguments, output)
+    if arguments.command == "table":
+        from app.console.table_command import table
+
+        return table(arguments, output)
     from app.console import commands
 
     return {

@@ -23,6 +23,7 @@ from app.api import (
     profiles,
     service,
     simulate,
+    tables,
 )
 from app.api.body import BodyBudget
 from app.api.openapi import publish
@@ -53,6 +54,7 @@ _ROUTERS = (
     fit_plots,
     measurement_plans,
     profiles,
+    tables,
     jobs,
     service,
     docs,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from app.errors import Overloaded
 from app.fit_apart import FitApart
+from app.flows import build_table as tabling
 from app.flows import compare as comparing
 from app.flows import solve_message as solving
 from app.flows.compare import Comparison, ComparisonTable
@@ -40,11 +41,14 @@ from app.job_runner import JobRunner
 from app.metrics import Metrics
 from app.plot_apart import plot_apart
 from app.schemas.optimize import render_answer
+from app.schemas.tables import render_table
+from app.table_apart import TableApart
 from domain.errors import Cancelled
 from domain.fit_plot import FitPlot
+from domain.profile import ProfileReference
 from domain.solution import Solution
 from models.packing import PackedTrace
-from models.records import FitRecord, FitRequest, JobRecord
+from models.records import FitRecord, FitRequest, JobRecord, TableRecord
 
 if TYPE_CHECKING:
     from app.jobs import Engine, SolveTask
@@ -66,6 +70,14 @@ class FitOutcome:
 
     fitted: FittedTrace
     saved: SavedFit | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableOutcome:
+    """A compiled table, and whether it was compiled now."""
+
+    record: TableRecord
+    is_new: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +196,20 @@ class Service:
         memory_bytes = self.context.settings.worker_memory_bytes
         return await self._long_fit(lambda: plot_apart(stored, memory_bytes=memory_bytes))
 
+    async def compile_table(
+        self, reference: ProfileReference, scope: tabling.TableScope, gone: Gone
+    ) -> TableOutcome:
+        """The plan table of a profile: a stored one, or one that is compiled and stored now.
+
+        It is compiled in a process of its own, and counts as a long fit does. Raises NotFound,
+        StrategyDeclined, Infeasible, Overloaded, Cancelled, LimitReached and SolverFailed.
+        """
+        found = await self.call(lambda: self._find_table(reference, scope))
+        if isinstance(found, TableRecord):
+            return TableOutcome(found, is_new=False)
+        compiled = await self._compiled(found, gone)
+        return TableOutcome(await self.call(lambda: self._keep_table(compiled)), is_new=True)
+
     def exposition(self) -> str:
         """The metrics as text."""
         return self.metrics.exposition(
@@ -248,6 +274,32 @@ class Service:
         with self.context.store.unit_of_work() as unit:
             return solving.keep(unit, answer, render_answer).body
 
+    def _find_table(
+        self, reference: ProfileReference, scope: tabling.TableScope
+    ) -> tabling.TableQuestion | TableRecord:
+        with self.context.store.reading() as unit:
+            revision = solving.stored_revision(unit)(reference)
+            question = tabling.table_question(
+                revision.model,
+                solving.ProfileRevision(revision.profile, revision.number),
+                scope,
+                fragment_cap=self.context.settings.max_fragments,
+            )
+            return tabling.find_table(unit, question) or question
+
+    def _keep_table(self, compiled: tabling.CompiledTable) -> TableRecord:
+        with self.context.store.unit_of_work() as unit:
+            return tabling.keep_table(unit, compiled, render_table)
+
+    async def _compiled(self, question: tabling.TableQuestion, gone: Gone) -> tabling.CompiledTable:
+        child = TableApart(question, memory_bytes=self.context.settings.worker_memory_bytes)
+        watcher = asyncio.ensure_future(_then(gone, child.cancel))
+        try:
+            return await self._long_fit(child.run)
+        finally:
+            child.cancel()
+            watcher.cancel()
+
     def _save_fit(self, fitted: FittedTrace, name: str) -> SavedFit:
         with self.context.store.unit_of_work() as unit:
             return save_fit(unit, fitted, name=name)
@@ -278,7 +330,7 @@ class Service:
     async def _long_fit(self, work: Callable[[], T]) -> T:
         """Wait for a process of its own. Raises Overloaded where there are enough of them."""
         if self.pending_long_fits >= MAX_LONG_FITS:
-            raise Overloaded("more long traces are being fitted than this service accepts")
+            raise Overloaded("more long fits and compilations are running than are accepted")
         self.pending_long_fits += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._waits, work)

@@ -136,18 +136,20 @@ def _stage(value: object) -> Stage:
 
 def _range(value: object) -> FitRange:
     given = _object(value, tuple(FitRange.__slots__), where="ranges")
-    end = given["up_to_bytes"]
     return FitRange(
         _number(given["overhead_us"]),
         _number(given["ns_per_byte"]),
-        None if end is None else _whole(end),
+        _whole_or_none(given["up_to_bytes"]),
     )
 
 
-def _limits(document: object) -> FragmentLimits:
-    given = _object(document, _LIMITS, where="constraints")
+def _limits(value: object) -> FragmentLimits:
+    given = _object(value, _LIMITS, where="constraints")
     return FragmentLimits(
-        **{name: None if value is None else _whole(value) for name, value in given.items()}
+        _whole(given["min_fragment_bytes"]),
+        _whole_or_none(given["max_fragment_bytes"]),
+        _whole(given["alignment_bytes"]),
+        _whole_or_none(given["max_fragments"]),
     )
 
 
@@ -189,6 +191,10 @@ def _whole(value: object) -> int:
     if abs(value) > _MOST:
         raise InvalidTable("expected whole numbers of at most 2^63")
     return value
+
+
+def _whole_or_none(value: object) -> int | None:
+    return None if value is None else _whole(value)
 
 
 def _number(value: object) -> float:

@@ -18,6 +18,7 @@ from app.schemas.optimize import OptimizeIn
 from app.schemas.problems import ProblemOut
 from app.schemas.profiles import CurrentIn, ProfileIn, RevisionIn
 from app.schemas.simulate import SimulateIn
+from app.schemas.tables import TableIn
 
 _REF = "#/components/schemas/{model}"
 _BODIES: tuple[type[BaseModel], ...] = (
@@ -29,6 +30,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     ProfileIn,
     RevisionIn,
     CurrentIn,
+    TableIn,
 )
 _MEANINGS = {
     400: "The body is not JSON",
@@ -57,8 +59,13 @@ _JOB = {
 }
 
 
-def reads(model: type[BaseModel], *errors: int, may_be_async: bool = False) -> dict[str, Any]:
-    """Keywords for the route of an operation with a JSON body."""
+def reads(
+    model: type[BaseModel],
+    *errors: int,
+    may_be_async: bool = False,
+    also: Mapping[int, Mapping[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """Keywords for the route of an operation with a JSON body; `also` are further responses."""
     extra: dict[str, Any] = {
         "requestBody": {
             "required": True,
@@ -67,7 +74,9 @@ def reads(model: type[BaseModel], *errors: int, may_be_async: bool = False) -> d
             },
         }
     }
-    return _keywords(extra, (*_BODY_ERRORS, *errors), may_be_async=may_be_async)
+    keywords = _keywords(extra, (*_BODY_ERRORS, *errors), may_be_async=may_be_async)
+    keywords["responses"].update({status: dict(told) for status, told in (also or {}).items()})
+    return keywords
 
 
 def reads_traces(several: type[BaseModel], media_types: Sequence[str]) -> dict[str, Any]:

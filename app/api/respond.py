@@ -69,6 +69,22 @@ def tagged(request: Request, body: bytes) -> Response:
     return json_bytes(body, headers=headers)
 
 
+def immutable(
+    request: Request, body: bytes, media_type: str, *, tag: str, disposition: str | None = None
+) -> Response:
+    """What will never change under its address and media type, or 304 where the client holds it."""
+    headers = {
+        "ETag": f'"{tag}"',
+        "Cache-Control": "public, max-age=31536000, immutable",
+        "Vary": "Accept",
+    }
+    if _matches(request.headers.get("if-none-match", ""), headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    if disposition is not None:
+        headers["Content-Disposition"] = disposition
+    return Response(body, headers=headers, media_type=media_type)
+
+
 def _matches(wanted: str, etag: str) -> bool:
     tags = [tag.strip().removeprefix("W/") for tag in wanted.split(",")]
     return "*" in tags or etag in tags

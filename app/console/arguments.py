@@ -50,6 +50,7 @@ def _parser() -> Parser:
     _add_optimize(commands)
     _add_fit(commands)
     _add_compare(commands)
+    _add_table(commands)
     _add_profiles(commands)
     _add_serve(commands)
     return parser
@@ -86,6 +87,20 @@ _STRATEGIES = "one of " + ", ".join(Strategy) + " (default auto)"
 
 def _add_solving(parser: Parser) -> None:
     parser.add_argument("--static-bytes", type=size, metavar="SIZE", help="with strategy static")
+    _add_constraints(parser)
+    parser.add_argument(
+        "--allow-refragmentation",
+        action="store_true",
+        default=None,
+        help="stages may reassemble or cut again",
+    )
+    parser.add_argument(
+        "--relative-gap", "--gap", type=number, metavar="GAP", help="counts as optimal (1e-6)"
+    )
+    parser.add_argument("--time-limit", type=number, metavar="SECONDS", help="default 10")
+
+
+def _add_constraints(parser: Parser) -> None:
     parser.add_argument(
         "--min-fragment-bytes", type=size, metavar="SIZE", help="least size of a fragment"
     )
@@ -99,16 +114,6 @@ def _add_solving(parser: Parser) -> None:
         help="all fragments but the last are multiples",
     )
     parser.add_argument("--max-fragments", type=int, metavar="COUNT", help="most fragments")
-    parser.add_argument(
-        "--allow-refragmentation",
-        action="store_true",
-        default=None,
-        help="stages may reassemble or cut again",
-    )
-    parser.add_argument(
-        "--relative-gap", "--gap", type=number, metavar="GAP", help="counts as optimal (1e-6)"
-    )
-    parser.add_argument("--time-limit", type=number, metavar="SECONDS", help="default 10")
 
 
 def _add_fit(commands: _Commands[Parser]) -> None:
@@ -158,6 +163,24 @@ def _add_compare(commands: _Commands[Parser]) -> None:
     _add_solving(parser)
 
 
+def _add_table(commands: _Commands[Parser]) -> None:
+    parser = _add(commands, "table", "compile a schedule for every message size of a range")
+    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
+    parser.add_argument(
+        "--from", dest="least_bytes", type=size, metavar="SIZE", help="smallest message (1 B)"
+    )
+    parser.add_argument(
+        "--to", dest="greatest_bytes", type=size, metavar="SIZE", help="largest message (16 MiB)"
+    )
+    parser.add_argument(
+        "--relative-gap", "--gap", type=share, metavar="GAP", help="tolerance, as 0.1%% (default)"
+    )
+    _add_constraints(parser)
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write the table file; .json: its JSON twin"
+    )
+
+
 def _add_profiles(commands: _Commands[Parser]) -> None:
     profiles = commands.add_parser(
         "profiles", help="hardware profiles in the database", allow_abbrev=False
@@ -199,6 +222,13 @@ def number(text: str) -> float:
     if not isfinite(value):
         raise argparse.ArgumentTypeError("expected a finite number")
     return value
+
+
+def share(text: str) -> float:
+    """A finite number, or one in per cent."""
+    if text.endswith("%"):
+        return number(text[:-1]) / 100.0
+    return number(text)
 
 
 def strategies(text: str) -> list[str]:

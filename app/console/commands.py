@@ -99,7 +99,7 @@ def _answer(
     from app.flows import solve_message as flow
     from app.schemas.optimize import render_answer
 
-    prepared = flow.prepare(question, _finder(store), fragment_cap=settings.max_fragments)
+    prepared = flow.prepare(question, finder(store), fragment_cap=settings.max_fragments)
     if store is not None:
         with store.reading() as unit:
             stored = flow.find_stored(unit, prepared)
@@ -127,10 +127,10 @@ def compare(arguments: argparse.Namespace, output: Output) -> int:
     body = _comparison_body(arguments, read_source(arguments.source, settings), settings)
     comparison = parse_json(CompareIn, dump_json(body)).to_domain()
     solver = _UntilInterrupted()
-    with _store_for(comparison.source, settings) as store, counting_line(output.err) as tell:
+    with store_for(comparison.source, settings) as store, counting_line(output.err) as tell:
         table = compare_flow(
             comparison,
-            _finder(store),
+            finder(store),
             solver,
             fragment_cap=settings.max_fragments,
             progress=tell,
@@ -225,7 +225,7 @@ def opened_store(settings: Settings) -> Iterator[Store]:
 
 
 @contextmanager
-def _store_for(source: object, settings: Settings) -> Iterator[Store | None]:
+def store_for(source: object, settings: Settings) -> Iterator[Store | None]:
     """The store where the source is in it; a question about a file touches none."""
     if isinstance(source, ProfileReference):
         with opened_store(settings) as store:
@@ -234,7 +234,7 @@ def _store_for(source: object, settings: Settings) -> Iterator[Store | None]:
         yield None
 
 
-def _finder(store: Store | None) -> FindRevision:
+def finder(store: Store | None) -> FindRevision:
     """Looks a profile up in the store."""
     from app.flows.solve_message import stored_revision
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -64,6 +65,27 @@ class ProfilesQuery(Query):
 
     cursor: ProfileName | None = None
     limit: Limit = DEFAULT_PAGE_SIZE
+
+
+class TablesQuery(Query):
+    """Where the page begins."""
+
+    cursor: Identifier | None = None
+    limit: Limit = DEFAULT_PAGE_SIZE
+
+
+class TableFormat(StrEnum):
+    """The forms of a compiled table: its file, the file's JSON twin, what is told of it."""
+
+    SLT = "slt"
+    JSON = "json"
+    SUMMARY = "summary"
+
+
+class TableQuery(Query):
+    """The form that is wanted; without it the media types that are accepted decide."""
+
+    format: TableFormat | None = None
 
 
 class ScheduleQuery(Query):

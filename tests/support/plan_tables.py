@@ -85,6 +85,33 @@ def positions_of(sizes: Sequence[int]) -> list[int]:
     return list(accumulate(sizes))[:-1]
 
 
+def whole_messages(
+    pipeline: Pipeline,
+    limits: FragmentLimits,
+    *,
+    least_bytes: int,
+    greatest_bytes: int,
+    relative_gap: float,
+    fragment_cap: int,
+    time_limit_s: float,
+) -> PlanTable:
+    """In place of the compiler: every message in one piece, with a certificate that is none.
+
+    The upper half of the range says that it misses the tolerance.
+    """
+    assert time_limit_s > 0.0
+    middle = (least_bytes + greatest_bytes) // 2
+    sizes = sorted({least_bytes, middle, greatest_bytes})
+    cuts = tuple(
+        TableCut(size, (size,), latency_us(pipeline, (size,)), 0.25 * (size >= middle))
+        for size in sizes
+    )
+    repeats = tuple(TableRepeat(cut.message_bytes, greatest_bytes, 1.0, 0.0) for cut in cuts)
+    return PlanTable(
+        pipeline, limits, fragment_cap, least_bytes, greatest_bytes, relative_gap, cuts, repeats
+    )
+
+
 # --- the golden files -----------------------------------------------------------------------------
 
 

@@ -1,0 +1,299 @@
+"""Pipeline to compiled plan table: ask, look for a stored one, compile, keep.
+
+    table_question -> find_table -> compile_table (in a process of its own) -> keep_table
+
+Each step is a function of values, as in solve_message. Only `keep_table` writes, and all that it
+writes is one transaction: a compilation that is ended leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, TypeAlias
+
+from app.flows.answers import IDENTIFIER
+from app.flows.solve_message import ProfileRevision
+from domain.aggregate import CostModel
+from domain.errors import InvalidInput, NotFound, StrategyDeclined
+from domain.pipeline import Pipeline
+from domain.plan_table import (
+    DEFAULT_TABLE_GAP,
+    PlanTable,
+    TableCut,
+    TableRepeat,
+    check_table_gap,
+    check_table_range,
+)
+from domain.problem import FragmentLimits, Problem
+from models.identifiers import new_id
+from models.records import TableRecord, TableSummary
+
+if TYPE_CHECKING:
+    from models.session import Store, UnitOfWork
+
+DEFAULT_GREATEST_BYTES = 2**24
+COMPILE_LIMIT_S = 110.0  # the process of its own is ended at 120 s
+MAX_LISTED = 50
+_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class TableScope:
+    """The messages that a table is for, how they may be cut, and the tolerance.
+
+    Raises InvalidInput.
+    """
+
+    limits: FragmentLimits = field(default_factory=FragmentLimits)
+    least_bytes: int = 1
+    greatest_bytes: int = DEFAULT_GREATEST_BYTES
+    relative_gap: float = DEFAULT_TABLE_GAP
+
+    def __post_init__(self) -> None:
+        check_table_range(self.least_bytes, self.greatest_bytes)
+        check_table_gap(self.relative_gap)
+
+
+@dataclass(frozen=True, slots=True)
+class TableQuestion:
+    """What to compile. `profile` is None for a pipeline without a name."""
+
+    pipeline: Pipeline
+    profile: ProfileRevision | None
+    scope: TableScope
+    fragment_cap: int
+
+    def digest(self) -> str:
+        """SHA-256 in hexadecimal; equal exactly for questions that one stored table answers."""
+        scope = self.scope
+        problem = Problem(self.pipeline, scope.greatest_bytes, scope.limits, self.fragment_cap)
+        parts = (
+            problem.digest(),
+            repr(scope.least_bytes),
+            repr(float(scope.relative_gap)),
+            repr((self.profile.name, self.profile.revision) if self.profile else None),
+        )
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class GapRange:
+    """Message sizes, inclusive, and the greatest relative gap that is certified among them."""
+
+    from_bytes: int
+    to_bytes: int
+    relative_gap: float
+
+
+@dataclass(frozen=True, slots=True)
+class CountRun:
+    """Message sizes, inclusive, whose cut has this number of fragments."""
+
+    from_bytes: int
+    to_bytes: int
+    fragments: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """What is told of a plan table; of long lists the first MAX_LISTED, and how many there are."""
+
+    cut_entries: int
+    repeat_entries: int
+    worst: GapRange
+    worst_repeat: GapRange
+    missed: tuple[GapRange, ...]
+    missed_total: int
+    missed_bytes: int
+    counts: tuple[CountRun, ...]
+    counts_total: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledTable:
+    """A table file by its digest, and what is told of it."""
+
+    question: TableQuestion
+    file: bytes
+    digest: str
+    facts: TableFacts
+    compile_ms: float
+    created_at: datetime
+
+
+Render: TypeAlias = Callable[[CompiledTable], bytes]
+
+
+def table_question(
+    model: CostModel,
+    profile: ProfileRevision | None,
+    scope: TableScope,
+    *,
+    fragment_cap: int,
+) -> TableQuestion:
+    """The question about a model. Raises StrategyDeclined for an aggregate."""
+    if not isinstance(model, Pipeline):
+        raise StrategyDeclined(
+            "a plan table needs the stages of a pipeline; of this one only the total and the "
+            "bottleneck are known",
+            field="profile",
+        )
+    return TableQuestion(model, profile, scope, fragment_cap)
+
+
+def find_table(unit: UnitOfWork, question: TableQuestion) -> TableRecord | None:
+    """A stored table of the identical question."""
+    return None if question.profile is None else unit.tables.find(question.digest())
+
+
+def compile_table(question: TableQuestion) -> CompiledTable:
+    """Compile in this process. Raises Infeasible, LimitReached and what the compiler does."""
+    import solvers
+    from exports.slt import digest_of, encode
+
+    scope, started_s = question.scope, time.perf_counter()
+    table = solvers.compile_table(
+        question.pipeline,
+        scope.limits,
+        least_bytes=scope.least_bytes,
+        greatest_bytes=scope.greatest_bytes,
+        relative_gap=scope.relative_gap,
+        fragment_cap=question.fragment_cap,
+        time_limit_s=COMPILE_LIMIT_S,
+    )
+    compile_ms = (time.perf_counter() - started_s) * 1e3
+    profile = question.profile or ProfileRevision("", 0)
+    file = encode(table, profile=profile.name, revision=profile.revision)
+    now = datetime.now(UTC)
+    return CompiledTable(question, file, digest_of(file), facts_of(table), compile_ms, now)
+
+
+def facts_of(table: PlanTable) -> TableFacts:
+    """What is told of a plan table."""
+    cuts, repeats = _certified(table.cuts), _certified(table.repeats)
+    missed = _missed(cuts, table.relative_gap)
+    counts = tuple(_runs(table.cuts))
+    return TableFacts(
+        cut_entries=len(table.cuts),
+        repeat_entries=len(table.repeats),
+        worst=max(cuts, key=_gap),
+        worst_repeat=max(repeats, key=_gap),
+        missed=missed[:MAX_LISTED],
+        missed_total=len(missed),
+        missed_bytes=sum(one.to_bytes - one.from_bytes + 1 for one in missed),
+        counts=counts[:MAX_LISTED],
+        counts_total=len(counts),
+    )
+
+
+def keep_table(unit: UnitOfWork, compiled: CompiledTable, render: Render) -> TableRecord:
+    """Store the table in this unit of work; of the same bytes the record that is stored already.
+
+    Raises Conflict where its revision was deleted meanwhile.
+    """
+    question, scope = compiled.question, compiled.question.scope
+    profile = question.profile
+    unit.tables.add(
+        TableRecord(
+            digest=compiled.digest,
+            id=new_id(),
+            created_at=compiled.created_at,
+            profile_name=profile.name if profile else None,
+            profile_revision=profile.revision if profile else None,
+            least_bytes=scope.least_bytes,
+            greatest_bytes=scope.greatest_bytes,
+            relative_gap=scope.relative_gap,
+            limits=scope.limits,
+            fragment_cap=question.fragment_cap,
+            worst_gap=compiled.facts.worst.relative_gap,
+            file_bytes=len(compiled.file),
+            question_digest=question.digest(),
+            file=compiled.file,
+            document=render(compiled),
+        )
+    )
+    return unit.tables.get(compiled.digest)
+
+
+# --- stored tables --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TablePage:
+    """One page, newest first; `after` is where the next one starts, None at the end."""
+
+    summaries: tuple[TableSummary, ...]
+    after: str | None
+
+
+def get_table(store: Store, digest: str) -> TableRecord:
+    """The stored table of this digest. Raises NotFound."""
+    if _DIGEST.fullmatch(digest) is None:
+        raise NotFound("there is no compiled table of this digest")
+    with store.reading() as unit:
+        return unit.tables.get(digest)
+
+
+def json_twin(file: bytes) -> bytes:
+    """The JSON twin of a table file. Raises InvalidTable."""
+    from exports.slt import decode
+    from exports.table_json import encode_json
+
+    stored = decode(file)
+    return encode_json(stored.table, profile=stored.profile, revision=stored.revision)
+
+
+def list_tables(
+    store: Store,
+    profile: str,
+    *,
+    revision: int | None = None,
+    after: str | None = None,
+    limit: int = 50,
+) -> TablePage:
+    """A page of a profile's tables. Raises NotFound, and InvalidInput for a cursor that is none."""
+    if after is not None and IDENTIFIER.fullmatch(after) is None:
+        raise InvalidInput("expected the next_cursor of an earlier page", field="cursor")
+    with store.reading() as unit:
+        unit.profiles.revision(profile, revision)
+        found = tuple(unit.tables.list(profile, revision=revision, after=after, limit=limit + 1))
+    return TablePage(found[:limit], found[limit - 1].id if len(found) > limit else None)
+
+
+# --- what is told ---------------------------------------------------------------------------------
+
+
+def _certified(entries: Sequence[TableCut | TableRepeat]) -> tuple[GapRange, ...]:
+    """The sizes that each entry's certificate speaks of."""
+    ends = [entry.message_bytes - 1 for entry in entries[1:]] + [entries[-1].message_bytes]
+    return tuple(
+        GapRange(entry.message_bytes, end, entry.relative_gap)
+        for entry, end in zip(entries, ends, strict=True)
+    )
+
+
+def _missed(certified: Sequence[GapRange], tolerance: float) -> tuple[GapRange, ...]:
+    """The ranges above the tolerance, neighbours merged."""
+    return tuple(
+        GapRange(run[0].from_bytes, run[-1].to_bytes, max(run, key=_gap).relative_gap)
+        for is_missed, group in groupby(certified, key=lambda one: _gap(one) > tolerance)
+        if is_missed and (run := list(group))
+    )
+
+
+def _runs(cuts: Sequence[TableCut]) -> Iterator[CountRun]:
+    """Where the number of fragments stays the same."""
+    starts = [cuts[0], *(high for low, high in pairwise(cuts) if low.fragments != high.fragments)]
+    ends = [start.message_bytes - 1 for start in starts[1:]] + [cuts[-1].message_bytes]
+    for start, end in zip(starts, ends, strict=True):
+        yield CountRun(start.message_bytes, end, start.fragments)
+
+
+def _gap(one: GapRange) -> float:
+    return one.relative_gap

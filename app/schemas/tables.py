@@ -1,0 +1,199 @@
+"""Compiled plan tables: what to compile, and what is told of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from app.flows.build_table import (
+    DEFAULT_GREATEST_BYTES,
+    CompiledTable,
+    GapRange,
+    TableFacts,
+    TablePage,
+    TableScope,
+)
+from app.schemas.base import Bytes, Input, Output, dump_json, timestamp
+from app.schemas.fits import NoticeOut, ProfileRevisionOut, notice_document
+from app.schemas.stages import (
+    ConstraintsIn,
+    ConstraintsOut,
+    PipelineOut,
+    constraints_document,
+    pipeline_document,
+)
+from domain.plan_table import DEFAULT_TABLE_GAP
+from domain.solution import Notice
+from models.records import TableSummary
+
+TableGap = Annotated[float, Field(ge=1e-6, le=1.0, description="the tolerance")]
+
+
+class TableIn(Input):
+    """What to compile: a range of message sizes, inclusive, a tolerance, and the constraints."""
+
+    least_bytes: Bytes = 1
+    greatest_bytes: Bytes = DEFAULT_GREATEST_BYTES
+    relative_gap: TableGap = DEFAULT_TABLE_GAP
+    constraints: ConstraintsIn = ConstraintsIn()
+
+    def to_domain(self) -> TableScope:
+        """What the table is for. Raises InvalidInput for a range that is none."""
+        return TableScope(
+            self.constraints.to_domain(), self.least_bytes, self.greatest_bytes, self.relative_gap
+        )
+
+
+class GapRangeOut(Output):
+    """Message sizes, inclusive, and the greatest relative gap that is certified among them."""
+
+    from_bytes: int
+    to_bytes: int
+    relative_gap: float
+
+
+class CountRunOut(Output):
+    """Message sizes, inclusive, whose cut has this number of fragments."""
+
+    from_bytes: int
+    to_bytes: int
+    fragments: int
+
+
+class TableOut(Output):
+    """A compiled plan table as it was told when it was compiled. Sizes in bytes.
+
+    Of long lists the first are here, and how many there are.
+    """
+
+    digest: str
+    created_at: str
+    profile: ProfileRevisionOut | None
+    least_bytes: int
+    greatest_bytes: int
+    relative_gap: float
+    constraints: ConstraintsOut
+    fragment_cap: int
+    pipeline: PipelineOut
+    file_bytes: int
+    cut_entries: int
+    repeat_entries: int
+    worst: GapRangeOut
+    worst_repeat: GapRangeOut
+    missed: list[GapRangeOut]
+    missed_total: int
+    missed_bytes: int
+    counts: list[CountRunOut]
+    counts_total: int
+    compile_ms: float
+    warnings: list[NoticeOut]
+
+
+class TableSummaryOut(Output):
+    """What a page shows of a compiled table; GET /tables/{digest} gives all of it."""
+
+    digest: str
+    created_at: str
+    profile: ProfileRevisionOut
+    least_bytes: int
+    greatest_bytes: int
+    relative_gap: float
+    constraints: ConstraintsOut
+    fragment_cap: int
+    worst_relative_gap: float
+    file_bytes: int
+
+
+class TablesOut(Output):
+    """A page of a profile's compiled tables, newest first; `next_cursor` is null at the end."""
+
+    items: list[TableSummaryOut]
+    next_cursor: str | None
+
+
+def render_table(compiled: CompiledTable) -> bytes:
+    """The JSON of what is told of a table, as it is sent and stored."""
+    return dump_json(table_document(compiled))
+
+
+def table_document(compiled: CompiledTable) -> dict[str, Any]:
+    """TableOut."""
+    question, scope = compiled.question, compiled.question.scope
+    profile = question.profile
+    return {
+        "digest": compiled.digest,
+        "created_at": timestamp(compiled.created_at),
+        "profile": {"name": profile.name, "revision": profile.revision} if profile else None,
+        "least_bytes": scope.least_bytes,
+        "greatest_bytes": scope.greatest_bytes,
+        "relative_gap": scope.relative_gap,
+        "constraints": constraints_document(scope.limits),
+        "fragment_cap": question.fragment_cap,
+        "pipeline": pipeline_document(question.pipeline),
+        "file_bytes": len(compiled.file),
+        **_facts_document(compiled.facts),
+        "compile_ms": round(compiled.compile_ms, 3),
+        "warnings": [notice_document(notice) for notice in _notices(compiled)],
+    }
+
+
+def tables_document(page: TablePage) -> dict[str, Any]:
+    """TablesOut."""
+    items = [_summary_document(summary) for summary in page.summaries]
+    return {"items": items, "next_cursor": page.after}
+
+
+def _facts_document(facts: TableFacts) -> dict[str, Any]:
+    return {
+        "cut_entries": facts.cut_entries,
+        "repeat_entries": facts.repeat_entries,
+        "worst": _range_document(facts.worst),
+        "worst_repeat": _range_document(facts.worst_repeat),
+        "missed": [_range_document(one) for one in facts.missed],
+        "missed_total": facts.missed_total,
+        "missed_bytes": facts.missed_bytes,
+        "counts": [
+            {"from_bytes": run.from_bytes, "to_bytes": run.to_bytes, "fragments": run.fragments}
+            for run in facts.counts
+        ],
+        "counts_total": facts.counts_total,
+    }
+
+
+def _range_document(one: GapRange) -> dict[str, Any]:
+    return {
+        "from_bytes": one.from_bytes,
+        "to_bytes": one.to_bytes,
+        "relative_gap": one.relative_gap,
+    }
+
+
+def _notices(compiled: CompiledTable) -> Sequence[Notice]:
+    facts = compiled.facts
+    if not facts.missed_total:
+        return ()
+    return (
+        Notice(
+            "tolerance_missed",
+            f"{facts.missed_bytes} message sizes in {facts.missed_total} ranges are not proven to "
+            "the tolerance: whole bytes, the alignment or the limits keep them from it, or the "
+            "bound does; each range states what is proven",
+        ),
+    )
+
+
+def _summary_document(summary: TableSummary) -> dict[str, Any]:
+    return {
+        "digest": summary.digest,
+        "created_at": timestamp(summary.created_at),
+        "profile": {"name": summary.profile_name, "revision": summary.profile_revision},
+        "least_bytes": summary.least_bytes,
+        "greatest_bytes": summary.greatest_bytes,
+        "relative_gap": summary.relative_gap,
+        "constraints": constraints_document(summary.limits),
+        "fragment_cap": summary.fragment_cap,
+        "worst_relative_gap": summary.worst_gap,
+        "file_bytes": summary.file_bytes,
+    }

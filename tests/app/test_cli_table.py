@@ -1,0 +1,182 @@
+"""sluice table, by main(argv); judged by meaning, not by layout."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import app.table_apart
+import solvers
+from app.cli import main
+from app.console.arguments import parse
+from exports.slt import decode, digest_of
+from exports.table_json import decode_json
+from tests.app.test_tables import Here
+from tests.support.plan_tables import whole_messages
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+MYRINET = str(EXAMPLES / "myrinet-gam.json")
+TRACE = str(EXAMPLES / "local-path-direct.csv")
+
+
+@pytest.fixture(autouse=True)
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database of its own, and compilations in this process, of whole messages."""
+    for name in [name for name in os.environ if name.startswith("SLUICE_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("SLUICE_DATABASE_URL", f"sqlite:///{tmp_path / 'cli.db'}")
+    monkeypatch.setenv("COLUMNS", "80")
+    Here.compiled = []
+    monkeypatch.setattr(solvers, "compile_table", whole_messages, raising=False)
+    monkeypatch.setattr(app.table_apart, "TableApart", Here)
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str]) -> Any:
+    """main(argv): (exit code, standard output, standard error)."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_a_file_is_compiled_and_touches_no_database(printed: Any, tmp_path: Path) -> None:
+    """The table file lies where it was asked for; the report names its digest."""
+    out = tmp_path / "myrinet.slt"
+    code, told, _ = printed("table", MYRINET, "--to", "64KiB", "-o", str(out))
+    assert code == 0
+    stored = decode(out.read_bytes())
+    assert (stored.profile, stored.revision) == ("", 0)
+    assert (stored.table.least_bytes, stored.table.greatest_bytes) == (1, 65536)
+    assert stored.table.relative_gap == 0.001
+    for word in ("1 B … 64 KiB", "25 %", "0.1 %", str(out)):
+        assert word in " ".join(told.split())
+    assert digest_of(out.read_bytes()) in "".join(told.split())
+    assert not (tmp_path / "cli.db").exists()
+
+
+def test_a_profile_is_compiled_once_and_stored(printed: Any, tmp_path: Path) -> None:
+    """The second time the stored table is told and written, byte for byte."""
+    files = [tmp_path / "one.slt", tmp_path / "two.slt"]
+    documents = []
+    for file in files:
+        code, told, _ = printed("table", "gms", "--to", "4KiB", "--output", str(file), "--json")
+        assert code == 0
+        documents.append(told)
+    assert documents[0] == documents[1]
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert len(Here.compiled) == 1
+    told = json.loads(documents[0])
+    assert told["digest"] == digest_of(files[0].read_bytes())
+    assert told["profile"] == {"name": "gms", "revision": 1}
+
+
+def test_the_twin_is_written_where_the_name_says_so(printed: Any, tmp_path: Path) -> None:
+    """FILE.json, of the same content."""
+    binary, twin = tmp_path / "t.slt", tmp_path / "t.json"
+    for file in (binary, twin):
+        assert printed("table", "gms", "--to", "999", "-o", str(file))[0] == 0
+    assert decode(binary.read_bytes()) == decode_json(twin.read_bytes())
+
+
+def test_options_win_over_a_request_and_its_other_fields_are_left_out(
+    printed: Any, tmp_path: Path
+) -> None:
+    """A request body for optimize serves: its constraints count, its strategy does not."""
+    body = {
+        **json.loads(Path(MYRINET).read_text()),
+        "message_bytes": 7,
+        "strategy": "ramp",
+        "relative_gap": 0.5,
+        "constraints": {"alignment_bytes": 64, "max_fragments": 9},
+    }
+    request = tmp_path / "request.json"
+    request.write_text(json.dumps(body))
+    options = ("--from", "64", "--to", "6400", "--gap", "2%", "--max-fragments", "5")
+    code, told, _ = printed("table", str(request), *options, "--json")
+    assert code == 0
+    document = json.loads(told)
+    assert document["constraints"] == {
+        "min_fragment_bytes": 1,
+        "max_fragment_bytes": None,
+        "alignment_bytes": 64,
+        "max_fragments": 5,
+    }
+    assert (document["least_bytes"], document["greatest_bytes"]) == (64, 6400)
+    assert document["relative_gap"] == 0.02
+    assert len(document["pipeline"]["stages"]) == 4
+
+
+def test_a_trace_is_fitted_first(printed: Any) -> None:
+    """Its stages are the table's."""
+    code, told, _ = printed("table", TRACE, "--to", "4KiB", "--json")
+    assert code == 0
+    assert [stage["name"] for stage in json.loads(told)["pipeline"]["stages"]]
+    assert Here.compiled[0].profile is None
+
+
+def test_long_lists_are_shortened(printed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twelve rows, and how many more there are."""
+    from app.console.table_reports import table_parts
+    from app.flows.build_table import facts_of
+    from app.schemas.tables import _facts_document
+    from tests.support.plan_tables import a_plan_table
+
+    blocks = [(100 * at + 1, 100 * at + 100, 1 + at % 2) for at in range(60)]
+    facts = facts_of(a_plan_table(blocks))
+    assert (len(facts.counts), facts.counts_total) == (50, 60)
+    code, told, _ = printed("table", MYRINET, "--to", "4KiB", "--json")
+    document = {**json.loads(told), **_facts_document(facts)}
+    grids = [part for part in table_parts(document) if hasattr(part, "rows")]
+    assert len(grids[0].rows) == 13
+    assert grids[0].rows[-1] == ("… 48 more", "")
+    assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("nothing",), 4, "nothing"),
+        ((MYRINET, "--from", "2", "--to", "1"), 2, "greatest_bytes"),
+        ((MYRINET, "--from", "0"), 2, "least_bytes"),
+        ((MYRINET, "--gap", "nan%"), 2, "finite"),
+        ((MYRINET, "--gap", "200%"), 2, "relative_gap"),
+        ((MYRINET, "--gap", "x"), 2, "--gap"),
+        ((MYRINET, "--to", "9XB"), 2, "--to"),
+        ((MYRINET, "-o", ""), 2, "output"),
+        ((MYRINET, "-o", "/nowhere/at/all.slt"), 2, "folder"),
+        ((MYRINET, "--alignment-bytes", "0"), 2, "alignment_bytes"),
+    ],
+)
+def test_misuse_is_one_line_that_names_it(
+    printed: Any, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    """Before anything is compiled."""
+    found, out, err = printed("table", *arguments)
+    assert (found, out) == (code, "")
+    assert said in err
+    assert err.count("\n") == 1
+    assert Here.compiled == []
+
+
+def test_an_aggregate_is_refused(printed: Any, tmp_path: Path) -> None:
+    """With what is missing."""
+    stage = {"name": "all", "overhead_us": 9.0, "ns_per_byte": 2.0}
+    file = tmp_path / "aggregate.json"
+    file.write_text(json.dumps({"total": stage, "bottleneck": stage}))
+    code, _, err = printed("table", str(file))
+    assert code == 3
+    assert "stages" in err
+
+
+def test_the_tolerance_may_be_per_cent() -> None:
+    """As a number, too."""
+    for text, value in (("0.1%", 0.001), ("1e-3", 0.001), ("5%", 0.05)):
+        assert parse(["table", "x", "--gap", text]).relative_gap == pytest.approx(value, rel=1e-15)

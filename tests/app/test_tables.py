@@ -1,0 +1,354 @@
+"""Compiled plan tables through HTTP."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from http.client import HTTPConnection
+from itertools import count as numbers
+from typing import Any
+
+import httpx
+import pytest
+
+import solvers
+from app import service
+from app.flows.build_table import CompiledTable, TableQuestion, compile_table
+from domain.errors import Cancelled, MemoryLimitReached, SluiceError, SolverFailed, TimeLimitReached
+from exports.slt import decode
+from exports.table_json import decode_json
+from tests.app.serving import GUARD_S, MYRINET, Live, wait_until
+from tests.support.plan_tables import whole_messages
+
+BODY: dict[str, Any] = {"least_bytes": 100, "greatest_bytes": 1000, "relative_gap": 0.01}
+_NAMES = numbers(1)
+
+
+class Here:
+    """In place of a process of its own: compiles in the thread."""
+
+    compiled: list[TableQuestion]
+
+    def __init__(self, question: TableQuestion, *, memory_bytes: int) -> None:
+        assert memory_bytes > 0
+        self.question = question
+
+    def run(self) -> CompiledTable:
+        self.compiled.append(self.question)
+        return compile_table(self.question)
+
+    def cancel(self) -> None:
+        """Nothing to end."""
+
+
+class Endless(Here):
+    """One that goes on until it is let go."""
+
+    made: list[Endless]
+
+    def __init__(self, question: TableQuestion, *, memory_bytes: int) -> None:
+        super().__init__(question, memory_bytes=memory_bytes)
+        self.ended = threading.Event()
+        self.made.append(self)
+
+    def run(self) -> CompiledTable:
+        assert self.ended.wait(GUARD_S)
+        raise Cancelled("the client went away")
+
+    def cancel(self) -> None:
+        self.ended.set()
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> list[TableQuestion]:
+    """Compilations are whole messages, made in the thread; gives what was compiled."""
+    Here.compiled = []
+    monkeypatch.setattr(solvers, "compile_table", whole_messages, raising=False)
+    monkeypatch.setattr(service, "TableApart", Here)
+    return Here.compiled
+
+
+@pytest.fixture
+def name(client: httpx.Client) -> str:
+    """A profile of this test."""
+    chosen = f"tables-{next(_NAMES)}"
+    created = client.post("/profiles", json={"name": chosen, "pipeline": MYRINET})
+    assert created.status_code == 201
+    return chosen
+
+
+class TestCompiling:
+    def test_the_answer_tells_of_the_table(
+        self, client: httpx.Client, name: str, quick: list[TableQuestion]
+    ) -> None:
+        """Every field against the file itself."""
+        answer = client.post(f"/profiles/{name}/tables", json=BODY)
+        told = answer.json()
+        assert (answer.status_code, answer.headers["location"]) == (
+            201,
+            f"/tables/{told['digest']}",
+        )
+        file = client.get(answer.headers["location"] + "?format=slt").content
+        assert hashlib.sha256(file).hexdigest() == told["digest"]
+        stored = decode(file)
+        assert (stored.profile, stored.revision) == (name, 1)
+        assert told["profile"] == {"name": name, "revision": 1}
+        assert {key: told[key] for key in BODY} == BODY
+        assert told["constraints"] == {
+            "min_fragment_bytes": 1,
+            "max_fragment_bytes": None,
+            "alignment_bytes": 1,
+            "max_fragments": None,
+        }
+        assert (told["file_bytes"], told["cut_entries"]) == (len(file), len(stored.table.cuts))
+        assert told["repeat_entries"] == len(stored.table.repeats) == 3
+        assert told["worst"] == {"from_bytes": 550, "to_bytes": 999, "relative_gap": 0.25}
+        assert told["worst_repeat"]["relative_gap"] == 0.0
+        assert told["missed"] == [{"from_bytes": 550, "to_bytes": 1000, "relative_gap": 0.25}]
+        assert (told["missed_total"], told["missed_bytes"]) == (1, 451)
+        assert told["counts"] == [{"from_bytes": 100, "to_bytes": 1000, "fragments": 1}]
+        assert [one["code"] for one in told["warnings"]] == ["tolerance_missed"]
+        assert told["pipeline"]["stages"] == MYRINET["stages"]
+        assert len(quick) == 1
+
+    def test_the_same_question_gives_the_stored_table(
+        self, client: httpx.Client, name: str, quick: list[TableQuestion]
+    ) -> None:
+        """Byte for byte, with 200; pinned to the revision too; another question is compiled."""
+        first = client.post(f"/profiles/{name}/tables", json=BODY)
+        for same in (name, f"{name}@1"):
+            again = client.post(f"/profiles/{same}/tables", json=BODY)
+            assert (again.status_code, again.content) == (200, first.content)
+            assert again.headers["location"] == first.headers["location"]
+        assert len(quick) == 1
+        for change in (
+            {"least_bytes": 99},
+            {"greatest_bytes": 1001},
+            {"relative_gap": 0.02},
+            {"constraints": {"alignment_bytes": 4}},
+            {"constraints": {"max_fragments": 4}},
+        ):
+            other = client.post(f"/profiles/{name}/tables", json={**BODY, **change})
+            assert other.status_code == 201
+            assert other.json()["digest"] != first.json()["digest"]
+        assert len(quick) == 6
+
+    def test_the_defaults(
+        self, client: httpx.Client, name: str, quick: list[TableQuestion]
+    ) -> None:
+        """1 B to 16 MiB within 0.1 %."""
+        told = client.post(f"/profiles/{name}/tables", json={}).json()
+        assert (told["least_bytes"], told["greatest_bytes"]) == (1, 16_777_216)
+        assert (told["relative_gap"], told["fragment_cap"]) == (0.001, 100_000)
+        assert quick[0].fragment_cap == 100_000
+
+    def test_a_new_revision_has_tables_of_its_own(
+        self, client: httpx.Client, name: str, quick: list[TableQuestion]
+    ) -> None:
+        """The current one unless one is pinned; those of the first stay."""
+        first = client.post(f"/profiles/{name}/tables", json=BODY).json()
+        other = {"stages": MYRINET["stages"][:2]}
+        client.put(f"/profiles/{name}", json={"pipeline": other})
+        second = client.post(f"/profiles/{name}/tables", json=BODY).json()
+        assert second["profile"]["revision"] == 2
+        assert client.post(f"/profiles/{name}@1/tables", json=BODY).json() == first
+
+        def listed(reference: str) -> list[str]:
+            items = client.get(f"/profiles/{reference}/tables").json()["items"]
+            return [one["digest"] for one in items]
+
+        assert listed(name) == [second["digest"], first["digest"]]
+        assert listed(f"{name}@1") == [first["digest"]]
+        assert len(quick) == 2
+
+    def test_an_aggregate_has_no_table(
+        self, client: httpx.Client, quick: list[TableQuestion]
+    ) -> None:
+        """422: its stages are not known."""
+        costs = {"name": "all", "overhead_us": 9.0, "ns_per_byte": 2.0}
+        slow = {"name": "slow", "overhead_us": 3.0, "ns_per_byte": 1.0}
+        chosen = f"tables-{next(_NAMES)}"
+        body = {"name": chosen, "aggregate": {"total": costs, "bottleneck": slow}}
+        assert client.post("/profiles", json=body).status_code == 201
+        refused = client.post(f"/profiles/{chosen}/tables", json=BODY)
+        assert (refused.status_code, refused.json()["code"]) == (422, "strategy_declined")
+        assert quick == []
+
+    @pytest.mark.parametrize(
+        ("change", "pointer"),
+        [
+            ({"least_bytes": 0}, "/least_bytes"),
+            ({"least_bytes": 1001}, "/greatest_bytes"),
+            ({"greatest_bytes": 2**48 + 1}, "/greatest_bytes"),
+            ({"relative_gap": 0}, "/relative_gap"),
+            ({"relative_gap": 1e-7}, "/relative_gap"),
+            ({"relative_gap": 2}, "/relative_gap"),
+            ({"constraints": {"alignment_bytes": 0}}, "/constraints/alignment_bytes"),
+            ({"strategy": "exact"}, "/strategy"),
+        ],
+    )
+    def test_a_bad_question_names_its_field(
+        self,
+        client: httpx.Client,
+        quick: list[TableQuestion],
+        change: dict[str, Any],
+        pointer: str,
+    ) -> None:
+        refused = client.post("/profiles/myrinet-gam/tables", json={**BODY, **change})
+        assert refused.status_code == 422
+        assert [one["pointer"] for one in refused.json()["errors"]] == [pointer]
+        assert quick == []
+
+    @pytest.mark.parametrize("reference", ["absent", "myrinet-gam@99", "Upper", "a@b"])
+    def test_an_unknown_profile_is_not_found(self, client: httpx.Client, reference: str) -> None:
+        """To compile for, and to list the tables of."""
+        for response in (
+            client.post(f"/profiles/{reference}/tables", json=BODY),
+            client.get(f"/profiles/{reference}/tables"),
+        ):
+            assert (response.status_code, response.json()["code"]) == (404, "not_found")
+
+
+class TestEndings:
+    @pytest.mark.parametrize(
+        ("ending", "status"),
+        [
+            (TimeLimitReached("the compilation took longer than 120 s"), 422),
+            (MemoryLimitReached("the compilation needed more memory"), 422),
+            (SolverFailed("the process of the compilation ended unexpectedly"), 500),
+        ],
+    )
+    def test_what_ends_it_is_said_and_nothing_is_stored(
+        self,
+        client: httpx.Client,
+        name: str,
+        monkeypatch: pytest.MonkeyPatch,
+        ending: SluiceError,
+        status: int,
+    ) -> None:
+        """An overrun, too much memory, a kill."""
+
+        class Ended(Here):
+            def run(self) -> CompiledTable:
+                raise ending
+
+        monkeypatch.setattr(service, "TableApart", Ended)
+        refused = client.post(f"/profiles/{name}/tables", json=BODY)
+        assert (refused.status_code, refused.json()["code"]) == (status, ending.code)
+        assert client.get(f"/profiles/{name}/tables").json()["items"] == []
+
+    def test_a_profile_that_goes_meanwhile_is_a_conflict(
+        self,
+        client: httpx.Client,
+        name: str,
+        quick: list[TableQuestion],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """409, and nothing is stored."""
+
+        class Deleting(Here):
+            def run(self) -> CompiledTable:
+                assert client.delete(f"/profiles/{name}").status_code == 204
+                return super().run()
+
+        monkeypatch.setattr(service, "TableApart", Deleting)
+        refused = client.post(f"/profiles/{name}/tables", json=BODY)
+        assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+
+    def test_only_so_many_at_once_and_none_for_who_left(
+        self, live: Live, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A client that leaves ends its compilation; the one too many is told when to come back."""
+        Endless.made = []
+        monkeypatch.setattr(service, "TableApart", Endless)
+        leaving = [HTTPConnection("127.0.0.1", live.port) for _ in range(2)]
+        for connection in leaving:
+            headers = {"Content-Type": "application/json"}
+            connection.request("POST", "/profiles/gms/tables", json.dumps(BODY), headers)
+        wait_until(lambda: live.service.pending_long_fits == service.MAX_LONG_FITS == 2)
+        refused = live.client.post("/profiles/gms/tables", json=BODY)
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        assert live.client.get("/healthz").status_code == 200
+        for connection in leaving:
+            connection.close()
+        wait_until(lambda: live.service.pending_long_fits == 0)
+        assert all(one.ended.is_set() for one in Endless.made)
+
+
+class TestStored:
+    def test_the_three_forms(
+        self, client: httpx.Client, name: str, quick: list[TableQuestion]
+    ) -> None:
+        """By parameter and by media type; each immutable, under a strong tag of its own."""
+        answer = client.post(f"/profiles/{name}/tables", json=BODY)
+        digest, where = answer.json()["digest"], answer.headers["location"]
+        forms = {
+            "slt": ("application/vnd.sluice.table", f'"{digest}"'),
+            "json": ("application/vnd.sluice.table+json", f'"{digest}-json"'),
+            "summary": ("application/json", f'"{digest}-summary"'),
+        }
+        bodies = {}
+        for form, (media, tag) in forms.items():
+            for response in (
+                client.get(where, params={"format": form}),
+                client.get(where, headers={"Accept": f"text/html;q=0.2, {media}"}),
+            ):
+                assert response.status_code == 200
+                assert response.headers["content-type"] == media
+                assert response.headers["etag"] == tag
+                assert response.headers["cache-control"] == "public, max-age=31536000, immutable"
+                assert response.headers["vary"] == "Accept"
+                assert bodies.setdefault(form, response.content) == response.content
+            held = client.get(where, params={"format": form}, headers={"If-None-Match": tag})
+            assert (held.status_code, held.content, held.headers["etag"]) == (304, b"", tag)
+        assert bodies["summary"] == answer.content == client.get(where).content
+        assert decode(bodies["slt"]) == decode_json(bodies["json"])
+        octets = client.get(where, headers={"Accept": "application/octet-stream"})
+        assert octets.content == bodies["slt"]
+        assert octets.headers["content-disposition"].endswith('.slt"')
+
+    @pytest.mark.parametrize("digest", ["0" * 64, "0" * 63, "F" * 64, "a b", "%00"])
+    def test_an_unknown_digest_is_not_found(self, client: httpx.Client, digest: str) -> None:
+        refused = client.get(f"/tables/{digest}")
+        assert (refused.status_code, refused.json()["code"]) == (404, "not_found")
+
+    def test_an_unknown_form_is_refused(self, client: httpx.Client) -> None:
+        """It names its parameter."""
+        refused = client.get(f"/tables/{'0' * 64}?format=xml")
+        assert refused.status_code == 422
+        assert refused.json()["errors"][0]["pointer"] == "/format"
+
+    def test_a_table_outlives_its_profile(
+        self, client: httpx.Client, name: str, quick: list[TableQuestion]
+    ) -> None:
+        """Under its digest; a profile that is stored again compiles its own, and gets it back."""
+        first = client.post(f"/profiles/{name}/tables", json=BODY)
+        where = first.headers["location"]
+        file = client.get(where + "?format=slt").content
+        client.delete(f"/profiles/{name}")
+        assert client.get(where + "?format=slt").content == file
+        assert client.get(where).content == first.content
+        client.post("/profiles", json={"name": name, "pipeline": MYRINET})
+        assert client.get(f"/profiles/{name}/tables").json()["items"] == []
+        again = client.post(f"/profiles/{name}/tables", json=BODY)
+        assert (again.status_code, again.headers["location"]) == (201, where)
+        assert len(client.get(f"/profiles/{name}/tables").json()["items"]) == 1
+        assert len(quick) == 2
+
+    def test_pages(self, client: httpx.Client, name: str, quick: list[TableQuestion]) -> None:
+        """Newest first, with what a page shows; a cursor that is none is refused."""
+        bodies = [{**BODY, "greatest_bytes": 500 + at} for at in range(5)]
+        made = [client.post(f"/profiles/{name}/tables", json=body).json() for body in bodies]
+        seen: list[dict[str, Any]] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            query = {"limit": 2, **({"cursor": cursor} if cursor else {})}
+            page = client.get(f"/profiles/{name}/tables", params=query).json()
+            seen += page["items"]
+            cursor = page["next_cursor"]
+        assert [one["digest"] for one in seen] == [one["digest"] for one in reversed(made)]
+        newest = {key: made[-1][key] for key in seen[0] if key in made[-1]}
+        assert seen[0] == {**newest, "worst_relative_gap": made[-1]["worst"]["relative_gap"]}
+        refused = client.get(f"/profiles/{name}/tables?cursor=nonsense")
+        assert refused.status_code == 422

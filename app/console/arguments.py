@@ -177,7 +177,7 @@ def _add_table(commands: _Commands[Parser]) -> None:
     )
     _add_constraints(parser)
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="write the table file; .json: its JSON twin"
+        "--output", metavar="FILE", help="write the table file; .json: its JSON twin"
     )
 
 

@@ -50,7 +50,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Any:
 def test_a_file_is_compiled_and_touches_no_database(printed: Any, tmp_path: Path) -> None:
     """The table file lies where it was asked for; the report names its digest."""
     out = tmp_path / "myrinet.slt"
-    code, told, _ = printed("table", MYRINET, "--to", "64KiB", "-o", str(out))
+    code, told, _ = printed("table", MYRINET, "--to", "64KiB", "--output", str(out))
     assert code == 0
     stored = decode(out.read_bytes())
     assert (stored.profile, stored.revision) == ("", 0)
@@ -82,7 +82,7 @@ def test_the_twin_is_written_where_the_name_says_so(printed: Any, tmp_path: Path
     """FILE.json, of the same content."""
     binary, twin = tmp_path / "t.slt", tmp_path / "t.json"
     for file in (binary, twin):
-        assert printed("table", "gms", "--to", "999", "-o", str(file))[0] == 0
+        assert printed("table", "gms", "--to", "999", "--output", str(file))[0] == 0
     assert decode(binary.read_bytes()) == decode_json(twin.read_bytes())
 
 
@@ -150,8 +150,8 @@ def test_long_lists_are_shortened(printed: Any, monkeypatch: pytest.MonkeyPatch)
         ((MYRINET, "--gap", "200%"), 2, "relative_gap"),
         ((MYRINET, "--gap", "x"), 2, "--gap"),
         ((MYRINET, "--to", "9XB"), 2, "--to"),
-        ((MYRINET, "-o", ""), 2, "output"),
-        ((MYRINET, "-o", "/nowhere/at/all.slt"), 2, "folder"),
+        ((MYRINET, "--output", ""), 2, "output"),
+        ((MYRINET, "--output", "/nowhere/at/all.slt"), 2, "folder"),
         ((MYRINET, "--alignment-bytes", "0"), 2, "alignment_bytes"),
     ],
 )

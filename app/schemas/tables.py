@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from app.errors import InconsistentInput
 from app.flows.build_table import (
     DEFAULT_GREATEST_BYTES,
     CompiledTable,
@@ -40,7 +41,11 @@ class TableIn(Input):
     constraints: ConstraintsIn = ConstraintsIn()
 
     def to_domain(self) -> TableScope:
-        """What the table is for. Raises InvalidInput for a range that is none."""
+        """What the table is for. Raises InconsistentInput for a range that is none."""
+        if self.greatest_bytes < self.least_bytes:
+            raise InconsistentInput(
+                "expected least_bytes <= greatest_bytes", field="greatest_bytes"
+            )
         return TableScope(
             self.constraints.to_domain(), self.least_bytes, self.greatest_bytes, self.relative_gap
         )

@@ -18,7 +18,7 @@ from models.records import FitRequest
 from models.schema import alembic_config
 from models.session import create_store
 from tests.models.test_migrations import connected
-from tests.support.records import a_fit
+from tests.support.records import a_fit, a_table
 
 CONTENT = b"message_bytes,repetition,copy_us\n64,0,1.5\n"
 DIGEST = sha256(CONTENT).hexdigest()
@@ -98,8 +98,13 @@ def test_a_fit_keeps_its_traces_and_its_request(database_url: str) -> None:
     assert (found.request, found.fit) == (request, a_fit())
 
 
-def _store_first(connection: Connection, fit_id: str, moment: datetime) -> None:
-    """A trace, its fit and a profile of it, as revision 0001 stored them."""
+def _store_first(
+    connection: Connection, fit_id: str, moment: datetime, *, request: str = ""
+) -> None:
+    """A trace, its fit and a profile of it, as revision 0001 stored them.
+
+    `request` is what later revisions have behind the columns of a fit.
+    """
     values = {
         "digest": DIGEST,
         "fit_id": fit_id,
@@ -123,8 +128,28 @@ def _store_first(connection: Connection, fit_id: str, moment: datetime) -> None:
     }
     for statement in (
         "INSERT INTO trace VALUES (:digest, 'direct', :length, :packed, :moment)",
-        "INSERT INTO fit VALUES (:fit_id, :digest, :document, :moment)",
+        f"INSERT INTO fit VALUES (:fit_id, :digest, :document, :moment{request})",
         "INSERT INTO profile VALUES ('old', 1, 1, :moment)",
         "INSERT INTO revision VALUES ('old', 1, :pipeline, 'fit', '', :fit_id, :moment)",
     ):
         connection.execute(text(statement), values)
+
+
+def test_compiled_tables_come_and_go_beside_what_was_there(empty_database_url: str) -> None:
+    """0002 to 0003 and back: profiles stay, tables are dropped and can be stored again."""
+    with connected(empty_database_url) as connection:
+        command.upgrade(alembic_config(connection), "0002")
+        _store_first(connection, new_id(), utc_now(), request=", NULL")
+    store = create_store(empty_database_url)
+    for _ in range(2):
+        store.upgrade()
+        table = a_table(profile_name="old", profile_revision=1)
+        with store.unit_of_work() as work:
+            work.tables.add(table)
+        with store.reading() as work:
+            assert work.tables.get(table.digest) == table
+            assert work.profiles.get("old").latest == 1
+        store.dispose()
+        with connected(empty_database_url) as connection:
+            command.downgrade(alembic_config(connection), "0002")
+    store.dispose()

@@ -1,0 +1,110 @@
+"""What is told of a plan table, against asking the plan table itself byte by byte."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import groupby
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.flows.build_table import MAX_LISTED, TableQuestion, TableScope, facts_of
+from app.flows.solve_message import ProfileRevision
+from domain.errors import InvalidInput
+from domain.plan_table import PlanTable
+from domain.problem import FragmentLimits
+from tests.support.plan_tables import a_line_pipeline, a_plan_table, a_ranged_pipeline
+
+LEVELS = (0.0, 5e-4, 1e-3, 2e-3, 0.5)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(1, 3)), min_size=1, max_size=8), st.data()
+)
+def test_the_facts_are_those_of_every_byte(
+    shape: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    """Worst places, missed ranges and counts of fragments."""
+    table = _table(shape, data)
+    facts = facts_of(table)
+    sizes = range(table.least_bytes, table.greatest_bytes + 1)
+    gaps = {size: table.relative_gap_at(size) for size in sizes}
+    assert facts.worst.relative_gap == max(gaps.values())
+    assert gaps[facts.worst.from_bytes] == gaps[facts.worst.to_bytes] == max(gaps.values())
+    assert facts.worst_repeat.relative_gap == max(map(table.repeat_gap_at, sizes))
+    missed = [size for size in sizes if gaps[size] > table.relative_gap]
+    told = [size for one in facts.missed for size in range(one.from_bytes, one.to_bytes + 1)]
+    assert told == missed
+    assert (facts.missed_bytes, facts.missed_total) == (len(missed), len(facts.missed))
+    for one in facts.missed:
+        inside = [gaps[size] for size in range(one.from_bytes, one.to_bytes + 1)]
+        assert one.relative_gap == max(inside)
+        assert one.from_bytes - 1 not in missed
+        assert one.to_bytes + 1 not in missed
+    runs = [
+        (fragments, len(list(run)))
+        for fragments, run in groupby(len(table.cut_at(size)) for size in sizes)
+    ]
+    assert runs == [(run.fragments, run.to_bytes - run.from_bytes + 1) for run in facts.counts]
+
+
+def test_long_lists_are_cut_and_counted() -> None:
+    """The first fifty, of missed ranges and of counts; the bytes are those of all."""
+    blocks = [(10 * at + 1, 10 * at + 10, 1 + at % 2) for at in range(200)]
+    table = a_plan_table(blocks)
+    cuts = tuple(
+        replace(cut, relative_gap=0.1 * (at % 4 == 0)) for at, cut in enumerate(table.cuts)
+    )
+    facts = facts_of(replace(table, cuts=cuts))
+    assert (len(facts.missed), facts.missed_total) == (MAX_LISTED, 100)
+    assert (len(facts.counts), facts.counts_total) == (MAX_LISTED, 200)
+    assert facts.missed_bytes == 900
+
+
+def test_the_digest_is_of_everything_that_the_table_depends_on() -> None:
+    """Each change gives another, and none gives the same."""
+    base = TableQuestion(a_line_pipeline(), ProfileRevision("a", 1), TableScope(), 1000)
+    changed = [
+        replace(base, pipeline=a_ranged_pipeline()),
+        replace(base, profile=ProfileRevision("a", 2)),
+        replace(base, profile=ProfileRevision("b", 1)),
+        replace(base, profile=None),
+        replace(base, fragment_cap=1001),
+        replace(base, scope=TableScope(least_bytes=2)),
+        replace(base, scope=TableScope(greatest_bytes=2)),
+        replace(base, scope=TableScope(relative_gap=0.002)),
+        replace(base, scope=TableScope(FragmentLimits(alignment_bytes=2))),
+    ]
+    assert len({one.digest() for one in (base, *changed)}) == len(changed) + 1
+    assert replace(base, scope=TableScope(relative_gap=1)).digest() == (
+        replace(base, scope=TableScope(relative_gap=1.0)).digest()
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"least_bytes": 0}, "least_bytes"),
+        ({"greatest_bytes": 2**48 + 1}, "greatest_bytes"),
+        ({"least_bytes": 9, "greatest_bytes": 8}, "greatest_bytes"),
+        ({"relative_gap": float("nan")}, "relative_gap"),
+    ],
+)
+def test_a_scope_that_is_none_is_refused(change: dict[str, float], field: str) -> None:
+    """By the rules of the plan table."""
+    with pytest.raises(InvalidInput) as refusal:
+        TableScope(**change)  # type: ignore[arg-type]
+    assert refusal.value.field == field
+
+
+def _table(shape: list[tuple[int, int]], data: st.DataObject) -> PlanTable:
+    blocks, start = [], 5
+    for length, fragments in shape:
+        blocks.append((start, start + length, fragments))
+        start += length + 1
+    table = a_plan_table(blocks)
+    levels = st.sampled_from(LEVELS)
+    cuts = tuple(replace(cut, relative_gap=data.draw(levels)) for cut in table.cuts)
+    repeats = tuple(replace(one, relative_gap=data.draw(levels)) for one in table.repeats)
+    return replace(table, cuts=cuts, repeats=repeats)

@@ -22,9 +22,9 @@ from math import floor
 
 from domain.problem import Problem
 
-# Of a known cut's latency. More, and what rounding costs down takes from a bound is less: 2e-10 for
+# Of a known cut's latency. More, and what rounding costs down takes from a bound is less: 4e-10 for
 # 5 stages and 5000 units. But from 2^50 on the solver itself falls back to far weaker reasoning.
-MOST_STEPS = 2**47
+MOST_STEPS = 2**46
 _MOST_SUM = 2**60  # of the terms of one row: the solver adds them in 64 bits
 _MOST_SCALE = 2**400  # latencies below 1e-100 µs are nothing
 

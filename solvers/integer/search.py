@@ -8,14 +8,16 @@ Exact     each count is searched for cuts that beat the best one known by more t
           where there is none, that is the bound. Bounds so far are reported while it runs.
 Traps     a size in several pieces is a sum of one variable for each (a "disaggregated" choice): its
           linear relaxation is the convex minorant, and no row needs a literal or a huge constant.
-          One worker and a fixed seed: anything else makes a failure impossible to repeat.
+          One worker and fixed seeds: anything else makes a failure impossible to repeat. The time
+          of one run has a long tail that hangs on the seed and on the search: hence attempts.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from math import ceil, isfinite
 
 from ortools.sat.python import cp_model
@@ -23,7 +25,14 @@ from ortools.sat.python import cp_model
 from solvers.integer.scaled import Piece, ScaledProblem
 from solvers.integer.terms import CountToTry, Report
 
-_SEED = 1
+_FIRST_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    number: int
+    limit_s: float
+    tolerance: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +57,9 @@ def search(
     is_complete = True
     for one in counts:
         target = known_steps - max(1, ceil(known_steps * tolerance / 2))
-        remaining_s = until_s - time.monotonic()
-        if remaining_s <= 0.0:
+        if time.monotonic() >= until_s:
             return False
-        last = _solve(problem, one, target, remaining_s, tolerance=tolerance, report=report)
+        last = _settled(problem, one, target, until_s, tolerance=tolerance, report=report)
         if last.sizes is not None:
             known_steps = min(known_steps, _steps(problem, last.sizes))
         report(last)
@@ -59,13 +67,38 @@ def search(
     return is_complete
 
 
+def _settled(
+    problem: ScaledProblem,
+    one: CountToTry,
+    target: int,
+    until_s: float,
+    *,
+    tolerance: float,
+    report: Callable[[Report], None],
+) -> Report:
+    """One count by attempts that grow from a second on, until one comes to its end."""
+    best = Report(one.count, 0)
+    for attempt in count():
+        slice_s = min(_FIRST_S * 2.0 ** (attempt // 2), until_s - time.monotonic())
+        if slice_s <= 0.0:
+            break
+        last = _solve(problem, one, target, _Attempt(attempt, slice_s, tolerance), report=report)
+        bound = max(best.bound_steps, last.bound_steps)
+        sizes = best.sizes if last.sizes is None else last.sizes
+        best = replace(last, bound_steps=bound, sizes=sizes)
+        if best.is_final:
+            break
+        if best.sizes is not None:  # the next attempt looks for better ones only
+            target = min(target, _steps(problem, best.sizes) - 1)
+    return best
+
+
 def _solve(
     problem: ScaledProblem,
     one: CountToTry,
     target: int,
-    limit_s: float,
+    attempt: _Attempt,
     *,
-    tolerance: float,
     report: Callable[[Report], None],
 ) -> Report:
     built = _model(problem, one, target)
@@ -73,10 +106,11 @@ def _solve(
         return Report(one.count, target + 1, is_final=True)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
-    solver.parameters.random_seed = _SEED
-    solver.parameters.linearization_level = 2
-    solver.parameters.max_time_in_seconds = limit_s
-    solver.parameters.relative_gap_limit = tolerance / 4
+    solver.parameters.random_seed = attempt.number
+    solver.parameters.linearization_level = 1
+    solver.parameters.optimize_with_lb_tree_search = attempt.number % 2 == 1
+    solver.parameters.max_time_in_seconds = attempt.limit_s
+    solver.parameters.relative_gap_limit = attempt.tolerance / 4
     solver.best_bound_callback = lambda bound: report(Report(one.count, _whole(bound)))
     status = solver.solve(built.model, _Progress(one.count, built.sizes, report))
     if status == cp_model.INFEASIBLE:

@@ -51,7 +51,8 @@ class TableRepeat:
     """The repeated size at one message size; the sizes to the next entry are interpolated.
 
     `relative_gap` is proven for every message size up to just before the next entry, against a
-    lower bound over every repeated size.
+    lower bound over every repeated size. `size_bytes`, and both figures with it, is 0 where the
+    limits admit cuts and none of them repeats one size, from here to just before the next entry.
     """
 
     message_bytes: int
@@ -61,8 +62,8 @@ class TableRepeat:
 
     @property
     def fragments(self) -> int:
-        """The number of fragments, the remainder included."""
-        return -(-self.message_bytes // self.size_bytes)
+        """The number of fragments, the remainder included; 0 where there is no size."""
+        return -(-self.message_bytes // self.size_bytes) if self.size_bytes else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,9 @@ class PlanTable:
         return (*sizes, message_bytes - start)
 
     def repeated_size_at(self, message_bytes: int) -> int:
-        """The best repeated size for this message, bytes. Raises InvalidInput.
+        """The best repeated size for this message, bytes; 0 where none is admitted.
+
+        Raises InvalidInput.
 
         Derivation: as for cuts, but both the share and the size are rounded up, because a size
         that falls short by one byte costs a further fragment.
@@ -250,8 +253,10 @@ def _check_last(low: TableCut, high: TableCut, limits: FragmentLimits) -> None:
 
 def _check_repeat(repeat: TableRepeat, limits: FragmentLimits, *, most_fragments: int) -> None:
     size, message = repeat.size_bytes, repeat.message_bytes
+    if size == 0 and repeat.latency_us == repeat.relative_gap == 0.0:
+        return
     if size < 1:
-        raise InvalidInput("a repeated size must be at least one byte", field="repeats")
+        raise InvalidInput("a repeated size must be at least one byte, or 0 alone", field="repeats")
     if min(size, message) > (limits.max_fragment_bytes or message):
         raise InvalidInput("a repeated size must keep max_fragment_bytes", field="repeats")
     if repeat.fragments > most_fragments:
@@ -265,6 +270,8 @@ def _check_repeat(repeat: TableRepeat, limits: FragmentLimits, *, most_fragments
 
 
 def _check_repeats(one: TableRepeat, other: TableRepeat, limits: FragmentLimits) -> None:
+    if not one.size_bytes:
+        return
     if one.fragments != other.fragments:
         if one.fragments != -(-(other.message_bytes - 1) // one.size_bytes):
             raise InvalidInput("a repeated size must keep its count of fragments", field="repeats")

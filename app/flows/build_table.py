@@ -102,7 +102,10 @@ class CountRun:
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """What is told of a plan table; of long lists the first MAX_LISTED, and how many there are."""
+    """What is told of a plan table; of long lists the first MAX_LISTED, and how many there are.
+
+    `missed_bytes` and `unrepeatable_bytes` count message sizes.
+    """
 
     cut_entries: int
     repeat_entries: int
@@ -111,6 +114,7 @@ class TableFacts:
     missed: tuple[GapRange, ...]
     missed_total: int
     missed_bytes: int
+    unrepeatable_bytes: int
     counts: tuple[CountRun, ...]
     counts_total: int
 
@@ -186,7 +190,12 @@ def facts_of(table: PlanTable) -> TableFacts:
         worst_repeat=max(repeats, key=_gap),
         missed=missed[:MAX_LISTED],
         missed_total=len(missed),
-        missed_bytes=sum(one.to_bytes - one.from_bytes + 1 for one in missed),
+        missed_bytes=sum(map(_length, missed)),
+        unrepeatable_bytes=sum(
+            _length(one)
+            for one, repeat in zip(repeats, table.repeats, strict=True)
+            if not repeat.size_bytes
+        ),
         counts=counts[:MAX_LISTED],
         counts_total=len(counts),
     )
@@ -293,6 +302,10 @@ def _runs(cuts: Sequence[TableCut]) -> Iterator[CountRun]:
     ends = [start.message_bytes - 1 for start in starts[1:]] + [cuts[-1].message_bytes]
     for start, end in zip(starts, ends, strict=True):
         yield CountRun(start.message_bytes, end, start.fragments)
+
+
+def _length(one: GapRange) -> int:
+    return one.to_bytes - one.from_bytes + 1
 
 
 def _gap(one: GapRange) -> float:

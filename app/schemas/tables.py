@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -90,6 +90,7 @@ class TableOut(Output):
     missed: list[GapRangeOut]
     missed_total: int
     missed_bytes: int
+    unrepeatable_bytes: int
     counts: list[CountRunOut]
     counts_total: int
     compile_ms: float
@@ -159,6 +160,7 @@ def _facts_document(facts: TableFacts) -> dict[str, Any]:
         "missed": [_range_document(one) for one in facts.missed],
         "missed_total": facts.missed_total,
         "missed_bytes": facts.missed_bytes,
+        "unrepeatable_bytes": facts.unrepeatable_bytes,
         "counts": [
             {"from_bytes": run.from_bytes, "to_bytes": run.to_bytes, "fragments": run.fragments}
             for run in facts.counts
@@ -175,18 +177,21 @@ def _range_document(one: GapRange) -> dict[str, Any]:
     }
 
 
-def _notices(compiled: CompiledTable) -> Sequence[Notice]:
+def _notices(compiled: CompiledTable) -> Iterator[Notice]:
     facts = compiled.facts
-    if not facts.missed_total:
-        return ()
-    return (
-        Notice(
+    if facts.missed_total:
+        yield Notice(
             "tolerance_missed",
             f"{facts.missed_bytes} message sizes in {facts.missed_total} ranges are not proven to "
             "the tolerance: whole bytes, the alignment or the limits keep them from it, or the "
             "bound does; each range states what is proven",
-        ),
-    )
+        )
+    if facts.unrepeatable_bytes:
+        yield Notice(
+            "no_repeated_size",
+            f"for {facts.unrepeatable_bytes} message sizes no size can be repeated within the "
+            "limits; their schedules are there",
+        )
 
 
 def _summary_document(summary: TableSummary) -> dict[str, Any]:

@@ -14,14 +14,20 @@ from app.flows.solve_message import ProfileRevision
 from domain.errors import InvalidInput
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
-from tests.support.plan_tables import a_line_pipeline, a_plan_table, a_ranged_pipeline
+from tests.support.plan_tables import (
+    a_line_pipeline,
+    a_plan_table,
+    a_ranged_pipeline,
+    the_sparse_example,
+)
 
 LEVELS = (0.0, 5e-4, 1e-3, 2e-3, 0.5)
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 40), st.integers(1, 3)), min_size=1, max_size=8), st.data()
-)
+SHAPES = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 3)), min_size=1, max_size=8)
+
+
+@given(SHAPES, st.data())
 def test_the_facts_are_those_of_every_byte(
     shape: list[tuple[int, int]], data: st.DataObject
 ) -> None:
@@ -42,11 +48,17 @@ def test_the_facts_are_those_of_every_byte(
         assert one.relative_gap == max(inside)
         assert one.from_bytes - 1 not in missed
         assert one.to_bytes + 1 not in missed
+    assert facts.unrepeatable_bytes == 0
     runs = [
         (fragments, len(list(run)))
         for fragments, run in groupby(len(table.cut_at(size)) for size in sizes)
     ]
     assert runs == [(run.fragments, run.to_bytes - run.from_bytes + 1) for run in facts.counts]
+
+
+def test_sizes_that_cannot_be_repeated_are_counted() -> None:
+    """35 to 37 of the example."""
+    assert facts_of(the_sparse_example()).unrepeatable_bytes == 3
 
 
 def test_long_lists_are_cut_and_counted() -> None:

@@ -16,7 +16,12 @@ from domain.errors import InvalidInput
 from domain.plan_table import MAX_STRETCH_BYTES, PlanTable, TableCut, TableRepeat
 from domain.problem import FragmentLimits, Problem
 from tests.support.counts import count
-from tests.support.plan_tables import a_line_pipeline, a_plan_table, positions_of
+from tests.support.plan_tables import (
+    a_line_pipeline,
+    a_plan_table,
+    positions_of,
+    the_sparse_example,
+)
 
 UNITS = (1, 2, 8, 60, 4096)
 
@@ -197,6 +202,7 @@ def test_bad_cuts_are_refused(name: str) -> None:
 
 BAD_REPEATS = {
     "size zero": ([(4, 0), (9, 9)], FragmentLimits()),
+    "size negative": ([(4, -1), (9, 9)], FragmentLimits()),
     "shrinks": ([(6, 5), (8, 4)], FragmentLimits()),
     "half a unit": ([(9, 9), (16, 18)], FragmentLimits(alignment_bytes=4)),
     "count lost": ([(4, 4), (9, 3)], FragmentLimits()),
@@ -241,6 +247,19 @@ def test_repeated_sizes_keep_the_limits_or_are_refused(
         full, rest = divmod(message, size)
         cut = (size,) * full + ((rest,) if rest else ())
         assert Problem(table.pipeline, message, limits).admits(cut)
+
+
+def test_where_no_size_can_be_repeated_there_is_none() -> None:
+    """Units of 8, fragments of 6 to 16: 36 bytes are 16 + 8 + 12, and no s, s, ..., remainder."""
+    table = the_sparse_example()
+    assert table.cut_at(36) == (16, 8, 12)
+    for size in (8, 16):
+        full, rest = divmod(36, size)
+        repeated = (*(size,) * full, rest)
+        assert not Problem(table.pipeline, 36, table.limits).admits(repeated)
+    sizes = [table.repeated_size_at(message) for message in range(35, 42)]
+    assert sizes == [0, 0, 0, 16, 16, 8, 16]
+    assert [one.fragments for one in table.repeats] == [0, 3, 5, 3]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1e-9])

@@ -73,10 +73,10 @@ class Reader:
     def repeated(self, message: int) -> int:
         here = self.record(self.repeats, 32, self.num_repeats, message)
         begin, size = self.u64(here), self.u64(here + 8)
-        if begin == message:
+        if begin == message or size == 0:
             return size
         end, after = self.u64(here + 32), self.u64(here + 40)
-        if -(-begin // size) != -(-end // after):
+        if after == 0 or -(-begin // size) != -(-end // after):
             return size
         share = i64(i64((message - begin) << 32) + (end - begin) - 1) // (end - begin)
         grown = i64(i64((after - size) // self.unit * share) + 2**32 - 1) >> 32

@@ -204,7 +204,7 @@ def _check_look_ups(table: PlanTable) -> None:
     middle = (table.least_bytes + table.greatest_bytes) // 2
     for message in {table.least_bytes, middle, table.greatest_bytes}:
         assert sum(table.cut_at(message)) == message
-        assert table.repeated_size_at(message) >= 1
+        assert table.repeated_size_at(message) >= 0
 
 
 def test_the_worked_example_is_as_the_document_says() -> None:

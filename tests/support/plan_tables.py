@@ -139,6 +139,14 @@ def the_huge_example() -> PlanTable:
     return _judged(a_line_pipeline(), PLAIN, cuts, repeats, gaps=(1e-3,))
 
 
+def the_sparse_example() -> PlanTable:
+    """Limits that some messages meet with no repeated size: 36 bytes are 16, 8 and 12."""
+    cuts = [(16, 8, 11), (16, 8, 16), (16, 16, 9)]
+    repeats = [(35, 0), (38, 16), (40, 8), (41, 16)]
+    limits = FragmentLimits(6, 16, 8)
+    return _judged(a_line_pipeline(), limits, cuts, repeats, gaps=(0.25,))
+
+
 def _judged(
     pipeline: Pipeline,
     limits: FragmentLimits,
@@ -160,6 +168,8 @@ def _judged(
         ),
         tuple(
             TableRepeat(message, size, latency_us(pipeline, _repeated(message, size)), 0.5)
+            if size
+            else TableRepeat(message, 0, 0.0, 0.0)
             for message, size in repeats
         ),
     )
@@ -168,5 +178,6 @@ def _judged(
 GOLDEN = {
     "worked-example": (the_worked_example, "worked-example", 1),
     "aligned": (the_aligned_example, "", 0),
+    "sparse": (the_sparse_example, "sparse_1", 7),
     "huge": (the_huge_example, "huge.v2", 2**31 - 1),
 }

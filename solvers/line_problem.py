@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from domain.pipeline import Pipeline, Stage
 from domain.problem import Problem
+from solvers.kernels.native import Choice
+from solvers.kernels.native_recurrence import native_recurrence
 
 Floats = NDArray[np.float64]
 
@@ -68,8 +70,14 @@ class LineProblem:
             )
         )
 
-    def latency_us(self, x: Floats) -> float:
-        """Latency of real sizes x (k,), without the constant delay; vectorised recurrence."""
+    def latency_us(self, x: Floats, *, kernels: Choice = "auto") -> float:
+        """Latency of real sizes x (k,), without the constant delay; the recurrence in C or NumPy.
+
+        Raises InvalidInput where `kernels` asks for C and there is no build.
+        """
+        native = native_recurrence(kernels)
+        if native is not None:
+            return native.latency_of_lines_us(self.g, self.G, x)
         entry = np.zeros(len(x))
         for overhead, cost in zip(self.g, self.G, strict=True):
             t = overhead + cost * x

@@ -3,7 +3,7 @@
 Source    Wang98 eq. (1)-(3); theory sec. 1.
 Notation  n stages, k fragments, m cuts; g, G: (n,) µs and µs/byte (converted once, on entry);
           x: (..., k) bytes; t: (..., k, n) µs; tau: (..., k, n) exit times, µs.
-Cost      O(n) NumPy passes over (m, k) arrays.
+Cost      O(n) NumPy passes over (m, k) arrays; latencies in C where the kernels were built.
 Exact     equal to `domain.schedule.latency_us` to 1e-12 relative, by property test.
 Traps     a stage with ranges has no g and G: its times come from its ranges, ends inclusive.
 
@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domain.pipeline import Pipeline, Stage
+from solvers.kernels.native import Choice
+from solvers.kernels.native_recurrence import native_recurrence
 
 Floats = NDArray[np.float64]
 
@@ -54,8 +56,14 @@ def exit_times_us(t: Floats) -> Floats:
     return tau
 
 
-def latencies_us(pipeline: Pipeline, x: Floats) -> Floats:
-    """Latencies (m,) in µs of m cuts of k fragments each, x (m, k); the delay is included."""
+def latencies_us(pipeline: Pipeline, x: Floats, *, kernels: Choice = "auto") -> Floats:
+    """Latencies (m,) in µs of m cuts of k fragments each, x (m, k); the delay is included.
+
+    `kernels` says which implementation computes them. Raises InvalidInput for "native" without one.
+    """
+    native = native_recurrence(kernels)
+    if native is not None:
+        return native.latencies_us(pipeline, x)
     entry = np.zeros(x.shape)
     for stage in pipeline.stages:
         entry = _through_one_stage(entry, _times_of(stage, x))

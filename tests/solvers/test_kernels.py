@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.schedule import latency_us, simulate
 from solvers.kernels import exit_times_us, latencies_us, stage_times_us
+from solvers.kernels.native import Choice
 
 costs = st.one_of(st.just(0.0), st.floats(0.0, 100.0), st.floats(0.0, 1e9))
 
@@ -28,11 +29,13 @@ cuts = st.lists(st.integers(1, 5000), min_size=1, max_size=30)
 
 
 @given(pipelines, st.lists(cuts, min_size=1, max_size=4))
-def test_latencies_equal_the_judge(pipeline: Pipeline, several: list[list[int]]) -> None:
+def test_latencies_equal_the_judge(
+    kernels: Choice, pipeline: Pipeline, several: list[list[int]]
+) -> None:
     """1e-12 relative, lines and ranges alike, one cut or many at once."""
     count = min(map(len, several))
     rows = np.array([cut[:count] for cut in several], dtype=float)
-    fast = latencies_us(pipeline, rows)
+    fast = latencies_us(pipeline, rows, kernels=kernels)
     for row, value in zip(rows, fast, strict=True):
         assert value == pytest.approx(latency_us(pipeline, row.tolist()), rel=1e-12)
 

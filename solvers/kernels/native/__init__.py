@@ -2,7 +2,7 @@
 
 `library()` is None where there is none for these very sources: without a compiler, or before the
 first build. Then the methods in NumPy take over, which compute the same. SLUICE_KERNELS=numpy asks
-for that; SLUICE_KERNELS=native makes it an error.
+for that; SLUICE_KERNELS=native makes the absence of a build an error.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 import sysconfig
 from functools import cache
 from pathlib import Path
+from typing import Literal, get_args
 
 from domain.errors import InvalidInput
 
@@ -30,7 +31,8 @@ FLAGS = (
     "-fno-math-errno",
     "-fno-trapping-math",
 )
-CHOICES = ("auto", "native", "numpy")
+Choice = Literal["auto", "native", "numpy"]
+CHOICES: tuple[Choice, ...] = get_args(Choice)
 
 
 def sources() -> list[Path]:
@@ -48,19 +50,29 @@ def object_path() -> Path:
     return BUILD / f"kernels-{tag}-{digest.hexdigest()[:16]}{suffix}"
 
 
+def asked() -> Choice:
+    """What SLUICE_KERNELS says, "auto" where it says nothing. Raises InvalidInput."""
+    text = os.environ.get("SLUICE_KERNELS") or "auto"
+    for choice in CHOICES:
+        if text == choice:
+            return choice
+    raise InvalidInput(f"expected one of {', '.join(CHOICES)}", field="SLUICE_KERNELS")
+
+
 @cache
-def library() -> ctypes.CDLL | None:
-    """The loaded kernels, or None. Raises InvalidInput for SLUICE_KERNELS."""
-    choice = os.environ.get("SLUICE_KERNELS", "auto")
-    if choice not in CHOICES:
-        raise InvalidInput(f"expected one of {', '.join(CHOICES)}", field="SLUICE_KERNELS")
-    if choice == "numpy":
+def library(choice: Choice = "auto") -> ctypes.CDLL | None:
+    """The loaded kernels, or None where NumPy is to be used. "auto" is what SLUICE_KERNELS says.
+
+    Raises InvalidInput for SLUICE_KERNELS, and where "native" is chosen and there is no build.
+    """
+    chosen = asked() if choice == "auto" else choice
+    if chosen == "numpy":
         return None
     try:
         return ctypes.CDLL(str(object_path()))
     except OSError:
-        if choice == "native":
-            raise InvalidInput(
-                "there is no native build here; run tools/build_kernels.py", field="SLUICE_KERNELS"
-            ) from None
-        return None
+        if chosen == "auto":
+            return None
+    raise InvalidInput(
+        "there is no native build here; run tools/build_kernels.py", field="SLUICE_KERNELS"
+    )

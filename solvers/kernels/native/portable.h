@@ -1,0 +1,20 @@
+/* What compilers spell differently. */
+#ifndef SLUICE_PORTABLE_H
+#define SLUICE_PORTABLE_H
+
+/* A function compiled for several instruction sets; the loader of the object picks one. Without
+   contraction and without reordering all of them give the same bits. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__) && \
+    !defined(__SANITIZE_ADDRESS__)
+#define SLUICE_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define SLUICE_CLONES
+#endif
+
+#if defined(__GNUC__)
+#define SLUICE_INLINE static inline __attribute__((always_inline))
+#else
+#define SLUICE_INLINE static inline
+#endif
+
+#endif

@@ -1,0 +1,32 @@
+"""The C compiler and the build of the kernels, for tests that need them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from solvers.kernels.native import object_path
+from tests.support.system import require_system
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def compiler() -> str:
+    """The C compiler; without one the test is skipped, and in CI it fails."""
+    found = [path for path in map(shutil.which, ("cc", "gcc", "clang")) if path]
+    require_system(found, "a C compiler", "apt-get install gcc libc6-dev")
+    return found[0]
+
+
+def require_native_kernels() -> None:
+    """Kernels built from the sources as they are: those that `library` would load."""
+    compiler()
+    told = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "build_kernels.py")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert object_path().exists(), told.stdout

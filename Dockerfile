@@ -9,6 +9,17 @@ COPY requirements.lock ./
 COPY tools/bootstrap.py tools/
 RUN PIP_NO_CACHE_DIR=1 python3 tools/bootstrap.py run --system-packages
 
+# --- the native kernels: the image itself has no compiler; without one the service runs on NumPy -----
+FROM ${BASE} AS kernels
+WORKDIR /opt/sluice
+RUN command -v cc || command -v gcc || command -v clang \
+    || (apt-get update -qq && apt-get install -y -qq --no-install-recommends gcc libc6-dev) \
+    || echo "sluice: no C compiler in this base, and none could be installed"
+COPY domain domain
+COPY solvers/kernels/native solvers/kernels/native
+COPY tools/build_kernels.py tools/
+RUN mkdir -p solvers/kernels/native/build && python3 tools/build_kernels.py
+
 # --- the rooms --------------------------------------------------------------------------------------
 FROM ${BASE}
 RUN groupadd --gid 10001 sluice \
@@ -16,6 +27,7 @@ RUN groupadd --gid 10001 sluice \
 WORKDIR /opt/sluice
 COPY --from=environment /opt/sluice/.venv .venv
 COPY . .
+COPY --from=kernels /opt/sluice/solvers/kernels/native/build solvers/kernels/native/build
 # Compiled here, because the service may not write into its own folders.
 RUN .venv/bin/python -m compileall -q -x '[.]venv' .
 

@@ -9,6 +9,8 @@ its place and moved there in one step, so that builds may run side by side.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import importlib.util
 import os
 import shutil
@@ -47,6 +49,10 @@ def compiler() -> list[str] | None:
     return [found] if found else None
 
 
+class NotBuiltError(Exception):
+    """Why there is no shared object, in one line."""
+
+
 def main() -> int:
     native = loader()
     target: Path = native.object_path()
@@ -57,29 +63,41 @@ def main() -> int:
         say("no C compiler found: the solver runs on NumPy, which is slower")
         return 0
     try:
-        target.parent.mkdir(exist_ok=True)
-        return build(command, native, target)
-    except OSError as reason:
-        say(f"native kernels not built ({reason}): the solver runs on NumPy")
+        build(command, native, target)
+    except (NotBuiltError, OSError) as reason:
+        say(f"native kernels not built ({reason}): the solver runs on NumPy, which is slower")
         return 0
+    remove_others(target)
+    say("native kernels compiled")
+    return 0
 
 
-def build(command: list[str], native: ModuleType, target: Path) -> int:
+def build(command: list[str], native: ModuleType, target: Path) -> None:
+    """Compile beside the target, and move there what can be loaded."""
+    target.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         made = Path(folder) / target.name
         names = [str(path) for path in native.sources()]
         line = [*command, *native.FLAGS, "-o", str(made), *names, "-lm"]
-        done = subprocess.run(line, capture_output=True, text=True, check=False)
+        done = subprocess.run(line, capture_output=True, text=True, errors="replace", check=False)
         if done.returncode:
-            reason = (done.stderr.strip().splitlines() or ["no reason given"])[0]
-            say(f"native kernels not built ({reason}): the solver runs on NumPy")
-            return 0
+            raise NotBuiltError(reason_in(done.stderr))
+        ctypes.CDLL(str(made))  # a compiler for another machine makes what this one cannot load
         os.replace(made, target)
+
+
+def reason_in(text: str) -> str:
+    """The first line that says "error", else the first, not at length."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
+    return next((line for line in lines if "error" in line.lower()), lines[0])[:200]
+
+
+def remove_others(target: Path) -> None:
+    """Builds of other sources; one that cannot be removed does no harm."""
     for old in target.parent.glob("kernels-*"):
-        if old != target:
-            old.unlink(missing_ok=True)
-    say("native kernels compiled")
-    return 0
+        with contextlib.suppress(OSError):
+            if old != target:
+                old.unlink()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,264 @@
+"""All message sizes of a range at once: a plan table, certified at every byte.
+
+Source    results sec. 5; docs/format.md.
+Notation  B: message size; k fragments; entries at message sizes b; a stretch: the sizes from one
+          entry to the next.
+Cost      some exact solves for each entry, a few hundred entries for seven decades of sizes.
+Exact     every stretch states a proven gap for every byte size in it, over every admitted cut. A
+          stretch is halved until its gap is within the tolerance, or until what is left is the
+          rounding to whole bytes at its own ends.
+Traps     what the tolerance cannot be met for must not be refined for ever: the gap at both ends
+          and the rounding are what no halving removes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.errors import SolverFailed, StrategyDeclined, TimeLimitReached
+from domain.pipeline import Pipeline
+from domain.plan_table import (
+    DEFAULT_TABLE_GAP,
+    PlanTable,
+    TableCut,
+    check_table_gap,
+    check_table_range,
+)
+from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits, Problem
+from domain.schedule import latency_us
+from domain.solution import relative_excess
+from solvers.contract import Deadline
+from solvers.line_problem import LineProblem
+from solvers.parametric_bound import Stretch
+from solvers.parametric_cuts import Cut, reader_latencies_us, rounding_us, whole_cut
+from solvers.parametric_points import Point, count_grid
+from solvers.parametric_repeat import compile_repeats
+from solvers.rounding import round_cut
+
+Ints = NDArray[np.int64]
+
+_NEIGHBOURS = 2  # counts of the grid on each side of the best that bound a stretch
+_MORE_NEIGHBOURS = 6
+_EACH_BYTE_CELLS = 400_000  # k n bytes of a stretch up to which every byte size is evaluated
+_FIRST_RATIO = 2.0  # of the message sizes that are tried first
+_FLOOR_SLACK = 1.05  # of the gap that no halving can remove
+_SAFE = 1e-12
+
+
+class CutCompiler:
+    """Compiles the cuts of one table, from the least message size upwards."""
+
+    def __init__(
+        self, problem: Problem, *, least_bytes: int, greatest_bytes: int, tolerance: float
+    ) -> None:
+        self._problem, self._tolerance = problem, tolerance
+        self._least, self._greatest = least_bytes, greatest_bytes
+        self._grid = count_grid(self._point(greatest_bytes).greatest)
+        self._near = 0
+        self._entries: list[TableCut] = []
+        self._whole_us: dict[int, float] = {}
+
+    def run(self, deadline: Deadline, on_progress: Callable[[float], None]) -> list[TableCut]:
+        """The entries, ascending. Raises Infeasible and TimeLimitReached."""
+        ahead = [self._point(size) for size in self._first_sizes()][::-1]
+        here, pending = ahead.pop(), None
+        while ahead:
+            if deadline.passed:
+                raise TimeLimitReached("the plan table was not compiled within its time limit")
+            last = ahead[-1]
+            ends = self._chosen(here, last, pending)
+            if ends is None and last.size - here.size > 1:
+                ahead.append(self._point(_between(here.size, last.size)))
+            elif ends is None or (pending is not None and len(ends[0]) != len(pending)):
+                self._close(here, pending or self._alone(here))
+                here, pending = self._point(here.size + 1), None
+                if here.size == last.size:
+                    here = ahead.pop()
+            else:
+                relative_gap, floor = self._measured(here, last, ends)
+                if self._is_done(relative_gap, floor) or last.size - here.size == 1:
+                    self._add(here.size, pending or ends[0], relative_gap)
+                    here, pending = ahead.pop(), ends[1]
+                    on_progress(float(here.size) / self._greatest)
+                else:
+                    ahead.append(self._point(_between(here.size, last.size)))
+        self._close(here, pending or self._alone(here))
+        return self._entries
+
+    # ---- points and counts -----------------------------------------------------------------------
+
+    def _point(self, size: int) -> Point:
+        return Point.of(replace(self._problem, message_bytes=size))
+
+    def _first_sizes(self) -> list[int]:
+        sizes = [self._least]
+        while sizes[-1] < self._greatest:
+            sizes.append(min(self._greatest, max(sizes[-1] + 1, int(sizes[-1] * _FIRST_RATIO))))
+        return sizes
+
+    def _counts(self, first: Point, last: Point, reach: int) -> list[int]:
+        """The counts whose bounds a stretch rests on: around the best, and the least admitted."""
+        self._near = first.nearby(self._grid, self._near)
+        at = (self._near, last.nearby(self._grid, self._near))
+        near = self._grid[max(0, min(at) - reach) : max(at) + reach + 1]
+        ends = {k for k in (first.least, last.least) if k <= near[-1]}
+        return sorted({*near, *ends})
+
+    # ---- stretches -------------------------------------------------------------------------------
+
+    def _chosen(self, first: Point, last: Point, pending: Cut | None) -> tuple[Cut, Cut] | None:
+        """Cuts of the count that is best over both ends; None where no count suits both."""
+        counts = self._counts(first, last, 0)
+        shared = [k for k in counts if first.solve(k) and last.solve(k)]
+        shared.sort(key=lambda k: _excess(k, first, last))
+        for k in shared:
+            keeps = pending is not None and len(pending) == k
+            one = pending if keeps else whole_cut(first.problem, first.solves[k].x)
+            other = whole_cut(last.problem, last.solves[k].x)
+            if one is not None and other is not None:
+                return one, other
+        return None
+
+    def _measured(self, first: Point, last: Point, ends: tuple[Cut, Cut]) -> tuple[float, float]:
+        """The proven gap of a stretch, and what no halving can remove of it."""
+        latency = self._latency_us(ends[0]), self._latency_us(ends[1])
+        added = rounding_us(self._problem, ends[0], ends[1], last.size - first.size)
+        delay_us = self._problem.pipeline.delay_us
+        for reach in (_NEIGHBOURS, _MORE_NEIGHBOURS):
+            counts = self._counts(first, last, reach)
+            stretch = Stretch.between(first, last, self._lines(last), counts)
+            at_ends = stretch.lower_us(np.array([first.size, last.size], dtype=float)) + delay_us
+            ratio = stretch.worst_ratio(
+                latency[0] - delay_us + added, latency[1] - delay_us + added, delay_us
+            )
+            if np.isfinite(ratio):
+                break
+        floor = max(
+            _excess_of(self._least_whole_us(point), float(bound))
+            for point, bound in zip((first, last), at_ends, strict=True)
+        )
+        length = last.size - first.size
+        if ratio - 1.0 > self._tolerance and length * len(ends[0]) <= self._most_bytes:
+            sizes = np.arange(first.size, last.size, dtype=np.int64)
+            found = reader_latencies_us(self._problem, ends[0], ends[1], sizes)
+            bound = stretch.lower_us(sizes.astype(float)) + delay_us
+            worst = max(_excess_of(float(t), float(b)) for t, b in zip(found, bound, strict=True))
+            return worst + _SAFE, floor
+        return max(0.0, ratio - 1.0) + _SAFE, floor
+
+    def _is_done(self, relative_gap: float, floor: float) -> bool:
+        return relative_gap <= self._tolerance or relative_gap <= _FLOOR_SLACK * floor
+
+    @property
+    def _most_bytes(self) -> int:
+        return _EACH_BYTE_CELLS // len(self._problem.pipeline)
+
+    def _lines(self, point: Point) -> LineProblem:
+        lines = LineProblem.of(point.problem)
+        if lines is None:
+            raise StrategyDeclined("a plan table needs stages of one line", field="stages")
+        return lines
+
+    # ---- entries ---------------------------------------------------------------------------------
+
+    def _latency_us(self, cut: Cut) -> float:
+        return latency_us(self._problem.pipeline, cut)
+
+    def _add(self, size: int, cut: Cut, relative_gap: float) -> None:
+        self._entries.append(TableCut(size, cut, self._latency_us(cut), relative_gap))
+
+    def _close(self, point: Point, cut: Cut) -> None:
+        """An entry that stands for its own message size alone."""
+        stretch = Stretch.between(
+            point, point, self._lines(point), self._counts(point, point, _NEIGHBOURS)
+        )
+        bound = float(stretch.lower_us(np.array([float(point.size)]))[0])
+        bound += self._problem.pipeline.delay_us
+        self._add(point.size, cut, _excess_of(self._latency_us(cut), bound) + _SAFE)
+
+    def _least_whole_us(self, point: Point) -> float:
+        """The least whole-byte latency known at a size: the gap there stays, however one halves."""
+        if point.size not in self._whole_us:
+            self._whole_us[point.size] = self._latency_us(self._alone(point))
+        return self._whole_us[point.size]
+
+    def _alone(self, point: Point) -> Cut:
+        """The best whole cut at one size; here a reader interpolates nothing."""
+        found = []
+        for k in self._counts(point, point, 1):
+            solve = point.solve(k)
+            cut = round_cut(point.problem, solve.x) if solve is not None else None
+            if cut is not None:
+                found.append(cut)
+        if not found:
+            raise SolverFailed(f"no whole-byte cut was found for {point.size} bytes")
+        return min(found, key=lambda cut: (self._latency_us(cut), len(cut)))
+
+
+def _between(low: int, high: int) -> int:
+    """A size strictly between, in the middle of the logarithms."""
+    return min(high - 1, max(low + 1, round((low * high) ** 0.5)))
+
+
+def _excess(k: int, first: Point, last: Point) -> float:
+    """How far this count is above the best known one, at the worse of the two ends."""
+    ratios = [
+        point.solves[k].upper_us / max(1e-300, min(s.upper_us for s in point.solves.values()))
+        for point in (first, last)
+    ]
+    return max(ratios)
+
+
+def _excess_of(latency: float, bound: float) -> float:
+    return relative_excess(latency, bound, bound)
+
+
+def compile_table(
+    pipeline: Pipeline,
+    limits: FragmentLimits,
+    *,
+    least_bytes: int,
+    greatest_bytes: int,
+    relative_gap: float = DEFAULT_TABLE_GAP,
+    fragment_cap: int = DEFAULT_FRAGMENT_CAP,
+    time_limit_s: float = 60.0,
+    on_progress: Callable[[float], None] = lambda share: None,
+) -> PlanTable:
+    """The plan table of a pipeline, limits, range of message sizes and tolerance.
+
+    `on_progress` is told the share that is done. Raises InvalidInput, Infeasible where no cut of
+    some message size satisfies the limits, StrategyDeclined for stages with several ranges, and
+    TimeLimitReached.
+    """
+    check_table_range(least_bytes, greatest_bytes)
+    check_table_gap(relative_gap)
+    deadline = Deadline.after(time_limit_s)
+    problem = Problem(pipeline, greatest_bytes, limits, fragment_cap)
+    compiler = CutCompiler(
+        problem,
+        least_bytes=least_bytes,
+        greatest_bytes=greatest_bytes,
+        tolerance=relative_gap,
+    )
+    cuts = compiler.run(deadline, on_progress)
+    repeats = compile_repeats(
+        problem,
+        least_bytes=least_bytes,
+        greatest_bytes=greatest_bytes,
+        tolerance=relative_gap,
+        deadline=deadline,
+    )
+    return PlanTable(
+        pipeline=pipeline,
+        limits=limits,
+        fragment_cap=fragment_cap,
+        least_bytes=least_bytes,
+        greatest_bytes=greatest_bytes,
+        relative_gap=relative_gap,
+        cuts=tuple(cuts),
+        repeats=tuple(repeats),
+    )

@@ -1,14 +1,10 @@
 #include "blocks.h"
 
+#include "portable.h"
+
 #define SMALLEST_SHARE 1e-15 /* of its own diagonal entry, below which a pivot is noise */
 #define LEFT_OUT 1e-100      /* inverse of the pivot that leaves an unknown out */
 #define MAX_BLOCK 64
-
-#if defined(__GNUC__)
-#define INLINE static inline __attribute__((always_inline))
-#else
-#define INLINE static inline
-#endif
 
 /* L D L' of one block in place: L below the diagonal, L D transposed above it, 1/D aside. */
 INLINE void factor_block(int64_t m, double *a, const double *original, double *inverse)

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "blocks.h"
+#include "portable.h"
 
 /* Notation  k fragments, n stages, S = k-1 steps; step t leads from fragment t to fragment t+1.
    y (k)       bytes above the least size, in units of B'/k
@@ -29,18 +30,6 @@
 #define STRETCH 1.08
 #define ADDED 0.1
 #define REGULAR 1e-12 /* share added to the diagonal of the Newton system */
-
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__)
-#define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define CLONES
-#endif
-
-#if defined(__GNUC__)
-#define INLINE static inline __attribute__((always_inline))
-#else
-#define INLINE static inline
-#endif
 
 static double larger(double a, double b) { return a > b ? a : b; }
 
@@ -85,14 +74,19 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static double *take(double **pool, int64_t count)
+typedef struct {
+    double *first; /* null: only counted */
+    int64_t used;
+} pool_of_doubles;
+
+static double *take(pool_of_doubles *pool, int64_t count)
 {
-    double *out = *pool;
-    *pool += (count + 7) & ~(int64_t)7;
+    double *out = pool->first == NULL ? NULL : pool->first + pool->used;
+    pool->used += (count + 7) & ~(int64_t)7;
     return out;
 }
 
-static void carve_direction(direction *go, const state *z, double **pool)
+static void carve_direction(direction *go, const state *z, pool_of_doubles *pool)
 {
     go->s = take(pool, z->n * z->S);
     go->p = take(pool, z->n * z->S);
@@ -104,9 +98,9 @@ static void carve_direction(direction *go, const state *z, double **pool)
 }
 
 /* Lays the arrays out one after another; with a null pool it only counts. */
-static int64_t carve(state *z, double *pool)
+static int64_t carve(state *z, double *first)
 {
-    double *first = pool;
+    pool_of_doubles pool = {first, 0};
     int64_t cells = z->n * z->S, S = z->S, k = z->k;
     double **of_cells[] = {&z->p, &z->s, &z->goal, &z->recip};
     double **of_sizes[] = {&z->y, &z->w, &z->v, &z->u, &z->goal_w, &z->goal_u, &z->rest_w};
@@ -130,10 +124,10 @@ static int64_t carve(state *z, double *pool)
     z->upper = take(&pool, k * z->m * z->m);
     carve_direction(&z->first, z, &pool);
     carve_direction(&z->second, z, &pool);
-    return pool - first;
+    return pool.used;
 }
 
-/* ---- the start: equal sizes, waits in an arch, p on the central path of each step ------------- */
+/* ---- the start: equal sizes, waits in an arch, p on the central path of each step ------------ */
 
 static void start_steps(state *z)
 {
@@ -242,7 +236,7 @@ static void start(state *z)
     z->W -= z->lambda;
 }
 
-/* ---- one iteration ---------------------------------------------------------------------------- */
+/* ---- one iteration --------------------------------------------------------------------------- */
 
 /* D, its sum and the centred means of a chunk of steps. Centring twice keeps the covariances
    accurate where one cell outweighs the others by more digits than a double has. */
@@ -419,7 +413,7 @@ static void build(state *z)
         build_border(z);
 }
 
-/* ---- directions -------------------------------------------------------------------------------- */
+/* ---- directions ------------------------------------------------------------------------------ */
 
 /* The step of the repeated fragments and of lambda, from the solutions for each side:
    H v + border Y - ones lambda = side, border.v + corner Y - lambda = side_Y, sum v + Y = rest. */
@@ -842,7 +836,7 @@ static void iterate(state *z, double sum, double pairs)
     advance(z, go);
 }
 
-/* ---- outside ---------------------------------------------------------------------------------- */
+/* ---- outside --------------------------------------------------------------------------------- */
 
 /* Greatest violation of the stochastic order at each boundary, (n-1); returns the greatest. */
 static double disorder(const state *z, double *violation)
@@ -862,7 +856,7 @@ static double disorder(const state *z, double *violation)
     return worst;
 }
 
-/* ---- both bounds of an iterate, in scaled units ------------------------------------------------ */
+/* ---- both bounds of an iterate, in scaled units ---------------------------------------------- */
 
 static void pass_stages(const state *z, double size, double *leaves)
 {
@@ -1019,7 +1013,7 @@ int sluice_ip_solve(const sluice_ip_problem *problem, double *sizes, double *p,
     return status;
 }
 
-/* ---- the certificate -------------------------------------------------------------------------- */
+/* ---- the certificate ------------------------------------------------------------------------- */
 
 void sluice_ip_repair(int64_t steps_, int64_t n, double *p)
 {

@@ -37,7 +37,8 @@ typedef struct {
     int64_t iterations;
 } sluice_ip_outcome;
 
-/* sizes (k) bytes above the least size, then the size of the repeated fragments; p (k-1, n) row by row; violation (n-1) by boundary. */
+/* sizes (k + 1) bytes above the least size, that of the repeated fragments last; p (k-1, n) row by
+   row; violation (n-1) by boundary. */
 int sluice_ip_solve(const sluice_ip_problem *problem, double *sizes, double *p,
                     double *violation, sluice_ip_outcome *outcome);
 

@@ -6,15 +6,15 @@
    contraction and without reordering all of them give the same bits. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__) && \
     !defined(__SANITIZE_ADDRESS__)
-#define SLUICE_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
-#define SLUICE_CLONES
+#define CLONES
 #endif
 
 #if defined(__GNUC__)
-#define SLUICE_INLINE static inline __attribute__((always_inline))
+#define INLINE static inline __attribute__((always_inline))
 #else
-#define SLUICE_INLINE static inline
+#define INLINE static inline
 #endif
 
 #endif

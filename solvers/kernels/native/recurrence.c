@@ -15,7 +15,7 @@
 #define GROUP 4
 
 /* One line: the loop that vectorises. */
-SLUICE_CLONES static void times_of_line(int64_t count, double overhead, double cost,
+CLONES static void times_of_line(int64_t count, double overhead, double cost,
                                         double divisor, const double *restrict sizes,
                                         double *restrict t)
 {
@@ -54,8 +54,8 @@ static void times_of(const sluice_pipeline *all, const int64_t *ranges, int64_t 
     }
 }
 
-/* A chunk through a group of stages; `passed` holds when each fragment comes, then when it leaves. */
-SLUICE_INLINE void pass(int64_t stages, int64_t count, double t[GROUP][CHUNK], double *tau,
+/* A chunk through a group; `passed` holds when each fragment comes, then when it leaves. */
+INLINE void pass(int64_t stages, int64_t count, double t[GROUP][CHUNK], double *tau,
                         double *passed)
 {
     double free_at[GROUP];

@@ -1,0 +1,216 @@
+/* Runs every kernel on random and degenerate input, for a build with sanitizers.
+
+   usage: sanitized SEED CASES. Buffers have exactly the size that the headers ask for. A further
+   kernel gets a function here and a line in main. Exit status 1 where a result is wrong. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "blocks.h"
+#include "interior_point.h"
+#include "recurrence.h"
+
+static uint64_t state;
+
+static uint64_t bits(void) /* splitmix64 */
+{
+    uint64_t z = (state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static int64_t between(int64_t least, int64_t greatest)
+{
+    return least + (int64_t)(bits() % (uint64_t)(greatest - least + 1));
+}
+
+static double uniform(void) { return (double)(bits() >> 11) * 0x1p-53; }
+
+/* Zero now and then, else log-uniform. */
+static double wide(double least, double greatest)
+{
+    return bits() % 8 == 0 ? 0.0 : least * pow(greatest / least, uniform());
+}
+
+static void *must(size_t count, size_t size)
+{
+    void *out = calloc(count ? count : 1, size); /* of no use beyond `count`, and not null */
+    if (out == NULL)
+        abort();
+    return out;
+}
+
+static double *doubles(int64_t count) { return must((size_t)count, sizeof(double)); }
+
+static void expect(int holds, const char *what)
+{
+    if (!holds) {
+        fprintf(stderr, "wrong: %s\n", what);
+        exit(1);
+    }
+}
+
+/* ---- the recurrence ---------------------------------------------------------------------------- */
+
+static double time_of(const sluice_pipeline *p, int64_t first, int64_t ranges, double size)
+{
+    int64_t r = first;
+    while (r < first + ranges - 1 && !(size <= p->end_bytes[r]))
+        r++;
+    return p->overhead_us[r] + p->cost[r] * size / p->divisor;
+}
+
+static double plain_latency(const sluice_pipeline *p, int64_t count, const double *sizes)
+{
+    double tau[SLUICE_RECURRENCE_MAX_STAGES] = {0.0};
+    for (int64_t i = 0; i < count; i++) {
+        double ready = 0.0;
+        for (int64_t j = 0, first = 0; j < p->stages; first += p->ranges[j++]) {
+            double start = ready > tau[j] ? ready : tau[j];
+            ready = tau[j] = start + time_of(p, first, p->ranges[j], sizes[i]);
+        }
+    }
+    return tau[p->stages - 1];
+}
+
+static void recurrence(void)
+{
+    int64_t n = between(1, SLUICE_RECURRENCE_MAX_STAGES), cuts = between(0, 3), all = 0;
+    int64_t count = between(0, 5) == 0 ? between(0, 3) : between(1, 700);
+    int64_t *ranges = must((size_t)n, sizeof *ranges);
+    for (int64_t j = 0; j < n; j++)
+        all += ranges[j] = between(0, 2) ? 1 : between(2, 64);
+    double *ends = doubles(all), *overhead = doubles(all), *cost = doubles(all);
+    double *sizes = doubles(cuts * count), *latency = doubles(cuts), odd[] = {0.0, INFINITY, NAN};
+    for (int64_t j = 0, r = 0; j < n; j++)
+        for (int64_t e = 0; e < ranges[j]; e++, r++) {
+            ends[r] = e == ranges[j] - 1 ? odd[between(1, 2)] : (double)(e * 100 + between(1, 99));
+            overhead[r] = wide(1e-3, 1e5);
+            cost[r] = wide(1e-4, 1e9);
+        }
+    for (int64_t i = 0; i < cuts * count; i++)
+        sizes[i] = between(0, 200) ? (double)between(1, 7000) : odd[between(0, 2)];
+    sluice_pipeline p = {n, ranges, ends, overhead, cost, between(0, 1) ? 1000.0 : 1.0};
+    expect(sluice_latencies(&p, cuts, count, sizes, latency) == 0, "latencies refused");
+    for (int64_t c = 0; c < cuts; c++) {
+        double plain = plain_latency(&p, count, sizes + c * count);
+        expect(latency[c] == plain || (isnan(latency[c]) && isnan(plain)), "latency");
+    }
+    p.stages = between(0, 1) ? 0 : SLUICE_RECURRENCE_MAX_STAGES + 1;
+    expect(sluice_latencies(&p, cuts, count, sizes, latency) == -1, "count of stages");
+    free(ranges), free(ends), free(overhead), free(cost), free(sizes), free(latency);
+}
+
+/* ---- block tridiagonal systems ------------------------------------------------------------------ */
+
+/* Diagonally dominant, or (for a look at what rounding leaves) singular or full of zeros. */
+static void fill_blocks(int64_t count, int64_t m, double *diagonal, double *upper, int kind)
+{
+    for (int64_t i = 0; i < count * m * m; i++) {
+        diagonal[i] = kind == 2 ? 0.0 : 1.0;
+        upper[i] = kind == 0 ? uniform() - 0.5 : kind == 1 ? 1.0 : 0.0;
+    }
+    for (int64_t b = 0; kind == 0 && b < count; b++)
+        for (int64_t r = 0; r < m; r++)
+            diagonal[b * m * m + r * m + r] = 4.0 * (double)m;
+}
+
+static void blocks(void)
+{
+    int64_t count = between(1, 9), m = between(0, 9) ? between(1, 10) : 64;
+    double *diagonal = doubles(count * m * m), *upper = doubles(count * m * m);
+    double *inverse = doubles(count * m), *side = doubles(count * m), *known = doubles(count * m);
+    int kind = (int)between(0, 2);
+    fill_blocks(count, m, diagonal, upper, kind);
+    for (int64_t i = 0; i < count * m; i++)
+        known[i] = uniform();
+    for (int64_t b = 0; b < count; b++)
+        for (int64_t r = 0; r < m; r++)
+            for (int64_t c = 0; c < m; c++) {
+                side[b * m + r] += diagonal[(b * m + r) * m + c] * known[b * m + c];
+                if (b + 1 < count) {
+                    side[b * m + r] += upper[(b * m + r) * m + c] * known[(b + 1) * m + c];
+                    side[(b + 1) * m + c] += upper[(b * m + r) * m + c] * known[b * m + r];
+                }
+            }
+    sluice_blocks_factor(count, m, diagonal, upper, inverse);
+    sluice_blocks_solve(count, m, diagonal, upper, inverse, side);
+    for (int64_t i = 0; kind == 0 && i < count * m; i++)
+        expect(fabs(side[i] - known[i]) < 1e-9, "solution of a block system");
+    free(diagonal), free(upper), free(inverse), free(side), free(known);
+}
+
+/* ---- the interior point ------------------------------------------------------------------------- */
+
+static void check_certificate(const sluice_ip_problem *q, double *p)
+{
+    double least = (double)between(0, 100);
+    double message = (double)q->k * least + q->free_bytes;
+    sluice_ip_repair(q->k - 1, q->n, p);
+    for (int64_t t = 0; t < q->k - 1; t++) {
+        double total = 0.0;
+        for (int64_t c = 0; c < q->n; c++) {
+            expect(p[t * q->n + c] >= 0.0, "repaired row below zero");
+            total += p[t * q->n + c];
+        }
+        expect(fabs(total - 1.0) < 1e-9, "sum of a repaired row");
+    }
+    double value =
+        sluice_ip_value(q->k, q->n, q->overhead_us, q->us_per_byte, least, message, p);
+    expect(!isnan(value), "value of a repaired dual");
+}
+
+static void interior_point(void)
+{
+    int64_t n = between(0, 15) ? between(2, 12) : 64, k = between(2, between(0, 3) ? 20 : 200);
+    double *overhead = doubles(n), *cost = doubles(n), *sizes = doubles(k + 1);
+    double *p = doubles((k - 1) * n), *violation = doubles(n - 1);
+    int64_t *boundaries = must((size_t)(n - 1), sizeof *boundaries), q = 0;
+    for (int64_t c = 0; c < n; c++) {
+        overhead[c] = wide(1e-3, 1e5);
+        cost[c] = wide(1e-7, 10.0);
+    }
+    for (int64_t d = 0; d < n - 1; d++)
+        if (between(0, 2) == 0)
+            boundaries[q++] = d;
+    double all = wide(1.0, 1e9) + 1e-3;
+    double spread = between(0, 1) ? all : all / (double)k * (1.0 + 4.0 * uniform());
+    sluice_ip_problem asked = {k, n, overhead, cost, all, spread, between(0, k - 2),
+                               between(0, 2) ? 1 : between(2, 100000), boundaries, q, 1e-9,
+                               between(0, 40), 5.0, between(0, 1) ? 1e-3 : 0.0};
+    if (between(0, 9) == 0) /* nothing costs anything */
+        for (int64_t c = 0; c < n; c++)
+            overhead[c] = cost[c] = 0.0;
+    sluice_ip_outcome outcome;
+    int status = sluice_ip_solve(&asked, sizes, p, violation, &outcome);
+    expect(status >= SLUICE_IP_CLOSE && status <= SLUICE_IP_TIME, "status");
+    for (int64_t i = 0; i < (k - 1) * n; i += between(1, 50))
+        p[i] = between(0, 3) ? p[i] : between(0, 1) ? NAN : -1.0;
+    check_certificate(&asked, p);
+    free(overhead), free(cost), free(sizes), free(p), free(violation), free(boundaries);
+}
+
+static void refusals(void)
+{
+    double one[65] = {0.0}, sizes[4], p[3], violation[2];
+    sluice_ip_outcome outcome;
+    sluice_ip_problem asked = {1, 2, one, one, 1.0, 1.0, 0, 1, NULL, 0, 1e-9, 9, 1.0, 0.0};
+    expect(sluice_ip_solve(&asked, sizes, p, violation, &outcome) == SLUICE_IP_MEMORY, "k of 1");
+    asked.k = 2, asked.n = 65;
+    expect(sluice_ip_solve(&asked, sizes, p, violation, &outcome) == SLUICE_IP_MEMORY, "n of 65");
+}
+
+int main(int count, char **words)
+{
+    int64_t cases = count > 2 ? atoll(words[2]) : 0;
+    state = count > 1 ? (uint64_t)atoll(words[1]) : 0;
+    for (int64_t i = 0; i < cases; i++) {
+        recurrence();
+        blocks();
+        interior_point();
+    }
+    refusals();
+    printf("%lld cases\n", (long long)cases);
+    return 0;
+}

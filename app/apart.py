@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from typing import IO, Generic, Protocol, TypeVar, cast
 
 from app.pool.child import NICENESS
-from app.pool.processes import die_with_parent
+from app.pool.processes import die_with_parent, environment_for_children
 from app.settings import CHECKOUT, MIB
 from domain.errors import (
     Cancelled,
@@ -121,9 +121,7 @@ class Apart(Generic[T]):
 
 
 def _environment() -> dict[str, str]:
-    """The server's without its settings: the database's address may hold a password."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("SLUICE_")}
-    return {**kept, **dict.fromkeys(_ONE_THREAD, "1")}
+    return {**environment_for_children(), **dict.fromkeys(_ONE_THREAD, "1")}
 
 
 # --- the child ------------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ def serve(arguments: argparse.Namespace, output: Output) -> int:
     """Serve until Ctrl-C."""
     settings = _with_arguments(Settings.from_environment(), arguments)
     is_explicit = arguments.port is not None or names_port(os.environ)
+    check_kernels()
     prepare_store(settings)
     listener = listen(settings, may_move=not is_explicit)
     if notice := listener.notice():
@@ -80,6 +81,13 @@ def server(settings: Settings, *, log_level: str = "info") -> uvicorn.Server:
         server_header=False,
     )
     return uvicorn.Server(config)
+
+
+def check_kernels() -> None:
+    """Load what solves: a wrong SLUICE_KERNELS ends the start. Raises InvalidInput."""
+    from solvers.kernels.native import library
+
+    library()
 
 
 def prepare_store(settings: Settings) -> None:

@@ -16,6 +16,18 @@ from collections.abc import Iterable, Iterator
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
+_SETTINGS = "SLUICE_"
+_FOR_CHILDREN = ("SLUICE_KERNELS",)  # which the solvers read wherever they run
+
+
+def environment_for_children() -> dict[str, str]:
+    """The environment without the server's settings: the database's address may hold a password."""
+    return {
+        name: text
+        for name, text in os.environ.items()
+        if name in _FOR_CHILDREN or not name.startswith(_SETTINGS)
+    }
+
 
 def adopt_orphans() -> None:
     """Become the parent of every descendant whose own parent ends, so that none is ever lost."""

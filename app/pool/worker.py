@@ -204,8 +204,7 @@ def _start(options: ChildOptions, output: io.FileIO) -> subprocess.Popen[bytes]:
 
 
 def _environment(folder: str) -> dict[str, str]:
-    """The server's environment without its settings: the database's address may hold a password."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("SLUICE_")}
+    kept = processes.environment_for_children()
     paths = [str(_CHECKOUT), *filter(None, [kept.get("PYTHONPATH")])]
     return {
         **kept,

@@ -100,12 +100,14 @@ class TestEndings:
             child.run()
 
     def test_what_it_is_given(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """No settings: the address of the database may hold a password. Others go first."""
+        """No setting of the service: the address of the database may hold a password. Others go first."""
         monkeypatch.setenv("SLUICE_DATABASE_URL", "postgresql://user:secret@host/name")
+        monkeypatch.setenv("SLUICE_KERNELS", "numpy")
         names = done("environment")
         assert isinstance(names, list)
         assert "PATH" in names
-        assert not any(name.startswith("SLUICE_") for name in names)
+        given = [name for name in names if name.startswith("SLUICE_")]
+        assert given == ["SLUICE_KERNELS"]  # it says how to solve
         assert done("limits") == (10, (0, 0))
 
 

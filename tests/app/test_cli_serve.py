@@ -19,6 +19,7 @@ from app.cli import main
 from app.console.serving import listen
 from app.settings import Settings
 from domain.errors import Conflict
+from solvers.kernels.native import library
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,6 +48,17 @@ class TestServe:
             assert f"port {port} is taken" in capsys.readouterr().err
             with pytest.raises(Conflict):
                 listen(Settings(port=port), may_move=False)
+
+    def test_kernels_that_cannot_be_had_end_the_start(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("SLUICE_KERNELS", "fortran")
+        library.cache_clear()
+        assert main(["serve", "--port", "0"]) == 2
+        library.cache_clear()
+        assert capsys.readouterr().err == (
+            "sluice: error: SLUICE_KERNELS: expected one of auto, native, numpy\n"
+        )
 
     def test_it_serves_until_ctrl_c(self) -> None:
         child = subprocess.Popen(

@@ -5,7 +5,7 @@
 /* A function compiled for several instruction sets; the loader of the object picks one. Without
    contraction and without reordering all of them give the same bits. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__) && \
-    !defined(__SANITIZE_ADDRESS__)
+    !defined(__SANITIZE_ADDRESS__) && !defined(SLUICE_PLAIN)
 #define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define CLONES

@@ -14,7 +14,9 @@ from domain.problem import AggregateProblem
 from domain.solution import Solution, Strategy
 
 if TYPE_CHECKING:
-    from domain.problem import AnyProblem
+    from domain.pipeline import Pipeline
+    from domain.plan_table import PlanTable
+    from domain.problem import AnyProblem, FragmentLimits
     from solvers.contract import StrategySpec
     from solvers.usual_settings import BaselineSet
 
@@ -25,6 +27,7 @@ __all__ = [
     "DEFAULT_RELATIVE_GAP",
     "DEFAULT_TIME_LIMIT_S",
     "baselines",
+    "compile_table",
     "is_quick",
     "registered_strategies",
     "solve",
@@ -103,6 +106,42 @@ def baselines(problem: AnyProblem) -> BaselineSet:
     from solvers.usual_settings import baselines_of
 
     return baselines_of(problem)
+
+
+def compile_table(
+    pipeline: Pipeline,
+    limits: FragmentLimits,
+    *,
+    least_bytes: int,
+    greatest_bytes: int,
+    relative_gap: float = 1e-3,
+    fragment_cap: int = 100_000,
+    time_limit_s: float = 60.0,
+    on_progress: Callable[[float], None] | None = None,
+) -> PlanTable:
+    """Schedules and repeated sizes for every message of a range, each with a proven gap.
+
+    Whatever a reader computes between two entries is within the gap that its stretch states;
+    `relative_gap` is what is aimed at, and missed only where whole bytes, alignment, limits or
+    costs with several ranges do not let it be met. `on_progress` is told the share that is done.
+    Raises InvalidInput, Infeasible and TimeLimitReached.
+    """
+    from solvers.parametric import compile_table as compiled
+
+    return compiled(
+        pipeline,
+        limits,
+        least_bytes=least_bytes,
+        greatest_bytes=greatest_bytes,
+        relative_gap=relative_gap,
+        fragment_cap=fragment_cap,
+        time_limit_s=time_limit_s,
+        on_progress=on_progress or _quietly,
+    )
+
+
+def _quietly(share: float) -> None:
+    """Nobody asked how far it is."""
 
 
 def warm_up() -> None:

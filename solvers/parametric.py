@@ -35,7 +35,7 @@ from solvers.contract import Deadline
 from solvers.line_problem import LineProblem
 from solvers.parametric_bound import Stretch
 from solvers.parametric_cuts import Cut, reader_latencies_us, rounding_us, whole_cut
-from solvers.parametric_points import Point, count_grid
+from solvers.parametric_points import Point, between, count_grid
 from solvers.parametric_repeat import compile_repeats
 from solvers.rounding import round_cut
 
@@ -72,7 +72,7 @@ class CutCompiler:
             last = ahead[-1]
             ends = self._chosen(here, last, pending)
             if ends is None and last.size - here.size > 1:
-                ahead.append(self._point(_between(here.size, last.size)))
+                ahead.append(self._point(between(here.size, last.size)))
             elif ends is None or (pending is not None and len(ends[0]) != len(pending)):
                 self._close(here, pending or self._alone(here))
                 here, pending = self._point(here.size + 1), None
@@ -85,7 +85,7 @@ class CutCompiler:
                     here, pending = ahead.pop(), ends[1]
                     on_progress(float(here.size) / self._greatest)
                 else:
-                    ahead.append(self._point(_between(here.size, last.size)))
+                    ahead.append(self._point(between(here.size, last.size)))
         self._close(here, pending or self._alone(here))
         return self._entries
 
@@ -137,18 +137,25 @@ class CutCompiler:
             )
             if np.isfinite(ratio):
                 break
+        relative_gap = max(0.0, ratio - 1.0) + _SAFE
+        if relative_gap <= self._tolerance:
+            return relative_gap, 0.0
         floor = max(
             _excess_of(self._least_whole_us(point), float(bound))
             for point, bound in zip((first, last), at_ends, strict=True)
         )
-        length = last.size - first.size
-        if ratio - 1.0 > self._tolerance and length * len(ends[0]) <= self._most_bytes:
-            sizes = np.arange(first.size, last.size, dtype=np.int64)
-            found = reader_latencies_us(self._problem, ends[0], ends[1], sizes)
-            bound = stretch.lower_us(sizes.astype(float)) + delay_us
-            worst = max(_excess_of(float(t), float(b)) for t, b in zip(found, bound, strict=True))
-            return worst + _SAFE, floor
-        return max(0.0, ratio - 1.0) + _SAFE, floor
+        if (last.size - first.size) * len(ends[0]) <= self._most_bytes:
+            relative_gap = self._each_byte(stretch, first, last, ends) + _SAFE
+        return relative_gap, floor
+
+    def _each_byte(
+        self, stretch: Stretch, first: Point, last: Point, ends: tuple[Cut, Cut]
+    ) -> float:
+        """The greatest gap of what a reader computes, size by size."""
+        sizes = np.arange(first.size, last.size, dtype=np.int64)
+        latency = reader_latencies_us(self._problem, ends[0], ends[1], sizes)
+        bound = stretch.lower_us(sizes.astype(float)) + self._problem.pipeline.delay_us
+        return max(_excess_of(float(t), float(b)) for t, b in zip(latency, bound, strict=True))
 
     def _is_done(self, relative_gap: float, floor: float) -> bool:
         return relative_gap <= self._tolerance or relative_gap <= _FLOOR_SLACK * floor
@@ -197,11 +204,6 @@ class CutCompiler:
         if not found:
             raise SolverFailed(f"no whole-byte cut was found for {point.size} bytes")
         return min(found, key=lambda cut: (self._latency_us(cut), len(cut)))
-
-
-def _between(low: int, high: int) -> int:
-    """A size strictly between, in the middle of the logarithms."""
-    return min(high - 1, max(low + 1, round((low * high) ** 0.5)))
 
 
 def _excess(k: int, first: Point, last: Point) -> float:

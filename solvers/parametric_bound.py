@@ -68,7 +68,7 @@ class Stretch:
     def _worst_of_piece(
         self, L: Floats, U: Floats, chord: Floats, knots: Floats, delay_us: float
     ) -> float:
-        """L, U (counts, 2) at the piece's ends; the worst over all counts of the best bound each."""
+        """L, U (counts, 2) at the piece's ends; the worst count by its best bound."""
         own = _ratio(chord, L, delay_us)
         worst = float(own.max())
         up, down = self._secants(L, U)
@@ -144,9 +144,9 @@ class Stretch:
             one, other = self.first.solve(k), self.last.solve(k)
             if one is None or other is None or other.slope <= one.slope:
                 continue
-            at = one.at + (
-                one.lower_us - (other.lower_us + other.slope * (one.at - other.at))
-            ) / (other.slope - one.slope)
+            at = one.at + (one.lower_us - (other.lower_us + other.slope * (one.at - other.at))) / (
+                other.slope - one.slope
+            )
             if low < at < high:
                 knots.append(float(at))
         out: Floats = np.unique(np.array(knots))

@@ -12,7 +12,7 @@ Traps     the last fragment is off by up to half a unit, and a trace, from betwe
 
 Rounding: a path stays in stage j for consecutive fragments, so its error there is
 G_j (E_end - E_start). Inner errors are at most a/2 either way, the first one is 0 and the last one
-is the trace d = (B2 - B1) / 2^32 + 2^-32 bytes at most: in all a (sum G - (G_0 + G_{n-1})/2) + d G_{n-1}.
+is at most the trace d = (B2 - B1 + 1) / 2^32: in all a (sum G - (G_0 + G_{n-1})/2) + d G_{n-1}.
 """
 
 from __future__ import annotations
@@ -67,16 +67,12 @@ def _with_room(problem: Problem, cut: Cut) -> Cut | None:
 
 def rounding_us(problem: Problem, first: Cut, last: Cut, length: int) -> float:
     """The most that the reader's rounding adds between two cuts this many bytes apart."""
-    costs = [line.ns_per_byte / 1000.0 for line in _lines(problem)]
-    trace = (length + 1) / 2.0**FRACTION_BITS * costs[-1]
+    costs = [stage.ranges[0].ns_per_byte / 1000.0 for stage in problem.pipeline.stages]
+    trace = float((length + 1) / 2.0**FRACTION_BITS * costs[-1])
     if first[:-1] == last[:-1]:
         return trace
     unit = problem.limits.alignment_bytes
     return unit * (sum(costs) - 0.5 * (costs[0] + costs[-1])) + trace
-
-
-def _lines(problem: Problem) -> list[object]:
-    return [stage.ranges[0] for stage in problem.pipeline.stages]
 
 
 def reader_cuts(first: Cut, last: Cut, unit: int, sizes: Ints) -> Ints:

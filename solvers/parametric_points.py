@@ -13,6 +13,7 @@ Traps     lines far from their own B lose digits by cancellation: a share of bot
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ _FAR_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Solve:
-    """T*(k, B) between two bounds (µs, no delay), the sizes behind the upper, and the dual's line."""
+    """T*(k, B) between two bounds (µs, no delay), the upper one's sizes, and the dual's line."""
 
     k: int
     at: int
@@ -106,6 +107,16 @@ def count_grid(greatest: int) -> list[int]:
     while out[-1] < greatest:
         out.append(min(greatest, max(out[-1] + 1, int(out[-1] * _GROWTH))))
     return out
+
+
+def between(low: int, high: int) -> int:
+    """A size strictly between, in the middle of the logarithms."""
+    return min(high - 1, max(low + 1, isqrt(low * high)))
+
+
+def up(value: int, unit: int) -> int:
+    """The least multiple of the unit that is not less."""
+    return -(-value // unit) * unit
 
 
 def _solved(problem: Problem, k: int) -> Solve:

@@ -30,13 +30,14 @@ from domain.schedule import latency_us
 from domain.solution import relative_excess
 from solvers.contract import Deadline
 from solvers.kernels import PipelineArrays
+from solvers.parametric_points import between, up
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _ROUNDS = 60
 _MOST_COUNTS = 4_096
-_EACH_BYTE = 100_000  # message sizes of a stretch that are evaluated one by one
+_EACH_BYTE = 4_096  # message sizes of a stretch that are evaluated one by one
 _FIRST_RATIO = 2.0
 _FLOOR_SLACK = 1.05
 _SAFE = 1e-12
@@ -208,7 +209,7 @@ class RepeatCompiler:
             length = last.message - here.message
             ends = self._chosen(here, last, pending)
             if ends is None and length > 1:
-                ahead.append(self._point(_between(here.message, last.message)))
+                ahead.append(self._point(between(here.message, last.message)))
             elif ends is None or (pending is not None and ends[0] != pending):
                 self._add(here, pending or self._alone(here))
                 here, pending = self._point(here.message + 1), None
@@ -220,7 +221,7 @@ class RepeatCompiler:
                     self._add(here, ends[0], excess)
                     here, pending = ahead.pop(), ends[1]
                 else:
-                    ahead.append(self._point(_between(here.message, last.message)))
+                    ahead.append(self._point(between(here.message, last.message)))
         self._add(here, pending or self._alone(here))
         return self._entries
 
@@ -246,7 +247,7 @@ class RepeatCompiler:
             first.upper_us[k - first.first] / max(1e-300, float(first.upper_us.min())),
             last.upper_us[k - last.first] / max(1e-300, float(last.upper_us.min())),
         )
-        for count in k[np.argsort(excess, kind="stable")][:4]:
+        for count in k[np.argsort(excess, kind="stable")[:4]]:
             keeps = pending is not None and -(-first.message // pending) == count
             one = pending if keeps else self._whole(first, int(count))
             other = self._whole(last, int(count))
@@ -264,10 +265,10 @@ class RepeatCompiler:
         if k == 1:
             return max(point.message, 1)
         unit, real = self._unit, float(point.size[k - point.first])
-        size = -(-int(np.ceil(real - 1e-9 * real)) // unit) * unit
+        size = up(int(np.ceil(real - 1e-9 * real)), unit)
         room = point.message - point.problem.least_fragment_bytes - _ROOM * unit * (k - 1) // 2 - 1
         size = min(size, room // (k - 1) // unit * unit)
-        least = -(-(-(-point.message // k)) // unit) * unit
+        least = up(up(point.message, k) // k, unit)
         size = max(size, least)
         return size if self._fits(point, size, k) else None
 
@@ -283,24 +284,28 @@ class RepeatCompiler:
         self, first: RepeatPoint, last: RepeatPoint, ends: tuple[int, int]
     ) -> tuple[float, float]:
         length = last.message - first.message
-        at_ends = self._bound_us(first, last, np.array([first.message, last.message], dtype=float))
-        floor = max(
-            relative_excess(self._latency_us(p, self._alone(p)), float(b), float(b))
-            for p, b in zip((first, last), at_ends, strict=True)
-        )
         excess = self._chord_excess(first, last, ends)
         if excess > self._tolerance and length <= _EACH_BYTE:
             sizes = np.arange(first.message, last.message, dtype=np.int64)
             latency = self._each_us(first, last, ends, sizes)
             bound = self._bound_us(first, last, sizes.astype(float))
             with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = np.where(bound > 0.0, latency / bound - 1.0, np.where(latency > 0.0, 1e300, 0.0))
+                ratio = np.where(
+                    bound > 0.0, latency / bound - 1.0, np.where(latency > 0.0, 1e300, 0.0)
+                )
             excess = max(0.0, float(ratio.max()))
+        floor = self._floor(first, last) if excess > self._tolerance else 0.0
         return excess + _SAFE, floor
 
-    def _chord_excess(
-        self, first: RepeatPoint, last: RepeatPoint, ends: tuple[int, int]
-    ) -> float:
+    def _floor(self, first: RepeatPoint, last: RepeatPoint) -> float:
+        """The gap of the best whole sizes at both ends: no halving removes it."""
+        return max(self._excess_alone(point) for point in (first, last))
+
+    def _excess_alone(self, point: RepeatPoint) -> float:
+        bound = float(self._bound_us(point, point, np.array([float(point.message)]))[0])
+        return relative_excess(self._latency_us(point, self._alone(point)), bound, bound)
+
+    def _chord_excess(self, first: RepeatPoint, last: RepeatPoint, ends: tuple[int, int]) -> float:
         """Chord and rounding against the bound, by pieces on which all lines are straight."""
         k = -(-first.message // ends[0])
         if k > 1 and 2 * (last.message - (k - 1) * ends[1]) < _ROOM * self._unit * (k - 1):
@@ -313,15 +318,18 @@ class RepeatCompiler:
         latency = self._latency_us(first, ends[0]), self._latency_us(last, ends[1])
         chord = latency[0] * (1.0 - share) + latency[1] * share + self._rounding_us(k, ends)
         rows = [
-            point.lines_us(knots)[_shared(first, last, point)] + delay_us
-            for point in (first, last)
+            point.lines_us(knots)[_shared(first, last, point)] + delay_us for point in (first, last)
         ]
-        beyond = min(point.beyond_us(knots[:1])[0] for point in (first, last)) + delay_us
-        worst = float(chord.max()) / beyond if beyond > 0.0 else np.inf
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             quotients = [np.where(row > 0.0, chord / row, np.inf) for row in rows]
         pieces = [np.maximum(one[:, 1:], one[:, :-1]) for one in quotients]
-        worst = max(worst, float(np.minimum(*pieces).max()))
+        worst = float(np.minimum(*pieces).max())
+        beyond = _sooner(first, last).beyond
+        if beyond is not None:
+            plain = beyond[0][:, None] + beyond[1][:, None] * knots * (1.0 - 1e-13) + delay_us
+            with np.errstate(divide="ignore", invalid="ignore"):
+                above = np.where(plain > 0.0, chord / plain, np.inf)
+            worst = max(worst, float(above.max(axis=1).min()))
         return max(0.0, worst - 1.0)
 
     def _rounding_us(self, k: int, ends: tuple[int, int]) -> float:
@@ -352,7 +360,7 @@ class RepeatCompiler:
         one = first.lines_us(sizes)[_shared(first, last, first)]
         other = last.lines_us(sizes)[_shared(first, last, last)]
         own = np.maximum(one, other).min(axis=0)
-        beyond = np.minimum(first.beyond_us(sizes), last.beyond_us(sizes))
+        beyond = _sooner(first, last).beyond_us(sizes)
         out: Floats = np.minimum(own, beyond) + self._problem.pipeline.delay_us
         return out
 
@@ -396,7 +404,7 @@ class RepeatCompiler:
             return [point.message]
         real, unit = float(point.size[k - point.first]), self._unit
         floor = int(real // unit) * unit
-        least = -(-(-(-point.message // k)) // unit) * unit
+        least = up(up(point.message, k) // k, unit)
         return sorted({size for size in (floor, floor + unit, least) if size > 0})
 
     def _admitted(self, point: RepeatPoint, size: int) -> bool:
@@ -424,8 +432,10 @@ def _shared(first: RepeatPoint, last: RepeatPoint, point: RepeatPoint) -> slice:
     return slice(low - point.first, max(low, high) - point.first)
 
 
-def _between(low: int, high: int) -> int:
-    return min(high - 1, max(low + 1, round((low * high) ** 0.5)))
+def _sooner(first: RepeatPoint, last: RepeatPoint) -> RepeatPoint:
+    """The point whose counts end sooner: what it says of greater ones is needed."""
+    ends = [point.first + len(point.size) for point in (first, last)]
+    return first if ends[0] <= ends[1] else last
 
 
 def compile_repeats(

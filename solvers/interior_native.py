@@ -19,7 +19,7 @@ from solvers.chain import Chain, ChainOptions, Iterate
 Floats = NDArray[np.float64]
 
 MOST_STAGES = 64
-_REFUSED = -1  # SLUICE_IP_MEMORY
+_REFUSED = -1  # what the kernel returns where it got no memory
 
 _Doubles = ctypes.POINTER(ctypes.c_double)
 _Longs = ctypes.POINTER(ctypes.c_int64)

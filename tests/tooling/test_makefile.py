@@ -55,6 +55,14 @@ def test_tests_install_no_system_package(verb: str) -> None:
     assert "--system-packages" not in plan
 
 
+@pytest.mark.parametrize("verb", ["demo", "serve", "test", "check", "bench", "campaign"])
+def test_the_kernels_are_built_before_anything_runs(verb: str) -> None:
+    """Directly behind the set-up; it takes no time where nothing has changed."""
+    lines = planned(verb).splitlines()
+    at = next(i for i, line in enumerate(lines) if "tools/bootstrap.py" in line)
+    assert lines[at + 1] == ".venv/bin/python tools/build_kernels.py"
+
+
 def test_a_named_python_is_not_exchanged_for_another() -> None:
     """Only where nobody chose, a Python that is out of range may be replaced."""
     assert "python3.12 tools/bootstrap.py run" in planned("demo", "PYTHON=python3.12")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from app.flows.answers import IDENTIFIER
 from app.flows.solve_message import ProfileRevision
 from domain.aggregate import CostModel
-from domain.errors import InvalidInput, NotFound, StrategyDeclined
+from domain.errors import InvalidInput, NotFound, SolverFailed, StrategyDeclined
 from domain.pipeline import Pipeline
 from domain.plan_table import (
     DEFAULT_TABLE_GAP,
@@ -157,25 +157,34 @@ def find_table(unit: UnitOfWork, question: TableQuestion) -> TableRecord | None:
 
 
 def compile_table(question: TableQuestion) -> CompiledTable:
-    """Compile in this process. Raises Infeasible, LimitReached and what the compiler does."""
-    import solvers
+    """Compile in this process. Raises Infeasible, LimitReached and SolverFailed."""
     from exports.slt import digest_of, encode
 
-    scope, started_s = question.scope, time.perf_counter()
-    table = solvers.compile_table(
-        question.pipeline,
-        scope.limits,
-        least_bytes=scope.least_bytes,
-        greatest_bytes=scope.greatest_bytes,
-        relative_gap=scope.relative_gap,
-        fragment_cap=question.fragment_cap,
-        time_limit_s=COMPILE_LIMIT_S,
-    )
+    started_s = time.perf_counter()
+    table = _plan_table(question)
     compile_ms = (time.perf_counter() - started_s) * 1e3
     profile = question.profile or ProfileRevision("", 0)
     file = encode(table, profile=profile.name, revision=profile.revision)
     now = datetime.now(UTC)
     return CompiledTable(question, file, digest_of(file), facts_of(table), compile_ms, now)
+
+
+def _plan_table(question: TableQuestion) -> PlanTable:
+    import solvers
+
+    scope = question.scope
+    try:
+        return solvers.compile_table(
+            question.pipeline,
+            scope.limits,
+            least_bytes=scope.least_bytes,
+            greatest_bytes=scope.greatest_bytes,
+            relative_gap=scope.relative_gap,
+            fragment_cap=question.fragment_cap,
+            time_limit_s=COMPILE_LIMIT_S,
+        )
+    except InvalidInput as defect:  # the question was checked: these are entries that break a rule
+        raise SolverFailed(f"the compiler broke its contract: {defect.detail}") from defect
 
 
 def facts_of(table: PlanTable) -> TableFacts:

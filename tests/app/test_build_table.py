@@ -9,9 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.flows.build_table import MAX_LISTED, TableQuestion, TableScope, facts_of
+import solvers
+from app.flows.build_table import (
+    MAX_LISTED,
+    TableQuestion,
+    TableScope,
+    compile_table,
+    facts_of,
+)
 from app.flows.solve_message import ProfileRevision
-from domain.errors import InvalidInput
+from domain.errors import InvalidInput, SolverFailed
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
 from tests.support.plan_tables import (
@@ -54,6 +61,18 @@ def test_the_facts_are_those_of_every_byte(
         for fragments, run in groupby(len(table.cut_at(size)) for size in sizes)
     ]
     assert runs == [(run.fragments, run.to_bytes - run.from_bytes + 1) for run in facts.counts]
+
+
+def test_a_compiler_that_breaks_the_rules_is_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never the user's input."""
+
+    def broken(*_: object, **__: object) -> PlanTable:
+        raise InvalidInput("a cut must sum to its message", field="cuts")
+
+    monkeypatch.setattr(solvers, "compile_table", broken)
+    question = TableQuestion(a_line_pipeline(), None, TableScope(), 1000)
+    with pytest.raises(SolverFailed, match="a cut must sum to its message"):
+        compile_table(question)
 
 
 def test_sizes_that_cannot_be_repeated_are_counted() -> None:

@@ -31,7 +31,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLUICE_DATABASE_URL", f"sqlite:///{tmp_path / 'cli.db'}")
     monkeypatch.setenv("COLUMNS", "80")
     Here.compiled = []
-    monkeypatch.setattr(solvers, "compile_table", whole_messages, raising=False)
+    monkeypatch.setattr(solvers, "compile_table", whole_messages)
     monkeypatch.setattr(app.table_apart, "TableApart", Here)
 
 

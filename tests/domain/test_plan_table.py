@@ -213,7 +213,7 @@ BAD_REPEATS = {
     "greatest": ([(9, 6)], FragmentLimits(max_fragment_bytes=5)),
     "greatest behind": ([(4, 9), (9, 5)], FragmentLimits(max_fragment_bytes=5)),
     "cap": ([(9, 3)], FragmentLimits(max_fragments=2)),
-    "growth": ([(2, 2), (3, 2**40)], FragmentLimits()),
+    "growth": ([(2, 2), (4, 2**40)], FragmentLimits()),
 }
 
 

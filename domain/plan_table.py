@@ -270,8 +270,8 @@ def _check_repeat(repeat: TableRepeat, limits: FragmentLimits, *, most_fragments
 
 
 def _check_repeats(one: TableRepeat, other: TableRepeat, limits: FragmentLimits) -> None:
-    if not one.size_bytes:
-        return
+    if not one.size_bytes or other.message_bytes - one.message_bytes == 1:
+        return  # nothing lies between them
     if one.fragments != other.fragments:
         if one.fragments != -(-(other.message_bytes - 1) // one.size_bytes):
             raise InvalidInput("a repeated size must keep its count of fragments", field="repeats")

@@ -46,6 +46,7 @@ _MORE_NEIGHBOURS = 6
 _EACH_BYTE_CELLS = 400_000  # k n bytes of a stretch up to which every byte size is evaluated
 _FIRST_RATIO = 2.0  # of the message sizes that are tried first
 _FLOOR_SLACK = 1.05  # of the gap that no halving can remove
+_UNIT_SHARE = 0.5  # of the greatest rounding to units, where these are greater than a byte
 _SAFE = 1e-12
 
 
@@ -60,7 +61,7 @@ class CutCompiler:
         self._grid = count_grid(self._point(greatest_bytes).greatest)
         self._near = 0
         self._entries: list[TableCut] = []
-        self._whole_us: dict[int, float] = {}
+        self._floors: dict[int, float] = {}
 
     def run(self, deadline: Deadline, on_progress: Callable[[float], None]) -> list[TableCut]:
         """The entries, ascending. Raises Infeasible and TimeLimitReached."""
@@ -131,7 +132,6 @@ class CutCompiler:
         for reach in (_NEIGHBOURS, _MORE_NEIGHBOURS):
             counts = self._counts(first, last, reach)
             stretch = Stretch.between(first, last, self._lines(last), counts)
-            at_ends = stretch.lower_us(np.array([first.size, last.size], dtype=float)) + delay_us
             ratio = stretch.worst_ratio(
                 latency[0] - delay_us + added, latency[1] - delay_us + added, delay_us
             )
@@ -140,10 +140,9 @@ class CutCompiler:
         relative_gap = max(0.0, ratio - 1.0) + _SAFE
         if relative_gap <= self._tolerance:
             return relative_gap, 0.0
-        floor = max(
-            _excess_of(self._least_whole_us(point), float(bound))
-            for point, bound in zip((first, last), at_ends, strict=True)
-        )
+        floor = max(self._floor(point) for point in (first, last))
+        if self._problem.limits.alignment_bytes > 1:  # what rounding to units adds stays as well
+            floor += _UNIT_SHARE * added / max(latency[0], 1e-300)
         if (last.size - first.size) * len(ends[0]) <= self._most_bytes:
             relative_gap = self._each_byte(stretch, first, last, ends) + _SAFE
         return relative_gap, floor
@@ -158,7 +157,7 @@ class CutCompiler:
         return max(_excess_of(float(t), float(b)) for t, b in zip(latency, bound, strict=True))
 
     def _is_done(self, relative_gap: float, floor: float) -> bool:
-        return relative_gap <= self._tolerance or relative_gap <= _FLOOR_SLACK * floor
+        return relative_gap <= max(self._tolerance, _FLOOR_SLACK * floor)
 
     @property
     def _most_bytes(self) -> int:
@@ -180,18 +179,25 @@ class CutCompiler:
 
     def _close(self, point: Point, cut: Cut) -> None:
         """An entry that stands for its own message size alone."""
-        stretch = Stretch.between(
-            point, point, self._lines(point), self._counts(point, point, _NEIGHBOURS)
-        )
-        bound = float(stretch.lower_us(np.array([float(point.size)]))[0])
-        bound += self._problem.pipeline.delay_us
+        bound = self._bound_us(point)
         self._add(point.size, cut, _excess_of(self._latency_us(cut), bound) + _SAFE)
 
-    def _least_whole_us(self, point: Point) -> float:
-        """The least whole-byte latency known at a size: the gap there stays, however one halves."""
-        if point.size not in self._whole_us:
-            self._whole_us[point.size] = self._latency_us(self._alone(point))
-        return self._whole_us[point.size]
+    def _floor(self, point: Point) -> float:
+        """The gap of the best whole cut at one size: it stays, however one halves."""
+        if point.size not in self._floors:
+            latency = self._latency_us(self._alone(point))
+            self._floors[point.size] = _excess_of(latency, self._bound_us(point))
+        return self._floors[point.size]
+
+    def _bound_us(self, point: Point) -> float:
+        """A bound over every cut of one message size, delay included."""
+        for reach in (_NEIGHBOURS, _MORE_NEIGHBOURS, len(self._grid)):
+            counts = self._counts(point, point, reach)
+            stretch = Stretch.between(point, point, self._lines(point), counts)
+            bound = float(stretch.lower_us(np.array([float(point.size)]))[0])
+            if bound > 0.0:
+                break
+        return bound + self._problem.pipeline.delay_us
 
     def _alone(self, point: Point) -> Cut:
         """The best whole cut at one size; here a reader interpolates nothing."""

@@ -30,6 +30,7 @@ _CLOSE = 1e-7  # of the two bounds of one solve: far below any tolerance of a ta
 _LOST = 1e-12  # of the terms of a line, deducted
 _CONSECUTIVE = 24  # counts up to here are all in the grid
 _GROWTH = 1.06  # and those beyond grow by this factor
+_WORTHWHILE = 1e-5  # relative gain for which a table takes the next greater count of the grid
 _FAR_S = 3600.0
 
 
@@ -84,10 +85,12 @@ class Point:
         """The position in the grid of the best admitted count, by descent from this one."""
         best = min(max(index, self._first(grid)), self._last(grid))
         value = self._upper(grid[best])
-        for step in (1, -1):
-            while 0 <= best + step < len(grid) and self._upper(grid[best + step]) < value:
-                best += step
-                value = self._upper(grid[best])
+        for step, worthwhile in ((1, 1.0 - _WORTHWHILE), (-1, 1.0)):
+            while 0 <= best + step < len(grid):
+                other = self._upper(grid[best + step])
+                if not other < value * worthwhile:
+                    break
+                best, value = best + step, other
         return best
 
     def _upper(self, k: int) -> float:

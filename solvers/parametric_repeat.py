@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from domain.errors import SolverFailed, TimeLimitReached
+from domain.errors import TimeLimitReached
 from domain.plan_table import FRACTION_BITS, TableRepeat
 from domain.problem import Problem
 from domain.schedule import latency_us
@@ -37,19 +37,22 @@ Ints = NDArray[np.int64]
 
 _ROUNDS = 60
 _MOST_COUNTS = 4_096
+_WORTHWHILE = 1e-4  # relative gain that further fragments must bring
 _EACH_BYTE = 4_096  # message sizes of a stretch that are evaluated one by one
 _FIRST_RATIO = 2.0
 _FLOOR_SLACK = 1.05
+_UNIT_SHARE = 0.5  # of a unit's share of the size, where units are greater than a byte
 _SAFE = 1e-12
 _ROOM = 3  # units that the remainder leaves for each full fragment, in halves
 
 
 @dataclass(frozen=True, slots=True)
 class RepeatPoint:
-    """One message size: for counts 1..len(size) the best real s, its latency, and a line below.
+    """One message size: for the counts from `first` on the best real s, its latency, a line below.
 
     Without delay. `lower` + `slope` (B - message) is below the latency of every repeated size with
-    that count; `beyond_us` below that of every greater count, and does not fall with B.
+    that count. `above` and `below` are (start, cost), (n,) each: the greatest of the lines
+    start + cost B is below the latency of every greater count, and of every smaller one.
     """
 
     problem: Problem
@@ -58,7 +61,8 @@ class RepeatPoint:
     upper_us: Floats
     lower_us: Floats
     slope: Floats
-    beyond: tuple[Floats, Floats] | None
+    above: tuple[Floats, Floats] | None
+    below: tuple[Floats, Floats] | None
 
     @property
     def message(self) -> int:
@@ -71,14 +75,6 @@ class RepeatPoint:
         out: Floats = self.lower_us[:, None] + moved
         return out - 1e-12 * (np.abs(self.lower_us)[:, None] + np.abs(moved))
 
-    def beyond_us(self, sizes: Floats) -> Floats:
-        """A lower bound on every count above those, at these message sizes."""
-        if self.beyond is None:
-            return np.full(len(sizes), np.inf)
-        start, cost = self.beyond
-        out: Floats = (start[:, None] + cost[:, None] * sizes).max(axis=0) * (1.0 - 1e-13)
-        return out
-
 
 def repeat_point(problem: Problem) -> RepeatPoint:
     """The best repeated size of every count that can win at this message size."""
@@ -87,21 +83,26 @@ def repeat_point(problem: Problem) -> RepeatPoint:
     g, G = arrays.g, arrays.G
     B, m = float(problem.message_bytes), float(problem.least_fragment_bytes)
     around = g.sum() - g + m * (G.sum() - G)
-    known = _best_of_sample(problem, g, G)
+    known, near = _best_of_sample(problem, g, G)
     # T >= sum_{j != b} (g_j + m G_j) + k g_b + B G_b never falls with k.
     with np.errstate(divide="ignore", invalid="ignore"):
         most = np.where(g > 0.0, (1.01 * known - around - B * G) / g, np.inf).min()
-    last = int(min(counts.greatest, counts.least + _MOST_COUNTS, max(most, counts.least) + 2))
-    k = np.arange(counts.least, last + 1, dtype=np.int64)
-    found = _minimised(problem, g, G, k)
-    beyond = None if last >= counts.greatest else (around + (last + 1) * g, G)
-    return RepeatPoint(problem, counts.least, *found, beyond)
+    last = int(min(counts.greatest, max(most, near, counts.least) + 2))
+    last = min(last, max(near, counts.least) + _MOST_COUNTS // 2)
+    start = max(counts.least, last - _MOST_COUNTS)
+    found = _minimised(problem, g, G, np.arange(start, last + 1, dtype=np.int64))
+    above = None if last >= counts.greatest else (around + (last + 1) * g, G)
+    below = None if start <= counts.least else (around + counts.least * g, G)
+    return RepeatPoint(problem, start, *found, above, below)
 
 
-def _best_of_sample(problem: Problem, g: Floats, G: Floats) -> float:
+def _best_of_sample(problem: Problem, g: Floats, G: Floats) -> tuple[float, int]:
+    """Latency of the best of some sixty counts, and the fewest fragments that come near it."""
     counts = problem.count_range()
     k = np.unique(np.geomspace(counts.least, counts.greatest, 64).astype(np.int64))
-    return float(_minimised(problem, g, G, k)[1].min())
+    latency = _minimised(problem, g, G, k)[1]
+    known = float(latency.min())
+    return known, int(k[int(np.argmax(latency <= known * (1.0 + _WORTHWHILE)))])
 
 
 def _interval(problem: Problem, k: Ints) -> tuple[Floats, Floats, Floats, Floats]:
@@ -211,7 +212,7 @@ class RepeatCompiler:
             if ends is None and length > 1:
                 ahead.append(self._point(between(here.message, last.message)))
             elif ends is None or (pending is not None and ends[0] != pending):
-                self._add(here, pending or self._alone(here))
+                self._add(here, self._alone(here) if pending is None else pending)
                 here, pending = self._point(here.message + 1), None
                 if here.message == last.message:
                     here = ahead.pop()
@@ -222,7 +223,7 @@ class RepeatCompiler:
                     here, pending = ahead.pop(), ends[1]
                 else:
                     ahead.append(self._point(between(here.message, last.message)))
-        self._add(here, pending or self._alone(here))
+        self._add(here, self._alone(here) if pending is None else pending)
         return self._entries
 
     def _point(self, size: int) -> RepeatPoint:
@@ -251,19 +252,36 @@ class RepeatCompiler:
             keeps = pending is not None and -(-first.message // pending) == count
             one = pending if keeps else self._whole(first, int(count))
             other = self._whole(last, int(count))
-            if one is None or other is None:
-                continue
-            if count > 1 and other < one:
-                other = one
-                if not self._fits(last, other, int(count)):
+            if one is not None and other is not None and (count == 1 or one <= other):
+                if not self._fits(first, one, int(count)):
                     continue
-            return one, other
+                return one, other
+            same = pending if keeps else self._constant(first, last, int(count))
+            if same is not None and self._holds(first, last, same, int(count)):
+                return same, same
         return None
+
+    def _constant(self, first: RepeatPoint, last: RepeatPoint, k: int) -> int | None:
+        """One size for the whole stretch, near the best at its end; None where none is admitted."""
+        if k == 1:
+            return None
+        real = float(last.size[k - last.first])
+        least = up(up(last.message, k) // k, self._unit)
+        greatest = (first.message - max(1, self._problem.limits.min_fragment_bytes)) // (k - 1)
+        size = min(max(least, int(real) // self._unit * self._unit), greatest)
+        return size // self._unit * self._unit or None
+
+    def _holds(self, first: RepeatPoint, last: RepeatPoint, size: int, k: int) -> bool:
+        """Whether this size gives k admitted fragments at both ends, and so in between."""
+        limits = self._problem.limits
+        rests = [point.message - (k - 1) * size for point in (first, last)]
+        low, high = limits.min_fragment_bytes, limits.max_fragment_bytes or last.message
+        return low <= size <= high and low <= min(rests) and max(rests) <= size
 
     def _whole(self, point: RepeatPoint, k: int) -> int | None:
         """The real size rounded up, with room for a reader's rounding in the remainder."""
         if k == 1:
-            return max(point.message, 1)
+            return up(point.message, self._unit)
         unit, real = self._unit, float(point.size[k - point.first])
         size = up(int(np.ceil(real - 1e-9 * real)), unit)
         room = point.message - point.problem.least_fragment_bytes - _ROOM * unit * (k - 1) // 2 - 1
@@ -295,6 +313,8 @@ class RepeatCompiler:
                 )
             excess = max(0.0, float(ratio.max()))
         floor = self._floor(first, last) if excess > self._tolerance else 0.0
+        if self._unit > 1:  # what rounding to units adds stays as well
+            floor += _UNIT_SHARE * self._unit / ends[0]
         return excess + _SAFE, floor
 
     def _floor(self, first: RepeatPoint, last: RepeatPoint) -> float:
@@ -303,30 +323,27 @@ class RepeatCompiler:
 
     def _excess_alone(self, point: RepeatPoint) -> float:
         bound = float(self._bound_us(point, point, np.array([float(point.message)]))[0])
-        return relative_excess(self._latency_us(point, self._alone(point)), bound, bound)
+        size = self._alone(point)
+        return relative_excess(self._latency_us(point, size), bound, bound) if size else 0.0
 
     def _chord_excess(self, first: RepeatPoint, last: RepeatPoint, ends: tuple[int, int]) -> float:
         """Chord and rounding against the bound, by pieces on which all lines are straight."""
         k = -(-first.message // ends[0])
-        if k > 1 and 2 * (last.message - (k - 1) * ends[1]) < _ROOM * self._unit * (k - 1):
-            return 1e300
-        if k > 1 and 2 * (first.message - (k - 1) * ends[0]) < _ROOM * self._unit * (k - 1):
-            return 1e300
+        rests = (first.message - (k - 1) * ends[0], last.message - (k - 1) * ends[1])
+        if ends[0] != ends[1] and 2 * min(rests) < _ROOM * self._unit * (k - 1):
+            return 1e300  # a size rounded up may end the message sooner
         knots = self._knots(first, last)
         delay_us = self._problem.pipeline.delay_us
         share = (knots - first.message) / (last.message - first.message)
         latency = self._latency_us(first, ends[0]), self._latency_us(last, ends[1])
         chord = latency[0] * (1.0 - share) + latency[1] * share + self._rounding_us(k, ends)
-        rows = [
-            point.lines_us(knots)[_shared(first, last, point)] + delay_us for point in (first, last)
-        ]
+        rows = [row + delay_us for row in _rows(first, last, knots)]
         with np.errstate(divide="ignore", invalid="ignore"):
             quotients = [np.where(row > 0.0, chord / row, np.inf) for row in rows]
         pieces = [np.maximum(one[:, 1:], one[:, :-1]) for one in quotients]
         worst = float(np.minimum(*pieces).max())
-        beyond = _sooner(first, last).beyond
-        if beyond is not None:
-            plain = beyond[0][:, None] + beyond[1][:, None] * knots * (1.0 - 1e-13) + delay_us
+        for start, cost in _outside(first, last):
+            plain = (start[:, None] + cost[:, None] * knots) * (1.0 - 1e-13) + delay_us
             with np.errstate(divide="ignore", invalid="ignore"):
                 above = np.where(plain > 0.0, chord / plain, np.inf)
             worst = max(worst, float(above.max(axis=1).min()))
@@ -357,11 +374,11 @@ class RepeatCompiler:
 
     def _bound_us(self, first: RepeatPoint, last: RepeatPoint, sizes: Floats) -> Floats:
         """Lower bound over every repeated size at these messages, delay included."""
-        one = first.lines_us(sizes)[_shared(first, last, first)]
-        other = last.lines_us(sizes)[_shared(first, last, last)]
-        own = np.maximum(one, other).min(axis=0)
-        beyond = _sooner(first, last).beyond_us(sizes)
-        out: Floats = np.minimum(own, beyond) + self._problem.pipeline.delay_us
+        own = np.maximum(*_rows(first, last, sizes)).min(axis=0)
+        for start, cost in _outside(first, last):
+            plain = (start[:, None] + cost[:, None] * sizes).max(axis=0) * (1.0 - 1e-13)
+            own = np.minimum(own, plain)
+        out: Floats = own + self._problem.pipeline.delay_us
         return out
 
     def _each_us(
@@ -396,7 +413,7 @@ class RepeatCompiler:
             if self._admitted(point, size)
         ]
         if not sizes:
-            raise SolverFailed(f"no repeated size was found for {point.message} bytes")
+            return 0
         return min(sizes, key=lambda size: (self._latency_us(point, size), -size))
 
     def _around(self, point: RepeatPoint, k: int) -> list[int]:
@@ -412,7 +429,9 @@ class RepeatCompiler:
         return point.problem.admits((size,) * q + (point.message - q * size,))
 
     def _add(self, point: RepeatPoint, size: int, excess: float | None = None) -> None:
-        latency = self._latency_us(point, size)
+        latency = self._latency_us(point, size) if size else 0.0
+        if not size:  # the limits admit cuts, and none of them repeats one size
+            excess = 0.0
         if excess is None:
             bound = self._bound_us(point, point, np.array([float(point.message)]))
             excess = relative_excess(latency, float(bound[0]), float(bound[0])) + _SAFE
@@ -432,10 +451,26 @@ def _shared(first: RepeatPoint, last: RepeatPoint, point: RepeatPoint) -> slice:
     return slice(low - point.first, max(low, high) - point.first)
 
 
-def _sooner(first: RepeatPoint, last: RepeatPoint) -> RepeatPoint:
-    """The point whose counts end sooner: what it says of greater ones is needed."""
+def _outside(first: RepeatPoint, last: RepeatPoint) -> list[tuple[Floats, Floats]]:
+    """What is known of counts that neither point has: of those above, and of those below."""
     ends = [point.first + len(point.size) for point in (first, last)]
-    return first if ends[0] <= ends[1] else last
+    above = (first if ends[0] >= ends[1] else last).above
+    # Fewer fragments are admitted at the smaller message, so its line holds for both.
+    below = first.below if first.below is not None else last.below
+    return [lines for lines in (above, below) if lines is not None]
+
+
+def _rows(first: RepeatPoint, last: RepeatPoint, sizes: Floats) -> tuple[Floats, Floats]:
+    """Lower bounds from both points for every count of either, (counts, sizes) each."""
+    start = min(first.first, last.first)
+    end = max(point.first + len(point.size) for point in (first, last))
+    out = []
+    for point in (first, last):
+        rows = np.full((end - start, len(sizes)), -np.inf)
+        at = point.first - start
+        rows[at : at + len(point.size)] = point.lines_us(sizes)
+        out.append(rows)
+    return out[0], out[1]
 
 
 def compile_repeats(

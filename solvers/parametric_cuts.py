@@ -12,7 +12,8 @@ Traps     the last fragment is off by up to half a unit, and a trace, from betwe
 
 Rounding: a path stays in stage j for consecutive fragments, so its error there is
 G_j (E_end - E_start). Inner errors are at most a/2 either way, the first one is 0 and the last one
-is at most the trace d = (B2 - B1 + 1) / 2^32: in all a (sum G - (G_0 + G_{n-1})/2) + d G_{n-1}.
+at most the trace d = (B2 - B1 + 1) / 2^32, in every stage that the path crosses with the last
+fragment: in all a (sum G - (G_0 + G_{n-1})/2) + d sum G.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def _with_room(problem: Problem, cut: Cut) -> Cut | None:
 def rounding_us(problem: Problem, first: Cut, last: Cut, length: int) -> float:
     """The most that the reader's rounding adds between two cuts this many bytes apart."""
     costs = [stage.ranges[0].ns_per_byte / 1000.0 for stage in problem.pipeline.stages]
-    trace = float((length + 1) / 2.0**FRACTION_BITS * costs[-1])
+    trace = float((length + 1) / 2.0**FRACTION_BITS * sum(costs))
     if first[:-1] == last[:-1]:
         return trace
     unit = problem.limits.alignment_bytes

@@ -22,6 +22,8 @@ from solvers.bounds import closed_form_us
 from solvers.contract import Deadline
 from solvers.convex_problem import ConvexProblem
 from solvers.exact_lp.ortools_backend import CountResult
+from solvers.kernels.native import Choice
+from solvers.native_whole import native_whole
 from solvers.relaxation import (
     Relaxation,
     above_us,
@@ -60,14 +62,17 @@ class CountSearch:
     solved: dict[int, CountResult] = field(default_factory=dict)
 
     @classmethod
-    def start(cls, problem: Problem, lines: Relaxation, *, known_us: float = np.inf) -> CountSearch:
+    def start(
+        cls, problem: Problem, lines: Relaxation, *, known_us: float = np.inf, near: int = 1
+    ) -> CountSearch:
         """A search that knows only the closed-form bounds.
 
         `known_us` is the latency of some admitted whole-byte cut: counts whose bound lies above it
         are left out, because neither a real nor a whole-byte cut of theirs can win. Where `lines`
         has been narrowed to the sizes of cuts that can win, it must have been for this latency.
+        `near` is best the count of that cut.
         """
-        last = _last_that_could_win(problem, lines, known_us)
+        last = _last_that_could_win(problem, lines, known_us, near=near)
         counts = np.arange(lines.k_least, last + 1, dtype=np.int64)
         every = closed_form_us(problem, counts, greatest_bytes=lines.M)
         narrowed = last < lines.k_greatest or problem.greatest_fragment_bytes > lines.M
@@ -156,9 +161,11 @@ class CountSearch:
     def unsolved_below(self, latency_us: float) -> Ints:
         """Counts not solved yet whose bound lies below this latency (delay included)."""
         limit = latency_us - self.problem.pipeline.delay_us
-        counts = np.flatnonzero(self.lower < limit) + self.lines.k_least
-        known = np.fromiter(self.solved, dtype=np.int64, count=len(self.solved))
-        out: Ints = np.setdiff1d(counts, known, assume_unique=True)
+        below = self.lower < limit
+        for k in self.solved:
+            if k <= self._last:
+                below[k - self.lines.k_least] = False
+        out: Ints = np.flatnonzero(below) + self.lines.k_least
         return out
 
     def lower_at(self, counts: Ints) -> Floats:
@@ -239,7 +246,9 @@ def _last_that_could_win(
     lines: Relaxation,
     known_us: float,
     *,
+    near: int,
     worth_bisecting: int = _WORTH_BISECTING,
+    kernels: Choice = "auto",
 ) -> int:
     """The greatest admitted count whose closed-form bound does not exceed a known latency.
 
@@ -248,9 +257,15 @@ def _last_that_could_win(
     inside, or the two around it, and a bisection its end. Small ranges are not worth it.
     """
     low, high = lines.k_least + 1, lines.k_greatest
-    if high - low < max(1, worth_bisecting) or not np.isfinite(known_us):
+    if high <= low or not np.isfinite(known_us):
         return high
     limit = known_us * (1.0 + _ROUNDING)
+    native = native_whole(kernels) if problem.greatest_fragment_bytes == lines.M else None
+    told = native.told(problem) if native is not None else None
+    if native is not None and told is not None:
+        return max(low, native.counts_within(told, limit, near=near)[1])
+    if high - low < worth_bisecting:
+        return high
     samples = np.unique(np.geomspace(low, high, _SAMPLES).astype(np.int64))
     values = closed_form_us(problem, samples, greatest_bytes=lines.M)
     below = np.flatnonzero(values <= limit)

@@ -25,29 +25,21 @@ from domain.solution import Strategy
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
 from solvers.fixed_bytes import BalancedCuts
 from solvers.kernels import stage_times_us
+from solvers.kernels.native import Choice
+from solvers.native_whole import native_whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 NEIGHBOURS = 24  # counts on each side of the best that are tried in whole bytes
 WHOLE_CELLS = 3_000_000  # k*n summed over all orders that are evaluated, after the first count
+_NATIVE_CELLS = 100_000  # k*n that C takes, which does not look at the clock
 _TIE = 1e-13  # relative difference of two latencies that is rounding alone
 
 
 def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidate:
     """The best equal cut in whole bytes. Raises StrategyDeclined where the limits admit none."""
-    cuts = _near_the_best(problem)
-    best_us, best, cells, cut_off = float("inf"), None, 0, False
-    for index in cuts.order(near=best_count(problem)):
-        if cuts.lower_us[index] >= best_us * (1.0 - _TIE):
-            continue
-        cut_off = deadline.passed and best is not None
-        if cut_off or (cells > WHOLE_CELLS and best is not None):
-            break
-        latency, cut = cuts.best_order(index)
-        cells += cuts.cells(index)
-        if latency < best_us * (1.0 - _TIE):
-            best_us, best = latency, cut
+    best, cut_off = equal_cut(problem, deadline)
     if best is None:
         raise StrategyDeclined(
             "no equal sizes satisfy the limits: with every count some size would leave "
@@ -58,8 +50,47 @@ def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidat
     return Candidate(sizes, (problem.message_bytes / len(sizes),) * len(sizes), cut_off=cut_off)
 
 
-def best_count(problem: Problem) -> int:
+def equal_cut(
+    problem: Problem, deadline: Deadline, *, kernels: Choice = "auto"
+) -> tuple[Ints | None, bool]:
+    """The best equal cut in whole bytes if there is one, and whether time ended the search.
+
+    `kernels` says whether C or NumPy computes it: the same cut but for ties.
+    """
+    native = native_whole(kernels)
+    told = native.told(problem) if native is not None else None
+    if native is not None and told is not None:
+        near = native.equal_count(told)
+        if (near + NEIGHBOURS) * len(problem.pipeline) <= _NATIVE_CELLS:
+            sizes = native.equal_cut(told, near=near, neighbours=NEIGHBOURS, cells=WHOLE_CELLS)
+            if sizes is not None:
+                return sizes, False
+    return _searched(problem, deadline, kernels)
+
+
+def _searched(problem: Problem, deadline: Deadline, kernels: Choice) -> tuple[Ints | None, bool]:
+    near = best_count(problem, kernels=kernels)
+    cuts = _near_the_best(problem, near)
+    best_us, best, cells, cut_off = float("inf"), None, 0, False
+    for index in cuts.order(near=near):
+        if cuts.lower_us[index] >= best_us * (1.0 - _TIE):
+            continue
+        cut_off = deadline.passed and best is not None
+        if cut_off or (cells > WHOLE_CELLS and best is not None):
+            break
+        latency, cut = cuts.best_order(index)
+        cells += cuts.cells(index)
+        if latency < best_us * (1.0 - _TIE):
+            best_us, best = latency, cut
+    return best, cut_off
+
+
+def best_count(problem: Problem, *, kernels: Choice = "auto") -> int:
     """The k whose equal real fragments take the least time; the fewest of equals."""
+    native = native_whole(kernels)
+    told = native.told(problem) if native is not None else None
+    if native is not None and told is not None:
+        return native.equal_count(told)
     k = _candidate_counts(problem)
     latency = equal_latency_us(problem, k)
     return int(k[int(np.argmax(latency <= latency.min() * (1.0 + _TIE)))])
@@ -72,9 +103,9 @@ def equal_latency_us(problem: Problem, k: Ints) -> Floats:
     return latency
 
 
-def _near_the_best(problem: Problem) -> BalancedCuts:
+def _near_the_best(problem: Problem, best: int) -> BalancedCuts:
     """Whole-byte cuts of counts near the best; of all where the limits admit none of those."""
-    counts, best = problem.count_range(), best_count(problem)
+    counts = problem.count_range()
     least, greatest = max(counts.least, best - NEIGHBOURS), min(counts.greatest, best + NEIGHBOURS)
     cuts = BalancedCuts.of(problem, np.arange(least, greatest + 1, dtype=np.int64))
     if len(cuts.k):

@@ -17,29 +17,38 @@ from domain.problem import Problem
 from domain.solution import Strategy
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
 from solvers.fixed import equal_latency_us
+from solvers.kernels.native import Choice
+from solvers.native_whole import native_whole
 from solvers.repeat_search import Best, search_remainders
 from solvers.static import repeated_cut
 
+_NATIVE_CELLS = 2_000_000  # n times the admitted counts that C takes
 BASELINE_S = 2.0  # what a baseline may take; only thousands of ranges come near it
 
 
 def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidate:
     """The cut of the best repeated size. Raises StrategyDeclined where none is admitted."""
     best = Best()
-    cut_off = _search(problem, best, deadline)
+    cut_off = search(problem, best, deadline)
     return Candidate(repeated_cut(problem, best.size), cut_off=cut_off)
 
 
 def best_repeat(problem: Problem) -> tuple[int, tuple[int, ...]]:
     """The best repeated size in bytes, and its cut, to compare with. Raises StrategyDeclined."""
     best = Best()
-    _search(problem, best, Deadline.after(BASELINE_S))
+    search(problem, best, Deadline.after(BASELINE_S))
     return best.size, repeated_cut(problem, best.size)
 
 
-def _search(problem: Problem, best: Best, deadline: Deadline) -> bool:
-    _offer_divisors(problem, best)
-    cut_off = search_remainders(problem, best, deadline)
+def search(problem: Problem, best: Best, deadline: Deadline, *, kernels: Choice = "auto") -> bool:
+    """Fill in the best size; whether time ended the search. Raises StrategyDeclined without any.
+
+    `kernels` says whether C or NumPy computes it: the same size but for ties.
+    """
+    cut_off = False
+    if deadline.passed or not _natively(problem, best, kernels):
+        _offer_divisors(problem, best)
+        cut_off = search_remainders(problem, best, deadline, kernels=kernels)
     if not best.q:
         raise StrategyDeclined(
             "no repeated size satisfies the limits: with every one of them the remainder is "
@@ -47,6 +56,19 @@ def _search(problem: Problem, best: Best, deadline: Deadline) -> bool:
             field="strategy",
         )
     return cut_off
+
+
+def _natively(problem: Problem, best: Best, kernels: Choice) -> bool:
+    """Whether this was for C, which does not look at the clock."""
+    native, counts = native_whole(kernels), problem.count_range()
+    if (counts.greatest - counts.least) * len(problem.pipeline) > _NATIVE_CELLS:
+        return False
+    told = native.told(problem) if native is not None else None
+    if native is None or told is None:
+        return False
+    near = native.equal_count(told)
+    best.latency_us, best.q, best.size = native.repeated(told, near=near)
+    return True
 
 
 def _offer_divisors(problem: Problem, best: Best) -> None:

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from domain.pipeline import Pipeline
 from domain.problem import Problem
 from solvers.kernels import exit_times_us, latencies_us, stage_times_us
+from solvers.kernels.native import Choice
+from solvers.native_whole import native_whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -29,19 +31,31 @@ _ROUNDING_CELLS = 2_000_000  # and that all roundings of one cut may
 
 
 def round_cut(
-    problem: Problem, real_sizes: Floats, *, search_cells: int = SEARCH_CELLS
+    problem: Problem,
+    real_sizes: Floats,
+    *,
+    search_cells: int = SEARCH_CELLS,
+    kernels: Choice = "auto",
 ) -> tuple[int, ...] | None:
     """The best whole-byte cut found near these sizes, or None where the limits admit none.
 
     The cumulative positions are rounded with several offsets (floor, nearest and ceiling among
     them), repaired into the limits and compared; then single cut positions move by one unit while
-    that helps.
+    that helps. `kernels` says whether C or NumPy computes it: the same cut but for ties.
     """
+    native = native_whole(kernels)
+    told = native.told(problem) if native is not None else None
+    if native is not None and told is not None:
+        offsets, passes = _offsets(problem, real_sizes), _passes(problem, real_sizes, search_cells)
+        taken, sizes = native.rounded(told, real_sizes, offsets, passes=passes)
+        if taken:
+            return None if sizes is None else tuple(sizes.tolist())
     found = [cut for cut in _rounded(problem, real_sizes) if cut is not None]
     if not found:
         return None
     cuts = np.array(found)
-    best = cuts[int(np.argmin(latencies_us(problem.pipeline, cuts.astype(float))))]
+    latencies = latencies_us(problem.pipeline, cuts.astype(float), kernels=kernels)
+    best = cuts[int(np.argmin(latencies))]
     improved = _improve(problem, best, search_cells)
     return tuple(improved.tolist())
 
@@ -56,12 +70,23 @@ def nearest_cut(problem: Problem, real_sizes: Floats) -> Ints | None:
 def _rounded(problem: Problem, real_sizes: Floats) -> list[Ints | None]:
     unit, count = problem.limits.alignment_bytes, len(real_sizes)
     positions = np.cumsum(real_sizes)[:-1] / unit
-    cells = len(OFFSETS) * count * len(problem.pipeline)
-    offsets = OFFSETS if cells <= _ROUNDING_CELLS else OFFSETS[[0, 16, 32]]
-    places = np.floor(positions[None, :] + offsets[:, None])
+    places = np.floor(positions[None, :] + _offsets(problem, real_sizes)[:, None])
     if count > 1:
         places = np.unique(places, axis=0)
     return [_repair(problem, (place * unit).astype(np.int64)) for place in places]
+
+
+def _offsets(problem: Problem, real_sizes: Floats) -> Floats:
+    """All of them where there is time for that."""
+    cells = len(OFFSETS) * len(real_sizes) * len(problem.pipeline)
+    few: Floats = OFFSETS if cells <= _ROUNDING_CELLS else OFFSETS[[0, 16, 32]]
+    return few
+
+
+def _passes(problem: Problem, sizes: Floats | Ints, search_cells: int) -> int:
+    """How many passes of the steepest descent fit."""
+    count = len(sizes)
+    return min(search_cells // (4 * count * len(problem.pipeline)), 4 * count) * (count > 1)
 
 
 def _repair(problem: Problem, positions: Ints) -> Ints | None:
@@ -121,9 +146,7 @@ def _up(value: int, unit: int) -> int:
 
 def _improve(problem: Problem, sizes: Ints, search_cells: int) -> Ints:
     """Steepest descent: all 2(k-1) moves of one cut position by one unit, the best one taken."""
-    count = len(sizes)
-    passes = min(search_cells // (4 * count * len(problem.pipeline)), 4 * count)
-    for _ in range(passes if count > 1 else 0):
+    for _ in range(_passes(problem, sizes, search_cells)):
         moved = _best_move(problem, sizes)
         if moved is None:
             break

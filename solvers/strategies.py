@@ -81,6 +81,10 @@ class _Proposal:
     latency_us: float
 
     @property
+    def fragments(self) -> int:
+        return len(self.candidate.fragment_bytes)
+
+    @property
     def rank(self) -> tuple[float, int, int]:
         cut = self.candidate.fragment_bytes
         return (self.latency_us, len(cut), cut[0])
@@ -212,7 +216,12 @@ class _Contest:
         relaxed = relaxation_of(self._problem)
         if isinstance(relaxed, ConvexProblem):
             return self._answer(self._on_ranges(relaxed))
-        search = CountSearch.start(self._problem, relaxed, known_us=_latency_of(self._shared))
+        search = CountSearch.start(
+            self._problem,
+            relaxed,
+            known_us=_latency_of(self._shared),
+            near=self._shared.fragments if self._shared else 1,
+        )
         self._search(search, self._shared, self._deadline)
         found = exact.whole_bytes(search, self._options, self._deadline, best_us=self._best_us)
         for candidate in found:
@@ -249,7 +258,7 @@ class _Contest:
                 return search
 
     def _search(self, search: CountSearch, near: _Proposal | None, deadline: Deadline) -> None:
-        count = len(near.candidate.fragment_bytes) if near else fixed.best_count(self._problem)
+        count = near.fragments if near else fixed.best_count(self._problem)
         search.run(near=count, relative_gap=self._options.relative_gap, deadline=deadline)
         self._report(search)
 

@@ -32,6 +32,7 @@ from solvers.exact_lp.ortools_backend import (
 from solvers.exact_lp.ortools_backend import solve_count as solve_by_glop
 from solvers.kernels.native import library
 from solvers.line_problem import LineProblem
+from solvers.native_dual import native_dual
 
 Floats = NDArray[np.float64]
 
@@ -43,6 +44,8 @@ _ALIKE = 0.05  # violations that differ by less, relative, are one
 _MOST_ROUNDS = 8
 _SETTLED = 1e-13  # of the weight that the ends of a cut may leave in its middle
 _WORTH_SHORTENING = 0.6  # of the fragments: a chain longer than this is not worth the attempt
+_LEAST_SHORTENED = 40  # no chain is, below: its ends take two dozen
+_ONE_CALL_CELLS = 20_000  # k n of a solve whose every step is in C
 _GENERAL_CELLS = 40_000  # k n up to which a general solver is tried
 
 
@@ -70,6 +73,9 @@ def solve_count(
     """Solve for exactly k fragments; never raises for a method's failure, only widens the gap."""
     if k == 1:
         return single_fragment(lines)
+    quick = _in_one_call(lines, k, deadline, close) if method is None else None
+    if quick is not None:
+        return quick
     best = equal_sizes(lines, k)
     if lines.n == 1 or lines.free_bytes(k) <= 0.0 or _is_close(best, close):
         return best
@@ -78,6 +84,19 @@ def solve_count(
     if _is_close(best, close) or deadline.passed or k * lines.n > _GENERAL_CELLS:
         return best
     return closer(best, solve_by_glop(lines, k, deadline, close=close))
+
+
+def _in_one_call(
+    lines: LineProblem, k: int, deadline: Deadline, close: float
+) -> CountResult | None:
+    """The same for few cells, all of it in C; None where that is not built, or not close."""
+    native = native_dual()
+    if native is None or k * lines.n > _ONE_CALL_CELLS:
+        return None
+    if k >= _LEAST_SHORTENED and _ends_of(lines, k) is not None:
+        return None
+    found = native.solve(lines, k, close=close, time_limit_s=deadline.remaining_s)
+    return None if found is None else CountResult(k, *found)
 
 
 def _is_close(result: CountResult, close: float) -> bool:

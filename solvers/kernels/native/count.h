@@ -1,0 +1,23 @@
+/* The optimum for one small count, certified on both sides, in one call. */
+#ifndef SLUICE_COUNT_H
+#define SLUICE_COUNT_H
+
+#include "lines.h"
+
+enum {
+    SLUICE_COUNT_CLOSE = 0, /* the two bounds are as close as asked */
+    SLUICE_COUNT_APART = 1, /* they are not: another method is to be tried */
+    SLUICE_COUNT_MEMORY = -1
+};
+
+typedef struct {
+    double lower_us;
+    double upper_us;
+} sluice_bounds;
+
+/* Sizes x (k) in bytes and repaired p (k-1, n) with their two values; k at least 2. `close` is the
+   relative distance of the two at which a solve is finished. */
+int sluice_count_solve(const sluice_lines *lines, int64_t k, double close, double time_limit_s,
+                       double *x, double *p, sluice_bounds *bounds);
+
+#endif

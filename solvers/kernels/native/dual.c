@@ -1,0 +1,261 @@
+#include "dual.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Source    docs/theory.md sec. 4 and 5; solvers/dual.py.
+   Notation  n stages, k fragments; p (k-1, n) row i the distribution of the stage in which a path
+             steps from fragment i to fragment i+1; w (k) the weight of each fragment's bytes;
+             price: the marginal weight, that of the fragment that takes the last byte.
+   Cost      O(k n), and a sort of k weights where a greatest size binds.
+   Exact     any p, repaired, is a feasible dual; what rounding may add is deducted.
+   Traps     long sums are compensated, so that the deduction need not grow with k. */
+
+#define SPAN SLUICE_LINES_MAX_STAGES
+
+/* A compensated sum. */
+typedef struct {
+    double value, lost;
+} total;
+
+static void add(total *sum, double term)
+{
+    double reduced = term - sum->lost, next = sum->value + reduced;
+    sum->lost = (next - sum->value) - reduced;
+    sum->value = next;
+}
+
+static double dot(int64_t n, const double *a, const double *b)
+{
+    double sum = 0.0;
+    for (int64_t c = 0; c < n; c++)
+        sum += a[c] * b[c];
+    return sum;
+}
+
+static double sum_of(int64_t n, const double *a)
+{
+    double sum = 0.0;
+    for (int64_t c = 0; c < n; c++)
+        sum += a[c];
+    return sum;
+}
+
+void sluice_dual_repair(int64_t steps, int64_t n, double *p)
+{
+    double before[SPAN];
+    for (int64_t c = 0; c < n; c++)
+        before[c] = 1.0;
+    for (int64_t i = 0; i < steps; i++) {
+        double *row = p + i * n, whole = 0.0, running = 0.0, last = 0.0;
+        for (int64_t c = 0; c < n; c++) {
+            row[c] = row[c] > 0.0 ? (row[c] < DBL_MAX ? row[c] : DBL_MAX) : 0.0;
+            whole += row[c];
+        }
+        for (int64_t c = 0; c < n; c++) {
+            running += whole > 0.0 ? row[c] / whole : 1.0 / (double)n;
+            before[c] = running < before[c] ? running : before[c];
+            if (c == n - 1)
+                before[c] = 1.0;
+            row[c] = before[c] - last;
+            last = before[c];
+        }
+    }
+}
+
+/* w (k): the lead of the step behind a fragment less the trail of the step before it. */
+static void weights(const sluice_lines *lines, int64_t k, const double *p, double *w)
+{
+    double lead[SPAN], trail[SPAN], sum = 0.0, behind = 0.0;
+    int64_t n = lines->n;
+    for (int64_t c = 0; c < n; c++) {
+        sum += lines->us_per_byte[c];
+        lead[c] = sum;
+        trail[c] = sum - lines->us_per_byte[c];
+    }
+    for (int64_t i = 0; i < k - 1; i++) {
+        const double *row = p + i * n;
+        w[i] = dot(n, row, lead) - behind;
+        behind = dot(n, row, trail);
+    }
+    w[k - 1] = sum - behind;
+}
+
+static int ascending(const void *one, const void *other)
+{
+    double a = *(const double *)one, b = *(const double *)other;
+    return (a > b) - (a < b);
+}
+
+static double least_of(int64_t k, const double *w)
+{
+    double least = w[0];
+    for (int64_t i = 1; i < k; i++)
+        least = w[i] < least ? w[i] : least;
+    return least;
+}
+
+static double free_bytes(const sluice_lines *lines, int64_t k)
+{
+    double left = lines->message_bytes - (double)k * lines->least_bytes;
+    return left > 0.0 ? left : 0.0;
+}
+
+/* The least value of w y over amounts y in [0, spread] that sum to the free bytes; sorts w. */
+static double knapsack(int64_t k, double *w, double amount, double spread)
+{
+    if (amount <= spread)
+        return least_of(k, w) * amount;
+    qsort(w, (size_t)k, sizeof *w, ascending);
+    total sum = {0.0, 0.0};
+    double filled = 0.0;
+    for (int64_t i = 0; i < k && filled < amount; i++) {
+        double next = spread * (double)(i + 1);
+        next = next < amount ? next : amount;
+        add(&sum, (next - filled) * w[i]);
+        filled = next;
+    }
+    return sum.value;
+}
+
+/* The bound, w (k) given to work in. */
+static double value_of(const sluice_lines *lines, int64_t k, const double *p, double *w)
+{
+    int64_t n = lines->n;
+    total overheads = {0.0, 0.0}, least = {0.0, 0.0};
+    add(&overheads, sum_of(n, lines->overhead_us));
+    for (int64_t i = 0; i < k - 1; i++)
+        add(&overheads, dot(n, p + i * n, lines->overhead_us));
+    weights(lines, k, p, w);
+    for (int64_t i = 0; i < k; i++)
+        add(&least, w[i]);
+    double spread = lines->greatest_bytes - lines->least_bytes;
+    double rest = knapsack(k, w, free_bytes(lines, k), spread);
+    double bytes = lines->message_bytes * sum_of(n, lines->us_per_byte);
+    /* A row is a sum of n products one after the other: n + 2 roundings of DBL_EPSILON / 2 each,
+       and as many again in what the row's own entries carry. */
+    double error = (24.0 + 2.0 * (double)n) * DBL_EPSILON * (overheads.value + bytes);
+    return overheads.value + lines->least_bytes * least.value + rest - error;
+}
+
+double sluice_dual_value(const sluice_lines *lines, int64_t k, const double *p)
+{
+    double *w = malloc((size_t)k * sizeof *w);
+    if (w == NULL)
+        return NAN;
+    double value = value_of(lines, k, p, w);
+    free(w);
+    return value;
+}
+
+/* The weight of the fragment that takes the last byte; w (k) to work in. */
+static double price_of(const sluice_lines *lines, int64_t k, const double *p, double *w)
+{
+    double spread = lines->greatest_bytes - lines->least_bytes, free = free_bytes(lines, k);
+    weights(lines, k, p, w);
+    if (spread <= 0.0 || free <= spread)
+        return least_of(k, w);
+    qsort(w, (size_t)k, sizeof *w, ascending);
+    double at = ceil(free / spread) - 1.0;
+    return w[at < (double)(k - 1) ? (int64_t)at : k - 1];
+}
+
+/* alpha (k-1), in proportion to the inverse of price - G p_i and of sum 1; -1, or where some step
+   costs as much as the price: that one among them whose p g is greatest (towards 1) or least. */
+static int64_t step_weights(const sluice_lines *lines, int64_t k, const double *p, double price,
+                            int towards, double *alpha)
+{
+    int64_t n = lines->n, chosen = -1;
+    double best = 0.0, tightest = INFINITY, sum = 0.0;
+    for (int64_t i = 0; i < k - 1; i++) {
+        double slack = price - dot(n, p + i * n, lines->us_per_byte);
+        alpha[i] = slack;
+        tightest = slack < tightest ? slack : tightest;
+        if (slack > 0.0)
+            continue;
+        double overhead = dot(n, p + i * n, lines->overhead_us);
+        if (chosen < 0 || (towards > 0 ? overhead > best : overhead < best)) {
+            chosen = i;
+            best = overhead;
+        }
+    }
+    if (chosen >= 0)
+        return chosen;
+    for (int64_t i = 0; i < k - 1; i++) {
+        alpha[i] = tightest / alpha[i];
+        sum += alpha[i];
+    }
+    for (int64_t i = 0; i < k - 1; i++)
+        alpha[i] /= sum;
+    return -1;
+}
+
+/* out = share * one + (1 - share) * other. */
+static void mix(int64_t n, double share, const double *one, const double *other, double *out)
+{
+    for (int64_t c = 0; c < n; c++)
+        out[c] = share * one[c] + (1.0 - share) * other[c];
+}
+
+/* q (k, n) for k + 1 fragments: row i between p_{i-1} and p_i, or one step taken twice. */
+static void stretched(int64_t n, int64_t k, const double *p, const double *alpha, int64_t twice,
+                      double *q)
+{
+    double share = 0.0;
+    size_t row = (size_t)n * sizeof *q;
+    for (int64_t i = 0; i < k; i++) {
+        const double *before = p + (i > 0 ? i - 1 : 0) * n;
+        const double *after = p + (i < k - 1 ? i : k - 2) * n;
+        if (twice >= 0)
+            memcpy(q + i * n, p + (i <= twice ? i : i - 1) * n, row);
+        else
+            mix(n, i == k - 1 ? 1.0 : share, before, after, q + i * n);
+        share += i < k - 1 ? alpha[i] : 0.0;
+    }
+}
+
+/* q (k-2, n) for k - 1 fragments: row i between p_i and p_{i+1}, or one step left out. */
+static void squeezed(int64_t n, int64_t k, const double *p, const double *alpha, int64_t without,
+                     double *q)
+{
+    double share = 0.0;
+    size_t row = (size_t)n * sizeof *q;
+    for (int64_t i = 0; i < k - 2; i++) {
+        share += alpha[i];
+        if (without >= 0)
+            memcpy(q + i * n, p + (i < without ? i : i + 1) * n, row);
+        else
+            mix(n, share, p + (i + 1) * n, p + i * n, q + i * n);
+    }
+}
+
+static double neighbour(const sluice_lines *lines, int64_t k, const double *p, int towards)
+{
+    int64_t n = lines->n, to = k + towards;
+    double *w = malloc((size_t)(2 * (k + 1) + k * n) * sizeof *w);
+    if (w == NULL)
+        return NAN;
+    double *alpha = w + k + 1, *q = alpha + k + 1;
+    double price = price_of(lines, k, p, w);
+    int64_t step = step_weights(lines, k, p, price, towards, alpha);
+    if (towards > 0)
+        stretched(n, k, p, alpha, step, q);
+    else
+        squeezed(n, k, p, alpha, step, q);
+    sluice_dual_repair(to - 1, n, q);
+    double value = value_of(lines, to, q, w);
+    free(w);
+    return value;
+}
+
+double sluice_dual_above(const sluice_lines *lines, int64_t k, const double *p)
+{
+    return neighbour(lines, k, p, 1);
+}
+
+double sluice_dual_below(const sluice_lines *lines, int64_t k, const double *p)
+{
+    return neighbour(lines, k, p, -1);
+}

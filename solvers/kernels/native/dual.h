@@ -1,0 +1,16 @@
+/* Lower bounds from the reduced dual; solvers/dual.py is the same mathematics in NumPy. */
+#ifndef SLUICE_DUAL_H
+#define SLUICE_DUAL_H
+
+#include "lines.h"
+
+/* Rows (steps, n), in place: clipped, normalised, in stochastic order. */
+void sluice_dual_repair(int64_t steps, int64_t n, double *p);
+
+/* Proven lower bounds in us on the optimum for k, for k + 1 and for k - 1 fragments, from repaired
+   p (k-1, n); k at least 1, 2 and 3. NAN where there was no memory to compute them. */
+double sluice_dual_value(const sluice_lines *lines, int64_t k, const double *p);
+double sluice_dual_above(const sluice_lines *lines, int64_t k, const double *p);
+double sluice_dual_below(const sluice_lines *lines, int64_t k, const double *p);
+
+#endif

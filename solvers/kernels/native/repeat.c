@@ -1,0 +1,132 @@
+#include "repeat.h"
+
+#include <math.h>
+
+#include "bounds.h"
+#include "equal.h"
+
+/* Source    docs/theory.md sec. 2; solvers/repeat_search.py.
+   Notation  full fragments of s = unit z bytes, and a remainder of r = B - full s < s bytes.
+   Cost      O(n) for each evaluation; for each number of full fragments that could win, at most
+             2 log2(B) evaluations, and mostly two.
+   Exact     over every admitted s: for one number of full fragments the latency is convex in z.
+   Traps     without a remainder the latency jumps by what one costs: those s are tried apart. */
+
+#define SPAN SLUICE_LINES_MAX_STAGES
+#define ROUNDING (1.0 + 1e-9) /* what bounds and latencies are compared with */
+
+/* A latency and its right derivative in the size; of equal latencies the steeper leads. */
+typedef struct {
+    double value, slope;
+} line;
+
+static line longer(line one, line other)
+{
+    int take = other.value > one.value || (other.value == one.value && other.slope > one.slope);
+    return take ? other : one;
+}
+
+/* What one search knows. */
+typedef struct {
+    const sluice_whole *q;
+    double cost[SPAN]; /* us a byte */
+    sluice_repeated *best;
+} search;
+
+static void offer(search *s, double latency, int64_t full, int64_t size)
+{
+    sluice_repeated *best = s->best;
+    if (latency < best->latency_us || (latency == best->latency_us && full < best->full))
+        *best = (sluice_repeated){latency, full, size};
+}
+
+/* The latency at z with a remainder, and its slope in z. */
+static line at(search *s, int64_t full, int64_t z)
+{
+    const sluice_whole *q = s->q;
+    int64_t size = z * q->unit_bytes;
+    double bytes = (double)size, rest = (double)(q->message_bytes - full * size);
+    double again = (double)full - 1.0;
+    line sum = {0.0, 0.0}, longest = {0.0, 0.0}, last = {0.0, 0.0};
+    for (int64_t j = 0; j < q->n; j++) {
+        line t = {q->overhead_us[j] + s->cost[j] * bytes, s->cost[j]};
+        sum = (line){sum.value + t.value, sum.slope + t.slope};
+        longest = longer(longest, t);
+        line through = {sum.value + again * longest.value, sum.slope + again * longest.slope};
+        last = longer(last, through);
+        last.value += q->overhead_us[j] + s->cost[j] * rest;
+        last.slope -= (double)full * s->cost[j];
+    }
+    offer(s, last.value, full, size);
+    last.slope *= (double)q->unit_bytes;
+    return last;
+}
+
+/* All z of one number of full fragments: lines at both ends meet below what lies between. */
+static void with_remainder(search *s, int64_t full)
+{
+    const sluice_whole *q = s->q;
+    int64_t unit = q->unit_bytes, low = q->message_bytes / (full + 1) / unit + 1;
+    int64_t high = (q->message_bytes - q->least_bytes) / full;
+    high = (high < q->greatest_aligned ? high : q->greatest_aligned) / unit;
+    low = low > q->least_aligned / unit ? low : q->least_aligned / unit;
+    if (low > high)
+        return;
+    line first = at(s, full, low), last = at(s, full, high);
+    for (int halve = 0; high - low > 1 && first.slope < 0.0 && last.slope > 0.0; halve = !halve) {
+        double width = (double)(high - low);
+        double step = (first.value - last.value + last.slope * width) / (last.slope - first.slope);
+        if (!(first.value + first.slope * step < s->best->latency_us))
+            return;
+        double to = step > 1.0 ? step : 1.0;
+        int64_t z = halve ? low + (high - low) / 2
+                          : low + (to < width - 1.0 ? (int64_t)to : high - low - 1);
+        line here = at(s, full, z);
+        if (here.slope < 0.0) {
+            low = z;
+            first = here;
+        } else {
+            high = z;
+            last = here;
+        }
+    }
+}
+
+/* Fragments of one size alone. */
+static void without_remainder(search *s, int64_t full)
+{
+    const sluice_whole *q = s->q;
+    int64_t size = q->message_bytes / full;
+    int fits = size % q->unit_bytes == 0 && size >= q->least_aligned && size <= q->greatest_aligned;
+    if (q->message_bytes % full == 0 && (fits || full == 1))
+        offer(s, sluice_equal_us(q, full), full, size);
+}
+
+/* Whatever has this many fragments, where that could win. */
+static void with_count(search *s, int64_t k)
+{
+    const sluice_whole *q = s->q;
+    if (k < q->k_least || k > q->k_greatest)
+        return;
+    if (sluice_bound(q, k) > (s->best->latency_us + q->delay_us) * ROUNDING)
+        return;
+    without_remainder(s, k);
+    if (k > 1)
+        with_remainder(s, k - 1);
+}
+
+void sluice_repeat(const sluice_whole *q, int64_t near, sluice_repeated *best)
+{
+    search s = {.q = q, .best = best};
+    int64_t first, last;
+    for (int64_t j = 0; j < q->n; j++)
+        s.cost[j] = q->ns_per_byte[j] / 1000.0;
+    *best = (sluice_repeated){INFINITY, 0, 0};
+    with_count(&s, near);
+    with_count(&s, near + 1);
+    with_count(&s, q->k_least);
+    sluice_bounds_within(q, near, (best->latency_us + q->delay_us) * ROUNDING, &first, &last);
+    for (int64_t k = first; k <= last; k++)
+        if (k != near && k != near + 1)
+            with_count(&s, k);
+}

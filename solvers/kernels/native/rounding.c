@@ -1,0 +1,218 @@
+#include "rounding.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Source    docs/theory.md sec. 6; solvers/rounding.py.
+   Notation  tau (k, n) exit times; rest (k, n) longest path from entering (i, j) to the end.
+   Cost      O(roundings k n), and O(k n) for the 2(k-1) moves of a pass.
+   Exact     no: see rounding.py.
+   Traps     positions are rounded and not sizes: the error would grow with k. */
+
+#define SPAN SLUICE_LINES_MAX_STAGES
+#define LARGEST 1e15 /* bytes; no message is larger, and doubles below it count single bytes */
+#define GAIN (1.0 - 1e-13)
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t product(int64_t count, int64_t size, int64_t cap)
+{
+    return count > cap / size ? cap : count * size;
+}
+
+/* Where inner position i, behind i fragments, may lie given the limits on both of its sides. */
+static void window(const sluice_whole *q, int64_t count, int64_t i, int64_t *low, int64_t *high)
+{
+    int64_t unit = q->unit_bytes, whole = q->message_bytes, behind = count - 1 - i;
+    int64_t last_low = (whole - q->greatest_bytes + unit - 1) / unit * unit;
+    int64_t last_high = (whole - q->least_bytes) / unit * unit;
+    *low = larger(i * q->least_aligned, last_low - product(behind, q->greatest_aligned, whole));
+    *high = smaller(product(i, q->greatest_aligned, whole), last_high - behind * q->least_aligned);
+}
+
+/* Aligned positions to sizes within the limits, moved as little as that takes; 0 where none are. */
+static int repair(const sluice_whole *q, int64_t count, const int64_t *positions, int64_t *sizes)
+{
+    int64_t least = q->least_aligned, before = 0, raised = 0;
+    for (int64_t i = 1; i < count; i++) {
+        int64_t low, high, place = positions[i - 1];
+        window(q, count, i, &low, &high);
+        if (low > high)
+            return 0;
+        place = place < low ? low : place > high ? high : place;
+        /* Raised to the place before and the least size, then lowered to it and the greatest. */
+        raised = i > 1 ? larger(place, raised + least) : place;
+        place = i > 1 ? smaller(raised, before + q->greatest_aligned) : raised;
+        sizes[i - 1] = place - before;
+        before = place;
+    }
+    sizes[count - 1] = q->message_bytes - before;
+    for (int64_t i = 0; i < count; i++)
+        if (sizes[i] < q->least_bytes || sizes[i] > q->greatest_bytes)
+            return 0;
+    for (int64_t i = 0; q->unit_bytes > 1 && i < count - 1; i++)
+        if (sizes[i] % q->unit_bytes)
+            return 0;
+    return 1;
+}
+
+/* Room for one cut's roundings and moves. */
+typedef struct {
+    double *positions;              /* (count), in units */
+    int64_t *places, *known, *trial; /* (count) */
+    double *tau, *rest, *t;         /* (count + 2, n) */
+} room;
+
+/* All roundings; the best cut in `sizes`. Equal ones are neighbours, for offsets ascend. */
+static int best_rounding(const sluice_whole *q, const sluice_rounding *asked, room *r,
+                         int64_t *sizes)
+{
+    int64_t inner = asked->count - 1;
+    double best = INFINITY;
+    for (int64_t u = 0; u < asked->roundings; u++) {
+        for (int64_t i = 0; i < inner; i++)
+            r->places[i] = (int64_t)floor(r->positions[i] + asked->offsets[u]) * q->unit_bytes;
+        if (u > 0 && !memcmp(r->places, r->known, (size_t)inner * sizeof *r->places))
+            continue;
+        memcpy(r->known, r->places, (size_t)inner * sizeof *r->places);
+        if (!repair(q, asked->count, r->places, r->trial))
+            continue;
+        double latency = sluice_judge(q, asked->count, r->trial);
+        if (latency < best) {
+            best = latency;
+            memcpy(sizes, r->trial, (size_t)asked->count * sizeof *sizes);
+        }
+    }
+    return best < INFINITY;
+}
+
+/* Rows 1..count of tau and of rest; row 0 of tau and row count + 1 of rest are nothing. */
+static void paths(const sluice_whole *q, int64_t count, const int64_t *sizes, room *r)
+{
+    int64_t n = q->n;
+    for (int64_t j = 0; j < n; j++)
+        r->tau[j] = r->rest[(count + 1) * n + j] = 0.0;
+    for (int64_t i = 0; i < count; i++) {
+        double ready = 0.0, *row = r->tau + (i + 1) * n, *t = r->t + i * n;
+        for (int64_t j = 0; j < n; j++) {
+            t[j] = sluice_time_us(q, j, (double)sizes[i]);
+            ready = row[j] = (ready > row[j - n] ? ready : row[j - n]) + t[j];
+        }
+    }
+    for (int64_t i = count - 1; i >= 0; i--) {
+        double ready = 0.0, *row = r->rest + (i + 1) * n;
+        for (int64_t j = n - 1; j >= 0; j--)
+            ready = row[j] = (ready > row[j + n] ? ready : row[j + n]) + r->t[i * n + j];
+    }
+}
+
+/* Latency, without delay, after fragments i and i + 1 take other sizes. */
+static double moved(const sluice_whole *q, const room *r, int64_t i, int64_t first,
+                    int64_t second)
+{
+    int64_t n = q->n, pair[2] = {first, second};
+    double exits[SPAN], most = 0.0;
+    memcpy(exits, r->tau + i * n, (size_t)n * sizeof *exits);
+    for (int row = 0; row < 2; row++) {
+        double ready = 0.0;
+        for (int64_t j = 0; j < n; j++)
+            ready = exits[j] = (ready > exits[j] ? ready : exits[j]) +
+                               sluice_time_us(q, j, (double)pair[row]);
+    }
+    const double *behind = r->rest + (i + 3) * n;
+    for (int64_t j = 0; j < n; j++)
+        most = exits[j] + behind[j] > most ? exits[j] + behind[j] : most;
+    return most;
+}
+
+static int admitted(const sluice_whole *q, int64_t size)
+{
+    return size >= q->least_bytes && size <= q->greatest_bytes;
+}
+
+/* The best of all moves of one position by one unit, taken if it is better; 0 if none is. */
+static int improve(const sluice_whole *q, int64_t count, int64_t *sizes, room *r)
+{
+    paths(q, count, sizes, r);
+    double best = r->tau[count * q->n + q->n - 1] * GAIN;
+    int64_t place = -1, by = 0;
+    for (int64_t i = 0; i < count - 1; i++) {
+        /* Of equals the first place, and there the lesser shift. */
+        for (int side = -1; side <= 1; side += 2) {
+            int64_t shift = side * q->unit_bytes;
+            int64_t first = sizes[i] + shift, second = sizes[i + 1] - shift;
+            if (!admitted(q, first) || !admitted(q, second))
+                continue;
+            double latency = moved(q, r, i, first, second);
+            if (latency < best) {
+                best = latency;
+                place = i;
+                by = shift;
+            }
+        }
+    }
+    if (place < 0)
+        return 0;
+    sizes[place] += by;
+    sizes[place + 1] -= by;
+    return 1;
+}
+
+/* Cumulative positions in units; 0 where some cannot be counted in whole bytes. */
+static int positions_of(const sluice_whole *q, const sluice_rounding *asked, double *positions)
+{
+    double sum = 0.0, unit = (double)q->unit_bytes;
+    for (int64_t i = 0; i < asked->count - 1; i++) {
+        sum += asked->x[i];
+        if (!(sum >= 0.0 && sum <= LARGEST))
+            return 0;
+        positions[i] = sum / unit;
+    }
+    return 1;
+}
+
+static int round_with(const sluice_whole *q, const sluice_rounding *asked, room *r, int64_t *sizes)
+{
+    if (!positions_of(q, asked, r->positions))
+        return SLUICE_ROUND_OTHER;
+    if (!best_rounding(q, asked, r, sizes))
+        return SLUICE_ROUND_NONE;
+    for (int64_t pass = 0; pass < asked->passes; pass++)
+        if (!improve(q, asked->count, sizes, r))
+            break;
+    return SLUICE_ROUND_FOUND;
+}
+
+int sluice_round(const sluice_whole *q, const sluice_rounding *asked, int64_t *sizes)
+{
+    int64_t count = asked->count, cells = (count + 2) * q->n;
+    if (count < 2 || count > q->k_greatest || q->greatest_aligned < q->unit_bytes)
+        return SLUICE_ROUND_OTHER;
+    double *numbers = malloc((size_t)(count + 3 * cells) * sizeof *numbers);
+    int64_t *places = malloc((size_t)(3 * count) * sizeof *places);
+    int status = SLUICE_ROUND_MEMORY;
+    if (numbers != NULL && places != NULL) {
+        room r = {
+            .positions = numbers,
+            .places = places,
+            .known = places + count,
+            .trial = places + 2 * count,
+            .tau = numbers + count,
+            .rest = numbers + count + cells,
+            .t = numbers + count + 2 * cells,
+        };
+        status = round_with(q, asked, &r, sizes);
+    }
+    free(numbers);
+    free(places);
+    return status;
+}

@@ -1,0 +1,25 @@
+/* Real sizes to whole, aligned ones; solvers/rounding.py is the same in NumPy. */
+#ifndef SLUICE_ROUNDING_H
+#define SLUICE_ROUNDING_H
+
+#include "lines.h"
+
+enum {
+    SLUICE_ROUND_FOUND = 0,
+    SLUICE_ROUND_NONE = 1,  /* the limits admit no cut near these sizes */
+    SLUICE_ROUND_OTHER = 2, /* not for this kernel: counts or sizes that it does not take */
+    SLUICE_ROUND_MEMORY = -1
+};
+
+typedef struct {
+    int64_t count;         /* fragments */
+    const double *x;       /* (count) bytes */
+    const double *offsets; /* (roundings), ascending: a position becomes floor(position + offset) */
+    int64_t roundings;
+    int64_t passes;        /* of the steepest descent, at most */
+} sluice_rounding;
+
+/* The best whole-byte cut (count) found near real sizes. */
+int sluice_round(const sluice_whole *question, const sluice_rounding *asked, int64_t *sizes);
+
+#endif

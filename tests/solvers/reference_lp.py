@@ -53,9 +53,7 @@ def _program(pipeline: Pipeline, size: float, k: int, least: float, greatest: fl
         ),
         shape=(len(here), k * n + k),
     )
-    sums = sparse.csr_matrix(
-        (np.ones(k), (np.zeros(k, int), k * n + np.arange(k))), (1, k * n + k)
-    )
+    sums = sparse.csr_matrix((np.ones(k), (np.zeros(k, int), k * n + np.arange(k))), (1, k * n + k))
     objective = np.zeros(k * n + k)
     objective[k * n - 1] = 1.0
     return _Program(matrix, -g[j] / unit, sums, objective, (least / size, greatest / size), unit)

@@ -34,7 +34,13 @@ from domain.solution import relative_excess
 from solvers.contract import Deadline
 from solvers.line_problem import LineProblem
 from solvers.parametric_bound import Stretch
-from solvers.parametric_cuts import Cut, reader_latencies_us, rounding_us, whole_cut
+from solvers.parametric_cuts import (
+    Cut,
+    has_room,
+    reader_latencies_us,
+    rounding_us,
+    whole_cut,
+)
 from solvers.parametric_points import Point, between, count_grid
 from solvers.parametric_repeat import compile_repeats
 from solvers.rounding import round_cut
@@ -45,6 +51,7 @@ _NEIGHBOURS = 2  # counts of the grid on each side of the best that bound a stre
 _MORE_NEIGHBOURS = 6
 _EACH_BYTE_CELLS = 400_000  # k n bytes of a stretch up to which every byte size is evaluated
 _FIRST_RATIO = 2.0  # of the message sizes that are tried first
+_MOST_POINTS = 4_000  # message sizes that are solved; then the gaps reached are stated
 _FLOOR_SLACK = 1.05  # of the gap that no halving can remove
 _UNIT_SHARE = 0.5  # of the greatest rounding to units, where these are greater than a byte
 _SAFE = 1e-12
@@ -58,8 +65,8 @@ class CutCompiler:
     ) -> None:
         self._problem, self._tolerance = problem, tolerance
         self._least, self._greatest = least_bytes, greatest_bytes
+        self._near = self._points = 0
         self._grid = count_grid(self._point(greatest_bytes).greatest)
-        self._near = 0
         self._entries: list[TableCut] = []
         self._floors: dict[int, float] = {}
 
@@ -71,17 +78,16 @@ class CutCompiler:
             if deadline.passed:
                 raise TimeLimitReached("the plan table was not compiled within its time limit")
             last = ahead[-1]
-            ends = self._chosen(here, last, pending)
-            if ends is None and last.size - here.size > 1:
+            alone = last.size - here.size == 1
+            ends = None if alone else self._chosen(here, last, pending)
+            if ends is None and not alone:
                 ahead.append(self._point(between(here.size, last.size)))
             elif ends is None or (pending is not None and len(ends[0]) != len(pending)):
                 self._close(here, pending or self._alone(here))
-                here, pending = self._point(here.size + 1), None
-                if here.size == last.size:
-                    here = ahead.pop()
+                here, pending = ahead.pop() if alone else self._point(here.size + 1), None
             else:
                 relative_gap, floor = self._measured(here, last, ends)
-                if self._is_done(relative_gap, floor) or last.size - here.size == 1:
+                if self._is_done(relative_gap, floor, last.size - here.size):
                     self._add(here.size, pending or ends[0], relative_gap)
                     here, pending = ahead.pop(), ends[1]
                     on_progress(float(here.size) / self._greatest)
@@ -93,6 +99,7 @@ class CutCompiler:
     # ---- points and counts -----------------------------------------------------------------------
 
     def _point(self, size: int) -> Point:
+        self._points += 1
         return Point.of(replace(self._problem, message_bytes=size))
 
     def _first_sizes(self) -> list[int]:
@@ -112,17 +119,36 @@ class CutCompiler:
     # ---- stretches -------------------------------------------------------------------------------
 
     def _chosen(self, first: Point, last: Point, pending: Cut | None) -> tuple[Cut, Cut] | None:
-        """Cuts of the count that is best over both ends; None where no count suits both."""
-        counts = self._counts(first, last, 0)
+        """Cuts of the count that is best over both ends; None where no count suits both.
+
+        With units above a byte also cuts that differ in the last fragment alone: they need no room
+        for rounding.
+        """
+        counts = self._counts(first, last, 0 if self._unit == 1 else 1)
         shared = [k for k in counts if first.solve(k) and last.solve(k)]
         shared.sort(key=lambda k: _excess(k, first, last))
+        found = []
         for k in shared:
             keeps = pending is not None and len(pending) == k
             one = pending if keeps else whole_cut(first.problem, first.solves[k].x)
             other = whole_cut(last.problem, last.solves[k].x)
-            if one is not None and other is not None:
-                return one, other
-        return None
+            if one is not None and other is not None and has_room(self._problem, one):
+                found.append((one, other))
+            if self._unit > 1:
+                found += self._standing(first, last, k, pending if keeps else None)
+            if found and self._unit == 1:
+                return found[0]
+        return min(found, key=lambda ends: self._measured(first, last, ends)[0], default=None)
+
+    def _standing(
+        self, first: Point, last: Point, k: int, pending: Cut | None
+    ) -> list[tuple[Cut, Cut]]:
+        """Cuts whose last fragment alone grows over the stretch."""
+        one = pending or round_cut(first.problem, first.solves[k].x)
+        if one is None or k == 1:
+            return []
+        other = (*one[:-1], last.size - sum(one[:-1]))
+        return [(one, other)] if last.problem.admits(other) else []
 
     def _measured(self, first: Point, last: Point, ends: tuple[Cut, Cut]) -> tuple[float, float]:
         """The proven gap of a stretch, and what no halving can remove of it."""
@@ -141,7 +167,7 @@ class CutCompiler:
         if relative_gap <= self._tolerance:
             return relative_gap, 0.0
         floor = max(self._floor(point) for point in (first, last))
-        if self._problem.limits.alignment_bytes > 1:  # what rounding to units adds stays as well
+        if self._unit > 1:  # what rounding to units adds stays as well
             floor += _UNIT_SHARE * added / max(latency[0], 1e-300)
         if (last.size - first.size) * len(ends[0]) <= self._most_bytes:
             relative_gap = self._each_byte(stretch, first, last, ends) + _SAFE
@@ -156,8 +182,15 @@ class CutCompiler:
         bound = stretch.lower_us(sizes.astype(float)) + self._problem.pipeline.delay_us
         return max(_excess_of(float(t), float(b)) for t, b in zip(latency, bound, strict=True))
 
-    def _is_done(self, relative_gap: float, floor: float) -> bool:
-        return relative_gap <= max(self._tolerance, _FLOOR_SLACK * floor)
+    def _is_done(self, relative_gap: float, floor: float, length: int) -> bool:
+        """Within the tolerance, or as good as halving can make it, or enough sizes were tried."""
+        tried = self._points > _MOST_POINTS and np.isfinite(relative_gap)
+        shortest = length <= max(1, self._unit // 4)
+        return relative_gap <= max(self._tolerance, _FLOOR_SLACK * floor) or shortest or tried
+
+    @property
+    def _unit(self) -> int:
+        return self._problem.limits.alignment_bytes
 
     @property
     def _most_bytes(self) -> int:

@@ -106,7 +106,14 @@ class Stretch:
 
     def _lower(self, size: Floats) -> Floats:
         rows = [np.max([s.line_us(size) for s in self._solves(k)], axis=0) for k in self.counts]
-        out: Floats = np.array(rows)
+        out: Floats = np.where(self._admitted(size), np.array(rows), np.inf)
+        return out
+
+    def _admitted(self, size: Floats) -> NDArray[np.bool_]:
+        """(counts, sizes): whether k fragments of m to M bytes can make up these sizes."""
+        k = np.array(self.counts, dtype=float)[:, None]
+        greatest = self.first.problem.limits.max_fragment_bytes or np.inf
+        out: NDArray[np.bool_] = (k * self.lines.m <= size) & (size <= k * greatest)
         return out
 
     def _lower_pieces(self, knots: Floats) -> Floats:
@@ -119,7 +126,7 @@ class Stretch:
             chosen = np.argmax([s.line_us(middle) for s in solves], axis=0)
             at = np.arange(len(middle))
             rows.append(np.stack([values[chosen, at], values[chosen, at + 1]], axis=1))
-        out: Floats = np.array(rows)
+        out: Floats = np.where(self._admitted(middle)[:, :, None], np.array(rows), np.inf)
         return out
 
     def _upper(self, size: Floats) -> Floats:
@@ -140,7 +147,9 @@ class Stretch:
         """Both ends, and where the two lines of a count cross."""
         low, high = float(self.first.size), float(self.last.size)
         knots = [low, high]
+        greatest = self.first.problem.limits.max_fragment_bytes or self.last.size
         for k in self.counts:
+            knots += [at for at in (k * self.lines.m, k * float(greatest)) if low < at < high]
             one, other = self.first.solve(k), self.last.solve(k)
             if one is None or other is None or other.slope <= one.slope:
                 continue
@@ -166,10 +175,12 @@ class Stretch:
                 continue
             rows = (inner - K[j])[:, None], (K[j + 1] - inner)[:, None]
             none = np.full((len(inner), L.shape[1]), -np.inf)
-            slope = (L[j] - U[j - 1]) / (K[j] - K[j - 1]) if j else None
-            up.append(L[j] + rows[0] * slope if slope is not None else none)
-            after = (U[j + 2] - L[j + 1]) / (K[j + 2] - K[j + 1]) if j + 2 < len(K) else None
-            down.append(L[j + 1] - rows[1] * after if after is not None else none)
+            up.append(none)
+            down.append(none)
+            if j and np.isfinite(L[j]).all():
+                up[-1] = L[j] + rows[0] * ((L[j] - U[j - 1]) / (K[j] - K[j - 1]))
+            if j + 2 < len(K) and np.isfinite(L[j + 1]).all():
+                down[-1] = L[j + 1] - rows[1] * ((U[j + 2] - L[j + 1]) / (K[j + 2] - K[j + 1]))
         empty = np.zeros((0, L.shape[1]))
         return (np.vstack(up), np.vstack(down)) if up else (empty, empty)
 

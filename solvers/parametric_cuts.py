@@ -47,13 +47,9 @@ def whole_cut(problem: Problem, x: Floats) -> Cut | None:
 
 def _with_room(problem: Problem, cut: Cut) -> Cut | None:
     """The same with the last fragment half a unit inside its limits, where the unit needs that."""
-    limits = problem.limits
-    unit = limits.alignment_bytes
+    unit, (low, high) = problem.limits.alignment_bytes, _room(problem)
     if unit == 1 or len(cut) == 1:
         return cut
-    room = unit // 2 + 2
-    low = limits.min_fragment_bytes + room
-    high = (limits.max_fragment_bytes or problem.message_bytes) - room
     sizes = list(cut)
     while sizes[-1] < low:
         donor = max(range(len(sizes) - 1), key=sizes.__getitem__)
@@ -63,7 +59,21 @@ def _with_room(problem: Problem, cut: Cut) -> Cut | None:
         taker = min(range(len(sizes) - 1), key=sizes.__getitem__)
         sizes[taker] += unit
         sizes[-1] -= unit
-    return tuple(sizes) if problem.admits(tuple(sizes)) else None
+    good = problem.admits(tuple(sizes)) and low <= sizes[-1] <= high
+    return tuple(sizes) if good else None
+
+
+def has_room(problem: Problem, cut: Cut) -> bool:
+    """Whether a reader's rounding keeps the last fragment within its limits."""
+    low, high = _room(problem)
+    return problem.limits.alignment_bytes == 1 or len(cut) == 1 or low <= cut[-1] <= high
+
+
+def _room(problem: Problem) -> tuple[int, int]:
+    limits = problem.limits
+    room = limits.alignment_bytes // 2 + 2
+    greatest = limits.max_fragment_bytes or 1 << 62
+    return limits.min_fragment_bytes + room, greatest - room
 
 
 def rounding_us(problem: Problem, first: Cut, last: Cut, length: int) -> float:

@@ -41,6 +41,7 @@ _WORTHWHILE = 1e-4  # relative gain that further fragments must bring
 _EACH_BYTE = 4_096  # message sizes of a stretch that are evaluated one by one
 _FIRST_RATIO = 2.0
 _FLOOR_SLACK = 1.05
+_MOST_POINTS = 8_000  # message sizes that are tried; then the gaps reached are stated
 _UNIT_SHARE = 0.5  # of a unit's share of the size, where units are greater than a byte
 _SAFE = 1e-12
 _ROOM = 3  # units that the remainder leaves for each full fragment, in halves
@@ -198,6 +199,7 @@ class RepeatCompiler:
         self._least, self._greatest = least_bytes, greatest_bytes
         self._unit = problem.limits.alignment_bytes
         self._entries: list[TableRepeat] = []
+        self._points = 0
 
     def run(self, deadline: Deadline) -> list[TableRepeat]:
         """The entries, ascending. Raises Infeasible and TimeLimitReached."""
@@ -207,18 +209,17 @@ class RepeatCompiler:
             if deadline.passed:
                 raise TimeLimitReached("the plan table was not compiled within its time limit")
             last = ahead[-1]
-            length = last.message - here.message
-            ends = self._chosen(here, last, pending)
-            if ends is None and length > 1:
+            alone = last.message - here.message == 1
+            ends = None if alone else self._chosen(here, last, pending)
+            if ends is None and not alone:
                 ahead.append(self._point(between(here.message, last.message)))
             elif ends is None or (pending is not None and ends[0] != pending):
                 self._add(here, self._alone(here) if pending is None else pending)
-                here, pending = self._point(here.message + 1), None
-                if here.message == last.message:
-                    here = ahead.pop()
+                here, pending = ahead.pop() if alone else self._point(here.message + 1), None
             else:
                 excess, floor = self._measured(here, last, ends)
-                if length == 1 or excess <= max(self._tolerance, _FLOOR_SLACK * floor):
+                tried = self._points > _MOST_POINTS and excess < 1e299
+                if tried or excess <= max(self._tolerance, _FLOOR_SLACK * floor):
                     self._add(here, ends[0], excess)
                     here, pending = ahead.pop(), ends[1]
                 else:
@@ -227,6 +228,7 @@ class RepeatCompiler:
         return self._entries
 
     def _point(self, size: int) -> RepeatPoint:
+        self._points += 1
         return repeat_point(replace(self._problem, message_bytes=size))
 
     def _first_sizes(self) -> list[int]:
@@ -248,7 +250,10 @@ class RepeatCompiler:
             first.upper_us[k - first.first] / max(1e-300, float(first.upper_us.min())),
             last.upper_us[k - last.first] / max(1e-300, float(last.upper_us.min())),
         )
-        for count in k[np.argsort(excess, kind="stable")[:4]]:
+        near = (
+            excess > excess.min() + 0.5 * self._tolerance
+        )  # fewer fragments where it hardly matters
+        for count in k[np.lexsort((np.where(near, excess, 0.0), near))[:4]]:
             keeps = pending is not None and -(-first.message // pending) == count
             one = pending if keeps else self._whole(first, int(count))
             other = self._whole(last, int(count))
@@ -293,6 +298,8 @@ class RepeatCompiler:
     def _fits(self, point: RepeatPoint, size: int, k: int) -> bool:
         """Whether the whole fragments and the remainder keep the limits with this count."""
         limits, rest = self._problem.limits, point.message - (k - 1) * size
+        if k == 1:
+            return point.problem.admits((point.message,))
         low, high = limits.min_fragment_bytes, limits.max_fragment_bytes or point.message
         if k > 1 and low > 1 and 2 * (rest - low) < _ROOM * self._unit * (k - 1):
             return False

@@ -42,6 +42,7 @@ _CHECK_ORDER_AT = 1e-3
 _DISORDER = 1e-9  # violations below this are the method's own
 _ALIKE = 0.05  # violations that differ by less, relative, are one
 _MOST_ROUNDS = 8
+_SHORT_ENDS = (64, 512, 4_096)
 _SETTLED = 1e-13  # of the weight that the ends of a cut may leave in its middle
 _WORTH_SHORTENING = 0.6  # of the fragments: a chain longer than this is not worth the attempt
 _LEAST_SHORTENED = 40  # no chain is, below: its ends take two dozen
@@ -73,14 +74,18 @@ def solve_count(
     """Solve for exactly k fragments; never raises for a method's failure, only widens the gap."""
     if k == 1:
         return single_fragment(lines)
-    quick = _in_one_call(lines, k, deadline, close) if method is None else None
-    if quick is not None:
-        return quick
-    best = equal_sizes(lines, k)
-    if lines.n == 1 or lines.free_bytes(k) <= 0.0 or _is_close(best, close):
+    attempts = _attempts(lines, k) if k >= _LEAST_SHORTENED else [None]
+    if method is None and len(attempts) == 1:
+        quick = _in_one_call(lines, k, deadline, close)
+        if quick is not None:
+            return quick
+    if lines.n == 1 or lines.free_bytes(k) <= 0.0 or not (lines.g.any() or lines.G.any()):
+        return equal_sizes(lines, k)
+    best = _Search(lines, k, close, method or default_method(), attempts).run(deadline)
+    if best is not None and _is_close(best, close):
         return best
-    search = _Search(lines, k, close, method or default_method())
-    best = search.run(best, deadline)
+    equal = equal_sizes(lines, k)
+    best = equal if best is None else closer(best, equal)
     if _is_close(best, close) or deadline.passed or k * lines.n > _GENERAL_CELLS:
         return best
     return closer(best, solve_by_glop(lines, k, deadline, close=close))
@@ -92,8 +97,6 @@ def _in_one_call(
     """The same for few cells, all of it in C; None where that is not built, or not close."""
     native = native_dual()
     if native is None or k * lines.n > _ONE_CALL_CELLS:
-        return None
-    if k >= _LEAST_SHORTENED and _ends_of(lines, k) is not None:
         return None
     found = native.solve(lines, k, close=close, time_limit_s=deadline.remaining_s)
     return None if found is None else CountResult(k, *found)
@@ -113,27 +116,37 @@ def closer(one: CountResult, other: CountResult) -> CountResult:
 class _Search:
     """Chains of one problem, each with more stages that fragments may wait behind."""
 
-    def __init__(self, lines: LineProblem, k: int, close: float, method: ChainMethod) -> None:
+    def __init__(
+        self,
+        lines: LineProblem,
+        k: int,
+        close: float,
+        method: ChainMethod,
+        attempts: list[tuple[int, int] | None],
+    ) -> None:
         self._lines, self._k, self._close, self._method = lines, k, close, method
-        self._ends = _ends_of(lines, k)
+        self._attempts = attempts
+        self._ends = self._attempts.pop(0)
 
-    def run(self, best: CountResult, deadline: Deadline) -> CountResult:
+    def run(self, deadline: Deadline) -> CountResult | None:
         """Add boundaries until the bounds are close or nothing is left to add."""
         boundaries: frozenset[int] = frozenset()
+        best: CountResult | None = None
         for _ in range(_MOST_ROUNDS):
             found = self._iterate(boundaries, deadline)
             if found is None:
                 return best
             chain, iterate = found
-            best = closer(best, self._certified(chain, iterate))
+            here = self._certified(chain, iterate)
+            best = here if best is None else closer(best, here)
             if _is_close(best, self._close) or deadline.passed:
                 return best
             grown = boundaries | _first_alike(iterate)
             if grown == boundaries:
                 if self._ends is None and len(boundaries) == self._lines.n - 1:
                     return best
-                if self._ends is not None:
-                    self._ends = None  # the middle is not settled after all
+                if self._attempts:  # the middle is not settled after all
+                    self._ends, grown = self._attempts.pop(0), frozenset()
                 else:
                     grown = frozenset(range(self._lines.n - 1))
             boundaries = grown
@@ -183,21 +196,23 @@ def _first_alike(iterate: Iterate) -> frozenset[int]:
     return frozenset(chosen)
 
 
-def _ends_of(lines: LineProblem, k: int) -> tuple[int, int] | None:
-    """How many fragments of each end may differ where the middle is one size, or None.
+def _attempts(lines: LineProblem, k: int) -> list[tuple[int, int] | None]:
+    """How many fragments of each end to let differ, in order of trial; None: all of them.
 
     Behind the bottleneck b the dual leaves e_b by a factor of G_{s..b-1} / G_{s+1..b} a step, for
-    a stage s before it (docs/theory.md sec. 13); mirrored for the stages after it.
+    a stage s before it (docs/theory.md sec. 13); mirrored for the stages after it. Where b is the
+    slowest stage at every size few of these matter, and short ends are tried first.
     """
-    size = lines.B / k
-    b = int(np.argmax(lines.g + lines.G * size))
+    b = int(np.argmax(lines.g + lines.G * (lines.B / k)))
+    found: list[tuple[int, int]] = []
+    if lines.g[b] == lines.g.max() and lines.G[b] == lines.G.max():
+        found += [(length, length) for length in _SHORT_ENDS]
     Q = np.concatenate([[0.0], np.cumsum(lines.G)])
     before = (Q[b] - Q[:b]) / np.maximum(Q[b + 1] - Q[1 : b + 1], 1e-300)
     after = (Q[b + 2 :] - Q[b + 1]) / np.maximum(Q[b + 1 : -1] - Q[b], 1e-300)
-    first, last = _settling(before), _settling(after)
-    if first + last > _WORTH_SHORTENING * k:
-        return None
-    return first, last
+    found.append((_settling(before), _settling(after)))
+    worth = [ends for ends in found if sum(ends) <= _WORTH_SHORTENING * k]
+    return [*sorted(worth, key=sum), None]
 
 
 def _settling(factors: Floats) -> int:

@@ -74,7 +74,9 @@ def solve_count(
     """Solve for exactly k fragments; never raises for a method's failure, only widens the gap."""
     if k == 1:
         return single_fragment(lines)
-    attempts = _attempts(lines, k) if k >= _LEAST_SHORTENED else [None]
+    attempts: list[tuple[int, int] | None] = [None]
+    if k >= _LEAST_SHORTENED:
+        attempts = _attempts(lines, k)
     if method is None and len(attempts) == 1:
         quick = _in_one_call(lines, k, deadline, close)
         if quick is not None:

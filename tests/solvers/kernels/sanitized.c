@@ -7,8 +7,14 @@
 #include <stdlib.h>
 
 #include "blocks.h"
+#include "bounds.h"
+#include "count.h"
+#include "dual.h"
+#include "equal.h"
 #include "interior_point.h"
 #include "recurrence.h"
+#include "repeat.h"
+#include "rounding.h"
 
 static uint64_t state;
 
@@ -201,6 +207,144 @@ static void refusals(void)
     expect(sluice_ip_solve(&asked, sizes, p, violation, &outcome) == SLUICE_IP_MEMORY, "n of 65");
 }
 
+/* ---- stages of one line: whole bytes ------------------------------------------------------------- */
+
+/* Admitted counts, as MessageProblem.count_range has them; 0 where the limits admit none. */
+static int count_range(sluice_whole *q)
+{
+    int64_t whole = q->message_bytes, unit = q->unit_bytes, least = q->least_bytes;
+    q->least_aligned = (least + unit - 1) / unit * unit;
+    q->greatest_aligned = q->greatest_bytes / unit * unit;
+    if (q->greatest_aligned < q->least_aligned || whole <= least)
+        return 0;
+    int64_t over = whole - q->greatest_bytes, last = least + (whole - least) % unit;
+    q->k_least = 1 + (over + q->greatest_aligned - 1) / q->greatest_aligned;
+    q->k_greatest = 1 + (whole - last) / q->least_aligned;
+    q->k_greatest = q->k_greatest < 3000 ? q->k_greatest : 3000;
+    return last <= q->greatest_bytes && q->k_greatest >= q->k_least;
+}
+
+static void check_cut(const sluice_whole *q, int64_t count, const int64_t *sizes)
+{
+    int64_t sum = 0;
+    for (int64_t i = 0; i < count; i++) {
+        expect(sizes[i] >= q->least_bytes && sizes[i] <= q->greatest_bytes, "limits");
+        expect(i == count - 1 || sizes[i] % q->unit_bytes == 0, "alignment");
+        sum += sizes[i];
+    }
+    expect(sum == q->message_bytes, "sum of the sizes");
+    expect(sluice_bound(q, count) <= sluice_judge(q, count, sizes) * (1.0 + 1e-12), "bound");
+}
+
+static void check_rounding(const sluice_whole *q)
+{
+    int64_t k = between(q->k_least, q->k_greatest < q->k_least + 90 ? q->k_greatest
+                                                                    : q->k_least + 90);
+    int64_t *sizes = must((size_t)k, sizeof *sizes);
+    double *x = doubles(k), offsets[] = {0.0, 0.25, 0.5, 1.0}, sum = 0.0;
+    for (int64_t i = 0; i < k; i++)
+        sum += x[i] = uniform();
+    for (int64_t i = 0; i < k; i++)
+        x[i] *= (double)q->message_bytes / sum;
+    if (between(0, 40) == 0)
+        x[between(0, k - 1)] = between(0, 1) ? NAN : INFINITY;
+    sluice_rounding asked = {k, x, offsets, 4, between(0, 9)};
+    if (sluice_round(q, &asked, sizes) == SLUICE_ROUND_FOUND)
+        check_cut(q, k, sizes);
+    free(sizes), free(x);
+}
+
+static void check_equal(const sluice_whole *q)
+{
+    int64_t near = sluice_equal_count(q), neighbours = between(0, 24), count = 0;
+    int64_t *sizes = must((size_t)(near + neighbours), sizeof *sizes);
+    expect(near >= q->k_least && near <= q->k_greatest, "count of equal fragments");
+    sluice_equal_search asked = {near, neighbours, between(0, 1) ? 1000000 : 0};
+    if (sluice_equal_cut(q, &asked, sizes, &count) == SLUICE_EQUAL_FOUND)
+        check_cut(q, count, sizes);
+    free(sizes);
+}
+
+static void check_repeat(const sluice_whole *q)
+{
+    sluice_repeated best;
+    sluice_repeat(q, between(1, 5000), &best);
+    if (best.full == 0)
+        return;
+    int64_t rest = q->message_bytes - best.full * best.size_bytes, count = best.full + (rest > 0);
+    int64_t *sizes = must((size_t)count, sizeof *sizes);
+    for (int64_t i = 0; i < count; i++)
+        sizes[i] = i < best.full ? best.size_bytes : rest;
+    if (count > 1)
+        check_cut(q, count, sizes);
+    double judged = sluice_judge(q, count, sizes), told = best.latency_us + q->delay_us;
+    expect(fabs(judged - told) <= 1e-9 * judged, "latency of a repeated size");
+    free(sizes);
+}
+
+static void check_bounds(const sluice_whole *q)
+{
+    int64_t first, last, counts[] = {q->k_least, q->k_greatest};
+    double both[2];
+    sluice_bounds_of(q, counts, 2, both);
+    double limit = both[between(0, 1)] * (0.5 + uniform());
+    sluice_bounds_within(q, between(0, 5000), limit, &first, &last);
+    for (int64_t k = q->k_least + 1; k <= q->k_greatest; k++)
+        expect((sluice_bound(q, k) <= limit) == (k >= first && k <= last), "counts within");
+}
+
+static void whole_bytes(void)
+{
+    int64_t n = between(0, 15) ? between(1, 12) : 64;
+    double *overhead = doubles(n), *cost = doubles(n);
+    for (int64_t j = 0; j < n; j++) {
+        overhead[j] = wide(1e-3, 1e5);
+        cost[j] = wide(1e-4, 1e4);
+    }
+    int64_t message = between(1, between(0, 3) ? 20000 : INT64_C(1) << 48);
+    sluice_whole q = {.n = n, .overhead_us = overhead, .ns_per_byte = cost};
+    q.message_bytes = message;
+    q.unit_bytes = between(0, 2) ? 1 : between(1, 100);
+    q.least_bytes = between(0, 2) ? 1 : between(1, 64);
+    q.least_bytes = q.least_bytes < message ? q.least_bytes : message;
+    q.greatest_bytes = between(0, 1) ? message : between(q.least_bytes, message);
+    q.delay_us = wide(1e-3, 100.0);
+    if (count_range(&q)) {
+        check_rounding(&q);
+        check_equal(&q);
+        check_repeat(&q);
+        check_bounds(&q);
+    }
+    free(overhead), free(cost);
+}
+
+/* ---- stages of one line: real sizes --------------------------------------------------------------- */
+
+static void real_sizes(void)
+{
+    int64_t n = between(0, 15) ? between(1, 12) : 64, k = between(2, 40);
+    double *overhead = doubles(n), *cost = doubles(n), *x = doubles(k), *p = doubles((k - 1) * n);
+    for (int64_t j = 0; j < n; j++) {
+        overhead[j] = wide(1e-3, 1e5);
+        cost[j] = wide(1e-7, 10.0);
+    }
+    double message = 1.0 + wide(1.0, 1e9), least = between(0, 1) ? 0.0 : message / (double)(2 * k);
+    double greatest = between(0, 1) ? message : message / (double)k * (1.0 + uniform());
+    sluice_lines lines = {n, overhead, cost, message, least, greatest};
+    for (int64_t i = 0; i < (k - 1) * n; i++)
+        p[i] = between(0, 50) ? uniform() : between(0, 1) ? NAN : INFINITY;
+    sluice_dual_repair(k - 1, n, p);
+    expect(!isnan(sluice_dual_value(&lines, k, p)), "value of a dual");
+    expect(!isnan(sluice_dual_above(&lines, k, p)), "value of a stretched dual");
+    expect(k < 3 || !isnan(sluice_dual_below(&lines, k, p)), "value of a squeezed dual");
+    sluice_bounds bounds;
+    int status = sluice_count_solve(&lines, k, 1e-9, 5.0, x, p, &bounds);
+    expect(status == SLUICE_COUNT_CLOSE || status == SLUICE_COUNT_APART, "status of a solve");
+    expect(bounds.lower_us <= bounds.upper_us * (1.0 + 1e-12), "bounds that cross");
+    expect(fabs(bounds.lower_us - sluice_dual_value(&lines, k, p)) == 0.0, "lower bound");
+    free(overhead), free(cost), free(x), free(p);
+}
+
 int main(int count, char **words)
 {
     int64_t cases = count > 2 ? atoll(words[2]) : 0;
@@ -209,6 +353,8 @@ int main(int count, char **words)
         recurrence();
         blocks();
         interior_point();
+        whole_bytes();
+        real_sizes();
     }
     refusals();
     printf("%lld cases\n", (long long)cases);

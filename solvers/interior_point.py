@@ -29,8 +29,8 @@ from solvers.chain_bounds import apart_of
 
 Floats = NDArray[np.float64]
 
-_START_MU = 0.1
-_ARCH = 0.3  # of the waits at the start
+_START_MU = 0.03
+_ARCH = 1.0  # of the waits at the start
 _BACK_OFF = 0.995
 _SHORT = 0.5  # steps below this ask for a centrality corrector
 _REGULAR = 1e-12
@@ -397,7 +397,7 @@ def _corrected(
     at: _Point, step: _Point, goals: _Goals, primal: float, dual: float, centre: float
 ) -> _Goals:
     """Gondzio's corrector: products after a longer step are brought back to near the centre."""
-    primal, dual = min(1.0, 1.08 * primal + 0.1), min(1.0, 1.08 * dual + 0.1)
+    primal, dual = min(1.0, 1.3 * primal + 0.2), min(1.0, 1.3 * dual + 0.2)
     low, high = 0.1 * centre, 10.0 * centre
     out = []
     wanted = (goals.s, goals.y, goals.v, goals.r, goals.Y, goals.V)

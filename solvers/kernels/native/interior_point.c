@@ -21,14 +21,14 @@
 #define CHUNK 64
 #define MAX_Q 63
 #define MAX_F (MAX_Q + 2)
-#define START_MU 0.1
-#define ARCH 0.3
+#define START_MU 0.03
+#define ARCH 1.0
 #define BACK_OFF 0.995
 #define CERTIFY_FACTOR 2.0
 #define MOST_STALLS 12 /* iterations in which the complementarity is not halved */
 #define GOOD_STEP 0.5 /* of the shorter of the two, below which a centrality corrector is tried */
-#define STRETCH 1.08
-#define ADDED 0.1
+#define STRETCH 1.3
+#define ADDED 0.2
 #define REGULAR 1e-12 /* share added to the diagonal of the Newton system */
 
 static double larger(double a, double b) { return a > b ? a : b; }

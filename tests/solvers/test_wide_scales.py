@@ -112,7 +112,7 @@ def test_bound_then_optimum_then_every_strategy_of_one_cut(block: int) -> None:
 
 
 def counts_of(problem: Problem, seed: int) -> set[int]:
-    """The best number of fragments and one drawn, where the independent program is not too large."""
+    """The best number of fragments and one drawn, where the program is not too large."""
     lines, rng = lines_of(problem), np.random.default_rng([5, seed])
     search = exact.start(problem)
     search.run(near=best_count(problem), relative_gap=1e-6, deadline=Deadline.after(30.0))

@@ -47,6 +47,9 @@ _SETTLED = 1e-13  # of the weight that the ends of a cut may leave in its middle
 _WORTH_SHORTENING = 0.6  # of the fragments: a chain longer than this is not worth the attempt
 _LEAST_SHORTENED = 40  # no chain is, below: its ends take two dozen
 _ONE_CALL_CELLS = 20_000  # k n of a solve whose every step is in C
+_MOST_CELLS = 50_000_000  # of one array of blocks and cells: 1 GB in all
+_STEPS_A_SECOND = 4e8  # of elimination and of the cells, cautiously
+_ITERATIONS = 20
 _GENERAL_CELLS = 40_000  # k n up to which a general solver is tried
 
 
@@ -151,8 +154,20 @@ class _Search:
                     self._ends, grown = self._attempts.pop(0), frozenset()
                 else:
                     grown = frozenset(range(self._lines.n - 1))
+            if not self._affordable(grown, deadline):
+                return best
             boundaries = grown
         return best
+
+    def _affordable(self, boundaries: frozenset[int], deadline: Deadline) -> bool:
+        """Whether the blocks of so many waits fit the memory and the time that is left."""
+        first, last = self._ends or (self._k, 0)
+        size = 1 + len(boundaries)
+        cells = (first + last) * (size * size + 6 * self._lines.n)
+        steps = (first + last) * size * (size * size + 20 * self._lines.n)
+        return (
+            cells <= _MOST_CELLS and steps * _ITERATIONS <= _STEPS_A_SECOND * deadline.remaining_s
+        )
 
     def _iterate(
         self, boundaries: frozenset[int], deadline: Deadline

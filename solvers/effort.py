@@ -8,30 +8,66 @@ times of every strategy against k*n.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from domain.problem import Problem
 from domain.solution import Strategy
 from solvers.fixed import best_count
+from solvers.kernels.native import Choice, library
 
-QUICK_CELLS = 160  # k*n near the optimum, for every method that solves linear programs
-QUICK_RANGED_CELLS = 10  # the same where stages have ranges, and schedules are improved on them
-QUICK_COUNT_CELLS = 450_000  # n times the admitted counts: what a bound over all k passes through
+QUICK_RANGED_CELLS = 10  # k*n near the optimum where schedules are improved on stages with ranges
 QUICK_JUDGED_CELLS = 20_000  # k*n that the judge may have to evaluate for the usual settings
+_FLAT_CELLS = 32_000  # k*k*n where all counts up to k may have to be rounded and compared
 _SMALLEST_USUAL_BYTES = 4096
 
 
-def is_quick(problem: Problem, strategy: Strategy) -> bool:
-    """See the module. `strategy` matters only where refragmentation multiplies the work."""
-    stages = len(problem.pipeline)
-    counts = problem.count_range()
+@dataclass(frozen=True, slots=True)
+class _Quick:
+    """What is quick: k*n near the optimum, whatever else; k*n where few counts can win; and n
+    times the admitted counts, which a bound over all k passes through."""
+
+    cells: int
+    cells_where_few_win: int
+    count_cells: int
+
+
+_NUMPY = _Quick(cells=160, cells_where_few_win=160, count_cells=450_000)
+_NATIVE = _Quick(cells=160, cells_where_few_win=640, count_cells=2_000_000)
+
+
+def is_quick(problem: Problem, strategy: Strategy, *, kernels: Choice = "auto") -> bool:
+    """See the module. `strategy` matters only where refragmentation multiplies the work.
+
+    `kernels` says which implementation is to solve it: in C more is quick than in NumPy.
+    """
+    stages, counts = len(problem.pipeline), problem.count_range()
+    is_lines = all(stage.is_line for stage in problem.pipeline.stages)
+    quick = _NUMPY if library(kernels) is None or not is_lines else _NATIVE
     refragments = problem.allow_refragmentation or strategy in (
         Strategy.HIERARCHICAL,
         Strategy.HIERARCHICAL_RAMP,
     )
-    if refragments or (counts.greatest - counts.least) * stages > QUICK_COUNT_CELLS:
+    if refragments or (counts.greatest - counts.least) * stages > quick.count_cells:
         return False
     usual_count = min(problem.message_bytes // _SMALLEST_USUAL_BYTES + 1, counts.greatest)
     if usual_count * stages > QUICK_JUDGED_CELLS:
         return False
     least, greatest = problem.least_fragment_bytes, problem.greatest_fragment_bytes
     ranged = any(stage.line_over(least, greatest) is None for stage in problem.pipeline.stages)
-    return best_count(problem) * stages <= (QUICK_RANGED_CELLS if ranged else QUICK_CELLS)
+    best = best_count(problem)
+    if best * stages <= (QUICK_RANGED_CELLS if ranged else quick.cells):
+        return True
+    within = not ranged and best * stages <= quick.cells_where_few_win
+    return within and (_each_pays(problem, best) or best * best * stages <= _FLAT_CELLS)
+
+
+def _each_pays(problem: Problem, count: int) -> bool:
+    """Whether one fragment more costs the slowest stage what rounding to whole bytes may cost.
+
+    If not, a long row of counts is as good as the best one.
+    """
+    size = problem.message_bytes / count
+    lines = [stage.ranges[0] for stage in problem.pipeline.stages]
+    times = [line.line.time_us(size) for line in lines]
+    unit_us = problem.limits.alignment_bytes * sum(line.ns_per_byte for line in lines) / 1000.0
+    return lines[times.index(max(times))].overhead_us >= unit_us

@@ -24,6 +24,7 @@ from solvers.kernels import latencies_us
 from solvers.relaxation import relaxation_of
 from solvers.rounding import round_cut
 
+_EQUAL = 1.0 + 1e-9  # two latencies may differ by so much in rounding alone
 _WORTHWHILE = 1e-6  # relative gain below which no further count is tried in whole bytes
 
 
@@ -49,8 +50,9 @@ def whole_bytes(
 ) -> Iterable[Candidate]:
     """Whole-byte cuts of every count that could still win, the most promising first.
 
-    `best_us` tells the least whole-byte latency known to the caller, asked anew before each count.
-    The first candidate always comes, even when time is up.
+    `best_us` tells the least whole-byte latency known to the caller, asked anew for each count.
+    The first candidate always comes, even when time is up; of the others those that are as good as
+    what is known by then.
     """
     problem, least = search.problem, float("inf")
     worthwhile = 1.0 + min(options.relative_gap, _WORTHWHILE)
@@ -61,15 +63,14 @@ def whole_bytes(
         tried.add(k)
         result = search.solved.get(k) or search.solve(k, deadline)
         cut = round_cut(problem, result.x)
-        limit = min(least, best_us()) / worthwhile
         late = deadline.passed
-        if cut is not None:
-            least = min(least, _kernel_us(problem, cut))
-            limit = min(least, best_us()) / worthwhile
-            pending = _worth_trying(search, tried, limit)
+        latency = float("inf") if cut is None else _kernel_us(problem, cut)
+        known = min(least, best_us())
+        least = min(least, latency)
+        limit = min(known, latency) / worthwhile
+        pending = _worth_trying(search, tried, limit)
+        if cut is not None and (latency <= known * _EQUAL or len(tried) == 1):
             yield Candidate(cut, tuple(result.x.tolist()), cut_off=late and bool(pending))
-        else:
-            pending = _worth_trying(search, tried, limit)
         if late:
             return
 
@@ -78,9 +79,9 @@ def _worth_trying(search: CountSearch, tried: set[int], limit_us: float) -> list
     """Untried counts whose bound lies below the limit, the least bound first."""
     if search.bound_us >= limit_us:
         return []
-    below = np.flatnonzero(search.lower < limit_us - search.problem.pipeline.delay_us)
-    counts = below + search.lines.k_least
-    counts = counts[~np.isin(counts, np.fromiter(tried, dtype=np.int64))]
+    below = search.lower < limit_us - search.problem.pipeline.delay_us
+    below[[k - search.lines.k_least for k in tried]] = False
+    counts = np.flatnonzero(below) + search.lines.k_least
     return [int(k) for k in counts[np.argsort(search.lower_at(counts), kind="stable")]]
 
 

@@ -5,7 +5,8 @@ import pytest
 from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 from domain.solution import Strategy
-from solvers import is_quick, solve
+from solvers import effort, is_quick, solve
+from tests.support.compiler import require_native_kernels
 
 MYRINET = pipeline_of_lines([("a", 7.2, 7.03), ("b", 5.2, 24.3), ("c", 7.5, 24.3), ("d", 7.4, 7.7)])
 # Small, but nearly every count can win in whole bytes: overheads next to nothing.
@@ -14,11 +15,32 @@ FLAT_BYTES, FLAT_FRAGMENTS = 20_000, 53
 
 
 @pytest.mark.parametrize(
-    ("size", "expected"), [(1, True), (4096, True), (1 << 16, True), (1 << 20, False)]
+    ("size", "in_numpy", "in_c"),
+    [
+        (1, True, True),
+        (4096, True, True),
+        (1 << 16, True, True),
+        (1 << 20, False, True),
+        (1 << 24, False, False),
+    ],
 )
-def test_myrinet_is_quick_up_to_64_kib(size: int, expected: bool) -> None:
+def test_myrinet_is_quick_up_to_64_kib_and_in_c_up_to_1_mib(
+    size: int, in_numpy: bool, in_c: bool
+) -> None:
     """The rule is about k*n near the optimum."""
-    assert is_quick(Problem(MYRINET, size), Strategy.AUTO) is expected
+    require_native_kernels()
+    problem = Problem(MYRINET, size)
+    assert effort.is_quick(problem, Strategy.AUTO, kernels="numpy") is in_numpy
+    assert effort.is_quick(problem, Strategy.AUTO, kernels="native") is in_c
+
+
+def test_where_many_counts_could_win_less_is_quick() -> None:
+    """Each of them may have to be rounded and compared: overheads next to nothing."""
+    require_native_kernels()
+    few, many = FragmentLimits(max_fragments=FLAT_FRAGMENTS), FragmentLimits(max_fragments=200)
+    for limits, expected in ((few, True), (many, False)):
+        problem = Problem(FLAT, FLAT_BYTES, limits)
+        assert effort.is_quick(problem, Strategy.AUTO, kernels="native") is expected
 
 
 @pytest.mark.parametrize(("size", "expected"), [(4096, True), (1 << 20, False)])
@@ -41,7 +63,7 @@ def test_a_small_problem_that_takes_long_says_that_it_was_cut_off() -> None:
     """So that the caller can have it solved elsewhere; with time it ends by itself."""
     problem = Problem(FLAT, FLAT_BYTES, FragmentLimits(max_fragments=FLAT_FRAGMENTS))
     assert is_quick(problem, Strategy.AUTO)
-    cut_off = solve(problem, time_limit_s=0.02)
+    cut_off = solve(problem, time_limit_s=0.001)
     assert cut_off.cut_off
     assert cut_off.lower_bound_us <= cut_off.latency_us
     complete = solve(problem, time_limit_s=60.0)

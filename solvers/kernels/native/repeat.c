@@ -33,10 +33,14 @@ typedef struct {
     sluice_repeated *best;
 } search;
 
+/* Of equals the fewest fragments. */
 static void offer(search *s, double latency, int64_t full, int64_t size)
 {
     sluice_repeated *best = s->best;
-    if (latency < best->latency_us || (latency == best->latency_us && full < best->full))
+    int64_t whole = s->q->message_bytes;
+    int64_t count = full + (full * size < whole);
+    int64_t known = best->full + (best->full * best->size_bytes < whole);
+    if (latency < best->latency_us || (latency == best->latency_us && count < known))
         *best = (sluice_repeated){latency, full, size};
 }
 

@@ -1,7 +1,7 @@
 """The native interior-point method behind the same door as the one in NumPy.
 
 Notation  as in chain.py.
-Source    kernels/native/interior_point.c; docs/theory.md sec. 13.
+Source    kernels/native/interior_point.c; docs/theory.md sec. 14.
 Exact     an iterate, not a proof: what is proven of it is computed in structured.py.
 Traps     ctypes lets other threads run meanwhile; the arrays are this call's own.
 """

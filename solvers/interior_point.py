@@ -1,7 +1,7 @@
 """The reduced dual by a primal-dual interior point, in NumPy: the path without a compiler.
 
 Source    Mehrotra's predictor-corrector; Gondzio's centrality corrector where steps are short;
-          own elimination of the multipliers, docs/theory.md sec. 13.
+          own elimination of the multipliers, docs/theory.md sec. 14.
 Notation  as in chain.py, sizes in units of B'/fragments and times in units of the slowest stage:
           y (k,), w (k,): sizes and slack of their byte rows; v, u (k,): room below the cap and its
           multiplier; r, o (k, q): waits and slack of their order rows, block t holding the pair of

@@ -1,6 +1,6 @@
 """The optimum for k fragments, certified on both sides: the production path for stages of lines.
 
-Source    results sec. 1; theory sec. 6; docs/theory.md sec. 13.
+Source    results sec. 1; theory sec. 6; docs/theory.md sec. 14.
 Notation  k fragments, n stages; x: (k,) sizes in bytes; p: (k-1, n), the reduced dual; d: a stage
           behind which fragments may wait.
 Cost      some twenty iterations of O(k n) each where no fragment waits, of O(k n q^2 + k q^3) where
@@ -217,7 +217,7 @@ def _attempts(lines: LineProblem, k: int) -> list[tuple[int, int] | None]:
     """How many fragments of each end to let differ, in order of trial; None: all of them.
 
     Behind the bottleneck b the dual leaves e_b by a factor of G_{s..b-1} / G_{s+1..b} a step, for
-    a stage s before it (docs/theory.md sec. 13); mirrored for the stages after it. Where b is the
+    a stage s before it (docs/theory.md sec. 14); mirrored for the stages after it. Where b is the
     slowest stage at every size few of these matter, and short ends are tried first.
     """
     b = int(np.argmax(lines.g + lines.G * (lines.B / k)))

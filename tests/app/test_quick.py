@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import httpx
+import pytest
 
+from app.flows import compare, solve_message
 from tests.app.serving import MYRINET
 from tests.solvers.test_effort import FLAT, FLAT_BYTES, FLAT_FRAGMENTS
 
@@ -15,6 +17,13 @@ FLAT_STAGES = [
     }
     for stage in FLAT.stages
 ]
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So little time that no solve ends within it, even in C."""
+    for module in (solve_message, compare):
+        monkeypatch.setattr(module, "QUICK_LIMIT_S", 1e-4)
 
 
 def answered(client: httpx.Client, origin: str) -> int:
@@ -33,6 +42,7 @@ def test_a_small_solve_needs_no_child_process(client: httpx.Client) -> None:
     assert answered(client, "quick") == before + 1
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_small_solve_that_takes_long_is_handed_to_the_engine(client: httpx.Client) -> None:
     before = answered(client, "engine")
     body = {
@@ -46,6 +56,7 @@ def test_a_small_solve_that_takes_long_is_handed_to_the_engine(client: httpx.Cli
     assert answered(client, "engine") == before + 1
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_table_with_such_a_cell_is_made_by_the_engine(client: httpx.Client) -> None:
     body = {
         "pipeline": {"stages": FLAT_STAGES, "delay_us": 0},

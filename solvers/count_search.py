@@ -35,6 +35,7 @@ from solvers.relaxation import (
     two_fragments_us,
     vertices_of,
 )
+from solvers.structured import AIM
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -47,6 +48,8 @@ _ADAPTED_CELLS = 500_000  # k*V of the counts that one solve bounds where T* is 
 _TIGHTENED_CELLS = 40_000  # k*n of the counts that are bounded at the true costs
 _NEAREST = 2  # solved counts whose mixtures of paths are adapted to such a count
 _MOST_ENDS = 100  # ends of ranges beyond which they are not
+_SHARPER = 1e-3  # a solve than the gap asked for: blunt slopes exclude no count where T* is flat
+_FINEST = 1e-12
 _GROWTH = 4  # nor any later one larger than this many times the largest before it
 
 
@@ -60,6 +63,7 @@ class CountSearch:
     beyond_us: float = np.inf  # proven bound on the cuts left out, delay included
     floor_us: float = 0.0  # what is proven of all cuts from elsewhere, delay included
     solved: dict[int, CountResult] = field(default_factory=dict)
+    aim: float = AIM  # of one solve
 
     @classmethod
     def start(
@@ -109,6 +113,7 @@ class CountSearch:
         `max_cells` ends the search by work instead of time: no solve begins that would bring the
         sum of k*n over all solves above it.
         """
+        self.aim = min(AIM, max(_FINEST, _SHARPER * relative_gap))
         k = max(self.lines.k_least, min(near, self._last, self._reach()))
         cells = 0
         while True:
@@ -125,7 +130,7 @@ class CountSearch:
 
     def solve(self, k: int, deadline: Deadline) -> CountResult:
         """Solve one count and let its dual raise the bounds of all others."""
-        result = self.solved[k] = solve_relaxed(self.lines, k, deadline)
+        result = self.solved[k] = solve_relaxed(self.lines, k, deadline, aim=self.aim)
         first = self.lines.k_least
         self._raise(k - first, result.lower_us)
         if k >= 2 and k < self.lines.k_greatest:

@@ -264,7 +264,8 @@ class _System:
         """The step towards these products."""
         z, at = self.z, self.at
         tp = goal.s / at.s - at.p
-        total = tp.sum(axis=1)
+        # The weights of a step sum to 1, whatever rounding has made of them.
+        total = (goal.s / at.s).sum(axis=1) - 1.0
         sums = (tp[:, None, :] @ self.centred)[:, 0, :]
         side = np.zeros((z.k, 1 + z.q))
         side[:-1, 0] -= sums[:, 0]

@@ -61,6 +61,7 @@ class NativeDual:
             _Long,
             _Double,
             _Double,
+            _Double,
             _Address,
             _Address,
             ctypes.POINTER(_Bounds),
@@ -92,14 +93,14 @@ class NativeDual:
         return value
 
     def solve(
-        self, lines: LineProblem, k: int, *, close: float, time_limit_s: float
+        self, lines: LineProblem, k: int, *, close: float, aim: float, time_limit_s: float
     ) -> tuple[float, float, Floats, Floats] | None:
         """(lower, upper, x, p) for k >= 2 fragments, or None where these are not close."""
         x: Floats = np.empty(k)
         p: Floats = np.empty((k - 1, lines.n))
         bounds = _Bounds()
         status = self._solve(
-            _told(lines), k, close, time_limit_s, x.ctypes.data, p.ctypes.data, bounds
+            _told(lines), k, close, aim, time_limit_s, x.ctypes.data, p.ctypes.data, bounds
         )
         return (bounds.lower_us, bounds.upper_us, x, p) if status == _CLOSE else None
 

@@ -21,7 +21,7 @@ from solvers.convex_problem import ConvexProblem
 from solvers.exact_lp.convex_backend import ConvexResult, solve_convex_count
 from solvers.exact_lp.ortools_backend import CountResult
 from solvers.line_problem import LineProblem
-from solvers.structured import solve_count
+from solvers.structured import AIM, solve_count
 
 Relaxation: TypeAlias = LineProblem | ConvexProblem
 
@@ -36,11 +36,13 @@ def vertices_of(relaxed: Relaxation) -> int:
     return max(relaxed.n, len(relaxed.at)) if isinstance(relaxed, ConvexProblem) else relaxed.n
 
 
-def solve_relaxed(relaxed: Relaxation, k: int, deadline: Deadline) -> CountResult:
-    """T*(k) between two proven bounds."""
+def solve_relaxed(
+    relaxed: Relaxation, k: int, deadline: Deadline, *, aim: float = AIM
+) -> CountResult:
+    """T*(k) between two proven bounds; `aim` is how close they shall be, where that can be had."""
     if isinstance(relaxed, ConvexProblem):
         return solve_convex_count(relaxed, k, deadline)
-    return solve_count(relaxed, k, deadline)
+    return solve_count(relaxed, k, deadline, aim=aim)
 
 
 def is_convex_in_count(relaxed: Relaxation) -> bool:

@@ -37,7 +37,7 @@ from solvers.native_dual import native_dual
 Floats = NDArray[np.float64]
 
 CLOSE = 1e-9  # relative distance of the two bounds at which a solve is finished
-_ASKED = 0.5  # of it, of the method: what rounding adds must fit between
+AIM = 5e-10  # where the method stops: what rounding adds must fit between
 _CHECK_ORDER_AT = 1e-3
 _DISORDER = 1e-9  # violations below this are the method's own
 _ALIKE = 0.05  # violations that differ by less, relative, are one
@@ -72,21 +72,26 @@ def solve_count(
     deadline: Deadline,
     *,
     close: float = CLOSE,
+    aim: float = AIM,
     method: ChainMethod | None = None,
 ) -> CountResult:
-    """Solve for exactly k fragments; never raises for a method's failure, only widens the gap."""
+    """Solve for exactly k fragments; never raises for a method's failure, only widens the gap.
+
+    A result is good enough where its bounds are `close`; the method goes on to the `aim`, as far as
+    its arithmetic carries it: what follows for other counts is the sharper.
+    """
     if k == 1:
         return single_fragment(lines)
     attempts: list[tuple[int, int] | None] = [None]
     if k >= _LEAST_SHORTENED:
         attempts = _attempts(lines, k)
     if method is None and len(attempts) == 1:
-        quick = _in_one_call(lines, k, deadline, close)
+        quick = _in_one_call(lines, k, deadline, close, aim)
         if quick is not None:
             return quick
-    if lines.n == 1 or lines.free_bytes(k) <= 0.0 or not (lines.g.any() or lines.G.any()):
+    if lines.n == 1 or _is_given(lines, k) or not (lines.g.any() or lines.G.any()):
         return equal_sizes(lines, k)
-    best = _Search(lines, k, close, method or default_method(), attempts).run(deadline)
+    best = _Search(lines, k, (close, aim), method or default_method(), attempts).run(deadline)
     if best is not None and _is_close(best, close):
         return best
     equal = equal_sizes(lines, k)
@@ -97,14 +102,20 @@ def solve_count(
 
 
 def _in_one_call(
-    lines: LineProblem, k: int, deadline: Deadline, close: float
+    lines: LineProblem, k: int, deadline: Deadline, close: float, aim: float
 ) -> CountResult | None:
     """The same for few cells, all of it in C; None where that is not built, or not close."""
     native = native_dual()
     if native is None or k * lines.n > _ONE_CALL_CELLS:
         return None
-    found = native.solve(lines, k, close=close, time_limit_s=deadline.remaining_s)
+    found = native.solve(lines, k, close=close, aim=aim, time_limit_s=deadline.remaining_s)
     return None if found is None else CountResult(k, *found)
+
+
+def _is_given(lines: LineProblem, k: int) -> bool:
+    """Whether the limits leave one cut of real sizes: all at the least, or all at the greatest."""
+    free = lines.free_bytes(k)
+    return free <= 0.0 or k * (lines.M - lines.m) <= free
 
 
 def _is_close(result: CountResult, close: float) -> bool:
@@ -125,11 +136,12 @@ class _Search:
         self,
         lines: LineProblem,
         k: int,
-        close: float,
+        stop: tuple[float, float],
         method: ChainMethod,
         attempts: list[tuple[int, int] | None],
     ) -> None:
-        self._lines, self._k, self._close, self._method = lines, k, close, method
+        self._lines, self._k, self._method = lines, k, method
+        self._close, self._aim = stop
         self._attempts = attempts
         self._ends = self._attempts.pop(0)
 
@@ -185,7 +197,7 @@ class _Search:
             repeats=k - first - last + 1,
         )
         options = ChainOptions(
-            close=_ASKED * self._close,
+            close=self._aim,
             time_limit_s=deadline.remaining_s,
             check_order_at=0.0 if len(boundaries) == lines.n - 1 else _CHECK_ORDER_AT,
         )

@@ -20,13 +20,12 @@
 #define CHECK_ORDER_AT 1e-3
 #define DISORDER 1e-9
 #define ALIKE 0.05
-#define ASKED 0.5
 
 /* What a solve works on and with. */
 typedef struct {
     const sluice_lines *lines;
     int64_t k;
-    double close;
+    double close, aim;
     double free_bytes, spread;
     double overhead[SPAN];   /* with the least size taken in */
     double violation[SPAN];
@@ -168,7 +167,7 @@ static int iterate(solve *s, int64_t waiting, double time_limit_s, double *compl
         .repeats = 1,
         .boundaries = chosen,
         .q = q,
-        .close = ASKED * s->close,
+        .close = s->aim,
         .max_iterations = MOST_ITERATIONS,
         .time_limit_s = time_limit_s,
         .check_order_at = waiting == s->lines->n - 1 ? 0.0 : CHECK_ORDER_AT,
@@ -197,11 +196,11 @@ static int search(solve *s, double time_limit_s)
     return SLUICE_COUNT_APART;
 }
 
-int sluice_count_solve(const sluice_lines *lines, int64_t k, double close, double time_limit_s,
-                       double *x, double *p, sluice_bounds *bounds)
+int sluice_count_solve(const sluice_lines *lines, int64_t k, double close, double aim,
+                       double time_limit_s, double *x, double *p, sluice_bounds *bounds)
 {
     int64_t n = lines->n;
-    solve s = {.lines = lines, .k = k, .close = close, .bounds = bounds};
+    solve s = {.lines = lines, .k = k, .close = close, .aim = aim, .bounds = bounds};
     double left = lines->message_bytes - (double)k * lines->least_bytes;
     s.free_bytes = left > 0.0 ? left : 0.0;
     s.spread = lines->greatest_bytes - lines->least_bytes;

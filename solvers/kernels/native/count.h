@@ -16,8 +16,9 @@ typedef struct {
 } sluice_bounds;
 
 /* Sizes x (k) in bytes and repaired p (k-1, n) with their two values; k at least 2. `close` is the
-   relative distance of the two at which a solve is finished. */
-int sluice_count_solve(const sluice_lines *lines, int64_t k, double close, double time_limit_s,
-                       double *x, double *p, sluice_bounds *bounds);
+   relative distance of the two at which a solve is good enough, `aim`, below it, the one that the
+   method goes on to. */
+int sluice_count_solve(const sluice_lines *lines, int64_t k, double close, double aim,
+                       double time_limit_s, double *x, double *p, sluice_bounds *bounds);
 
 #endif

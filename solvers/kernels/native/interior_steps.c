@@ -148,7 +148,7 @@ CLONES static void cell_sums(state *z)
         int64_t count = S - from < CHUNK ? S - from : CHUNK;
         double *T = z->T + from;
         for (int64_t t = 0; t < count; t++)
-            T[t] = 0.0;
+            T[t] = -1.0; /* the weights of a step sum to 1, whatever rounding has made of them */
         for (int64_t f = 0; f < z->F; f++)
             for (int64_t t = 0; t < count; t++)
                 z->cf[f * S + from + t] = 0.0;
@@ -156,8 +156,9 @@ CLONES static void cell_sums(state *z)
             const double *p = z->p + c * S + from, *recip = z->recip + c * S + from;
             const double *goal = z->goal + c * S + from;
             for (int64_t t = 0; t < count; t++) {
-                tp[t] = goal[t] * recip[t] - p[t];
+                tp[t] = goal[t] * recip[t];
                 T[t] += tp[t];
+                tp[t] -= p[t];
             }
             for (int64_t f = 0; f < z->F; f++) {
                 const double *one = z->mean + 2 * f * S + from, *two = one + S;

@@ -338,7 +338,7 @@ static void real_sizes(void)
     expect(!isnan(sluice_dual_above(&lines, k, p)), "value of a stretched dual");
     expect(k < 3 || !isnan(sluice_dual_below(&lines, k, p)), "value of a squeezed dual");
     sluice_bounds bounds;
-    int status = sluice_count_solve(&lines, k, 1e-9, 5.0, x, p, &bounds);
+    int status = sluice_count_solve(&lines, k, 1e-9, 5e-10, 5.0, x, p, &bounds);
     expect(status == SLUICE_COUNT_CLOSE || status == SLUICE_COUNT_APART, "status of a solve");
     expect(bounds.lower_us <= bounds.upper_us * (1.0 + 1e-12), "bounds that cross");
     expect(fabs(bounds.lower_us - sluice_dual_value(&lines, k, p)) == 0.0, "lower bound");

@@ -1,19 +1,66 @@
-"""Our default engine, with its certificate."""
+"""Our own exact solves, each with its certificate: the only file that knows how they are called."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing import get_context
+
 from bench.engines.primal import Engine, EngineRun
 from solvers.contract import Deadline
-from solvers.exact_lp.ortools_backend import solve_count
+from solvers.exact_lp import ortools_backend
+from solvers.exact_lp.ortools_backend import CountResult
+from solvers.kernels.native import CHOICES, library
 from solvers.line_problem import LineProblem
+from solvers.structured import solve_count
 
-_TIME_LIMIT_S = 120.0
+TIME_LIMIT_S = 120.0
+CERTIFIED = "certified"
+KERNELS = "SLUICE_KERNELS"
 
 
-def _solve(lines: LineProblem, k: int) -> EngineRun:
-    result = solve_count(lines, k, Deadline.after(_TIME_LIMIT_S))
+def has_native() -> bool:
+    """Whether the kernels were compiled here; without them the native side is left out."""
+    return library() is not None
+
+
+def certified(lines: LineProblem, k: int, *, time_limit_s: float = TIME_LIMIT_S) -> EngineRun:
+    """The production path as it is configured in this process."""
+    return _run_of(solve_count(lines, k, Deadline.after(time_limit_s)))
+
+
+def _by_glop(lines: LineProblem, k: int) -> EngineRun:
+    return _run_of(ortools_backend.solve_count(lines, k, Deadline.after(TIME_LIMIT_S)))
+
+
+def _run_of(result: CountResult) -> EngineRun:
     gap = (result.upper_us - result.lower_us) / result.upper_us
-    return EngineRun("certified", result.upper_us, gap)
+    return EngineRun(CERTIFIED, result.upper_us, gap)
 
 
-OURS = Engine("sluice", _solve)
+OURS = Engine("sluice", certified)
+NATIVE = Engine("sluice native", certified)
+REDUCED_DUAL = Engine("reduced dual by GLOP", _by_glop)
+
+
+@contextmanager
+def numpy_engine() -> Iterator[Engine]:
+    """The same without the compiled kernels, in a process that has never loaded them.
+
+    Its times include handing over the problem and the result, some tenths of a millisecond.
+    """
+    with ProcessPoolExecutor(
+        1, mp_context=get_context("spawn"), initializer=_without_kernels
+    ) as process:
+        yield Engine("sluice numpy", partial(_apart, process))
+
+
+def _without_kernels() -> None:
+    os.environ[KERNELS] = CHOICES[-1]
+
+
+def _apart(process: ProcessPoolExecutor, lines: LineProblem, k: int) -> EngineRun:
+    return process.submit(certified, lines, k).result()

@@ -31,7 +31,7 @@ class _Quick:
     count_cells: int
 
 
-_NUMPY = _Quick(cells=160, cells_where_few_win=160, count_cells=450_000)
+_NUMPY = _Quick(cells=100, cells_where_few_win=100, count_cells=450_000)
 _NATIVE = _Quick(cells=160, cells_where_few_win=640, count_cells=2_000_000)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 
@@ -96,7 +95,8 @@ def _row(name: str, timed: Timed[PlanTable], size: int) -> tuple[Cell, ...]:
 
 def _share_within(entries: Sequence[TableCut] | Sequence[TableRepeat]) -> float:
     """The share of message sizes, evenly on a logarithmic scale, that meet the tolerance."""
-    lengths = [np.log(b.message_bytes / a.message_bytes) for a, b in pairwise(entries)]
+    sizes = [entry.message_bytes for entry in entries]
+    lengths = np.diff(np.log(sizes))
     within = [entry.relative_gap <= TOLERANCE for entry in entries[:-1]]
     return float(np.dot(lengths, within) / np.sum(lengths))
 

@@ -11,7 +11,7 @@ from tests.support.compiler import require_native_kernels
 MYRINET = pipeline_of_lines([("a", 7.2, 7.03), ("b", 5.2, 24.3), ("c", 7.5, 24.3), ("d", 7.4, 7.7)])
 # Small, but nearly every count can win in whole bytes: overheads next to nothing.
 FLAT = pipeline_of_lines([("a", 0.0, 3.0), ("b", 0.01, 1.0), ("c", 0.0, 1.2)])
-FLAT_BYTES, FLAT_FRAGMENTS = 20_000, 53
+FLAT_BYTES, FLAT_FRAGMENTS = 20_000, 33
 
 
 @pytest.mark.parametrize(

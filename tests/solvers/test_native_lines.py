@@ -24,7 +24,7 @@ from solvers.repeat import search
 from solvers.repeat_search import Best
 from solvers.rounding import round_cut
 from solvers.static import repeated_cut
-from solvers.structured import CLOSE, default_method, solve_count
+from solvers.structured import AIM, CLOSE, default_method, solve_count
 from tests.support.compiler import require_native_kernels
 
 NATIVE: Choice = "native"
@@ -200,7 +200,7 @@ def test_a_solve_in_one_call_is_certified_like_any_other(problem: Problem, k: in
     assert lines is not None
     assume(lines.k_least <= k <= lines.k_greatest)
     general = solve_count(lines, k, LATER, method=default_method())
-    found = native.solve(lines, k, close=CLOSE, time_limit_s=10.0) if native else None
+    found = native.solve(lines, k, close=CLOSE, aim=AIM, time_limit_s=10.0) if native else None
     if found is None:
         return
     lower, upper, x, p = found

@@ -1,14 +1,14 @@
 """Regions of fragment sizes on which no stage changes its fit range, and cuts that stay in them.
 
 Source    own derivation; docs/theory.md sec. 7.
-Notation  n stages, k fragments; region r: sizes from low_r (of which it holds the limit) to high_r;
+Notation  n stages, k fragments; region r: sizes from low_r to high_r, both whole;
           g, G: (R, n) µs and µs/byte of each stage in each region; a structure: one region for each
           fragment; x: (k,) real sizes; p: (k-1, n) a dual of results sec. 1; B: message; m, M:
           least and greatest size.
 Cost      one linear program of 2k-1 rows for each structure and message size.
 Exact     for one structure in real sizes: every stage is one line a fragment.
-Traps     a region begins one byte behind the end of the one before it: the limit there is admitted
-          in real sizes, whole sizes start a byte later.
+Traps     a region begins one byte behind the end of the one before it: between the two lies no
+          whole size, and the limit of the costs there is no schedule's.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Regions:
         highs = [*ends, np.inf]
         rows = [[stage.range_at(high) for stage in pipeline.stages] for high in highs]
         return cls(
-            low=np.array([0.0, *ends]),
+            low=np.array([1.0, *(end + 1.0 for end in ends)]),
             high=np.array(highs),
             g=np.array([[part.overhead_us for part in row] for row in rows]),
             G=np.array([[part.ns_per_byte for part in row] for row in rows]) / 1000.0,
@@ -222,9 +222,7 @@ def _whole_box(regions: Regions, problem: Problem, structure: Structure) -> tupl
     """Least and greatest whole size of each fragment: aligned but for the last, which has room."""
     real_low, real_high = regions.box(problem, structure)
     unit = problem.limits.alignment_bytes
-    r = np.array(structure)
-    low = np.where(regions.low[r] >= real_low, regions.low[r] + 1.0, real_low).astype(np.int64)
-    high = real_high.astype(np.int64)
+    low, high = real_low.astype(np.int64), real_high.astype(np.int64)
     low[:-1], high[:-1] = -(-low[:-1] // unit) * unit, high[:-1] // unit * unit
     if unit > 1:
         low[-1] += unit // 2 + 2

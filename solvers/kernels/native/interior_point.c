@@ -19,18 +19,25 @@ static double now_s(void)
 /* Greatest violation of the stochastic order at each boundary, (n-1); returns the greatest. */
 static double disorder(const state *z, double *violation)
 {
-    double worst = 0.0;
-    double *running = z->goal; /* free between iterations */
-    memset(running, 0, (size_t)z->S * sizeof(double));
-    for (int64_t c = 0; c + 1 < z->n; c++) {
-        double here = 0.0;
-        for (int64_t t = 0; t < z->S; t++)
-            running[t] += z->p[c * z->S + t];
-        for (int64_t t = 1; t < z->S; t++)
-            here = larger(here, running[t] - running[t - 1]);
-        violation[c] = here;
-        worst = larger(worst, here);
+    double last[64], running[CHUNK], worst = 0.0;
+    for (int64_t c = 0; c + 1 < z->n; c++)
+        violation[c] = 0.0;
+    for (int64_t from = 0; from < z->S; from += CHUNK) {
+        int64_t count = count_of(z, from);
+        memset(running, 0, sizeof running);
+        for (int64_t c = 0; c + 1 < z->n; c++) {
+            const double *p = z->p + row_of(z, c, from);
+            for (int64_t t = 0; t < count; t++)
+                running[t] += p[t];
+            double here = from > 0 ? running[0] - last[c] : 0.0;
+            for (int64_t t = 1; t < count; t++)
+                here = larger(here, running[t] - running[t - 1]);
+            violation[c] = larger(violation[c], here);
+            last[c] = running[count - 1];
+        }
     }
+    for (int64_t c = 0; c + 1 < z->n; c++)
+        worst = larger(worst, violation[c]);
     return worst;
 }
 
@@ -71,9 +78,9 @@ static double value_of(const state *z)
     for (int64_t t = 0; t < z->S; t++) {
         double total = 0.0, running = 0.0, last = 0.0, lead = 0.0, next = 0.0, cost = 0.0;
         for (int64_t c = 0; c < z->n; c++)
-            total += z->p[c * z->S + t];
+            total += z->p[cell_of(z, c, t)];
         for (int64_t c = 0; c < z->n; c++) {
-            running += z->p[c * z->S + t] / total;
+            running += z->p[cell_of(z, c, t)] / total;
             double value = running < before[c] ? running : before[c], here;
             value = c == z->n - 1 ? 1.0 : value;
             here = value - last;
@@ -154,7 +161,7 @@ int sluice_ip_solve(const sluice_ip_problem *problem, double *sizes, double *p,
     z.inner = (double)(problem->repeats - 1);
     if (z.k < 2 || z.n < 2 || z.n > 64 || z.q > MAX_Q)
         return SLUICE_IP_MEMORY;
-    double *pool = malloc((size_t)sluice_ip_carve(&z, NULL) * sizeof(double) + 64);
+    double *pool = calloc((size_t)sluice_ip_carve(&z, NULL) + 8, sizeof(double));
     if (pool == NULL)
         return SLUICE_IP_MEMORY;
     (void)sluice_ip_carve(&z, (double *)(((uintptr_t)pool + 63) & ~(uintptr_t)63));
@@ -170,7 +177,7 @@ int sluice_ip_solve(const sluice_ip_problem *problem, double *sizes, double *p,
     sizes[z.k] = z.inner > 0.0 ? z.Y / z.inner * size : 0.0;
     for (int64_t t = 0; t < z.S; t++)
         for (int64_t c = 0; c < z.n; c++)
-            p[t * z.n + c] = z.p[c * z.S + t];
+            p[t * z.n + c] = z.p[cell_of(&z, c, t)];
     free(pool);
     return status;
 }

@@ -35,8 +35,8 @@ static double *take(pool_of_doubles *pool, int64_t count)
 
 static void carve_direction(direction *go, const state *z, pool_of_doubles *pool)
 {
-    go->s = take(pool, z->n * z->S);
-    go->p = take(pool, z->n * z->S);
+    go->s = take(pool, cells_of(z));
+    go->p = take(pool, cells_of(z));
     go->y = take(pool, z->k);
     go->w = take(pool, z->k);
     go->u = take(pool, z->k);
@@ -48,7 +48,7 @@ static void carve_direction(direction *go, const state *z, pool_of_doubles *pool
 int64_t sluice_ip_carve(state *z, double *first)
 {
     pool_of_doubles pool = {first, 0};
-    int64_t cells = z->n * z->S, S = z->S, k = z->k;
+    int64_t cells = cells_of(z), S = z->S, k = z->k;
     double **of_cells[] = {&z->p, &z->s, &z->goal, &z->recip};
     double **of_sizes[] = {&z->y, &z->w, &z->v, &z->u, &z->goal_w, &z->goal_u, &z->rest_w};
     double **of_waits[] = {&z->r, &z->o, &z->goal_o, &z->rest_o};
@@ -63,7 +63,7 @@ int64_t sluice_ip_carve(state *z, double *first)
         *of_blocks[i] = take(&pool, k * z->m);
     z->D = take(&pool, z->n * CHUNK);
     z->cov = take(&pool, z->F * z->F * CHUNK);
-    z->mean = take(&pool, 2 * z->F * S);
+    z->mean = take(&pool, 2 * z->F * (S + CHUNK));
     z->sum_D = take(&pool, S);
     z->T = take(&pool, S);
     z->cf = take(&pool, z->F * S);
@@ -103,39 +103,50 @@ static void start_steps(state *z)
             }
             double total = 0.0;
             for (int64_t c = 0; c < n; c++) {
-                z->s[c * S + t] = level - a[c];
+                z->s[cell_of(z, c, t)] = level - a[c];
                 total += 1.0 / (level - a[c]);
             }
             for (int64_t c = 0; c < n; c++)
-                z->p[c * S + t] = 1.0 / ((level - a[c]) * total);
+                z->p[cell_of(z, c, t)] = 1.0 / ((level - a[c]) * total);
         } else {
             for (int64_t c = 0; c < n; c++) {
-                z->s[c * S + t] = z->s[c * S + t - 1];
-                z->p[c * S + t] = z->p[c * S + t - 1];
+                z->s[cell_of(z, c, t)] = z->s[cell_of(z, c, t - 1)];
+                z->p[cell_of(z, c, t)] = z->p[cell_of(z, c, t - 1)];
             }
         }
     }
 }
 
 /* E'p: the byte rows without lambda into w, the order rows into o. */
-CLONES void sluice_ip_rows_of(const state *z, double *w, double *o)
+CLONES static void order_rows(const state *z, double *restrict o, int64_t c, int64_t from)
+{
+    const double *p = z->p + row_of(z, c, from);
+    int64_t count = count_of(z, from);
+    if (from > 0)
+        o[from] += p[CHUNK - 1 - z->n * CHUNK] - p[0];
+    for (int64_t t = 1; t < count; t++)
+        o[from + t] += p[t - 1] - p[t];
+}
+
+CLONES void sluice_ip_rows_of(const state *z, double *restrict w, double *restrict o)
 {
     int64_t n = z->n, S = z->S, k = z->k;
     memset(w, 0, (size_t)k * sizeof(double));
-    for (int64_t c = 0; c < n; c++)
-        for (int64_t t = 0; t < S; t++)
-            w[t] += z->Q[c] * z->p[c * S + t];
-    w[k - 1] = z->Q[n - 1];
-    for (int64_t c = 1; c < n; c++)
-        for (int64_t t = 0; t < S; t++)
-            w[t + 1] -= z->Qm[c] * z->p[c * S + t];
-    for (int64_t d = 0; d < z->q; d++) {
-        memset(o + d * k, 0, (size_t)k * sizeof(double));
-        for (int64_t c = 0; c < n; c++)
-            if (z->E[2 + d][c] > 0.0)
-                for (int64_t t = 1; t < S; t++)
-                    o[d * k + t] += z->p[c * S + t - 1] - z->p[c * S + t];
+    memset(o, 0, (size_t)(z->q * k) * sizeof(double));
+    for (int64_t from = 0; from < S; from += CHUNK) {
+        int64_t count = count_of(z, from);
+        for (int64_t c = 0; c < n; c++) {
+            const double *p = z->p + row_of(z, c, from);
+            for (int64_t t = 0; t < count; t++)
+                w[from + t] += z->Q[c] * p[t];
+            for (int64_t t = 0; t < count; t++)
+                w[from + t + 1] -= z->Qm[c] * p[t];
+            for (int64_t d = 0; d < z->q; d++)
+                if (z->E[2 + d][c] > 0.0)
+                    order_rows(z, o + d * k, c, from);
+        }
     }
+    w[k - 1] += z->Q[n - 1];
 }
 
 /* G.p at the repeated step. */
@@ -143,7 +154,7 @@ double sluice_ip_mean_cost(const state *z)
 {
     double sum = 0.0;
     for (int64_t c = 0; c < z->n; c++)
-        sum += z->G[c] * z->p[c * z->S + z->at];
+        sum += z->G[c] * z->p[cell_of(z, c, z->at)];
     return sum;
 }
 

@@ -11,8 +11,9 @@
    w (k)       slack of the byte rows; v, u (k) room below the cap and its multiplier
    r, o (q, k) waits at the boundaries, and the slack of their order rows; r of step pair
                (t-1, t) stands at block t, blocks 0 and k-1 have none
-   Block t of the Newton system holds y_t and r_.t. Cells are stored stage by stage, so that every
-   inner loop runs over steps and the compiler can vectorise it. */
+   Block t of the Newton system holds y_t and r_.t. Cells are stored in chunks of steps, each chunk
+   stage by stage: inner loops run over steps, so that the compiler can vectorise them, and what is
+   worked on together lies together. The last chunk is filled up with zeros. */
 
 #define CHUNK 64
 #define MAX_Q 63
@@ -41,9 +42,9 @@ typedef struct {
     int64_t at, repeats;
     double inner, Y, W, V, U, goal_W, goal_U, rest_W;
     double G_mean[2], G_cov, G_sum; /* of the per-byte cost under D at this step */
-    double *p, *s, *goal, *recip;  /* n x S; goal: the product wanted of each cell; 1/s */
+    double *p, *s, *goal, *recip;  /* cells; goal: the product wanted of each; 1/s */
     double *D;                     /* n x CHUNK */
-    double *mean;                  /* 2F x S: first and second mean of each function */
+    double *mean;                  /* of each function, a first and a second one */
     double *sum_D;                 /* S */
     double *T, *cf;                /* S; F x S: sums of the right side */
     double *y, *w, *goal_w;        /* k */
@@ -54,6 +55,30 @@ typedef struct {
     double *diagonal, *upper, *inverse, *ones, *side, *border, *bordered;
     direction first, second;
 } state;
+
+/* Where a chunk's row of a stage begins (`from` is a multiple of CHUNK), and a single cell. */
+INLINE int64_t row_of(const state *z, int64_t c, int64_t from) { return from * z->n + c * CHUNK; }
+
+INLINE int64_t cell_of(const state *z, int64_t c, int64_t t)
+{
+    return row_of(z, c, t - t % CHUNK) + t % CHUNK;
+}
+
+INLINE int64_t cells_of(const state *z)
+{
+    return (z->S + CHUNK - 1) / CHUNK * CHUNK * z->n;
+}
+
+/* The first mean of a function in a chunk; the second one follows it. */
+INLINE double *mean_of(const state *z, int64_t f, int64_t from)
+{
+    return z->mean + 2 * (from * z->F + f * CHUNK);
+}
+
+INLINE int64_t count_of(const state *z, int64_t from)
+{
+    return z->S - from < CHUNK ? z->S - from : CHUNK;
+}
 
 /* interior_start.c: arrays laid out one after another (with a null pool it only counts), the scaled
    problem, the first iterate, and the rows that it must satisfy. */

@@ -83,9 +83,9 @@ static void right_side(state *z)
 INLINE void row_change(const state *z, const direction *go, int64_t c, int64_t from, int64_t count,
                        double *out)
 {
-    int64_t S = z->S, k = z->k;
-    const double *one = z->mean + from, *two = one + S;
-    const double *one_m = two + S, *two_m = one_m + S;
+    int64_t k = z->k;
+    const double *one = mean_of(z, 0, from), *two = one + CHUNK;
+    const double *one_m = two + CHUNK, *two_m = one_m + CHUNK;
     const double *dy = go->y + from;
     double Q = z->E[0][c], Qm = z->E[1][c];
     for (int64_t t = 0; t < count; t++)
@@ -93,8 +93,8 @@ INLINE void row_change(const state *z, const direction *go, int64_t c, int64_t f
     for (int64_t d = 0; d < z->q; d++) {
         const double *dr = go->r + d * k + from;
         double here = z->E[2 + d][c];
-        one = two_m + (2 * d + 1) * S;
-        two = one + S;
+        one = mean_of(z, 2 + d, from);
+        two = one + CHUNK;
         for (int64_t t = 0; t < count; t++)
             out[t] -= ((here - one[t]) - two[t]) * (dr[t + 1] - dr[t]);
     }
@@ -110,12 +110,12 @@ CLONES static void affine_cells(state *z, const direction *go, steps *out)
     double worst_s[CHUNK] = {0}, worst_p[CHUNK] = {0}, a[CHUNK] = {0}, b[CHUNK] = {0},
            e[CHUNK] = {0};
     for (int64_t from = 0; from < S; from += CHUNK) {
-        int64_t count = S - from < CHUNK ? S - from : CHUNK;
+        int64_t count = count_of(z, from);
         const double *sum_D = z->sum_D + from;
         for (int64_t c = 0; c < z->n; c++) {
-            const double *p = z->p + c * S + from, *s = z->s + c * S + from;
-            const double *recip = z->recip + c * S + from;
-            double *restrict goal = z->goal + c * S + from;
+            int64_t row = row_of(z, c, from);
+            const double *p = z->p + row, *s = z->s + row, *recip = z->recip + row;
+            double *restrict goal = z->goal + row;
             row_change(z, go, c, from, count, ds);
             for (int64_t t = 0; t < count; t++) {
                 double change = ds[t] - 1.0 / sum_D[t];
@@ -145,7 +145,7 @@ CLONES static void cell_sums(state *z)
     int64_t S = z->S;
     double tp[CHUNK];
     for (int64_t from = 0; from < S; from += CHUNK) {
-        int64_t count = S - from < CHUNK ? S - from : CHUNK;
+        int64_t count = count_of(z, from);
         double *T = z->T + from;
         for (int64_t t = 0; t < count; t++)
             T[t] = -1.0; /* the weights of a step sum to 1, whatever rounding has made of them */
@@ -153,15 +153,15 @@ CLONES static void cell_sums(state *z)
             for (int64_t t = 0; t < count; t++)
                 z->cf[f * S + from + t] = 0.0;
         for (int64_t c = 0; c < z->n; c++) {
-            const double *p = z->p + c * S + from, *recip = z->recip + c * S + from;
-            const double *goal = z->goal + c * S + from;
+            int64_t row = row_of(z, c, from);
+            const double *p = z->p + row, *recip = z->recip + row, *goal = z->goal + row;
             for (int64_t t = 0; t < count; t++) {
                 tp[t] = goal[t] * recip[t];
                 T[t] += tp[t];
                 tp[t] -= p[t];
             }
             for (int64_t f = 0; f < z->F; f++) {
-                const double *one = z->mean + 2 * f * S + from, *two = one + S;
+                const double *one = mean_of(z, f, from), *two = one + CHUNK;
                 double *restrict sums = z->cf + f * S + from, here = z->E[f][c];
                 for (int64_t t = 0; t < count; t++)
                     sums[t] += ((here - one[t]) - two[t]) * tp[t];
@@ -175,14 +175,14 @@ CLONES static void cell_steps(const state *z, direction *go)
     int64_t S = z->S;
     double worst_s[CHUNK] = {0}, worst_p[CHUNK] = {0}, mean_ds[CHUNK];
     for (int64_t from = 0; from < S; from += CHUNK) {
-        int64_t count = S - from < CHUNK ? S - from : CHUNK;
+        int64_t count = count_of(z, from);
         const double *T = z->T + from, *sum_D = z->sum_D + from;
         for (int64_t t = 0; t < count; t++)
             mean_ds[t] = T[t] / sum_D[t];
         for (int64_t c = 0; c < z->n; c++) {
-            const double *p = z->p + c * S + from, *recip = z->recip + c * S + from;
-            const double *goal = z->goal + c * S + from;
-            double *restrict ds = go->s + c * S + from, *restrict dp = go->p + c * S + from;
+            int64_t row = row_of(z, c, from);
+            const double *p = z->p + row, *recip = z->recip + row, *goal = z->goal + row;
+            double *restrict ds = go->s + row, *restrict dp = go->p + row;
             row_change(z, go, c, from, count, ds);
             for (int64_t t = 0; t < count; t++) {
                 ds[t] += mean_ds[t];
@@ -252,7 +252,7 @@ static void repeated_sum(state *z)
 {
     z->G_sum = 0.0;
     for (int64_t c = 0; z->inner > 0.0 && c < z->n; c++) {
-        int64_t i = c * z->S + z->at;
+        int64_t i = cell_of(z, c, z->at);
         double tp = z->goal[i] * z->recip[i] - z->p[i];
         z->G_sum += ((z->G[c] - z->G_mean[0]) - z->G_mean[1]) * tp;
     }
@@ -278,7 +278,7 @@ static double predict(state *z, direction *go, double sum, double pairs)
     memset(z->goal_u, 0, (size_t)k * sizeof(double));
     memset(z->goal_o, 0, (size_t)(z->q * k) * sizeof(double));
     z->goal_W = z->goal_U = 0.0;
-    memset(z->goal, 0, (size_t)(z->n * z->S) * sizeof(double));
+    memset(z->goal, 0, (size_t)cells_of(z) * sizeof(double));
     repeated_sum(z);
     right_side(z);
     step_sizes(z, go);
@@ -290,7 +290,8 @@ static double predict(state *z, direction *go, double sum, double pairs)
                    primal * dual * go->size.ds_dp;
     double share = larger(after, 0.0) / sum;
     double centre = share * share * share * sum / pairs;
-    for (int64_t i = 0; i < z->n * z->S; i++)
+    int64_t cells = cells_of(z);
+    for (int64_t i = 0; i < cells; i++)
         z->goal[i] = centre - z->goal[i];
     for (int64_t t = 0; t < k; t++) {
         z->goal_w[t] = centre - go->w[t] * go->y[t];
@@ -315,7 +316,8 @@ CLONES static void correct(state *z, const direction *go, double primal, double 
 {
     int64_t k = z->k;
     double low = 0.1 * centre, high = 10.0 * centre;
-    for (int64_t i = 0; i < z->n * z->S; i++) {
+    int64_t cells = cells_of(z);
+    for (int64_t i = 0; i < cells; i++) {
         double product = (z->s[i] + primal * go->s[i]) * (z->p[i] + dual * go->p[i]);
         z->goal[i] += correction(product, low, high);
     }
@@ -357,7 +359,7 @@ CLONES static double product(const double *a, const double *b, int64_t count)
 
 double sluice_ip_complementarity(const state *z)
 {
-    double sum = product(z->p, z->s, z->n * z->S) + product(z->y, z->w, z->k);
+    double sum = product(z->p, z->s, cells_of(z)) + product(z->y, z->w, z->k);
     if (z->capped)
         sum += product(z->u, z->v, z->k);
     for (int64_t d = 0; d < z->q; d++)
@@ -372,17 +374,15 @@ CLONES double sluice_ip_dual_objective(const state *z)
 {
     double value = z->lambda * ((double)z->k + z->inner);
     for (int64_t c = 0; c < z->n; c++) {
-        double sum = 0.0, lanes[8] = {0};
-        const double *p = z->p + c * z->S;
-        int64_t t = 0;
-        for (; t + 8 <= z->S; t += 8)
-            for (int64_t l = 0; l < 8; l++)
-                lanes[l] += p[t + l];
-        for (; t < z->S; t++)
-            sum += p[t];
+        double sum = (double)(z->repeats - 1) * z->p[cell_of(z, c, z->at)], lanes[8] = {0};
+        for (int64_t from = 0; from < z->S; from += CHUNK) { /* zeros fill the last one */
+            const double *p = z->p + row_of(z, c, from);
+            for (int64_t t = 0; t < CHUNK; t += 8)
+                for (int64_t l = 0; l < 8; l++)
+                    lanes[l] += p[t + l];
+        }
         for (int64_t l = 0; l < 8; l++)
             sum += lanes[l];
-        sum += (double)(z->repeats - 1) * p[z->at];
         value += z->g[c] * (1.0 + sum);
     }
     if (z->capped)
@@ -395,7 +395,7 @@ CLONES double sluice_ip_dual_objective(const state *z)
 
 static void advance(state *z, const direction *go)
 {
-    int64_t cells = z->n * z->S, k = z->k;
+    int64_t cells = cells_of(z), k = z->k;
     double primal = go->size.primal > BACK_OFF ? BACK_OFF / go->size.primal : 1.0;
     double dual = go->size.dual > BACK_OFF ? BACK_OFF / go->size.dual : 1.0;
     move(z->s, go->s, cells, primal);

@@ -10,13 +10,14 @@
    accurate where one cell outweighs the others by more digits than a double has. */
 CLONES static void weigh(state *z, int64_t from, int64_t count)
 {
-    int64_t n = z->n, S = z->S, F = z->F;
+    int64_t n = z->n, F = z->F;
     double *restrict sum = z->sum_D + from;
     for (int64_t t = 0; t < count; t++)
         sum[t] = 0.0;
     for (int64_t c = 0; c < n; c++) {
-        const double *p = z->p + c * S + from, *s = z->s + c * S + from;
-        double *restrict D = z->D + c * CHUNK, *restrict recip = z->recip + c * S + from;
+        int64_t row = row_of(z, c, from);
+        const double *p = z->p + row, *s = z->s + row;
+        double *restrict D = z->D + c * CHUNK, *restrict recip = z->recip + row;
         for (int64_t t = 0; t < count; t++) {
             recip[t] = 1.0 / s[t];
             D[t] = p[t] * recip[t];
@@ -24,7 +25,7 @@ CLONES static void weigh(state *z, int64_t from, int64_t count)
         }
     }
     for (int64_t f = 0; f < F; f++) {
-        double *one = z->mean + 2 * f * S + from, *two = one + S;
+        double *one = mean_of(z, f, from), *two = one + CHUNK;
         for (int64_t t = 0; t < count; t++)
             one[t] = two[t] = 0.0;
         for (int64_t c = 0; c < n; c++)
@@ -50,9 +51,9 @@ CLONES static void covary(state *z, int64_t from, int64_t count)
         for (int64_t t = 0; t < count; t++)
             z->cf[f * S + from + t] = 0.0;
     for (int64_t c = 0; c < n; c++) {
-        const double *p = z->p + c * S + from, *D = z->D + c * CHUNK;
+        const double *p = z->p + row_of(z, c, from), *D = z->D + c * CHUNK;
         for (int64_t f = 0; f < F; f++) {
-            const double *one = z->mean + 2 * f * S + from, *two = one + S;
+            const double *one = mean_of(z, f, from), *two = one + CHUNK;
             double *sums = z->cf + f * S + from;
             for (int64_t t = 0; t < count; t++) {
                 centred[f][t] = (z->E[f][c] - one[t]) - two[t];
@@ -114,25 +115,25 @@ static void pin_ends(state *z)
 /* What the repeated fragments add: one column beside the blocks, with its own corner. */
 static void build_border(state *z)
 {
-    int64_t m = z->m, at = z->at, F = z->F, S = z->S;
+    int64_t m = z->m, at = z->at, F = z->F;
     double sum = z->sum_D[at], one = 0.0, two = 0.0, cov[MAX_F] = {0};
     double *here = z->border + at * m, *next = here + m;
     memset(z->border, 0, (size_t)(z->k * m) * sizeof(double));
     for (int64_t c = 0; c < z->n; c++)
-        one += z->G[c] * z->p[c * S + at] * z->recip[c * S + at];
+        one += z->G[c] * z->p[cell_of(z, c, at)] * z->recip[cell_of(z, c, at)];
     one /= sum;
     for (int64_t c = 0; c < z->n; c++)
-        two += (z->G[c] - one) * z->p[c * S + at] * z->recip[c * S + at];
+        two += (z->G[c] - one) * z->p[cell_of(z, c, at)] * z->recip[cell_of(z, c, at)];
     two /= sum;
     z->G_mean[0] = one;
     z->G_mean[1] = two;
     z->G_cov = 0.0;
     for (int64_t c = 0; c < z->n; c++) {
-        double D = z->p[c * S + at] * z->recip[c * S + at], G = (z->G[c] - one) - two;
+        double D = z->p[cell_of(z, c, at)] * z->recip[cell_of(z, c, at)], G = (z->G[c] - one) - two;
         z->G_cov += D * G * G;
         for (int64_t f = 0; f < F; f++) {
-            const double *mean = z->mean + 2 * f * S + at;
-            cov[f] += D * G * ((z->E[f][c] - mean[0]) - mean[S]);
+            const double *mean = mean_of(z, f, at - at % CHUNK) + at % CHUNK;
+            cov[f] += D * G * ((z->E[f][c] - mean[0]) - mean[CHUNK]);
         }
     }
     here[0] = cov[0];
@@ -152,7 +153,7 @@ void sluice_ip_build(state *z)
     int64_t k = z->k, m = z->m, q = z->q;
     memset(z->diagonal, 0, (size_t)(k * m * m) * sizeof(double));
     for (int64_t from = 0; from < z->S; from += CHUNK) {
-        int64_t count = z->S - from < CHUNK ? z->S - from : CHUNK;
+        int64_t count = count_of(z, from);
         weigh(z, from, count);
         covary(z, from, count);
         assemble(z, from, count);

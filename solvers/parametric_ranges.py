@@ -28,11 +28,12 @@ from solvers.parametric_points import between
 from solvers.range_bound import CountPlanes, Found, Span, SpanBound
 from solvers.range_counts import counts_below
 from solvers.range_regions import (
+    Boxed,
     Cut,
-    Leaf,
+    Node,
+    NodeSolver,
     Regions,
     Structure,
-    solve_structure,
     whole_cut_within,
 )
 
@@ -66,7 +67,8 @@ class RangeCompiler:
         self._least, self._greatest = least_bytes, greatest_bytes
         self._regions = Regions.of(problem.pipeline)
         self._planes: dict[int, CountPlanes] = {}
-        self._leaves: dict[tuple[Structure, int], Leaf | None] = {}
+        self._solver = NodeSolver(self._regions, problem.pipeline)
+        self._solved: dict[tuple[Node, int], Boxed | None] = {}
         self._pool: dict[Structure, int] = {}
         self._floors: dict[int, float] = {}
         self._entries: list[TableCut] = []
@@ -219,7 +221,7 @@ class RangeCompiler:
         greatest = float(min(span.last, limits.max_fragment_bytes or span.last))
         least = float(min(limits.min_fragment_bytes, span.first)) if k > 1 else 0.0
         bound = SpanBound(planes, span, (least, greatest), most_solves=_MOST_SOLVES)
-        return bound.run(self._leaf, fully=fully)
+        return bound.run(self._node, fully=fully)
 
     def _span(self, first: int, last: int, ends: tuple[Entry, Entry], tolerance: float) -> Span:
         cuts = ends[0].cut, ends[1].cut
@@ -251,12 +253,15 @@ class RangeCompiler:
     def _at(self, size: int) -> Problem:
         return replace(self._problem, message_bytes=size)
 
-    def _leaf(self, structure: Structure, size: int) -> Leaf | None:
-        key = (structure, size)
-        if key not in self._leaves:
+    def _node(self, node: Node, size: int) -> Boxed | None:
+        if (node, size) not in self._solved:
             self.solves += 1
-            self._leaves[key] = solve_structure(self._regions, self._at(size), structure)
-        return self._leaves[key]
+            self._solved[node, size] = self._solver.solve(self._at(size), node)
+        return self._solved[node, size]
+
+    def _leaf(self, structure: Structure, size: int) -> Boxed | None:
+        """The best real sizes of this structure."""
+        return self._node(tuple((r, r) for r in structure), size)
 
     def _whole(self, structure: Structure, size: int) -> Cut | None:
         leaf = self._leaf(structure, size)

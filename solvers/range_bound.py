@@ -4,13 +4,15 @@ Source    own derivation from results sec. 1 and 5; docs/theory.md sec. 7.
 Notation  k fragments; region r and structure as in range_regions.py; f: (k, n) the flow of a dual
           p; a, s: (k, R) cost f.g and slope f.G of a fragment in a region; lambda: price of a byte;
           a cut plane c is (p, lambda); A_c(i, r): least of a + (s - lambda) x over the sizes x of
-          region r; B in [b1, b2]: message; t: what a latency must reach, straight in B.
-Cost      O(S C) for S partial structures and C planes, fragment by fragment; a linear program for
-          each plane that is added.
+          region r; a node: an interval of regions for each fragment; B in [b1, b2]: message; t:
+          what a latency must reach, straight in B.
+Cost      O(S C k) for S nodes and C planes; a linear program for each plane that is added.
 Exact     for ANY dual, any price and any B: every cut of structure (r_1..r_k) has a latency of at
           least lambda_c B + sum_i A_c(i, r_i), because the mean of paths is priced at the costs
-          themselves. So one plane speaks of all structures and all sizes; a structure is excluded
+          themselves. So one plane speaks of all structures and all sizes; a node is excluded
           where one plane reaches t at both ends of the stretch, all three being straight in B.
+          Nodes that are not excluded are divided; the structures of all nodes together are always
+          all there are.
 Traps     lambda B and the A are far larger than their sum: what rounding may take is deducted.
 """
 
@@ -23,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.convex_dual import flow_of
-from solvers.range_regions import Leaf, Regions, Structure
+from solvers.range_regions import Boxed, Node, Regions, Structure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -31,8 +33,8 @@ Bools = NDArray[np.bool_]
 
 _EPS = float(np.finfo(np.float64).eps)
 _MOST_PLANES = 192  # of one count; the oldest that were added are left out
-_MOST_ROWS = 6_000  # partial structures that are followed; the others are bounded as they are
-_RESTARTS = 12  # planes that are added where more would have to be followed
+_TABLE_CELLS = 2_000_000  # and fewer where their table would be larger
+_MOST_NODES = 400  # of a partition that the next span starts from
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class Found:
 
 @dataclass(slots=True)
 class CountPlanes:
-    """The cut planes of one count, and what they exclude."""
+    """The cut planes of one count, and the nodes that the last span was excluded by."""
 
     regions: Regions
     k: int
@@ -87,6 +89,7 @@ class CountPlanes:
     s: Floats = field(init=False)
     price: Floats = field(init=False)
     seeds: int = 0
+    nodes: tuple[Ints, Ints] = field(init=False)
 
     def __post_init__(self) -> None:
         k, (R, n) = self.k, self.regions.g.shape
@@ -98,48 +101,42 @@ class CountPlanes:
             for price in np.unique(slopes):
                 self.add(p, float(price))
         self.seeds = len(self.price)
+        self.forget()
+
+    def forget(self) -> None:
+        """One node again that holds every structure."""
+        ends = np.zeros((1, self.k), dtype=np.int64)
+        self.nodes = ends, ends + len(self.regions) - 1
 
     def add(self, p: Floats, price: float) -> None:
         """One more plane."""
         f = flow_of(p)
         a, s = f @ self.regions.g.T, f @ self.regions.G.T
-        if len(self.price) - self.seeds >= _MOST_PLANES and self.seeds:
+        most = min(_MOST_PLANES, _TABLE_CELLS // (self.k * len(self.regions) ** 2))
+        if self.seeds and len(self.price) - self.seeds >= max(8, most):
             kept = np.delete(np.arange(len(self.price)), self.seeds)
             self.a, self.s, self.price = self.a[kept], self.s[kept], self.price[kept]
         self.a = np.concatenate([self.a, a[None]])
         self.s = np.concatenate([self.s, s[None]])
         self.price = np.append(self.price, price)
 
-    def add_leaf(self, leaf: Leaf, structure: Structure, box: tuple[Floats, Floats]) -> None:
-        """The plane of a structure's own dual: priced where its cheapest bytes fill the message."""
-        f, at = flow_of(leaf.p), np.arange(self.k)
-        s = (f @ self.regions.G.T)[at, np.array(structure)]
-        low, high = box
-        order = np.argsort(s, kind="stable")
-        filled = np.cumsum((high - low)[order])
-        free = float(leaf.x.sum() - low.sum())
-        last = order[min(int(np.searchsorted(filled, free, side="left")), self.k - 1)]
-        self.add(leaf.p, float(s[last]))
-
     def table(self, least: float, greatest: float) -> tuple[Floats, Floats]:
-        """A (C, k, R) for sizes in [least, greatest], infinite where a region has none; errors."""
+        """The least A_c(i, r) over regions from..to, (C, k, R, R) for sizes in [least, greatest].
+
+        Infinite where these regions have no such size. And what rounding may take, (C,).
+        """
         low = np.maximum(self.regions.low, least)
         high = np.minimum(self.regions.high, greatest)
-        slope = self.s - self.price[:, None, None]
+        slope, R = self.s - self.price[:, None, None], len(self.regions)
         A = self.a + np.minimum(slope * low, slope * high)
+        A = np.where(low <= high, A, np.inf)
+        ranges = np.full((*A.shape, R), np.inf)
+        for start in range(R):
+            ranges[:, :, start, start:] = np.minimum.accumulate(A[:, :, start:], axis=2)
         size = np.abs(self.a).max(axis=2).sum(axis=1)
         steepest = (self.s.max(axis=2) + np.abs(self.price)[:, None]).sum(axis=1)
         error = 16.0 * _EPS * (size + (steepest + np.abs(self.price)) * greatest)
-        A = np.where(low <= high, A, np.inf)
-        return A, error
-
-
-@dataclass(slots=True)
-class Rows:
-    """Structures that no plane excludes: regions (S, k), and their values W (S, C) above tau."""
-
-    paths: Ints
-    W: Floats
+        return ranges, error
 
 
 class SpanBound:
@@ -149,146 +146,116 @@ class SpanBound:
         self, planes: CountPlanes, span: Span, sizes: tuple[float, float], *, most_solves: int
     ) -> None:
         self._planes, self._span, self._sizes = planes, span, sizes
-        self._left = most_solves
-        self._regions = planes.regions
-        self._low = np.maximum(self._regions.low, sizes[0])
-        self._high = np.minimum(self._regions.high, sizes[1])
-        self._dropped = 0.0
+        self._left, self._at = most_solves, np.arange(planes.k)
+        self._low = np.maximum(planes.regions.low, sizes[0])
+        self._high = np.minimum(planes.regions.high, sizes[1])
         self._prepare()
 
     def _prepare(self) -> None:
-        self._A, error = self._planes.table(*self._sizes)
+        self._ranges, self._error = self._planes.table(*self._sizes)
         price, (one, other) = self._planes.price, self._span.targets()
         tau = np.maximum(one - price * self._span.first, other - price * self._span.last)
-        self._tau = tau + error
+        self._tau: Floats = tau + self._error
 
-    def run(self, solve: Callable[[Structure, int], Leaf | None], *, fully: bool) -> Found:
+    def run(self, solve: Callable[[Node, int], Boxed | None], *, fully: bool) -> Found:
         """The quotient over all structures; `fully` also where it is above the tolerance.
 
-        `solve` gives the optimum of a structure at a message size. Ends early with a structure
-        whose real sizes are below the chord by more than the tolerance.
+        `solve` gives the optimum of a node's relaxation at a message size. Ends early with a
+        structure whose sizes are below the chord by more than the tolerance.
         """
-        rows = self._rows()
-        for _ in range(_RESTARTS):
-            if rows is not None or self._left <= 0:
-                break
-            self._left -= 1
-            better = self._divide(self._guess(), solve)
+        if len(self._planes.nodes[0]) > _MOST_NODES:
+            self._planes.forget()
+        worst, stuck = 1.0 + self._span.tolerance, np.zeros(len(self._planes.nodes[0]), dtype=bool)
+        while True:
+            low, high = self._planes.nodes
+            z = self._values(low, high)
+            best = (z - self._tau).max(axis=1)
+            open_ = (best < 0.0) & self._can_be(low, high) & ~stuck
+            if not open_.any():
+                return Found(worst)
+            if self._left <= 0:
+                return Found(max(worst, self._ratio(z[open_])))
+            i = int(np.argmin(np.where(open_, best, np.inf)))
+            done, better = self._divided(i, solve)
             if better is not None:
                 return Found(np.inf, better)
-            rows = self._rows()
-        if rows is None:
-            rows = self._rows(truncated=True) or Rows(np.zeros((0, 0), dtype=np.int64), self._W0())
-        return self._cleared(rows, solve, fully=fully)
-
-    def _cleared(
-        self, rows: Rows, solve: Callable[[Structure, int], Leaf | None], *, fully: bool
-    ) -> Found:
-        """Planes for what is left, the least bounded first."""
-        worst = self._dropped
-        while len(rows.paths) and self._left > 0:
-            self._left -= 1
-            at = int(np.argmin(rows.W.max(axis=1)))
-            structure = tuple(int(r) for r in rows.paths[at])
-            better = self._divide(structure, solve)
-            if better is not None:
-                return Found(np.inf, better)
-            self._widen(rows)
-            kept = rows.W.max(axis=1) < 0.0
-            if kept[at]:  # its own plane does not exclude it: no plane does over the whole span
-                worst = max(worst, self._ratio(rows.W[at : at + 1]))
-                kept[at] = False
+            if done is None:  # nothing that can be added excludes it over the whole span
+                worst, stuck[i] = max(worst, self._ratio(z[i : i + 1])), True
                 if not fully:
                     return Found(worst)
-            rows.paths, rows.W = rows.paths[kept], rows.W[kept]
-        if len(rows.paths):
-            worst = max(worst, self._ratio(rows.W))
-        return Found(max(worst, 1.0 + self._span.tolerance))
+            elif done:
+                stuck = np.append(np.delete(stuck, i), [False, False])
 
-    def _divide(
-        self, structure: Structure, solve: Callable[[Structure, int], Leaf | None]
-    ) -> Structure | None:
-        """Add the plane of this structure; the structure itself where it beats the chord."""
-        r, span = np.array(structure), self._span
-        low, high = self._low[r], self._high[r]
+    def _values(self, low: Ints, high: Ints) -> Floats:
+        """(S, C): what each plane says of each node, without its price of the message."""
+        values: Floats = self._ranges[:, self._at, low, high].sum(axis=2).T
+        return values
+
+    def _can_be(self, low: Ints, high: Ints) -> Bools:
+        """Whether the sizes of each node can make up some message of the span."""
+        least, greatest = self._low[low].sum(axis=1), self._high[high].sum(axis=1)
+        can: Bools = (least <= self._span.last) & (greatest >= self._span.first)
+        return can
+
+    def _divided(
+        self, i: int, solve: Callable[[Node, int], Boxed | None]
+    ) -> tuple[bool | None, Structure | None]:
+        """A plane for this node; whether the node was divided, None where that is of no use."""
+        low, high = (ends[i] for ends in self._planes.nodes)
+        node = tuple((int(a), int(b)) for a, b in zip(low, high, strict=True))
+        size = self._size_for(low, high)
+        self._left -= 1
+        boxed = None if size is None else solve(node, size)
+        if boxed is not None and size is not None:
+            reached = (boxed.latency_us + self._span.delay_us) * (1.0 + self._span.tolerance)
+            if reached < self._span.at_us(size) * (1.0 - 1e-9):
+                return None, self._planes.regions.structure_of(boxed.x)
+            self._planes.add(boxed.p, boxed.price)
+            self._prepare()
+            new = self._ranges[-1][self._at, low, high].sum() - self._tau[-1]
+            if new >= 0.0:
+                return False, None
+        part = self._part(node, boxed)
+        if part is None:
+            return None, None
+        self._split(i, *part)
+        return True, None
+
+    def _size_for(self, low: Ints, high: Ints) -> int | None:
+        """A message size of the span that this node can make up, near the middle."""
+        span = self._span
+        least, greatest = self._low[low].sum(), self._high[high].sum()
         middle = (span.first + span.last) // 2
-        size = int(min(max(middle, np.ceil(low.sum())), np.floor(high.sum())))
-        leaf = solve(structure, size) if span.first <= size <= span.last else None
-        if leaf is None:
+        size = int(min(max(middle, least), greatest))
+        return size if span.first <= size <= span.last else None
+
+    def _part(self, node: Node, boxed: Boxed | None) -> tuple[int, int] | None:
+        """Which fragment to divide, and behind which region; None where no division helps."""
+        wide = [i for i, (a, b) in enumerate(node) if a < b]
+        if not wide:
             return None
-        self._planes.add_leaf(leaf, structure, (low, np.minimum(high, size)))
-        self._prepare()
-        reached = (leaf.latency_us + span.delay_us) * (1.0 + span.tolerance)
-        return structure if reached < span.at_us(size) * (1.0 - 1e-9) else None
+        if boxed is None:
+            i = max(wide, key=lambda i: node[i][1] - node[i][0])
+            return i, (node[i][0] + node[i][1]) // 2
+        i = max(wide, key=lambda i: float(boxed.missing[i]))
+        if boxed.missing[i] <= _EPS * boxed.latency_us:
+            return None
+        ends = self._planes.regions.high[node[i][0] : node[i][1]]
+        nearest = int(np.argmin(np.abs(np.log(ends / max(boxed.x[i], 1e-9)))))
+        return i, node[i][0] + nearest
 
-    def _widen(self, rows: Rows) -> None:
-        """Values of the rows under all planes, the new one included."""
-        at = np.arange(self._planes.k)
-        if rows.W.shape[1] == len(self._tau) - 1:
-            new = self._A[-1][at, rows.paths].sum(axis=1) - self._tau[-1]
-            rows.W = np.hstack([rows.W, new[:, None]])
-        else:
-            rows.W = self._A[:, at, rows.paths].sum(axis=2).T - self._tau
+    def _split(self, i: int, fragment: int, behind: int) -> None:
+        """Two nodes in place of one."""
+        low, high = self._planes.nodes
+        first_high, second_low = high[i].copy(), low[i].copy()
+        first_high[fragment], second_low[fragment] = behind, behind + 1
+        lows = np.vstack([np.delete(low, i, axis=0), low[i], second_low])
+        highs = np.vstack([np.delete(high, i, axis=0), first_high, high[i]])
+        self._planes.nodes = lows, highs
 
-    def _ratio(self, W: Floats) -> float:
-        """The worst quotient of these rows, each by its best plane."""
-        z, span, price = W + self._tau, self._span, self._planes.price
-        error = self._planes.table(*self._sizes)[1]
+    def _ratio(self, z: Floats) -> float:
+        """The worst quotient of these nodes, each by its best plane."""
+        span, price = self._span, self._planes.price[: z.shape[1]]
+        error = self._error[: z.shape[1]]
         quotients = span.ratio(z + price * span.first - error, z + price * span.last - error)
         return float(quotients.min(axis=1).max())
-
-    def _W0(self) -> Floats:
-        W: Floats = (self._A.min(axis=2).sum(axis=1) - self._tau)[None, :]
-        return W
-
-    def _guess(self) -> Structure:
-        """The structure that the best plane for all of them allows most."""
-        plane = int(np.argmax(self._W0()[0]))
-        return self._fitting(tuple(int(r) for r in np.argmin(self._A[plane], axis=1)))
-
-    def _fitting(self, structure: Structure) -> Structure:
-        """The same with regions moved until some message of the span fits."""
-        r = np.array(structure)
-        for _ in range(len(r) * len(self._regions)):
-            if self._low[r].sum() > self._span.last:
-                i = int(np.argmax(r))
-                r[i] -= 1
-            elif self._high[r].sum() < self._span.first:
-                i = int(np.argmin(r))
-                r[i] += 1
-            else:
-                break
-        return tuple(int(x) for x in r)
-
-    def _rows(self, *, truncated: bool = False) -> Rows | None:
-        """All structures that no plane excludes; None where there are too many.
-
-        `truncated` keeps the least bounded of too many and notes the quotient of the others.
-        """
-        W, k = self._W0(), self._planes.k
-        if not len(W[0]) or W.max() >= 0.0:
-            return Rows(np.zeros((0, k), dtype=np.int64), W[:0])
-        least = self._A.min(axis=2)
-        paths = np.zeros((1, 0), dtype=np.int64)
-        for i in range(k - 1, -1, -1):
-            more = (self._A[:, i, :] - least[:, i, None]).T
-            grown = W[:, None, :] + more[None]
-            row, r = np.nonzero(self._followed(paths, grown.max(axis=2), i))
-            paths, W = np.hstack([r[:, None], paths[row]]), grown[row, r]
-            if len(paths) > _MOST_ROWS:
-                if not truncated:
-                    return None
-                order = np.argsort(W.max(axis=1), kind="stable")
-                self._dropped = max(self._dropped, self._ratio(W[order[_MOST_ROWS:]]))
-                paths, W = paths[order[:_MOST_ROWS]], W[order[:_MOST_ROWS]]
-        return Rows(paths, W)
-
-    def _followed(self, paths: Ints, best: Floats, i: int) -> Bools:
-        """(S, R): which extensions are not excluded and can make up some message of the span."""
-        open_ = self._low <= self._high
-        low = self._low[paths].sum(axis=1)[:, None] + self._low[None, :]
-        high = self._high[paths].sum(axis=1)[:, None] + self._high[None, :]
-        low = low + i * float(self._low[open_].min())
-        high = high + i * float(self._high[open_].max())
-        kept: Bools = (best < 0.0) & open_ & (low <= self._span.last) & (high >= self._span.first)
-        return kept

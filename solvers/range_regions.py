@@ -30,17 +30,22 @@ from solvers.exact_lp.ortools_backend import (
     spread_shares,
     with_violated,
 )
-from solvers.kernels import exit_times_us
+from solvers.convex_dual import flow_of
+from solvers.kernels import exit_times_us, stage_times_us
 from solvers.rounding import round_cut
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Cut = tuple[int, ...]
 Structure = tuple[int, ...]
+Node = tuple[tuple[int, int], ...]  # regions from..to of each fragment
 
 _FINE_CELLS = 400  # k n up to which all roundings are tried
 _ROUNDS = 4  # times that order rows are added
 _FAR_S = 3600.0
+_MOST_HULLS = 4_096  # boxes whose minorants are kept
+_ROUNDING = 1e-12  # relative difference of a cost and its minorant that is rounding alone
+_LITTLE = 1e-3  # weight of cells that no path uses, in the choice of what to divide
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +86,6 @@ class Regions:
         greatest = float(problem.greatest_fragment_bytes)
         return np.maximum(self.low[r], least), np.minimum(self.high[r], greatest)
 
-    def times_us(self, structure: Structure, x: Floats) -> Floats:
-        """(k, n) times of these sizes by the lines of their regions."""
-        r = np.array(structure)
-        times: Floats = self.g[r] + self.G[r] * x[:, None]
-        return times
-
     def rounding_us(self, structure: Structure, unit: int) -> float:
         """The most that positions rounded to the nearest unit add, whatever the sizes are.
 
@@ -110,47 +109,119 @@ class Leaf:
     p: Floats
 
 
-def solve_structure(regions: Regions, problem: Problem, structure: Structure) -> Leaf | None:
-    """The optimum of one structure, or None where it cannot make up this message."""
-    low, high = regions.box(problem, structure)
-    B, k = float(problem.message_bytes), len(structure)
-    if (low > high).any() or not low.sum() <= B <= high.sum():
-        return None
-    n = regions.g.shape[1]
-    if k == 1:
-        x = np.array([B])
-        return Leaf(_latency_us(regions, structure, x), x, np.zeros((0, n)))
-    total = B - float(low.sum())
-    if n == 1 or total <= 0.0:
-        G = regions.G[np.array(structure)].sum(axis=1)
-        x = _filled(low, high, total, G)
-        return Leaf(_latency_us(regions, structure, x), x, np.full((k - 1, n), 1.0 / n))
-    return _solved(regions, structure, (low, high), total)
+@dataclass(frozen=True, slots=True)
+class Boxed:
+    """The optimum of a node's relaxation at one message, with what it says.
+
+    x (k,) real sizes, `latency_us` what they take at the costs themselves (no delay), p a dual and
+    `price` its price of a byte; `missing` (k,): by how much the costs exceed the relaxation there.
+    """
+
+    latency_us: float
+    x: Floats
+    p: Floats
+    price: float
+    missing: Floats
 
 
-def _solved(
-    regions: Regions, structure: Structure, box: tuple[Floats, Floats], total: float
-) -> Leaf | None:
-    (low, high), k = box, len(structure)
-    r, none = np.array(structure), np.zeros(0, dtype=np.int64)
-    c, G = regions.g[r] + regions.G[r] * low[:, None], regions.G[r]
-    unit_us = float(exit_times_us(c + G * (total / k))[-1, -1])
-    empty = np.zeros(0)
-    cells = Cells(c, G, none, none, empty, empty, total, high - low, unit_us)
-    rows, found = NO_ROWS, None
-    for _ in range(_ROUNDS):
-        solved = _run(cells, rows)
-        if solved is None:
-            break
-        found, p = solved, solved[0][: c.size - c.shape[1]].reshape(k - 1, c.shape[1])
-        grown = with_violated(rows, p)
-        if len(grown[0]) == len(rows[0]):
-            break
-        rows = grown
-    if found is None:
-        return None
-    x = low + spread_shares(found[1][:k], total, high - low)
-    return Leaf(_latency_us(regions, structure, x), x, repaired(p))
+class NodeSolver:
+    """Solves nodes of one pipeline. Nodes of one region a fragment are structures, exactly."""
+
+    def __init__(self, regions: Regions, pipeline: Pipeline) -> None:
+        self._regions, self._pipeline = regions, pipeline
+        self._hulls: dict[tuple[float, float], tuple[Floats, ...]] = {}
+
+    def solve(self, problem: Problem, node: Node) -> Boxed | None:
+        """The optimum, or None where the node cannot make up this message."""
+        low, high = self._box(problem, node)
+        B, k, n = float(problem.message_bytes), len(node), self._regions.g.shape[1]
+        if (low > high).any() or not low.sum() <= B <= high.sum():
+            return None
+        total = B - float(low.sum())
+        if k == 1 or n == 1 or total <= 0.0:
+            return self._without_program(node, (low, high), total)
+        return self._solved((low, high), total)
+
+    def _box(self, problem: Problem, node: Node) -> tuple[Floats, Floats]:
+        least = float(problem.least_fragment_bytes) if len(node) > 1 else 0.0
+        ends = np.array(node)
+        low = np.maximum(self._regions.low[ends[:, 0]], least)
+        return low, np.minimum(self._regions.high[ends[:, 1]], float(problem.greatest_fragment_bytes))
+
+    def _solved(self, box: tuple[Floats, Floats], total: float) -> Boxed | None:
+        (low, high), n = box, self._regions.g.shape[1]
+        k = len(low)
+        hulls = [self._hull(float(a), float(b)) for a, b in zip(low, high, strict=True)]
+        unit_us = self._true_us(low + total / k)
+        cells = _cells(hulls, (low, high), total, unit_us)
+        rows, found = NO_ROWS, None
+        for _ in range(_ROUNDS):
+            solved = _run(cells, rows)
+            if solved is None:
+                break
+            found, p = solved, solved[0][: (k - 1) * n].reshape(k - 1, n)
+            grown = with_violated(rows, p)
+            if len(grown[0]) == len(rows[0]):
+                break
+            rows = grown
+        if found is None:
+            return None
+        x = np.clip(low + spread_shares(found[1][:k], total, high - low), low, high)
+        price = float(found[0][(k - 1) * n]) * (unit_us or 1.0) / total
+        return self._boxed(hulls, x, repaired(p), price)
+
+    def _boxed(self, hulls: list[tuple[Floats, ...]], x: Floats, p: Floats, price: float) -> Boxed:
+        t = stage_times_us(self._pipeline, x)
+        phi = np.array([[np.interp(size, *hull) for hull in row] for size, row in zip(x, hulls)])
+        over = np.maximum(t - phi, 0.0)
+        over[over <= _ROUNDING * t] = 0.0
+        weight = flow_of(p) + _LITTLE
+        latency = float(exit_times_us(t)[-1, -1])
+        return Boxed(latency, x, p, price, (weight * over).sum(axis=1))
+
+    def _without_program(
+        self, node: Node, box: tuple[Floats, Floats], total: float
+    ) -> Boxed:
+        """One fragment, one stage or no byte to spare: the cheapest bytes first, by their means."""
+        (low, high), k = box, len(node)
+        hulls = [self._hull(float(a), float(b)) for a, b in zip(low, high, strict=True)]
+        n = self._regions.g.shape[1]
+        x, price = _filled(hulls, low, high, total)
+        return self._boxed(hulls, x, np.full((k - 1, n), 1.0 / n), price)
+
+    def _hull(self, low: float, high: float) -> tuple[Floats, ...]:
+        """Vertices (bytes, µs), (2, V) for each stage: the minorant over these sizes."""
+        if (low, high) not in self._hulls:
+            if len(self._hulls) > _MOST_HULLS:
+                self._hulls.clear()
+            stages = self._pipeline.stages
+            self._hulls[low, high] = tuple(
+                np.array(stage.minorant_points(low, high)).T for stage in stages
+            )
+        return self._hulls[low, high]
+
+    def _true_us(self, x: Floats) -> float:
+        return float(exit_times_us(stage_times_us(self._pipeline, x))[-1, -1])
+
+
+def _cells(
+    hulls: list[tuple[Floats, ...]], box: tuple[Floats, Floats], total: float, unit_us: float
+) -> Cells:
+    """Every cell with the lines of its own minorant, as functions of the bytes above its least."""
+    low, high = box
+    k, n = len(hulls), len(hulls[0])
+    c, G = np.empty((k, n)), np.empty((k, n))
+    i, j, more_c, more_G = [], [], [], []
+    for row, stages in enumerate(hulls):
+        for stage, (at, cost) in enumerate(stages):
+            slopes = np.diff(cost) / np.diff(at) if len(at) > 1 else np.zeros(1)
+            c[row, stage], G[row, stage] = cost[0], slopes[0]
+            i += [row] * (len(slopes) - 1)
+            j += [stage] * (len(slopes) - 1)
+            more_c += [float(cost[v] - slopes[v] * (at[v] - low[row])) for v in range(1, len(slopes))]
+            more_G += slopes[1:].tolist()
+    places = np.array(i, dtype=np.int64), np.array(j, dtype=np.int64)
+    return Cells(c, G, *places, np.array(more_c), np.array(more_G), total, high - low, unit_us)
 
 
 def _run(cells: Cells, rows: tuple[Ints, Ints]) -> tuple[Floats, Floats] | None:
@@ -163,18 +234,26 @@ def _run(cells: Cells, rows: tuple[Ints, Ints]) -> tuple[Floats, Floats] | None:
     return None
 
 
-def _latency_us(regions: Regions, structure: Structure, x: Floats) -> float:
-    return float(exit_times_us(regions.times_us(structure, x))[-1, -1])
-
-
-def _filled(low: Floats, high: Floats, total: float, G: Floats) -> Floats:
-    """The cheapest bytes first."""
-    x = low.copy()
-    for i in np.argsort(G, kind="stable"):
-        taken = min(total, float(high[i] - low[i]))
-        x[i] += taken
-        total -= taken
-    return x
+def _filled(
+    hulls: list[tuple[Floats, ...]], low: Floats, high: Floats, total: float
+) -> tuple[Floats, float]:
+    """Sizes and the price of the last byte where the cheapest bytes are taken first."""
+    pieces = []
+    for i, stages in enumerate(hulls):
+        at = np.unique(np.concatenate([hull[0] for hull in stages]))
+        cost = np.sum([np.interp(at, *hull) for hull in stages], axis=0)
+        pieces += [
+            (float((cost[v + 1] - cost[v]) / (at[v + 1] - at[v])), i, float(at[v + 1] - at[v]))
+            for v in range(len(at) - 1)
+        ]
+    x, price = low.copy(), 0.0
+    for slope, i, width in sorted(pieces):
+        taken = min(total, width, float(high[i] - x[i]))
+        if taken > 0.0:
+            x[i] += taken
+            total -= taken
+            price = slope
+    return x, price
 
 
 def whole_cut_within(

@@ -29,6 +29,9 @@ COUNT = 500
 NEAR = 10  # fragments: what is called near the best number
 # Bytes of a fragment in the mean, for the six pipelines of a class; None: for COUNT to be best.
 MEAN_BYTES = (None, None, 64, 512, 4096, 32768)
+# Of each class, two that are in it at growing k with fragments of the same mean size too: the first
+# and the last for which that was found (b: another stage is slowest for some; d: fragments wait).
+GROWING = {"a": (1, 6), "b": (2, 6), "c": (1, 6), "d": (3, 6), "e": (1, 6)}
 _LEAST_BYTES = 2.0**16
 _MOST_BYTES = 2.0**40
 _STEP = 16.0
@@ -86,6 +89,19 @@ def stored() -> tuple[BenchPipeline, ...]:
         BenchPipeline(**(entry | {"stages": tuple(map(tuple, entry["stages"]))}))
         for entry in json.loads(STORED.read_text())["pipelines"]
     )
+
+
+def named(name: str) -> BenchPipeline:
+    """The one of this name. Raises LookupError."""
+    found = [one for one in stored() if one.name == name]
+    if not found:
+        raise LookupError(f"no pipeline is named {name}")
+    return found[0]
+
+
+def growing() -> tuple[BenchPipeline, ...]:
+    """Those that are measured at growing k, two of each class."""
+    return tuple(one for one in stored() if one.number in GROWING[one.letter])
 
 
 def generated() -> Iterator[BenchPipeline]:
@@ -149,9 +165,7 @@ def _more_is_better(pipeline: Pipeline, message_bytes: float) -> int:
     By convexity in k (results sec. 2) three solves tell.
     """
     lines = lines_of(pipeline, int(message_bytes))
-    fewer, here, more = (
-        optimum_of(lines, k).upper_us for k in (COUNT - NEAR, COUNT, COUNT + NEAR)
-    )
+    fewer, here, more = (optimum_of(lines, k).upper_us for k in (COUNT - NEAR, COUNT, COUNT + NEAR))
     return 0 if here <= min(fewer, more) else -1 if more < fewer else 1
 
 

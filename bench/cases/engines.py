@@ -7,25 +7,15 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
-from bench.engines import highs, linear_solver, model_builder, pulp_cbc
+from bench.engines.others import OTHERS
 from bench.engines.ours import OURS
-from bench.engines.primal import Engine, EngineRun
+from bench.engines.primal import EngineRun
 from bench.spec import BenchSpec, CaseResult, Cell, Check, Effort, Table
 from bench.timing import Timed, interleaved
 from bench.workloads import KIB, MIB, lines_of, myrinet, random_pipeline
 from domain.pipeline import Pipeline
 from solvers.line_problem import LineProblem
 
-OTHERS: tuple[Engine, ...] = (
-    pulp_cbc.CBC,
-    linear_solver.CBC,
-    linear_solver.CLP,
-    linear_solver.GLOP,
-    model_builder.PRIMAL_SIMPLEX,
-    model_builder.DUAL_SIMPLEX,
-    highs.SIMPLEX,
-    highs.INTERIOR_POINT,
-)
 AGREEMENT = 1e-7  # relative
 TARGET_RATIO = 1.2
 

@@ -1,168 +1,164 @@
-"""Cost against k*n: certified solves of 10^4 to 10^6 cells, each in a process of its own."""
+"""Time, certified gap and memory of one exact solve against k n, up to 10^6 cells."""
 
 from __future__ import annotations
 
-import json
-import os
-import resource
-import subprocess
-import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from bench.engines.ours import KERNELS
-from bench.hardness import CLASSES, STAGES, class_of, pipeline_of
-from bench.machine import CHECKOUT
+from bench.apart import CAP_S, NATIVE, NUMPY, Apart, solve_apart
+from bench.engines import highs, linear_solver, model_builder, pulp_cbc
+from bench.engines.ours import CERTIFIED, certified, has_native
+from bench.hardness import CLASSES, STAGES
+from bench.pipelines import BenchPipeline, growing, named
 from bench.spec import BenchSpec, CaseResult, Cell, Check, Effort, Table
-from bench.workloads import lines_of
-from solvers.contract import Deadline
-from solvers.line_problem import LineProblem
-from solvers.structured import solve_count
 
-COUNTS = (1_250, 3_953, 12_500, 39_528, 125_000)  # half a decade apart
-SEED = 2
-MEAN_BYTES = 8_192
-GAP_TARGET = 1e-7
-TIME_TARGET_S = 10.0
-EASY_TIME_TARGET_S = 1.0
-MEMORY_TARGET_MIB = 2_048.0
-SLOPE_TARGET = 1.1
-_LIMIT_S = 60.0
-_LEAST_MS = 5.0  # times below this are mostly start and calls; slopes leave them out
+_COUNTS = (1_250, 4_000, 12_500, 40_000, 125_000)
+_QUICK_COUNTS = (1_250, 40_000)
+_QUICK = ("a6", "d6")
+_OTHER_COUNTS = (50, 125, 500, 1_250, 2_500)
+_OTHERS = (
+    pulp_cbc.CBC,
+    linear_solver.CLP,
+    model_builder.DUAL_SIMPLEX,
+    highs.SIMPLEX,
+    highs.INTERIOR_POINT,
+)
+_OTHERS_ON = "b2"
+_OTHER_CAP_S = 30.0
+_GREATEST = _COUNTS[-1]
+_POWER = 1.1
+_GAP, _TIME_S, _TIME_A_S, _MEMORY_MIB = 1e-7, 10.0, 1.0, 2048.0
+_COLUMNS = ("side", "problem", "k", "k n", "ms", "ended", "certified gap", "peak MiB")
 
 
 @dataclass(frozen=True, slots=True)
-class _Solve:
-    """What one process found: seconds in the solver, the two bounds apart, memory at most."""
+class _Point:
+    """One side on one problem at one k."""
 
-    seconds: float
-    relative_gap: float
-    mib: float
+    side: str
+    one: BenchPipeline
+    k: int
+    found: Apart
 
+    @property
+    def cells(self) -> int:
+        """k n."""
+        return self.k * STAGES
 
-def _lines(letter: str, k: int) -> LineProblem:
-    return lines_of(pipeline_of(class_of(letter).rows(SEED)), k * MEAN_BYTES)
-
-
-def solve_here(letter: str, k: int) -> _Solve:
-    """One solve after a small one has loaded what is loaded once."""
-    solve_count(_lines(letter, 50), 50, Deadline.after(_LIMIT_S))
-    lines = _lines(letter, k)
-    started_s = time.perf_counter()
-    found = solve_count(lines, k, Deadline.after(_LIMIT_S))
-    seconds = time.perf_counter() - started_s
-    apart = (found.upper_us - found.lower_us) / found.upper_us
-    return _Solve(seconds, apart, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0)
-
-
-def _solve_apart(letter: str, k: int, kernels: str) -> _Solve | None:
-    """The same on one core of a process of its own; None where it did not end in time."""
-    code = (
-        "import dataclasses, json; from bench.cases.scaling import solve_here; "
-        f"print(json.dumps(dataclasses.asdict(solve_here({letter!r}, {k}))))"
-    )
-    environment = {**os.environ, KERNELS: kernels, "OPENBLAS_NUM_THREADS": "1"}
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=CHECKOUT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=3.0 * _LIMIT_S,
-            check=True,
-            preexec_fn=_one_core,
-        )
-    except subprocess.TimeoutExpired:
-        return None
-    return _Solve(**json.loads(done.stdout))
-
-
-def _one_core() -> None:
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    @property
+    def row(self) -> tuple[Cell, ...]:
+        """For the table."""
+        found = self.found
+        cells = (self.k, self.cells, found.ms, found.status, found.certified_gap, found.peak_mib)
+        return (self.side, self.one.name, *cells)
 
 
 def _run(effort: Effort) -> CaseResult:
-    rounds = effort.pick(3, quick=1)
-    counts = effort.pick(COUNTS, quick=COUNTS[:2])
-    rows: list[tuple[Cell, ...]] = []
-    checks: list[Check] = []
-    for hardness in CLASSES:
-        times = []
+    counts = effort.pick(_COUNTS, quick=_QUICK_COUNTS)
+    chosen = [one for one in growing() if effort.pick(True, quick=one.name in _QUICK)]
+    points = _series(NATIVE, chosen, counts) if has_native() else []
+    first = {one.letter: one for one in reversed(chosen)}
+    numpy_counts = effort.pick(counts, quick=_QUICK_COUNTS[:1])
+    points += _series(NUMPY, list(reversed(first.values())), numpy_counts)
+    others = effort.pick(_others(), quick=[])
+    rows = tuple(point.row for point in [*points, *others])
+    table = Table("One solve in a new process on one core", _COLUMNS, rows)
+    growth = Table(
+        "Time as a power of k n",
+        ("side and problem", "power", "least squares over, cells"),
+        tuple(_growth_rows(points)),
+    )
+    return CaseResult((growth, table), tuple(_checks(points)))
+
+
+def _series(side: str, chosen: list[BenchPipeline], counts: tuple[int, ...]) -> list[_Point]:
+    """Growing k, until a solve does not end within the cap."""
+    points = []
+    for one in chosen:
         for k in counts:
-            found = _median([_solve_apart(hardness.letter, k, "auto") for _ in range(rounds)])
-            numpy = _solve_apart(hardness.letter, k, "numpy") if k <= COUNTS[2] else None
-            times.append(found.seconds if found else float("inf"))
-            rows.append(_row(hardness.letter, hardness.name, k, found, numpy))
-            if k == COUNTS[-1]:
-                checks += _largest(hardness.letter, hardness.name, found)
-        slope = _slope(counts, times)
-        if slope is not None:
-            what = f"exponent of time in k n, class {hardness.letter}"
-            checks.append(Check(what, slope, SLOPE_TARGET, "exponent"))
-    columns = ("class, k x 8", "seconds", "relative gap", "MiB", "NumPy seconds", "NumPy gap")
-    return CaseResult((Table("One solve for k fragments", columns, tuple(rows)),), tuple(checks))
+            points.append(_Point(side, one, k, solve_apart(side, one.name, k)))
+            if points[-1].found.status != CERTIFIED:
+                break
+    return points
 
 
-def _median(found: list[_Solve | None]) -> _Solve | None:
-    ended = sorted((one for one in found if one is not None), key=lambda one: one.seconds)
-    return ended[len(ended) // 2] if len(ended) == len(found) else None
+def _others() -> list[_Point]:
+    """The libraries on one problem, each until it takes too long or fails."""
+    one, points = named(_OTHERS_ON), []
+    for other in _OTHERS:
+        for k in _OTHER_COUNTS:
+            found = solve_apart(other.name, one.name, k, cap_s=_OTHER_CAP_S)
+            points.append(_Point(other.name, one, k, found))
+            if found.ms is None or found.ms > _OTHER_CAP_S * 1e3 / 4.0:
+                break
+    return points
 
 
-def _row(
-    letter: str, name: str, k: int, found: _Solve | None, numpy: _Solve | None
-) -> tuple[Cell, ...]:
-    return (
-        f"{letter} {name}, {k}",
-        found.seconds if found else None,
-        found.relative_gap if found else None,
-        found.mib if found else None,
-        numpy.seconds if numpy else None,
-        numpy.relative_gap if numpy else None,
-    )
+def _growth_rows(points: list[_Point]) -> Iterable[tuple[Cell, ...]]:
+    for side, name in dict.fromkeys((point.side, point.one.name) for point in points):
+        own = _of(points, side, name)
+        if len(own) > 1:
+            cells = f"{own[0].cells:,} to {own[-1].cells:,}"
+            yield f"{side}, {name}", _power(own), cells
 
 
-def _largest(letter: str, name: str, found: _Solve | None) -> list[Check]:
-    """The targets of a million cells."""
-    never = float("inf")
-    seconds, apart, mib = (
-        (found.seconds, found.relative_gap, found.mib) if found else (never, 1.0, never)
-    )
-    limit = EASY_TIME_TARGET_S if letter == "a" else TIME_TARGET_S
-    what = f"125 000 x {STAGES}, class {letter} ({name})"
+def _of(points: list[_Point], side: str, name: str) -> list[_Point]:
     return [
-        Check(f"{what}, seconds", seconds, limit, "s"),
-        Check(f"{what}, relative gap", apart, GAP_TARGET, "relative"),
-        Check(f"{what}, memory", mib, MEMORY_TARGET_MIB, "MiB"),
+        point
+        for point in points
+        if (point.side, point.one.name) == (side, name) and point.found.ms is not None
     ]
 
 
-def _slope(counts: tuple[int, ...], times: list[float]) -> float | None:
-    """Exponent of the time by least squares over what takes long enough to be read."""
-    kept = [(k, t) for k, t in zip(counts, times, strict=True) if 1e3 * t >= _LEAST_MS]
-    if len(kept) < 2 or not np.isfinite([t for _, t in kept]).all():
-        return None
-    logs = np.log(np.array(kept))
-    return float(np.polyfit(logs[:, 0], logs[:, 1], 1)[0])
+def _power(points: list[_Point]) -> float:
+    """The slope of log time against log cells, by least squares."""
+    cells = np.log([point.cells for point in points])
+    times = np.log([point.found.ms or np.nan for point in points])
+    return float(np.polyfit(cells, times, 1)[0])
 
 
-def _workload(letter: str) -> AbstractContextManager[Callable[[], object]]:
-    return nullcontext(partial(solve_here, letter, COUNTS[2]))
+def _checks(points: list[_Point]) -> Iterable[Check]:
+    """Of the native side: the worst of the two pipelines of each class."""
+    for hardness in CLASSES:
+        own = [p for p in points if p.side == NATIVE and p.one.letter == hardness.letter]
+        largest = [point.found for point in own if point.k == _GREATEST]
+        if not largest:
+            continue
+        where = f"{_GREATEST:,} x {STAGES}, class {hardness.letter}"
+        names = dict.fromkeys(point.one.name for point in own)
+        power = max(_power(_of(own, NATIVE, name)) for name in names)
+        limit_s = _TIME_A_S if hardness.letter == "a" else _TIME_S
+        yield Check(f"power of k n, class {hardness.letter}", power, _POWER, "exponent")
+        yield Check(f"certified gap, {where}", _worst(largest, "certified_gap"), _GAP, "relative")
+        yield Check(f"time, {where}", _worst(largest, "ms") / 1e3, limit_s, "s")
+        yield Check(f"peak memory, {where}", _worst(largest, "peak_mib"), _MEMORY_MIB, "MiB")
+
+
+def _worst(found: list[Apart], what: str) -> float:
+    """The greatest; where a process had to be ended, what says that no limit was kept."""
+    values = [getattr(one, what) for one in found]
+    return max(CAP_S * 1e3 if value is None else abs(value) for value in values)
+
+
+def _workload(name: str) -> AbstractContextManager[Callable[[], object]]:
+    lines = named(name).lines_for(_GREATEST)
+    return nullcontext(partial(certified, lines, _GREATEST, time_limit_s=CAP_S))
 
 
 SPEC = BenchSpec(
     name="scaling",
-    title="Cost against fragments x stages",
+    title="Time against k n",
     about=(
-        "One certified solve for k fragments, 8 KiB each in the mean, of one pipeline of each "
-        "class, on one core of a process of its own. The exponent is fitted over the solves that "
-        "take 5 ms or more."
+        "Two pipelines of each class (see `structured`) with growing k and fragments of the same "
+        "mean size, and some libraries on one of them. Every solve runs in a new process on one "
+        "core; the time is the median of what fits into half a second after a tiny solve, and the "
+        "memory is that of the whole process, the interpreter and its libraries included. A series "
+        f"ends where a solve does not end within {CAP_S:.0f} s."
     ),
     run=_run,
-    workloads={hardness.letter: partial(_workload, hardness.letter) for hardness in CLASSES},
+    workloads={one.name: partial(_workload, one.name) for one in growing()},
 )

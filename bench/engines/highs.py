@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import optimize, sparse
 
-from bench.engines.primal import Engine, EngineRun, primal_arrays
+from bench.engines.primal import TIME_LIMIT_S, Engine, EngineRun, primal_arrays
 from solvers.line_problem import LineProblem
 
-_STATUS = ("optimal", "iteration limit", "infeasible", "unbounded", "numerical difficulties")
+_STATUS = ("optimal", "limit", "infeasible", "unbounded", "numerical difficulties")
 linprog: Any = optimize.linprog  # its stub knows no sparse matrices
 
 
@@ -25,6 +25,7 @@ def _solve(method: str, lines: LineProblem, k: int) -> EngineRun:
         b_eq=[lines.B],
         bounds=np.column_stack([arrays.low, np.full(len(arrays.low), np.inf)]),
         method=method,
+        options={"time_limit": TIME_LIMIT_S},
     )
     objective = float(result.fun) if result.fun is not None else None
     return EngineRun(_STATUS[result.status], objective)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ortools.linear_solver import pywraplp
 
-from bench.engines.primal import Engine, EngineRun
+from bench.engines.primal import TIME_LIMIT_S, Engine, EngineRun
 from solvers.line_problem import LineProblem
 
 _STATUS = ("optimal", "feasible", "infeasible", "unbounded", "abnormal", "model invalid")
@@ -19,6 +19,7 @@ def _solve(backend: str, lines: LineProblem, k: int) -> EngineRun:
     exit_time = _state(solver, lines, k)
     solver.Objective().SetCoefficient(exit_time, 1.0)
     solver.Objective().SetMinimization()
+    solver.SetTimeLimit(int(TIME_LIMIT_S * 1000))
     status = solver.Solve()
     ended = _STATUS[status] if status < len(_STATUS) else "not solved"
     has_one = status in (pywraplp.Solver.OPTIMAL, pywraplp.Solver.FEASIBLE)

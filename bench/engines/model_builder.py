@@ -9,7 +9,7 @@ import numpy as np
 from ortools.linear_solver.python import model_builder_helper as helper
 from scipy import sparse
 
-from bench.engines.primal import Engine, EngineRun, primal_arrays
+from bench.engines.primal import TIME_LIMIT_S, Engine, EngineRun, primal_arrays
 from solvers.line_problem import LineProblem
 
 
@@ -28,6 +28,7 @@ def _solve(parameters: str, lines: LineProblem, k: int) -> EngineRun:
     solver = helper.ModelSolverHelper("glop")
     if parameters:
         solver.set_solver_specific_parameters(parameters)
+    solver.set_time_limit_in_seconds(TIME_LIMIT_S)
     solver.solve(builder)
     status = str(solver.status()).rsplit(".", 1)[-1].lower()
     return EngineRun(status, solver.objective_value() if solver.has_solution() else None)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pulp
 
-from bench.engines.primal import Engine, EngineRun
+from bench.engines.primal import TIME_LIMIT_S, Engine, EngineRun
 from solvers.line_problem import LineProblem
 
 
 def _solve(lines: LineProblem, k: int) -> EngineRun:
     model = _model(lines, k)
-    model.solve(pulp.PULP_CBC_CMD(msg=False))
+    model.solve(pulp.PULP_CBC_CMD(msg=False, timeLimit=TIME_LIMIT_S))
     if model.sol_status not in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
         return EngineRun(pulp.LpSolution[model.sol_status].lower(), None)
     status = "optimal" if model.sol_status == pulp.LpSolutionOptimal else "feasible"

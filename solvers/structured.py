@@ -46,6 +46,7 @@ _SHORT_ENDS = (64, 512, 4_096)
 _SETTLED = 1e-13  # of the weight that the ends of a cut may leave in its middle
 _WORTH_SHORTENING = 0.6  # of the fragments: a chain longer than this is not worth the attempt
 _LEAST_SHORTENED = 40  # no chain is, below: its ends take two dozen
+_TINY_CELLS = 200  # k n up to which NumPy's overhead exceeds a general solver's
 _ONE_CALL_CELLS = 20_000  # k n of a solve whose every step is in C
 _MOST_CELLS = 50_000_000  # of one array of blocks and cells: 1 GB in all
 _STEPS_A_SECOND = 4e8  # of elimination and of the cells, cautiously
@@ -91,6 +92,10 @@ def solve_count(
             return quick
     if lines.n == 1 or _is_given(lines, k) or not (lines.g.any() or lines.G.any()):
         return equal_sizes(lines, k)
+    if method is None and k * lines.n <= _TINY_CELLS and native_dual() is None:
+        simplex = solve_by_glop(lines, k, deadline, close=close)
+        if _is_close(simplex, close):
+            return simplex
     best = _Search(lines, k, (close, aim), method or default_method(), attempts).run(deadline)
     if best is not None and _is_close(best, close):
         return best

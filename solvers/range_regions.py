@@ -37,6 +37,7 @@ from solvers.rounding import round_cut
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Cut = tuple[int, ...]
+Hulls = tuple[Floats, ...]  # vertices (bytes, µs), (2, V) of each stage
 Structure = tuple[int, ...]
 Node = tuple[tuple[int, int], ...]  # regions from..to of each fragment
 
@@ -129,7 +130,7 @@ class NodeSolver:
 
     def __init__(self, regions: Regions, pipeline: Pipeline) -> None:
         self._regions, self._pipeline = regions, pipeline
-        self._hulls: dict[tuple[float, float], tuple[Floats, ...]] = {}
+        self._hulls: dict[tuple[float, float], Hulls] = {}
 
     def solve(self, problem: Problem, node: Node) -> Boxed | None:
         """The optimum, or None where the node cannot make up this message."""
@@ -170,7 +171,7 @@ class NodeSolver:
         price = float(found[0][(k - 1) * n]) * (unit_us or 1.0) / total
         return self._boxed(hulls, x, repaired(p), price)
 
-    def _boxed(self, hulls: list[tuple[Floats, ...]], x: Floats, p: Floats, price: float) -> Boxed:
+    def _boxed(self, hulls: list[Hulls], x: Floats, p: Floats, price: float) -> Boxed:
         t = stage_times_us(self._pipeline, x)
         phi = np.array([[np.interp(size, *hull) for hull in row] for size, row in zip(x, hulls)])
         over = np.maximum(t - phi, 0.0)
@@ -189,23 +190,49 @@ class NodeSolver:
         x, price = _filled(hulls, low, high, total)
         return self._boxed(hulls, x, np.full((k - 1, n), 1.0 / n), price)
 
-    def _hull(self, low: float, high: float) -> tuple[Floats, ...]:
-        """Vertices (bytes, µs), (2, V) for each stage: the minorant over these sizes."""
+    def _hull(self, low: float, high: float) -> Hulls:
+        """Vertices (bytes, µs), (2, V) for each stage: the minorant over these whole sizes."""
         if (low, high) not in self._hulls:
             if len(self._hulls) > _MOST_HULLS:
                 self._hulls.clear()
-            stages = self._pipeline.stages
-            self._hulls[low, high] = tuple(
-                np.array(stage.minorant_points(low, high)).T for stage in stages
-            )
+            self._hulls[low, high] = self._minorants(low, high)
         return self._hulls[low, high]
+
+    def _minorants(self, low: float, high: float) -> Hulls:
+        """Of each stage, from the ends of the regions alone: a limit from behind is no cost."""
+        regions = self._regions
+        inside = (regions.low <= high) & (regions.high >= low)
+        ends = np.stack(
+            [np.maximum(regions.low[inside], low), np.minimum(regions.high[inside], high)], axis=1
+        )
+        at, g, G = ends.ravel(), regions.g[inside], regions.G[inside]
+        costs = (g[:, None, :] + G[:, None, :] * ends[:, :, None]).reshape(len(at), -1)
+        return tuple(_lower_hull(at, cost) for cost in costs.T)
 
     def _true_us(self, x: Floats) -> float:
         return float(exit_times_us(stage_times_us(self._pipeline, x))[-1, -1])
 
 
+def _lower_hull(at: Floats, cost: Floats) -> Floats:
+    """The vertices below all points, ascending sizes, (2, V)."""
+    kept: list[int] = []
+    for v in range(len(at)):
+        if kept and at[kept[-1]] == at[v]:  # a region of one size
+            continue
+        while len(kept) > 1 and _is_above(at, cost, (kept[-2], kept[-1], v)):
+            kept.pop()
+        kept.append(v)
+    return np.stack([at[kept], cost[kept]])
+
+
+def _is_above(at: Floats, cost: Floats, three: tuple[int, int, int]) -> bool:
+    """Whether the one in the middle is not below the line of the other two."""
+    a, b, c = three
+    return bool((cost[b] - cost[a]) * (at[c] - at[a]) >= (cost[c] - cost[a]) * (at[b] - at[a]))
+
+
 def _cells(
-    hulls: list[tuple[Floats, ...]], box: tuple[Floats, Floats], total: float, unit_us: float
+    hulls: list[Hulls], box: tuple[Floats, Floats], total: float, unit_us: float
 ) -> Cells:
     """Every cell with the lines of its own minorant, as functions of the bytes above its least."""
     low, high = box
@@ -235,7 +262,7 @@ def _run(cells: Cells, rows: tuple[Ints, Ints]) -> tuple[Floats, Floats] | None:
 
 
 def _filled(
-    hulls: list[tuple[Floats, ...]], low: Floats, high: Floats, total: float
+    hulls: list[Hulls], low: Floats, high: Floats, total: float
 ) -> tuple[Floats, float]:
     """Sizes and the price of the last byte where the cheapest bytes are taken first."""
     pieces = []

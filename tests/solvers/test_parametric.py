@@ -1,0 +1,287 @@
+"""Plan tables: their certificate against exact solves that had no part in making them."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pytest
+
+from domain.errors import Infeasible, InvalidInput, TimeLimitReached
+from domain.pipeline import Pipeline, pipeline_of_lines
+from domain.plan_table import PlanTable
+from domain.problem import FragmentLimits, Problem
+from domain.schedule import latency_us
+from exports.slt import encode
+from solvers import compile_table, solve
+from solvers.contract import Deadline
+from solvers.exact_lp.ortools_backend import solve_count
+from solvers.line_problem import LineProblem
+from solvers.parametric_cuts import reader_cuts, rounding_us
+from tests.support.counts import count
+
+TOLERANCE = 1e-3
+MIB = 2**20
+NO_LIMITS = FragmentLimits()
+MYRINET = pipeline_of_lines(
+    [
+        ("sender copy", 7.2, 7.03125),
+        ("sender host DMA", 5.2, 24.31640625),
+        ("network and receiver DMA", 7.5, 24.31640625),
+        ("receiver copy", 7.4, 7.71484375),
+    ]
+)
+
+
+def drawn(seed: int) -> Pipeline:
+    """One to eight stages over three decades, some of their figures 0."""
+    draw = random.Random(seed)
+    rows = [
+        (
+            f"stage {j}",
+            0.0 if draw.random() < 0.1 else 10.0 ** draw.uniform(-1.0, 2.0),
+            0.0 if draw.random() < 0.1 else 10.0 ** draw.uniform(-0.5, 1.5),
+        )
+        for j in range(draw.randint(1, 8))
+    ]
+    rows[draw.randrange(len(rows))] = ("slow", draw.uniform(5.0, 50.0), draw.uniform(5.0, 50.0))
+    return pipeline_of_lines(rows, delay_us=draw.choice((0.0, 3.0)))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table's question; `shares` of the 2 000 sizes that the certificate is tried on."""
+
+    name: str
+    pipeline: Pipeline
+    greatest_bytes: int
+    shares: int
+    limits: FragmentLimits = NO_LIMITS
+
+    def __str__(self) -> str:
+        return self.name
+
+
+CASES = (
+    Case("myrinet", MYRINET, 16 * MIB, 800),
+    Case("random 1", drawn(1), 4 * MIB, 200),
+    Case("random 2", drawn(2), 4 * MIB, 200),
+    Case("random 3", drawn(3), 4 * MIB, 200),
+    Case("aligned", MYRINET, 65_536, 100, FragmentLimits(alignment_bytes=64)),
+    Case("greatest size", MYRINET, MIB, 100, FragmentLimits(max_fragment_bytes=8192)),
+    Case("least size", MYRINET, 65_536, 100, FragmentLimits(min_fragment_bytes=512)),
+    Case("few fragments", MYRINET, MIB, 100, FragmentLimits(max_fragments=4)),
+    Case(
+        "all limits",
+        drawn(4),
+        65_536,
+        200,
+        FragmentLimits(256, 16_384, 128, 100),
+    ),
+)
+
+
+@cache
+def table_of(case: Case) -> PlanTable:
+    return compile_table(
+        case.pipeline,
+        case.limits,
+        least_bytes=1,
+        greatest_bytes=case.greatest_bytes,
+        relative_gap=TOLERANCE,
+    )
+
+
+def sizes_of(case: Case) -> Iterator[int]:
+    """Spread evenly on a logarithmic scale, entries and their neighbours among them."""
+    draw = random.Random(case.name)
+    entries = [cut.message_bytes for cut in table_of(case).cuts]
+    for number in range(count(case.shares)):
+        if number % 5 == 0:
+            size = draw.choice(entries) + draw.choice((-1, 0, 1))
+        else:
+            size = int(math.exp(draw.uniform(0.0, math.log(case.greatest_bytes + 1))))
+        yield min(case.greatest_bytes, max(1, size))
+
+
+def optimum_us(problem: Problem, near: int) -> float:
+    """The least T*(k, B) over every admitted k, by GLOP on the reduced dual, delay included.
+
+    T* is convex in k (tests/solvers/test_structured.py), so a descent by steps of one ends at it.
+    """
+    counts, lines = problem.count_range(), LineProblem.of(problem)
+    assert lines is not None
+
+    def value(k: int) -> float:
+        inside = counts.least <= k <= counts.greatest
+        return solve_count(lines, k, Deadline.after(60.0)).upper_us if inside else math.inf
+
+    k, best = near, value(near)
+    for step in (1, -1):
+        while (other := value(k + step)) < best * (1.0 - 1e-10):
+            k, best = k + step, other
+    return best + problem.pipeline.delay_us
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_what_a_reader_computes_is_within_its_certificate_of_an_independent_optimum(
+    case: Case,
+) -> None:
+    """latency <= (1 + stated gap) * optimum at every byte size that is tried."""
+    table = table_of(case)
+    for size in sizes_of(case):
+        problem = Problem(case.pipeline, size, case.limits)
+        cut = table.cut_at(size)
+        assert problem.admits(cut), size
+        latency, optimum = latency_us(case.pipeline, cut), optimum_us(problem, len(cut))
+        assert latency <= (1.0 + table.relative_gap_at(size)) * optimum * (1.0 + 1e-9), size
+        assert latency >= optimum * (1.0 - 1e-6), size
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_repeated_size_is_within_its_certificate_of_the_best_one(case: Case) -> None:
+    """Against the exact search over every admitted size."""
+    table = table_of(case)
+    for size in sizes_of(case):
+        problem = Problem(case.pipeline, size, case.limits)
+        repeated = table.repeated_size_at(size)
+        if not repeated:
+            continue
+        full = (size - 1) // repeated
+        cut = (repeated,) * full + (size - full * repeated,)
+        assert problem.admits(cut), size
+        best = solve(problem, "repeat").latency_us
+        latency = latency_us(case.pipeline, cut)
+        assert latency <= (1.0 + table.repeat_gap_at(size)) * best * (1.0 + 1e-9), size
+
+
+def test_the_tolerance_is_met_at_every_byte_of_the_paper_s_pipeline() -> None:
+    """Table 1, 1 B to 16 MiB: cuts and repeated sizes, in a file far below a MiB."""
+    table = table_of(CASES[0])
+    assert max(cut.relative_gap for cut in table.cuts) <= TOLERANCE
+    assert max(repeat.relative_gap for repeat in table.repeats) <= TOLERANCE
+    assert len(encode(table, profile="myrinet-gam", revision=1)) < MIB
+
+
+def test_the_same_question_gives_the_same_bytes() -> None:
+    """Nothing in a table depends on the clock."""
+    again = compile_table(MYRINET, FragmentLimits(), least_bytes=1, greatest_bytes=65_536)
+    once = compile_table(MYRINET, FragmentLimits(), least_bytes=1, greatest_bytes=65_536)
+    assert encode(once, profile="a", revision=1) == encode(again, profile="a", revision=1)
+
+
+@pytest.mark.parametrize("case", CASES[:1] + CASES[4:5] + CASES[8:], ids=str)
+def test_the_compiler_s_reader_is_the_table_s(case: Case) -> None:
+    """What was certified is what `cut_at` gives, byte by byte."""
+    table, unit = table_of(case), case.limits.alignment_bytes
+    stretches = [
+        (one, other)
+        for one, other in zip(table.cuts, table.cuts[1:], strict=False)
+        if other.message_bytes - one.message_bytes > 1
+    ]
+    for one, other in stretches[:: max(1, len(stretches) // 12)]:
+        step = max(1, (other.message_bytes - one.message_bytes) // 50)
+        sizes = np.arange(one.message_bytes, other.message_bytes, step, dtype=np.int64)
+        found = reader_cuts(one.fragment_bytes, other.fragment_bytes, unit, sizes)
+        for size, cut in zip(sizes.tolist(), found.tolist(), strict=True):
+            assert table.cut_at(size) == tuple(cut)
+
+
+@pytest.mark.parametrize("unit", [1, 16])
+def test_rounding_adds_no_more_than_is_said(unit: int) -> None:
+    """Every byte between two random cuts, against the chord of their latencies."""
+    draw = random.Random(unit)
+    for number in range(count(200)):
+        pipeline = drawn(100 + number)
+        k, length = draw.randint(2, 6), draw.randint(2, 400)
+        first = tuple(unit * draw.randint(20, 60) for _ in range(k))
+        grown = [size + unit * draw.randint(0, 3) for size in first[:-1]]
+        last = (*grown, sum(first) + length - sum(grown))
+        if last[-1] < unit:
+            continue
+        problem = Problem(pipeline, sum(last), FragmentLimits(alignment_bytes=unit))
+        ends = latency_us(pipeline, first), latency_us(pipeline, last)
+        added = rounding_us(problem, first, last, length)
+        sizes = np.arange(sum(first), sum(last) + 1, dtype=np.int64)
+        for size, cut in zip(sizes, reader_cuts(first, last, unit, sizes).tolist(), strict=True):
+            share = (int(size) - sum(first)) / length
+            chord = ends[0] * (1.0 - share) + ends[1] * share
+            assert latency_us(pipeline, cut) <= (chord + added) * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("free", 0.0, 0.0), ("free too", 0.0, 0.0)],
+        [("no cost", 3.0, 0.0), ("none either", 5.0, 0.0)],
+        [("alone", 4.0, 9.0)],
+        [("huge", 1e12, 1e9), ("tiny", 1e-9, 1e-9)],
+    ],
+    ids=["nothing costs", "bytes are free", "one stage", "far apart"],
+)
+def test_odd_pipelines_have_tables_too(rows: list[tuple[str, float, float]]) -> None:
+    """Every entry is admitted and its certificate finite."""
+    pipeline = pipeline_of_lines(rows)
+    table = compile_table(pipeline, FragmentLimits(), least_bytes=1, greatest_bytes=5_000)
+    for size in (1, 2, 77, 4_999, 5_000):
+        cut = table.cut_at(size)
+        assert Problem(pipeline, size).admits(cut)
+        bound = solve(Problem(pipeline, size)).lower_bound_us
+        assert latency_us(pipeline, cut) <= (1.0 + table.relative_gap_at(size)) * bound + 1e-9
+
+
+@pytest.mark.parametrize(("least", "greatest"), [(7, 7), (1, 2), (2**40, 2**40 + 5)])
+def test_ranges_of_few_sizes(least: int, greatest: int) -> None:
+    """The first and the last entry are the ends of the range."""
+    table = compile_table(MYRINET, FragmentLimits(), least_bytes=least, greatest_bytes=greatest)
+    assert table.cuts[0].message_bytes == least
+    assert table.cuts[-1].message_bytes == greatest
+    for size in range(least, greatest + 1):
+        assert sum(table.cut_at(size)) == size
+
+
+def test_limits_that_admit_no_cut_are_named() -> None:
+    """The table would have to hold what does not exist."""
+    limits = FragmentLimits(min_fragment_bytes=1000, max_fragment_bytes=1500)
+    with pytest.raises(Infeasible):
+        compile_table(MYRINET, limits, least_bytes=1, greatest_bytes=4_000)
+
+
+def test_a_table_that_takes_too_long_says_so() -> None:
+    """No half of a table is returned."""
+    with pytest.raises(TimeLimitReached):
+        compile_table(
+            MYRINET, FragmentLimits(), least_bytes=1, greatest_bytes=MIB, time_limit_s=1e-6
+        )
+
+
+@pytest.mark.parametrize(
+    ("field", "values"),
+    [
+        ("least_bytes", {"least_bytes": 0}),
+        ("greatest_bytes", {"greatest_bytes": 2**48 + 1}),
+        ("greatest_bytes", {"least_bytes": 9, "greatest_bytes": 8}),
+        ("relative_gap", {"relative_gap": 1e-7}),
+        ("relative_gap", {"relative_gap": math.nan}),
+    ],
+)
+def test_bad_questions_name_their_field(field: str, values: dict[str, float]) -> None:
+    """Before any work."""
+    asked = {"least_bytes": 1, "greatest_bytes": 4096, "relative_gap": 1e-3} | values
+    with pytest.raises(InvalidInput) as caught:
+        compile_table(MYRINET, FragmentLimits(), **asked)  # type: ignore[arg-type]
+    assert caught.value.field == field
+
+
+def test_progress_only_grows() -> None:
+    """From 0 to 1."""
+    told: list[float] = []
+    compile_table(
+        MYRINET, FragmentLimits(), least_bytes=1, greatest_bytes=65_536, on_progress=told.append
+    )
+    assert told == sorted(told)
+    assert 0.0 <= told[0] <= told[-1] <= 1.0

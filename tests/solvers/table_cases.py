@@ -1,0 +1,200 @@
+"""Random plan tables, and checks of what they promise against code that did not make them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from domain.errors import StrategyDeclined
+from domain.pipeline import Pipeline, pipeline_of_lines
+from domain.plan_table import DEFAULT_TABLE_GAP, PlanTable
+from domain.problem import FragmentLimits, Problem
+from domain.schedule import latency_us
+from solvers.contract import Deadline
+from solvers.exact_lp import ortools_backend
+from solvers.line_problem import LineProblem
+from solvers.parametric import compile_table
+from solvers.repeat import best_repeat
+from tests.solvers import reference_lp
+
+MEBIBYTE = 1 << 20
+OPTIMUM_ERROR = 1e-7  # relative, of the independent solves
+JUDGE_ERROR = 1e-11  # of sums in floating point
+_SMALL_CELLS = 40  # fragments times stages that the general program is asked for
+_CLOSE = 1e-8  # of the two bounds of a solve by the reduced dual
+
+
+@dataclass(frozen=True)
+class TableCase:
+    """What a table is compiled for."""
+
+    pipeline: Pipeline
+    limits: FragmentLimits
+    least_bytes: int
+    greatest_bytes: int
+    relative_gap: float = DEFAULT_TABLE_GAP
+    fragment_cap: int = 100_000
+
+    def table(self, *, time_limit_s: float = 300.0) -> PlanTable:
+        """The table, compiled. Raises what the compiler raises."""
+        return compile_table(
+            self.pipeline,
+            self.limits,
+            least_bytes=self.least_bytes,
+            greatest_bytes=self.greatest_bytes,
+            relative_gap=self.relative_gap,
+            fragment_cap=self.fragment_cap,
+            time_limit_s=time_limit_s,
+        )
+
+
+def random_pipeline(rng: np.random.Generator, *, delayed: bool = True) -> Pipeline:
+    """1 to 8 stages over some decades; zeros, ties and delays among them."""
+    n, spread = int(rng.integers(1, 9)), float(rng.choice([0.5, 1.0, 2.0, 3.0]))
+    overhead, cost = (
+        10.0 ** rng.uniform(-spread, spread, n),
+        10.0 ** rng.uniform(-spread, spread, n),
+    )
+    if rng.random() < 0.3:
+        overhead[rng.random(n) < 0.5] = 0.0
+    if rng.random() < 0.2:
+        cost[rng.random(n) < 0.3] = 0.0
+    if rng.random() < 0.2:
+        overhead, cost = np.round(overhead), np.round(cost)
+    rows = [(f"s{j}", float(overhead[j]), float(cost[j])) for j in range(n)]
+    delay_us = float(10.0 ** rng.uniform(-1, 4)) if delayed and rng.random() < 0.3 else 0.0
+    return replace(pipeline_of_lines(rows), delay_us=delay_us)
+
+
+def random_limits(rng: np.random.Generator, greatest_bytes: int) -> FragmentLimits:
+    """None for a third; least, greatest size, alignment and cap on the count otherwise."""
+    if rng.random() < 1 / 3:
+        return FragmentLimits()
+    unit = int(rng.choice([1, 1, 1, 3, 4, 8, 64, 512]))
+    least = int(rng.choice([1, 1, 1, 7, 64, 1000]))
+    count = int(10.0 ** rng.uniform(0, 2)) if rng.random() < 0.4 else None
+    greatest = None
+    if rng.random() < 0.4:
+        greatest = max(4 * least, 4 * unit, int(greatest_bytes * 10.0 ** rng.uniform(-2, 0)))
+        count = None if count is None else max(count, 2 * (-(-greatest_bytes // greatest)))
+    return FragmentLimits(least, greatest, unit, count)
+
+
+def random_table_cases(count: int, *, seed: int, most_bytes: float = 1e5) -> Iterator[TableCase]:
+    """Ranges of up to five decades, of a single size now and then, with and without limits."""
+    for i in range(count):
+        rng = np.random.default_rng([seed, i])
+        ends = sorted(int(10.0 ** rng.uniform(0, np.log10(most_bytes))) for _ in range(2))
+        pipeline = random_pipeline(rng)
+        gap = float(rng.choice([1e-3, 1e-3, 1e-2, 1e-4]))
+        yield TableCase(pipeline, random_limits(rng, ends[1]), ends[0], ends[1], gap)
+
+
+def random_sizes(table: PlanTable, count: int, *, seed: int) -> list[int]:
+    """Message sizes of the range: even in their logarithms, and next to the table's entries."""
+    rng = np.random.default_rng(seed)
+    low, high = table.least_bytes, table.greatest_bytes
+    spread = np.exp(rng.uniform(np.log(low), np.log(high + 1), count)).astype(int)
+    entries = np.array([entry.message_bytes for entry in (*table.cuts, *table.repeats)])
+    near = rng.choice(entries, count) + rng.integers(-1, 2, count)
+    return [
+        int(size) for size in np.clip(np.where(rng.random(count) < 0.7, spread, near), low, high)
+    ]
+
+
+# ---- the independent optimum --------------------------------------------------------------------
+
+
+def optimum_us(problem: Problem, near: int) -> float:
+    """min over the admitted k of T*(k) in real sizes (µs, no delay), from k near the best.
+
+    T*(k) is convex, so a k that neither neighbour improves on is the best.
+    """
+    counts, known = problem.count_range(), dict[int, float]()
+
+    def at(k: int) -> float:
+        if k not in known:
+            known[k] = count_optimum_us(problem, k)
+        return known[k]
+
+    k = min(max(near, counts.least), counts.greatest)
+    for step in (1, -1):
+        stride = 1
+        while stride:
+            other = k + step * stride
+            if counts.least <= other <= counts.greatest and at(other) < at(k):
+                k, stride = other, 2 * stride
+            else:
+                stride //= 2
+    return at(k)
+
+
+def count_optimum_us(problem: Problem, k: int) -> float:
+    """T*(k) in real sizes (µs, no delay), by a general linear program; at most a trace above it."""
+    lines = LineProblem.of(problem)
+    assert lines is not None
+    if k * lines.n <= _SMALL_CELLS:
+        return reference_lp.optimum_us(
+            problem.pipeline, lines.B, k, least=lines.m, greatest=lines.M
+        )
+    found = ortools_backend.solve_count(lines, k, Deadline.after(60.0), close=_CLOSE)
+    assert found.upper_us - found.lower_us <= OPTIMUM_ERROR * found.upper_us
+    return found.upper_us
+
+
+# ---- checks -------------------------------------------------------------------------------------
+
+
+def check_cut(table: PlanTable, message_bytes: int) -> None:
+    """The cut that a reader computes is admitted and as near to the optimum as is stated."""
+    problem = Problem(table.pipeline, message_bytes, table.limits, table.fragment_cap)
+    cut = table.cut_at(message_bytes)
+    assert problem.admits(cut), (message_bytes, cut[:9])
+    latency, delay_us = latency_us(table.pipeline, cut), table.pipeline.delay_us
+    best = optimum_us(problem, len(cut)) + delay_us
+    gap = table.relative_gap_at(message_bytes)
+    assert latency <= (1.0 + gap) * best * (1.0 + OPTIMUM_ERROR), (
+        f"{message_bytes} bytes, {len(cut)} fragments: {latency} us, best {best} us, stated {gap}"
+    )
+
+
+def check_repeat(table: PlanTable, message_bytes: int) -> None:
+    """The repeated size is admitted and as near to the best one as is stated; 0 if there is none.
+
+    In real sizes every size from the best one on is admitted; whole ones are at most as good.
+    """
+    problem = Problem(table.pipeline, message_bytes, table.limits, table.fragment_cap)
+    size, gap = table.repeated_size_at(message_bytes), table.repeat_gap_at(message_bytes)
+    try:
+        best = latency_us(table.pipeline, best_repeat(problem)[1])
+    except StrategyDeclined:
+        assert size == 0, (message_bytes, size)
+        return
+    assert size, (message_bytes, best)
+    cut = repeated(message_bytes, size)
+    assert problem.admits(cut), (message_bytes, size)
+    latency = latency_us(table.pipeline, cut)
+    assert latency <= (1.0 + gap) * best * (1.0 + JUDGE_ERROR), (
+        f"{message_bytes} bytes repeating {size}: {latency} us, best {best} us, stated {gap}"
+    )
+
+
+def check_entries(table: PlanTable) -> None:
+    """Entries ascend and tell the judge's latency of their own cut."""
+    for entries in (table.cuts, table.repeats):
+        assert all(low.message_bytes < high.message_bytes for low, high in pairwise(entries))
+    for entry in table.cuts:
+        assert entry.latency_us == latency_us(table.pipeline, entry.fragment_bytes)
+    for one in table.repeats:
+        if one.size_bytes:
+            cut = repeated(one.message_bytes, one.size_bytes)
+            assert one.latency_us == latency_us(table.pipeline, cut)
+
+
+def repeated(message_bytes: int, size: int) -> tuple[int, ...]:
+    """floor(B/s) fragments of s, then the remainder."""
+    full, rest = divmod(message_bytes, size)
+    return (size,) * full + ((rest,) if rest else ())

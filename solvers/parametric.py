@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domain.errors import SolverFailed, StrategyDeclined, TimeLimitReached
-from domain.pipeline import Pipeline
+from domain.pipeline import Pipeline, Stage
 from domain.plan_table import (
     DEFAULT_TABLE_GAP,
     PlanTable,
@@ -42,6 +42,8 @@ from solvers.parametric_cuts import (
     whole_cut,
 )
 from solvers.parametric_points import Point, between, count_grid
+from solvers.parametric_range_repeat import compile_range_repeats
+from solvers.parametric_ranges import RangeCompiler
 from solvers.parametric_repeat import compile_repeats
 from solvers.rounding import round_cut
 
@@ -272,21 +274,21 @@ def compile_table(
     """The plan table of a pipeline, limits, range of message sizes and tolerance.
 
     `on_progress` is told the share that is done. Raises InvalidInput, Infeasible where no cut of
-    some message size satisfies the limits, StrategyDeclined for stages with several ranges, and
-    TimeLimitReached.
+    some message size satisfies the limits, and TimeLimitReached.
     """
     check_table_range(least_bytes, greatest_bytes)
     check_table_gap(relative_gap)
     deadline = Deadline.after(time_limit_s)
-    problem = Problem(pipeline, greatest_bytes, limits, fragment_cap)
-    compiler = CutCompiler(
+    lines = _as_lines(pipeline, limits, least_bytes, greatest_bytes)
+    problem = Problem(lines or pipeline, greatest_bytes, limits, fragment_cap)
+    compiler = (CutCompiler if lines else RangeCompiler)(
         problem,
         least_bytes=least_bytes,
         greatest_bytes=greatest_bytes,
         tolerance=relative_gap,
     )
     cuts = compiler.run(deadline, on_progress)
-    repeats = compile_repeats(
+    repeats = (compile_repeats if lines else compile_range_repeats)(
         problem,
         least_bytes=least_bytes,
         greatest_bytes=greatest_bytes,
@@ -303,3 +305,18 @@ def compile_table(
         cuts=tuple(cuts),
         repeats=tuple(repeats),
     )
+
+
+def _as_lines(
+    pipeline: Pipeline, limits: FragmentLimits, least_bytes: int, greatest_bytes: int
+) -> Pipeline | None:
+    """The stages as the lines that they are over every admitted size, or None where one is not."""
+    least = min(limits.min_fragment_bytes, least_bytes)
+    greatest = min(limits.max_fragment_bytes or greatest_bytes, greatest_bytes)
+    lines = [(stage.name, stage.line_over(least, greatest)) for stage in pipeline.stages]
+    stages = tuple(
+        Stage.of_line(name, overhead_us=line.overhead_us, ns_per_byte=line.ns_per_byte)
+        for name, line in lines
+        if line is not None
+    )
+    return Pipeline(stages, pipeline.delay_us) if len(stages) == len(lines) else None

@@ -23,6 +23,7 @@ from domain.plan_table import FRACTION_BITS, TableCut
 from domain.problem import Problem
 from domain.schedule import latency_us
 from solvers.contract import Deadline
+from solvers.fixed import best_count
 from solvers.parametric_cuts import reader_latencies_us
 from solvers.parametric_points import between
 from solvers.range_bound import CountPlanes, Found, Span, SpanBound
@@ -72,7 +73,7 @@ class RangeCompiler:
         self._pool: dict[Structure, int] = {}
         self._floors: dict[int, float] = {}
         self._entries: list[TableCut] = []
-        self._points = 0
+        self._are_many, self._points = False, 0
         self.solves = 0
 
     def run(self, deadline: Deadline, on_progress: Callable[[float], None]) -> list[TableCut]:
@@ -130,7 +131,7 @@ class RangeCompiler:
             if relative_gap <= self._tolerance + 2.0 * _SAFE or final:
                 return ends[0], replace(ends[1], relative_gap=relative_gap)
             break
-        if last > first * _NEAR:
+        if last > first * _NEAR and not self._are_many:
             return None
         return self._as_good_as_it_gets(first, last, pending)
 
@@ -140,7 +141,7 @@ class RangeCompiler:
         """The same where what is left of the gap is at the ends themselves already."""
         floor = max(self._floor(first), self._floor(last))
         ends = self._ends(first, last, pending)
-        if floor <= self._tolerance or ends is None:
+        if floor <= self._tolerance + 4.0 * _SAFE or ends is None:
             return None
         wanted = _FLOOR_SLACK * floor
         found = self._measured(first, last, ends, fully=True, tolerance=wanted)
@@ -184,11 +185,11 @@ class RangeCompiler:
         return sorted(ranked, key=lambda pair: (pair[0], len(pair[1]), pair[1]))
 
     def _propose(self, size: int) -> None:
-        """The structures of equal sizes of the fewest fragments: something to start with."""
+        """Structures of equal sizes: something to start with."""
         problem = self._at(size)
         counts = problem.count_range()
-        structure = self._regions.structure_of(np.full(counts.least, size / counts.least))
-        self._pool.setdefault(structure, size)
+        for k in {counts.least, best_count(problem)} if self._are_many else {counts.least}:
+            self._pool.setdefault(self._regions.structure_of(np.full(k, size / k)), size)
 
     def _measured(
         self,
@@ -202,7 +203,9 @@ class RangeCompiler:
         """The proven quotient over every admitted cut, or a structure that is better."""
         span = self._span(first, last, ends, tolerance or self._tolerance)
         counts = counts_below(self._problem, span)
-        worst = max(1.0 + span.tolerance, counts.ratio)
+        worst, self._are_many = 1.0 + span.tolerance, counts.are_many
+        if self._are_many:
+            return Found(max(worst, counts.ratio))
         near = len(ends[0].cut)
         for k in sorted(counts.open, key=lambda k: (abs(k - near), k)):
             found = self._bounded(k, span, fully=fully)

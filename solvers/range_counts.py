@@ -25,15 +25,22 @@ Ints = NDArray[np.int64]
 
 _FIRST_COUNTS = 32
 _GROWTH = 8
+_MOST_COUNTS = 24  # that are bounded by nodes
+_MOST_FRAGMENTS = 40
 _SAFETY = 1.0 - 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class OpenCounts:
-    """The counts left to other bounds, and the worst quotient of those that no bound is left to."""
+    """The counts left to other bounds, and their worst quotient where there are none."""
 
     open: list[int]
     ratio: float
+
+    @property
+    def are_many(self) -> bool:
+        """Whether bounding each by itself would take too long."""
+        return len(self.open) > _MOST_COUNTS or max(self.open, default=0) > _MOST_FRAGMENTS
 
 
 def counts_below(problem: Problem, span: Span) -> OpenCounts:
@@ -42,18 +49,19 @@ def counts_below(problem: Problem, span: Span) -> OpenCounts:
     least = -(-span.first // (limits.max_fragment_bytes or span.first))
     most = span.last // min(limits.min_fragment_bytes, span.last)
     most = max(1, min(most, limits.max_fragments or most, problem.fragment_cap))
-    lines, open_ = _Lines.of(problem, span), []
+    lines, open_, worst = _Lines.of(problem, span), [], 0.0
     low = max(1, least)
     one, other = span.targets()
     while low <= most:
         high = min(most, max(_FIRST_COUNTS, _GROWTH * low))
         k = np.arange(low, high + 1, dtype=np.int64)
-        reached, rising = lines.reached(k, one, other)
+        reached, rising, ratio = lines.reached(k, one, other)
         open_ += [int(count) for count in k[~reached]]
+        worst = max(worst, float(ratio[~reached].max(initial=0.0)))
         if reached[-1] and rising:
             break
         low = high + 1
-    return OpenCounts(open_, 0.0)
+    return OpenCounts(open_, worst)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +82,11 @@ class _Lines:
         hulls = tuple(np.array(stage.minorant_points(least, greatest)) for stage in stages)
         return cls(hulls, np.array([hull[:, 1].min() for hull in hulls]), span, (least, greatest))
 
-    def reached(self, k: Ints, one: float, other: float) -> tuple[NDArray[np.bool_], bool]:
-        """Whether each count's bound reaches both targets, and whether the last still rises."""
+    def reached(self, k: Ints, one: float, other: float) -> tuple[NDArray[np.bool_], bool, Floats]:
+        """Whether each count's bound reaches both targets, whether the last rises; quotients."""
         middle, around = 0.5 * (self.span.first + self.span.last), self.least_us.sum()
         reached, rising = np.zeros(len(k), dtype=bool), False
+        ratio = np.full(len(k), np.inf)
         for hull, own in zip(self.hulls, self.least_us, strict=True):
             size = np.clip(middle / k, *self.sizes)
             phi, slope = _tangent(hull, size)
@@ -86,8 +95,9 @@ class _Lines:
             high = (value + slope * (self.span.last - k * size)) * _SAFETY
             here = (low >= one) & (high >= other)
             reached |= here
+            ratio = np.minimum(ratio, self.span.ratio(low, high))
             rising |= bool(here[-1] and len(k) > 1 and low[-1] >= low[-2] and high[-1] >= high[-2])
-        return reached, rising
+        return reached, rising, ratio
 
 
 def _tangent(hull: Floats, size: Floats) -> tuple[Floats, Floats]:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from domain.pipeline import Pipeline
 from domain.problem import Problem
 from solvers.contract import Deadline
+from solvers.convex_dual import flow_of
 from solvers.dual import repaired
 from solvers.exact_lp.cells import Cells, cells_dual
 from solvers.exact_lp.ortools_backend import (
@@ -28,9 +29,7 @@ from solvers.exact_lp.ortools_backend import (
     PARAMETER_SETS,
     run_glop,
     spread_shares,
-    with_violated,
 )
-from solvers.convex_dual import flow_of
 from solvers.kernels import exit_times_us, stage_times_us
 from solvers.rounding import round_cut
 
@@ -42,8 +41,10 @@ Structure = tuple[int, ...]
 Node = tuple[tuple[int, int], ...]  # regions from..to of each fragment
 
 _FINE_CELLS = 400  # k n up to which all roundings are tried
-_ROUNDS = 4  # times that order rows are added
+_PARAMETERS = "use_dual_simplex:true use_preprocessing:false use_scaling:false"
 _FAR_S = 3600.0
+_MOST_CELLS = 1_500  # k n of a linear program
+_MOST_ORDERED = 48  # fragments up to which all order rows are in
 _MOST_HULLS = 4_096  # boxes whose minorants are kept
 _ROUNDING = 1e-12  # relative difference of a cost and its minorant that is rounding alone
 _LITTLE = 1e-3  # weight of cells that no path uses, in the choice of what to divide
@@ -139,7 +140,7 @@ class NodeSolver:
         if (low > high).any() or not low.sum() <= B <= high.sum():
             return None
         total = B - float(low.sum())
-        if k == 1 or n == 1 or total <= 0.0:
+        if k == 1 or n == 1 or total <= 0.0 or k * n > _MOST_CELLS:
             return self._without_program(node, (low, high), total)
         return self._solved((low, high), total)
 
@@ -147,7 +148,9 @@ class NodeSolver:
         least = float(problem.least_fragment_bytes) if len(node) > 1 else 0.0
         ends = np.array(node)
         low = np.maximum(self._regions.low[ends[:, 0]], least)
-        return low, np.minimum(self._regions.high[ends[:, 1]], float(problem.greatest_fragment_bytes))
+        return low, np.minimum(
+            self._regions.high[ends[:, 1]], float(problem.greatest_fragment_bytes)
+        )
 
     def _solved(self, box: tuple[Floats, Floats], total: float) -> Boxed | None:
         (low, high), n = box, self._regions.g.shape[1]
@@ -155,35 +158,27 @@ class NodeSolver:
         hulls = [self._hull(float(a), float(b)) for a, b in zip(low, high, strict=True)]
         unit_us = self._true_us(low + total / k)
         cells = _cells(hulls, (low, high), total, unit_us)
-        rows, found = NO_ROWS, None
-        for _ in range(_ROUNDS):
-            solved = _run(cells, rows)
-            if solved is None:
-                break
-            found, p = solved, solved[0][: (k - 1) * n].reshape(k - 1, n)
-            grown = with_violated(rows, p)
-            if len(grown[0]) == len(rows[0]):
-                break
-            rows = grown
+        found = _run(cells)
         if found is None:
             return None
+        p = found[0][: (k - 1) * n].reshape(k - 1, n)
         x = np.clip(low + spread_shares(found[1][:k], total, high - low), low, high)
         price = float(found[0][(k - 1) * n]) * (unit_us or 1.0) / total
         return self._boxed(hulls, x, repaired(p), price)
 
     def _boxed(self, hulls: list[Hulls], x: Floats, p: Floats, price: float) -> Boxed:
         t = stage_times_us(self._pipeline, x)
-        phi = np.array([[np.interp(size, *hull) for hull in row] for size, row in zip(x, hulls)])
+        phi = np.array(
+            [[np.interp(size, *hull) for hull in row] for size, row in zip(x, hulls, strict=True)]
+        )
         over = np.maximum(t - phi, 0.0)
         over[over <= _ROUNDING * t] = 0.0
         weight = flow_of(p) + _LITTLE
         latency = float(exit_times_us(t)[-1, -1])
         return Boxed(latency, x, p, price, (weight * over).sum(axis=1))
 
-    def _without_program(
-        self, node: Node, box: tuple[Floats, Floats], total: float
-    ) -> Boxed:
-        """One fragment, one stage or no byte to spare: the cheapest bytes first, by their means."""
+    def _without_program(self, node: Node, box: tuple[Floats, Floats], total: float) -> Boxed:
+        """One fragment, one stage, no byte to spare or too many: the cheapest bytes first."""
         (low, high), k = box, len(node)
         hulls = [self._hull(float(a), float(b)) for a, b in zip(low, high, strict=True)]
         n = self._regions.g.shape[1]
@@ -231,9 +226,7 @@ def _is_above(at: Floats, cost: Floats, three: tuple[int, int, int]) -> bool:
     return bool((cost[b] - cost[a]) * (at[c] - at[a]) >= (cost[c] - cost[a]) * (at[b] - at[a]))
 
 
-def _cells(
-    hulls: list[Hulls], box: tuple[Floats, Floats], total: float, unit_us: float
-) -> Cells:
+def _cells(hulls: list[Hulls], box: tuple[Floats, Floats], total: float, unit_us: float) -> Cells:
     """Every cell with the lines of its own minorant, as functions of the bytes above its least."""
     low, high = box
     k, n = len(hulls), len(hulls[0])
@@ -245,25 +238,32 @@ def _cells(
             c[row, stage], G[row, stage] = cost[0], slopes[0]
             i += [row] * (len(slopes) - 1)
             j += [stage] * (len(slopes) - 1)
-            more_c += [float(cost[v] - slopes[v] * (at[v] - low[row])) for v in range(1, len(slopes))]
+            more_c += [
+                float(cost[v] - slopes[v] * (at[v] - low[row])) for v in range(1, len(slopes))
+            ]
             more_G += slopes[1:].tolist()
     places = np.array(i, dtype=np.int64), np.array(j, dtype=np.int64)
     return Cells(c, G, *places, np.array(more_c), np.array(more_G), total, high - low, unit_us)
 
 
-def _run(cells: Cells, rows: tuple[Ints, Ints]) -> tuple[Floats, Floats] | None:
-    """GLOP's values and multipliers by the first parameter set that gives any."""
-    model = cells_dual(cells, rows)
-    for parameters in PARAMETER_SETS:
+def _run(cells: Cells) -> tuple[Floats, Floats] | None:
+    """GLOP's values and multipliers, all order rows in, by the first parameters that give any.
+
+    For these small programs one solve with all rows takes less than two with some of them; and the
+    scaling of rows, which others need, makes one in four of these end without a solution.
+    """
+    k, n = cells.c.shape
+    some = 2 < k <= _MOST_ORDERED
+    steps, stages = np.nonzero(np.ones((k - 2, n - 1), dtype=bool)) if some else NO_ROWS
+    model = cells_dual(cells, (steps.astype(np.int64), stages.astype(np.int64)))
+    for parameters in (_PARAMETERS, *PARAMETER_SETS):
         found = run_glop(model, parameters, Deadline.after(_FAR_S))
         if found is not None:
             return found
     return None
 
 
-def _filled(
-    hulls: list[Hulls], low: Floats, high: Floats, total: float
-) -> tuple[Floats, float]:
+def _filled(hulls: list[Hulls], low: Floats, high: Floats, total: float) -> tuple[Floats, float]:
     """Sizes and the price of the last byte where the cheapest bytes are taken first."""
     pieces = []
     for i, stages in enumerate(hulls):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+import fitting
+from bench.machine import CHECKOUT
 from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.problem import Problem
 from solvers.line_problem import LineProblem
@@ -29,6 +31,18 @@ def myrinet() -> Pipeline:
     return pipeline_of_lines(
         [(name, overhead, cost * 1000.0 / 1024.0) for name, overhead, cost in _TABLE_1]
     )
+
+
+def example_trace() -> Pipeline:
+    """The fit of the example trace, with its fit ranges, as it comes when no options are given.
+
+    Raises AssertionError where it comes out as anything but stages.
+    """
+    reading = fitting.read((CHECKOUT / "examples" / "local-path-direct.csv").read_bytes())
+    model = fitting.fit([reading]).to_model()
+    if not isinstance(model, Pipeline):
+        raise AssertionError("a direct trace gives stages")
+    return model
 
 
 def random_pipeline(stages: int, *, seed: int, spread: float = 10.0) -> Pipeline:

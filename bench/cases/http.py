@@ -11,10 +11,10 @@ from itertools import count
 from pathlib import Path
 
 import numpy as np
-import orjson
 
 from bench.client import Load, get, post, send_all
 from bench.inline import application
+from bench.questions import pipeline_question
 from bench.service import RunningService, serving
 from bench.spec import BenchSpec, CaseResult, Cell, Effort, Table
 from bench.timing import Timing
@@ -103,15 +103,7 @@ def _questions(sizes: Sequence[int]) -> list[bytes]:
 
 
 def _body(message_bytes: int) -> bytes:
-    stages = [
-        {
-            "name": stage.name,
-            "overhead_us": stage.ranges[0].overhead_us,
-            "ns_per_byte": stage.ranges[0].ns_per_byte,
-        }
-        for stage in myrinet().stages
-    ]
-    return orjson.dumps({"message_bytes": message_bytes, "pipeline": {"stages": stages}})
+    return pipeline_question(myrinet(), message_bytes)
 
 
 def _measure(service: RunningService, requests: Sequence[bytes], concurrency: int) -> _Measured:

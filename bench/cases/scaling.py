@@ -12,6 +12,7 @@ import numpy as np
 from bench.apart import CAP_S, NATIVE, NUMPY, Apart, solve_apart
 from bench.engines import highs, linear_solver, model_builder, pulp_cbc
 from bench.engines.ours import CERTIFIED, certified, has_native
+from bench.engines.primal import Engine
 from bench.hardness import CLASSES, STAGES
 from bench.pipelines import BenchPipeline, growing, named
 from bench.spec import BenchSpec, CaseResult, Cell, Check, Effort, Table
@@ -64,7 +65,7 @@ def _run(effort: Effort) -> CaseResult:
     first = {one.letter: one for one in reversed(chosen)}
     numpy_counts = effort.pick(counts, quick=_QUICK_COUNTS[:1])
     points += _series(NUMPY, list(reversed(first.values())), numpy_counts)
-    others = effort.pick(_others(), quick=[])
+    others = _others(effort.pick(_OTHERS, quick=()))
     rows = tuple(point.row for point in [*points, *others])
     table = Table("One solve in a new process on one core", _COLUMNS, rows)
     growth = Table(
@@ -86,10 +87,10 @@ def _series(side: str, chosen: list[BenchPipeline], counts: tuple[int, ...]) -> 
     return points
 
 
-def _others() -> list[_Point]:
+def _others(sides: tuple[Engine, ...]) -> list[_Point]:
     """The libraries on one problem, each until it takes too long or fails."""
     one, points = named(_OTHERS_ON), []
-    for other in _OTHERS:
+    for other in sides:
         for k in _OTHER_COUNTS:
             found = solve_apart(other.name, one.name, k, cap_s=_OTHER_CAP_S)
             points.append(_Point(other.name, one, k, found))

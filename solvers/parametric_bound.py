@@ -144,9 +144,13 @@ class Stretch:
         return out
 
     def _knots(self) -> Floats:
-        """Both ends, and where the two lines of a count cross."""
+        """Both ends, the first one twice, and where the two lines of a count cross.
+
+        The first message may be the greatest that a count of fragments can make up: a piece of no
+        length for it alone.
+        """
         low, high = float(self.first.size), float(self.last.size)
-        knots = [low, high]
+        knots = [high]
         greatest = self.first.problem.limits.max_fragment_bytes or self.last.size
         for k in self.counts:
             knots += [at for at in (k * self.lines.m, k * float(greatest)) if low < at < high]
@@ -158,7 +162,7 @@ class Stretch:
             )
             if low < at < high:
                 knots.append(float(at))
-        out: Floats = np.unique(np.array(knots))
+        out: Floats = np.concatenate([[low, low], np.unique(np.array(knots))])
         return out
 
     def _secants(self, L: Floats, U: Floats) -> tuple[Floats, Floats]:

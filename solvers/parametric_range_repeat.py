@@ -25,7 +25,6 @@ from domain.errors import StrategyDeclined, TimeLimitReached
 from domain.plan_table import FRACTION_BITS, TableRepeat
 from domain.problem import Problem
 from domain.schedule import latency_us
-
 from solvers.contract import Deadline
 from solvers.kernels import stage_times_us
 from solvers.parametric_points import between, up

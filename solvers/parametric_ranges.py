@@ -13,7 +13,7 @@ Traps     which structure is best changes from size to size; the sizes at which 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -41,6 +41,9 @@ from solvers.range_regions import (
 _FIRST_RATIO = 2.0  # of the message sizes that are tried first
 _MOST_POINTS = 3_000  # message sizes that are tried; then the gaps reached are stated
 _MOST_SOLVES = 48  # linear programs for one count and span
+_EASY_COUNTS, _EASY_FRAGMENTS, _EASY_SOLVES = 8, 64, 6  # where there are too many counts
+_MOST_ALL_SOLVES = 12_000  # linear programs of a table; from there on few, and gaps as reached
+_TIRED_RATIO = 1.1  # of the ends of spans then
 _TRIES = 10  # better structures that are taken up for one span
 _KEEPS = 0.25  # of the tolerance that an entry's own structure may lose against the best
 _NEAR = 1.02  # ratio of the ends of a span from which on its floor is looked at
@@ -72,6 +75,7 @@ class RangeCompiler:
         self._solved: dict[tuple[Node, int], Boxed | None] = {}
         self._pool: dict[Structure, int] = {}
         self._floors: dict[int, float] = {}
+        self._proposed: set[int] = set()
         self._entries: list[TableCut] = []
         self._are_many, self._points = False, 0
         self.solves = 0
@@ -116,7 +120,8 @@ class RangeCompiler:
     def _tried(self, first: int, last: int, pending: Entry | None) -> tuple[Entry, Entry] | None:
         """Entries for both ends with what is proven between them; None where it must be halved."""
         short = last - first <= max(1, self._problem.limits.alignment_bytes // 4)
-        final = short or self._points > _MOST_POINTS
+        tired = self.solves > _MOST_ALL_SOLVES and last <= first * _TIRED_RATIO
+        final = short or tired or self._points > _MOST_POINTS
         for _ in range(_TRIES):
             ends = self._ends(first, last, pending)
             if ends is None:
@@ -173,10 +178,7 @@ class RangeCompiler:
             leaves = self._leaf(structure, first), self._leaf(structure, last)
             if leaves[0] is not None or leaves[1] is not None:
                 values[structure] = leaves
-        best = [
-            min((leaves[i].latency_us for leaves in values.values() if leaves[i]), default=np.inf)
-            for i in (0, 1)
-        ]
+        best = [_least(leaves[i] for leaves in values.values()) for i in (0, 1)]
         ranked = [
             (max(_over(one.latency_us, best[0]), _over(other.latency_us, best[1])), structure)
             for structure, (one, other) in values.items()
@@ -186,9 +188,12 @@ class RangeCompiler:
 
     def _propose(self, size: int) -> None:
         """Structures of equal sizes: something to start with."""
+        if size in self._proposed:
+            return
+        self._proposed.add(size)
         problem = self._at(size)
         counts = problem.count_range()
-        for k in {counts.least, best_count(problem)} if self._are_many else {counts.least}:
+        for k in (counts.least, best_count(problem)):
             self._pool.setdefault(self._regions.structure_of(np.full(k, size / k)), size)
 
     def _measured(
@@ -205,7 +210,8 @@ class RangeCompiler:
         counts = counts_below(self._problem, span)
         worst, self._are_many = 1.0 + span.tolerance, counts.are_many
         if self._are_many:
-            return Found(max(worst, counts.ratio))
+            better = self._better_near(len(ends[0].cut), span)
+            return Found(np.inf, better) if better else Found(max(worst, counts.ratio))
         near = len(ends[0].cut)
         for k in sorted(counts.open, key=lambda k: (abs(k - near), k)):
             found = self._bounded(k, span, fully=fully)
@@ -216,14 +222,27 @@ class RangeCompiler:
                 break
         return Found(worst)
 
-    def _bounded(self, k: int, span: Span, *, fully: bool) -> Found:
+    def _better_near(self, near: int, span: Span) -> Structure | None:
+        """A structure of about as many fragments that is below the chord, where one is found."""
+        for k in (near, near - 1, near + 1, *range(2, _EASY_COUNTS)):
+            if 1 <= k <= _EASY_FRAGMENTS:
+                found = self._bounded(k, span, fully=False, most_solves=_EASY_SOLVES)
+                if found.better is not None:
+                    return found.better
+        return None
+
+    def _bounded(
+        self, k: int, span: Span, *, fully: bool, most_solves: int = _MOST_SOLVES
+    ) -> Found:
+        if self.solves > _MOST_ALL_SOLVES:
+            most_solves = min(most_solves, _EASY_SOLVES)
         planes = self._planes.get(k)
         if planes is None:
             planes = self._planes[k] = CountPlanes(self._regions, k)
         limits = self._problem.limits
         greatest = float(min(span.last, limits.max_fragment_bytes or span.last))
         least = float(min(limits.min_fragment_bytes, span.first)) if k > 1 else 0.0
-        bound = SpanBound(planes, span, (least, greatest), most_solves=_MOST_SOLVES)
+        bound = SpanBound(planes, span, (least, greatest), most_solves=most_solves)
         return bound.run(self._node, fully=fully)
 
     def _span(self, first: int, last: int, ends: tuple[Entry, Entry], tolerance: float) -> Span:
@@ -286,13 +305,14 @@ class RangeCompiler:
         for _ in range(4 * _TRIES):
             ends = self._ends(size, size, None)
             if ends is None:
-                raise SolverFailed(f"no whole-byte cut was found for {size} bytes")
-            found = self._measured(size, size, ends, fully=True)
-            if found.better is None or found.better in self._pool:
                 break
-            self._pool[found.better] = size
-        relative_gap = self._proven(size, ends[0]) if found.better else found.ratio - 1.0
-        return replace(ends[0], relative_gap=max(0.0, relative_gap) + _SAFE)
+            found = self._measured(size, size, ends, fully=True)
+            if found.better is not None and found.better not in self._pool:
+                self._pool[found.better] = size
+                continue
+            relative_gap = self._proven(size, ends[0]) if found.better else found.ratio - 1.0
+            return replace(ends[0], relative_gap=max(0.0, relative_gap) + _SAFE)
+        raise SolverFailed(f"no whole-byte cut was found for {size} bytes")
 
     def _proven(self, size: int, entry: Entry) -> float:
         """What is proven of an entry at its own size, at whatever tolerance that takes."""
@@ -311,6 +331,10 @@ class RangeCompiler:
         """An entry that stands for its own message size alone."""
         entry = pending or self._alone(size)
         self._add(size, entry.cut, entry.relative_gap)
+
+
+def _least(leaves: Iterable[Boxed | None]) -> float:
+    return min((leaf.latency_us for leaf in leaves if leaf is not None), default=float("inf"))
 
 
 def _over(latency: float, best: float) -> float:

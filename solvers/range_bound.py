@@ -120,22 +120,24 @@ class CountPlanes:
         self.s = np.concatenate([self.s, s[None]])
         self.price = np.append(self.price, price)
 
-    def table(self, least: float, greatest: float) -> tuple[Floats, Floats]:
+    def table(self, least: float, greatest: float, start: int = 0) -> tuple[Floats, Floats]:
         """The least A_c(i, r) over regions from..to, (C, k, R, R) for sizes in [least, greatest].
 
-        Infinite where these regions have no such size. And what rounding may take, (C,).
+        Infinite where these regions have no such size. And what rounding may take, (C,). Of the
+        planes from `start` on.
         """
         low = np.maximum(self.regions.low, least)
         high = np.minimum(self.regions.high, greatest)
-        slope, R = self.s - self.price[:, None, None], len(self.regions)
-        A = self.a + np.minimum(slope * low, slope * high)
+        a, s, price, R = self.a[start:], self.s[start:], self.price[start:], len(self.regions)
+        slope = s - price[:, None, None]
+        A = a + np.minimum(slope * low, slope * high)
         A = np.where(low <= high, A, np.inf)
         ranges = np.full((*A.shape, R), np.inf)
-        for start in range(R):
-            ranges[:, :, start, start:] = np.minimum.accumulate(A[:, :, start:], axis=2)
-        size = np.abs(self.a).max(axis=2).sum(axis=1)
-        steepest = (self.s.max(axis=2) + np.abs(self.price)[:, None]).sum(axis=1)
-        error = 16.0 * _EPS * (size + (steepest + np.abs(self.price)) * greatest)
+        for r in range(R):
+            ranges[:, :, r, r:] = np.minimum.accumulate(A[:, :, r:], axis=2)
+        size = np.abs(a).max(axis=2).sum(axis=1)
+        steepest = (s.max(axis=2) + np.abs(price)[:, None]).sum(axis=1)
+        error = 16.0 * _EPS * (size + (steepest + np.abs(price)) * greatest)
         return ranges, error
 
 
@@ -153,6 +155,20 @@ class SpanBound:
 
     def _prepare(self) -> None:
         self._ranges, self._error = self._planes.table(*self._sizes)
+        self._targets()
+
+    def _added(self) -> None:
+        """The same after one more plane, in whose place an older one may have gone."""
+        seeds, had = self._planes.seeds, len(self._error)
+        row, error = self._planes.table(*self._sizes, start=len(self._planes.price) - 1)
+        if len(self._planes.price) == had:
+            self._ranges = np.delete(self._ranges, seeds, axis=0)
+            self._error = np.delete(self._error, seeds)
+        self._ranges = np.concatenate([self._ranges, row])
+        self._error = np.concatenate([self._error, error])
+        self._targets()
+
+    def _targets(self) -> None:
         price, (one, other) = self._planes.price, self._span.targets()
         tau = np.maximum(one - price * self._span.first, other - price * self._span.last)
         self._tau: Floats = tau + self._error
@@ -211,7 +227,7 @@ class SpanBound:
             if reached < self._span.at_us(size) * (1.0 - 1e-9):
                 return None, self._planes.regions.structure_of(boxed.x)
             self._planes.add(boxed.p, boxed.price)
-            self._prepare()
+            self._added()
             new = self._ranges[-1][self._at, low, high].sum() - self._tau[-1]
             if new >= 0.0:
                 return False, None

@@ -36,7 +36,6 @@ from solvers.rounding import round_cut
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Cut = tuple[int, ...]
-Hulls = tuple[Floats, ...]  # vertices (bytes, µs), (2, V) of each stage
 Structure = tuple[int, ...]
 Node = tuple[tuple[int, int], ...]  # regions from..to of each fragment
 
@@ -126,6 +125,42 @@ class Boxed:
     missing: Floats
 
 
+@dataclass(frozen=True, slots=True)
+class Hulls:
+    """The minorants of all stages over one box, as the greatest of lines of the bytes above low.
+
+    c, G (n,): the first line of each stage; (j, more_c, more_G): the others. `vertices`: (2, V)
+    bytes and µs of each stage.
+    """
+
+    low: float
+    c: Floats
+    G: Floats
+    j: Ints
+    more_c: Floats
+    more_G: Floats
+    vertices: list[Floats]
+
+    @classmethod
+    def of(cls, vertices: list[Floats]) -> Hulls:
+        """The lines through neighbouring vertices."""
+        low, first, more = float(vertices[0][0, 0]), [], []
+        for stage, (at, cost) in enumerate(vertices):
+            slopes = np.diff(cost) / np.diff(at) if len(at) > 1 else np.zeros(1)
+            first.append((float(cost[0]), float(slopes[0])))
+            starts = cost[1:-1] - slopes[1:] * (at[1:-1] - low)
+            more += [(stage, c, G) for c, G in zip(starts, slopes[1:], strict=True)]
+        c, G = np.array(first).T
+        j, more_c, more_G = np.array(more).reshape(-1, 3).T
+        return cls(low, c, G, j.astype(np.int64), more_c, more_G, vertices)
+
+    def at(self, size: float) -> Floats:
+        """(n,) the minorants at this size."""
+        phi: Floats = self.c + self.G * (size - self.low)
+        np.maximum.at(phi, self.j, self.more_c + self.more_G * (size - self.low))
+        return phi
+
+
 class NodeSolver:
     """Solves nodes of one pipeline. Nodes of one region a fragment are structures, exactly."""
 
@@ -168,9 +203,7 @@ class NodeSolver:
 
     def _boxed(self, hulls: list[Hulls], x: Floats, p: Floats, price: float) -> Boxed:
         t = stage_times_us(self._pipeline, x)
-        phi = np.array(
-            [[np.interp(size, *hull) for hull in row] for size, row in zip(x, hulls, strict=True)]
-        )
+        phi = np.array([hull.at(size) for size, hull in zip(x, hulls, strict=True)])
         over = np.maximum(t - phi, 0.0)
         over[over <= _ROUNDING * t] = 0.0
         weight = flow_of(p) + _LITTLE
@@ -202,7 +235,7 @@ class NodeSolver:
         )
         at, g, G = ends.ravel(), regions.g[inside], regions.G[inside]
         costs = (g[:, None, :] + G[:, None, :] * ends[:, :, None]).reshape(len(at), -1)
-        return tuple(_lower_hull(at, cost) for cost in costs.T)
+        return Hulls.of([_lower_hull(at, cost) for cost in costs.T])
 
     def _true_us(self, x: Floats) -> float:
         return float(exit_times_us(stage_times_us(self._pipeline, x))[-1, -1])
@@ -229,21 +262,17 @@ def _is_above(at: Floats, cost: Floats, three: tuple[int, int, int]) -> bool:
 def _cells(hulls: list[Hulls], box: tuple[Floats, Floats], total: float, unit_us: float) -> Cells:
     """Every cell with the lines of its own minorant, as functions of the bytes above its least."""
     low, high = box
-    k, n = len(hulls), len(hulls[0])
-    c, G = np.empty((k, n)), np.empty((k, n))
-    i, j, more_c, more_G = [], [], [], []
-    for row, stages in enumerate(hulls):
-        for stage, (at, cost) in enumerate(stages):
-            slopes = np.diff(cost) / np.diff(at) if len(at) > 1 else np.zeros(1)
-            c[row, stage], G[row, stage] = cost[0], slopes[0]
-            i += [row] * (len(slopes) - 1)
-            j += [stage] * (len(slopes) - 1)
-            more_c += [
-                float(cost[v] - slopes[v] * (at[v] - low[row])) for v in range(1, len(slopes))
-            ]
-            more_G += slopes[1:].tolist()
-    places = np.array(i, dtype=np.int64), np.array(j, dtype=np.int64)
-    return Cells(c, G, *places, np.array(more_c), np.array(more_G), total, high - low, unit_us)
+    return Cells(
+        c=np.array([hull.c for hull in hulls]),
+        G=np.array([hull.G for hull in hulls]),
+        i=np.repeat(np.arange(len(hulls)), [len(hull.j) for hull in hulls]),
+        j=np.concatenate([hull.j for hull in hulls]),
+        extra_c=np.concatenate([hull.more_c for hull in hulls]),
+        extra_G=np.concatenate([hull.more_G for hull in hulls]),
+        total=total,
+        spread=high - low,
+        unit_us=unit_us,
+    )
 
 
 def _run(cells: Cells) -> tuple[Floats, Floats] | None:
@@ -266,9 +295,9 @@ def _run(cells: Cells) -> tuple[Floats, Floats] | None:
 def _filled(hulls: list[Hulls], low: Floats, high: Floats, total: float) -> tuple[Floats, float]:
     """Sizes and the price of the last byte where the cheapest bytes are taken first."""
     pieces = []
-    for i, stages in enumerate(hulls):
-        at = np.unique(np.concatenate([hull[0] for hull in stages]))
-        cost = np.sum([np.interp(at, *hull) for hull in stages], axis=0)
+    for i, hull_of in enumerate(hulls):
+        at = np.unique(np.concatenate([hull[0] for hull in hull_of.vertices]))
+        cost = np.sum([np.interp(at, *hull) for hull in hull_of.vertices], axis=0)
         pieces += [
             (float((cost[v + 1] - cost[v]) / (at[v + 1] - at[v])), i, float(at[v + 1] - at[v]))
             for v in range(len(at) - 1)
@@ -296,9 +325,9 @@ def whole_cut_within(
     low, high = _whole_box(regions, problem, structure)
     unit = problem.limits.alignment_bytes
     if x.size * regions.g.shape[1] <= _FINE_CELLS and unit == 1:
-        cut = round_cut(problem, x)
-        if cut is not None and regions.structure_of(cut) == structure:
-            return cut
+        near = round_cut(problem, x)
+        if near is not None and regions.structure_of(near) == structure:
+            return near
     positions = np.rint(np.cumsum(x)[:-1] / unit).astype(np.int64) * unit
     sizes = np.diff(positions, prepend=0, append=problem.message_bytes)
     sizes[:-1] = np.clip(sizes[:-1], low[:-1], high[:-1])

@@ -1,0 +1,217 @@
+"""Plan tables on stages with ranges: certificates against independent searches and brute force."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from domain.pipeline import FitRange, Pipeline, Stage
+from domain.plan_table import PlanTable
+from domain.problem import FragmentLimits, Problem
+from domain.schedule import latency_us
+from solvers import compile_table, solve
+from solvers.range_bound import CountPlanes, Span, SpanBound
+from solvers.range_counts import counts_below
+from solvers.range_regions import NodeSolver, Regions, whole_cut_within
+from tests.solvers.ranged_pipelines import random_stage
+from tests.support.counts import count
+
+_EXACTLY = 1.0 + 1e-9
+
+
+def _local_path() -> Pipeline:
+    """Like the fit of the example trace: costs that jump down and up from range to range."""
+    return Pipeline(
+        (
+            _stage("copy_in", (0.189, 0.0, 2048), (0.46, 0.0567, 16384), (0.0, 0.0921, None)),
+            _stage("crc", (0.868, 0.0, 512), (0.273, 0.3127, None)),
+            _stage("tcp", (7.859, 0.124, 16384), (2.86, 0.2739, None)),
+            _stage("write", (52.836, 0.7196, 65536), (84.893, 0.6296, None)),
+        ),
+        delay_us=0.25,
+    )
+
+
+def _stage(name: str, *ranges: tuple[float, float, int | None]) -> Stage:
+    return Stage(name, tuple(FitRange(*part) for part in ranges))
+
+
+@cache
+def _local_table() -> PlanTable:
+    return compile_table(_local_path(), FragmentLimits(), least_bytes=1, greatest_bytes=1 << 19)
+
+
+def _tiny(seed: int) -> Pipeline:
+    rng = np.random.default_rng(seed)
+    stages = int(rng.integers(1, 4))
+    return Pipeline(tuple(random_stage(rng, 12, 1.0) for _ in range(stages)))
+
+
+def _all_cuts(size: int, limits: FragmentLimits) -> list[tuple[int, ...]]:
+    problem = Problem(_local_path(), size, limits)
+    ends = range(1, size)
+    cuts = (
+        tuple(int(x) for x in np.diff((0, *inner, size)))
+        for k in range(size)
+        for inner in combinations(ends, k)
+    )
+    return [cut for cut in cuts if problem.admits(cut)]
+
+
+def _repeated(message: int, size: int) -> tuple[int, ...]:
+    q = (message - 1) // size
+    return (size,) * q + (message - q * size,)
+
+
+@pytest.mark.parametrize("seed", range(count(80)))
+def test_tiny_tables_hold_at_every_byte_against_all_cuts(seed: int) -> None:
+    limits = FragmentLimits(
+        min_fragment_bytes=1 + seed % 2, alignment_bytes=1 + (seed // 2) % 2, max_fragments=5
+    )
+    pipeline = _tiny(seed)
+    table = compile_table(pipeline, limits, least_bytes=1, greatest_bytes=12)
+    for size in range(1, 13):
+        every = [latency_us(pipeline, cut) for cut in _all_cuts(size, limits)]
+        cut = table.cut_at(size)
+        assert Problem(pipeline, size, limits).admits(cut)
+        own = latency_us(pipeline, cut)
+        assert own <= (1.0 + table.relative_gap_at(size)) * min(every) * _EXACTLY
+
+
+@pytest.mark.parametrize("seed", range(count(80)))
+def test_tiny_repeats_hold_at_every_byte_against_all_sizes(seed: int) -> None:
+    pipeline, limits = _tiny(1000 + seed), FragmentLimits(min_fragment_bytes=1 + seed % 2)
+    table = compile_table(pipeline, limits, least_bytes=1, greatest_bytes=40)
+    for size in range(1, 41):
+        problem = Problem(pipeline, size, limits)
+        cuts = [_repeated(size, s) for s in range(1, size + 1)]
+        best = min(latency_us(pipeline, cut) for cut in cuts if problem.admits(cut))
+        repeated = _repeated(size, table.repeated_size_at(size))
+        assert problem.admits(repeated)
+        own = latency_us(pipeline, repeated)
+        assert own <= (1.0 + table.repeat_gap_at(size)) * best * _EXACTLY
+
+
+def test_the_local_path_is_within_the_tolerance_everywhere() -> None:
+    table = _local_table()
+    worst = max(cut.relative_gap for cut in table.cuts)
+    assert worst <= 1e-3 + 1e-9
+    assert max(repeat.relative_gap for repeat in table.repeats) <= 1e-3 + 1e-9
+
+
+def test_the_local_path_against_searches_for_single_messages() -> None:
+    table, rng = _local_table(), np.random.default_rng(7)
+    for size in np.exp(rng.uniform(0.0, np.log(1 << 19), count(200))).astype(int).tolist():
+        problem = Problem(table.pipeline, size)
+        cut, found = table.cut_at(size), solve(problem, "exact")
+        assert problem.admits(cut)
+        own = latency_us(table.pipeline, cut)
+        assert own <= (1.0 + table.relative_gap_at(size)) * found.latency_us * _EXACTLY
+        assert own >= found.lower_bound_us * (1.0 - 1e-9)
+        repeat = solve(problem, "repeat").latency_us
+        repeated = latency_us(table.pipeline, _repeated(size, table.repeated_size_at(size)))
+        assert repeated <= (1.0 + table.repeat_gap_at(size)) * repeat * _EXACTLY
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        FragmentLimits(alignment_bytes=512),
+        FragmentLimits(max_fragment_bytes=50_000),
+        FragmentLimits(min_fragment_bytes=4_096),
+        FragmentLimits(max_fragments=2),
+        FragmentLimits(min_fragment_bytes=1_000, max_fragment_bytes=70_000, alignment_bytes=64),
+    ],
+)
+def test_limits_are_kept_and_certified(limits: FragmentLimits) -> None:
+    pipeline, rng = _local_path(), np.random.default_rng(11)
+    table = compile_table(
+        pipeline, limits, least_bytes=60_000, greatest_bytes=90_000, relative_gap=1e-2
+    )
+    for size in rng.integers(60_000, 90_001, count(100)).tolist():
+        problem = Problem(pipeline, size, limits)
+        cut = table.cut_at(size)
+        assert problem.admits(cut)
+        own, found = latency_us(pipeline, cut), solve(problem, "exact")
+        assert own <= (1.0 + table.relative_gap_at(size)) * found.latency_us * _EXACTLY
+
+
+def test_tables_are_deterministic() -> None:
+    again = compile_table(_local_path(), FragmentLimits(), least_bytes=1, greatest_bytes=1 << 19)
+    assert again == _local_table()
+
+
+def test_a_range_that_no_fragment_reaches_is_no_range() -> None:
+    """Within the limits every stage is one line: the table is that of the lines."""
+    stages = (_stage("a", (1.0, 2.0, 100), (9.0, 1.0, None)), _stage("b", (2.0, 3.0, None)))
+    lines = (_stage("a", (1.0, 2.0, None)), _stage("b", (2.0, 3.0, None)))
+    limits = FragmentLimits(max_fragment_bytes=100)
+    tables = [
+        compile_table(Pipeline(each), limits, least_bytes=1, greatest_bytes=2_000)
+        for each in (stages, lines)
+    ]
+    assert tables[0].cuts == tables[1].cuts
+    assert tables[0].repeats == tables[1].repeats
+
+
+def test_regions_lie_between_the_ends_of_all_ranges() -> None:
+    regions = Regions.of(_local_path())
+    assert regions.high.tolist() == [512.0, 2048.0, 16384.0, 65536.0, np.inf]
+    assert regions.low.tolist() == [1.0, 513.0, 2049.0, 16385.0, 65537.0]
+    assert regions.structure_of((512, 513, 70_000)) == (0, 1, 4)
+
+
+def test_a_structure_keeps_its_regions_in_whole_bytes() -> None:
+    regions, problem = Regions.of(_local_path()), Problem(_local_path(), 200_000)
+    solver = NodeSolver(regions, problem.pipeline)
+    for structure in product(range(5), repeat=3):
+        boxed = solver.solve(problem, tuple((r, r) for r in structure))
+        cut = None if boxed is None else whole_cut_within(regions, problem, structure, boxed.x)
+        if boxed is not None:
+            assert cut is not None
+            assert regions.structure_of(cut) == structure
+            assert latency_us(problem.pipeline, cut) <= (boxed.latency_us + 0.25) * 1.001
+
+
+def test_planes_bound_every_cut_of_every_message() -> None:
+    pipeline, rng = _local_path(), np.random.default_rng(3)
+    regions = Regions.of(pipeline)
+    planes = CountPlanes(regions, 3)
+    solver = NodeSolver(regions, pipeline)
+    root = ((0, 4),) * 3
+    for size in (90_000, 300_000):
+        boxed = solver.solve(Problem(pipeline, size), root)
+        assert boxed is not None
+        planes.add(boxed.p, boxed.price)
+    ranges, error = planes.table(1.0, 400_000.0)
+    for _ in range(count(2_000)):
+        x = np.exp(rng.uniform(0.0, np.log(130_000.0), 3)).round()
+        at = np.array(regions.structure_of(x))
+        values = ranges[:, np.arange(3), at, at].sum(axis=1) + planes.price * x.sum() - error
+        assert values.max() + 0.25 <= latency_us(pipeline, tuple(x.tolist())) * _EXACTLY
+
+
+def test_a_span_without_a_good_enough_cut_is_told_of_a_better_structure() -> None:
+    pipeline, size = _local_path(), 400_000
+    regions, solver = Regions.of(pipeline), NodeSolver(Regions.of(pipeline), pipeline)
+    single = latency_us(pipeline, (size,))
+    span = Span(size, size, single, single, 0.25, 1e-3)
+    bound = SpanBound(CountPlanes(regions, 3), span, (1.0, float(size)), most_solves=20)
+    found = bound.run(lambda node, at: solver.solve(Problem(pipeline, at), node), fully=True)
+    assert found.better is not None
+    assert len(found.better) == 3
+
+
+def test_counts_that_the_closed_form_excludes_hold_no_better_cut() -> None:
+    pipeline, size = _local_path(), 100_000
+    problem = Problem(pipeline, size)
+    best = solve(problem, "exact").latency_us
+    span = Span(size, size, best, best, 0.25, 0.0)
+    open_ = counts_below(problem, span).open
+    for k in sorted({*range(1, 8)} - set(open_)):
+        equal = (size // k,) * (k - 1) + (size - (k - 1) * (size // k),)
+        assert latency_us(pipeline, equal) >= best
+    assert len(solve(problem, "exact").schedule.fragment_bytes or ()) in open_

@@ -104,16 +104,15 @@ def growing() -> tuple[BenchPipeline, ...]:
     return tuple(one for one in stored() if one.number in GROWING[one.letter])
 
 
-def generated() -> Iterator[BenchPipeline]:
-    """The set from its seeds: the first ones that fit, class by class."""
-    for hardness in CLASSES:
-        seeds = count(1)
-        for number, mean_bytes in enumerate(MEAN_BYTES, start=1):
-            yield next(
-                found
-                for seed in seeds
-                if (found := _fitting(hardness, number, seed, mean_bytes)) is not None
-            )
+def generated(hardness: Hardness) -> Iterator[BenchPipeline]:
+    """A class of the set from its seeds: the first ones that fit."""
+    seeds = count(1)
+    for number, mean_bytes in enumerate(MEAN_BYTES, start=1):
+        yield next(
+            found
+            for seed in seeds
+            if (found := _fitting(hardness, number, seed, mean_bytes)) is not None
+        )
 
 
 def best_fragments(pipeline: Pipeline, message_bytes: int) -> int:
@@ -171,7 +170,7 @@ def _more_is_better(pipeline: Pipeline, message_bytes: float) -> int:
 
 def main() -> None:
     """Write the set."""
-    entries = [asdict(found) for found in generated()]
+    entries = [asdict(found) for hardness in CLASSES for found in generated(hardness)]
     STORED.parent.mkdir(exist_ok=True)
     text = json.dumps({"made_by": "python -m bench.pipelines", "pipelines": entries}, indent=1)
     STORED.write_text(text + "\n")

@@ -8,11 +8,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bench import plots
 from bench.machine import CHECKOUT, commit, libraries, machine
 from bench.spec import BenchSpec, CaseResult, Cell, Check, Effort, Table
 
 RESULTS = CHECKOUT / "bench" / "results"
 PAGE = CHECKOUT / "docs" / "benchmarks.md"
+PLOTS = CHECKOUT / "docs" / "plots"
+# What bench.plots draws of a case, and the words for who does not see it.
+_PICTURES = {
+    "scaling": (plots.TIME, "Time of one exact solve against fragments × stages, by solver"),
+    "structured": (plots.RATIOS, "Time of the fastest general solver over ours, by class"),
+}
 
 _INTRODUCTION = """\
 # Benchmarks
@@ -53,7 +60,8 @@ def write_result(found: dict[str, Any], folder: Path) -> Path:
 
 
 def write_page(folder: Path = RESULTS, page: Path = PAGE) -> None:
-    """The page, from every stored result."""
+    """The page and its pictures, from every stored result."""
+    plots.write_plots(folder, PLOTS)
     stored = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
     parts = [_INTRODUCTION, _targets(stored), *map(_section, stored)]
     page.write_text("\n".join(parts))
@@ -88,9 +96,15 @@ def _section(found: dict[str, Any]) -> str:
         for table in found["tables"]
     ]
     notes = "".join(f"* {note}\n" for note in found["notes"])
-    return "\n".join(
-        [f"## {found['title']}\n", found["about"] + "\n", _setting(found), notes, *tables]
-    )
+    about = found["about"] + "\n" + _picture(found["case"])
+    return "\n".join([f"## {found['title']}\n", about, _setting(found), notes, *tables])
+
+
+def _picture(case: str) -> str:
+    if case not in _PICTURES:
+        return ""
+    name, words = _PICTURES[case]
+    return f"\n![{words}](plots/{name})\n"
 
 
 def _setting(found: dict[str, Any]) -> str:

@@ -62,7 +62,16 @@ def _run(effort: Effort) -> CaseResult:
     found = [_measure(instance, rounds) for instance in _instances()]
     table = Table(
         f"auto, proof over all k included, {rounds} times each after the warm-up",
-        ("problem", "median ms", "90 % ms", "slowest ms", "strategy", "k", "status", "gap"),
+        (
+            "problem",
+            "median ms",
+            "90 % ms",
+            "slowest ms",
+            "strategy",
+            "k",
+            "status",
+            "relative gap",
+        ),
         tuple(row for row, _ in found),
     )
     load_table, load_check = _over_http(effort.pick(1000, quick=100))

@@ -57,11 +57,11 @@ def _run(effort: Effort) -> CaseResult:
         "cut entries",
         "repeat entries",
         "greatest k",
-        "worst gap",
+        "worst relative gap",
         "at bytes",
         "within 0.1 %",
         "last byte beyond",
-        "repeats: worst gap",
+        "repeats: worst relative gap",
         "repeats within 0.1 %",
     )
     title = f"Every message size from {_LEAST_BYTES} to {greatest:,} bytes, 0.1 % asked for"

@@ -25,6 +25,7 @@ from domain.errors import StrategyDeclined, TimeLimitReached
 from domain.plan_table import FRACTION_BITS, TableRepeat
 from domain.problem import Problem
 from domain.schedule import latency_us
+from domain.solution import relative_excess
 from solvers.contract import Deadline
 from solvers.kernels import stage_times_us
 from solvers.parametric_points import between, up
@@ -47,6 +48,7 @@ _FLOOR_SLACK = 1.05
 _NEAR = 1.05
 _CANDIDATES = 6  # pieces whose sizes are tried for a stretch
 _SAFE = 1e-12
+_MOST_GAP = 1e300
 _FAR_S = 3600.0
 
 
@@ -426,8 +428,8 @@ class RangeRepeatCompiler:
             return
         best = self._latency_us(message, self._best_at(message) or size)
         own = self._latency_us(message, size)
-        excess = own / best - 1.0 if best > 0.0 else 0.0
-        self._add(message, size, max(0.0, excess) + _SAFE)
+        excess = min(_MOST_GAP, relative_excess(own, best, best))
+        self._add(message, size, excess + _SAFE)
 
     def _add(self, message: int, size: int, relative_gap: float) -> None:
         latency = self._latency_us(message, size) if size else 0.0

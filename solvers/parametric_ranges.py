@@ -28,6 +28,7 @@ from solvers.parametric_cuts import reader_latencies_us
 from solvers.parametric_points import between
 from solvers.range_bound import CountPlanes, Found, Span, SpanBound
 from solvers.range_counts import counts_below
+from solvers.range_improve import improved
 from solvers.range_regions import (
     Boxed,
     Cut,
@@ -37,6 +38,7 @@ from solvers.range_regions import (
     Structure,
     whole_cut_within,
 )
+from solvers.rounding import nearest_cut
 
 _FIRST_RATIO = 2.0  # of the message sizes that are tried first
 _MOST_POINTS = 3_000  # message sizes that are tried; then the gaps reached are stated
@@ -49,7 +51,10 @@ _KEEPS = 0.25  # of the tolerance that an entry's own structure may lose against
 _NEAR = 1.02  # ratio of the ends of a span from which on its floor is looked at
 _FLOOR_SLACK = 1.05
 _EACH_BYTE_CELLS = 40_000  # k n bytes of a stretch up to which every byte size is evaluated
+_MOVED_CELLS = 20_000  # that moves of whole units may evaluate
+_FAR_S = 3600.0
 _SAFE = 1e-12
+_MOST_GAP = 1e300
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +137,7 @@ class RangeCompiler:
                     break
                 self._pool[found.better] = first
                 continue
-            relative_gap = max(0.0, found.ratio - 1.0) + _SAFE
+            relative_gap = min(_MOST_GAP, max(0.0, found.ratio - 1.0) + _SAFE)
             if relative_gap <= self._tolerance + 2.0 * _SAFE or final:
                 return ends[0], replace(ends[1], relative_gap=relative_gap)
             break
@@ -310,19 +315,37 @@ class RangeCompiler:
             if found.better is not None and found.better not in self._pool:
                 self._pool[found.better] = size
                 continue
-            relative_gap = self._proven(size, ends[0]) if found.better else found.ratio - 1.0
-            return replace(ends[0], relative_gap=max(0.0, relative_gap) + _SAFE)
-        raise SolverFailed(f"no whole-byte cut was found for {size} bytes")
+            if found.better is None and found.ratio - 1.0 <= self._tolerance + 2.0 * _SAFE:
+                return replace(ends[0], relative_gap=max(0.0, found.ratio - 1.0) + _SAFE)
+            break
+        return self._moved(size, ends[0].cut if ends else None)
+
+    def _moved(self, size: int, start: Cut | None) -> Entry:
+        """The best whole cut that moves of whole units find from this one, or from equal sizes."""
+        problem = self._at(size)
+        if start is None:
+            k = problem.count_range().least
+            nearest = nearest_cut(problem, np.full(k, size / k))
+            if nearest is None:
+                raise SolverFailed(f"no whole-byte cut was found for {size} bytes")
+            start = tuple(nearest.tolist())
+        candidate, _ = improved(problem, start, Deadline.after(_FAR_S), cells=_MOVED_CELLS)
+        cut = candidate.fragment_bytes
+        structure = self._regions.structure_of(cut)
+        self._pool.setdefault(structure, size)
+        entry = Entry(cut, structure)
+        gap = self._proven(size, entry)
+        return replace(entry, relative_gap=min(_MOST_GAP, max(0.0, gap) + _SAFE))
 
     def _proven(self, size: int, entry: Entry) -> float:
         """What is proven of an entry at its own size, at whatever tolerance that takes."""
-        tolerance = self._tolerance
+        tolerance = 0.5 * self._tolerance
         while tolerance < 1e6:
             tolerance *= 2.0
             found = self._measured(size, size, (entry, entry), fully=True, tolerance=tolerance)
             if found.better is None:
                 return found.ratio - 1.0
-        raise SolverFailed(f"nothing could be proven of the cut of {size} bytes")
+        return _MOST_GAP  # real sizes take nothing, or next to it: no quotient says more
 
     def _add(self, size: int, cut: Cut, relative_gap: float) -> None:
         self._entries.append(TableCut(size, cut, self._latency_us(cut), relative_gap))

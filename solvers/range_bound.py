@@ -62,11 +62,11 @@ class Span:
 
     def ratio(self, first_us: Floats, last_us: Floats) -> Floats:
         """The greater quotient of latency and bound (without delay) at the two ends."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            quotients = [
-                np.where(low + self.delay_us > 0.0, latency / (low + self.delay_us), np.inf)
-                for latency, low in ((self.first_us, first_us), (self.last_us, last_us))
-            ]
+        quotients = []
+        for latency, low in ((self.first_us, first_us), (self.last_us, last_us)):
+            total, nothing = low + self.delay_us, 1.0 if latency <= 0.0 else np.inf
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                quotients.append(np.where(total > 0.0, latency / total, nothing))
         out: Floats = np.maximum(*quotients)
         return out
 

@@ -83,14 +83,26 @@ def random_limits(rng: np.random.Generator, greatest_bytes: int) -> FragmentLimi
     return FragmentLimits(least, greatest, unit, count)
 
 
+def narrow_limits(rng: np.random.Generator) -> FragmentLimits:
+    """Where counts come and go with every few bytes of the message."""
+    least, unit = int(rng.choice([1, 1, 2, 5, 16, 100])), int(rng.choice([1, 1, 2, 3, 7, 16, 100]))
+    greatest = int(max(least, unit) * rng.uniform(1.0, 3.5)) + int(rng.integers(0, 20))
+    return FragmentLimits(least, greatest, unit, None)
+
+
 def random_table_cases(count: int, *, seed: int, most_bytes: float = 1e5) -> Iterator[TableCase]:
-    """Ranges of up to five decades, of a single size now and then, with and without limits."""
+    """Ranges of up to five decades, with and without limits, a few of them narrow and then short.
+
+    A quarter of these has sizes that the limits do not admit.
+    """
     for i in range(count):
         rng = np.random.default_rng([seed, i])
         ends = sorted(int(10.0 ** rng.uniform(0, np.log10(most_bytes))) for _ in range(2))
-        pipeline = random_pipeline(rng)
+        pipeline, limits = random_pipeline(rng), random_limits(rng, ends[1])
+        if rng.random() < 0.3:
+            limits, ends[1] = narrow_limits(rng), min(ends[1], ends[0] + 300)
         gap = float(rng.choice([1e-3, 1e-3, 1e-2, 1e-4]))
-        yield TableCase(pipeline, random_limits(rng, ends[1]), ends[0], ends[1], gap)
+        yield TableCase(pipeline, limits, ends[0], ends[1], gap)
 
 
 def random_sizes(table: PlanTable, count: int, *, seed: int) -> list[int]:
@@ -98,7 +110,7 @@ def random_sizes(table: PlanTable, count: int, *, seed: int) -> list[int]:
     rng = np.random.default_rng(seed)
     low, high = table.least_bytes, table.greatest_bytes
     spread = np.exp(rng.uniform(np.log(low), np.log(high + 1), count)).astype(int)
-    entries = np.array([entry.message_bytes for entry in (*table.cuts, *table.repeats)])
+    entries = np.array([size for sizes in entry_sizes(table) for size in sizes])
     near = rng.choice(entries, count) + rng.integers(-1, 2, count)
     return [
         int(size) for size in np.clip(np.where(rng.random(count) < 0.7, spread, near), low, high)
@@ -184,14 +196,19 @@ def check_repeat(table: PlanTable, message_bytes: int) -> None:
 
 def check_entries(table: PlanTable) -> None:
     """Entries ascend and tell the judge's latency of their own cut."""
-    for entries in (table.cuts, table.repeats):
-        assert all(low.message_bytes < high.message_bytes for low, high in pairwise(entries))
+    for sizes in entry_sizes(table):
+        assert all(low < high for low, high in pairwise(sizes))
     for entry in table.cuts:
         assert entry.latency_us == latency_us(table.pipeline, entry.fragment_bytes)
     for one in table.repeats:
         if one.size_bytes:
             cut = repeated(one.message_bytes, one.size_bytes)
             assert one.latency_us == latency_us(table.pipeline, cut)
+
+
+def entry_sizes(table: PlanTable) -> tuple[list[int], list[int]]:
+    """The message sizes of the table's cuts, and of its repeated sizes."""
+    return [cut.message_bytes for cut in table.cuts], [one.message_bytes for one in table.repeats]
 
 
 def repeated(message_bytes: int, size: int) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, floor, log10
@@ -21,7 +21,7 @@ TIME, RATIOS = "exact-time.svg", "exact-ratios.svg"
 _WIDTH, _HEIGHT = 760.0, 470.0
 _LEFT, _TOP, _BOTTOM = 66.0, 78.0, 46.0
 _NAMES_PX = 190.0  # right of the first picture, for the names of its lines
-_NAME_PX = 14.5  # a line of them
+_NAME_PX = 19.0  # a line of them
 _OWN = {"native": ("sluice, native", "s0"), "numpy": ("sluice, NumPy", "s2")}
 _TARGETS = {"a": 1000.0}
 _TARGET = 100.0
@@ -33,7 +33,8 @@ _OWN_STYLE = """
 .bar{stroke:var(--of);stroke-width:3;stroke-linecap:round}
 .target{stroke:var(--line);stroke-width:1.3;stroke-dasharray:5 4}
 .named{fill:var(--of,var(--muted));font-size:12px;font-weight:600}
-.named.other{fill:var(--muted);font-weight:400}
+[class^=of-cbc]{--of:var(--s1)}[class^=of-clp]{--of:var(--s3)}[class^=of-glop]{--of:var(--s4)}
+[class^=of-highs]{--of:var(--end)}.of-highs-interior .line{stroke-dasharray:5 4}
 """
 
 
@@ -48,12 +49,16 @@ class _Series:
     @property
     def name(self) -> str:
         """As it stands beside the line."""
-        return _OWN[self.side][0] if self.side in _OWN else self.side
+        return _OWN[self.side][0] if self.side in _OWN else self.side.partition(" (")[0]
 
     @property
     def colour(self) -> str:
-        """The class of its colour; libraries share one."""
-        return _OWN[self.side][1] if self.side in _OWN else "other"
+        """The class of its colour."""
+        return (
+            _OWN[self.side][1]
+            if self.side in _OWN
+            else f"of-{'-'.join(self.side.lower().split()[:2])}"
+        )
 
 
 def write_plots(results: Path, folder: Path) -> list[Path]:
@@ -88,7 +93,7 @@ def time_svg(found: dict[str, Any]) -> str:
         text_at((frame.x.start + frame.x.end) / 2, _HEIGHT - 10, "k × n", "axis middle"),
     ]
     title = "One exact solve: time against fragments × stages"
-    about = "8 stages, one core; ours certified to 1e-9 or as stated; two problems of each class"
+    about = "8 stages, one core; where the optimum was reached. Ours: a line for every problem"
     return _svg(title, about, content)
 
 
@@ -122,27 +127,14 @@ def _line(one: _Series, frame: Frame) -> str:
 
 
 def _names(series: list[_Series], frame: Frame) -> Iterator[str]:
-    """Every side once, at the height where its slowest line ends, none on top of another."""
-    ends: dict[str, tuple[float, _Series]] = {}
-    for one in series:
-        y = frame.point(*one.points[-1])[1]
-        if one.name not in ends or y < ends[one.name][0]:
-            ends[one.name] = (y, one)
-    for (_, one), y in zip(
-        sorted(ends.values(), key=lambda end: end[0]),
-        _apart(sorted(end[0] for end in ends.values())),
-        strict=True,
-    ):
-        class_ = f"named {one.colour}"
-        yield text_at(frame.x.end + 10, y + 4, one.name, class_)
-
-
-def _apart(places: Sequence[float]) -> list[float]:
-    """Ascending places, moved down as far as needed for a line of text between neighbours."""
-    moved: list[float] = []
-    for place in places:
-        moved.append(max(place, moved[-1] + _NAME_PX) if moved else place)
-    return moved
+    """Every side once, under each other in the margin, with a piece of its line."""
+    x, y = frame.x.end + 16, frame.y.end + 6
+    for one in {one.name: one for one in series}.values():
+        faint = "faint " if one.side in _OWN else ""
+        swatch = line_at(x, y, x + 20, y, f"{faint}line")
+        dot = tag("path", d=dots_of([(x + 10, y)]), class_=f"{faint}dots")
+        yield group([swatch, dot, text_at(x + 28, y + 4, one.name, "named")], class_=one.colour)
+        y += _NAME_PX
 
 
 # ---- ratios by class -----------------------------------------------------------------------------

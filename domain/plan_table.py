@@ -23,7 +23,7 @@ FRACTION_BITS = 32
 _ONE = 1 << FRACTION_BITS
 _HALF = _ONE >> 1
 MAX_STRETCH_BYTES = (1 << 31) - 1  # so that a reader's products fit 64 bits with sign
-_MAX_SHIFT_UNITS = (1 << 31) - 1  # of a position or a repeated size between entries: the same
+MAX_SHIFT_UNITS = (1 << 31) - 1  # of a position or a repeated size between entries: the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ def _check_stretch(low: TableCut, high: TableCut, limits: FragmentLimits) -> Non
         return
     if low.fragments != high.fragments:
         raise InvalidInput("cuts of different counts must be neighbours", field="cuts")
-    if high.message_bytes // limits.alignment_bytes > _MAX_SHIFT_UNITS:
+    if high.message_bytes // limits.alignment_bytes > MAX_SHIFT_UNITS:
         _check_shifts(low, high, limits.alignment_bytes)
     if low.fragments > 1 and limits.alignment_bytes > 1:
         _check_last(low, high, limits)
@@ -227,7 +227,7 @@ def _check_shifts(low: TableCut, high: TableCut, unit: int) -> None:
     shift = 0
     for one, other in zip(low.fragment_bytes[:-1], high.fragment_bytes[:-1], strict=True):
         shift += (other - one) // unit
-        if abs(shift) > _MAX_SHIFT_UNITS:
+        if abs(shift) > MAX_SHIFT_UNITS:
             raise InvalidInput("positions must shift by less than 2^31 units", field="cuts")
 
 
@@ -281,7 +281,7 @@ def _check_repeats(one: TableRepeat, other: TableRepeat, limits: FragmentLimits)
             raise InvalidInput("a repeated size must keep max_fragment_bytes", field="repeats")
         return
     grown, rest = divmod(other.size_bytes - one.size_bytes, limits.alignment_bytes)
-    if rest or not 0 <= grown <= _MAX_SHIFT_UNITS:
+    if rest or not 0 <= grown <= MAX_SHIFT_UNITS:
         raise InvalidInput("repeated sizes must grow by whole units below 2^31", field="repeats")
     if grown and one.fragments > 1 and other.message_bytes - one.message_bytes > 1:
         _check_remainders(one, other, limits)

@@ -23,6 +23,7 @@ from domain.errors import SolverFailed, StrategyDeclined, TimeLimitReached
 from domain.pipeline import Pipeline, Stage
 from domain.plan_table import (
     DEFAULT_TABLE_GAP,
+    MAX_STRETCH_BYTES,
     PlanTable,
     TableCut,
     check_table_gap,
@@ -39,6 +40,7 @@ from solvers.parametric_cuts import (
     has_room,
     reader_latencies_us,
     rounding_us,
+    shifts_fit,
     whole_cut,
 )
 from solvers.parametric_points import Point, between, count_grid
@@ -80,6 +82,9 @@ class CutCompiler:
             if deadline.passed:
                 raise TimeLimitReached("the plan table was not compiled within its time limit")
             last = ahead[-1]
+            if last.size - here.size > MAX_STRETCH_BYTES:
+                ahead.append(self._point(here.size + MAX_STRETCH_BYTES))
+                continue
             alone = last.size - here.size == 1
             ends = None if alone else self._chosen(here, last, pending)
             if ends is None and not alone:
@@ -135,7 +140,7 @@ class CutCompiler:
             one = pending if keeps else whole_cut(first.problem, first.solves[k].x)
             other = whole_cut(last.problem, last.solves[k].x)
             if one is not None and other is not None and has_room(self._problem, one):
-                found.append((one, other))
+                found += [(one, other)] if shifts_fit(one, other, self._unit) else []
             if self._unit > 1:
                 found += self._standing(first, last, k, pending if keeps else None)
             if found and self._unit == 1:

@@ -18,10 +18,12 @@ fragment: in all a (sum G - (G_0 + G_{n-1})/2) + d sum G.
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import numpy as np
 from numpy.typing import NDArray
 
-from domain.plan_table import FRACTION_BITS
+from domain.plan_table import FRACTION_BITS, MAX_SHIFT_UNITS
 from domain.problem import Problem
 from solvers.kernels import latencies_us
 from solvers.rounding import nearest_cut, round_cut
@@ -74,6 +76,14 @@ def _room(problem: Problem) -> tuple[int, int]:
     room = limits.alignment_bytes // 2 + 2
     greatest = limits.max_fragment_bytes or 1 << 62
     return limits.min_fragment_bytes + room, greatest - room
+
+
+def shifts_fit(first: Cut, last: Cut, unit: int) -> bool:
+    """Whether no position moves by more units than a reader's products hold."""
+    if sum(last) // unit <= MAX_SHIFT_UNITS:
+        return True
+    moved = (other - one for one, other in zip(first[:-1], last[:-1], strict=True))
+    return all(abs(shift) <= MAX_SHIFT_UNITS * unit for shift in accumulate(moved))
 
 
 def rounding_us(problem: Problem, first: Cut, last: Cut, length: int) -> float:

@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from domain.errors import StrategyDeclined, TimeLimitReached
-from domain.plan_table import FRACTION_BITS, TableRepeat
+from domain.plan_table import FRACTION_BITS, MAX_SHIFT_UNITS, MAX_STRETCH_BYTES, TableRepeat
 from domain.problem import Problem
 from domain.schedule import latency_us
 from domain.solution import relative_excess
@@ -67,6 +67,9 @@ class RepeatCompiler:
             if deadline.passed:
                 raise TimeLimitReached("the plan table was not compiled within its time limit")
             last = ahead[-1]
+            if last.message - here.message > MAX_STRETCH_BYTES:
+                ahead.append(self._point(here.message + MAX_STRETCH_BYTES))
+                continue
             alone = last.message - here.message == 1
             ends = None if alone else self._chosen(here, last, pending)
             if ends is None and not alone:
@@ -115,7 +118,7 @@ class RepeatCompiler:
             keeps = pending is not None and -(-first.message // pending) == count
             one = pending if keeps else self._whole(first, int(count))
             other = self._whole(last, int(count))
-            if one is not None and other is not None and (count == 1 or one <= other):
+            if one is not None and other is not None and (count == 1 or self._grows(one, other)):
                 if not self._fits(first, one, int(count)):
                     continue
                 return one, other
@@ -123,6 +126,10 @@ class RepeatCompiler:
             if same is not None and self._holds(first, last, same, int(count)):
                 return same, same
         return None
+
+    def _grows(self, one: int, other: int) -> bool:
+        """Whether a reader's products hold what lies between these sizes."""
+        return 0 <= other - one <= MAX_SHIFT_UNITS * self._unit
 
     def _constant(self, first: RepeatPoint, last: RepeatPoint, k: int) -> int | None:
         """One size for the whole stretch, near the best at its end; None where none is admitted."""

@@ -90,13 +90,12 @@ def narrow_limits(rng: np.random.Generator) -> FragmentLimits:
     return FragmentLimits(least, greatest, unit, None)
 
 
-def random_table_cases(count: int, *, seed: int, most_bytes: float = 1e5) -> Iterator[TableCase]:
-    """Ranges of up to five decades, with and without limits, a few of them narrow and then short.
-
-    A quarter of these has sizes that the limits do not admit.
-    """
+def random_table_cases(
+    count: int, *, seed: int | list[int], most_bytes: float = 1e5
+) -> Iterator[TableCase]:
+    """Ranges of up to five decades, with and without limits, a few of them narrow."""
     for i in range(count):
-        rng = np.random.default_rng([seed, i])
+        rng = np.random.default_rng([i, *(seed if isinstance(seed, list) else [seed])])
         ends = sorted(int(10.0 ** rng.uniform(0, np.log10(most_bytes))) for _ in range(2))
         pipeline, limits = random_pipeline(rng), random_limits(rng, ends[1])
         if rng.random() < 0.3:

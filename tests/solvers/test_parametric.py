@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,12 +20,22 @@ from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
-from exports.slt import encode
+from exports.slt import decode, encode
 from solvers import compile_table, solve
 from solvers.contract import Deadline
 from solvers.exact_lp.ortools_backend import solve_count
 from solvers.line_problem import LineProblem
 from solvers.parametric_cuts import reader_cuts, rounding_us
+from tests.solvers.table_cases import (
+    TableCase,
+    check_cut,
+    check_entries,
+    check_repeat,
+    narrow_limits,
+    random_pipeline,
+    random_sizes,
+    random_table_cases,
+)
 from tests.support.counts import count
 
 TOLERANCE = 1e-3
@@ -159,6 +173,58 @@ def test_the_repeated_size_is_within_its_certificate_of_the_best_one(case: Case)
         assert latency <= (1.0 + table.repeat_gap_at(size)) * best * (1.0 + 1e-9), size
 
 
+@pytest.mark.parametrize("number", range(count(300)))
+def test_random_pipelines_and_limits(number: int) -> None:
+    """One to eight stages, zeros, delays, limits wide and narrow; a primal program as reference.
+
+    Ranges that hold a message which the limits do not admit are refused.
+    """
+    (case,) = random_table_cases(1, seed=[1, number], most_bytes=3e4)
+    try:
+        table = case.table()
+    except Infeasible:
+        return
+    check_entries(table)
+    for size in random_sizes(table, 6, seed=number):
+        check_cut(table, size)
+        check_repeat(table, size)
+
+
+@pytest.mark.parametrize("number", range(count(100)))
+def test_every_byte_of_short_ranges(number: int) -> None:
+    """Narrow limits, where the counts change with every few bytes."""
+    rng = np.random.default_rng([2, number])
+    least = int(rng.integers(1, 200))
+    case = TableCase(random_pipeline(rng), narrow_limits(rng), least, least + 40, fragment_cap=40)
+    try:
+        table = case.table()
+    except Infeasible:
+        return
+    for size in range(least, least + 41):
+        check_cut(table, size)
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        (FragmentLimits(max_fragment_bytes=13), 13),
+        (FragmentLimits(max_fragment_bytes=20, alignment_bytes=2), 220),
+        (FragmentLimits(100, 319), 1276),
+        (FragmentLimits(2, 3), 189),
+    ],
+)
+def test_the_last_message_that_a_count_can_make_up(limits: FragmentLimits, message: int) -> None:
+    """One byte more needs a further fragment, but this message does without it."""
+    pipeline = pipeline_of_lines([("a", 9.0, 1.0), ("b", 8.0, 2.0), ("c", 9.0, 1.0)])
+    assert limits.max_fragment_bytes is not None
+    fewest = Problem(pipeline, message, limits).count_range().least
+    assert fewest * limits.max_fragment_bytes == message
+    for least in (message, message - 5):
+        table = TableCase(pipeline, limits, least, message + 30).table()
+        check_cut(table, message)
+        assert len(table.cut_at(message)) == fewest
+
+
 def test_the_tolerance_is_met_at_every_byte_of_the_paper_s_pipeline() -> None:
     """Table 1, 1 B to 16 MiB: cuts and repeated sizes, in a file far below a MiB."""
     table = table_of(CASES[0])
@@ -172,6 +238,48 @@ def test_the_same_question_gives_the_same_bytes() -> None:
     again = compile_table(MYRINET, FragmentLimits(), least_bytes=1, greatest_bytes=65_536)
     once = compile_table(MYRINET, FragmentLimits(), least_bytes=1, greatest_bytes=65_536)
     assert encode(once, profile="a", revision=1) == encode(again, profile="a", revision=1)
+
+
+_ELSEWHERE = """
+import sys
+from domain.problem import FragmentLimits
+from exports.slt import decode, encode
+from solvers import compile_table
+from tests.solvers.test_parametric import CASES
+case = CASES[int(sys.argv[1])]
+table = compile_table(case.pipeline, case.limits, least_bytes=1, greatest_bytes=20_000)
+sys.stdout.buffer.write(encode(table, profile="a", revision=1))
+"""
+
+
+def compiled_elsewhere(case: int, **variables: str) -> bytes:
+    """The file of the table up to 20 000 bytes, compiled in another process."""
+    done = subprocess.run(
+        [sys.executable, "-c", _ELSEWHERE, str(case)],
+        env={**os.environ, **variables},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        timeout=300.0,
+        check=True,
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("case", [0, 8])
+def test_another_process_compiles_the_same_bytes(case: int) -> None:
+    """Whatever the seed of its hashes."""
+    once, again = (compiled_elsewhere(case, PYTHONHASHSEED=seed) for seed in ("1", "22"))
+    assert once == again
+
+
+@pytest.mark.parametrize("case", [0, 2, 8])
+def test_a_table_of_the_numpy_path_keeps_its_word_too(case: int) -> None:
+    """Its cuts may be others; its certificate is as good."""
+    table = decode(compiled_elsewhere(case, SLUICE_KERNELS="numpy")).table
+    check_entries(table)
+    for size in random_sizes(table, count(100), seed=case):
+        check_cut(table, size)
+        check_repeat(table, size)
 
 
 @pytest.mark.parametrize("case", CASES[:1] + CASES[4:5] + CASES[8:], ids=str)
@@ -241,22 +349,61 @@ def test_ranges_of_few_sizes(least: int, greatest: int) -> None:
     assert table.cuts[0].message_bytes == least
     assert table.cuts[-1].message_bytes == greatest
     for size in range(least, greatest + 1):
-        assert sum(table.cut_at(size)) == size
+        assert Problem(MYRINET, size).admits(table.cut_at(size))
+        check_repeat(table, size)
+
+
+@pytest.mark.parametrize("relative_gap", [1e-6, 1.0])
+@pytest.mark.parametrize("limits", [NO_LIMITS, FragmentLimits(8, 64, 4)])
+def test_the_ends_of_what_may_be_asked(relative_gap: float, limits: FragmentLimits) -> None:
+    """What whole bytes do not allow is stated, not refined for ever."""
+    table = TableCase(MYRINET, limits, 1, 600, relative_gap).table()
+    for size in range(1, 601, 13):
+        check_cut(table, size)
+        check_repeat(table, size)
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_hardly_any_fragments(most: int) -> None:
+    """The most of them where that pays."""
+    table = TableCase(MYRINET, FragmentLimits(max_fragments=most), 1, MIB).table()
+    assert len(table.cut_at(MIB)) == most
+    for size in random_sizes(table, 20, seed=most):
+        check_cut(table, size)
+        check_repeat(table, size)
+
+
+def test_messages_of_a_tebibyte() -> None:
+    """Few fragments, so that the reference can follow."""
+    table = TableCase(drawn(2), FragmentLimits(max_fragments=6), 2**40, 2**41).table()
+    assert max(cut.relative_gap for cut in table.cuts) <= TOLERANCE
+    for size in random_sizes(table, 20, seed=1):
+        check_cut(table, size)
+        check_repeat(table, size)
 
 
 def test_limits_that_admit_no_cut_are_named() -> None:
     """The table would have to hold what does not exist."""
     limits = FragmentLimits(min_fragment_bytes=1000, max_fragment_bytes=1500)
-    with pytest.raises(Infeasible):
+    with pytest.raises(Infeasible, match=r"1000 and max_fragment_bytes 1500") as caught:
         compile_table(MYRINET, limits, least_bytes=1, greatest_bytes=4_000)
+    assert caught.value.field == "constraints"
 
 
-def test_a_table_that_takes_too_long_says_so() -> None:
-    """No half of a table is returned."""
+def test_a_cap_on_the_count_that_the_larger_messages_exceed() -> None:
+    """Both limits are named."""
+    limits = FragmentLimits(max_fragment_bytes=100, max_fragments=3)
+    with pytest.raises(Infeasible, match=r"max_fragment_bytes 100 .* max_fragments allows 3"):
+        compile_table(MYRINET, limits, least_bytes=1, greatest_bytes=301)
+    assert TableCase(MYRINET, limits, 1, 300).table().cut_at(300) == (100, 100, 100)
+
+
+@pytest.mark.parametrize("time_limit_s", [1e-6, 1e-3, 1e-2])
+def test_a_table_that_takes_too_long_says_so(time_limit_s: float) -> None:
+    """No half of a table is returned, and nothing else is raised, wherever the time ends."""
+    case = TableCase(drawn(6), FragmentLimits(alignment_bytes=3), 1, 16 * MIB, 1e-6)
     with pytest.raises(TimeLimitReached):
-        compile_table(
-            MYRINET, FragmentLimits(), least_bytes=1, greatest_bytes=MIB, time_limit_s=1e-6
-        )
+        case.table(time_limit_s=time_limit_s)
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,8 @@ _TRIES = 10  # better structures that are taken up for one span
 _KEEPS = 0.25  # of the tolerance that an entry's own structure may lose against the best
 _NEAR = 1.02  # ratio of the ends of a span from which on its floor is looked at
 _FLOOR_SLACK = 1.05
+_LIKE = 1.12  # ratio of message sizes up to which what is far behind stays there
+_FAR_BEHIND = 6e-3  # relative to the best known structure
 _EACH_BYTE_CELLS = 40_000  # k n bytes of a stretch up to which every byte size is evaluated
 _MOVED_CELLS = 20_000  # that moves of whole units may evaluate
 _FAR_S = 3600.0
@@ -79,6 +81,7 @@ class RangeCompiler:
         self._solver = NodeSolver(self._regions, problem.pipeline)
         self._solved: dict[tuple[Node, int], Boxed | None] = {}
         self._pool: dict[Structure, int] = {}
+        self._behind: dict[Structure, tuple[int, float]] = {}  # at which message, relative
         self._floors: dict[int, float] = {}
         self._proposed: set[int] = set()
         self._entries: list[TableCut] = []
@@ -133,9 +136,9 @@ class RangeCompiler:
                 return None
             found = self._measured(first, last, ends, fully=final)
             if found.better is not None:
-                if found.better in self._pool:
+                if found.better in self._near(first):
                     break
-                self._pool[found.better] = first
+                self._take_up(found.better, first)
                 continue
             relative_gap = min(_MOST_GAP, max(0.0, found.ratio - 1.0) + _SAFE)
             if relative_gap <= self._tolerance + 2.0 * _SAFE or final:
@@ -144,6 +147,11 @@ class RangeCompiler:
         if last > first * _NEAR and not self._are_many:
             return None
         return self._as_good_as_it_gets(first, last, pending)
+
+    def _take_up(self, structure: Structure, size: int) -> None:
+        """Have this structure ranked from now on."""
+        self._pool[structure] = size
+        self._behind.pop(structure, None)
 
     def _as_good_as_it_gets(
         self, first: int, last: int, pending: Entry | None
@@ -178,18 +186,37 @@ class RangeCompiler:
         """Structures that suit both ends, by how far they are above the best known ones."""
         self._propose(first)
         self._propose(last)
+        return self._compared(first, last, self._near(first)) or self._compared(
+            first, last, list(self._pool)
+        )
+
+    def _compared(
+        self, first: int, last: int, structures: list[Structure]
+    ) -> list[tuple[float, Structure]]:
         values = {}
-        for structure in self._pool:
+        for structure in structures:
             leaves = self._leaf(structure, first), self._leaf(structure, last)
             if leaves[0] is not None or leaves[1] is not None:
                 values[structure] = leaves
         best = [_least(leaves[i] for leaves in values.values()) for i in (0, 1)]
+        for structure, leaves in values.items():
+            over = [_over(leaf.latency_us, best[i]) for i, leaf in enumerate(leaves) if leaf]
+            self._behind[structure] = first, min(over)
         ranked = [
             (max(_over(one.latency_us, best[0]), _over(other.latency_us, best[1])), structure)
             for structure, (one, other) in values.items()
             if one is not None and other is not None
         ]
         return sorted(ranked, key=lambda pair: (pair[0], len(pair[1]), pair[1]))
+
+    def _near(self, size: int) -> list[Structure]:
+        """Known structures without those that were far from the best at a message like this."""
+        kept = []
+        for structure in self._pool:
+            at, behind = self._behind.get(structure, (0, 0.0))
+            if not at <= size <= at * _LIKE or behind <= _FAR_BEHIND:
+                kept.append(structure)
+        return kept
 
     def _propose(self, size: int) -> None:
         """Structures of equal sizes: something to start with."""
@@ -312,8 +339,8 @@ class RangeCompiler:
             if ends is None:
                 break
             found = self._measured(size, size, ends, fully=True)
-            if found.better is not None and found.better not in self._pool:
-                self._pool[found.better] = size
+            if found.better is not None and found.better not in self._near(size):
+                self._take_up(found.better, size)
                 continue
             if found.better is None and found.ratio - 1.0 <= self._tolerance + 2.0 * _SAFE:
                 return replace(ends[0], relative_gap=max(0.0, found.ratio - 1.0) + _SAFE)

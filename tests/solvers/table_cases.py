@@ -122,7 +122,8 @@ def random_sizes(table: PlanTable, count: int, *, seed: int) -> list[int]:
 def optimum_us(problem: Problem, near: int) -> float:
     """min over the admitted k of T*(k) in real sizes (µs, no delay), from k near the best.
 
-    T*(k) is convex, so a k that neither neighbour improves on is the best.
+    T*(k) is convex (tests/solvers/test_structured.py), so a k that neither neighbour improves on
+    is the best.
     """
     counts, known = problem.count_range(), dict[int, float]()
 
@@ -170,6 +171,7 @@ def check_cut(table: PlanTable, message_bytes: int) -> None:
     assert latency <= (1.0 + gap) * best * (1.0 + OPTIMUM_ERROR), (
         f"{message_bytes} bytes, {len(cut)} fragments: {latency} us, best {best} us, stated {gap}"
     )
+    assert latency >= best * (1.0 - OPTIMUM_ERROR), (message_bytes, latency, best)
 
 
 def check_repeat(table: PlanTable, message_bytes: int) -> None:

@@ -22,9 +22,6 @@ from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from exports.slt import decode, encode
 from solvers import compile_table, solve
-from solvers.contract import Deadline
-from solvers.exact_lp.ortools_backend import solve_count
-from solvers.line_problem import LineProblem
 from solvers.parametric_cuts import reader_cuts, rounding_us
 from tests.solvers.table_cases import (
     TableCase,
@@ -122,55 +119,20 @@ def sizes_of(case: Case) -> Iterator[int]:
         yield min(case.greatest_bytes, max(1, size))
 
 
-def optimum_us(problem: Problem, near: int) -> float:
-    """The least T*(k, B) over every admitted k, by GLOP on the reduced dual, delay included.
-
-    T* is convex in k (tests/solvers/test_structured.py), so a descent by steps of one ends at it.
-    """
-    counts, lines = problem.count_range(), LineProblem.of(problem)
-    assert lines is not None
-
-    def value(k: int) -> float:
-        inside = counts.least <= k <= counts.greatest
-        return solve_count(lines, k, Deadline.after(60.0)).upper_us if inside else math.inf
-
-    k, best = near, value(near)
-    for step in (1, -1):
-        while (other := value(k + step)) < best * (1.0 - 1e-10):
-            k, best = k + step, other
-    return best + problem.pipeline.delay_us
-
-
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_what_a_reader_computes_is_within_its_certificate_of_an_independent_optimum(
     case: Case,
 ) -> None:
     """latency <= (1 + stated gap) * optimum at every byte size that is tried."""
-    table = table_of(case)
     for size in sizes_of(case):
-        problem = Problem(case.pipeline, size, case.limits)
-        cut = table.cut_at(size)
-        assert problem.admits(cut), size
-        latency, optimum = latency_us(case.pipeline, cut), optimum_us(problem, len(cut))
-        assert latency <= (1.0 + table.relative_gap_at(size)) * optimum * (1.0 + 1e-9), size
-        assert latency >= optimum * (1.0 - 1e-6), size
+        check_cut(table_of(case), size)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_repeated_size_is_within_its_certificate_of_the_best_one(case: Case) -> None:
     """Against the exact search over every admitted size."""
-    table = table_of(case)
     for size in sizes_of(case):
-        problem = Problem(case.pipeline, size, case.limits)
-        repeated = table.repeated_size_at(size)
-        if not repeated:
-            continue
-        full = (size - 1) // repeated
-        cut = (repeated,) * full + (size - full * repeated,)
-        assert problem.admits(cut), size
-        best = solve(problem, "repeat").latency_us
-        latency = latency_us(case.pipeline, cut)
-        assert latency <= (1.0 + table.repeat_gap_at(size)) * best * (1.0 + 1e-9), size
+        check_repeat(table_of(case), size)
 
 
 @pytest.mark.parametrize("number", range(count(300)))

@@ -59,6 +59,7 @@ _MOST_POINTS = 4_000  # message sizes that are solved; then the gaps reached are
 _FLOOR_SLACK = 1.05  # of the gap that no halving can remove
 _UNIT_SHARE = 0.5  # of the greatest rounding to units, where these are greater than a byte
 _SAFE = 1e-12
+_MARGIN = 1.0 - 1e-8  # of the tolerance: what is deducted for rounding must not miss it
 
 
 class CutCompiler:
@@ -290,14 +291,14 @@ def compile_table(
         problem,
         least_bytes=least_bytes,
         greatest_bytes=greatest_bytes,
-        tolerance=relative_gap,
+        tolerance=relative_gap * _MARGIN,
     )
     cuts = compiler.run(deadline, on_progress)
     repeats = (compile_repeats if lines else compile_range_repeats)(
         problem,
         least_bytes=least_bytes,
         greatest_bytes=greatest_bytes,
-        tolerance=relative_gap,
+        tolerance=relative_gap * _MARGIN,
         deadline=deadline,
     )
     return PlanTable(

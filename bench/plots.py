@@ -54,11 +54,9 @@ class _Series:
     @property
     def colour(self) -> str:
         """The class of its colour."""
-        return (
-            _OWN[self.side][1]
-            if self.side in _OWN
-            else f"of-{'-'.join(self.side.lower().split()[:2])}"
-        )
+        if self.side in _OWN:
+            return _OWN[self.side][1]
+        return "-".join(["of", *self.name.lower().split()[:2]])
 
 
 def write_plots(results: Path, folder: Path) -> list[Path]:
@@ -178,7 +176,7 @@ def _class(place: int, ratios: dict[tuple[str, str], list[float]], frame: Frame)
         yield line_at(x, bottom, x, frame.y.end, "grid")
     y = frame.y.place(_TARGETS.get(hardness.letter, _TARGET))
     yield line_at(frame.x.place(place) + 6, y, frame.x.place(place + 1) - 6, y, "target")
-    for side, share in (("native", 0.33), ("numpy", 0.67)):
+    for side, share in (("native", 0.18), ("numpy", 0.63)):
         values = ratios[hardness.letter, side]
         if values:
             yield _strip(values, frame, x=frame.x.place(place + share), side=side)
@@ -186,7 +184,7 @@ def _class(place: int, ratios: dict[tuple[str, str], list[float]], frame: Frame)
 
 def _strip(values: list[float], frame: Frame, *, x: float, side: str) -> str:
     """Dots side by side in their order, and the median in words."""
-    step = 7.0
+    step = 6.0
     first = x - step * (len(values) - 1) / 2.0
     places = [(first + step * i, frame.y.place(value)) for i, value in enumerate(values)]
     middle = median(values)
@@ -194,8 +192,8 @@ def _strip(values: list[float], frame: Frame, *, x: float, side: str) -> str:
     return group(
         [
             tag("path", d=dots_of(places), class_="faint dots"),
-            line_at(x - 24, y, x + 24, y, "bar"),
-            text_at(x, y - 8, _ratio_label(float(f"{middle:.2g}")), "named middle on-lines"),
+            line_at(x - 17, y, x + 17, y, "bar"),
+            text_at(x + 21, y + 4, _ratio_label(float(f"{middle:.2g}")), "named on-lines"),
         ],
         class_=_OWN[side][1],
     )

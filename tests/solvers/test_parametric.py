@@ -22,7 +22,7 @@ from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from exports.slt import decode, encode
 from solvers import compile_table, solve
-from solvers.parametric_cuts import reader_cuts, rounding_us
+from solvers.parametric_cuts import reader_cuts, rounding_us, shifts_fit
 from tests.solvers.table_cases import (
     TableCase,
     check_cut,
@@ -281,6 +281,16 @@ def test_rounding_adds_no_more_than_is_said(unit: int) -> None:
             share = (int(size) - sum(first)) / length
             chord = ends[0] * (1.0 - share) + ends[1] * share
             assert latency_us(pipeline, cut) <= (chord + added) * (1.0 + 1e-12)
+
+
+def test_positions_that_move_too_far_for_a_reader() -> None:
+    """2^31 units or more: its products would not fit 64 bits."""
+    far = 2**31
+    assert shifts_fit((far, far), (2 * far - 1, 5), 1)
+    assert not shifts_fit((far, far), (2 * far, 5), 1)
+    assert shifts_fit((far, far), (2 * far, 8), 8)
+    assert shifts_fit((1, far, 9), (1, 1, far), 1)
+    assert not shifts_fit((2 * far, 9), (5, 2 * far), 1)
 
 
 @pytest.mark.parametrize(

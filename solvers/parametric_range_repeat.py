@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domain.errors import StrategyDeclined, TimeLimitReached
-from domain.plan_table import FRACTION_BITS, TableRepeat
+from domain.plan_table import FRACTION_BITS, MAX_STRETCH_BYTES, TableRepeat
 from domain.problem import Problem
 from domain.schedule import latency_us
 from domain.solution import relative_excess
@@ -187,6 +187,9 @@ class RangeRepeatCompiler:
             if deadline.passed:
                 raise TimeLimitReached("the plan table was not compiled within its time limit")
             last = ahead[-1]
+            if last - here > MAX_STRETCH_BYTES:
+                ahead.append(here + MAX_STRETCH_BYTES)
+                continue
             if last - here == 1:
                 self._close(here, pending, proven)
                 here, pending, proven = ahead.pop(), None, np.inf

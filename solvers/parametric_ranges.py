@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from domain.errors import SolverFailed, TimeLimitReached
-from domain.plan_table import FRACTION_BITS, TableCut
+from domain.plan_table import FRACTION_BITS, MAX_STRETCH_BYTES, TableCut
 from domain.problem import Problem
 from domain.schedule import latency_us
 from solvers.contract import Deadline
@@ -96,6 +96,9 @@ class RangeCompiler:
             if deadline.passed:
                 raise TimeLimitReached("the plan table was not compiled within its time limit")
             last = ahead[-1]
+            if last - here > MAX_STRETCH_BYTES:
+                ahead.append(here + MAX_STRETCH_BYTES)
+                continue
             if last - here == 1:
                 self._close(here, pending)
                 here, pending = ahead.pop(), None

@@ -32,8 +32,10 @@ from tests.solvers.table_cases import (
     random_pipeline,
     random_sizes,
     random_table_cases,
+    repeated,
 )
 from tests.support.counts import count
+from tests.support.plan_tables import a_ranged_pipeline
 
 TOLERANCE = 1e-3
 MIB = 2**20
@@ -404,3 +406,13 @@ def test_progress_only_grows() -> None:
     )
     assert told == sorted(told)
     assert 0.0 <= told[0] <= told[-1] <= 1.0
+
+
+def test_stretches_of_pipelines_with_ranges_are_below_2_gib_too() -> None:
+    """From 8 to 16 GiB in four fragments."""
+    limits = FragmentLimits(max_fragments=4)
+    table = TableCase(a_ranged_pipeline(), limits, 2**33, 2**34).table()
+    for size in random_sizes(table, 20, seed=1):
+        problem = Problem(table.pipeline, size, limits)
+        assert problem.admits(table.cut_at(size))
+        assert problem.admits(repeated(size, table.repeated_size_at(size)))

@@ -100,7 +100,7 @@ class TestEndings:
             child.run()
 
     def test_what_it_is_given(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Nothing of the service: its database's address may hold a password. Others are passed on."""
+        """Nothing of the service: the address of its database may hold a password."""
         monkeypatch.setenv("SLUICE_DATABASE_URL", "postgresql://user:secret@host/name")
         monkeypatch.setenv("SLUICE_KERNELS", "numpy")
         names = done("environment")

@@ -65,6 +65,7 @@ def _run(effort: Effort) -> CaseResult:
         "auto after the warm-up, proof over all k included",
         (
             "problem",
+            "rounds",
             "median ms",
             "90 % ms",
             "slowest ms",

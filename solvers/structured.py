@@ -41,7 +41,7 @@ AIM = 5e-10  # where the method stops: what rounding adds must fit between
 _CHECK_ORDER_AT = 1e-3
 _DISORDER = 1e-9  # violations below this are the method's own
 _ALIKE = 0.05  # violations that differ by less, relative, are one
-_MOST_ROUNDS = 8
+_MOST_ROUNDS = 20
 _SHORT_ENDS = (64, 512, 4_096)
 _SETTLED = 1e-13  # of the weight that the ends of a cut may leave in its middle
 _WORTH_SHORTENING = 0.6  # of the fragments: a chain longer than this is not worth the attempt
@@ -51,7 +51,7 @@ _ONE_CALL_CELLS = 20_000  # k n of a solve whose every step is in C
 _MOST_CELLS = 50_000_000  # of one array of blocks and cells: 1 GB in all
 _STEPS_A_SECOND = 4e8  # of elimination and of the cells, cautiously
 _ITERATIONS = 20
-_GENERAL_CELLS = 40_000  # k n up to which a general solver is tried
+_GENERAL_CELLS = 10_000  # k n up to which a general solver is tried
 
 
 @cache

@@ -38,7 +38,7 @@ def table(arguments: argparse.Namespace, output: Output) -> int:
         return 0
     output.parts(table_parts(json.loads(document)))
     if arguments.output is not None:
-        output.parts([f"written to {printable(arguments.output)}"])
+        output.out.write_line(f"written to {printable(arguments.output)}")  # never wrapped
     return 0
 
 

@@ -1,0 +1,63 @@
+"""A setting: how a library that repeats one size is told to cut, for every message size."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import pairwise
+
+from domain.errors import InvalidInput
+from domain.pipeline import MAX_MESSAGE_BYTES
+
+MAX_STEPS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class SettingStep:
+    """From this message size on, to just before the next step's, messages repeat this size.
+
+    `size_bytes` None means that such messages are sent whole.
+    """
+
+    from_bytes: int
+    size_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentSetting:
+    """Steps that ascend by message size; the first begins at 1. Raises InvalidInput.
+
+    A message of B bytes is cut into ⌊B/s⌋ fragments of the step's size s and one that carries the
+    rest; a message smaller than s is sent whole.
+    """
+
+    steps: tuple[SettingStep, ...]
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.steps) <= MAX_STEPS:
+            raise InvalidInput(f"expected 1 to {MAX_STEPS} steps", field="setting")
+        if self.steps[0].from_bytes != 1:
+            raise InvalidInput("expected the first step to begin at 1 byte", field="setting")
+        if any(low.from_bytes >= high.from_bytes for low, high in pairwise(self.steps)):
+            raise InvalidInput("expected steps that ascend by message size", field="setting")
+        for step in self.steps:
+            _check_bytes(step.from_bytes)
+            if step.size_bytes is not None:
+                _check_bytes(step.size_bytes)
+
+    @classmethod
+    def always(cls, size_bytes: int | None) -> FragmentSetting:
+        """One size for every message; None: every message is sent whole."""
+        return cls((SettingStep(1, size_bytes),))
+
+    def size_at(self, message_bytes: int) -> int:
+        """The size that a message of this many bytes repeats, at most the message itself."""
+        at = bisect_right(self.steps, message_bytes, key=lambda step: step.from_bytes) - 1
+        return min(self.steps[at].size_bytes or message_bytes, message_bytes)
+
+
+def _check_bytes(value: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidInput("expected whole numbers of bytes", field="setting")
+    if not 1 <= value <= MAX_MESSAGE_BYTES:
+        raise InvalidInput(f"expected sizes of 1 to {MAX_MESSAGE_BYTES} bytes", field="setting")

@@ -1,0 +1,97 @@
+"""Regret: how much more a setting costs than the best that is known, and than is possible."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from domain.fragment_setting import FragmentSetting
+from domain.message_mix import MessageMix
+
+
+@dataclass(frozen=True, slots=True)
+class BestKnown:
+    """What a message can be done in: µs, delay included.
+
+    `latency_us` is the judge's on a schedule in whole bytes, `lower_bound_us` is proven over every
+    schedule. `repeat_bytes` is the best repeated size, `repeat_us` its latency; both are None where
+    the limits admit none.
+    """
+
+    message_bytes: int
+    latency_us: float
+    lower_bound_us: float
+    repeat_bytes: int | None
+    repeat_us: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Regret:
+    """One message under a setting, beside the best known for it. Figures are shares: 0.05 is 5%."""
+
+    best: BestKnown
+    size_bytes: int
+    latency_us: float
+
+    @property
+    def message_bytes(self) -> int:
+        """The message's size."""
+        return self.best.message_bytes
+
+    @property
+    def over_best(self) -> float:
+        """What the setting costs over the best known schedule: (T - T*) / T*, at least that much.
+
+        0 where both are 0; below 0 only where the setting found a better one than was known.
+        """
+        return _over(self.latency_us, self.best.latency_us)
+
+    @property
+    def over_bound(self) -> float:
+        """What it costs at most over any schedule that there can be: (T - bound) / bound."""
+        return _over(self.latency_us, self.best.lower_bound_us)
+
+    @property
+    def over_repeat(self) -> float | None:
+        """What it costs over the best repeated size, which is what one number can reach."""
+        if self.best.repeat_us is None:
+            return None
+        return _over(self.latency_us, self.best.repeat_us)
+
+
+class Objective(StrEnum):
+    """What a single size is chosen for."""
+
+    MEAN = "mean"  # least mean regret over the mix
+    WORST = "worst"  # least worst regret over the mix
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRule:
+    """The sizes that a library takes: multiples of `multiple_of`, inclusive limits; or 2^i only."""
+
+    least_bytes: int = 1
+    greatest_bytes: int = 2**48
+    multiple_of: int = 1
+    is_power_of_two: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenSetting:
+    """A setting and what it costs: over the mix, and at each power of two in its range.
+
+    `mean_regret` and `worst_regret` are of `Regret.over_best` over the mix.
+    """
+
+    setting: FragmentSetting
+    objective: Objective
+    mix: MessageMix
+    mean_regret: float
+    worst_regret: float
+    at_powers: tuple[Regret, ...]
+
+
+def _over(latency_us: float, least_us: float) -> float:
+    if least_us > 0.0:
+        return (latency_us - least_us) / least_us
+    return 0.0 if latency_us <= least_us else float("inf")

@@ -1,0 +1,93 @@
+"""What every export target is: a name, the sizes it takes, and how its text is written and read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+from domain.errors import InvalidInput
+from domain.fragment_setting import FragmentSetting
+from domain.pipeline import Pipeline
+from domain.regret import ChosenSetting, SizeRule
+from exports.stored_table import StoredTable
+
+
+class Takes(StrEnum):
+    """What a target is told, and so what has to be chosen or looked up before it is written."""
+
+    ONE_SIZE = "one_size"  # one size for every message: `ExportInput.chosen` has one step
+    LADDER = "ladder"  # a size for each range of messages: `chosen` has a step an octave or fewer
+    COSTS = "costs"  # the fitted costs of the stages alone; `chosen` and `table` are None
+    TABLE = "table"  # the whole table file: `table` and `table_bytes` are there
+
+
+@dataclass(frozen=True, slots=True)
+class TargetOption:
+    """A choice that the caller may make. `choices` empty: any text that matches `pattern`."""
+
+    name: str
+    default: str
+    meaning: str
+    choices: tuple[str, ...] = ()
+    pattern: str = r"[A-Za-z0-9_.,:+ -]{1,64}"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportInput:
+    """What an export is made of. `profile` "" and `revision` 0 where the pipeline has no name."""
+
+    profile: str
+    revision: int
+    pipeline: Pipeline
+    options: Mapping[str, str]  # every option of the target, checked
+    chosen: ChosenSetting | None = None
+    table: StoredTable | None = None
+    table_digest: str = ""
+    table_bytes: bytes = b""
+
+
+Render: TypeAlias = Callable[[ExportInput], str]
+Read: TypeAlias = Callable[[str], FragmentSetting]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One library's configuration. `read` is None where a setting cannot be read back.
+
+    `verified_by` names the program that reads the export back in the tests, with its version; empty
+    where none does, and then the text says in its own head that it is unverified, and cites the
+    `grammar`: the source file and version that it follows.
+    """
+
+    name: str
+    title: str
+    takes: Takes
+    render: Render
+    suffix: str  # of a file that holds it: "conf", "json", "xml", "h", "c", "sh"
+    grammar: str
+    media_type: str = "text/plain; charset=utf-8"
+    sizes: SizeRule = field(default_factory=SizeRule)
+    options: tuple[TargetOption, ...] = ()
+    verified_by: str = ""
+    read: Read | None = None
+
+    def options_from(self, given: Mapping[str, str]) -> dict[str, str]:
+        """Every option, as given or by default. Raises InvalidInput naming the first bad one."""
+        import re
+
+        known = {option.name: option for option in self.options}
+        for name in given:
+            if name not in known:
+                raise InvalidInput(f"{self.name} has no option {name[:64]!r}", field="options")
+        chosen = {name: given.get(name, option.default) for name, option in known.items()}
+        for name, value in chosen.items():
+            option = known[name]
+            if option.choices and value not in option.choices:
+                raise InvalidInput(
+                    f"expected {name} to be one of {', '.join(option.choices)}", field="options"
+                )
+            if not option.choices and re.fullmatch(option.pattern, value) is None:
+                raise InvalidInput(f"expected {name} to match {option.pattern}", field="options")
+        return chosen

@@ -1,0 +1,17 @@
+"""Every export target, by name."""
+
+from __future__ import annotations
+
+from domain.errors import InvalidInput
+from exports.target import Target
+
+TARGETS: tuple[Target, ...] = ()
+
+
+def target_named(name: str) -> Target:
+    """The target of this name. Raises InvalidInput naming those that there are."""
+    for target in TARGETS:
+        if target.name == name:
+            return target
+    names = ", ".join(target.name for target in TARGETS)
+    raise InvalidInput(f"expected a target out of: {names}", field="target")

@@ -1,0 +1,165 @@
+"""The head of every export: what it is, what it was made from, what it costs, whether it is read.
+
+Exact     deterministic: no date, no machine; the same input gives the same text.
+Traps     names come from outside. Every line is made of printable characters alone, holds nothing
+          that ends or continues a comment in INI, shell, XML or C, and is short enough for readers
+          with a line buffer: inih, which UCX uses, would take what is over 200 bytes for a new
+          line that is no comment (its ini.h, INI_MAX_LINE).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from domain.errors import InvalidInput
+from domain.pipeline import FitRange, Pipeline, Stage
+from domain.regret import ChosenSetting, Objective, Regret, SizeRule
+from domain.units import format_bytes
+from exports.target import ExportInput, Target
+
+LINE_BYTES = 100
+_MOST_BYTES_OF_A_NAME = 400
+# What is replaced, in this order: ends, beginnings and continuations of comments.
+_ENDS = (("*/", "* /"), ("/*", "/ *"), ("\\", "_"), ("??", "?_"), ("]]>", "]] >"))
+_WORDS = {Objective.MEAN: "least mean regret", Objective.WORST: "least worst regret"}
+
+
+def commentary(
+    given: ExportInput, target: Target, *, prefix: str = "# ", verified_by: str | None = None
+) -> str:
+    """Head lines, each after the prefix and with a line feed at its end.
+
+    `verified_by` is said instead of the target's where it depends on the options; "" is unverified.
+    """
+    read_by = target.verified_by if verified_by is None else verified_by
+    lines = [
+        *_origin(given, target),
+        *_model(given.pipeline),
+        *(_costs(given.chosen) if given.chosen is not None else ()),
+        _reading(read_by, target),
+    ]
+    pieces = (piece for line in lines for piece in _wrapped(line, LINE_BYTES - len(prefix)))
+    return "".join(f"{prefix}{piece}".rstrip() + "\n" for piece in pieces)
+
+
+def plain(text: str) -> str:
+    """The text on one line, printable, without anything that ends or continues a comment."""
+    shown = "".join(one if one.isprintable() else " " for one in text)
+    while "--" in shown:
+        shown = shown.replace("--", "- -")
+    for found, instead in _ENDS:
+        shown = shown.replace(found, instead)
+    return shown
+
+
+def one_size(given: ExportInput, rule: SizeRule) -> int:
+    """The size that every message repeats. Raises InvalidInput where the rule does not admit it."""
+    if given.chosen is None or len(given.chosen.setting.steps) != 1:
+        raise InvalidInput("expected one size for every message", field="setting")
+    size = given.chosen.setting.steps[0].size_bytes
+    if size is None:
+        raise InvalidInput("expected a size: these messages are sent whole", field="setting")
+    check_size(size, rule)
+    return size
+
+
+def check_size(size_bytes: int, rule: SizeRule) -> None:
+    """Raise InvalidInput naming the part of the rule that the size breaks."""
+    if not rule.least_bytes <= size_bytes <= rule.greatest_bytes:
+        raise InvalidInput(
+            f"expected a size of {rule.least_bytes} to {rule.greatest_bytes} bytes", field="setting"
+        )
+    if size_bytes % rule.multiple_of:
+        raise InvalidInput(f"expected a multiple of {rule.multiple_of} bytes", field="setting")
+    if rule.is_power_of_two and size_bytes & (size_bytes - 1):
+        raise InvalidInput("expected a power of two", field="setting")
+
+
+def _origin(given: ExportInput, target: Target) -> Iterator[str]:
+    options = ", ".join(f"{name}={value}" for name, value in given.options.items())
+    yield f"{target.title} ({target.name}{': ' if options else ''}{options})"
+    if given.profile:
+        yield f"made by Sluice from profile '{_short(given.profile)}', revision {given.revision}"
+    else:
+        yield "made by Sluice from a pipeline without a name"
+    if given.table_digest:
+        yield f"plan table {given.table_digest}"
+
+
+def _model(pipeline: Pipeline) -> Iterator[str]:
+    for number, stage in enumerate(pipeline.stages, start=1):
+        yield f"stage {number} '{_short(stage.name)}': {_cost(stage)}"
+    if pipeline.delay_us:
+        yield f"delay {pipeline.delay_us:.6g} us a message"
+
+
+def _cost(stage: Stage) -> str:
+    if len(stage.ranges) <= 4:
+        return "; ".join(map(_line, stage.ranges))
+    first, last = _line(stage.ranges[0]), _line(stage.ranges[-1])
+    return f"{first}; {len(stage.ranges) - 2} more ranges; {last}"
+
+
+def _line(part: FitRange) -> str:
+    end = "" if part.up_to_bytes is None else f" up to {part.up_to_bytes} bytes"
+    return f"{part.overhead_us:.6g} us + {part.ns_per_byte:.6g} ns a byte{end}"
+
+
+def _costs(chosen: ChosenSetting) -> Iterator[str]:
+    for step in chosen.setting.steps:
+        after = "every message" if len(chosen.setting.steps) == 1 else f"from {step.from_bytes}"
+        yield f"size for {after}: {_size(step.size_bytes)}"
+    yield f"chosen for {_WORDS[chosen.objective]} over the mix: {_short(chosen.mix.words)}"
+    mean, worst = _share(chosen.mean_regret), _share(chosen.worst_regret)
+    yield f"regret over the best schedule known: mean {mean}, worst {worst}"
+    if chosen.at_powers:
+        yield "  message bytes     size bytes  regret"
+    yield from map(_row, chosen.at_powers)
+
+
+def _row(regret: Regret) -> str:
+    return f"{regret.message_bytes:>15} {regret.size_bytes:>14}  {_share(regret.over_best)}"
+
+
+def _size(size_bytes: int | None) -> str:
+    if size_bytes is None:
+        return "sent whole"
+    words = format_bytes(size_bytes)
+    return f"{size_bytes} bytes" + ("" if words.endswith(" B") else f" ({words})")
+
+
+def _share(share: float) -> str:
+    return f"{100.0 * share + 0.0:.2f} %"
+
+
+def _reading(read_by: str, target: Target) -> str:
+    if read_by:
+        return f"Read back in tests by {read_by}; grammar after {target.grammar}"
+    return f"UNVERIFIED: not read by the real program; grammar after {target.grammar}"
+
+
+def _short(text: str) -> str:
+    """At most some hundred bytes of it: a name is no place for a book."""
+    kept = text.encode(errors="replace")[:_MOST_BYTES_OF_A_NAME].decode(errors="ignore")
+    return kept if len(kept) >= len(text) else f"{kept}..."
+
+
+def _wrapped(line: str, width: int) -> Iterator[str]:
+    """Pieces of at most `width` bytes of UTF-8, broken at spaces where there are any."""
+    shown = plain(line)
+    indent = " " * (2 + len(shown) - len(shown.lstrip(" ")))
+    piece, *words = shown.split(" ")
+    for word in words:
+        if piece.strip() and len(f"{piece} {word}".encode()) > width:
+            yield from _sliced(piece, width)
+            piece = f"{indent}{word}"
+        else:
+            piece = f"{piece} {word}"
+    yield from _sliced(piece, width)
+
+
+def _sliced(piece: str, width: int) -> Iterator[str]:
+    while piece.strip():
+        kept = piece.encode()[:width].decode(errors="ignore")
+        yield kept
+        piece = piece[len(kept) :]

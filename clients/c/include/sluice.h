@@ -1,0 +1,212 @@
+/* Sluice: how to cut a message into fragments, looked up in a compiled table file (.slt).
+
+   The table file is made by `sluice table` or read from the service; docs/format.md describes it
+   byte by byte. This library maps such a file, checks all of it once, and then answers by message
+   size in tens of nanoseconds:
+
+       sluice_table table;
+       uint64_t size;
+       if (sluice_table_open(&table, "profile.slt") != SLUICE_OK) { ... the built-in default ... }
+       if (sluice_repeat(&table, message_bytes, &size) == SLUICE_OK) { ... fragments of `size` ... }
+
+   Memory    All of it is the caller's: the structures below, wherever the caller puts them, and the
+             arrays that are filled. Nothing is allocated; a file is mapped, not copied, unless the
+             caller asks for a copy (sluice_table_load).
+   Threads   A table that is open is only read; any number of threads may look up in it without a
+             lock. Opening and closing it is for one thread, while no other uses it. A table that is
+             replaced while others read is a sluice_live.
+   Errors    0 is success, errors are negative. A function that fails leaves what its pointers show
+             to as it was, except where this header says otherwise. No function prints, none ends
+             the program, none changes a global variable; errno is set with SLUICE_E_SYSTEM only.
+   Hostile   A file is refused unless it keeps every rule of docs/format.md. It may still be
+   files     changed afterwards: see sluice_table_open.
+   Numbers   Look-ups are done in integers; every implementation gives the same bytes.
+
+   Compiles as C11 and as C++11 and later. */
+#ifndef SLUICE_H
+#define SLUICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SLUICE_VERSION_MAJOR 0
+#define SLUICE_VERSION_MINOR 5
+#define SLUICE_VERSION_PATCH 0
+
+#if defined(_WIN32)
+#error "libsluice maps files by POSIX's mmap"
+#elif defined(SLUICE_BUILDING) && defined(__GNUC__)
+#define SLUICE_API __attribute__((visibility("default")))
+#else
+#define SLUICE_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What every function that returns int returns. */
+enum sluice_code {
+    SLUICE_OK = 0,
+    SLUICE_E_ARGUMENT = -1,  /* a null pointer, or a table that is not open */
+    SLUICE_E_SYSTEM = -2,    /* the operating system refused; errno says why */
+    SLUICE_E_FORMAT = -3,    /* no table file: other first bytes, or no regular file */
+    SLUICE_E_VERSION = -4,   /* a table file of a version that this library does not know */
+    SLUICE_E_TRUNCATED = -5, /* shorter or longer than its header says */
+    SLUICE_E_CHECKSUM = -6,  /* damaged: the checksum is wrong */
+    SLUICE_E_INVALID = -7,   /* a rule of docs/format.md is broken */
+    SLUICE_E_RANGE = -8,     /* the message is outside the table's range */
+    SLUICE_E_CAPACITY = -9,  /* the caller's array or buffer is too short */
+    SLUICE_E_NO_REPEAT = -10, /* the limits admit no size that is repeated for this message */
+    SLUICE_E_BUSY = -11      /* another thread is swapping this live table */
+};
+
+/* --- a table ---------------------------------------------------------------------------------- */
+
+/* An open table, 2 KiB: pointers into the file and an index. Its content is the library's own.
+   A table whose bytes are all zero is a closed one. */
+typedef struct sluice_table {
+    uint64_t opaque[256];
+} sluice_table;
+
+/* What a table is for. Sizes are bytes. */
+typedef struct sluice_description {
+    uint64_t least_bytes;        /* messages from here ... */
+    uint64_t greatest_bytes;     /* ... to here, inclusive */
+    double relative_gap;         /* the tolerance that was asked for; see sluice_certificate */
+    uint64_t min_fragment_bytes; /* the constraints that every cut keeps: from 1 */
+    uint64_t max_fragment_bytes; /* 0: none */
+    uint64_t alignment_bytes;    /* from 1; every fragment but the last is a multiple of it */
+    uint64_t max_fragments;      /* 0: none */
+    uint64_t fragment_cap;       /* the compiler's own cap on the number of fragments */
+    uint64_t most_fragments;     /* the greatest number of fragments of any message in the range:
+                                    an array of so many is never too short */
+    uint64_t cut_count;          /* records in the file */
+    uint64_t repeat_count;
+    uint64_t file_bytes;
+    uint32_t revision;           /* of the profile; 0 where it has no name */
+    uint32_t checksum;           /* the file's own CRC-32 */
+    char profile[72];            /* the profile's name, zero-terminated; "" for none */
+} sluice_description;
+
+/* Open a table file: map it read-only and check everything that docs/format.md lists under
+   Validation, once. Takes time linear in the file (about a millisecond for a megabyte).
+
+   Only a regular file is taken; a directory, a pipe or a device gives SLUICE_E_FORMAT and is not
+   waited for. On any error the table is closed.
+
+   The file must not be written to while it is mapped: replace it by writing another one beside it
+   and renaming that over it, as `sluice table`, the service and examples/keep_fresh.sh do; then this
+   process keeps the old file's bytes. Where somebody overwrites the mapped file in place, look-ups
+   stay inside the mapping and end, but what they say is worth nothing; where somebody shortens it,
+   touching it raises SIGBUS, which no library can prevent. Where that cannot be ruled out, use
+   sluice_table_load. */
+SLUICE_API int sluice_table_open(sluice_table *table, const char *path);
+
+/* The same, but from a copy of the file, which later changes of the file cannot reach.
+
+   The copy goes into `buffer` of `capacity` bytes, which stays the caller's and has to stay
+   unchanged until the table is closed; SLUICE_E_CAPACITY where the file is longer. Where `buffer` is
+   null (and `capacity` then 0) it goes into pages of its own, which sluice_table_close gives back. */
+SLUICE_API int sluice_table_load(sluice_table *table, const char *path, void *buffer,
+                                 size_t capacity);
+
+/* The same from bytes that are in memory already, at any address. The caller keeps them, and keeps
+   them unchanged, until the table is closed. */
+SLUICE_API int sluice_table_from_memory(sluice_table *table, const void *bytes, size_t length);
+
+/* Close a table and give back the mapping. Null and a table that is closed already are no error.
+   No thread may be looking up in it. errno is left as it was. */
+SLUICE_API void sluice_table_close(sluice_table *table);
+
+/* What the table is for. */
+SLUICE_API int sluice_table_describe(const sluice_table *table, sluice_description *description);
+
+/* --- look-ups --------------------------------------------------------------------------------- */
+
+/* The best size to repeat for this message: floor(B / s) fragments of s = *size_bytes, and then what
+   is left, if anything. s may exceed the message, which is then sent whole. SLUICE_E_RANGE outside
+   the table's range, SLUICE_E_NO_REPEAT where no size can be repeated within the limits. */
+SLUICE_API int sluice_repeat(const sluice_table *table, uint64_t message_bytes,
+                             uint64_t *size_bytes);
+
+/* The best schedule for this message: *fragments sizes into fragment_bytes[0] ..., in sending order.
+   They sum to the message exactly and keep the constraints.
+
+   Where `capacity` is less than the number of fragments: SLUICE_E_CAPACITY, *fragments says how many
+   there are, and nothing is written to the array. With capacity 0 the array may be null. Otherwise
+   only the first *fragments entries of the array are written. */
+SLUICE_API int sluice_schedule(const sluice_table *table, uint64_t message_bytes,
+                               uint64_t *fragment_bytes, size_t capacity, size_t *fragments);
+
+/* A schedule read one fragment after the other, without an array. Its content is the library's own.
+   It may be copied, and dropped at any time; the table has to stay open meanwhile. */
+typedef struct sluice_cut {
+    uint64_t opaque[16];
+} sluice_cut;
+
+/* Begin reading the schedule for this message. */
+SLUICE_API int sluice_cut_begin(sluice_cut *cut, const sluice_table *table, uint64_t message_bytes);
+
+/* 1 and the next fragment's size; 0 at the end, *fragment_bytes left as it was. */
+SLUICE_API int sluice_cut_next(sluice_cut *cut, uint64_t *fragment_bytes);
+
+/* What the file's maker proved for this message: the latency of the schedule is at most
+   (1 + *cut_gap) times a lower bound over every schedule of the class, and that of the repeated size
+   at most (1 + *repeat_gap) times one over every repeated size (0 where there is none). The class
+   and the proof are in docs/format.md. Either pointer may be null. */
+SLUICE_API int sluice_certificate(const sluice_table *table, uint64_t message_bytes,
+                                  double *cut_gap, double *repeat_gap);
+
+/* --- a table that is replaced while others read ----------------------------------------------- */
+
+/* Two tables, of which one is current, and counters of readers on cache lines of their own; 9 KiB.
+   Its content is the library's own; it may not be copied or moved while it is open. Reading it
+   never waits, never allocates, and takes no lock. */
+typedef struct sluice_live {
+    uint64_t opaque[1152];
+} sluice_live;
+
+/* What a reader holds between enter and leave. Its content is the library's own. */
+typedef struct sluice_ticket {
+    uint64_t opaque[2];
+} sluice_ticket;
+
+/* Open a live table with this file as sluice_table_open does, before any other thread uses it. On
+   error it is closed. */
+SLUICE_API int sluice_live_open(sluice_live *live, const char *path);
+
+/* Replace the current table by this file, while others read. The file is opened and checked before
+   anything changes; where it is refused, the code says why and the old table stays. Otherwise new
+   readers see the new table at once, and this call returns when nobody reads the old one any more
+   and its mapping is given back. It waits for readers that entered before, and for none that enter
+   after: a reader that stays inside keeps it waiting. Of two threads that swap at once, one gets
+   SLUICE_E_BUSY. Not to be called between enter and leave of the same thread, nor in a signal
+   handler. */
+SLUICE_API int sluice_live_swap(sluice_live *live, const char *path);
+
+/* The current table, which stays valid until sluice_live_leave with this ticket; null where the live
+   table is not open or a pointer is null. Put the ticket on the stack: its address also spreads the
+   readers over the counters. Tickets may nest and overlap; each is left once, by the thread
+   that entered or another. */
+SLUICE_API const sluice_table *sluice_live_enter(sluice_live *live, sluice_ticket *ticket);
+
+/* The end of what enter began. */
+SLUICE_API void sluice_live_leave(sluice_live *live, const sluice_ticket *ticket);
+
+/* Close a live table and give back its mapping. No thread may be inside or enter any more. */
+SLUICE_API void sluice_live_close(sluice_live *live);
+
+/* --- texts ------------------------------------------------------------------------------------ */
+
+/* What a code means, in a few words of English without a full stop; never null. */
+SLUICE_API const char *sluice_error_text(int code);
+
+/* The library's version, as "0.5.0"; what the macros above say of the header. */
+SLUICE_API const char *sluice_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

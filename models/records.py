@@ -63,7 +63,7 @@ class TableSummary:
     """What a page shows of each compiled plan table; sizes in bytes.
 
     `worst_gap` is the greatest relative gap that it certifies. `profile_name` is None once the
-    profile is deleted.
+    profile is deleted. `is_active`: its revision's look-ups are answered from it.
     """
 
     digest: str
@@ -78,6 +78,17 @@ class TableSummary:
     fragment_cap: int
     worst_gap: float
     file_bytes: int
+    is_active: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveTable:
+    """The choice of one revision, and which revision of its profile is the current one."""
+
+    profile_name: str
+    current_revision: int
+    revision: int
+    digest: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +115,9 @@ class TableRecord:
     document: bytes
 
     def summary(self) -> TableSummary:
-        """The same table without its question, file and document."""
-        return TableSummary(**{name: getattr(self, name) for name in TableSummary.__slots__})
+        """The same table without its question, file and document; active or not is not said."""
+        names = (name for name in TableSummary.__slots__ if name != "is_active")
+        return TableSummary(**{name: getattr(self, name) for name in names})
 
 
 @dataclass(frozen=True, slots=True)

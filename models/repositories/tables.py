@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Select, select, update
+from sqlalchemy import ColumnElement, Select, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from domain.errors import Conflict, NotFound
-from models.records import TableRecord, TableSummary
+from models.records import ActiveTable, TableRecord, TableSummary
 from models.repositories.statements import insert_if_absent, is_row_number, is_storable
+from models.rows.active_table import ActiveTableRow
 from models.rows.compiled_table import CompiledTableRow, values_of
 from models.rows.compiled_table_file import CompiledTableFileRow
+from models.rows.profile import ProfileRow
 
 Summaries = list[TableSummary]
+ActiveTables = list[ActiveTable]
 
 
 class TableRepository:
-    """Compiled plan tables by digest, by question, and in pages, newest first.
+    """Compiled plan tables by digest, by question, and in pages, newest first; and the choice of
+    at most one of a revision's tables, the active one.
 
     A file never changes. One of a profile that is deleted stays under its digest, belonging to no
     profile: whoever reads it by its digest goes on doing so.
@@ -66,13 +70,73 @@ class TableRepository:
         """A page of a profile's tables, newest first, beginning behind the identifier `after`."""
         if not (is_storable(profile) and is_storable(after or "") and is_row_number(revision or 0)):
             return []
-        statement = select(CompiledTableRow).where(CompiledTableRow.profile_name == profile)
+        statement = _with_choice().where(CompiledTableRow.profile_name == profile)
         if revision is not None:
             statement = statement.where(CompiledTableRow.profile_revision == revision)
         if after is not None:
             statement = statement.where(CompiledTableRow.id < after)
         statement = statement.order_by(CompiledTableRow.id.desc()).limit(limit)
-        return [row.to_summary() for row in self._session.scalars(statement)]
+        return [
+            row.to_summary(is_active=chosen is not None)
+            for row, chosen in self._session.execute(statement)
+        ]
+
+    def active(self, profile_name: str, revision: int | None = None) -> TableRecord | None:
+        """The active table of a revision, the current one by default; None where it has none."""
+        if not (is_storable(profile_name) and is_row_number(revision or 0)):
+            return None
+        chosen = _whole().join(ActiveTableRow, ActiveTableRow.digest == CompiledTableRow.digest)
+        return self._first(chosen.where(*_of_revision(profile_name, revision)))
+
+    def active_all(self) -> ActiveTables:
+        """Every choice there is, by profile and revision."""
+        row = ActiveTableRow
+        statement = (
+            select(row.profile_name, ProfileRow.current_number, row.profile_revision, row.digest)
+            .join(ProfileRow, ProfileRow.name == row.profile_name)
+            .order_by(row.profile_name, row.profile_revision)
+        )
+        return [ActiveTable(*found) for found in self._session.execute(statement)]
+
+    def activate(self, profile_name: str, digest: str, *, revision: int | None = None) -> None:
+        """Have the revision that this table was compiled for answer from it from now on.
+
+        `revision` is the one that the caller means, None for whichever it is. Raises NotFound for
+        a profile or table that is not stored, Conflict where the table belongs to another one.
+        """
+        self._lock(profile_name)
+        row = self._session.get(CompiledTableRow, digest) if is_storable(digest) else None
+        if row is None:
+            raise NotFound("there is no compiled table of this digest", field="digest")
+        if row.profile_name != profile_name or row.profile_revision is None:
+            raise Conflict("the compiled table belongs to another profile", field="digest")
+        if revision not in (None, row.profile_revision):
+            raise Conflict("the compiled table belongs to another revision", field="digest")
+        if not self._choose(profile_name, row.profile_revision, digest):
+            self._session.execute(
+                update(ActiveTableRow)
+                .where(*_of_revision(profile_name, row.profile_revision))
+                .values(digest=digest)
+            )
+
+    def activate_first(self, digest: str) -> None:
+        """Make this table active where its revision has no active one; else change nothing."""
+        row = self._session.get(CompiledTableRow, digest)
+        if row is not None and row.profile_name is not None and row.profile_revision is not None:
+            self._choose(row.profile_name, row.profile_revision, digest)
+
+    def _choose(self, profile_name: str, revision: int, digest: str) -> int:
+        values = {"profile_name": profile_name, "profile_revision": revision, "digest": digest}
+        try:
+            return insert_if_absent(self._session, ActiveTableRow, values)
+        except IntegrityError as error:
+            raise Conflict("the revision that the table belongs to is not stored") from error
+
+    def _lock(self, profile_name: str) -> None:
+        """Of two choices for a profile one waits, and the profile is not deleted in between."""
+        statement = select(ProfileRow.name).where(ProfileRow.name == profile_name)
+        if not is_storable(profile_name) or not self._session.scalar(statement.with_for_update()):
+            raise NotFound(f"there is no hardware profile {profile_name!r}", field="profile")
 
     def _attach(self, record: TableRecord) -> None:
         self._session.execute(
@@ -87,6 +151,22 @@ class TableRepository:
             return None
         row, file, document = found
         return row.to_record(file, document)
+
+
+def _with_choice() -> Select[CompiledTableRow, str | None]:
+    return select(CompiledTableRow, ActiveTableRow.digest).outerjoin(
+        ActiveTableRow, ActiveTableRow.digest == CompiledTableRow.digest
+    )
+
+
+def _of_revision(profile_name: str, revision: int | None) -> tuple[ColumnElement[bool], ...]:
+    """The row of a revision's choice; of the current revision where none is said."""
+    number = (
+        select(ProfileRow.current_number).where(ProfileRow.name == profile_name).scalar_subquery()
+        if revision is None
+        else revision
+    )
+    return ActiveTableRow.profile_name == profile_name, ActiveTableRow.profile_revision == number
 
 
 def _whole() -> Select[CompiledTableRow, bytes, bytes]:

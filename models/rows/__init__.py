@@ -1,5 +1,6 @@
 """One file a table. Importing this package completes the metadata."""
 
+from models.rows.active_table import ActiveTableRow
 from models.rows.answer import AnswerRow
 from models.rows.answer_body import AnswerBodyRow
 from models.rows.compiled_table import CompiledTableRow
@@ -12,6 +13,7 @@ from models.rows.revision import RevisionRow
 from models.rows.trace import TraceRow
 
 __all__ = [
+    "ActiveTableRow",
     "AnswerBodyRow",
     "AnswerRow",
     "CompiledTableFileRow",

@@ -8,6 +8,7 @@ profile goes: only the reference to the revision is taken away then. Pages run n
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import BigInteger, ForeignKeyConstraint, Index
 from sqlalchemy.orm import Mapped, mapped_column
@@ -17,6 +18,8 @@ from models.base import Base
 from models.records import TableRecord, TableSummary
 
 _LIMITS = tuple(FragmentLimits.__slots__)
+# What is a column here, of that what a page shows.
+_COLUMNS = tuple(set(TableSummary.__slots__) - {"limits", "is_active"})
 
 
 class CompiledTableRow(Base):
@@ -50,23 +53,23 @@ class CompiledTableRow(Base):
     worst_gap: Mapped[float]
     file_bytes: Mapped[int] = mapped_column(BigInteger)
 
-    def to_summary(self) -> TableSummary:
+    def to_summary(self, *, is_active: bool) -> TableSummary:
         """What a page shows of it."""
-        values = {name: getattr(self, name) for name in TableSummary.__slots__ if name != "limits"}
-        limits = FragmentLimits(**{name: getattr(self, name) for name in _LIMITS})
-        return TableSummary(**values, limits=limits)
+        return TableSummary(**self._values(), is_active=is_active)
 
     def to_record(self, file: bytes, document: bytes) -> TableRecord:
         """All of it."""
-        summary = self.to_summary()
-        values = {name: getattr(summary, name) for name in TableSummary.__slots__}
         return TableRecord(
-            **values, question_digest=self.question_digest, file=file, document=document
+            **self._values(), question_digest=self.question_digest, file=file, document=document
         )
+
+    def _values(self) -> dict[str, Any]:
+        values = {name: getattr(self, name) for name in _COLUMNS}
+        limits = FragmentLimits(**{name: getattr(self, name) for name in _LIMITS})
+        return {**values, "limits": limits}
 
 
 def values_of(record: TableRecord) -> dict[str, object]:
     """The columns of a record's row."""
-    names = (*TableSummary.__slots__, "question_digest")
-    values = {name: getattr(record, name) for name in names if name != "limits"}
+    values = {name: getattr(record, name) for name in (*_COLUMNS, "question_digest")}
     return {**values, **{name: getattr(record.limits, name) for name in _LIMITS}}

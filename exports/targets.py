@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from domain.errors import InvalidInput
+from exports import loggopsim, mooncake, simgrid
 from exports.target import Target
 
-TARGETS: tuple[Target, ...] = ()
+TARGETS: tuple[Target, ...] = (
+    simgrid.TARGET,
+    loggopsim.TARGET,
+    mooncake.TARGET,
+)
 
 
 def target_named(name: str) -> Target:

@@ -1,0 +1,151 @@
+"""What goes into requests and comes back in answers alike: pipelines, aggregates, constraints.
+
+Sizes are whole bytes, times µs, per-byte costs ns. The service judges the values; here they are
+only carried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class FitRange:
+    """One cost line, µs a fragment and ns a byte, up to this fragment size; None: without end."""
+
+    overhead_us: float
+    ns_per_byte: float
+    up_to_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A name, and a cost line for each range of fragment sizes, ascending, the last one open."""
+
+    name: str
+    ranges: tuple[FitRange, ...]
+
+    @classmethod
+    def of_line(cls, name: str, *, overhead_us: float, ns_per_byte: float) -> Stage:
+        """A stage whose cost is one line at every fragment size."""
+        return cls(name, (FitRange(overhead_us, ns_per_byte),))
+
+    @property
+    def is_line(self) -> bool:
+        """Whether one line covers every fragment size."""
+        return len(self.ranges) == 1 and self.ranges[0].up_to_bytes is None
+
+    def as_json(self) -> dict[str, Any]:
+        """As requests have it."""
+        ranges = [
+            {
+                "up_to_bytes": one.up_to_bytes,
+                "overhead_us": one.overhead_us,
+                "ns_per_byte": one.ns_per_byte,
+            }
+            for one in self.ranges
+        ]
+        return {"name": self.name, "ranges": ranges}
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Ordered stages, and a constant delay (µs) that occupies none of them."""
+
+    stages: tuple[Stage, ...]
+    delay_us: float = 0.0
+
+    @classmethod
+    def of_lines(
+        cls, lines: Iterable[tuple[str, float, float]], *, delay_us: float = 0.0
+    ) -> Pipeline:
+        """A pipeline from (name, overhead_us, ns_per_byte) rows."""
+        stages = tuple(
+            Stage.of_line(name, overhead_us=overhead_us, ns_per_byte=ns_per_byte)
+            for name, overhead_us, ns_per_byte in lines
+        )
+        return cls(stages, delay_us)
+
+    def as_json(self) -> dict[str, Any]:
+        """As requests have it."""
+        return {"stages": [stage.as_json() for stage in self.stages], "delay_us": self.delay_us}
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """All stages together, the slowest of them, and a delay (µs) that is not in the total."""
+
+    total: Stage
+    bottleneck: Stage
+    delay_us: float = 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """As requests have it."""
+        return {
+            "total": self.total.as_json(),
+            "bottleneck": self.bottleneck.as_json(),
+            "delay_us": self.delay_us,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """What every cut must respect; None: no such limit."""
+
+    min_fragment_bytes: int = 1
+    max_fragment_bytes: int | None = None
+    alignment_bytes: int = 1
+    max_fragments: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """As requests have it."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """The text of one trace, and its kind where the text does not tell it."""
+
+    content: str
+    kind: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """As requests have it."""
+        return {"content": self.content, "kind": self.kind}
+
+
+@dataclass(frozen=True, slots=True)
+class StepGroup:
+    """Measured steps, neighbours in the trace, that form one stage: `overlap` or `sequence`."""
+
+    name: str
+    steps: tuple[str, ...]
+    combine: str
+
+    def as_json(self) -> dict[str, Any]:
+        """As bodies have it."""
+        return {"name": self.name, "steps": list(self.steps), "combine": self.combine}
+
+    def as_word(self) -> str:
+        """As the query of a fit has it."""
+        return f"{self.name}:{self.combine}:{','.join(self.steps)}"
+
+
+@dataclass(frozen=True, slots=True)
+class FitOptions:
+    """How to fit measurements; None leaves the choice to the service."""
+
+    method: str | None = None
+    shape: str | None = None
+    max_ranges: int | None = None
+    groups: tuple[StepGroup, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """As bodies have it."""
+        given = {"method": self.method, "shape": self.shape, "max_ranges": self.max_ranges}
+        document: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+        if self.groups:
+            document["groups"] = [group.as_json() for group in self.groups]
+        return document

@@ -1,0 +1,230 @@
+"""The reader of table files: look-ups by message size, from a mapped file, without a server.
+
+Source    docs/format.md of Sluice, version 1, whose integer arithmetic this is to the byte.
+Cost      opening: linear in the file, once. A look-up: a bisection, and for a schedule one pass
+          over its fragments.
+Traps     the file must not be changed in place while it is mapped; whoever replaces it writes
+          another one beside it and renames, as `fetch_table` does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+import struct
+from bisect import bisect_right
+from dataclasses import dataclass
+from operator import index, sub
+from types import TracebackType
+from typing import NamedTuple
+
+from sluice_client.errors import InvalidTable, OutOfRange
+from sluice_client.shapes import Constraints, Pipeline
+from sluice_client.table_checks import check_records, checked_header
+from sluice_client.table_layout import CUT_WORDS, REPEAT_WORDS, Columns, Header
+from sluice_client.table_pipeline import read_pipeline
+
+_HALF = 1 << 31
+
+
+class Certificate(NamedTuple):
+    """What is proven for a message: how far above a lower bound its latency is at most, relative.
+
+    `cut_relative_gap` is the schedule's, against every admitted cut; `repeat_relative_gap` the
+    repeated size's, against every admitted repeated size.
+    """
+
+    cut_relative_gap: float
+    repeat_relative_gap: float
+
+
+@dataclass(frozen=True, slots=True)
+class TableDescription:
+    """What a table file is for. `profile` is empty, and `revision` 0, where it has no name.
+
+    `relative_gap` is the tolerance that was asked for; `most_fragments` the greatest number of
+    fragments that any of its schedules has.
+    """
+
+    profile: str
+    revision: int
+    least_bytes: int
+    greatest_bytes: int
+    relative_gap: float
+    constraints: Constraints
+    fragment_cap: int
+    cut_entries: int
+    repeat_entries: int
+    most_fragments: int
+    file_bytes: int
+    pipeline: Pipeline
+
+
+class Table:
+    """A validated table file. Look-ups change nothing, so any number of threads may share one.
+
+    Made by `Table.open` or `Table.from_bytes`; both raise InvalidTable. Look-ups raise OutOfRange
+    for a message outside `description.least_bytes` to `greatest_bytes`, and ValueError after
+    `close`.
+    """
+
+    __slots__ = (
+        "_columns",
+        "_cut_messages",
+        "_cuts",
+        "_data",
+        "_greatest",
+        "_least",
+        "_map",
+        "_positions",
+        "_repeat_messages",
+        "_repeats",
+        "_unit",
+        "description",
+    )
+
+    def __init__(self, data: memoryview, *, mapped: mmap.mmap | None = None) -> None:
+        header = checked_header(data)
+        columns = Columns.of(data, header)
+        check_records(header, columns, data)
+        pipeline = read_pipeline(data[header.pipeline_offset :])
+        self.description = _description(header, columns, pipeline, file_bytes=len(data))
+        self._data, self._map, self._columns = data, mapped, columns
+        self._cuts, self._cut_messages = columns.cuts, columns.cut_messages
+        self._repeats, self._repeat_messages = columns.repeats, columns.repeat_messages
+        self._positions = columns.positions
+        self._least, self._greatest = header.least_bytes, header.greatest_bytes
+        self._unit = header.alignment_bytes
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Table:
+        """Map a file and validate all of it. Raises InvalidTable; OSError if it cannot be read."""
+        with open(path, "rb") as file:
+            if os.fstat(file.fileno()).st_size == 0:  # which cannot be mapped
+                return cls.from_bytes(b"")
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return cls(memoryview(mapped), mapped=mapped)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Table:
+        """A table from the bytes of its file. Raises InvalidTable."""
+        return cls(memoryview(data))
+
+    def repeat(self, message_bytes: int) -> int:
+        """The best repeated size for this message, bytes: fragments of it, then what is left.
+
+        0 where the table's limits admit cuts and none that repeats one size. Raises OutOfRange.
+        """
+        message = index(message_bytes)
+        if not self._least <= message <= self._greatest:
+            raise self._outside()
+        at = REPEAT_WORDS * (bisect_right(self._repeat_messages, message) - 1)
+        repeats = self._repeats
+        begin, size = repeats[at], repeats[at + 1]
+        if begin == message or not size:
+            return size
+        end, after = repeats[at + REPEAT_WORDS], repeats[at + REPEAT_WORDS + 1]
+        if after == size or not after or -(-begin // size) != -(-end // after):
+            return size
+        # Both roundings upwards: a size that falls short by one byte costs a further fragment.
+        share = -(((begin - message) << 32) // (end - begin))
+        return size - self._unit * ((size - after) // self._unit * share >> 32)
+
+    def schedule(self, message_bytes: int) -> list[int]:
+        """The fragment sizes for this message, whole bytes, in sending order; they sum to it.
+
+        Raises OutOfRange.
+        """
+        message = index(message_bytes)
+        if not self._least <= message <= self._greatest:
+            raise self._outside()
+        at = CUT_WORDS * (bisect_right(self._cut_messages, message) - 1)
+        cuts, unit = self._cuts, self._unit
+        begin, first, count = cuts[at], cuts[at + 1], cuts[at + 2] - 1
+        if not count:
+            return [message]
+        ends = self._positions[first : first + count].tolist()
+        if begin != message:
+            other = first + count  # where the next record's positions begin
+            share = ((message - begin) << 32) // (cuts[at + CUT_WORDS] - begin)
+            after = self._positions[other : other + count].tolist()
+            ends = [
+                low + (((high - low) * share + _HALF) >> 32)
+                for low, high in zip(ends, after, strict=True)
+            ]
+        if unit != 1:
+            ends = [unit * end for end in ends]
+        ends.append(message)
+        return list(map(sub, ends, [0, *ends]))
+
+    def certificate(self, message_bytes: int) -> Certificate:
+        """What is proven of this message's schedule and repeated size. Raises OutOfRange."""
+        message = index(message_bytes)
+        if not self._least <= message <= self._greatest:
+            raise self._outside()
+        cut = CUT_WORDS * (bisect_right(self._cut_messages, message) - 1)
+        repeat = REPEAT_WORDS * (bisect_right(self._repeat_messages, message) - 1)
+        return Certificate(
+            _double(self._cuts[cut + CUT_WORDS - 1]),
+            _double(self._repeats[repeat + REPEAT_WORDS - 1]),
+        )
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the file, in hexadecimal: what the service knows it by."""
+        return hashlib.sha256(self._data).hexdigest()
+
+    def close(self) -> None:
+        """Give the file back now; otherwise it is given back with the last reference."""
+        for view in (*self._columns[::-1], self._data):
+            view.release()
+        if self._map is not None:
+            self._map.close()
+
+    def __enter__(self) -> Table:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        told = self.description
+        name = f"{told.profile}@{told.revision}" if told.profile else "unnamed"
+        return f"<Table {name}, {told.least_bytes} to {told.greatest_bytes} bytes>"
+
+    def _outside(self) -> OutOfRange:
+        return OutOfRange(f"expected {self._least} <= message_bytes <= {self._greatest}")
+
+
+def _double(word: int) -> float:
+    return float(struct.unpack("<d", word.to_bytes(8, "little"))[0])
+
+
+def _description(
+    header: Header, columns: Columns, pipeline: Pipeline, *, file_bytes: int
+) -> TableDescription:
+    return TableDescription(
+        profile=header.name[: header.name_bytes].decode("ascii"),
+        revision=header.revision,
+        least_bytes=header.least_bytes,
+        greatest_bytes=header.greatest_bytes,
+        relative_gap=header.relative_gap,
+        constraints=Constraints(
+            header.min_fragment_bytes,
+            header.max_fragment_bytes or None,
+            header.alignment_bytes,
+            header.max_fragments or None,
+        ),
+        fragment_cap=header.fragment_cap,
+        cut_entries=header.cut_count,
+        repeat_entries=header.repeat_count,
+        most_fragments=max(columns.cuts[2::CUT_WORDS]),
+        file_bytes=file_bytes,
+        pipeline=pipeline,
+    )

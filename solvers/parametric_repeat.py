@@ -40,11 +40,15 @@ from solvers.repeat_search import Best
 _EACH_BYTE = 4_096  # message sizes of a stretch that are evaluated one by one
 _FIRST_RATIO = 2.0
 _FLOOR_SLACK = 1.05
+_MOST_COUNTS = 4  # counts that are tried for a stretch
 _MOST_POINTS = 8_000  # message sizes that are tried; then the gaps reached are stated
 _UNIT_SHARE = 0.5  # of a unit's share of the size, where units are greater than a byte
 _SAFE = 1e-12
 _FAR_S = 3600.0
 _ROOM = 3  # units that the remainder leaves for each full fragment, in halves
+
+
+Ends = tuple[int, int]  # whole sizes at the first and the last message of a stretch
 
 
 class RepeatCompiler:
@@ -71,20 +75,22 @@ class RepeatCompiler:
                 ahead.append(self._point(here.message + MAX_STRETCH_BYTES))
                 continue
             alone = last.message - here.message == 1
-            ends = None if alone else self._chosen(here, last, pending)
-            if ends is None and not alone:
+            choices = [] if alone else self._choices(here, last, pending)
+            if not choices and not alone:
                 ahead.append(self._point(between(here.message, last.message)))
-            elif ends is None or (pending is not None and ends[0] != pending):
+                continue
+            if alone or (pending is not None and choices[0][0] != pending):
                 self._add(here, self._alone(here) if pending is None else pending)
                 here, pending = ahead.pop() if alone else self._point(here.message + 1), None
+                continue
+            same = [ends for ends in choices if pending is None or ends[0] == pending]
+            accepted = self._accepted(here, last, same)
+            if accepted is not None:
+                ends, excess = accepted
+                self._add(here, ends[0], excess)
+                here, pending = ahead.pop(), ends[1]
             else:
-                excess, floor = self._measured(here, last, ends)
-                tried = self._points > _MOST_POINTS and excess < 1e299
-                if tried or excess <= max(self._tolerance, _FLOOR_SLACK * floor):
-                    self._add(here, ends[0], excess)
-                    here, pending = ahead.pop(), ends[1]
-                else:
-                    ahead.append(self._point(between(here.message, last.message)))
+                ahead.append(self._point(between(here.message, last.message)))
         self._add(here, self._alone(here) if pending is None else pending)
         return self._entries
 
@@ -98,14 +104,29 @@ class RepeatCompiler:
             sizes.append(min(self._greatest, max(sizes[-1] + 1, int(sizes[-1] * _FIRST_RATIO))))
         return sizes
 
-    def _chosen(
-        self, first: RepeatPoint, last: RepeatPoint, pending: int | None
-    ) -> tuple[int, int] | None:
-        """Whole sizes at both ends for the count that is best over both; None where none fits."""
+    def _accepted(
+        self, first: RepeatPoint, last: RepeatPoint, choices: list[Ends]
+    ) -> tuple[Ends, float] | None:
+        """The first choice that is good enough, and its excess; None where none is.
+
+        The counts are ranked by real sizes; what whole units add may turn that order over.
+        """
+        tried = self._points > _MOST_POINTS
+        found = []
+        for ends in choices:
+            excess, floor = self._measured(first, last, ends)
+            if excess <= max(self._tolerance, _FLOOR_SLACK * floor):
+                return ends, excess
+            if tried and excess < 1e299:
+                found.append((excess, ends))
+        return min(found)[::-1] if found else None
+
+    def _choices(self, first: RepeatPoint, last: RepeatPoint, pending: int | None) -> list[Ends]:
+        """Whole sizes at both ends for the counts that are best over both, the best first."""
         low = max(first.first, last.first)
         high = min(first.first + len(first.size), last.first + len(last.size)) - 1
         if high < low:
-            return None
+            return []
         k = np.arange(low, high + 1)
         excess = np.maximum(
             first.upper_us[k - first.first] / max(1e-300, float(first.upper_us.min())),
@@ -114,17 +135,22 @@ class RepeatCompiler:
         near = (
             excess > excess.min() + 0.5 * self._tolerance
         )  # fewer fragments where it hardly matters
-        for count in k[np.lexsort((np.where(near, excess, 0.0), near))[:4]]:
-            keeps = pending is not None and -(-first.message // pending) == count
-            one = pending if keeps else self._whole(first, int(count))
-            other = self._whole(last, int(count))
-            if one is not None and other is not None and (count == 1 or self._grows(one, other)):
-                if not self._fits(first, one, int(count)):
-                    continue
-                return one, other
-            same = pending if keeps else self._constant(first, last, int(count))
-            if same is not None and self._holds(first, last, same, int(count)):
-                return same, same
+        ranked = k[np.lexsort((np.where(near, excess, 0.0), near))[:_MOST_COUNTS]].tolist()
+        found = (self._choice(first, last, pending, count) for count in ranked)
+        return [ends for ends in found if ends is not None]
+
+    def _choice(
+        self, first: RepeatPoint, last: RepeatPoint, pending: int | None, k: int
+    ) -> Ends | None:
+        """Whole sizes at both ends for one count; None where none is admitted."""
+        keeps = pending is not None and -(-first.message // pending) == k
+        one = pending if keeps else self._whole(first, k)
+        other = self._whole(last, k)
+        if one is not None and other is not None and (k == 1 or self._grows(one, other)):
+            return (one, other) if self._fits(first, one, k) else None
+        same = pending if keeps else self._constant(first, last, k)
+        if same is not None and self._holds(first, last, same, k):
+            return same, same
         return None
 
     def _grows(self, one: int, other: int) -> bool:

@@ -37,13 +37,9 @@ def render(given: ExportInput) -> str:
     """Variables, or the JSON of a TENT configuration. Raises InvalidInput."""
     size, form = one_size(given, SIZES), given.options["form"]
     if form == "tent":
-        head = commentary(given, TARGET, prefix="").splitlines()
-        workers = {"block_size": size}
-        document = {
-            "sluice": [*head, *_notes(form)],
-            "transports": {"rdma": {"workers": workers}},
-        }
-        return json.dumps(document, indent=2) + "\n"
+        told = [*commentary(given, TARGET, prefix="").splitlines(), *_notes(form)]
+        rdma = {"workers": {"block_size": size}}
+        return json.dumps({"sluice": told, "transports": {"rdma": rdma}}, indent=2) + "\n"
     head = commentary(given, TARGET) + "".join(f"# {note}\n" for note in _notes(form))
     if form == "tcp":
         return f"{head}{_TCP}={size}\n"

@@ -1,0 +1,72 @@
+"""What exports are made of, for tests of targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from domain.fragment_setting import FragmentSetting, SettingStep
+from domain.message_mix import MessageMix
+from domain.pipeline import Pipeline
+from domain.regret import BestKnown, ChosenSetting, Objective, Regret
+from exports.slt import decode, digest_of, encode
+from exports.target import ExportInput, Takes, Target
+from tests.support.plan_tables import a_line_pipeline, the_worked_example
+
+
+def a_chosen(setting: FragmentSetting) -> ChosenSetting:
+    """A setting with figures that nobody computed."""
+    best = BestKnown(65536, 100.0, 99.0, 4096, 101.0)
+    return ChosenSetting(
+        setting,
+        Objective.MEAN,
+        MessageMix.log_uniform(1, 2**24),
+        0.0123,
+        0.5,
+        (Regret(best, setting.size_at(65536), 110.0),),
+    )
+
+
+def given_for(
+    target: Target,
+    options: Mapping[str, str] | None = None,
+    *,
+    pipeline: Pipeline | None = None,
+    setting: FragmentSetting | None = None,
+    profile: str = "lab-7",
+) -> ExportInput:
+    """What this target takes, and nothing else."""
+    chosen, table, file, digest = None, None, b"", ""
+    if target.takes in (Takes.ONE_SIZE, Takes.LADDER):
+        chosen = a_chosen(setting or a_setting(target))
+    if target.takes is Takes.TABLE:
+        file = encode(the_worked_example(), profile=profile, revision=3)
+        table, digest = decode(file), digest_of(file)
+    return ExportInput(
+        profile,
+        3 if profile else 0,
+        pipeline or a_line_pipeline(),
+        target.options_from(options or {}),
+        chosen,
+        table,
+        digest,
+        file,
+    )
+
+
+def a_setting(target: Target) -> FragmentSetting:
+    """Sizes that this target's rule admits: one, or a ladder of three."""
+    sizes = sizes_of(target)
+    if target.takes is Takes.ONE_SIZE:
+        return FragmentSetting.always(sizes[1])
+    starts = (1, 100_000, 1_000_000)
+    return FragmentSetting(tuple(SettingStep(*step) for step in zip(starts, sizes, strict=True)))
+
+
+def sizes_of(target: Target) -> tuple[int, int, int]:
+    """Three sizes, ascending, that this target's rule admits: the middle one a power of two."""
+    rule = target.sizes
+    wanted = (2**12, 2**16, 2**19)
+    if any(not rule.least_bytes <= size <= rule.greatest_bytes for size in wanted):
+        first = 1 << (rule.least_bytes - 1).bit_length()
+        wanted = (first, min(first * 2, rule.greatest_bytes), min(first * 4, rule.greatest_bytes))
+    return wanted

@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 #define SLUICE_VERSION_MAJOR 0
-#define SLUICE_VERSION_MINOR 5
+#define SLUICE_VERSION_MINOR 1
 #define SLUICE_VERSION_PATCH 0
 
 #if defined(_WIN32)
@@ -202,7 +202,7 @@ SLUICE_API void sluice_live_close(sluice_live *live);
 /* What a code means, in a few words of English without a full stop; never null. */
 SLUICE_API const char *sluice_error_text(int code);
 
-/* The library's version, as "0.5.0"; what the macros above say of the header. */
+/* The library's version, as "0.1.0"; what the macros above say of the header. */
 SLUICE_API const char *sluice_version(void);
 
 #ifdef __cplusplus

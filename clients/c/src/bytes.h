@@ -1,0 +1,49 @@
+/* The file's little-endian numbers, at any address and on any machine. */
+#ifndef SLT_BYTES_H
+#define SLT_BYTES_H
+
+#include <stdint.h>
+#include <string.h>
+
+/* On a little-endian machine a copy, which compilers make one load and can vectorise; otherwise, or
+   with SLUICE_BYTE_BY_BYTE, put together from bytes, which is right everywhere. */
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && \
+    !defined(SLUICE_BYTE_BY_BYTE)
+
+static inline uint32_t slt_u32(const unsigned char *at)
+{
+    uint32_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+static inline uint64_t slt_u64(const unsigned char *at)
+{
+    uint64_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+#else
+
+static inline uint32_t slt_u32(const unsigned char *at)
+{
+    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+static inline uint64_t slt_u64(const unsigned char *at)
+{
+    return (uint64_t)slt_u32(at) | (uint64_t)slt_u32(at + 4) << 32;
+}
+
+#endif
+
+/* The number with these bits: IEEE 754, in the byte order of the machine's integers. */
+static inline double slt_f64(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+#endif

@@ -1,0 +1,52 @@
+/* A schedule fragment by fragment. */
+#include "span.h"
+
+typedef struct __attribute__((may_alias)) slt_cut {
+    uint64_t seal; /* SLT_CUT_OPEN, or anything else before sluice_cut_begin */
+    slt_span span;
+    uint64_t next; /* the fragment that is read next */
+    uint64_t before;
+    uint64_t unit;
+    uint64_t message;
+} slt_cut;
+
+_Static_assert(sizeof(slt_cut) <= sizeof(sluice_cut), "an iterator fits a sluice_cut");
+
+#define SLT_CUT_OPEN UINT64_C(0x53c1a7e5ab1e0002)
+
+int sluice_cut_begin(sluice_cut *cut, const sluice_table *table, uint64_t message_bytes)
+{
+    const slt_view *view = slt_open_view(table);
+    slt_cut *own = (slt_cut *)(void *)cut;
+    int code;
+    if (!own)
+        return SLUICE_E_ARGUMENT;
+    memset(own, 0, sizeof *own);
+    if (!view)
+        return SLUICE_E_ARGUMENT;
+    if (message_bytes - view->least > view->range)
+        return SLUICE_E_RANGE;
+    code = slt_find_span(view, message_bytes, &own->span);
+    if (code != SLUICE_OK)
+        return code;
+    own->unit = view->unit;
+    own->message = message_bytes;
+    own->seal = SLT_CUT_OPEN;
+    return SLUICE_OK;
+}
+
+int sluice_cut_next(sluice_cut *cut, uint64_t *fragment_bytes)
+{
+    slt_cut *own = (slt_cut *)(void *)cut;
+    uint64_t end;
+    if (!own || own->seal != SLT_CUT_OPEN || !fragment_bytes)
+        return SLUICE_E_ARGUMENT;
+    if (own->next > own->span.count)
+        return 0;
+    end = own->next == own->span.count ? own->message
+                                       : own->unit * slt_position(&own->span, own->next);
+    *fragment_bytes = end - own->before;
+    own->before = end;
+    own->next++;
+    return 1;
+}

@@ -1,0 +1,141 @@
+/* Opening bytes as a table, describing it, and the index that look-ups begin with. */
+#include "table.h"
+
+int slt_spans(const unsigned char *records, uint64_t count, uint64_t stride,
+              const slt_rules *rules)
+{
+    uint64_t before = slt_u64(records);
+    if (before != rules->least)
+        return 0;
+    for (uint64_t at = 1; at < count; at++) {
+        uint64_t message = slt_u64(records + stride * at);
+        if (message <= before || message - before > SLT_MOST_STRETCH)
+            return 0;
+        before = message;
+    }
+    return before == rules->greatest;
+}
+
+/* As many bits behind the leading one as the index has room for. */
+static void choose_keys(slt_view *view, const slt_rules *rules)
+{
+    for (uint64_t shift = 52; shift <= 62; shift++) {
+        view->key_shift = shift;
+        view->first_key = slt_key(rules->least, shift);
+        if (slt_key(rules->greatest, shift) - view->first_key < SLT_MOST_KEYS)
+            return;
+    }
+}
+
+void slt_fill_index(const slt_view *view, slt_index *index, const unsigned char *records,
+                    uint64_t count, uint64_t stride)
+{
+    uint64_t key = 0;
+    for (uint64_t at = 0; at < count; at++) {
+        uint64_t message = slt_u64(records + stride * at) | 1; /* never 0, whatever happened since */
+        uint64_t own = slt_key(message, view->key_shift) - view->first_key;
+        for (; key <= own && key < SLT_MOST_KEYS; key++)
+            index->before[key] = at ? at - 1 : 0;
+    }
+    for (; key <= SLT_MOST_KEYS; key++)
+        index->before[key] = count - 1;
+}
+
+/* Where the sections are: the header's own offsets, which have been checked. */
+static void find_sections(slt_view *view, const unsigned char *bytes, const unsigned char *header)
+{
+    view->bytes = bytes;
+    view->cuts = bytes + slt_u64(header + SLT_AT_CUTS);
+    view->repeats = bytes + slt_u64(header + SLT_AT_REPEATS);
+    view->positions = bytes + slt_u64(header + SLT_AT_POSITIONS);
+    view->cut_count = slt_u64(header + SLT_AT_CUT_COUNT);
+    view->repeat_count = slt_u64(header + SLT_AT_REPEAT_COUNT);
+    view->position_count = slt_u64(header + SLT_AT_POSITION_COUNT);
+    view->position_width = slt_u64(header + SLT_AT_POSITION_WIDTH);
+}
+
+/* The records and the pipeline, once header and sections are right. */
+static int check_content(slt_view *view, const slt_rules *rules, const unsigned char *header)
+{
+    int code = slt_check_cuts(view, rules);
+    if (code == SLUICE_OK)
+        code = slt_check_repeats(view, rules);
+    if (code == SLUICE_OK)
+        code = slt_check_pipeline(view->bytes + slt_u64(header + SLT_AT_PIPELINE),
+                                  slt_u64(header + SLT_AT_PIPELINE_BYTES));
+    return code;
+}
+
+static void begin_look_ups(slt_view *view, const slt_rules *rules)
+{
+    view->least = rules->least;
+    view->range = rules->greatest - rules->least;
+    view->unit = rules->unit;
+    choose_keys(view, rules);
+    slt_fill_index(view, &view->of_cuts, view->cuts, view->cut_count, SLT_CUT_BYTES);
+    slt_fill_index(view, &view->of_repeats, view->repeats, view->repeat_count, SLT_REPEAT_BYTES);
+    view->seal = SLT_OPEN;
+}
+
+int slt_check(slt_view *view, const unsigned char *bytes, size_t length)
+{
+    unsigned char header[SLT_HEADER_BYTES]; /* a copy, so that what was checked is what is used */
+    slt_rules rules;
+    int code = slt_check_prefix(bytes, length);
+    memset(view, 0, sizeof *view);
+    if (code != SLUICE_OK)
+        return code;
+    memcpy(header, bytes, sizeof header);
+    code = slt_check_sections(bytes, header, length);
+    if (code == SLUICE_OK)
+        code = slt_check_header(header, &rules);
+    if (code != SLUICE_OK)
+        return code;
+    view->length = length;
+    find_sections(view, bytes, header);
+    code = check_content(view, &rules, header);
+    if (code == SLUICE_OK)
+        begin_look_ups(view, &rules);
+    else
+        memset(view, 0, sizeof *view);
+    return code;
+}
+
+int sluice_table_from_memory(sluice_table *table, const void *bytes, size_t length)
+{
+    if (!table)
+        return SLUICE_E_ARGUMENT;
+    memset(table, 0, sizeof *table);
+    if (!bytes)
+        return SLUICE_E_ARGUMENT;
+    return slt_check((slt_view *)(void *)table, bytes, length);
+}
+
+static void describe_limits(const unsigned char *bytes, sluice_description *description)
+{
+    description->min_fragment_bytes = slt_u64(bytes + SLT_AT_MIN_FRAGMENT);
+    description->max_fragment_bytes = slt_u64(bytes + SLT_AT_MAX_FRAGMENT);
+    description->max_fragments = slt_u64(bytes + SLT_AT_MAX_FRAGMENTS);
+    description->fragment_cap = slt_u64(bytes + SLT_AT_CAP);
+}
+
+int sluice_table_describe(const sluice_table *table, sluice_description *description)
+{
+    const slt_view *view = slt_open_view(table);
+    if (!view || !description)
+        return SLUICE_E_ARGUMENT;
+    memset(description, 0, sizeof *description);
+    describe_limits(view->bytes, description);
+    description->least_bytes = view->least;
+    description->greatest_bytes = view->least + view->range;
+    description->relative_gap = slt_f64(slt_u64(view->bytes + SLT_AT_TOLERANCE));
+    description->alignment_bytes = view->unit;
+    description->most_fragments = view->most_fragments;
+    description->cut_count = view->cut_count;
+    description->repeat_count = view->repeat_count;
+    description->file_bytes = view->length;
+    description->revision = slt_u32(view->bytes + SLT_AT_REVISION);
+    description->checksum = slt_u32(view->bytes + SLT_AT_CHECKSUM);
+    memcpy(description->profile, view->bytes + SLT_AT_NAME, SLT_MOST_NAME_BYTES);
+    return SLUICE_OK;
+}

@@ -1,0 +1,103 @@
+/* What an open table is, and the parts of opening one. Names that begin with slt_ are the library's
+   own: hidden in the shared library. */
+#ifndef SLT_TABLE_H
+#define SLT_TABLE_H
+
+#include "bytes.h"
+#include "layout.h"
+#include "sluice.h"
+
+/* Buckets of message sizes by their leading bits: 98 are enough for 1 to 2^48 with one bit behind
+   the leading one, and shorter ranges get more bits. */
+enum { SLT_MOST_KEYS = 112 };
+
+/* For each bucket of message sizes the last record before it. */
+typedef struct slt_index {
+    uint64_t before[SLT_MOST_KEYS + 1];
+} slt_index;
+
+/* The content of a sluice_table. may_alias: the caller declares it as sluice_table. */
+typedef struct __attribute__((may_alias)) slt_view {
+    uint64_t seal; /* SLT_OPEN; anything else is a closed table */
+    const unsigned char *bytes;
+    void *mapping; /* what munmap gets; null where the bytes are the caller's */
+    size_t length;
+    const unsigned char *cuts;
+    const unsigned char *repeats;
+    const unsigned char *positions;
+    uint64_t cut_count;
+    uint64_t repeat_count;
+    uint64_t position_count;
+    uint64_t position_width;
+    uint64_t least;
+    uint64_t range; /* greatest - least */
+    uint64_t unit;
+    uint64_t most_fragments;
+    uint64_t key_shift; /* see slt_key */
+    uint64_t first_key;
+    slt_index of_cuts;
+    slt_index of_repeats;
+} slt_view;
+
+_Static_assert(sizeof(slt_view) <= sizeof(sluice_table), "a view fits a sluice_table");
+
+#define SLT_OPEN UINT64_C(0x53c1a7e5ab1e0001)
+
+/* The header's fields that are needed to check the rest. */
+typedef struct slt_rules {
+    uint64_t least;
+    uint64_t greatest;
+    uint64_t min_fragment;
+    uint64_t max_fragment; /* 2^64 - 1 where the file says none */
+    uint64_t unit;
+    uint64_t most_fragments; /* the smaller of max_fragments and fragment_cap */
+} slt_rules;
+
+/* The view of a table; null where it is null or closed. */
+static inline const slt_view *slt_open_view(const sluice_table *table)
+{
+    const slt_view *view = (const slt_view *)(const void *)table;
+    return view && view->seal == SLT_OPEN ? view : NULL;
+}
+
+/* The bucket of a message size: its exponent and the `63 - shift` bits behind its leading one. It
+   never falls where the size grows. */
+static inline uint64_t slt_key(uint64_t message, uint64_t shift)
+{
+    unsigned zeros = (unsigned)__builtin_clzll(message);
+    uint64_t digits = (message << zeros) >> shift;
+    return ((uint64_t)(63 - zeros) << (63 - shift)) + digits - ((uint64_t)1 << (63 - shift));
+}
+
+/* Check `length` bytes and fill the view; SLUICE_OK or what is wrong with them. */
+int slt_check(slt_view *view, const unsigned char *bytes, size_t length);
+
+/* The parts of it, in docs/format.md's order. Each returns a code. */
+int slt_check_prefix(const unsigned char *bytes, size_t length);
+int slt_check_sections(const unsigned char *bytes, const unsigned char *header, size_t length);
+int slt_check_header(const unsigned char *header, slt_rules *rules);
+int slt_check_cuts(slt_view *view, const slt_rules *rules);
+int slt_check_repeats(const slt_view *view, const slt_rules *rules);
+int slt_check_pipeline(const unsigned char *section, uint64_t length);
+
+/* Whether these are the bits of a finite number without a sign. */
+static inline int slt_is_figure(uint64_t bits)
+{
+    return bits < UINT64_C(0x7ff0000000000000);
+}
+
+/* Whether message sizes, one every `stride` bytes, go over the whole range as they should. */
+int slt_spans(const unsigned char *records, uint64_t count, uint64_t stride,
+              const slt_rules *rules);
+
+/* The index of records whose message sizes ascend. */
+void slt_fill_index(const slt_view *view, slt_index *index, const unsigned char *records,
+                    uint64_t count, uint64_t stride);
+
+/* CRC-32 as in zlib, gzip and PNG. */
+uint32_t slt_crc32(const unsigned char *bytes, size_t length);
+
+/* Give back the mapping and close. */
+void slt_close(slt_view *view);
+
+#endif

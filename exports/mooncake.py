@@ -126,4 +126,5 @@ TARGET = Target(
         ),
     ),
     read=read,
+    suffixes={"tent": "json"},
 )

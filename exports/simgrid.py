@@ -140,6 +140,8 @@ TARGET = Target(
     takes=Takes.COSTS,
     render=render,
     suffix="xml",
+    media_type="application/xml",
+    suffixes={"cfg": "args"},
     grammar="SimGrid 3.32, src/smpi/internals/smpi_utils.cpp and smpi_host.cpp",
     options=(
         TargetOption(

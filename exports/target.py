@@ -48,6 +48,9 @@ class ExportInput:
     table_bytes: bytes = b""
 
 
+PLAIN_TEXT = "text/plain; charset=utf-8"
+_MEDIA_TYPES = {"json": "application/json", "xml": "application/xml"}
+
 Render: TypeAlias = Callable[[ExportInput], str]
 Read: TypeAlias = Callable[[str], FragmentSetting]
 
@@ -67,11 +70,21 @@ class Target:
     render: Render
     suffix: str  # of a file that holds it: "conf", "json", "xml", "h", "c", "sh"
     grammar: str
-    media_type: str = "text/plain; charset=utf-8"
+    media_type: str = PLAIN_TEXT
     sizes: SizeRule = field(default_factory=SizeRule)
     options: tuple[TargetOption, ...] = ()
     verified_by: str = ""
     read: Read | None = None
+    suffixes: Mapping[str, str] = field(default_factory=dict)  # by option `form`, where they differ
+
+    def suffix_for(self, options: Mapping[str, str]) -> str:
+        """The suffix of a file with these options."""
+        return self.suffixes.get(options.get("form", ""), self.suffix)
+
+    def media_type_for(self, options: Mapping[str, str]) -> str:
+        """The media type of a text with these options."""
+        suffix = self.suffix_for(options)
+        return self.media_type if suffix == self.suffix else _MEDIA_TYPES.get(suffix, PLAIN_TEXT)
 
     def options_from(self, given: Mapping[str, str]) -> dict[str, str]:
         """Every option, as given or by default. Raises InvalidInput naming the first bad one."""

@@ -1,0 +1,275 @@
+"""Profile to a library's configuration: ask, find the table, choose sizes, render.
+
+    export_question -> (here, or in a process of its own) -> export
+
+Each step is a function of values, as in solve_message. Nothing is written: the same question gives
+the same bytes, unless the time for solving ran out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from math import lcm
+from typing import TYPE_CHECKING, TypeAlias
+
+from app.flows.build_table import DEFAULT_GREATEST_BYTES
+from app.flows.solve_message import ProfileRevision
+from domain.aggregate import CostModel
+from domain.errors import Conflict, Infeasible, InvalidInput, LimitReached, StrategyDeclined
+from domain.message_mix import MessageMix
+from domain.pipeline import Pipeline
+from domain.problem import FragmentLimits
+from domain.regret import ChosenSetting, Objective, SizeRule
+from exports.target import ExportInput, Takes, Target
+from exports.targets import target_named
+
+if TYPE_CHECKING:
+    from domain.regret import BestKnown
+    from exports.stored_table import StoredTable
+    from models.session import UnitOfWork
+
+SOLVE_LIMIT_S = 60.0  # for the best known of all sizes together; the process is ended at 120 s
+MAX_EXPORT_BYTES = 48 * 2**20
+LONG_TABLE_BYTES = 2**20
+_SIZED = (Takes.ONE_SIZE, Takes.LADDER)
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+_PLAIN = FragmentLimits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportScope:
+    """What is asked for besides the pipeline. Raises InvalidInput.
+
+    `least_bytes` and `greatest_bytes` None are the table's, or 1 B and 16 MiB; `limits` None are
+    the table's, or none. `options` are checked by the target.
+    """
+
+    target: str
+    options: tuple[tuple[str, str], ...] = ()
+    least_bytes: int | None = None
+    greatest_bytes: int | None = None
+    objective: Objective = Objective.MEAN
+    limits: FragmentLimits | None = None
+
+    def __post_init__(self) -> None:
+        target = target_named(self.target)
+        names = [name for name, _ in self.options]
+        if len(set(names)) < len(names):
+            raise InvalidInput("expected each option once", field="options")
+        target.options_from(dict(self.options))
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """A table file by its digest."""
+
+    digest: str
+    file: bytes
+
+
+FindTable: TypeAlias = Callable[[ProfileRevision], TableFile | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportQuestion:
+    """An export whose pipeline and table are known. `profile` None: a pipeline without a name."""
+
+    pipeline: Pipeline
+    profile: ProfileRevision | None
+    scope: ExportScope
+    table: TableFile | None
+    fragment_cap: int
+
+    @property
+    def target(self) -> Target:
+        """What it is exported to."""
+        return target_named(self.scope.target)
+
+    @property
+    def takes_long(self) -> bool:
+        """Whether sizes have to be chosen, or a long table be written out."""
+        long_table = self.table is not None and len(self.table.file) > LONG_TABLE_BYTES
+        return self.target.takes in _SIZED or (self.target.takes is Takes.TABLE and long_table)
+
+    def digest(self) -> str:
+        """SHA-256 in hexadecimal; equal exactly for questions of one answer."""
+        scope = replace(self.scope, options=tuple(sorted(self.scope.options)))
+        table = self.table.digest if self.table else ""
+        parts = (self.pipeline, self.profile, scope, table, self.fragment_cap)
+        return hashlib.sha256("\n".join(map(repr, parts)).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The text as bytes, what it is, and the name of a file for it."""
+
+    content: bytes
+    media_type: str
+    file_name: str
+
+
+def export_question(
+    model: CostModel,
+    profile: ProfileRevision | None,
+    scope: ExportScope,
+    table: TableFile | None,
+    *,
+    fragment_cap: int,
+) -> ExportQuestion:
+    """The question about a model. Raises StrategyDeclined, and Conflict where a table is missing.
+
+    A table is taken along where the target reads it or where sizes are chosen by it.
+    """
+    if not isinstance(model, Pipeline):
+        raise StrategyDeclined(
+            "an export needs the stages of a pipeline; of this one only the total and the "
+            "bottleneck are known",
+            field="profile",
+        )
+    takes = target_named(scope.target).takes
+    if takes is Takes.TABLE and table is None:
+        raise Conflict(
+            f"{scope.target} takes a compiled table, and there is no active one: compile one for "
+            "this revision, or name one",
+            field="table",
+        )
+    return ExportQuestion(
+        model, profile, scope, None if takes is Takes.COSTS else table, fragment_cap
+    )
+
+
+def stored_table(
+    unit: UnitOfWork, profile: ProfileRevision, digest: str | None
+) -> TableFile | None:
+    """The table of this digest, or the revision's active one. Raises NotFound and Conflict."""
+    if digest is None:
+        active = unit.tables.active(profile.name, profile.revision)
+        return TableFile(active.digest, active.file) if active else None
+    found = unit.tables.get(digest)
+    if (found.profile_name, found.profile_revision) != (profile.name, profile.revision):
+        raise Conflict("the compiled table belongs to another revision", field="table")
+    return TableFile(found.digest, found.file)
+
+
+def export(question: ExportQuestion) -> Exported:
+    """Choose and render. Raises InvalidInput, Infeasible, InvalidTable and LimitReached."""
+    from exports.slt import decode
+
+    stored = decode(question.table.file) if question.table else None
+    if stored is not None and stored.table.pipeline != question.pipeline:
+        raise Conflict("the compiled table is of another pipeline", field="table")
+    target = question.target
+    chosen = _chosen(question, stored) if target.takes in _SIZED else None
+    given = _input(question, stored, chosen)
+    content = target.render(given).encode()
+    if len(content) > MAX_EXPORT_BYTES:
+        raise LimitReached(f"the export is longer than {MAX_EXPORT_BYTES} bytes", field="table")
+    suffix, media_type = target.suffix_for(given.options), target.media_type_for(given.options)
+    return Exported(content, media_type, f"{_stem(question)}.{suffix}")
+
+
+def _input(
+    question: ExportQuestion, stored: StoredTable | None, chosen: ChosenSetting | None
+) -> ExportInput:
+    profile = question.profile or ProfileRevision("", 0)
+    return ExportInput(
+        profile=profile.name,
+        revision=profile.revision,
+        pipeline=question.pipeline,
+        options=question.target.options_from(dict(question.scope.options)),
+        chosen=chosen,
+        table=stored,
+        table_digest=question.table.digest if question.table else "",
+        table_bytes=question.table.file if question.table else b"",
+    )
+
+
+def _stem(question: ExportQuestion) -> str:
+    """A file's name without its suffix."""
+    profile = question.profile
+    source = f"{profile.name}-{profile.revision}" if profile else "pipeline"
+    return f"{_UNSAFE.sub('_', source)}-{question.target.name}"
+
+
+# --- choosing sizes -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """The messages that sizes are chosen for, and the limits of their fragments."""
+
+    least_bytes: int
+    greatest_bytes: int
+    limits: FragmentLimits = field(default_factory=FragmentLimits)
+
+
+def _chosen(question: ExportQuestion, stored: StoredTable | None) -> ChosenSetting:
+    import solvers
+    from app.flows.best_known import best_known
+
+    wanted = _range_of(question.scope, stored)
+    mix = MessageMix.log_uniform(wanted.least_bytes, wanted.greatest_bytes)
+    rule = narrowed(question.target.sizes, wanted.limits, wanted.greatest_bytes)
+    best: tuple[BestKnown, ...] = best_known(
+        question.pipeline,
+        sizes_to_know(mix),
+        table=stored.table if stored else None,
+        limits=wanted.limits,
+        fragment_cap=question.fragment_cap,
+        time_limit_s=SOLVE_LIMIT_S,
+    )
+    choose = solvers.choose_ladder if question.target.takes is Takes.LADDER else solvers.choose_size
+    return choose(question.pipeline, best, mix, rule=rule, objective=question.scope.objective)
+
+
+def _range_of(scope: ExportScope, stored: StoredTable | None) -> _Range:
+    """What is asked for; what is not, the table says. Raises InvalidInput."""
+    table = stored.table if stored else None
+    least = scope.least_bytes or (table.least_bytes if table else 1)
+    greatest = scope.greatest_bytes or (table.greatest_bytes if table else DEFAULT_GREATEST_BYTES)
+    if least > greatest:
+        raise InvalidInput(
+            f"expected least_bytes <= greatest_bytes, which are {least} and {greatest}",
+            field="greatest_bytes" if scope.greatest_bytes else "least_bytes",
+        )
+    return _Range(least, greatest, scope.limits or (table.limits if table else _PLAIN))
+
+
+def sizes_to_know(mix: MessageMix) -> tuple[int, ...]:
+    """The sizes of a mix and the powers of two in its range, ascending."""
+    sizes = {size.message_bytes for size in mix.sizes}
+    least, greatest = min(sizes), max(sizes)
+    powers = {1 << bit for bit in range(least.bit_length() - 1, greatest.bit_length())}
+    return tuple(sorted(sizes | {power for power in powers if least <= power <= greatest}))
+
+
+def narrowed(rule: SizeRule, limits: FragmentLimits, greatest_bytes: int) -> SizeRule:
+    """The sizes of a rule that also keep the limits. Raises Infeasible where there are none.
+
+    The last fragment carries the rest, whatever the least size. No message of the range, up to
+    greatest_bytes, has more than the most fragments.
+    """
+    least = max(rule.least_bytes, limits.min_fragment_bytes)
+    if limits.max_fragments is not None:
+        least = max(least, -(-greatest_bytes // limits.max_fragments))
+    greatest = min(rule.greatest_bytes, limits.max_fragment_bytes or rule.greatest_bytes)
+    unit = lcm(rule.multiple_of, limits.alignment_bytes)
+    found = SizeRule(-(-least // unit) * unit, greatest // unit * unit, unit, rule.is_power_of_two)
+    if not _admits_any(found):
+        raise Infeasible(
+            "no size that this target takes keeps the limits: it takes "
+            f"{rule.least_bytes} to {rule.greatest_bytes} bytes, multiples of {rule.multiple_of}"
+            f"{', powers of two' if rule.is_power_of_two else ''}",
+            field="constraints",
+        )
+    return found
+
+
+def _admits_any(rule: SizeRule) -> bool:
+    if not rule.is_power_of_two:
+        return rule.least_bytes <= rule.greatest_bytes
+    power = 1 << (max(rule.least_bytes, 1) - 1).bit_length()
+    return power <= rule.greatest_bytes and (1 << 48) % rule.multiple_of == 0

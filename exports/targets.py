@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from domain.errors import InvalidInput
-from exports import loggopsim, mooncake, simgrid
+from exports import loggopsim, mooncake, simgrid, ucx, ucx_costs
 from exports.target import Target
 
 TARGETS: tuple[Target, ...] = (
     simgrid.TARGET,
     loggopsim.TARGET,
     mooncake.TARGET,
+    ucx.TARGET,
+    ucx_costs.TARGET,
 )
 
 

@@ -1,0 +1,128 @@
+"""Lines of the form NAME=VALUE, as people keep them: checked, with their numbers and sections.
+
+Cost      linear.
+Exact     nothing is guessed: what two programs would read differently is refused, naming the line.
+Traps     text from anywhere: every refusal is InvalidInput, and none quotes the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+
+from domain.errors import InvalidInput
+from domain.fragment_setting import FragmentSetting
+from domain.pipeline import MAX_MESSAGE_BYTES
+
+MOST_CHARACTERS = 2**20
+MOST_IN_A_LINE = 8192
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_SIZE = re.compile(r"([0-9]{1,18})([KMGT]?)B?", re.IGNORECASE | re.ASCII)
+_POWERS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+_QUOTED = re.compile(r"""(["'])(.*)\1""")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a text: its number from 1, whether a space begins it, and its text, stripped."""
+
+    number: int
+    indented: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one line sets. `section` is "" before the first `[section]`."""
+
+    number: int
+    section: str
+    name: str
+    value: str
+
+
+def refuse(number: int, rule: str) -> NoReturn:
+    """Raise InvalidInput naming the line and the rule that it breaks."""
+    raise InvalidInput(f"line {number}: {rule}", field="setting")
+
+
+def lines_of(text: str) -> list[Line]:
+    """Every line that is not blank. Raises InvalidInput for what is no configuration at all."""
+    if len(text) > MOST_CHARACTERS:
+        raise InvalidInput(f"expected at most {MOST_CHARACTERS} characters", field="setting")
+    lines = []
+    for number, raw in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
+        line = raw.removesuffix("\r")
+        if len(line) > MOST_IN_A_LINE:
+            refuse(number, f"expected at most {MOST_IN_A_LINE} characters")
+        if _CONTROLS.search(line):
+            refuse(number, "expected printable characters")
+        if line.strip():
+            lines.append(Line(number, line[0] in " \t", line.strip()))
+    return lines
+
+
+def ini_entries(text: str) -> Iterator[Entry]:
+    """Assignments of an INI file, or of the environment as a list or as shell commands.
+
+    Comments begin a line with `#` or `;`, or follow a value after a space. `export` and quotes
+    are taken as a shell takes them. Lines without `=` or `:` are passed over. An indented line is
+    refused: for inih (src/ucs/config/ini.c of UCX 1.13.1) it replaces the value before it.
+    """
+    section, name = "", ""
+    for line in lines_of(text):
+        if line.text[0] in "#;":
+            continue
+        if line.indented and name:
+            refuse(line.number, "a line that begins with a space continues the one before it")
+        header = re.match(r"\[([^\]]*)\]", line.text)
+        if header:
+            section, name = header[1], ""
+            continue
+        parts = re.split("[=:]", line.text, maxsplit=1)
+        if len(parts) == 2:
+            name = re.sub(r"^export\s+", "", parts[0].strip())
+            yield Entry(line.number, section, name, bare_value(parts[1]))
+
+
+def bare_value(text: str) -> str:
+    """The value without the comment after it and without the quotes around it."""
+    value = re.split(r"\s[#;]", text, maxsplit=1)[0].strip().removesuffix(";")
+    quoted = _QUOTED.fullmatch(value)
+    return quoted[2].strip() if quoted else value
+
+
+def last_in_each_section(entries: Iterable[Entry], name: str) -> list[Entry]:
+    """The entry that counts, the last of this name, for each section that has one."""
+    found = {entry.section: entry for entry in entries if entry.name == name}
+    return list(found.values())
+
+
+def binary_size(value: str, number: int) -> int:
+    """A size with K, M, G or T for powers of 1024, with or without a B. Raises InvalidInput."""
+    match = _SIZE.fullmatch(value)
+    if match is None:
+        refuse(number, "expected a size such as 524288, 512K or 4M")
+    return in_range(int(match[1]) << _POWERS[match[2].upper()], number)
+
+
+def in_range(size_bytes: int, number: int) -> int:
+    """The size, where it is one that a message can have. Raises InvalidInput."""
+    if size_bytes > MAX_MESSAGE_BYTES:
+        refuse(number, f"expected a size of at most {MAX_MESSAGE_BYTES} bytes")
+    return size_bytes
+
+
+def the_one(found: Mapping[str, FragmentSetting], *, what: str) -> FragmentSetting:
+    """The setting that all of them agree on. Raises InvalidInput naming those that differ."""
+    if not found:
+        raise InvalidInput(f"expected {what}, and found none", field="setting")
+    if len(set(found.values())) > 1:
+        named = sorted(found)
+        shown = ", ".join(named[:8]) + (" and more" if len(named) > 8 else "")
+        raise InvalidInput(
+            f"ambiguous: {shown} differ; keep the one that carries these messages", field="setting"
+        )
+    return next(iter(found.values()))

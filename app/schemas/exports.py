@@ -1,0 +1,154 @@
+"""Exports to libraries' configurations: what is asked for, and the targets that there are."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from app.errors import InconsistentInput
+from app.flows.export_setting import ExportScope
+from app.schemas.base import Output
+from app.schemas.queries import Digits, Query
+from domain.pipeline import MAX_MESSAGE_BYTES
+from domain.problem import FragmentLimits
+from domain.regret import Objective
+from exports.target import Takes, Target
+from exports.targets import TARGETS
+
+MAX_OPTIONS = 32
+_Whole = Annotated[int, Field(ge=1, le=MAX_MESSAGE_BYTES), Digits]
+_Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+_Option = Annotated[str, Field(max_length=200, pattern="^[a-z_]{1,32}:.+$")]
+
+
+class ExportQuery(Query):
+    """The range of messages and what the sizes are chosen for, limits, a table, and options."""
+
+    least_bytes: _Whole | None = None
+    greatest_bytes: _Whole | None = None
+    objective: Objective = Objective.MEAN
+    min_fragment_bytes: _Whole | None = None
+    max_fragment_bytes: _Whole | None = None
+    alignment_bytes: _Whole | None = None
+    max_fragments: _Whole | None = None
+    table: Annotated[_Digest | None, Field(description="a compiled table, not the active one")] = (
+        None
+    )
+    option: Annotated[
+        tuple[_Option, ...],
+        Field(max_length=MAX_OPTIONS, description="name:value, an option of the target"),
+    ] = ()
+
+    def to_domain(self, target: str) -> ExportScope:
+        """What is asked for. Raises InvalidInput."""
+        least, greatest = self.least_bytes, self.greatest_bytes
+        if least is not None and greatest is not None and least > greatest:
+            raise InconsistentInput(
+                "expected least_bytes <= greatest_bytes", field="greatest_bytes"
+            )
+        return ExportScope(
+            target=target,
+            options=tuple(split_option(option) for option in self.option),
+            least_bytes=least,
+            greatest_bytes=greatest,
+            objective=self.objective,
+            limits=self._limits(),
+        )
+
+    def _limits(self) -> FragmentLimits | None:
+        given = {name: getattr(self, name) for name in FragmentLimits.__slots__}
+        given = {name: value for name, value in given.items() if value is not None}
+        return FragmentLimits(**given) if given else None
+
+
+def split_option(text: str) -> tuple[str, str]:
+    """Name and value of `name:value`."""
+    name, _, value = text.partition(":")
+    return name, value
+
+
+class ExportSizesOut(Output):
+    """The sizes that a target takes: inclusive limits, multiples of one, or powers of two alone."""
+
+    least_bytes: int
+    greatest_bytes: int
+    multiple_of: int
+    is_power_of_two: bool
+
+
+class ExportOptionOut(Output):
+    """An option. Without `choices` its value is any text that matches `pattern`."""
+
+    name: str
+    default: str
+    meaning: str
+    choices: list[str]
+    pattern: str
+
+
+class ExportTargetOut(Output):
+    """A target. `takes` is `one_size`, `ladder`, `costs` or `table`.
+
+    `verified_by` is the program that reads it back in the tests, with its version; null where none
+    does, and then the text says so itself. `is_audited` says whether such a text can be audited.
+    """
+
+    name: str
+    title: str
+    takes: Takes
+    suffix: str
+    media_type: str
+    verified_by: str | None
+    grammar: str
+    is_audited: bool
+    sizes: ExportSizesOut | None
+    options: list[ExportOptionOut]
+
+
+class ExportTargetsOut(Output):
+    """Every target, in the order of their names."""
+
+    items: list[ExportTargetOut]
+
+
+def targets_document() -> dict[str, Any]:
+    """ExportTargetsOut."""
+    named = sorted(TARGETS, key=lambda target: target.name)
+    return {"items": [_target_document(target) for target in named]}
+
+
+def _target_document(target: Target) -> dict[str, Any]:
+    return {
+        "name": target.name,
+        "title": target.title,
+        "takes": target.takes.value,
+        "suffix": target.suffix,
+        "media_type": target.media_type,
+        "verified_by": target.verified_by or None,
+        "grammar": target.grammar,
+        "is_audited": target.read is not None,
+        "sizes": _sizes_document(target),
+        "options": [
+            {
+                "name": option.name,
+                "default": option.default,
+                "meaning": option.meaning,
+                "choices": list(option.choices),
+                "pattern": "" if option.choices else option.pattern,
+            }
+            for option in target.options
+        ],
+    }
+
+
+def _sizes_document(target: Target) -> dict[str, Any] | None:
+    if target.takes not in (Takes.ONE_SIZE, Takes.LADDER):
+        return None
+    rule = target.sizes
+    return {
+        "least_bytes": rule.least_bytes,
+        "greatest_bytes": rule.greatest_bytes,
+        "multiple_of": rule.multiple_of,
+        "is_power_of_two": rule.is_power_of_two,
+    }

@@ -107,8 +107,9 @@ def _line(part: FitRange) -> str:
 
 def _costs(chosen: ChosenSetting) -> Iterator[str]:
     for step in chosen.setting.steps:
-        after = "every message" if len(chosen.setting.steps) == 1 else f"from {step.from_bytes}"
-        yield f"size for {after}: {_size(step.size_bytes)}"
+        is_all = len(chosen.setting.steps) == 1
+        where = "for every message" if is_all else f"from {step.from_bytes}"
+        yield f"size {where}: {_size(step.size_bytes)}"
     yield f"chosen for {_WORDS[chosen.objective]} over the mix: {_short(chosen.mix.words)}"
     mean, worst = _share(chosen.mean_regret), _share(chosen.worst_regret)
     yield f"regret over the best schedule known: mean {mean}, worst {worst}"

@@ -1,0 +1,146 @@
+"""The head of every export: what it says, and what names from outside cannot do to it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given as hypothesis_given
+from hypothesis import strategies as st
+
+from domain.errors import InvalidInput
+from domain.fragment_setting import FragmentSetting
+from domain.pipeline import MAX_RANGES, FitRange, Pipeline, Stage
+from domain.regret import SizeRule
+from exports.commentary import LINE_BYTES, check_size, commentary, one_size, plain
+from exports.target import Takes, Target
+from tests.exports.given import given_for
+
+GRAMMAR = "parse.c of version 7"
+ONE = Target("one", "One size", Takes.ONE_SIZE, lambda _: "", "conf", GRAMMAR)
+LADDER = Target("ladder", "A ladder", Takes.LADDER, lambda _: "", "conf", GRAMMAR)
+COSTS = Target("costs", "Costs", Takes.COSTS, lambda _: "", "conf", GRAMMAR)
+ENDS = ("*/", "/*", "--", "\\", "??", "]]>")
+
+
+def test_it_says_what_it_is_and_what_it_costs() -> None:
+    """Profile, stages, size, objective, mix, regret, and that nobody reads it back."""
+    text = commentary(given_for(ONE, setting=FragmentSetting.always(65536)), ONE)
+    assert all(line.startswith("# ") for line in text.splitlines())
+    for words in (
+        "One size (one)",
+        "profile 'lab-7', revision 3",
+        "size for every message: 65536 bytes (64 KiB)",
+        "least mean regret over the mix: log-uniform from 1 to 16777216 bytes",
+        "mean 1.23 %, worst 50.00 %",
+        "65536          65536  10.00 %",
+        f"UNVERIFIED: not read by the real program; grammar after {GRAMMAR}",
+    ):
+        assert words in text
+
+
+def test_what_is_read_back_is_said() -> None:
+    """By the target, or for these options alone."""
+    text = commentary(given_for(ONE), ONE, verified_by="reader 1.2")
+    assert f"Read back in tests by reader 1.2; grammar after {GRAMMAR}" in text
+    assert "UNVERIFIED" not in text
+
+
+def test_a_ladder_and_costs_have_heads_of_their_own() -> None:
+    """Every step of a ladder; no size at all where costs alone are exported."""
+    ladder = commentary(given_for(LADDER), LADDER)
+    assert "size for from 1: " not in ladder
+    assert "size from 1: 4096 bytes (4 KiB)" in ladder
+    assert "size from 100000: 65536 bytes (64 KiB)" in ladder
+    costs = commentary(given_for(COSTS, profile=""), COSTS)
+    assert "made by Sluice from a pipeline without a name" in costs
+    assert "regret" not in costs
+
+
+def test_every_range_of_a_stage_counts() -> None:
+    """Few are listed, many are counted."""
+    few = (FitRange(1.0, 0.5, 4096), FitRange(2.0, 0.25))
+    many = (*(FitRange(1.0, 0.5, 2 * i) for i in range(1, MAX_RANGES)), FitRange(2.0, 0.25))
+    pipeline = Pipeline((Stage("a", few), Stage("b", many)), 2.5)
+    text = commentary(given_for(COSTS, pipeline=pipeline), COSTS).replace("\n#  ", "")
+    assert "1 us + 0.5 ns a byte up to 4096 bytes; 2 us + 0.25 ns a byte" in text
+    assert f"{MAX_RANGES - 2} more ranges" in text
+    assert "delay 2.5 us a message" in text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a\nUCX_RNDV_FRAG_SIZE=host:1",
+        "a\r\n[section]",
+        "a\x00b\x1b[31m",
+        "a\u2028b\u2029c\x85d",
+        "*/ int x; /*",
+        "--> <prop/> <!--",
+        "line\\",
+        "trigraph??/",
+        "\u202egnp.exe",
+        "-" * 99,
+        "*/" * 49,
+        "é" * 100,
+        "集" * 100,
+        "\ud800",
+    ],
+)
+def test_a_name_starts_no_line_and_ends_no_comment(name: str) -> None:
+    """Whatever the profile and the stages are called."""
+    pipeline = Pipeline((Stage.of_line(name[:100], overhead_us=1.0, ns_per_byte=0.5),))
+    for prefix in ("# ", " * ", "  "):
+        text = commentary(given_for(ONE, pipeline=pipeline, profile=name * 20), ONE, prefix=prefix)
+        check(text, prefix)
+
+
+@hypothesis_given(st.text(min_size=1, max_size=100))
+def test_no_text_does(name: str) -> None:
+    """Any characters at all."""
+    pipeline = Pipeline((Stage.of_line(name, overhead_us=1.0, ns_per_byte=0.5),))
+    check(commentary(given_for(ONE, pipeline=pipeline, profile=name), ONE), "# ")
+
+
+def check(text: str, prefix: str) -> None:
+    """Every line a comment, printable, short, without any end of a comment."""
+    assert text.endswith("\n")
+    for line in text[:-1].split("\n"):
+        assert line.startswith(prefix.rstrip())
+        said = line[len(prefix) :]
+        assert said.isprintable()
+        assert len(line.encode()) <= LINE_BYTES
+        assert not any(end in said for end in ENDS)
+
+
+def test_plain_text_stays_as_it_is() -> None:
+    """Only what could do harm is replaced."""
+    assert plain("host to device, 集群: 3 µs (1/2)") == "host to device, 集群: 3 µs (1/2)"
+
+
+def test_the_same_input_gives_the_same_head() -> None:
+    """No date, no machine."""
+    assert commentary(given_for(ONE), ONE) == commentary(given_for(ONE), ONE)
+
+
+@pytest.mark.parametrize(
+    ("size", "rule", "broken"),
+    [
+        (4096, SizeRule(least_bytes=8192), "expected a size of 8192 to"),
+        (2**20, SizeRule(greatest_bytes=65536), "expected a size of 1 to 65536"),
+        (4100, SizeRule(multiple_of=64), "expected a multiple of 64 bytes"),
+        (12288, SizeRule(is_power_of_two=True), "expected a power of two"),
+    ],
+)
+def test_a_size_outside_the_rule_is_not_written(size: int, rule: SizeRule, broken: str) -> None:
+    """Each part of the rule is named."""
+    with pytest.raises(InvalidInput, match=broken):
+        one_size(given_for(ONE, setting=FragmentSetting.always(size)), rule)
+
+
+def test_one_size_is_one_size() -> None:
+    """Neither a ladder nor a setting that sends every message whole."""
+    assert one_size(given_for(ONE, setting=FragmentSetting.always(4096)), SizeRule()) == 4096
+    with pytest.raises(InvalidInput, match="one size for every message"):
+        one_size(given_for(LADDER), SizeRule())
+    with pytest.raises(InvalidInput, match="sent whole"):
+        one_size(given_for(ONE, setting=FragmentSetting.always(None)), SizeRule())
+    check_size(4096, SizeRule(4096, 4096, 4096, is_power_of_two=True))

@@ -1,3 +1,97 @@
-"""Client of the Sluice service, and reader of its table files."""
+"""Client of the Sluice service, and reader of its table files.
 
-__version__ = "0.1.0"
+The reader (`Table`) and the errors need nothing but Python; the clients bring httpx, and are only
+imported when they are asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sluice_client._version import __version__
+from sluice_client.errors import (
+    Conflict,
+    DeadlineExceeded,
+    Declined,
+    FieldProblem,
+    InputRefused,
+    InvalidRequest,
+    InvalidTable,
+    NotFound,
+    OutOfRange,
+    Problem,
+    ProblemError,
+    ServiceFailed,
+    SluiceClientError,
+    Stopped,
+    Unavailable,
+    UnexpectedAnswer,
+    Unreachable,
+)
+from sluice_client.shapes import (
+    Aggregate,
+    Constraints,
+    FitOptions,
+    FitRange,
+    Measurement,
+    Pipeline,
+    Stage,
+    StepGroup,
+)
+from sluice_client.table import Certificate, Table, TableDescription
+
+if TYPE_CHECKING:
+    from sluice_client.async_client import AsyncClient
+    from sluice_client.client import Client
+    from sluice_client.retries import NO_RETRY, Retry
+
+__all__ = [
+    "NO_RETRY",
+    "Aggregate",
+    "AsyncClient",
+    "Certificate",
+    "Client",
+    "Conflict",
+    "Constraints",
+    "DeadlineExceeded",
+    "Declined",
+    "FieldProblem",
+    "FitOptions",
+    "FitRange",
+    "InputRefused",
+    "InvalidRequest",
+    "InvalidTable",
+    "Measurement",
+    "NotFound",
+    "OutOfRange",
+    "Pipeline",
+    "Problem",
+    "ProblemError",
+    "Retry",
+    "ServiceFailed",
+    "SluiceClientError",
+    "Stage",
+    "StepGroup",
+    "Stopped",
+    "Table",
+    "TableDescription",
+    "Unavailable",
+    "UnexpectedAnswer",
+    "Unreachable",
+    "__version__",
+]
+
+_LATER = {
+    "AsyncClient": "async_client",
+    "Client": "client",
+    "NO_RETRY": "retries",
+    "Retry": "retries",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -19,6 +19,10 @@ class OutOfRange(SluiceClientError, ValueError):
     """The table has no answer for a message of this size."""
 
 
+class InvalidRequest(SluiceClientError, ValueError):
+    """The request cannot be written at all: a number that is not finite, a name that is none."""
+
+
 class Unreachable(SluiceClientError):
     """No answer came: the connection failed, also when tried again."""
 

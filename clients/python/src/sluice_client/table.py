@@ -19,7 +19,7 @@ from operator import index, sub
 from types import TracebackType
 from typing import NamedTuple
 
-from sluice_client.errors import InvalidTable, OutOfRange
+from sluice_client.errors import OutOfRange
 from sluice_client.shapes import Constraints, Pipeline
 from sluice_client.table_checks import check_records, checked_header
 from sluice_client.table_layout import CUT_WORDS, REPEAT_WORDS, Columns, Header

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 MAGIC: Final = b"\x89SLT\r\n\x1a\n"
 VERSION: Final = 1
@@ -74,12 +74,14 @@ class Columns(NamedTuple):
         cuts = numbers(data[header.cuts_offset : header.repeats_offset], "Q")
         repeats = numbers(data[header.repeats_offset : header.positions_offset], "Q")
         end = header.positions_offset + header.position_count * header.position_width
-        code = "I" if header.position_width == 4 else "Q"
+        code: Literal["I", "Q"] = "I" if header.position_width == 4 else "Q"
         positions = numbers(data[header.positions_offset : end], code)
         return cls(cuts, cuts[::CUT_WORDS], repeats, repeats[::REPEAT_WORDS], positions)
 
 
-def numbers(data: memoryview, code: str, *, byteorder: str = sys.byteorder) -> memoryview:
+def numbers(
+    data: memoryview, code: Literal["I", "Q"], *, byteorder: str = sys.byteorder
+) -> memoryview:
     """Little-endian numbers as a view; a copy, turned round, on machines of the other order."""
     if byteorder == "little":
         return data.cast(code)

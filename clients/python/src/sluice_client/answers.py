@@ -1,0 +1,403 @@
+"""What the service answers. Times in µs, sizes in whole bytes, moments as RFC 3339 in UTC.
+
+Names that may grow (strategies, states, codes) are strings. docs/service.md of Sluice says what
+each field means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from sluice_client.errors import Problem
+from sluice_client.fit_answers import Fit, Notice, ProfileRevision
+from sluice_client.shapes import Aggregate, Constraints, Pipeline
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """A page of a list; `next_cursor` asks for the next one and is None at the end."""
+
+    items: tuple[T, ...]
+    next_cursor: str | None
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+# --- answers of solvers ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BestFixed:
+    """The best single size for a library that repeats one size."""
+
+    size_bytes: int
+    fragments: int
+    latency_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """One usual setting; `declined` says why where the limits forbid its cut."""
+
+    strategy: str
+    static_bytes: int | None
+    latency_us: float | None
+    fragments: int | None
+    declined: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Optimization:
+    """A schedule with a proof of how good it is. One of `pipeline` and `aggregate` is None."""
+
+    id: str
+    created_at: str
+    strategy: str
+    message_bytes: int
+    fragment_bytes: tuple[int, ...]
+    fragments: int
+    latency_us: float
+    unrounded_latency_us: float | None
+    lower_bound_us: float
+    relative_gap: float
+    rounding_gap: float | None
+    status: str
+    limited_by: str | None
+    bottleneck_stage: int | None
+    best_fixed: BestFixed | None
+    baselines: tuple[Baseline, ...]
+    levels: tuple[tuple[int, ...], ...] | None
+    latency_paper_us: float | None
+    constraints: Constraints
+    allow_refragmentation: bool
+    pipeline: Pipeline | None
+    aggregate: Aggregate | None
+    fit: Fit | None
+    profile: ProfileRevision | None
+    solve_ms: float
+    warnings: tuple[Notice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizationSummary:
+    """What a page shows of a stored answer."""
+
+    id: str
+    created_at: str
+    strategy: str
+    message_bytes: int
+    fragments: int
+    latency_us: float
+    lower_bound_us: float
+    relative_gap: float
+    status: str
+    profile: ProfileRevision | None
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The answer of a look-up: `table` is the digest of the table that it is read from.
+
+    Where no table answers, it was solved: `table` is None, and `id` names the stored answer.
+    """
+
+    strategy: str
+    message_bytes: int
+    fragment_bytes: tuple[int, ...]
+    fragments: int
+    latency_us: float
+    lower_bound_us: float
+    relative_gap: float
+    status: str
+    best_fixed: BestFixed | None
+    constraints: Constraints
+    profile: ProfileRevision | None
+    warnings: tuple[Notice, ...]
+    table: str | None = None
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonRow:
+    """One strategy on one message size; `declined` says why there is no answer."""
+
+    message_bytes: int
+    strategy: str
+    chosen: str | None
+    latency_us: float | None
+    lower_bound_us: float | None
+    relative_gap: float | None
+    fragments: int | None
+    largest_fragment_bytes: int | None
+    status: str | None
+    declined: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Rows by message size, then in the order of the strategies asked for."""
+
+    pipeline: Pipeline | None
+    aggregate: Aggregate | None
+    profile: ProfileRevision | None
+    rows: tuple[ComparisonRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """One fragment in one stage; µs from the start of the message, without the delay."""
+
+    fragment: int
+    stage: int
+    fragment_bytes: int
+    start_us: float
+    exit_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class PathStep:
+    """One step of the critical path."""
+
+    fragment: int
+    stage: int
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """A run of a cut. `critical_path` is None where stages cut differently."""
+
+    message_bytes: int
+    latency_us: float
+    intervals: tuple[Interval, ...]
+    critical_path: tuple[PathStep, ...] | None
+    bottleneck_stage: int
+    busy_us: tuple[float, ...]
+    pipeline: Pipeline
+    profile: ProfileRevision | None
+
+
+# --- profiles -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where the stages of a revision came from."""
+
+    origin: str
+    detail: str
+    fit_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """One immutable revision of a profile."""
+
+    revision: int
+    is_current: bool
+    created_at: str
+    pipeline: Pipeline | None
+    aggregate: Aggregate | None
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A profile at its current revision."""
+
+    name: str
+    revision: int
+    latest_revision: int
+    created_at: str
+    revised_at: str
+    pipeline: Pipeline | None
+    aggregate: Aggregate | None
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class Revisions:
+    """Every revision of a profile, in order."""
+
+    name: str
+    revisions: tuple[Revision, ...]
+
+
+# --- compiled tables ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenRange:
+    """Message sizes, inclusive, and the greatest relative gap that is certified among them."""
+
+    from_bytes: int
+    to_bytes: int
+    relative_gap: float
+
+
+@dataclass(frozen=True, slots=True)
+class CountRun:
+    """Message sizes, inclusive, whose cut has this number of fragments."""
+
+    from_bytes: int
+    to_bytes: int
+    fragments: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledTable:
+    """What is told of a compiled table; of long lists the first, and how many there are."""
+
+    digest: str
+    created_at: str
+    profile: ProfileRevision | None
+    least_bytes: int
+    greatest_bytes: int
+    relative_gap: float
+    constraints: Constraints
+    fragment_cap: int
+    pipeline: Pipeline
+    file_bytes: int
+    cut_entries: int
+    repeat_entries: int
+    worst: ProvenRange
+    worst_repeat: ProvenRange
+    missed: tuple[ProvenRange, ...]
+    missed_total: int
+    missed_bytes: int
+    unrepeatable_bytes: int
+    counts: tuple[CountRun, ...]
+    counts_total: int
+    compile_ms: float
+    warnings: tuple[Notice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableSummary:
+    """What a page shows of a compiled table."""
+
+    digest: str
+    created_at: str
+    profile: ProfileRevision
+    least_bytes: int
+    greatest_bytes: int
+    relative_gap: float
+    constraints: Constraints
+    fragment_cap: int
+    worst_relative_gap: float
+    file_bytes: int
+
+
+# --- jobs -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BestSoFar:
+    """The best schedule that a job has found, with the bound proven so far."""
+
+    strategy: str
+    message_bytes: int
+    fragment_bytes: tuple[int, ...]
+    fragments: int
+    latency_us: float
+    unrounded_latency_us: float | None
+    lower_bound_us: float
+    relative_gap: float
+    rounding_gap: float | None
+    status: str
+    limited_by: str | None
+    levels: tuple[tuple[int, ...], ...] | None
+    latency_paper_us: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobProgress:
+    """How long a job has run, and how good its best answer is."""
+
+    elapsed_s: float
+    best_latency_us: float | None
+    lower_bound_us: float | None
+    relative_gap: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A durable job: `answer_id` names the stored answer, `comparison` is a comparison's table."""
+
+    id: str
+    kind: str
+    state: str
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+    attempts: int
+    cancel_requested: bool
+    progress: JobProgress
+    best: BestSoFar | None
+    answer_id: str | None
+    comparison: Comparison | None
+    error: Problem | None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing about it will change."""
+        return self.state in ("done", "failed", "cancelled")
+
+    def check(self) -> Job:
+        """The job itself. Raises the ProblemError that it ended with."""
+        if self.error is not None:
+            raise self.error.as_error()
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvent:
+    """One event of a job's stream: `progress`, or the state that it ended in, and all of it."""
+
+    name: str
+    job: Job
+
+
+# --- the service itself ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Everything that a request is measured against."""
+
+    max_stages: int
+    max_ranges_per_stage: int
+    max_name_length: int
+    max_overhead_us: float
+    max_ns_per_byte: float
+    min_message_bytes: int
+    max_message_bytes: int
+    max_fragments: int
+    max_body_bytes: int
+    max_trace_bytes: int
+    max_measurements: int
+    max_simulation_intervals: int
+    max_comparison_rows: int
+    default_relative_gap: float
+    default_time_limit_s: float
+    max_time_limit_s: float
+    max_page_size: int
+    strategies: tuple[str, ...]
+    workers: int
+    worker_memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """The database and the workers answer."""
+
+    status: str
+    database: str
+    workers: int

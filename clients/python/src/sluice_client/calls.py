@@ -1,0 +1,151 @@
+"""One operation on its way: what is sent, what may be done again, how its answer is read.
+
+Nothing here touches the network, so that the blocking and the asynchronous client share all of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote, urlencode
+
+from sluice_client.answers import Page
+from sluice_client.decoding import decoded
+from sluice_client.errors import InvalidRequest, UnexpectedAnswer, problem_of
+
+T = TypeVar("T")
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer of HTTP with its whole body; header names are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """The body as JSON. Raises UnexpectedAnswer."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):
+            raise UnexpectedAnswer("the answer is not JSON", status=self.status) from None
+
+    def check(self) -> Answer:
+        """The answer itself. Raises ProblemError for a refusal, UnexpectedAnswer otherwise."""
+        if 200 <= self.status < 300:
+            return self
+        if self.status < 400:
+            raise UnexpectedAnswer(f"the service answered {self.status}", status=self.status)
+        try:
+            document = json.loads(self.body)
+        except (ValueError, RecursionError):
+            document = None
+        raise problem_of(document, status=self.status).as_error()
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """A request and how its answer is read.
+
+    `may_repeat`: sent twice it has the effect of once, so it may be sent again whatever became of
+    it. `takes_s` is what the service may need for it. `remembers`: its answer has an ETag.
+    """
+
+    method: str
+    path: str
+    read: Callable[[Answer], T]
+    query: Mapping[str, object] = field(default_factory=dict)
+    content: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    may_repeat: bool = False
+    takes_s: float = 0.0
+    remembers: bool = False
+
+    @property
+    def target(self) -> str:
+        """Path and query, as the request has them."""
+        given = [(name, _word(value)) for name, value in _flat(self.query)]
+        return f"{self.path}?{urlencode(given, quote_via=quote)}" if given else self.path
+
+
+def get(
+    path: str, read: Callable[[Answer], T], *, remembers: bool = False, **query: object
+) -> Call[T]:
+    """A GET; parameters that are None are left out."""
+    return Call("GET", path, read, query, may_repeat=True, remembers=remembers)
+
+
+def send(
+    method: str,
+    path: str,
+    read: Callable[[Answer], T],
+    document: Mapping[str, Any],
+    *,
+    may_repeat: bool,
+    takes_s: float = 0.0,
+) -> Call[T]:
+    """A request with a JSON body; fields that are None are left out. Raises InvalidRequest."""
+    given = {name: value for name, value in document.items() if value is not None}
+    return Call(
+        method,
+        path,
+        read,
+        content=_dumped(given),
+        headers={"Content-Type": JSON},
+        may_repeat=may_repeat,
+        takes_s=takes_s,
+    )
+
+
+def reads(kind: type[T]) -> Callable[[Answer], T]:
+    """Reads a JSON answer as this class."""
+    return lambda answer: decoded(kind, answer.json())
+
+
+def reads_page(kind: type[T]) -> Callable[[Answer], Page[T]]:
+    """Reads a page of these."""
+
+    def read(answer: Answer) -> Page[T]:
+        document = answer.json()
+        if not isinstance(document, dict):
+            raise UnexpectedAnswer("the answer: expected an object", status=answer.status)
+        return Page(
+            decoded(tuple[kind, ...], document.get("items")),  # type: ignore[valid-type]
+            decoded(str | None, document.get("next_cursor")),  # type: ignore[arg-type]
+        )
+
+    return read
+
+
+def segment(text: str) -> str:
+    """A name as one segment of a path. Raises InvalidRequest for what cannot be one."""
+    if text in ("", ".", ".."):
+        raise InvalidRequest("expected the name or id of something that is stored")
+    return quote(text, safe="@")
+
+
+def _dumped(document: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+    except ValueError:
+        raise InvalidRequest("expected numbers that are finite") from None
+    except TypeError:
+        raise InvalidRequest("expected numbers, texts and the classes of this package") from None
+
+
+def _flat(query: Mapping[str, object]) -> list[tuple[str, object]]:
+    flat: list[tuple[str, object]] = []
+    for name, value in query.items():
+        if isinstance(value, list | tuple):
+            flat += [(name, one) for one in value]
+        elif value is not None:
+            flat.append((name, value))
+    return flat
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

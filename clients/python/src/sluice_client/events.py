@@ -1,0 +1,64 @@
+"""Server-sent events as they arrive (WHATWG HTML, "Interpreting an event stream")."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sluice_client.answers import Job, JobEvent
+from sluice_client.decoding import decoded
+from sluice_client.errors import UnexpectedAnswer
+
+_END_OF_LINE = re.compile(rb"\r\n|\n|\r")
+_MOST_LINE_BYTES = 64 * 2**20  # a stream that never ends a line is none
+
+
+@dataclass(slots=True)
+class EventParser:
+    """Takes bytes as they come, in any pieces, and gives the events that they complete.
+
+    Lines end with LF, CR or both; other separators that Python knows are part of the data.
+    """
+
+    last_id: str = ""
+    _rest: bytes = b""
+    _name: str = ""
+    _data: list[bytes] = field(default_factory=list)
+
+    def feed(self, piece: bytes) -> Iterator[tuple[str, bytes]]:
+        """The events that end in this piece: name and data. Raises UnexpectedAnswer."""
+        held = self._rest + piece
+        at = 0
+        for end in _END_OF_LINE.finditer(held):
+            if end.group() == b"\r" and end.end() == len(held):
+                break  # a line feed may still belong to it
+            line, at = held[at : end.start()], end.end()
+            if line:
+                self._field(line)
+            elif self._data:
+                yield self._name or "message", b"\n".join(self._data)
+                self._name, self._data = "", []
+        self._rest = held[at:]
+        if len(self._rest) > _MOST_LINE_BYTES:
+            raise UnexpectedAnswer("the events' stream has a line without end")
+
+    def _field(self, line: bytes) -> None:
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            self._data.append(value)
+        elif name == b"event":
+            self._name = value.decode(errors="replace")
+        elif name == b"id" and b"\0" not in value:
+            self.last_id = value.decode(errors="replace")
+
+
+def job_event(name: str, data: bytes) -> JobEvent:
+    """An event of a job's stream. Raises UnexpectedAnswer."""
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        raise UnexpectedAnswer("an event's data is not JSON") from None
+    return JobEvent(name, decoded(Job, document))

@@ -1,0 +1,242 @@
+"""What the service answers about measurements: fits, their plots, what to measure next.
+
+Intervals are 95 %, (low, high). Times in µs, sizes in whole bytes, per-byte costs in ns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something a user must see: a stable code and a sentence."""
+
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRevision:
+    """A revision of a profile, by name and number."""
+
+    name: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class FittedLine:
+    """A fitted line over one range of fragment sizes."""
+
+    up_to_bytes: int | None
+    from_bytes: int
+    to_bytes: int
+    overhead_us: float
+    ns_per_byte: float
+    overhead_us_interval: tuple[float, float]
+    ns_per_byte_interval: tuple[float, float]
+    overhead_std_error_us: float
+    ns_per_byte_std_error: float
+    correlation: float
+    overhead_verdict: str
+    ns_per_byte_verdict: str
+    num_samples: int
+    clipped: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FittedSize:
+    """How well a fit holds at one measured size."""
+
+    message_bytes: int
+    num_samples: int
+    median_us: float
+    fitted_us: float
+    relative_residual: float
+    relative_spread: float
+    outliers: int
+
+
+@dataclass(frozen=True, slots=True)
+class FittedStage:
+    """One stage's fit. What is said of a line is None where there are several `ranges`."""
+
+    name: str
+    method: str
+    overhead_us: float | None
+    ns_per_byte: float | None
+    overhead_us_interval: tuple[float, float] | None
+    ns_per_byte_interval: tuple[float, float] | None
+    ranges: tuple[FittedLine, ...]
+    num_samples: int
+    outliers: int
+    outlier_influence: float
+    relative_residual_std: float
+    residual_std_us: float
+    r_squared: float
+    sizes: tuple[FittedSize, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FittedPipeline:
+    """The fitted stages, in order, and the constant delay."""
+
+    stages: tuple[FittedStage, ...]
+    delay_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class FittedAggregate:
+    """All stages together and the slowest of them; the sums are None where there are ranges."""
+
+    sum_overhead_us: float | None
+    sum_ns_per_byte: float | None
+    sum_overhead_us_interval: tuple[float, float] | None
+    sum_ns_per_byte_interval: tuple[float, float] | None
+    total: FittedStage
+    bottleneck: FittedStage
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A value with its interval."""
+
+    value: float
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class LogGPParameters:
+    """The parameters at one message size; None where the measurements do not give one."""
+
+    message_bytes: int
+    send_overhead_us: Estimate | None
+    receive_overhead_us: Estimate | None
+    message_gap_us: Estimate | None
+    wire_latency_us: Estimate | None
+    round_trip_us: Estimate | None
+
+
+@dataclass(frozen=True, slots=True)
+class LogGPFit:
+    """LogP parameters by message size, and what the pipeline that follows assumes."""
+
+    sizes: tuple[LogGPParameters, ...]
+    byte_gap_ns: Estimate | None
+    assumptions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlotPoints:
+    """Samples by column; a residual is None where the fitted time is 0."""
+
+    message_bytes: tuple[int, ...]
+    time_us: tuple[float, ...]
+    relative_residual: tuple[float | None, ...]
+    is_outlier: tuple[bool, ...]
+    is_used: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePiece:
+    """The line of one fit range, sampled by column, with the band of the mean time."""
+
+    message_bytes: tuple[float, ...]
+    time_us: tuple[float, ...]
+    low_us: tuple[float, ...]
+    high_us: tuple[float, ...]
+    up_to_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StagePlot:
+    """One stage's samples, or their medians where `shows_medians`, and its lines."""
+
+    name: str
+    role: str
+    num_samples: int
+    shows_medians: bool
+    points: PlotPoints
+    pieces: tuple[CurvePiece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureCurve:
+    """Mean cost of one of `bursts` messages, at so much computation between them."""
+
+    computation_us: float
+    bursts: tuple[int, ...]
+    cost_us: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SignaturePlot:
+    """The signature of an end point at one message size."""
+
+    message_bytes: int
+    curves: tuple[SignatureCurve, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FitPlot:
+    """All that a plot of a fit shows."""
+
+    stages: tuple[StagePlot, ...]
+    signatures: tuple[SignaturePlot, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A fit: what was understood, the stages, and what to beware of."""
+
+    kind: str
+    method: str
+    understood: Mapping[str, str]
+    pipeline: FittedPipeline
+    aggregate: FittedAggregate | None
+    loggp: LogGPFit | None
+    warnings: tuple[Notice, ...]
+    trace_digests: tuple[str, ...]
+    fit_id: str | None
+    profile: ProfileRevision | None
+    plot: FitPlot | None
+
+
+@dataclass(frozen=True, slots=True)
+class NextMeasurement:
+    """One size to measure, how often, and why."""
+
+    message_bytes: int
+    what: str
+    repetitions: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """Where one bottleneck takes over from another; `at_bytes` is None at a protocol switch."""
+
+    between_bytes: tuple[int, int]
+    at_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBottleneck:
+    """A line that inter-arrival times lie on."""
+
+    from_bytes: int
+    to_bytes: int
+    overhead_us: float
+    ns_per_byte: float
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementPlan:
+    """What to measure next; `decided` where nothing is, with the reason."""
+
+    decided: bool
+    reason: str
+    measure: tuple[NextMeasurement, ...]
+    transitions: tuple[Transition, ...]
+    bottlenecks: tuple[KnownBottleneck, ...]

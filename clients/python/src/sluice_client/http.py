@@ -1,0 +1,55 @@
+"""What both clients have in common in front of httpx: the address, the headers, its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import httpx
+
+from sluice_client._version import __version__
+from sluice_client.calls import Answer
+from sluice_client.errors import InvalidRequest
+from sluice_client.retries import Failure
+
+DEFAULT_ADDRESS = "http://localhost:8080"
+DEFAULT_TIMEOUT_S = 30.0
+DEFAULT_MEMORY_BYTES = 16 * 2**20
+USER_AGENT = f"sluice-client/{__version__}"
+
+# Before the connection stands, nothing of the request has left.
+_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+
+
+def checked_address(address: str) -> str:
+    """The address without a slash at its end. Raises InvalidRequest."""
+    if not address.lower().startswith(("http://", "https://")):
+        raise InvalidRequest("expected an address that begins with http:// or https://")
+    return address.rstrip("/")
+
+
+def headers_of(*, own: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
+    """The headers of a request: the client's own, then the call's, then those of this attempt."""
+    headers = {"Accept": "*/*", "User-Agent": USER_AGENT, **own, **more}
+    return {name: value for name, value in headers.items() if value}
+
+
+def timeout_of(call_s: float, timeout_s: float) -> httpx.Timeout:
+    """How long to wait for an answer, and for everything else."""
+    return httpx.Timeout(min(call_s, timeout_s), read=call_s)
+
+
+def failure_of(error: httpx.RequestError) -> Failure:
+    """What a failure of httpx means for sending again."""
+    said = type(error).__name__
+    if text := str(error):
+        said = f"{said}: {text}"
+    return Failure(
+        was_sent=not isinstance(error, _NOT_SENT),
+        is_timeout=isinstance(error, httpx.TimeoutException),
+        said=said,
+    )
+
+
+def answer_of(response: httpx.Response, body: bytes) -> Answer:
+    """The answer, its headers as plain texts."""
+    return Answer(response.status_code, dict(response.headers.items()), body)

@@ -1,0 +1,53 @@
+"""Answers that are kept with their ETag, so that what has not changed is not sent again."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+
+from sluice_client.calls import Answer
+
+_OVERHEAD_BYTES = 512  # of an entry, roughly: its key, its headers, the objects around them
+
+
+@dataclass(slots=True)
+class Memory:
+    """The answers used last, by their target, `most_bytes` in all; threads may share it."""
+
+    most_bytes: int
+    _held: OrderedDict[str, Answer] = field(default_factory=OrderedDict)
+    _held_bytes: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def get(self, target: str) -> Answer | None:
+        """The answer that is kept for this target."""
+        with self._lock:
+            answer = self._held.get(target)
+            if answer is not None:
+                self._held.move_to_end(target)
+            return answer
+
+    def settle(self, target: str, answer: Answer, held: Answer | None) -> Answer:
+        """The answer to read: the kept one for a 304, or the new one, which is kept by its ETag."""
+        if answer.status == 304 and held is not None:
+            return held
+        if answer.status == 200 and "etag" in answer.headers:
+            self._keep(target, replace(answer, headers={"etag": answer.headers["etag"]}))
+        return answer
+
+    def _keep(self, target: str, answer: Answer) -> None:
+        size = len(answer.body) + _OVERHEAD_BYTES
+        with self._lock:
+            self._drop(target)
+            if size > self.most_bytes:
+                return
+            self._held[target] = answer
+            self._held_bytes += size
+            while self._held_bytes > self.most_bytes:
+                self._drop(next(iter(self._held)))
+
+    def _drop(self, target: str) -> None:
+        answer = self._held.pop(target, None)
+        if answer is not None:
+            self._held_bytes -= len(answer.body) + _OVERHEAD_BYTES

@@ -1,0 +1,125 @@
+"""Measurements: fits, what is stored of them, and what to measure next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sluice_client.calls import Answer, Call, get, reads, send
+from sluice_client.calls import segment as one_segment
+from sluice_client.fit_answers import Fit, FitPlot, MeasurementPlan
+from sluice_client.operations.solving import measurements_json
+from sluice_client.shapes import Measurement, StepGroup
+
+_FIT_LIMIT_S = 120.0  # the service's own, for a long file
+
+
+def fit(
+    trace: bytes | str,
+    *,
+    content_type: str = "application/octet-stream",
+    kind: str | None = None,
+    method: str | None = None,
+    shape: str | None = None,
+    max_ranges: int | None = None,
+    groups: Sequence[StepGroup] = (),
+    message_bytes: int | None = None,
+    save_as: str | None = None,
+    plot: bool | None = None,
+) -> Call[Fit]:
+    """Fit one file of measurements, as it was written; gzip too.
+
+    The service tells formats by their content. `content_type` "application/json" is for its own
+    JSON format alone.
+    """
+    query = _fit_query(method, shape, max_ranges, groups, message_bytes, save_as, plot)
+    return Call(
+        "POST",
+        "/fit",
+        reads(Fit),
+        {"kind": kind, **query},
+        trace.encode() if isinstance(trace, str) else trace,
+        {"Content-Type": content_type},
+        may_repeat=save_as is None,
+        takes_s=_FIT_LIMIT_S,
+    )
+
+
+def fit_together(
+    measurements: Sequence[Measurement],
+    *,
+    method: str | None = None,
+    shape: str | None = None,
+    max_ranges: int | None = None,
+    groups: Sequence[StepGroup] = (),
+    message_bytes: int | None = None,
+    save_as: str | None = None,
+    plot: bool | None = None,
+) -> Call[Fit]:
+    """Fit several files that are measurements of one pipeline."""
+    call = send(
+        "POST",
+        "/fit",
+        reads(Fit),
+        {"measurements": measurements_json(measurements)},
+        may_repeat=save_as is None,
+        takes_s=_FIT_LIMIT_S,
+    )
+    query = _fit_query(method, shape, max_ranges, groups, message_bytes, save_as, plot)
+    return replace(call, query=query)
+
+
+def stored_fit(id: str) -> Call[Fit]:
+    """A stored fit, by its `fit_id`."""
+    return get(f"/fits/{one_segment(id)}", reads(Fit))
+
+
+def fit_plot(id: str) -> Call[FitPlot]:
+    """What a plot of a stored fit shows."""
+    return get(f"/fits/{one_segment(id)}/plot", reads(FitPlot))
+
+
+def trace(digest: str) -> Call[bytes]:
+    """A stored trace, byte for byte as it was measured."""
+    return get(f"/traces/{one_segment(digest)}", _body)
+
+
+def plan_measurements(
+    least_bytes: int,
+    greatest_bytes: int,
+    *,
+    measurements: Measurement | Sequence[Measurement] | None = None,
+    tolerance: float | None = None,
+) -> Call[MeasurementPlan]:
+    """Which message sizes to measure next, from outside."""
+    document = {
+        "least_bytes": least_bytes,
+        "greatest_bytes": greatest_bytes,
+        "measurements": measurements_json(measurements),
+        "tolerance": tolerance,
+    }
+    return send("POST", "/measurement-plans", reads(MeasurementPlan), document, may_repeat=True)
+
+
+def _fit_query(
+    method: str | None,
+    shape: str | None,
+    max_ranges: int | None,
+    groups: Sequence[StepGroup],
+    message_bytes: int | None,
+    save_as: str | None,
+    plot: bool | None,
+) -> dict[str, object]:
+    return {
+        "method": method,
+        "shape": shape,
+        "max_ranges": max_ranges,
+        "group": [group.as_word() for group in groups],
+        "message_bytes": message_bytes,
+        "save_as": save_as,
+        "plot": plot,
+    }
+
+
+def _body(answer: Answer) -> bytes:
+    return answer.body

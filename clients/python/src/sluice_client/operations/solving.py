@@ -1,0 +1,210 @@
+"""Schedules: optimize, compare, simulate, the stored answers and the run-time look-up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from sluice_client.answers import (
+    Comparison,
+    Job,
+    Optimization,
+    OptimizationSummary,
+    Page,
+    Schedule,
+    Simulation,
+)
+from sluice_client.calls import Call, get, reads, reads_page, segment, send
+from sluice_client.shapes import Aggregate, Constraints, FitOptions, Measurement, Pipeline
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_DEFAULT_LIMIT_S = 10.0  # the service's own, where the request names none
+
+
+def _as_job(build: Callable[P, Call[T]]) -> Callable[P, Call[Job]]:
+    """The same request answered at once by a durable job. Sent twice it would make two."""
+
+    @wraps(build)
+    def job(*args: P.args, **kwargs: P.kwargs) -> Call[Job]:
+        call = build(*args, **kwargs)
+        return Call(
+            call.method,
+            call.path,
+            reads(Job),
+            call.query,
+            call.content,
+            {**call.headers, "Prefer": "respond-async"},
+        )
+
+    job.__doc__ = f"{build.__doc__}\n\n    Answered at once by the job that does it."
+    return job
+
+
+def optimize(
+    message_bytes: int,
+    *,
+    pipeline: Pipeline | None = None,
+    aggregate: Aggregate | None = None,
+    profile: str | None = None,
+    measurements: Measurement | Sequence[Measurement] | None = None,
+    strategy: str | None = None,
+    static_bytes: int | None = None,
+    constraints: Constraints | None = None,
+    allow_refragmentation: bool | None = None,
+    relative_gap: float | None = None,
+    time_limit_s: float | None = None,
+    save_as: str | None = None,
+    fit_options: FitOptions | None = None,
+) -> Call[Optimization]:
+    """Cut a message of this size, with a proof of how good the cut is.
+
+    Exactly one of `pipeline`, `aggregate`, `profile` ("name", or "name@2") and `measurements`.
+    """
+    document = {
+        "message_bytes": message_bytes,
+        **_source(pipeline, aggregate, profile),
+        "measurements": measurements_json(measurements),
+        "strategy": strategy,
+        **_options(static_bytes, constraints, allow_refragmentation, relative_gap, time_limit_s),
+        "save_as": save_as,
+        "fit_options": fit_options and fit_options.as_json(),
+    }
+    return send(
+        "POST",
+        "/optimize",
+        reads(Optimization),
+        document,
+        may_repeat=save_as is None,  # a second one would store a second revision
+        takes_s=time_limit_s or _DEFAULT_LIMIT_S,
+    )
+
+
+def compare(
+    message_bytes: Sequence[int],
+    *,
+    strategies: Sequence[str],
+    pipeline: Pipeline | None = None,
+    aggregate: Aggregate | None = None,
+    profile: str | None = None,
+    static_bytes: int | None = None,
+    constraints: Constraints | None = None,
+    allow_refragmentation: bool | None = None,
+    relative_gap: float | None = None,
+    time_limit_s: float | None = None,
+) -> Call[Comparison]:
+    """What each strategy gives on each message size; `time_limit_s` is for the entire table."""
+    document = {
+        "message_bytes": list(message_bytes),
+        "strategies": list(strategies),
+        **_source(pipeline, aggregate, profile),
+        **_options(static_bytes, constraints, allow_refragmentation, relative_gap, time_limit_s),
+    }
+    return send(
+        "POST",
+        "/compare",
+        reads(Comparison),
+        document,
+        may_repeat=True,
+        takes_s=time_limit_s or _DEFAULT_LIMIT_S,
+    )
+
+
+def simulate(
+    *,
+    pipeline: Pipeline | None = None,
+    profile: str | None = None,
+    fragment_bytes: Sequence[int] | None = None,
+    levels: Sequence[Sequence[int]] | None = None,
+) -> Call[Simulation]:
+    """When each fragment is in each stage: one cut for all stages, or `levels`, one a stage."""
+    document = {
+        **_source(pipeline, None, profile),
+        "fragment_bytes": None if fragment_bytes is None else list(fragment_bytes),
+        "levels": None if levels is None else [list(sizes) for sizes in levels],
+    }
+    return send("POST", "/simulate", reads(Simulation), document, may_repeat=True)
+
+
+def optimization(id: str) -> Call[Optimization]:
+    """A stored answer."""
+    return get(f"/optimizations/{segment(id)}", reads(Optimization))
+
+
+def optimizations(
+    *,
+    profile: str | None = None,
+    revision: int | None = None,
+    message_bytes: int | None = None,
+    strategy: str | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Call[Page[OptimizationSummary]]:
+    """A page of stored answers, newest first."""
+    return get(
+        "/optimizations",
+        reads_page(OptimizationSummary),
+        profile=profile,
+        revision=revision,
+        message_bytes=message_bytes,
+        strategy=strategy,
+        cursor=cursor,
+        limit=limit,
+    )
+
+
+def schedule(name: str, message_bytes: int) -> Call[Schedule]:
+    """The run-time look-up: from the profile's active table, or solved where there is none.
+
+    `name@2` pins a revision. The answer is kept, and asked for again only if it has changed.
+    """
+    call = get(
+        f"/profiles/{segment(name)}/schedule", reads(Schedule), remembers=True, bytes=message_bytes
+    )
+    return replace(call, takes_s=_DEFAULT_LIMIT_S)
+
+
+def solve_schedule(name: str, message_bytes: int) -> Call[Optimization]:
+    """The look-up of a profile without an active table: the whole stored answer."""
+    call = get(f"/profiles/{segment(name)}/schedule", reads(Optimization), bytes=message_bytes)
+    return replace(call, takes_s=_DEFAULT_LIMIT_S)
+
+
+start_optimize = _as_job(optimize)
+start_compare = _as_job(compare)
+start_schedule = _as_job(solve_schedule)
+
+
+def measurements_json(given: Measurement | Sequence[Measurement] | None) -> Any:
+    """Measurements as bodies have them: one, a list, or none."""
+    if given is None or isinstance(given, Measurement):
+        return given and given.as_json()
+    return [one.as_json() for one in given]
+
+
+def _source(
+    pipeline: Pipeline | None, aggregate: Aggregate | None, profile: str | None
+) -> dict[str, Any]:
+    return {
+        "pipeline": pipeline and pipeline.as_json(),
+        "aggregate": aggregate and aggregate.as_json(),
+        "profile": profile,
+    }
+
+
+def _options(
+    static_bytes: int | None,
+    constraints: Constraints | None,
+    allow_refragmentation: bool | None,
+    relative_gap: float | None,
+    time_limit_s: float | None,
+) -> dict[str, Any]:
+    return {
+        "static_bytes": static_bytes,
+        "constraints": constraints and constraints.as_json(),
+        "allow_refragmentation": allow_refragmentation,
+        "relative_gap": relative_gap,
+        "time_limit_s": time_limit_s,
+    }

@@ -6,18 +6,24 @@ solution = solve(Problem(pipeline, 4096))
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from domain.errors import InvalidInput
 from domain.problem import AggregateProblem
+from domain.regret import Objective
 from domain.solution import Solution, Strategy
 
 if TYPE_CHECKING:
+    from domain.aggregate import CostModel
+    from domain.fragment_setting import FragmentSetting
+    from domain.message_mix import MessageMix
     from domain.pipeline import Pipeline
     from domain.plan_table import PlanTable
     from domain.problem import AnyProblem, FragmentLimits
+    from domain.regret import BestKnown, ChosenSetting, Regret, SizeRule
     from solvers.contract import StrategySpec
+    from solvers.kernels.prepared import Judge
     from solvers.usual_settings import BaselineSet
 
 DEFAULT_RELATIVE_GAP = 1e-6
@@ -27,9 +33,13 @@ __all__ = [
     "DEFAULT_RELATIVE_GAP",
     "DEFAULT_TIME_LIMIT_S",
     "baselines",
+    "choose_ladder",
+    "choose_size",
     "compile_table",
     "is_quick",
+    "judge_of",
     "registered_strategies",
+    "regrets",
     "solve",
     "warm_up",
 ]
@@ -108,6 +118,16 @@ def baselines(problem: AnyProblem) -> BaselineSet:
     return baselines_of(problem)
 
 
+def judge_of(pipeline: Pipeline) -> Judge:
+    """The latency of any cut through this pipeline, in µs, as `domain.schedule.latency_us` has it.
+
+    For many cuts, one at a time: what the pipeline needs is made ready once.
+    """
+    from solvers.kernels.prepared import judge_of as prepared
+
+    return prepared(pipeline)
+
+
 def compile_table(
     pipeline: Pipeline,
     limits: FragmentLimits,
@@ -138,6 +158,50 @@ def compile_table(
         time_limit_s=time_limit_s,
         on_progress=on_progress or _quietly,
     )
+
+
+def regrets(
+    pipeline: CostModel, setting: FragmentSetting, best: Sequence[BestKnown]
+) -> tuple[Regret, ...]:
+    """What a setting costs on each of these messages, beside the best known for it."""
+    from solvers.regret import regrets as priced
+
+    return priced(pipeline, setting, best)
+
+
+def choose_size(
+    pipeline: CostModel,
+    best: Sequence[BestKnown],
+    mix: MessageMix,
+    *,
+    rule: SizeRule,
+    objective: Objective = Objective.MEAN,
+) -> ChosenSetting:
+    """The single size, among those that the rule admits, of least regret over the mix.
+
+    `best` has each size of the mix and each power of two in its range. Raises InvalidInput.
+    """
+    from solvers.regret import choose_size as chosen
+
+    return chosen(pipeline, best, mix, rule=rule, objective=objective)
+
+
+def choose_ladder(
+    pipeline: CostModel,
+    best: Sequence[BestKnown],
+    mix: MessageMix,
+    *,
+    rule: SizeRule,
+    objective: Objective = Objective.MEAN,
+    most_steps: int = 24,
+) -> ChosenSetting:
+    """A size for each octave of messages, neighbours merged where one size serves both.
+
+    `best` has each size of the mix and each power of two in its range. Raises InvalidInput.
+    """
+    from solvers.regret import choose_ladder as chosen
+
+    return chosen(pipeline, best, mix, rule=rule, objective=objective, most_steps=most_steps)
 
 
 def _quietly(share: float) -> None:

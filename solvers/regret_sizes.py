@@ -1,0 +1,151 @@
+"""The sizes that a rule admits, and the search among them for the one of least regret.
+
+Source    docs/theory.md, "The regret of a setting".
+Notation  s: sizes; B: (m,) messages; w: their shares; k: number of fragments; u: the unit.
+Cost      the budget below, in pairs of a size and a message, whatever the range.
+Exact     over every admitted size where they are no more than EVERY, or powers of two. Else the
+          best of these: a geometric grid, the sizes ceil(B/k) at which a message is cut into one
+          fragment fewer, ends of ranges, the best repeated sizes, and all or evenly spread sizes
+          around the best of those, closer each round. Brute force in tests/solvers/test_regret.py.
+Traps     The objective falls at every ceil(B/k): a grid alone misses the sizes that divide. Rounded
+          up to the unit, because a size short by one byte costs one more fragment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from domain.aggregate import Aggregate
+from domain.errors import InvalidInput
+from domain.regret import SizeRule
+from solvers.regret_costs import Ints, MixCosts
+
+EVERY = 8192  # so many admitted sizes are all priced
+GRID_PER_OCTAVE = 96
+MOST_COUNT = 96  # breakpoints ceil(B/k) up to this k
+BUDGET_CELLS = 24_000_000  # pairs times stages, of the first candidates; a third of it each round
+LEAST_CANDIDATES = 256
+ROUNDS = 4
+SPOTS = 8  # neighbourhoods that a round looks into
+TIE = 1e-12  # regrets that differ by less are equal
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Admitted sizes: powers of two of least to greatest, or multiples of the unit."""
+
+    least: int
+    greatest: int
+    unit: int
+    is_power_of_two: bool
+
+    @classmethod
+    def of(cls, rule: SizeRule, largest: int) -> Sizes:
+        """Those of the rule, up to the first that sends the largest message whole.
+
+        Raises InvalidInput where the rule admits none.
+        """
+        unit = rule.multiple_of
+        if rule.is_power_of_two:
+            least = max(1 << max(0, rule.least_bytes - 1).bit_length(), _two_part(unit))
+            greatest = 1 << max(0, rule.greatest_bytes.bit_length() - 1)
+            most = 1 << (largest - 1).bit_length()
+            unit = 1
+        else:
+            least = max(1, -(-rule.least_bytes // unit)) * unit
+            greatest, most = rule.greatest_bytes // unit * unit, -(-largest // unit) * unit
+        if rule.greatest_bytes < 1 or greatest < least:
+            raise InvalidInput("the rule admits no size", field="sizes")
+        return cls(least, max(least, min(greatest, most)), unit, rule.is_power_of_two)
+
+    def every(self) -> Ints | None:
+        """All of them, ascending; None where they are many."""
+        if self.is_power_of_two:
+            span = range(self.least.bit_length() - 1, self.greatest.bit_length())
+            return np.array([1 << bit for bit in span], dtype=np.int64)
+        if (self.greatest - self.least) // self.unit >= EVERY:
+            return None
+        return np.arange(self.least, self.greatest + 1, self.unit, dtype=np.int64)
+
+    def up(self, sizes: Ints) -> Ints:
+        """Each rounded up to an admitted one, ascending, once each."""
+        whole = -(-sizes // self.unit) * self.unit
+        return np.unique(np.clip(whole, self.least, self.greatest))
+
+    def between(self, low: int, high: int, *, most: int) -> Ints:
+        """Those of low to high, or `most` that are evenly spread."""
+        first, last = max(low, self.least) // self.unit, min(high, self.greatest) // self.unit
+        count = min(most, last - first + 1)
+        places = first + (np.arange(count, dtype=np.int64) * (last - first)) // max(1, count - 1)
+        return self.up(places * self.unit)
+
+
+def best_size(costs: MixCosts, sizes: Sizes, *, also: Ints) -> int:
+    """The admitted size of least objective; of equals the largest. `also` are tried as well."""
+    every = sizes.every()
+    if every is not None:
+        return _best_of(every, costs.values(every))
+    budget = max(LEAST_CANDIDATES, BUDGET_CELLS // (len(costs.B) * _stages(costs)))
+    found = _candidates(costs, sizes, also=also, most=budget)
+    values = costs.values(found)
+    for _ in range(ROUNDS):
+        more = np.setdiff1d(_closer(found, values, sizes, most=budget // 3), found)
+        if not len(more):
+            break
+        found = np.concatenate([found, more])
+        values = np.concatenate([values, costs.values(more)])
+        order = np.argsort(found)
+        found, values = found[order], values[order]
+    return _best_of(found, values)
+
+
+def _candidates(costs: MixCosts, sizes: Sizes, *, also: Ints, most: int) -> Ints:
+    octaves = np.log2(sizes.greatest / sizes.least)
+    grid = np.geomspace(sizes.least, sizes.greatest, max(2, int(octaves * GRID_PER_OCTAVE)))
+    k = np.arange(1, max(2, min(MOST_COUNT, most // (2 * len(costs.B)))) + 1, dtype=np.int64)
+    breaks = -(-costs.B[:, None] // k[None, :]).ravel()
+    ends = np.array(_range_ends(costs), dtype=np.int64)
+    whole = np.clip(np.rint(grid), 1, 2**48).astype(np.int64)
+    if len(breaks) + len(whole) > most:  # a mix of very many messages
+        breaks = breaks[:: -(-len(breaks) // most)]
+        whole = whole[:: -(-len(whole) // most)]
+    return sizes.up(np.concatenate([whole, breaks, ends, ends + 1, also]))
+
+
+def _closer(found: Ints, values: object, sizes: Sizes, *, most: int) -> Ints:
+    """Sizes between the best ones and their neighbours on either side."""
+    valued = np.asarray(values)
+    spots = np.argsort(valued, kind="stable")[:SPOTS]
+    share = max(8, most // (2 * SPOTS))
+    parts = []
+    for spot in spots:
+        before, after = max(0, int(spot) - 1), min(len(found) - 1, int(spot) + 1)
+        for low, high in ((before, spot), (spot, after)):
+            parts.append(sizes.between(int(found[low]), int(found[high]), most=share))
+    return np.unique(np.concatenate(parts))
+
+
+def _best_of(sizes: Ints, values: object) -> int:
+    valued = np.asarray(values)
+    return int(sizes[np.flatnonzero(valued <= valued.min() + TIE)[-1]])
+
+
+def _range_ends(costs: MixCosts) -> list[int]:
+    model = costs.model
+    if isinstance(model, Aggregate):
+        return list(model.range_ends)
+    ends = {part.up_to_bytes for stage in model.stages for part in stage.ranges}
+    return sorted(end for end in ends if end is not None)
+
+
+def _stages(costs: MixCosts) -> int:
+    return 2 if isinstance(costs.model, Aggregate) else len(costs.model)
+
+
+def _two_part(unit: int) -> int:
+    """The least power of two that is a multiple of the unit. Raises InvalidInput without one."""
+    if unit & (unit - 1):
+        raise InvalidInput("no power of two is a multiple of multiple_of", field="sizes")
+    return unit

@@ -1,4 +1,4 @@
-"""The command line: `sluice optimize | fit | compare | table | profiles | serve`. Wiring only.
+"""The command line: one module a command, in app/console. Wiring only.
 
 Nothing heavy is imported before a command needs it, so that `sluice --help` answers at once.
 """
@@ -68,6 +68,10 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.table_command import table
 
         return table(arguments, output)
+    if arguments.command == "export":
+        from app.console.export_command import export
+
+        return export(arguments, output)
     from app.console import commands
 
     return {

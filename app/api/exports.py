@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 
 from app.api.openapi import refuses
 from app.api.respond import if_none_match, sent, tagged
@@ -15,7 +15,7 @@ from app.lookup.answers import REVALIDATED, conditional
 from app.schemas.base import dump_json
 from app.schemas.exports import ExportQuery, ExportTargetsOut, targets_document
 from app.schemas.queries import NoQuery
-from domain.errors import InvalidInput, NotFound
+from domain.errors import NotFound
 from domain.profile import ProfileReference
 from exports.targets import TARGETS
 
@@ -23,6 +23,8 @@ router = APIRouter(tags=["exports"])
 _UNCHANGED: dict[int, dict[str, Any]] = {
     304: {"description": "The client holds these very bytes"},
 }
+_NAMES = sorted(target.name for target in TARGETS)
+_Target = Annotated[str, Path(json_schema_extra={"enum": list(_NAMES)})]
 _TEXT: dict[str, Any] = {"schema": {"type": "string"}}
 _FILE: dict[int, dict[str, Any]] = {
     200: {
@@ -45,16 +47,13 @@ async def export_targets(request: Request, _: Annotated[NoQuery, Query()]) -> Re
     **refuses(404, 409, 422, 503, also=_FILE),
 )
 async def export(
-    request: Request, name: str, target: str, query: Annotated[ExportQuery, Query()]
+    request: Request, name: str, target: _Target, query: Annotated[ExportQuery, Query()]
 ) -> Response:
     """A profile as a library's configuration. `name@2` pins a revision."""
     reference = ProfileReference.parse(known_reference(name))
-    if all(target != known.name for known in TARGETS):
+    if target not in _NAMES:
         raise NotFound("there is no export target of this name")
-    try:
-        scope = query.to_domain(target)
-    except InvalidInput as refusal:
-        raise _named_here(refusal) from None
+    scope = query.to_domain(target)
     desk = service_of(request).exports
     found = await desk.export(reference, scope, gone(request), table=query.table)
     etag = f'"{hashlib.sha256(found.content).hexdigest()[:32]}"'
@@ -67,10 +66,3 @@ async def export(
             disposition=f'attachment; filename="{found.file_name}"',
         )
     )
-
-
-def _named_here(refusal: InvalidInput) -> InvalidInput:
-    """The refusal with the name that its field has as a parameter."""
-    if refusal.field == "options":
-        refusal.field = "option"
-    return refusal

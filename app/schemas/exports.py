@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from app.errors import InconsistentInput
 from app.flows.export_setting import ExportScope
 from app.schemas.base import Output
 from app.schemas.queries import Digits, Query
+from domain.errors import InvalidInput
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.problem import FragmentLimits
 from domain.regret import Objective
@@ -22,8 +23,10 @@ _Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 _Option = Annotated[str, Field(max_length=200, pattern="^[a-z_]{1,32}:.+$")]
 
 
-class ExportQuery(Query):
-    """The range of messages and what the sizes are chosen for, limits, a table, and options."""
+class _Asked(BaseModel):
+    """The range of messages and what the sizes are chosen for, limits, and options."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     least_bytes: _Whole | None = None
     greatest_bytes: _Whole | None = None
@@ -32,9 +35,6 @@ class ExportQuery(Query):
     max_fragment_bytes: _Whole | None = None
     alignment_bytes: _Whole | None = None
     max_fragments: _Whole | None = None
-    table: Annotated[_Digest | None, Field(description="a compiled table, not the active one")] = (
-        None
-    )
     option: Annotated[
         tuple[_Option, ...],
         Field(max_length=MAX_OPTIONS, description="name:value, an option of the target"),
@@ -47,19 +47,36 @@ class ExportQuery(Query):
             raise InconsistentInput(
                 "expected least_bytes <= greatest_bytes", field="greatest_bytes"
             )
-        return ExportScope(
-            target=target,
-            options=tuple(split_option(option) for option in self.option),
-            least_bytes=least,
-            greatest_bytes=greatest,
-            objective=self.objective,
-            limits=self._limits(),
-        )
+        try:
+            return ExportScope(
+                target=target,
+                options=tuple(split_option(option) for option in self.option),
+                least_bytes=least,
+                greatest_bytes=greatest,
+                objective=self.objective,
+                limits=self._limits(),
+            )
+        except InvalidInput as refusal:
+            if refusal.field == "options":
+                raise InvalidInput(refusal.detail, field="option") from None
+            raise
 
     def _limits(self) -> FragmentLimits | None:
         given = {name: getattr(self, name) for name in FragmentLimits.__slots__}
         given = {name: value for name, value in given.items() if value is not None}
         return FragmentLimits(**given) if given else None
+
+
+class ExportQuery(_Asked, Query):
+    """The parameters of an export."""
+
+    table: Annotated[_Digest | None, Field(description="a compiled table, not the active one")] = (
+        None
+    )
+
+
+class ExportIn(_Asked):
+    """The options of the command line."""
 
 
 def split_option(text: str) -> tuple[str, str]:

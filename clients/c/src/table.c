@@ -32,8 +32,8 @@ void slt_fill_index(const slt_view *view, slt_index *index, const unsigned char 
 {
     uint64_t key = 0;
     for (uint64_t at = 0; at < count; at++) {
-        uint64_t message = slt_u64(records + stride * at) | 1; /* never 0, whatever happened since */
-        uint64_t own = slt_key(message, view->key_shift) - view->first_key;
+        uint64_t message = slt_u64(records + stride * at); /* not 0, unless changed since */
+        uint64_t own = slt_key(message ? message : 1, view->key_shift) - view->first_key;
         for (; key <= own && key < SLT_MOST_KEYS; key++)
             index->before[key] = at ? at - 1 : 0;
     }

@@ -16,7 +16,7 @@ JOBS   ?= 2
 BIN   := .venv/bin
 # A room is checked from the day it exists.
 ROOMS := $(wildcard domain fitting solvers analysis exports models app)
-TYPED := $(ROOMS) $(wildcard migrations bench tools)
+TYPED := $(ROOMS) $(wildcard migrations bench tools clients/python/src)
 
 # A Python named by the caller is taken or refused; python3 may be exchanged for a better one.
 BOOTSTRAP = $(PYTHON) tools/bootstrap.py$(if $(filter file,$(origin PYTHON)), --search)
@@ -60,7 +60,7 @@ lock:  ## resolve the dependencies again (needs uv; LOCK_OPTIONS=--upgrade for n
 
 clean:  ## remove what make and the tools have made, but no data of the service
 	rm -rf .venv .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	rm -rf solvers/kernels/native/build
+	rm -rf solvers/kernels/native/build exports/native/build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- .venv: tools/bootstrap.py compares the locks' digests and ends at once if nothing changed -----

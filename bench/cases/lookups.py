@@ -1,0 +1,257 @@
+"""Look-ups in a table file: the C library and the Python client, beside what libraries do today."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import log
+from pathlib import Path
+from typing import Any
+
+import solvers
+from app.flows.paper_profiles import paper_profiles
+from bench.machine import CHECKOUT
+from bench.spec import BenchSpec, CaseResult, Cell, Check, Effort, Table
+from bench.workloads import KIB, MIB, example_trace
+from domain.pipeline import Pipeline
+from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits
+from exports.slt import encode
+
+_CLIENT = CHECKOUT / "clients" / "c"
+_COMPILERS = ("gcc", "clang")
+_FLAGS = ("-std=c11", "-O2")
+_REPEAT_NS, _FRAGMENT_NS, _CALL_NS, _PYTHON_NS = 50.0, 2.0, 50.0, 5000.0
+_SEED = 5
+_COMPILE_LIMIT_S = 300.0
+_PLAIN = FragmentLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class _Instance:
+    """A table: its pipeline, its limits, how exact it is."""
+
+    name: str
+    pipeline: Pipeline
+    limits: FragmentLimits = _PLAIN
+    greatest_bytes: int = 16 * MIB
+    relative_gap: float = 1e-3
+
+
+def _instances(effort: Effort) -> Iterator[_Instance]:
+    papers = {paper.name: paper.pipeline for paper in paper_profiles()}
+    yield _Instance("myrinet-gam", papers["myrinet-gam"])
+    yield _Instance("gms", papers["gms"])
+    aligned = FragmentLimits(64, 64 * KIB, 64)
+    yield _Instance("myrinet-gam, 64-byte units", papers["myrinet-gam"], aligned, MIB, 1e-2)
+    if effort.name == "full":
+        yield _Instance("example trace", example_trace())
+
+
+def _run(effort: Effort) -> CaseResult:
+    solvers.warm_up()
+    number = effort.pick(20_000, quick=2_000)
+    with tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder:
+        programs = dict(_compiled(Path(folder)))
+        found = [
+            _measured(instance, number, Path(folder), programs) for instance in _instances(effort)
+        ]
+    rows = [row for one in found for row in one.rows]
+    counts = [row for one in found for row in one.count_rows]
+    pythons = [one.python_row for one in found]
+    return CaseResult(
+        (_c_table(number, rows), _counts_table(counts), _python_table(number, pythons)),
+        tuple(check for one in found for check in one.checks),
+    )
+
+
+def _compiled(folder: Path) -> Iterator[tuple[str, Path]]:
+    """The library's own benchmark with each compiler that there is."""
+    sources = [*sorted((_CLIENT / "src").glob("*.c")), _CLIENT / "bench" / "lookup_bench.c"]
+    for compiler in filter(shutil.which, _COMPILERS):
+        made = folder / f"lookups-{compiler}"
+        line = [compiler, *_FLAGS, "-I", str(_CLIENT / "include"), "-o", str(made)]
+        subprocess.run([*line, *map(str, sources)], check=True)
+        yield compiler, made
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    rows: list[tuple[Cell, ...]]
+    count_rows: list[tuple[Cell, ...]]
+    python_row: tuple[Cell, ...]
+    checks: list[Check]
+
+
+def _measured(instance: _Instance, number: int, folder: Path, programs: dict[str, Path]) -> _Found:
+    table_path, sizes_path = folder / "bench.slt", folder / "sizes"
+    table_path.write_bytes(_file_of(instance))
+    sizes_path.write_text("\n".join(map(str, _sizes(instance.greatest_bytes, number))))
+    told = {
+        compiler: _told([str(program), str(table_path), str(sizes_path)])
+        for compiler, program in programs.items()
+    }
+    python = _told([sys.executable, "-m", "bench.reader_child", str(table_path), str(sizes_path)])
+    checks = [check for name, one in told.items() for check in _checks(instance, name, one)]
+    what = f"Python, {instance.name}, repeated size"
+    checks.append(Check(what, python["repeat_ns"], _PYTHON_NS, "ns"))
+    return _Found(
+        [_c_row(instance, compiler, one) for compiler, one in told.items()],
+        [row for compiler, one in told.items() for row in _count_rows(instance, compiler, one)],
+        _python_row(instance, python),
+        checks,
+    )
+
+
+def _file_of(instance: _Instance) -> bytes:
+    table = solvers.compile_table(
+        instance.pipeline,
+        instance.limits,
+        least_bytes=1,
+        greatest_bytes=instance.greatest_bytes,
+        relative_gap=instance.relative_gap,
+        fragment_cap=DEFAULT_FRAGMENT_CAP,
+        time_limit_s=_COMPILE_LIMIT_S,
+    )
+    return encode(table, profile="", revision=0)
+
+
+def _sizes(greatest_bytes: int, number: int) -> list[int]:
+    """Log-uniform, in random order."""
+    rng = random.Random(_SEED)
+    return [round(2.0 ** (rng.random() * log(greatest_bytes, 2.0))) for _ in range(number)]
+
+
+def _told(line: list[str]) -> dict[str, Any]:
+    places = os.pathsep.join((str(CHECKOUT), str(CHECKOUT / "clients" / "python" / "src")))
+    done = subprocess.run(
+        line, capture_output=True, check=True, env={**os.environ, "PYTHONPATH": places}
+    )
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+# --- what is told ---------------------------------------------------------------------------------
+
+
+def _checks(instance: _Instance, compiler: str, told: dict[str, Any]) -> Iterator[Check]:
+    label = f"{compiler}, {instance.name}"
+    yield Check(f"{label}, repeated size", told["repeat_ns"]["median"], _REPEAT_NS, "ns")
+    fragments = told["fragments"]["mean"]
+    yield Check(
+        f"{label}, schedule of {fragments:.0f} fragments in the mean",
+        told["schedule_ns"]["median"],
+        _FRAGMENT_NS * fragments + _CALL_NS,
+        "ns",
+    )
+    worst = max(told["schedule_counts"], key=lambda one: one["ns"] / one["allowed_ns"])
+    yield Check(
+        f"{label}, schedule of {worst['fragments']} fragments, the dearest of all counts",
+        worst["ns"],
+        worst["allowed_ns"],
+        "ns",
+    )
+
+
+def _c_row(instance: _Instance, compiler: str, told: dict[str, Any]) -> tuple[Cell, ...]:
+    return (
+        f"{instance.name}, {compiler}",
+        told["repeat_ns"]["median"] / told["ladder_ns"]["median"],
+        told["repeat_ns"]["median"],
+        told["ladder_ns"]["median"],
+        told["constant_ns"]["median"],
+        told["schedule_ns"]["median"],
+        told["cut_ns"]["median"],
+        told["fragments"]["mean"],
+        told["schedule_fit"]["per_fragment_ns"],
+        told["schedule_fit"]["per_call_ns"],
+        told["open_ns"]["median"] / 1e3,
+        told["file_bytes"],
+    )
+
+
+def _c_table(number: int, rows: list[tuple[Cell, ...]]) -> Table:
+    columns = (
+        "table, compiler",
+        "repeat / ladder",
+        "repeated size ns",
+        "ladder of ifs ns",
+        "constant ns",
+        "schedule ns",
+        "iterator ns",
+        "fragments in the mean",
+        "ns a fragment",
+        "ns a call",
+        "opening µs",
+        "file bytes",
+    )
+    title = f"C library, {number} log-uniform sizes in random order, medians over passes"
+    return Table(title, columns, tuple(rows))
+
+
+def _count_rows(
+    instance: _Instance, compiler: str, told: dict[str, Any]
+) -> Iterator[tuple[Cell, ...]]:
+    """Counts of 1, 2, 4, 8 ... fragments, and the greatest."""
+    counts = told["schedule_counts"]
+    chosen = [one for one in counts if one["fragments"] & (one["fragments"] - 1) == 0]
+    for one in [*chosen, counts[-1]]:
+        share = one["ns"] / one["allowed_ns"]
+        yield (
+            f"{instance.name}, {compiler}, {one['fragments']} fragments",
+            share,
+            one["ns"],
+            one["allowed_ns"],
+            one["sizes"],
+        )
+
+
+def _counts_table(rows: list[tuple[Cell, ...]]) -> Table:
+    title = "C library, whole schedules by their number of fragments"
+    columns = ("schedule", "ns / allowed", "ns", "allowed: 2 ns a fragment + 50 ns", "sizes")
+    return Table(title, columns, tuple(rows))
+
+
+def _python_row(instance: _Instance, told: dict[str, Any]) -> tuple[Cell, ...]:
+    short = told["short_schedule_ns"]
+    return (
+        instance.name,
+        told["repeat_ns"] / 1e3,
+        short / 1e3 if short is not None else None,
+        told["schedule_ns"] / 1e3,
+        told["mean_fragments"],
+        told["open_ns"] / 1e6,
+    )
+
+
+def _python_table(number: int, rows: list[tuple[Cell, ...]]) -> Table:
+    columns = (
+        "table",
+        "repeated size µs",
+        "schedule of at most 8 fragments µs",
+        "schedule µs",
+        "fragments in the mean",
+        "opening ms",
+    )
+    title = f"Python client's reader, {number} log-uniform sizes in random order"
+    return Table(title, columns, tuple(rows))
+
+
+SPEC = BenchSpec(
+    name="lookups",
+    title="Look-ups in a table file",
+    about=(
+        "What a messaging library does for each message. The C library is compiled with -O2 by "
+        "each compiler that is there, and run by its own benchmark (`clients/c/bench`) beside a "
+        "constant and a ladder of ifs; nothing is allocated. The Python client's reader runs in a "
+        "process of its own. Random sizes from 1 byte up, warm cache."
+    ),
+    run=_run,
+    workloads={},
+)

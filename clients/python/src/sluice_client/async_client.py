@@ -28,7 +28,7 @@ from sluice_client.http import (
 )
 from sluice_client.memory import Memory
 from sluice_client.method import dress
-from sluice_client.operations import measuring, service, solving, storing
+from sluice_client.operations import exporting, measuring, service, solving, storing
 from sluice_client.retries import STREAM_ENDED, Course, Pauses, Retry
 from sluice_client.table_files import TableFile
 
@@ -62,19 +62,16 @@ def _each(
                 return
             kwargs["cursor"] = page.next_cursor
 
-    dress(method, build, "AsyncClient")
-    method.__doc__ = _each.__doc__
+    dress(method, build, "AsyncClient", is_list=True)
     return method
 
 
 class AsyncClient:
     """The operations of a Sluice service, one method each to wait for.
 
-    All tasks of one event loop may share a client. `timeout_s` is how long the service may be silent beyond what an operation takes by itself;
-    `retry` says how often and how long a call is tried; up to `memory_bytes` of answers are kept
-    by their ETag; `headers` go with every request. `http` is for certificates, proxies and the
-    like: a client of httpx that stays the caller's to close. Raises SluiceClientError and what is
-    below it.
+    All tasks of one event loop may share a client. The arguments are those of Client, but for
+    `http`, which is an asynchronous client of httpx. Raises SluiceClientError and what is below
+    it.
     """
 
     def __init__(
@@ -104,7 +101,6 @@ class AsyncClient:
     start_compare = _method(solving.start_compare)
     simulate = _method(solving.simulate)
     schedule = _method(solving.schedule)
-    start_schedule = _method(solving.start_schedule)
 
     fit = _method(measuring.fit)
     fit_together = _method(measuring.fit_together)
@@ -131,6 +127,9 @@ class AsyncClient:
     active_table = _method(storing.active_table)
     active_table_file = _method(storing.active_table_file)
     activate_table = _method(storing.activate_table)
+
+    export_targets = _method(exporting.export_targets)
+    export = _method(exporting.export)
 
     job = _method(storing.job)
     cancel_job = _method(storing.cancel_job)

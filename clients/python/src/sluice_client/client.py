@@ -28,7 +28,7 @@ from sluice_client.http import (
 )
 from sluice_client.memory import Memory
 from sluice_client.method import dress
-from sluice_client.operations import measuring, service, solving, storing
+from sluice_client.operations import exporting, measuring, service, solving, storing
 from sluice_client.retries import STREAM_ENDED, Course, Pauses, Retry
 from sluice_client.table_files import TableFile
 
@@ -57,8 +57,7 @@ def _each(build: Callable[P, Call[Page[T]]]) -> Callable[Concatenate[Client, P],
                 return
             kwargs["cursor"] = page.next_cursor
 
-    dress(method, build, "Client")
-    method.__doc__ = _each.__doc__
+    dress(method, build, "Client", is_list=True)
     return method
 
 
@@ -99,7 +98,6 @@ class Client:
     start_compare = _method(solving.start_compare)
     simulate = _method(solving.simulate)
     schedule = _method(solving.schedule)
-    start_schedule = _method(solving.start_schedule)
 
     fit = _method(measuring.fit)
     fit_together = _method(measuring.fit_together)
@@ -126,6 +124,9 @@ class Client:
     active_table = _method(storing.active_table)
     active_table_file = _method(storing.active_table_file)
     activate_table = _method(storing.activate_table)
+
+    export_targets = _method(exporting.export_targets)
+    export = _method(exporting.export)
 
     job = _method(storing.job)
     cancel_job = _method(storing.cancel_job)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from sluice_client.calls import Answer
 
@@ -33,7 +33,7 @@ class Memory:
         if answer.status == 304 and held is not None:
             return held
         if answer.status == 200 and "etag" in answer.headers:
-            self._keep(target, replace(answer, headers={"etag": answer.headers["etag"]}))
+            self._keep(target, answer)
         return answer
 
     def _keep(self, target: str, answer: Answer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
@@ -39,7 +40,12 @@ def _as_job(build: Callable[P, Call[T]]) -> Callable[P, Call[Job]]:
             {**call.headers, "Prefer": "respond-async"},
         )
 
-    job.__doc__ = f"{build.__doc__}\n\n    Answered at once by the job that does it."
+    job.__name__ = f"start_{build.__name__}"
+    job.__doc__ = (
+        f"{(build.__doc__ or '').rstrip()}\n\n    Answered at once by the job that does it."
+    )
+    signature = inspect.signature(build).replace(return_annotation="Call[Job]")
+    job.__signature__ = signature  # type: ignore[attr-defined]
     return job
 
 
@@ -166,15 +172,8 @@ def schedule(name: str, message_bytes: int) -> Call[Schedule]:
     return replace(call, takes_s=_DEFAULT_LIMIT_S)
 
 
-def solve_schedule(name: str, message_bytes: int) -> Call[Optimization]:
-    """The look-up of a profile without an active table: the whole stored answer."""
-    call = get(f"/profiles/{segment(name)}/schedule", reads(Optimization), bytes=message_bytes)
-    return replace(call, takes_s=_DEFAULT_LIMIT_S)
-
-
 start_optimize = _as_job(optimize)
 start_compare = _as_job(compare)
-start_schedule = _as_job(solve_schedule)
 
 
 def measurements_json(given: Measurement | Sequence[Measurement] | None) -> Any:

@@ -87,7 +87,8 @@ def compile_table(
 ) -> Call[CompiledTable]:
     """Compile a table for a range of message sizes; the stored one where it was compiled before.
 
-    The first of a revision becomes its active one, a further one with `activate`.
+    Look-ups answer from it with `activate` true, and, where that is None, if their revision has
+    no active table yet.
     """
     document = {
         "least_bytes": least_bytes,
@@ -138,9 +139,11 @@ def active_table_file(name: str) -> Call[bytes]:
     return get(_at(name, "table"), _body, remembers=True, format="slt")
 
 
-def activate_table(name: str, digest: str) -> Call[Any]:
+def activate_table(name: str, digest: str) -> Call[CompiledTable]:
     """Make a compiled table of the profile its active one; the way back is the same."""
-    return send("POST", _at(name, "table"), Answer.json, {"digest": digest}, may_repeat=True)
+    return send(
+        "POST", _at(name, "table"), reads(CompiledTable), {"digest": digest}, may_repeat=True
+    )
 
 
 # --- jobs -----------------------------------------------------------------------------------------

@@ -17,8 +17,10 @@ RUN command -v cc || command -v gcc || command -v clang \
     || echo "sluice: no C compiler in this base, and none could be installed"
 COPY domain domain
 COPY solvers/kernels/native solvers/kernels/native
+COPY exports/native exports/native
+COPY clients/c clients/c
 COPY tools/build_kernels.py tools/
-RUN mkdir -p solvers/kernels/native/build && python3 tools/build_kernels.py
+RUN mkdir -p solvers/kernels/native/build exports/native/build && python3 tools/build_kernels.py
 
 # --- the rooms --------------------------------------------------------------------------------------
 FROM ${BASE}
@@ -28,6 +30,7 @@ WORKDIR /opt/sluice
 COPY --from=environment /opt/sluice/.venv .venv
 COPY . .
 COPY --from=kernels /opt/sluice/solvers/kernels/native/build solvers/kernels/native/build
+COPY --from=kernels /opt/sluice/exports/native/build exports/native/build
 # Compiled here, because the service may not write into its own folders.
 RUN .venv/bin/python -m compileall -q -x '[.]venv' .
 

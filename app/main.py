@@ -14,6 +14,7 @@ import solvers
 from app.api import (
     compare,
     docs,
+    exports,
     fit,
     fit_plots,
     jobs,
@@ -31,6 +32,8 @@ from app.asgi import Outermost
 from app.flows.context import Context
 from app.flows.paper_profiles import seed_paper_profiles
 from app.jobs import Engine, local_engine
+from app.lookup.front import Front
+from app.lookup.shelf import Shelf
 from app.metrics import Metrics
 from app.service import Service
 from app.settings import Settings
@@ -55,6 +58,7 @@ _ROUTERS = (
     measurement_plans,
     profiles,
     tables,
+    exports,
     jobs,
     service,
     docs,
@@ -71,17 +75,20 @@ def create_app(
 ) -> FastAPI:
     """The application; nothing is opened before it starts."""
     chosen = Settings.from_environment() if settings is None else settings
-    metrics = Metrics()
+    metrics, front = Metrics(), Front(Shelf(chosen.lookup_memory_bytes))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.service = await asyncio.to_thread(
-            open_service, chosen, metrics, open_engine=open_engine
+        running = await asyncio.to_thread(
+            open_service, chosen, metrics, front, open_engine=open_engine
         )
+        await running.lookups.start()
+        app.state.service = running
         try:
             yield
         finally:
-            running, app.state.service = app.state.service, None
+            app.state.service = None
+            await running.lookups.close()
             await asyncio.to_thread(close_service, running)
 
     app = FastAPI(
@@ -97,7 +104,7 @@ def create_app(
     app.state.settings = chosen
     app.state.bodies = BodyBudget(BODIES_HELD * chosen.max_body_bytes)
     app.state.traces = BodyBudget(2 * chosen.max_trace_bytes)
-    app.add_middleware(Outermost, metrics=metrics)
+    app.add_middleware(Outermost, metrics=metrics, front=front)
     problems.register(app)
     for module in _ROUTERS:
         app.include_router(module.router)
@@ -105,7 +112,9 @@ def create_app(
     return app
 
 
-def open_service(settings: Settings, metrics: Metrics, *, open_engine: OpenEngine) -> Service:
+def open_service(
+    settings: Settings, metrics: Metrics, front: Front, *, open_engine: OpenEngine
+) -> Service:
     """Bring the schema up to date, start the workers, take up unfinished jobs. Blocks."""
     store = create_store(settings.database_url)
     try:
@@ -115,7 +124,7 @@ def open_service(settings: Settings, metrics: Metrics, *, open_engine: OpenEngin
     except BaseException:
         store.dispose()
         raise
-    running = Service(Context(store, engine, settings), metrics)
+    running = Service(Context(store, engine, settings), metrics, front)
     solvers.warm_up()
     resumed = running.runner.start()
     log.info("ready: %d profiles added, %d jobs taken up", len(seeded), resumed)

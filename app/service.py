@@ -16,7 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from app.apart import Child
 from app.errors import Overloaded
+from app.export_desk import ExportDesk
 from app.fit_apart import FitApart
 from app.flows import build_table as tabling
 from app.flows import compare as comparing
@@ -38,6 +40,10 @@ from app.flows.held_trace import HeldTrace
 from app.flows.questions import Question
 from app.flows.solve_message import sizes_used_for
 from app.job_runner import JobRunner
+from app.lookup.answers import Ready
+from app.lookup.front import Front
+from app.lookup.held import HeldTable
+from app.lookup.lookups import Lookups
 from app.metrics import Metrics
 from app.plot_apart import plot_apart
 from app.schemas.optimize import render_answer
@@ -88,12 +94,31 @@ class Found:
     is_quick: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A message to look up; `if_none_match` are the tags that the client holds."""
+
+    reference: ProfileReference
+    message_bytes: int
+    if_none_match: str
+
+
+@dataclass(frozen=True, slots=True)
+class FromTable:
+    """A table's answer, and the table where it is to be held from now on."""
+
+    ready: Ready
+    table: HeldTable | None
+
+
 class Service:
     """One per process. Coroutines are for the event loop's thread; `close` is not."""
 
-    def __init__(self, context: Context, metrics: Metrics) -> None:
+    def __init__(self, context: Context, metrics: Metrics, front: Front) -> None:
         self.context = context
         self.metrics = metrics
+        self.exports = ExportDesk(self)
+        self.lookups = Lookups(context.store, front, refresh_s=context.settings.lookup_refresh_s)
         self.runner = JobRunner(context, threads=context.settings.worker_count + 1)
         self.pending_calls = 0
         self.pending_solves = 0
@@ -112,6 +137,21 @@ class Service:
     async def optimize(self, question: Question, gone: Gone) -> bytes:
         """The JSON of the answer: a stored one, or one that is solved and stored now."""
         found = await self.call(lambda: self._look_up(question))
+        return await self._answered(found, gone)
+
+    async def table_answer(self, asked: Lookup) -> Ready | None:
+        """What the profile's active table says; None where there is none for this message."""
+        found = await self.call(lambda: self._from_table(asked))
+        return None if found is None else self._served(found)
+
+    async def look_up(self, asked: Lookup, question: Question, gone: Gone) -> Ready | bytes:
+        """What the profile's active table says, or the JSON of the answer where it has none."""
+        found = await self.call(lambda: self._from_table(asked) or self._look_up(question))
+        if isinstance(found, FromTable):
+            return self._served(found)
+        return await self._answered(found, gone)
+
+    async def _answered(self, found: bytes | Found, gone: Gone) -> bytes:
         if isinstance(found, bytes):
             self.metrics.answer("stored")
             return found
@@ -197,18 +237,37 @@ class Service:
         return await self._long_fit(lambda: plot_apart(stored, memory_bytes=memory_bytes))
 
     async def compile_table(
-        self, reference: ProfileReference, scope: tabling.TableScope, gone: Gone
+        self,
+        reference: ProfileReference,
+        scope: tabling.TableScope,
+        gone: Gone,
+        *,
+        activate: bool | None,
     ) -> TableOutcome:
         """The plan table of a profile: a stored one, or one that is compiled and stored now.
 
-        It is compiled in a process of its own, and counts as a long fit does. Raises NotFound,
+        It is compiled in a process of its own, and counts as a long fit does; `activate` is as
+        for `choose_table`. Raises NotFound,
         StrategyDeclined, Infeasible, Overloaded, Cancelled, LimitReached and SolverFailed.
         """
-        found = await self.call(lambda: self._find_table(reference, scope))
+        found = await self.call(lambda: self._find_table(reference, scope, activate=activate))
         if isinstance(found, TableRecord):
             return TableOutcome(found, is_new=False)
         compiled = await self._compiled(found, gone)
-        return TableOutcome(await self.call(lambda: self._keep_table(compiled)), is_new=True)
+        record = await self.call(lambda: self._keep_table(compiled, activate=activate))
+        return TableOutcome(record, is_new=True)
+
+    async def apart(self, child: Child[T], gone: Gone) -> T:
+        """Wait for a process of its own, and end it where the client goes away.
+
+        Raises Overloaded where there are enough of them, and what the child does.
+        """
+        watcher = asyncio.ensure_future(_then(gone, child.cancel))
+        try:
+            return await self._long_fit(child.run)
+        finally:
+            child.cancel()
+            watcher.cancel()
 
     def exposition(self) -> str:
         """The metrics as text."""
@@ -218,6 +277,8 @@ class Service:
                 "sluice_pending_solves": ("Requests that wait for a solve.", self.pending_solves),
                 "sluice_waiting_jobs": ("Durable jobs that wait.", self.runner.waiting),
                 "sluice_event_streams": ("Open event streams.", self.open_streams),
+                "sluice_held_tables": ("Compiled tables in memory.", len(self.lookups.front.shelf)),
+                "sluice_held_bytes": ("Bytes of them.", self.lookups.front.shelf.held_bytes),
                 "sluice_ready_workers": ("Workers ready.", self.context.engine.ready_workers),
             }
         )
@@ -275,7 +336,7 @@ class Service:
             return solving.keep(unit, answer, render_answer).body
 
     def _find_table(
-        self, reference: ProfileReference, scope: tabling.TableScope
+        self, reference: ProfileReference, scope: tabling.TableScope, *, activate: bool | None
     ) -> tabling.TableQuestion | TableRecord:
         with self.context.store.reading() as unit:
             revision = solving.stored_revision(unit)(reference)
@@ -285,20 +346,40 @@ class Service:
                 scope,
                 fragment_cap=self.context.settings.max_fragments,
             )
-            return tabling.find_table(unit, question) or question
+            stored = tabling.find_table(unit, question)
+            if stored is None:
+                return question
+            is_to_choose = tabling.needs_choosing(unit, stored, activate=activate)
+        if is_to_choose:
+            with self.context.store.unit_of_work() as unit:
+                tabling.choose_table(unit, stored, activate=activate)
+        return stored
 
-    def _keep_table(self, compiled: tabling.CompiledTable) -> TableRecord:
+    def _keep_table(self, compiled: tabling.CompiledTable, *, activate: bool | None) -> TableRecord:
         with self.context.store.unit_of_work() as unit:
-            return tabling.keep_table(unit, compiled, render_table)
+            return tabling.keep_table(unit, compiled, render_table, activate=activate)
+
+    def _from_table(self, asked: Lookup) -> FromTable | None:
+        """The active table's answer, and the table where it was not held."""
+        name, revision = asked.reference.name, asked.reference.revision
+        with self.context.store.reading() as unit:
+            summary = unit.tables.active_summary(name, revision)
+            if summary is None or not summary.covers(asked.message_bytes):
+                return None
+            held = self.lookups.front.shelf.peek(summary.digest)
+            file = b"" if held else unit.tables.get(summary.digest).file
+        table = held or HeldTable.of(summary.digest, file)
+        ready = table.sibling().schedule(asked.if_none_match, asked.message_bytes)
+        return FromTable(ready, None if held else table)
+
+    def _served(self, found: FromTable) -> Ready:
+        if found.table is not None:
+            self.lookups.keep(found.table)
+        return found.ready
 
     async def _compiled(self, question: tabling.TableQuestion, gone: Gone) -> tabling.CompiledTable:
         child = TableApart(question, memory_bytes=self.context.settings.worker_memory_bytes)
-        watcher = asyncio.ensure_future(_then(gone, child.cancel))
-        try:
-            return await self._long_fit(child.run)
-        finally:
-            child.cancel()
-            watcher.cancel()
+        return await self.apart(child, gone)
 
     def _save_fit(self, fitted: FittedTrace, name: str) -> SavedFit:
         with self.context.store.unit_of_work() as unit:
@@ -320,12 +401,7 @@ class Service:
             fragment_cap=settings.max_fragments,
             wants_plot=wants_plot,
         )
-        watcher = asyncio.ensure_future(_then(gone, child.cancel))
-        try:
-            return await self._long_fit(child.run)
-        finally:
-            child.cancel()
-            watcher.cancel()
+        return await self.apart(child, gone)
 
     async def _long_fit(self, work: Callable[[], T]) -> T:
         """Wait for a process of its own. Raises Overloaded where there are enough of them."""

@@ -26,6 +26,8 @@ class Settings:
     max_trace_bytes: int = 256 * MIB
     workers: int = 0
     worker_memory_bytes: int = 2048 * MIB
+    lookup_memory_bytes: int = 64 * MIB
+    lookup_refresh_s: int = 1
 
     @property
     def worker_count(self) -> int:
@@ -47,6 +49,12 @@ class Settings:
             workers=given.number("SLUICE_WORKERS", defaults.workers, least=0, greatest=1024),
             worker_memory_bytes=given.number(
                 "SLUICE_WORKER_MEMORY_BYTES", defaults.worker_memory_bytes, least=256 * MIB
+            ),
+            lookup_memory_bytes=given.number(
+                "SLUICE_LOOKUP_MEMORY_BYTES", defaults.lookup_memory_bytes, least=0
+            ),
+            lookup_refresh_s=given.number(
+                "SLUICE_LOOKUP_REFRESH_S", defaults.lookup_refresh_s, least=0, greatest=3600
             ),
         )
 

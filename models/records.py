@@ -80,6 +80,10 @@ class TableSummary:
     file_bytes: int
     is_active: bool = False
 
+    def covers(self, message_bytes: int) -> bool:
+        """Whether the message is in its range."""
+        return self.least_bytes <= message_bytes <= self.greatest_bytes
+
 
 @dataclass(frozen=True, slots=True)
 class ActiveTable:

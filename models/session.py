@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from sqlalchemy import Engine, text
@@ -19,6 +19,7 @@ from models.repositories import (
     TableRepository,
     TraceRepository,
 )
+from models.repositories.statements import has_changed_choices
 from models.schema import upgrade
 
 
@@ -45,6 +46,13 @@ class Store:
     def __init__(self, database_url: str) -> None:
         self._url = parse_url(database_url)
         self._writer, self._reader = open_engines(self._url)
+        self._watchers: list[Callable[[], None]] = []
+
+    def watch_choices(self, act: Callable[[], None]) -> None:
+        """Have `act` called after each commit through this store that may have changed which
+        compiled table a profile answers from: in the writer's thread, before it goes on.
+        """
+        self._watchers.append(act)
 
     @property
     def dialect(self) -> str:
@@ -89,15 +97,17 @@ class Store:
         self._reader.dispose()
         self._writer.dispose()
 
-    @staticmethod
     @contextmanager
-    def _transaction(engine: Engine) -> Iterator[UnitOfWork]:
+    def _transaction(self, engine: Engine) -> Iterator[UnitOfWork]:
         with (
             translated_errors(),
             Session(engine, autoflush=False, expire_on_commit=False) as session,
-            session.begin(),
         ):
-            yield UnitOfWork(session)
+            with session.begin():
+                yield UnitOfWork(session)
+            if has_changed_choices(session):
+                for act in self._watchers:
+                    act()
 
 
 def create_store(database_url: str) -> Store:

@@ -1,10 +1,11 @@
-"""Compile the native kernels into one shared object, where a C compiler is found.
+"""Compile the native kernels and the reader of table files, where a C compiler is found.
 
     python3 tools/build_kernels.py
 
-Without a compiler the service runs on NumPy: one line says so, and the exit status is 0. The object
-is named after its sources, so that a build of other sources is never loaded; it is written beside
-its place and moved there in one step, so that builds may run side by side.
+Each becomes one shared object. Without a compiler the service runs on NumPy and reads tables in
+Python: one line says so, and the exit status is 0. An object is named after its sources, so that a
+build of other sources is never loaded; it is written beside its place and moved there in one step,
+so that builds may run side by side.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 from types import ModuleType
 
 ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = ("solvers/kernels/native", "exports/native")
 COMPILERS = ("cc", "gcc", "clang")
 
 
@@ -28,13 +30,12 @@ def say(text: str) -> None:
     print(f"sluice: {text}", flush=True)
 
 
-def loader() -> ModuleType:
-    """The loader's module, for its names and flags; it imports nothing heavy."""
+def loader(folder: Path) -> ModuleType:
+    """A loader's module, for its names and flags; it imports nothing heavy."""
     sys.path.insert(0, str(ROOT))  # it imports the domain's errors
-    path = ROOT / "solvers" / "kernels" / "native" / "__init__.py"
-    spec = importlib.util.spec_from_file_location("sluice_native", path)
+    spec = importlib.util.spec_from_file_location("sluice_native", folder / "__init__.py")
     if spec is None or spec.loader is None:
-        raise SystemExit("sluice: solvers/kernels/native is missing")
+        raise SystemExit(f"sluice: {folder.relative_to(ROOT)} is missing")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -54,20 +55,21 @@ class NotBuiltError(Exception):
 
 
 def main() -> int:
-    native = loader()
-    target: Path = native.object_path()
-    if target.exists():
+    found = [loader(ROOT / folder) for folder in FOLDERS if (ROOT / folder).is_dir()]
+    missing = [one for one in found if one.sources() and not one.object_path().exists()]
+    if not missing:
         return 0
     command = compiler()
     if command is None:
         say("no C compiler found: the solver runs on NumPy, which is slower")
         return 0
     try:
-        build(command, native, target)
+        for native in missing:
+            build(command, native, native.object_path())
+            remove_others(native.object_path())
     except (NotBuiltError, OSError) as reason:
         say(f"native kernels not built ({reason}): the solver runs on NumPy, which is slower")
         return 0
-    remove_others(target)
     say("native kernels compiled")
     return 0
 
@@ -94,7 +96,8 @@ def reason_in(text: str) -> str:
 
 def remove_others(target: Path) -> None:
     """Builds of other sources; one that cannot be removed does no harm."""
-    for old in target.parent.glob("kernels-*"):
+    kind, dash, _ = target.name.partition("-")
+    for old in target.parent.glob(f"{kind}{dash}*"):
         with contextlib.suppress(OSError):
             if old != target:
                 old.unlink()

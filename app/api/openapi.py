@@ -18,7 +18,7 @@ from app.schemas.optimize import OptimizeIn
 from app.schemas.problems import ProblemOut
 from app.schemas.profiles import CurrentIn, ProfileIn, RevisionIn
 from app.schemas.simulate import SimulateIn
-from app.schemas.tables import TableIn
+from app.schemas.tables import ActivateIn, TableIn
 
 _REF = "#/components/schemas/{model}"
 _BODIES: tuple[type[BaseModel], ...] = (
@@ -31,6 +31,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     RevisionIn,
     CurrentIn,
     TableIn,
+    ActivateIn,
 )
 _MEANINGS = {
     400: "The body is not JSON",

@@ -8,10 +8,11 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.api.body import read_json
 from app.api.openapi import reads, refuses
-from app.api.respond import accepted, json_document, tagged
+from app.api.respond import accepted, if_none_match, json_document, sent, tagged
 from app.deps import body_rules, gone, prefers_async, service_of
 from app.flows import profiles as flow
 from app.flows.durable_jobs import JobKind
+from app.lookup.answers import Ready
 from app.schemas.optimize import OptimizeIn, OptimizeOut
 from app.schemas.profiles import (
     CurrentIn,
@@ -25,6 +26,9 @@ from app.schemas.profiles import (
     revisions_document,
 )
 from app.schemas.queries import NoQuery, ProfilesQuery, ScheduleQuery
+from app.schemas.schedules import TableScheduleOut
+from app.service import Lookup
+from domain.profile import ProfileReference
 
 router = APIRouter(prefix="/profiles", tags=["profiles"])
 _UNCHANGED = {304: {"description": "The client holds these very bytes"}}
@@ -102,19 +106,26 @@ async def set_current(request: Request, name: str, _: Annotated[NoQuery, Query()
 
 @router.get(
     "/{name}/schedule",
-    response_model=OptimizeOut,
+    response_model=OptimizeOut | TableScheduleOut,
     **refuses(404, 422, 503, may_be_async=True, also=_UNCHANGED),
 )
 async def schedule(
     request: Request, name: str, query: Annotated[ScheduleQuery, Query()]
 ) -> Response:
-    """The best schedule of a message: as stored, or solved and stored now. `name@2` pins one."""
+    """The best schedule of a message: from the active table, as stored, or solved and stored now.
+
+    `name@2` pins a revision. What a table answers is there at once, also for `respond-async`.
+    """
     service = service_of(request)
     asked = OptimizeIn(profile=flow.known_reference(name), message_bytes=query.bytes)
     question = asked.to_domain()
+    lookup = Lookup(ProfileReference.parse(name), query.bytes, if_none_match(request))
     if prefers_async(request):
+        if ready := await service.table_answer(lookup):
+            return sent(ready)
         job = await service.start_job(
             JobKind.OPTIMIZE, lambda: asked.as_job(service.prepare(question))
         )
         return accepted(job)
-    return tagged(request, await service.optimize(question, gone(request)))
+    found = await service.look_up(lookup, question, gone(request))
+    return sent(found) if isinstance(found, Ready) else tagged(request, found)

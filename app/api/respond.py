@@ -8,6 +8,7 @@ import re
 from fastapi import Request, Response
 
 from app.errors import Overloaded, kind_of, problem_document
+from app.lookup.answers import REVALIDATED, Ready, holds
 from app.schemas.base import dump_json
 from app.schemas.jobs import job_document
 from domain.errors import Conflict, NotFound, SluiceError
@@ -63,28 +64,19 @@ def accepted(job: JobRecord) -> Response:
 def tagged(request: Request, body: bytes) -> Response:
     """A response with a strong ETag, or 304 where the client holds these very bytes."""
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-    headers = {"ETag": etag, "Cache-Control": "no-cache"}
-    if _matches(request.headers.get("if-none-match", ""), etag):
+    headers = {"ETag": etag, "Cache-Control": REVALIDATED}
+    if holds(if_none_match(request), etag):
         return Response(status_code=304, headers=headers)
     return json_bytes(body, headers=headers)
 
 
-def immutable(
-    request: Request, body: bytes, media_type: str, *, tag: str, disposition: str | None = None
-) -> Response:
-    """What will never change under its address and media type, or 304 where the client holds it."""
-    headers = {
-        "ETag": f'"{tag}"',
-        "Cache-Control": "public, max-age=31536000, immutable",
-        "Vary": "Accept",
-    }
-    if _matches(request.headers.get("if-none-match", ""), headers["ETag"]):
-        return Response(status_code=304, headers=headers)
-    if disposition is not None:
-        headers["Content-Disposition"] = disposition
-    return Response(body, headers=headers, media_type=media_type)
+def if_none_match(request: Request) -> str:
+    """The tags that the client holds, "" where it says nothing."""
+    return request.headers.get("if-none-match", "")
 
 
-def _matches(wanted: str, etag: str) -> bool:
-    tags = [tag.strip().removeprefix("W/") for tag in wanted.split(",")]
-    return "*" in tags or etag in tags
+def sent(ready: Ready) -> Response:
+    """A whole answer, with its headers in their order."""
+    response = Response(ready.body, ready.status)
+    response.raw_headers = list(ready.headers)
+    return response

@@ -8,19 +8,18 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.api.body import read_json
 from app.api.openapi import reads, refuses
-from app.api.respond import JSON, immutable, json_bytes, json_document
+from app.api.respond import if_none_match, json_bytes, json_document, sent
 from app.deps import body_rules, gone, service_of
-from app.flows.build_table import get_table, json_twin, list_tables
+from app.flows import build_table as flow
 from app.flows.profiles import known_reference
-from app.schemas.queries import NoQuery, TableFormat, TableQuery, TablesQuery
-from app.schemas.tables import TableIn, TableOut, TablesOut, tables_document
+from app.lookup.forms import JSON, SLT, TWIN, TableFormat, accepted, active_form, immutable_form
+from app.schemas.queries import NoQuery, TableQuery, TablesQuery
+from app.schemas.tables import ActivateIn, TableIn, TableOut, TablesOut, tables_document
 from domain.profile import ProfileReference
+from models.records import TableRecord
 
 router = APIRouter(tags=["tables"])
 
-SLT = "application/vnd.sluice.table"
-TWIN = "application/vnd.sluice.table+json"
-_MEDIA = {TableFormat.SLT: SLT, TableFormat.JSON: TWIN, TableFormat.SUMMARY: JSON}
 _BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 _FORMATS: dict[int, dict[str, Any]] = {
     200: {"content": {SLT: _BINARY, TWIN: {"schema": {"type": "object"}}}},
@@ -45,7 +44,9 @@ async def compile_table(request: Request, name: str, _: Annotated[NoQuery, Query
     service = service_of(request)
     reference = ProfileReference.parse(known_reference(name))
     asked = await read_json(request, TableIn, **body_rules(request))
-    outcome = await service.compile_table(reference, asked.to_domain(), gone(request))
+    outcome = await service.compile_table(
+        reference, asked.to_domain(), gone(request), activate=asked.activate
+    )
     headers = {"Location": f"/tables/{outcome.record.digest}"}
     status = 201 if outcome.is_new else 200
     return json_bytes(outcome.record.document, status=status, headers=headers)
@@ -57,7 +58,7 @@ async def tables(request: Request, name: str, query: Annotated[TablesQuery, Quer
     service = service_of(request)
     reference = ProfileReference.parse(known_reference(name))
     page = await service.call(
-        lambda: list_tables(
+        lambda: flow.list_tables(
             service.context.store,
             reference.name,
             revision=reference.revision,
@@ -68,28 +69,48 @@ async def tables(request: Request, name: str, query: Annotated[TablesQuery, Quer
     return json_document(tables_document(page))
 
 
+@router.get(
+    "/profiles/{name}/table", response_model=TableOut, **refuses(404, 422, 503, also=_FORMATS)
+)
+async def active_table(
+    request: Request, name: str, query: Annotated[TableQuery, Query()]
+) -> Response:
+    """The table that look-ups answer from: what is told of it, its file, or the JSON twin."""
+    service = service_of(request)
+    reference = ProfileReference.parse(known_reference(name))
+    record = await service.call(lambda: flow.active_table(service.context.store, reference))
+    form, body = await _form(request, query, record)
+    return sent(active_form(if_none_match(request), record.digest, form, body))
+
+
+@router.post("/profiles/{name}/table", response_model=TableOut, **reads(ActivateIn, 404, 409))
+async def activate_table(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
+    """Switch to a compiled table of the profile, or back; `name@2` means only that revision."""
+    service = service_of(request)
+    reference = ProfileReference.parse(known_reference(name))
+    asked = await read_json(request, ActivateIn, **body_rules(request))
+    record = await service.call(
+        lambda: flow.activate_table(service.context.store, reference, asked.digest)
+    )
+    return json_bytes(record.document, headers={"Content-Location": f"/tables/{record.digest}"})
+
+
 @router.get("/tables/{digest}", response_model=TableOut, **refuses(404, 422, 503, also=_FORMATS))
 async def table(request: Request, digest: str, query: Annotated[TableQuery, Query()]) -> Response:
     """A compiled table: what is told of it, its file (`slt`), or the file's JSON twin."""
     service = service_of(request)
-    wanted = query.format or _accepted(request)
-    record = await service.call(lambda: get_table(service.context.store, digest))
-    if wanted is TableFormat.SUMMARY:
-        return immutable(request, record.document, JSON, tag=f"{digest}-summary")
-    if wanted is TableFormat.SLT:
-        name = f'attachment; filename="{digest[:16]}.slt"'
-        return immutable(request, record.file, SLT, tag=digest, disposition=name)
-    body = await service.call(lambda: json_twin(record.file))
-    return immutable(request, body, TWIN, tag=f"{digest}-json")
+    record = await service.call(lambda: flow.get_table(service.context.store, digest))
+    form, body = await _form(request, query, record)
+    return sent(immutable_form(if_none_match(request), digest, form, body))
 
 
-def _accepted(request: Request) -> TableFormat:
-    """The first media type that the client names and that there is; else what is told."""
-    for part in ",".join(request.headers.getlist("accept")).split(","):
-        named = part.split(";")[0].strip().lower()
-        for wanted, media in _MEDIA.items():
-            if named == media:
-                return wanted
-        if named == "application/octet-stream":
-            return TableFormat.SLT
-    return TableFormat.SUMMARY
+async def _form(
+    request: Request, query: TableQuery, record: TableRecord
+) -> tuple[TableFormat, bytes]:
+    """The form that is wanted, and its bytes."""
+    form = query.format or accepted(request.headers.getlist("accept"))
+    if form is TableFormat.SUMMARY:
+        return form, record.document
+    if form is TableFormat.SLT:
+        return form, record.file
+    return form, await service_of(request).call(lambda: flow.json_twin(record.file))

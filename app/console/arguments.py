@@ -10,6 +10,7 @@ from typing import NoReturn
 from domain.errors import InvalidInput
 from domain.fit import FitMethod, FitShape
 from domain.measurement import TraceKind
+from domain.regret import Objective
 from domain.solution import Strategy
 from domain.units import parse_bytes
 
@@ -51,6 +52,7 @@ def _parser() -> Parser:
     _add_fit(commands)
     _add_compare(commands)
     _add_table(commands)
+    _add_export(commands)
     _add_profiles(commands)
     _add_serve(commands)
     return parser
@@ -179,6 +181,38 @@ def _add_table(commands: _Commands[Parser]) -> None:
     parser.add_argument(
         "--output", metavar="FILE", help="write the table file; .json: its JSON twin"
     )
+    parser.add_argument(
+        "--activate",
+        action="store_true",
+        default=None,
+        help="have the profile's look-ups answer from it",
+    )
+
+
+def _add_export(commands: _Commands[Parser]) -> None:
+    parser = _add(commands, "export", "write a pipeline as a library's configuration")
+    parser.add_argument("source", metavar="SOURCE", nargs="?", help="file, - or profile")
+    parser.add_argument("--list", action="store_true", help="list the targets and their options")
+    parser.add_argument("--target", metavar="NAME", help="the library, out of those of --list")
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the target; may be repeated",
+    )
+    parser.add_argument(
+        "--least", dest="least_bytes", type=size, metavar="SIZE", help="smallest message (1 B)"
+    )
+    parser.add_argument(
+        "--greatest", dest="greatest_bytes", type=size, metavar="SIZE", help="largest (16 MiB)"
+    )
+    parser.add_argument(
+        "--objective", choices=[*Objective], metavar="NAME", help="mean (default) or worst regret"
+    )
+    parser.add_argument("--table", metavar="TABLE", help="digest or file of a compiled table")
+    _add_constraints(parser)
+    parser.add_argument("--output", "-o", metavar="FILE", help="write it to this file")
 
 
 def _add_profiles(commands: _Commands[Parser]) -> None:
@@ -197,6 +231,11 @@ def _add_profiles(commands: _Commands[Parser]) -> None:
     use = _add(verbs, "use", "make a revision the current one")
     use.add_argument("profile", metavar="PROFILE")
     use.add_argument("revision", type=int, metavar="REVISION")
+    tables = _add(verbs, "tables", "list a profile's compiled tables")
+    tables.add_argument("profile", metavar="PROFILE", help="name or name@revision")
+    activate = _add(verbs, "activate", "have look-ups answer from a compiled table, or again")
+    activate.add_argument("profile", metavar="PROFILE", help="name or name@revision")
+    activate.add_argument("digest", metavar="DIGEST", help="of the table; its first 8 or more")
     delete = _add(verbs, "delete", "delete a profile and its revisions")
     delete.add_argument("profile", metavar="PROFILE")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from app.console.commands import fit_source, opened_store
@@ -11,14 +12,17 @@ from app.console.output import Output
 from app.console.reports import profile_parts, profiles_table, revisions_table
 from app.console.screen import Part
 from app.console.sources import ProfileSource, Source, TraceSource, read_source
+from app.console.table_reports import tables_table
 from app.settings import Settings
 from domain.errors import InvalidInput, NotFound
 from domain.profile import HardwareProfile, ProfileReference, check_profile_name
 
 if TYPE_CHECKING:
+    from models.records import TableSummary
     from models.session import Store
 
 _PAGE = 200
+_DIGEST_LENGTH = 64
 
 
 def profiles(arguments: argparse.Namespace, output: Output) -> int:
@@ -78,6 +82,58 @@ def _use(store: Store, arguments: argparse.Namespace, output: Output) -> None:
     _show(set_current(store, arguments.profile, arguments.revision), output)
 
 
+def _tables(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+    from app.flows.build_table import TablePage
+    from app.schemas.tables import tables_document
+
+    reference = ProfileReference.parse(arguments.profile)
+    document = tables_document(TablePage(tuple(_all_tables(store, reference)), None))
+    _emit(document, output, [tables_table(document)])
+
+
+def _activate(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+    from app.flows.build_table import activate_table
+
+    reference = ProfileReference.parse(arguments.profile)
+    digest = _whole_digest(store, reference, arguments.digest)
+    record = activate_table(store, reference, digest)
+    if output.wants_json:
+        output.document(record.document)
+    else:
+        of = f"{record.profile_name}@{record.profile_revision}"
+        output.parts([f"{of} answers look-ups from {record.digest[:16]}"])
+
+
+def _all_tables(store: Store, reference: ProfileReference) -> Iterator[TableSummary]:
+    from app.flows.build_table import list_tables
+
+    after: str | None = None
+    while True:
+        page = list_tables(
+            store, reference.name, revision=reference.revision, after=after, limit=_PAGE
+        )
+        yield from page.summaries
+        if page.after is None:
+            return
+        after = page.after
+
+
+def _whole_digest(store: Store, reference: ProfileReference, text: str) -> str:
+    """The digest of the one table of this profile that begins like this."""
+    if not re.fullmatch(r"[0-9a-f]{8,64}", text, re.ASCII):
+        raise InvalidInput(
+            "expected the digest of a compiled table, or its first 8 digits or more",
+            field="digest",
+        )
+    if len(text) == _DIGEST_LENGTH:
+        return text
+    found = [one.digest for one in _all_tables(store, reference) if one.digest.startswith(text)]
+    if len(found) == 1:
+        return found[0]
+    how_many = "more than one" if found else "no"
+    raise NotFound(f"the profile has {how_many} compiled table of this digest", field="digest")
+
+
 def _delete(store: Store, arguments: argparse.Namespace, output: Output) -> None:
     from app.flows.profiles import delete_profile
 
@@ -91,6 +147,8 @@ _VERBS = {
     "show": _show_one,
     "revisions": _revisions,
     "use": _use,
+    "tables": _tables,
+    "activate": _activate,
     "delete": _delete,
 }
 

@@ -13,6 +13,7 @@ from app.console.table_reports import table_parts
 from app.console.whole_files import check_target, write_whole
 from app.console.words import printable
 from app.settings import Settings
+from domain.errors import InvalidInput
 
 if TYPE_CHECKING:
     from app.flows.build_table import TableScope
@@ -30,7 +31,9 @@ def table(arguments: argparse.Namespace, output: Output) -> int:
     settings = Settings.from_environment()
     scope, question = _asked(arguments, read_source(arguments.source, settings))
     with store_for(question.source, settings) as store:
-        file, document = _compiled(scope, question, settings, store)
+        if arguments.activate and store is None:
+            raise InvalidInput("a table becomes active for a stored profile", field="activate")
+        file, document = _compiled(scope, question, settings, store, activate=arguments.activate)
     if arguments.output is not None:
         write_whole(arguments.output, _form(arguments.output, file), field=_FIELD, noun=_NOUN)
     if output.wants_json:
@@ -79,7 +82,12 @@ def _constraints(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _compiled(
-    scope: TableScope, question: Question, settings: Settings, store: Store | None
+    scope: TableScope,
+    question: Question,
+    settings: Settings,
+    store: Store | None,
+    *,
+    activate: bool | None,
 ) -> tuple[bytes, bytes]:
     """The table file and the document that tells of it: stored ones, or compiled now."""
     from app.flows import build_table as flow
@@ -93,13 +101,19 @@ def _compiled(
     if store is not None:
         with store.reading() as unit:
             stored = flow.find_table(unit, asked)
+            is_to_choose = stored is not None and flow.needs_choosing(
+                unit, stored, activate=activate
+            )
         if stored is not None:
+            if is_to_choose:
+                with store.unit_of_work() as unit:
+                    flow.choose_table(unit, stored, activate=activate)
             return stored.file, stored.document
     compiled = TableApart(asked, memory_bytes=settings.worker_memory_bytes).run()
     if store is None:
         return compiled.file, render_table(compiled)
     with store.unit_of_work() as unit:
-        record = flow.keep_table(unit, compiled, render_table)
+        record = flow.keep_table(unit, compiled, render_table, activate=activate)
     return record.file, record.document
 
 

@@ -11,6 +11,7 @@ from app.console.words import gap_text, time_text
 from domain.units import format_bytes
 
 _MOST_ROWS = 12
+_DIGITS = 16  # of a digest: enough to name a table by
 
 
 def table_parts(document: Mapping[str, Any]) -> Iterator[Part]:
@@ -27,6 +28,30 @@ def table_parts(document: Mapping[str, Any]) -> Iterator[Part]:
         yield _missed_table(document)
     yield ""
     yield from warning_parts(document)
+
+
+def tables_table(document: Mapping[str, Any]) -> Grid:
+    """A profile's compiled tables, newest first."""
+    columns = (
+        Column("revision"),
+        Column("", is_number=False),
+        Column("messages", is_number=False),
+        Column("tolerance"),
+        Column("created", is_number=False),
+        Column("digest", is_number=False),
+    )
+    rows = [
+        (
+            str(one["profile"]["revision"]),
+            "active" if one["active"] else "",
+            _span(one["least_bytes"], one["greatest_bytes"]),
+            gap_text(one["relative_gap"]),
+            one["created_at"][:19],
+            one["digest"][:_DIGITS],
+        )
+        for one in document["items"]
+    ]
+    return Grid(columns, tuple(rows))
 
 
 def _facts(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

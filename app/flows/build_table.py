@@ -31,6 +31,7 @@ from domain.plan_table import (
     check_table_range,
 )
 from domain.problem import FragmentLimits, Problem
+from domain.profile import ProfileReference
 from models.identifiers import new_id
 from models.records import TableRecord, TableSummary
 
@@ -210,10 +211,12 @@ def facts_of(table: PlanTable) -> TableFacts:
     )
 
 
-def keep_table(unit: UnitOfWork, compiled: CompiledTable, render: Render) -> TableRecord:
+def keep_table(
+    unit: UnitOfWork, compiled: CompiledTable, render: Render, *, activate: bool | None = None
+) -> TableRecord:
     """Store the table in this unit of work; of the same bytes the record that is stored already.
 
-    Raises Conflict where its revision was deleted meanwhile.
+    `activate` is as for `choose_table`. Raises Conflict where its revision was deleted meanwhile.
     """
     question, scope = compiled.question, compiled.question.scope
     profile = question.profile
@@ -236,7 +239,30 @@ def keep_table(unit: UnitOfWork, compiled: CompiledTable, render: Render) -> Tab
             document=render(compiled),
         )
     )
-    return unit.tables.get(compiled.digest)
+    record = unit.tables.get(compiled.digest)
+    choose_table(unit, record, activate=activate)
+    return record
+
+
+def choose_table(unit: UnitOfWork, record: TableRecord, *, activate: bool | None) -> None:
+    """Have the look-ups of the table's revision answer from it.
+
+    None: only where that revision has no active table yet; False: not at all.
+    """
+    if record.profile_name is None or activate is False:
+        return
+    if activate:
+        unit.tables.activate(record.profile_name, record.digest)
+    else:
+        unit.tables.activate_first(record.digest)
+
+
+def needs_choosing(unit: UnitOfWork, record: TableRecord, *, activate: bool | None) -> bool:
+    """Whether `choose_table` would change anything."""
+    if record.profile_name is None or activate is False:
+        return False
+    active = unit.tables.active_summary(record.profile_name, record.profile_revision)
+    return active is None or (bool(activate) and active.digest != record.digest)
 
 
 # --- stored tables --------------------------------------------------------------------------------
@@ -255,6 +281,27 @@ def get_table(store: Store, digest: str) -> TableRecord:
     if _DIGEST.fullmatch(digest) is None:
         raise NotFound("there is no compiled table of this digest")
     with store.reading() as unit:
+        return unit.tables.get(digest)
+
+
+def active_table(store: Store, reference: ProfileReference) -> TableRecord:
+    """The active compiled table of a profile's revision. Raises NotFound."""
+    with store.reading() as unit:
+        found = unit.tables.active(reference.name, reference.revision)
+        if found is None:
+            unit.profiles.revision(reference.name, reference.revision)
+            raise NotFound("this revision of the profile has no active table", field="profile")
+        return found
+
+
+def activate_table(store: Store, reference: ProfileReference, digest: str) -> TableRecord:
+    """Have look-ups answer from this table from now on, or again.
+
+    Raises NotFound for what is not stored, Conflict for a table of another profile or revision.
+    """
+    with store.unit_of_work() as unit:
+        unit.profiles.revision(reference.name, reference.revision)
+        unit.tables.activate(reference.name, digest, revision=reference.revision)
         return unit.tables.get(digest)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from app.flows.fit_trace import check_request
+from app.lookup.forms import TableFormat
 from app.schemas.base import ProfileName
 from app.schemas.fit_options import MaxRanges, parse_group
 from domain.fit import DEFAULT_MAX_RANGES, FitMethod, FitOptions, FitShape
@@ -72,14 +72,6 @@ class TablesQuery(Query):
 
     cursor: Identifier | None = None
     limit: Limit = DEFAULT_PAGE_SIZE
-
-
-class TableFormat(StrEnum):
-    """The forms of a compiled table: its file, the file's JSON twin, what is told of it."""
-
-    SLT = "slt"
-    JSON = "json"
-    SUMMARY = "summary"
 
 
 class TableQuery(Query):

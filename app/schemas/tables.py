@@ -39,6 +39,10 @@ class TableIn(Input):
     greatest_bytes: Bytes = DEFAULT_GREATEST_BYTES
     relative_gap: TableGap = DEFAULT_TABLE_GAP
     constraints: ConstraintsIn = ConstraintsIn()
+    activate: Annotated[
+        bool | None,
+        Field(description="look-ups answer from it; null: if the revision has no active table"),
+    ] = None
 
     def to_domain(self) -> TableScope:
         """What the table is for. Raises InconsistentInput for a range that is none."""
@@ -49,6 +53,12 @@ class TableIn(Input):
         return TableScope(
             self.constraints.to_domain(), self.least_bytes, self.greatest_bytes, self.relative_gap
         )
+
+
+class ActivateIn(Input):
+    """Which compiled table the look-ups of its revision answer from."""
+
+    digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="of its file")]
 
 
 class GapRangeOut(Output):
@@ -110,6 +120,7 @@ class TableSummaryOut(Output):
     fragment_cap: int
     worst_relative_gap: float
     file_bytes: int
+    active: bool
 
 
 class TablesOut(Output):
@@ -206,4 +217,5 @@ def _summary_document(summary: TableSummary) -> dict[str, Any]:
         "fragment_cap": summary.fragment_cap,
         "worst_relative_gap": summary.worst_gap,
         "file_bytes": summary.file_bytes,
+        "active": summary.is_active,
     }

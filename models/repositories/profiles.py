@@ -15,6 +15,7 @@ from models.repositories.statements import (
     insert_if_absent,
     is_row_number,
     is_storable,
+    mark_changed_choices,
 )
 from models.rows.profile import ProfileRow
 from models.rows.revision import RevisionRow
@@ -98,6 +99,7 @@ class ProfileRepository:
         self._insert(revision)
         row.latest_number = row.current_number = revision.number
         self._session.flush()
+        mark_changed_choices(self._session)
         return row.to_domain(revision)
 
     def save(self, name: str, model: CostModel, provenance: Provenance) -> HardwareProfile:
@@ -111,6 +113,7 @@ class ProfileRepository:
         revision = self.revision(name, number)
         row.current_number = number
         self._session.flush()
+        mark_changed_choices(self._session)
         return row.to_domain(revision)
 
     def delete(self, name: str) -> None:
@@ -120,6 +123,7 @@ class ProfileRepository:
         # One statement: the database removes the revisions (ON DELETE CASCADE).
         self._session.execute(delete(ProfileRow).where(ProfileRow.name == name))
         self._session.expire_all()
+        mark_changed_choices(self._session)
 
     def _locked(self, name: str) -> ProfileRow:
         # SQLite has no row locks and ignores this: its one writer already holds the database.

@@ -15,6 +15,7 @@ from models.base import Base
 
 _GREATEST_INTEGER = 2**63 - 1
 _GREATEST_NUMBER = 2**31 - 1
+_CHANGED_CHOICES = "changed_choices"
 
 
 def insert_if_absent(session: Session, row: type[Base], values: Mapping[str, Any]) -> int:
@@ -60,3 +61,13 @@ def is_storable(value: str | int) -> bool:
 def is_row_number(value: int) -> bool:
     """Whether a 32-bit integer column could hold this value."""
     return -_GREATEST_NUMBER <= value <= _GREATEST_NUMBER
+
+
+def mark_changed_choices(session: Session) -> None:
+    """Say that this transaction may change which compiled table a profile answers from."""
+    session.info[_CHANGED_CHOICES] = True
+
+
+def has_changed_choices(session: Session) -> bool:
+    """Whether anything in this session said so."""
+    return _CHANGED_CHOICES in session.info

@@ -8,7 +8,12 @@ from sqlalchemy.orm import Session
 
 from domain.errors import Conflict, NotFound
 from models.records import ActiveTable, TableRecord, TableSummary
-from models.repositories.statements import insert_if_absent, is_row_number, is_storable
+from models.repositories.statements import (
+    insert_if_absent,
+    is_row_number,
+    is_storable,
+    mark_changed_choices,
+)
 from models.rows.active_table import ActiveTableRow
 from models.rows.compiled_table import CompiledTableRow, values_of
 from models.rows.compiled_table_file import CompiledTableFileRow
@@ -88,6 +93,14 @@ class TableRepository:
         chosen = _whole().join(ActiveTableRow, ActiveTableRow.digest == CompiledTableRow.digest)
         return self._first(chosen.where(*_of_revision(profile_name, revision)))
 
+    def active_summary(self, profile_name: str, revision: int | None = None) -> TableSummary | None:
+        """The same without its file."""
+        if not (is_storable(profile_name) and is_row_number(revision or 0)):
+            return None
+        chosen = _with_choice().where(*_of_revision(profile_name, revision))
+        found = self._session.execute(chosen).first()
+        return None if found is None else found[0].to_summary(is_active=True)
+
     def active_all(self) -> ActiveTables:
         """Every choice there is, by profile and revision."""
         row = ActiveTableRow
@@ -126,6 +139,7 @@ class TableRepository:
             self._choose(row.profile_name, row.profile_revision, digest)
 
     def _choose(self, profile_name: str, revision: int, digest: str) -> int:
+        mark_changed_choices(self._session)
         values = {"profile_name": profile_name, "profile_revision": revision, "digest": digest}
         try:
             return insert_if_absent(self._session, ActiveTableRow, values)

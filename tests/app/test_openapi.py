@@ -31,6 +31,8 @@ OPERATIONS = {
     ("GET", "/profiles/{name}/schedule"),
     ("POST", "/profiles/{name}/tables"),
     ("GET", "/profiles/{name}/tables"),
+    ("GET", "/profiles/{name}/table"),
+    ("POST", "/profiles/{name}/table"),
     ("GET", "/tables/{digest}"),
     ("GET", "/jobs/{id}"),
     ("GET", "/jobs/{id}/events"),

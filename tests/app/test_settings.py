@@ -32,6 +32,8 @@ class TestSettings:
             "SLUICE_MAX_TRACE_BYTES": "2000",
             "SLUICE_WORKERS": "3",
             "SLUICE_WORKER_MEMORY_BYTES": str(2**30),
+            "SLUICE_LOOKUP_MEMORY_BYTES": "0",
+            "SLUICE_LOOKUP_REFRESH_S": "0",
         }
         settings = Settings.from_environment(given)
         changed = [

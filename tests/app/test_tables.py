@@ -350,7 +350,9 @@ class TestStored:
             cursor = page["next_cursor"]
         assert [one["digest"] for one in seen] == [one["digest"] for one in reversed(made)]
         newest = {key: made[-1][key] for key in seen[0] if key in made[-1]}
-        assert seen[0] == {**newest, "worst_relative_gap": made[-1]["worst"]["relative_gap"]}
+        worst = made[-1]["worst"]["relative_gap"]
+        assert seen[0] == {**newest, "worst_relative_gap": worst, "active": False}
+        assert [one["active"] for one in seen] == [False] * 4 + [True]
         refused = client.get(f"/profiles/{name}/tables?cursor=nonsense")
         assert refused.status_code == 422
 

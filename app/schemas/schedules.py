@@ -1,0 +1,127 @@
+"""A look-up that the active compiled table answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import orjson
+
+from app.schemas.base import Output, dump_json
+from app.schemas.fits import NoticeOut, ProfileRevisionOut, notice_document
+from app.schemas.optimize import BestFixedOut
+from app.schemas.stages import ConstraintsOut, constraints_document
+from domain.problem import FragmentLimits
+from domain.solution import Notice, Status
+
+FORM = 1  # of the answers: to be raised with every change of what a table's answer looks like
+_ULP = 2.0**-52
+
+
+class TableScheduleOut(Output):
+    """A schedule out of the profile's active compiled table. Times in µs, sizes in whole bytes.
+
+    Its fields mean what they do in the answer of an optimisation; `table` is the digest of the
+    table file.
+    """
+
+    strategy: Literal["table"]
+    message_bytes: int
+    fragment_bytes: list[int]
+    fragments: int
+    latency_us: float
+    lower_bound_us: float
+    relative_gap: float
+    status: Literal[Status.PROVEN_GAP]
+    best_fixed: BestFixedOut | None
+    constraints: ConstraintsOut
+    profile: ProfileRevisionOut | None
+    table: str
+    warnings: list[NoticeOut]
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedSize:
+    """A repeated size and what it costs."""
+
+    size_bytes: int
+    fragments: int
+    latency_us: float
+
+
+class ScheduleRenderer:
+    """Writes the answers of one table; what they all share is written once."""
+
+    def __init__(
+        self,
+        digest: str,
+        profile: tuple[str, int],
+        limits: FragmentLimits,
+        *,
+        relative_gap: float,
+        stages: int,
+    ) -> None:
+        name, revision = profile
+        about = {"name": name, "revision": revision} if name else None
+        self._tolerance = relative_gap
+        self._stages = stages
+        self._digest = digest
+        self._constraints = orjson.Fragment(dump_json(constraints_document(limits)))
+        self._profile = orjson.Fragment(dump_json(about))
+
+    def body(
+        self,
+        message_bytes: int,
+        fragment_bytes: Sequence[int],
+        latency_us: float,
+        *,
+        relative_gap: float,
+        repeated: RepeatedSize | None,
+    ) -> bytes:
+        """TableScheduleOut as JSON."""
+        fragments = len(fragment_bytes)
+        missed = relative_gap > self._tolerance
+        return dump_json(
+            {
+                "strategy": "table",
+                "message_bytes": message_bytes,
+                "fragment_bytes": fragment_bytes,
+                "fragments": fragments,
+                "latency_us": latency_us,
+                "lower_bound_us": bound_below(
+                    latency_us, relative_gap, operations=fragments + self._stages
+                ),
+                "relative_gap": relative_gap,
+                "status": "proven_gap",
+                "best_fixed": repeated,
+                "constraints": self._constraints,
+                "profile": self._profile,
+                "table": self._digest,
+                "warnings": (
+                    [notice_document(one) for one in _notices(missed=missed, repeated=repeated)]
+                    if missed or repeated is None
+                    else []
+                ),
+            }
+        )
+
+
+def bound_below(latency_us: float, relative_gap: float, *, operations: int) -> float:
+    """latency / (1 + gap), rounded down by more than rounding could have added.
+
+    Derivation: the latency is a sum of at most `operations` terms of three roundings each, along
+    one path of the recurrence; two more roundings are in this quotient.
+    """
+    return latency_us / (1.0 + relative_gap) * (1.0 - (operations + 4) * _ULP)
+
+
+def _notices(*, missed: bool, repeated: RepeatedSize | None) -> Iterator[Notice]:
+    if missed:
+        yield Notice(
+            "tolerance_missed",
+            "at this message size the table is not proven to its tolerance; relative_gap is what "
+            "is proven",
+        )
+    if repeated is None:
+        yield Notice("no_repeated_size", "no size can be repeated within the limits")

@@ -1,0 +1,65 @@
+"""Finds the C library of clients/c, where tools/build_kernels.py compiled it for this process.
+
+`library()` is None without a compiler or before the first build; table files are then read in
+Python, which gives the same integers, later. SLUICE_KERNELS says what the solvers' kernels take it
+to say: "numpy" asks for that, "native" makes the absence of a build an error.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import sys
+import sysconfig
+from functools import cache
+from pathlib import Path
+
+from domain.errors import InvalidInput
+
+FOLDER = Path(__file__).resolve().parent
+BUILD = FOLDER / "build"
+CLIENT = FOLDER.parent.parent / "clients" / "c"
+FLAGS = (
+    "-std=c11",
+    "-O2",
+    "-fPIC",
+    "-shared",
+    "-I",
+    str(CLIENT / "include"),
+)
+
+
+def sources() -> list[Path]:
+    """The C sources, in the order in which they are compiled."""
+    return sorted((CLIENT / "src").glob("*.c"))
+
+
+def object_path() -> Path:
+    """Where the shared object for these sources, flags and this platform is, once it is built."""
+    digest = hashlib.sha256(" ".join(FLAGS[:-1]).encode())
+    for path in sorted([*CLIENT.glob("src/*.[ch]"), *CLIENT.glob("include/*.h")]):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    tag = f"{sys.platform}-{platform.machine()}"
+    suffix = sysconfig.get_config_var("SHLIB_SUFFIX") or ".so"
+    return BUILD / f"tables-{tag}-{digest.hexdigest()[:16]}{suffix}"
+
+
+@cache
+def library() -> ctypes.PyDLL | None:
+    """The loaded library, or None where files are to be read in Python. Raises InvalidInput.
+
+    Its calls keep the interpreter's lock: they end sooner than the lock could be handed over.
+    """
+    asked = os.environ.get("SLUICE_KERNELS") or "auto"
+    if asked == "numpy":
+        return None
+    try:
+        return ctypes.PyDLL(str(object_path()))
+    except OSError:
+        if asked != "native":
+            return None
+    raise InvalidInput(
+        "there is no native build here; run tools/build_kernels.py", field="SLUICE_KERNELS"
+    )

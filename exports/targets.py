@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from domain.errors import InvalidInput
-from exports import loggopsim, mooncake, simgrid, ucx, ucx_costs
+from exports import c_header, loggopsim, mooncake, simgrid, ucx, ucx_costs
 from exports.target import Target
 
 TARGETS: tuple[Target, ...] = (
+    c_header.TARGET,
     simgrid.TARGET,
     loggopsim.TARGET,
     mooncake.TARGET,

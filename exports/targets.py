@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from domain.errors import InvalidInput
-from exports import c_header, loggopsim, mooncake, simgrid, ucx, ucx_costs
+from exports import (
+    c_header,
+    loggopsim,
+    mooncake,
+    openmpi_json,
+    openmpi_mca,
+    openmpi_rules,
+    simgrid,
+    ucx,
+    ucx_costs,
+)
 from exports.target import Target
 
 TARGETS: tuple[Target, ...] = (
@@ -13,6 +23,9 @@ TARGETS: tuple[Target, ...] = (
     mooncake.TARGET,
     ucx.TARGET,
     ucx_costs.TARGET,
+    openmpi_mca.TARGET,
+    openmpi_rules.TARGET,
+    openmpi_json.TARGET,
 )
 
 

@@ -1,0 +1,160 @@
+"""Open MPI: a parameter of one fragment size, as an MCA parameter file or as environment.
+
+Source    names: ompi/mca/coll/{han,adapt,tuned}, opal/mca/btl/base/btl_base_mca.c of 4.1.4, 5.0.10
+          and the branch that becomes 6.0; file: opal/util/keyval/keyval_lex.l; numbers:
+          `int_from_string` in opal/mca/base/mca_base_var.c, of 4.1.4.
+Exact     whole bytes.
+Traps     an unknown name in a file is passed over in silence, so that only checked names are
+          written. A size of a tuned collective counts only beside its algorithm and
+          coll_tuned_use_dynamic_rules. HAN's sizes are safe with its default inner collectives
+          (tuned): its shared-memory ones have crashed with 512 KiB (open-mpi/ompi#11360).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from domain.fragment_setting import FragmentSetting
+from exports.commentary import commentary, one_size
+from exports.keyed_lines import Entry, in_range, lines_of, refuse, the_one
+from exports.openmpi_collectives import ALGORITHMS, PROGRAMS, SIZES, check_uniform
+from exports.target import ExportInput, Takes, Target, TargetOption
+
+_VERIFIED = "ompi_info 4.1.4"
+
+
+@dataclass(frozen=True, slots=True)
+class _Parameter:
+    """A parameter: the versions that have it, and what else has to be set or known."""
+
+    versions: str
+    beside: tuple[str, ...] = ()
+    is_for_uniform: bool = False
+    is_read_back: bool = True
+    note: str = ""
+
+
+def _tuned(collective: str, algorithm: str) -> tuple[str, ...]:
+    number = ALGORITHMS[collective][algorithm]
+    return (
+        "coll_tuned_use_dynamic_rules = 1",
+        f"coll_tuned_{collective}_algorithm = {number}",
+    )
+
+
+_HAN = "for HAN with its default inner collectives (coll_han_*_low_module left alone)"
+_PHASE = "cuts what is sent by RDMA after the first part of a message; for BTLs with put"
+_PARAMETERS = {
+    "coll_tuned_reduce_algorithm_segmentsize": _Parameter(
+        "4.0 and later", _tuned("reduce", "in-order_binary")
+    ),
+    "coll_tuned_bcast_algorithm_segmentsize": _Parameter(
+        "4.0 and later", _tuned("bcast", "pipeline"), is_for_uniform=True
+    ),
+    "coll_han_bcast_segsize": _Parameter("4.1 and later", note=_HAN),
+    "coll_han_reduce_segsize": _Parameter("4.1 and later", note=_HAN),
+    "coll_han_allreduce_segsize": _Parameter("4.1 and later", note=_HAN),
+    "coll_adapt_bcast_segment_size": _Parameter("4.1 and later", is_for_uniform=True),
+    "coll_adapt_reduce_segment_size": _Parameter("4.1 and later"),
+    "btl_tcp_rdma_pipeline_frag_size": _Parameter("4.0 and later", note=_PHASE),
+    "btl_openib_rdma_pipeline_frag_size": _Parameter("4.0 and 4.1", note=_PHASE),
+    "btl_smcuda_rdma_pipeline_frag_size": _Parameter(
+        "4.0 and later, built with CUDA", is_read_back=False, note=_PHASE
+    ),
+}
+_OPTIONS = (
+    TargetOption(
+        "parameter",
+        "coll_tuned_reduce_algorithm_segmentsize",
+        "the parameter that is set",
+        choices=tuple(_PARAMETERS),
+    ),
+    TargetOption(
+        "form",
+        "file",
+        "lines of an MCA parameter file (mpirun --tune, openmpi-mca-params.conf), or shell "
+        "commands",
+        choices=("file", "shell"),
+    ),
+    PROGRAMS,
+)
+
+
+def _render(given: ExportInput) -> str:
+    size, name = one_size(given, SIZES), given.options["parameter"]
+    parameter = _PARAMETERS[name]
+    if parameter.is_for_uniform:
+        check_uniform(given)
+    head = commentary(given, TARGET, verified_by=_VERIFIED if parameter.is_read_back else "")
+    notes = [f"{name}: Open MPI {parameter.versions}", *filter(None, [parameter.note])]
+    lines = [*parameter.beside, f"{name} = {size}"]
+    if given.options["form"] == "shell":
+        lines = [f"export OMPI_MCA_{line.replace(' = ', '=')}" for line in lines]
+    return "".join([head, *(f"# {note}\n" for note in notes), *(f"{line}\n" for line in lines)])
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+_SIZE = re.compile(r"(0x[0-9a-f]{1,16}|[0-9]{1,18})(?:([kmg])b?)?", re.IGNORECASE | re.ASCII)
+_SHIFTS = {"": 0, "k": 10, "m": 20, "g": 30}
+_FORMS = (
+    re.compile(r"(?:export\s+)?OMPI_MCA_(\w+)\s*=\s*(.*)", re.ASCII),
+    re.compile(r"--?(?:g?mca)\s+(\w+)\s+(.*)", re.ASCII),
+    re.compile(r"(\w+)\s*=\s*(.*)", re.ASCII),
+)
+
+
+def read(text: str) -> FragmentSetting:
+    """The fragment size that a parameter file or an environment sets. Raises InvalidInput.
+
+    Only the parameters that this target knows count; the last of a name wins, as in Open MPI, and
+    several with other sizes are ambiguous. A size of 0 means that messages are sent whole.
+    """
+    found: dict[str, FragmentSetting] = {}
+    for entry in _entries(text):
+        if entry.name in _PARAMETERS:
+            found[entry.name] = FragmentSetting.always(_bytes(entry) or None)
+    return the_one(found, what=f"a parameter such as {next(iter(_PARAMETERS))}")
+
+
+def _entries(text: str) -> list[Entry]:
+    entries, is_comment = [], False
+    for line in lines_of(text):
+        if is_comment or line.text.startswith("/*"):
+            is_comment = "*/" not in line.text
+            continue
+        if line.text.startswith(("#", "//")):
+            continue
+        match = next(filter(None, (form.fullmatch(line.text) for form in _FORMS)), None)
+        if match:
+            entries.append(Entry(line.number, "", match[1], match[2].strip()))
+    return entries
+
+
+def _bytes(entry: Entry) -> int:
+    value = re.sub(r"""^(["'])(.*)\1$""", r"\2", entry.value)
+    match = _SIZE.fullmatch(value)
+    if match is None:
+        refuse(entry.number, "expected a size such as 262144, 256k or 1M")
+    digits = match[1].lower()
+    base = 16 if digits.startswith("0x") else 8 if digits.startswith("0") else 10
+    try:
+        size = int(digits, base) << _SHIFTS[(match[2] or "").lower()]
+    except ValueError:
+        refuse(entry.number, "expected digits of an octal number after a leading 0")
+    return in_range(size, entry.number)
+
+
+TARGET = Target(
+    name="openmpi-mca",
+    title="Open MPI: one fragment size as an MCA parameter",
+    takes=Takes.ONE_SIZE,
+    render=_render,
+    suffix="conf",
+    grammar="opal/util/keyval/keyval_lex.l and the parameter's component, Open MPI 4.1.4",
+    sizes=SIZES,
+    options=_OPTIONS,
+    verified_by=_VERIFIED,
+    read=read,
+)

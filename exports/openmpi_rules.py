@@ -1,0 +1,185 @@
+"""Open MPI: fragment sizes by message size as a rules file of its tuned collectives.
+
+Source    ompi/mca/coll/tuned/coll_tuned_dynamic_file.c (`ompi_coll_tuned_read_rules_config_file`)
+          and coll_tuned_dynamic_rules.c of 4.1.4 and 5.0.7; numbers:
+          `ompi_coll_base_file_getnext_long` in ompi/mca/coll/base/coll_base_util.c.
+Exact     whole bytes; the ladder's own steps.
+Traps     a file that it cannot read is left out in silence, and the built-in rules count. The first
+          rule has to be for 0 bytes. The line rule-file-version-2 has to be the very first, and
+          4.x refuses it. A communicator smaller than the first size listed takes its rules all the
+          same, so that a single communicator size stands between two sizes without rules. Numbers
+          with a leading 0 are octal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from domain.errors import InvalidInput
+from domain.fragment_setting import MAX_STEPS, FragmentSetting, SettingStep
+from domain.pipeline import MAX_MESSAGE_BYTES
+from domain.regret import ChosenSetting
+from exports.commentary import check_size, commentary
+from exports.keyed_lines import lines_of, refuse, the_one
+from exports.openmpi_collectives import ALGORITHM, COLLECTIVE, NUMBERS, PROGRAMS, SIZES, Cut, cut_of
+from exports.target import ExportInput, Takes, Target, TargetOption
+
+_VERIFIED = "mpirun of Open MPI 4.1.4, by the messages that it sends"
+_HEADER = "rule-file-version-2"
+_MOST_LISTED = 22  # collectives that Open MPI numbers
+_OPTIONS = (
+    TargetOption(
+        "version",
+        "4.1",
+        "4.1: the form that every version reads; 5.0.7: the second one, which starts there",
+        choices=("4.1", "5.0.7"),
+    ),
+    COLLECTIVE,
+    ALGORITHM,
+    TargetOption(
+        "comm_size",
+        "all",
+        "the communicator size that it is for, or all",
+        pattern=r"all|[1-9][0-9]{0,6}",
+    ),
+    PROGRAMS,
+)
+
+
+def steps_of(chosen: ChosenSetting | None) -> tuple[SettingStep, ...]:
+    """The ladder's steps. Raises InvalidInput where the library does not take its sizes."""
+    if chosen is None:
+        raise InvalidInput("expected a ladder of sizes", field="setting")
+    for step in chosen.setting.steps:
+        if step.size_bytes is not None:
+            check_size(step.size_bytes, SIZES)
+    return chosen.setting.steps
+
+
+def _render(given: ExportInput) -> str:
+    cut, steps = cut_of(given), steps_of(given.chosen)
+    is_second = given.options["version"] == "5.0.7"
+    head = commentary(given, TARGET, verified_by="" if is_second else _VERIFIED)
+    rows = [f"1  # collectives\n{cut.number}  # {cut.collective}"]
+    size = given.options["comm_size"]
+    if size == "all":
+        rows += ["1  # communicator sizes", "0  # and every greater one"]
+    else:
+        rows += ["3  # communicator sizes", "0  # from this one on", "0  # no rules", size]
+    rows.append(f"{len(steps)}  # rules: message bytes, algorithm, fan, fragment bytes")
+    rows += _rules(steps, cut, tail=" 0" if is_second else "")
+    if size != "all":
+        rows += [f"{int(size) + 1}  # from this one on", "0  # no rules"]
+    return (f"{_HEADER}\n" if is_second else "") + head + "\n".join(rows) + "\n"
+
+
+def _rules(steps: tuple[SettingStep, ...], cut: Cut, *, tail: str) -> Iterator[str]:
+    for step in steps:
+        start = 0 if step.from_bytes == 1 else step.from_bytes
+        yield f"{start} {cut.algorithm_number} 0 {step.size_bytes or 0}{tail}"
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,16}|[0-9]{1,19}", re.ASCII)
+
+
+def read(text: str) -> FragmentSetting:
+    """The fragment sizes that a rules file sets, both forms. Raises InvalidInput.
+
+    Where several collectives or communicator sizes have rules that differ it is ambiguous. A size
+    of 0, and algorithm 0 (Open MPI's own choice, which cuts nothing), mean messages sent whole.
+    """
+    numbers = _Numbers(text)
+    found: dict[str, FragmentSetting] = {}
+    for _ in range(numbers.next("the number of collectives", most=_MOST_LISTED)):
+        collective = numbers.next("a collective", most=_MOST_LISTED - 1)
+        for _ in range(numbers.next("the number of communicator sizes", most=MAX_STEPS)):
+            size = numbers.next("a communicator size")
+            count = numbers.next("the number of rules", most=MAX_STEPS)
+            if count:
+                found[f"{_name(collective)} of {size} ranks"] = _ladder(numbers, count)
+    numbers.end()
+    return the_one(found, what="at least one rule")
+
+
+def _name(collective: int) -> str:
+    names = {number: name for name, number in NUMBERS.items()}
+    return names.get(collective, f"collective {collective}")
+
+
+def _ladder(numbers: _Numbers, count: int) -> FragmentSetting:
+    steps: list[SettingStep] = []
+    for index in range(count):
+        start = numbers.next("a message size", most=MAX_MESSAGE_BYTES)
+        if index == 0 and start:
+            refuse(numbers.line, "the first rule has to be for a message size of 0")
+        algorithm = numbers.next("an algorithm")
+        numbers.next("a fan in and out")
+        size = numbers.next("a fragment size", most=MAX_MESSAGE_BYTES)
+        numbers.rest_of_rule()
+        if steps and start <= steps[-1].from_bytes and index > 1:
+            refuse(numbers.line, "expected message sizes that ascend")
+        if index == 1 and start <= 1:
+            steps.clear()  # the rule for 0 bytes alone: no message has none
+        steps.append(SettingStep(max(start, 1), size if algorithm and size else None))
+    return FragmentSetting(tuple(steps))
+
+
+class _Numbers:
+    """The numbers of a rules file, in order, with the lines that they stand on."""
+
+    def __init__(self, text: str) -> None:
+        lines = lines_of(text)
+        self.is_second = bool(lines) and lines[0].text == _HEADER and lines[0].number == 1
+        self.line = 1
+        self._at = 0
+        self._found: list[tuple[int, int]] = []
+        for line in lines[1:] if self.is_second else lines:
+            for word in line.text.partition("#")[0].split():
+                self._found.append((line.number, _parsed(word, line.number)))
+
+    def next(self, what: str, *, most: int = 2**31 - 1) -> int:
+        """The next number, which is this. Raises InvalidInput."""
+        if self._at >= len(self._found):
+            raise InvalidInput(f"expected {what} where the file ends", field="setting")
+        self.line, value = self._found[self._at]
+        self._at += 1
+        if value > most:
+            refuse(self.line, f"expected {what} of at most {most}")
+        return value
+
+    def rest_of_rule(self) -> None:
+        """Passes over the fifth column of the second form, which may be left out."""
+        if self.is_second and self._at < len(self._found) and self._found[self._at][0] == self.line:
+            self._at += 1
+
+    def end(self) -> None:
+        """Raises InvalidInput where numbers are left over."""
+        if self._at < len(self._found):
+            refuse(self._found[self._at][0], "expected nothing after the last rule")
+
+
+def _parsed(word: str, number: int) -> int:
+    if _NUMBER.fullmatch(word) is None:
+        refuse(number, "expected numbers, and comments after #")
+    base = 16 if word[:2] in ("0x", "0X") else 8 if word.startswith("0") else 10
+    try:
+        return int(word, base)
+    except ValueError:
+        refuse(number, "expected digits of an octal number after a leading 0")
+
+
+TARGET = Target(
+    name="openmpi-rules",
+    title="Open MPI: fragment sizes by message size, rules file of tuned collectives",
+    takes=Takes.LADDER,
+    render=_render,
+    suffix="conf",
+    grammar="ompi/mca/coll/tuned/coll_tuned_dynamic_file.c, Open MPI 4.1.4 and 5.0.7",
+    sizes=SIZES,
+    options=_OPTIONS,
+    verified_by=_VERIFIED,
+    read=read,
+)

@@ -1,0 +1,336 @@
+"""The Python client's reader of table files: as the domain reads them, and never fooled."""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+import subprocess
+import sys
+import threading
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.errors import InvalidTable as DomainInvalidTable
+from domain.plan_table import PlanTable
+from domain.problem import FragmentLimits
+from exports.slt import decode, digest_of, encode
+from sluice_client import InvalidTable, OutOfRange, SluiceClientError, Table
+from sluice_client.table_layout import numbers
+from solvers import compile_table
+from tests.support.counts import count
+from tests.support.malformed_tables import MALFORMED, good, sealed
+from tests.support.plan_tables import (
+    GOLDEN,
+    a_line_pipeline,
+    a_plan_table,
+    a_ranged_pipeline,
+    the_sparse_example,
+)
+
+ROOT = Path(__file__).parents[2]
+TABLES = ROOT / "tests" / "data" / "tables"
+INTERESTING = (0, 1, 2, 7, 8, 39, 40, 255, 2**31 - 1, 2**31, 2**32 - 1, 2**48, 2**63, 2**64 - 1)
+
+
+def check(reader: Table, table: PlanTable, *, seed: int, times: int = 200) -> None:
+    """Every entry, its neighbours and random sizes read as the domain reads them."""
+    rng = random.Random(seed)
+    messages = {rng.randint(table.least_bytes, table.greatest_bytes) for _ in range(times)}
+    for entry in (*table.cuts, *table.repeats):
+        messages |= {entry.message_bytes + step for step in (-1, 0, 1)}
+    for message in messages:
+        if table.least_bytes <= message <= table.greatest_bytes:
+            assert tuple(reader.schedule(message)) == table.cut_at(message)
+            assert reader.repeat(message) == table.repeated_size_at(message)
+            assert reader.certificate(message) == (
+                table.relative_gap_at(message),
+                table.repeat_gap_at(message),
+            )
+
+
+# --- files that are good --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_golden_files_read_as_the_domain_reads_them(name: str) -> None:
+    """Mapped from the disk, and everything that the header says."""
+    path = TABLES / "v1" / f"{name}.slt"
+    make, profile, revision = GOLDEN[name]
+    table = make()
+    with Table.open(path) as reader:
+        check(reader, table, seed=1)
+        told = reader.description
+        assert (told.profile, told.revision) == (profile, revision)
+        assert (told.least_bytes, told.greatest_bytes) == (table.least_bytes, table.greatest_bytes)
+        assert told.relative_gap == table.relative_gap
+        assert told.fragment_cap == table.fragment_cap
+        assert (told.cut_entries, told.repeat_entries) == (len(table.cuts), len(table.repeats))
+        assert told.most_fragments == max(cut.fragments for cut in table.cuts)
+        assert told.file_bytes == path.stat().st_size
+        assert reader.digest == digest_of(path.read_bytes())
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_constraints_and_pipeline_are_those_of_the_table(name: str) -> None:
+    """None where there is no limit; ranges, names and the delay as they were."""
+    table = GOLDEN[name][0]()
+    told = Table.open(TABLES / "v1" / f"{name}.slt").description
+    for limit in FragmentLimits.__slots__:
+        assert getattr(told.constraints, limit) == getattr(table.limits, limit)
+    assert told.pipeline.delay_us == table.pipeline.delay_us
+    assert [
+        (stage.name, [(r.up_to_bytes, r.overhead_us, r.ns_per_byte) for r in stage.ranges])
+        for stage in told.pipeline.stages
+    ] == [
+        (stage.name, [(r.up_to_bytes, r.overhead_us, r.ns_per_byte) for r in stage.ranges])
+        for stage in table.pipeline.stages
+    ]
+
+
+@settings(max_examples=count(500), deadline=None)
+@given(st.integers(1, 60), st.sampled_from((1, 2, 48, 512)), st.integers(0, 2**32), st.booleans())
+def test_any_table_reads_as_the_domain_reads_it(
+    fragments: int, unit: int, seed: int, is_ranged: bool
+) -> None:
+    """Random cuts, aligned or not."""
+    least = unit * (fragments + 2)
+    blocks = [(least, least + 10_000, fragments), (least + 10_001, least + 2**22, fragments + 1)]
+    pipeline = a_ranged_pipeline() if is_ranged else a_line_pipeline()
+    limits = FragmentLimits(alignment_bytes=unit)
+    table = a_plan_table(blocks, limits=limits, pipeline=pipeline, seed=seed)
+    check(Table.from_bytes(encode(table, profile="any", revision=1)), table, seed=seed, times=20)
+
+
+@pytest.mark.parametrize(
+    "limits", [FragmentLimits(), FragmentLimits(256, 65536, 256, 64), FragmentLimits(100, 9000)]
+)
+def test_a_compiled_table_reads_as_the_domain_reads_it(limits: FragmentLimits) -> None:
+    """What the service compiles, to the byte."""
+    table = compile_table(
+        a_line_pipeline(), limits, least_bytes=300, greatest_bytes=200_000, relative_gap=0.01
+    )
+    check(Table.from_bytes(encode(table, profile="a", revision=1)), table, seed=5, times=1000)
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers() -> None:
+    """Whose products would overflow where Python's do not."""
+    table = GOLDEN["huge"][0]()
+    reader = Table.from_bytes((TABLES / "v1" / "huge.slt").read_bytes())
+    for message in (table.least_bytes + 12_345, table.greatest_bytes):
+        assert reader.schedule(np.int64(message)) == list(table.cut_at(message))
+        assert reader.repeat(np.uint64(message)) == table.repeated_size_at(message)
+
+
+def test_a_message_without_a_repeated_size_has_0() -> None:
+    """The limits admit a schedule, and no repeated size."""
+    data = encode(the_sparse_example(), profile="", revision=0)
+    assert Table.from_bytes(data).repeat(36) == 0
+    assert Table.from_bytes(data).schedule(36) == [16, 8, 12]
+
+
+@pytest.mark.parametrize("message", [0, -1, 1001, 2**64, -(2**70)])
+def test_messages_outside_the_range_are_refused(message: int) -> None:
+    """With the range, and not with the message."""
+    reader = Table.from_bytes(good())
+    for look_up in (reader.repeat, reader.schedule, reader.certificate):
+        with pytest.raises(OutOfRange, match="1 <= message_bytes <= 1000"):
+            look_up(message)
+
+
+@pytest.mark.parametrize("message", [1.5, "7", None, float("nan")])
+def test_what_is_no_whole_number_is_refused(message: object) -> None:
+    """As everywhere in Python."""
+    reader = Table.from_bytes(good())
+    with pytest.raises(TypeError):
+        reader.repeat(message)  # type: ignore[arg-type]
+
+
+# --- files that are not ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed_files_are_refused(name: str) -> None:
+    """Mapped and from memory, for the reason that the service's reader gives."""
+    path = TABLES / "malformed" / f"{name}.slt"
+    for read in (Table.open, lambda path: Table.from_bytes(path.read_bytes())):
+        with pytest.raises(InvalidTable) as refusal:
+            read(path)
+        assert isinstance(refusal.value, SluiceClientError)
+        assert len(str(refusal.value)) < 200
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+@pytest.mark.parametrize("is_sealed", [False, True])
+def test_no_length_but_its_own_is_accepted(name: str, *, is_sealed: bool) -> None:
+    """Cut anywhere, with and without length and checksum put right."""
+    data = (TABLES / "v1" / f"{name}.slt").read_bytes()
+    for length in range(len(data)):
+        with pytest.raises(InvalidTable):
+            Table.from_bytes(sealed(data[:length]) if is_sealed else data[:length])
+
+
+def test_every_flipped_bit_is_noticed() -> None:
+    """By the checksum or by what stands before it."""
+    data = good()
+    for bit in range(8 * len(data)):
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(InvalidTable):
+            Table.from_bytes(bytes(flipped))
+
+
+@settings(max_examples=count(20_000), deadline=None)
+@given(st.sampled_from(sorted(GOLDEN)), st.data())
+def test_mutated_files_are_refused_exactly_where_the_service_refuses_them(
+    name: str, data: st.DataObject
+) -> None:
+    """Never another error; what both accept reads alike."""
+    mutated = bytearray((TABLES / "v1" / f"{name}.slt").read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        _mutate(mutated, data)
+    file = sealed(bytes(mutated))
+    try:
+        table = decode(file).table
+    except DomainInvalidTable:
+        with pytest.raises(InvalidTable):
+            Table.from_bytes(file)
+        return
+    check(Table.from_bytes(file), table, seed=1, times=20)
+
+
+@settings(max_examples=count(2000), deadline=None)
+@given(st.binary(max_size=600))
+def test_noise_is_refused(noise: bytes) -> None:
+    """Alone, and behind a prefix that is right."""
+    for data in (noise, sealed(good()[:32] + noise)):
+        with pytest.raises(InvalidTable):
+            Table.from_bytes(data)
+
+
+@pytest.mark.parametrize("offset", range(96, 168, 8))
+@pytest.mark.parametrize("value", INTERESTING)
+def test_hostile_counts_and_offsets_cost_no_memory(offset: int, value: int) -> None:
+    """Each count, width, offset and length of the header, at values that overflow."""
+    data = good()
+    hostile = sealed(data[:offset] + struct.pack("<Q", value) + data[offset + 8 :])
+    if hostile == data:
+        return
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidTable):
+            Table.from_bytes(hostile)
+        assert tracemalloc.get_traced_memory()[1] < 2**18
+    finally:
+        tracemalloc.stop()
+
+
+# --- the file itself -------------------------------------------------------------------------------
+
+
+def test_what_is_no_file_is_the_systems_error(tmp_path: Path) -> None:
+    """Not there, and a folder."""
+    with pytest.raises(FileNotFoundError):
+        Table.open(tmp_path / "none.slt")
+    with pytest.raises(IsADirectoryError):
+        Table.open(tmp_path)
+
+
+def test_a_closed_table_answers_no_more(tmp_path: Path) -> None:
+    """And gives its file back, once."""
+    path = tmp_path / "a.slt"
+    path.write_bytes(good())
+    reader = Table.open(path)
+    reader.close()
+    reader.close()
+    for look_up in (reader.repeat, reader.schedule, reader.certificate):
+        with pytest.raises(ValueError, match="released"):
+            look_up(500)
+
+
+def test_a_replaced_file_leaves_the_mapped_one_as_it_was(tmp_path: Path) -> None:
+    """The old table goes on answering; a new one is opened beside it."""
+    path, beside = tmp_path / "a.slt", tmp_path / "a.part"
+    path.write_bytes(good())
+    old = Table.open(path)
+    beside.write_bytes((TABLES / "v1" / "aligned.slt").read_bytes())
+    os.replace(beside, path)
+    assert old.schedule(333) == [146, 187]
+    assert Table.open(path).description.least_bytes == 200
+
+
+def test_threads_share_a_table() -> None:
+    """Look-ups change nothing."""
+    table = a_plan_table([(100, 4000, 30), (4001, 2**20, 31)])
+    reader = Table.from_bytes(encode(table, profile="", revision=0))
+    messages = random.Random(3).sample(range(100, 2**20), 300)
+    expected = [list(table.cut_at(message)) for message in messages]
+    found: list[bool] = []
+
+    def look_up() -> None:
+        found.append([reader.schedule(message) for message in messages] == expected)
+
+    threads = [threading.Thread(target=look_up) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 8
+
+
+@pytest.mark.parametrize("code", ["I", "Q"])
+def test_numbers_read_alike_on_machines_of_the_other_order(code: str) -> None:
+    """They are turned round there; here the same bytes, already turned, stand in."""
+    values = [0, 1, 2**31, 0x01020304]
+    little = struct.pack(f"<{len(values)}{code}", *values)
+    big = struct.pack(f">{len(values)}{code}", *values)
+    assert numbers(memoryview(little), code, byteorder="little").tolist() == values  # type: ignore[arg-type]
+    assert numbers(memoryview(big), code, byteorder="big").tolist() == values  # type: ignore[arg-type]
+
+
+def test_the_reader_needs_nothing_but_python() -> None:
+    """Without site-packages at all, and without importing the client."""
+    program = (
+        "import sys; from sluice_client import Table, InvalidTable; "
+        f"print(Table.open({str(TABLES / 'v1' / 'worked-example.slt')!r}).schedule(333)); "
+        "print('httpx' in sys.modules, 'asyncio' in sys.modules)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", _with_sources(program)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout.splitlines() == ["[146, 187]", "False False"]
+
+
+def _with_sources(program: str) -> str:
+    sources = str(ROOT / "clients" / "python" / "src")
+    return f"import sys; sys.path.insert(0, {sources!r}); {program}"
+
+
+def _mutate(data: bytearray, choose: st.DataObject) -> None:
+    kind = choose.draw(st.sampled_from(("byte", "u32", "u64", "near", "cut", "twice", "swap")))
+    at = choose.draw(st.integers(0, max(0, len(data) - 1)))
+    word = at // 8 * 8
+    if kind == "byte":
+        data[at : at + 1] = bytes([choose.draw(st.integers(0, 255))])
+    elif kind == "u32":
+        value = choose.draw(st.sampled_from(INTERESTING)) & (2**32 - 1)
+        data[at // 4 * 4 : at // 4 * 4 + 4] = struct.pack("<I", value)
+    elif kind == "u64":
+        data[word : word + 8] = struct.pack("<Q", choose.draw(st.sampled_from(INTERESTING)))
+    elif kind == "near":
+        value = int.from_bytes(data[word : word + 8], "little") + choose.draw(st.integers(-3, 3))
+        data[word : word + 8] = (value % 2**64).to_bytes(8, "little")
+    elif kind == "cut":
+        del data[at:]
+    elif kind == "twice":
+        data[word:word] = data[word : word + 40]
+    else:
+        data[word : word + 16] = data[word + 8 : word + 16] + data[word : word + 8]

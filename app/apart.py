@@ -54,6 +54,16 @@ class Task(Protocol[Out_co]):
         """Do the work. Raises SluiceError."""
 
 
+class Child(Protocol[Out_co]):
+    """A piece of work in a process of its own, for whoever waits."""
+
+    def run(self) -> Out_co:
+        """The outcome. Raises SluiceError."""
+
+    def cancel(self) -> None:
+        """Nobody waits any more: end it. May be called by another thread."""
+
+
 class Apart(Generic[T]):
     """One child process. `run` blocks; `cancel` may be called by another thread, at any time."""
 

@@ -215,7 +215,7 @@ def _chosen(question: ExportQuestion, stored: StoredTable | None) -> ChosenSetti
     rule = narrowed(question.target.sizes, wanted.limits, wanted.greatest_bytes)
     best: tuple[BestKnown, ...] = best_known(
         question.pipeline,
-        sizes_to_know(mix),
+        sizes_to_know(mix, wanted.least_bytes, wanted.greatest_bytes),
         table=stored.table if stored else None,
         limits=wanted.limits,
         fragment_cap=question.fragment_cap,
@@ -238,12 +238,11 @@ def _range_of(scope: ExportScope, stored: StoredTable | None) -> _Range:
     return _Range(least, greatest, scope.limits or (table.limits if table else _PLAIN))
 
 
-def sizes_to_know(mix: MessageMix) -> tuple[int, ...]:
-    """The sizes of a mix and the powers of two in its range, ascending."""
+def sizes_to_know(mix: MessageMix, least_bytes: int, greatest_bytes: int) -> tuple[int, ...]:
+    """The sizes of a mix and the powers of two in this range, ascending."""
     sizes = {size.message_bytes for size in mix.sizes}
-    least, greatest = min(sizes), max(sizes)
-    powers = {1 << bit for bit in range(least.bit_length() - 1, greatest.bit_length())}
-    return tuple(sorted(sizes | {power for power in powers if least <= power <= greatest}))
+    powers = (1 << bit for bit in range(greatest_bytes.bit_length()))
+    return tuple(sorted(sizes.union(power for power in powers if power >= least_bytes)))
 
 
 def narrowed(rule: SizeRule, limits: FragmentLimits, greatest_bytes: int) -> SizeRule:

@@ -34,6 +34,8 @@ OPERATIONS = {
     ("GET", "/profiles/{name}/table"),
     ("POST", "/profiles/{name}/table"),
     ("GET", "/tables/{digest}"),
+    ("GET", "/exports"),
+    ("GET", "/profiles/{name}/exports/{target}"),
     ("GET", "/jobs/{id}"),
     ("GET", "/jobs/{id}/events"),
     ("DELETE", "/jobs/{id}"),

@@ -10,7 +10,7 @@ from domain.pipeline import Pipeline
 from domain.regret import BestKnown, ChosenSetting, Objective, Regret
 from exports.slt import decode, digest_of, encode
 from exports.target import ExportInput, Takes, Target
-from tests.support.plan_tables import a_line_pipeline, the_worked_example
+from tests.support.plan_tables import a_line_pipeline, a_plan_table
 
 
 def a_chosen(setting: FragmentSetting) -> ChosenSetting:
@@ -38,13 +38,15 @@ def given_for(
     chosen, table, file, digest = None, None, b"", ""
     if target.takes in (Takes.ONE_SIZE, Takes.LADDER):
         chosen = a_chosen(setting or a_setting(target))
+    model = pipeline or a_line_pipeline()
+    revision = 3 if profile else 0
     if target.takes is Takes.TABLE:
-        file = encode(the_worked_example(), profile=profile, revision=3)
+        file = encode(a_plan_table(pipeline=model), profile=profile, revision=revision)
         table, digest = decode(file), digest_of(file)
     return ExportInput(
         profile,
-        3 if profile else 0,
-        pipeline or a_line_pipeline(),
+        revision,
+        model,
         target.options_from(options or {}),
         chosen,
         table,

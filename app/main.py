@@ -12,6 +12,7 @@ from fastapi import FastAPI
 
 import solvers
 from app.api import (
+    audit,
     compare,
     docs,
     exports,
@@ -52,6 +53,7 @@ OpenEngine: TypeAlias = Callable[[Settings], Engine]
 _ROUTERS = (
     optimize,
     compare,
+    audit,
     simulate,
     fit,
     fit_plots,

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from app.api.respond import PROBLEM
+from app.schemas.audit import AuditIn
 from app.schemas.compare import CompareIn
 from app.schemas.fit_requests import FitIn
 from app.schemas.measurement_plans import MeasurementPlanIn
@@ -25,6 +26,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     OptimizeIn,
     SimulateIn,
     CompareIn,
+    AuditIn,
     FitIn,
     MeasurementPlanIn,
     ProfileIn,

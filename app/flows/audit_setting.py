@@ -1,0 +1,358 @@
+"""What an existing setting costs over the optimum, and what to change.
+
+    audit_question -> audit (in a process of its own)
+
+Nothing is written. Every regret is an interval: at least what the best schedule found gains, at
+most what a proven bound leaves open. docs/audit.md says what decides against a limit.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+import solvers
+from app.errors import InconsistentInput
+from app.flows.best_known import best_known
+from app.flows.solve_message import Prepared, ProfileRevision
+from domain.aggregate import CostModel
+from domain.errors import InvalidInput
+from domain.fragment_setting import FragmentSetting
+from domain.message_mix import MessageMix
+from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
+from domain.problem import FragmentLimits
+from domain.regret import BestKnown, ChosenSetting, Objective, Regret, SizeRule
+from domain.solution import Notice
+from domain.units import format_bytes
+
+DEFAULT_LEAST_BYTES = 2**10
+DEFAULT_GREATEST_BYTES = 2**24
+DEFAULT_TIME_LIMIT_S = 30.0
+MAX_TIME_LIMIT_S = 60.0  # of the solves; the process of its own is ended at 120 s
+MAX_AUDIT_MIX_SIZES = 512
+WORTH_SAYING = 1e-3  # a change that gains less regret than this is not advised
+_PLAIN = FragmentLimits()
+
+
+class Yardstick(StrEnum):
+    """What a regret is compared with where a limit is to be kept."""
+
+    BEST = "best"  # the best schedule found: the setting fails only where better is in hand
+    BOUND = "bound"  # the proven bound: the setting passes only where no schedule can be better
+
+
+class Verdict(StrEnum):
+    """What an audit finds about a limit."""
+
+    WITHIN = "within"  # proven: even over the bound
+    ABOVE = "above"  # proven: even over the best that was found
+    BETWEEN = "between"  # the limit lies inside the interval: the yardstick decides
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditScope:
+    """What is audited, and over which messages. Raises InvalidInput.
+
+    `mix` None is log-uniform over the range. `rule` has the sizes that the library takes, which is
+    what may be advised. `max_regret` is a share: 0.05 is 5 %.
+    """
+
+    setting: FragmentSetting
+    least_bytes: int = DEFAULT_LEAST_BYTES
+    greatest_bytes: int = DEFAULT_GREATEST_BYTES
+    mix: MessageMix | None = None
+    rule: SizeRule = field(default_factory=SizeRule)
+    takes_ladder: bool = True
+    objective: Objective = Objective.MEAN
+    max_regret: float | None = None
+    yardstick: Yardstick = Yardstick.BEST
+    time_limit_s: float = DEFAULT_TIME_LIMIT_S
+
+    def __post_init__(self) -> None:
+        for name in ("least_bytes", "greatest_bytes"):
+            if not 1 <= getattr(self, name) <= MAX_MESSAGE_BYTES:
+                raise InvalidInput(f"expected 1 <= {name} <= {MAX_MESSAGE_BYTES}", field=name)
+        if self.greatest_bytes < self.least_bytes:
+            raise InconsistentInput(
+                "expected least_bytes <= greatest_bytes", field="greatest_bytes"
+            )
+        if self.mix is not None and len(self.mix.sizes) > MAX_AUDIT_MIX_SIZES:
+            raise InvalidInput(f"expected at most {MAX_AUDIT_MIX_SIZES} sizes", field="mix")
+        if self.max_regret is not None and not 0.0 <= self.max_regret <= 1e6:
+            raise InvalidInput("expected 0 <= max_regret <= 1e6", field="max_regret")
+        if not 0.0 < self.time_limit_s <= MAX_TIME_LIMIT_S:
+            raise InvalidInput(
+                f"expected 0 < time_limit_s <= {MAX_TIME_LIMIT_S:g}", field="time_limit_s"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class AuditQuestion:
+    """An audit whose model is known. `fit_notices` are of the fit behind it, if there was one."""
+
+    model: CostModel
+    profile: ProfileRevision | None
+    scope: AuditScope
+    fragment_cap: int
+    fit_notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A regret as far as it is known: over the best found, and over the proven bound. Shares."""
+
+    at_least: float
+    at_most: float
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A setting and its regret over the mix: the mean, and the message where it is worst."""
+
+    setting: FragmentSetting
+    mean: Span
+    worst: Regret
+
+    @property
+    def worst_span(self) -> Span:
+        """The worst regret over the best found, and the same message's over the bound."""
+        return span_of(self.worst)
+
+    def value(self, objective: Objective) -> Span:
+        """The span that the objective speaks of."""
+        return self.mean if objective is Objective.MEAN else self.worst_span
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What an audit found. `single` and `ladder` are the best of their kind that was found.
+
+    `repeats` is the mean regret of the best repeated size of each message, were it looked up; None
+    where some message has none. `schedules_at_most` is what is left open of whole schedules.
+    """
+
+    question: AuditQuestion
+    mix: MessageMix
+    priced: Priced
+    at_powers: tuple[Regret, ...]
+    single: Priced
+    ladder: Priced | None
+    repeats: float | None
+    schedules_at_most: float
+    verdict: Verdict | None
+    changes: tuple[str, ...]
+    notices: tuple[Notice, ...]
+    audit_ms: float
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the limit, if there is one, is kept by the yardstick that decides."""
+        if self.verdict is Verdict.BETWEEN:
+            return self.question.scope.yardstick is Yardstick.BEST
+        return self.verdict is not Verdict.ABOVE
+
+
+def audit_question(prepared: Prepared, scope: AuditScope, *, fragment_cap: int) -> AuditQuestion:
+    """The audit of a model that was found or fitted."""
+    fitted = prepared.fitted
+    notices = fitted.fit.notices if fitted else ()
+    return AuditQuestion(prepared.problem.model, prepared.profile, scope, fragment_cap, notices)
+
+
+def audit(question: AuditQuestion) -> Audit:
+    """Price the setting and its alternatives. Raises InvalidInput, LimitReached."""
+    started_s = time.perf_counter()
+    scope, model = question.scope, question.model
+    mix = scope.mix or MessageMix.log_uniform(scope.least_bytes, scope.greatest_bytes)
+    powers = powers_of_two(scope.least_bytes, scope.greatest_bytes)
+    found = best_known(
+        model,
+        sorted({*powers, *(size.message_bytes for size in mix.sizes)}),
+        table=None,
+        limits=_PLAIN,
+        fragment_cap=question.fragment_cap,
+        time_limit_s=scope.time_limit_s,
+    )
+    best = tuple(map(_with, solvers.regrets(model, scope.setting, found)))
+    priced = price(model, scope.setting, best, mix)
+    single = _priced_of(model, _chosen(question, best, mix, is_ladder=False), best, mix)
+    ladder = None
+    if scope.takes_ladder:
+        ladder = _priced_of(model, _chosen(question, best, mix, is_ladder=True), best, mix)
+    at_powers = solvers.regrets(model, scope.setting, _of_sizes(best, powers))
+    outcome = Audit(
+        question=question,
+        mix=mix,
+        priced=priced,
+        at_powers=at_powers,
+        single=single,
+        ladder=ladder,
+        repeats=_repeats(best, mix),
+        schedules_at_most=_mean(mix, best, lambda one: Regret(one, 0, one.latency_us).over_bound),
+        verdict=verdict(priced.value(scope.objective), scope.max_regret),
+        changes=(),
+        notices=tuple(_notices(question, priced, at_powers)),
+        audit_ms=(time.perf_counter() - started_s) * 1e3,
+    )
+    return replace(outcome, changes=tuple(_changes(outcome)))
+
+
+def span_of(regret: Regret) -> Span:
+    """One message's regret as far as it is known."""
+    return Span(regret.over_best, max(regret.over_best, regret.over_bound))
+
+
+def verdict(span: Span, max_regret: float | None) -> Verdict | None:
+    """What is proven about the limit; None without one."""
+    if max_regret is None:
+        return None
+    if span.at_most <= max_regret:
+        return Verdict.WITHIN
+    return Verdict.ABOVE if span.at_least > max_regret else Verdict.BETWEEN
+
+
+def powers_of_two(least_bytes: int, greatest_bytes: int) -> tuple[int, ...]:
+    """The powers of two of the range, inclusive."""
+    powers = (1 << bit for bit in range(greatest_bytes.bit_length()))
+    return tuple(power for power in powers if power >= least_bytes)
+
+
+def price(
+    model: CostModel, setting: FragmentSetting, best: Sequence[BestKnown], mix: MessageMix
+) -> Priced:
+    """A setting's regret over a mix. Messages without a share do not count."""
+    counted = [size for size in mix.sizes if size.share > 0.0]
+    found = solvers.regrets(model, setting, _of_sizes(best, [c.message_bytes for c in counted]))
+    at_least = sum(c.share * one.over_best for c, one in zip(counted, found, strict=True))
+    at_most = sum(c.share * span_of(one).at_most for c, one in zip(counted, found, strict=True))
+    worst = max(found, key=lambda one: one.over_best)
+    return Priced(setting, Span(at_least, max(at_least, at_most)), worst)
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+def _with(regret: Regret) -> BestKnown:
+    """The best known, now that the setting's own cut is known too.
+
+    The setting may have more fragments than the cap on the schedules that were searched.
+    """
+    best = regret.best
+    latency_us = min(best.latency_us, regret.latency_us)
+    return replace(best, latency_us=latency_us, lower_bound_us=min(best.lower_bound_us, latency_us))
+
+
+def _chosen(
+    question: AuditQuestion, best: Sequence[BestKnown], mix: MessageMix, *, is_ladder: bool
+) -> ChosenSetting:
+    scope = question.scope
+    choose = solvers.choose_ladder if is_ladder else solvers.choose_size
+    return choose(question.model, best, mix, rule=scope.rule, objective=scope.objective)
+
+
+def _priced_of(
+    model: CostModel, chosen: ChosenSetting, best: Sequence[BestKnown], mix: MessageMix
+) -> Priced:
+    return price(model, chosen.setting, best, mix)
+
+
+def _of_sizes(best: Sequence[BestKnown], sizes: Sequence[int]) -> tuple[BestKnown, ...]:
+    known = {one.message_bytes: one for one in best}
+    return tuple(known[size] for size in sizes)
+
+
+def _repeats(best: Sequence[BestKnown], mix: MessageMix) -> float | None:
+    counted = [size.message_bytes for size in mix.sizes if size.share > 0.0]
+    if any(one.repeat_us is None for one in _of_sizes(best, counted)):
+        return None
+    return _mean(mix, best, lambda one: Regret(one, 0, one.repeat_us or 0.0).over_best)
+
+
+def _mean(mix: MessageMix, best: Sequence[BestKnown], value: Callable[[BestKnown], float]) -> float:
+    known = {one.message_bytes: one for one in best}
+    counted = [size for size in mix.sizes if size.share > 0.0]
+    return sum(size.share * value(known[size.message_bytes]) for size in counted)
+
+
+def _notices(
+    question: AuditQuestion, priced: Priced, at_powers: Sequence[Regret]
+) -> Iterator[Notice]:
+    yield from question.fit_notices
+    if not isinstance(question.model, Pipeline):
+        yield _FROM_OUTSIDE
+    counts = [-(-one.message_bytes // one.size_bytes) for one in (priced.worst, *at_powers)]
+    if max(counts) > question.fragment_cap:
+        yield Notice(
+            "more_fragments_than_planned",
+            f"the setting cuts a message into {max(counts)} fragments; the schedules that it is "
+            f"compared with have at most {question.fragment_cap} (SLUICE_MAX_FRAGMENTS)",
+        )
+
+
+_FROM_OUTSIDE = Notice(
+    "regret_of_upper_bounds",
+    "only the total and the bottleneck are known: latencies are the most that a pipeline with "
+    "these costs can take, and regrets compare those",
+)
+
+
+# --- what to change -------------------------------------------------------------------------------
+
+
+def _changes(outcome: Audit) -> Iterator[str]:
+    """What would cost less, in words, cheapest to introduce first."""
+    objective, now = outcome.question.scope.objective, outcome.priced
+    kept = now.value(objective).at_least
+    single = outcome.single.value(objective).at_least
+    if kept - single >= WORTH_SAYING:
+        yield f"{_for_all(outcome)}: {_costs(outcome.single)}"
+    else:
+        yield "no other single size for all messages gains 0.1 % or more"
+    yield from _ladder_words(outcome, min(kept, single))
+    yield from _look_up_words(outcome)
+
+
+def _ladder_words(outcome: Audit, so_far: float) -> Iterator[str]:
+    ladder, objective = outcome.ladder, outcome.question.scope.objective
+    if ladder is None or len(ladder.setting.steps) == 1:
+        return
+    if so_far - ladder.value(objective).at_least >= WORTH_SAYING:
+        steps = len(ladder.setting.steps)
+        yield f"let the size grow with the message, in {steps} steps: {_costs(ladder)}"
+
+
+def _look_up_words(outcome: Audit) -> Iterator[str]:
+    gained = outcome.priced.mean.at_least
+    repeats = outcome.repeats
+    if repeats is not None and gained - repeats >= WORTH_SAYING:
+        yield (
+            f"look the size up for each message in a compiled table: mean regret {percent(repeats)}"
+        )
+    if gained >= WORTH_SAYING:
+        yield (
+            "send schedules of several sizes out of a compiled table: mean regret 0 %, the "
+            f"reference; at most {percent(outcome.schedules_at_most)} is left to any schedule"
+        )
+
+
+def _costs(priced: Priced) -> str:
+    where = format_bytes(priced.worst.message_bytes)
+    worst = percent(priced.worst_span.at_least)
+    return f"mean regret {percent(priced.mean.at_least)}, worst {worst} at {where}"
+
+
+def _for_all(outcome: Audit) -> str:
+    size = outcome.single.setting.size_at(MAX_MESSAGE_BYTES)
+    if size >= outcome.mix.sizes[-1].message_bytes:
+        return "send every message whole"
+    return f"repeat {format_bytes(size)} for all messages"
+
+
+def percent(share: float) -> str:
+    """A share in per cent with the digits that a reader can use."""
+    value = 100.0 * share
+    if value != value or value in (float("inf"), -float("inf")):
+        return "unbounded"
+    return f"{value:.0f} %" if abs(value) >= 100.0 else f"{value:.1f} %"

@@ -1,0 +1,337 @@
+"""POST /audit: a setting and its hardware in, what it costs over the optimum out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, ConfigDict, FailFast, Field
+
+from app.errors import FieldProblem, InvalidFields
+from app.flows.audit_setting import (
+    DEFAULT_GREATEST_BYTES,
+    DEFAULT_LEAST_BYTES,
+    DEFAULT_TIME_LIMIT_S,
+    MAX_AUDIT_MIX_SIZES,
+    MAX_TIME_LIMIT_S,
+    Audit,
+    AuditScope,
+    Priced,
+    Span,
+    Verdict,
+    Yardstick,
+    span_of,
+)
+from app.flows.questions import Question
+from app.schemas.aggregates import AggregateIn, AggregateOut, model_document
+from app.schemas.base import Bytes, Input, Output, dump_json, whole
+from app.schemas.fit_options import FitOptionsIn
+from app.schemas.fits import NoticeOut, ProfileRevisionOut, notice_document
+from app.schemas.optimize import (
+    SOURCES,
+    MeasurementsIn,
+    OptimizeIn,
+    ProfileAt,
+    check_exactly_one,
+    exactly_one,
+)
+from app.schemas.stages import PipelineIn, PipelineOut
+from domain.errors import InvalidInput
+from domain.fragment_setting import MAX_STEPS, FragmentSetting, SettingStep
+from domain.message_mix import MessageMix
+from domain.pipeline import MAX_MESSAGE_BYTES
+from domain.regret import Objective, Regret, SizeRule
+from exports.target import Takes
+from exports.targets import target_named
+
+MAX_CONFIGURATION_CHARACTERS = 2**20
+SETTINGS = ("static_bytes", "whole", "steps", "configuration")
+
+Size = Annotated[
+    int, Field(ge=1, le=MAX_MESSAGE_BYTES, description="whole bytes"), BeforeValidator(whole)
+]
+
+
+class StepIn(Input):
+    """From this message size on, messages repeat this size; null: they are sent whole."""
+
+    from_bytes: Size
+    size_bytes: Size | None
+
+
+class ConfigurationIn(Input):
+    """A library's configuration as text, and the export target whose syntax it has."""
+
+    target: Annotated[str, Field(min_length=1, max_length=64)]
+    content: Annotated[str, Field(max_length=MAX_CONFIGURATION_CHARACTERS)]
+
+
+class SettingIn(Input):
+    """What is audited: one size for all messages, none (`whole`), steps, or a configuration."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": exactly_one(*SETTINGS)})
+
+    static_bytes: Bytes | None = None
+    whole: Annotated[bool | None, Field(description="true: every message is sent whole")] = None
+    steps: Annotated[list[StepIn], FailFast(), Field(min_length=1, max_length=MAX_STEPS)] | None = (
+        None
+    )
+    configuration: ConfigurationIn | None = None
+
+    def to_domain(self) -> FragmentSetting:
+        """The setting. Raises InvalidInput that names the field."""
+        _check_one_setting(self)
+        if self.configuration is not None:
+            return read_configuration(self.configuration.target, self.configuration.content)
+        if self.steps is not None:
+            steps = tuple(SettingStep(one.from_bytes, one.size_bytes) for one in self.steps)
+            try:
+                return FragmentSetting(steps)
+            except InvalidInput as refusal:
+                raise InvalidInput(refusal.detail, field="setting.steps") from None
+        return FragmentSetting.always(self.static_bytes)
+
+
+class MixSizeIn(Input):
+    """A message size and how much it counts; weights may have any sum above 0."""
+
+    message_bytes: Size
+    weight: Annotated[float, Field(ge=0.0, le=1e12)] = 1.0
+
+
+MixIn = Annotated[list[MixSizeIn], FailFast(), Field(min_length=1, max_length=MAX_AUDIT_MIX_SIZES)]
+
+
+class AuditIn(Input):
+    """A setting, the pipeline it is for, and the messages that count.
+
+    Without a `mix` every octave of the range counts the same. A range that is left out is the
+    mix's, or 1 KiB to 16 MiB.
+    """
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": exactly_one(*SOURCES)})
+
+    pipeline: PipelineIn | None = None
+    aggregate: AggregateIn | None = None
+    profile: ProfileAt | None = None
+    measurements: MeasurementsIn | None = None
+    fit_options: FitOptionsIn | None = None
+    setting: SettingIn
+    least_bytes: Bytes | None = None
+    greatest_bytes: Bytes | None = None
+    mix: MixIn | None = None
+    objective: Objective = Objective.MEAN
+    max_regret: Annotated[
+        float | None, Field(ge=0.0, le=1e6, description="a share: 0.05 is 5 %")
+    ] = None
+    over: Yardstick = Yardstick.BEST
+    time_limit_s: Annotated[float, Field(gt=0.0, le=MAX_TIME_LIMIT_S)] = DEFAULT_TIME_LIMIT_S
+
+    def to_domain(self) -> AuditScope:
+        """What is audited. Raises InvalidInput."""
+        mix = self._mix()
+        least = mix.sizes[0].message_bytes if mix else DEFAULT_LEAST_BYTES
+        greatest = mix.sizes[-1].message_bytes if mix else DEFAULT_GREATEST_BYTES
+        if not mix and self.greatest_bytes is not None:
+            least = min(least, self.greatest_bytes)
+        if not mix and self.least_bytes is not None:
+            greatest = max(greatest, self.least_bytes)
+        return AuditScope(
+            setting=self.setting.to_domain(),
+            least_bytes=self.least_bytes or least,
+            greatest_bytes=self.greatest_bytes or greatest,
+            mix=mix,
+            objective=self.objective,
+            max_regret=self.max_regret,
+            yardstick=self.over,
+            time_limit_s=self.time_limit_s,
+            **self._library(),
+        )
+
+    def to_question(self) -> Question:
+        """The question that finds or fits the model. Raises InvalidInput."""
+        given = {name: getattr(self, name) for name in (*SOURCES, "fit_options")}
+        asked = OptimizeIn.model_construct(
+            message_bytes=self.greatest_bytes or DEFAULT_GREATEST_BYTES, **given
+        )
+        return asked.to_domain()
+
+    def _mix(self) -> MessageMix | None:
+        if self.mix is None:
+            return None
+        weights = [(size.message_bytes, size.weight) for size in self.mix]
+        return MessageMix.weighted(weights, f"the given mix of {len(weights)} sizes")
+
+    def _library(self) -> dict[str, Any]:
+        """What the configuration's library can be told, and so be advised."""
+        if self.setting.configuration is None:
+            return {"rule": SizeRule(), "takes_ladder": True}
+        target = target_named(self.setting.configuration.target)
+        return {"rule": target.sizes, "takes_ladder": target.takes is not Takes.ONE_SIZE}
+
+
+def read_configuration(name: str, content: str) -> FragmentSetting:
+    """The setting in a library's configuration. Raises InvalidInput that names the field."""
+    at = "setting.configuration"
+    try:
+        target = target_named(name)
+    except InvalidInput as refusal:
+        raise InvalidInput(refusal.detail, field=f"{at}.target") from None
+    if target.read is None:
+        raise InvalidInput(f"{target.name} cannot be read back", field=f"{at}.target")
+    try:
+        return target.read(content)
+    except InvalidInput as refusal:
+        raise InvalidInput(refusal.detail, field=f"{at}.content") from None
+
+
+def _check_one_setting(given: SettingIn) -> None:
+    """Raise InvalidFields unless the setting is said in exactly one way."""
+    try:
+        check_exactly_one({name: getattr(given, name) for name in SETTINGS})
+    except InvalidFields as refusal:
+        problems = tuple(
+            FieldProblem(f"/setting{one.pointer}", one.detail) for one in refusal.problems
+        )
+        raise InvalidFields(f"setting: {refusal.detail}", problems=problems) from None
+    if given.whole is False:
+        raise InvalidInput("expected true, or another field of the setting", field="setting.whole")
+
+
+# --- what is told ---------------------------------------------------------------------------------
+
+
+class SpanOut(Output):
+    """A regret as a share: over the best schedule found, and over the proven bound.
+
+    Null where the optimum takes no time at all.
+    """
+
+    at_least: float | None
+    at_most: float | None
+
+
+class StepOut(Output):
+    """From this message size on, messages repeat this size; null: they are sent whole."""
+
+    from_bytes: int
+    size_bytes: int | None
+
+
+class AuditRowOut(Output):
+    """One message under the setting. Latencies in µs, delay included; sizes in bytes."""
+
+    message_bytes: int
+    size_bytes: int
+    fragments: int
+    latency_us: float
+    best_us: float
+    lower_bound_us: float
+    best_repeat_bytes: int | None
+    best_repeat_us: float | None
+    regret: SpanOut
+
+
+class PricedOut(Output):
+    """A setting and its regret over the mix; `worst` is the message where it is greatest."""
+
+    steps: list[StepOut]
+    mean: SpanOut
+    worst: AuditRowOut
+
+
+class AuditMixOut(Output):
+    """What the means are over."""
+
+    words: str
+    sizes: int
+
+
+class AuditOut(Output):
+    """What a setting costs over the optimum. Regrets are shares: 0.05 is 5 %.
+
+    `best_repeats` is the mean regret of the best repeated size of each message. `best_ladder` is
+    null where the configuration's library takes one size only.
+    """
+
+    pipeline: PipelineOut | None
+    aggregate: AggregateOut | None
+    profile: ProfileRevisionOut | None
+    least_bytes: int
+    greatest_bytes: int
+    mix: AuditMixOut
+    objective: Objective
+    setting: PricedOut
+    at_powers: list[AuditRowOut]
+    best_size: PricedOut
+    best_ladder: PricedOut | None
+    best_repeats: float | None
+    schedules_at_most: float | None
+    max_regret: float | None
+    over: Yardstick
+    verdict: Verdict | None
+    is_kept: bool
+    changes: list[str]
+    audit_ms: float
+    warnings: list[NoticeOut]
+
+
+def render_audit(audit: Audit) -> bytes:
+    """The JSON of an audit, as it is sent."""
+    return dump_json(audit_document(audit))
+
+
+def audit_document(audit: Audit) -> dict[str, Any]:
+    """AuditOut."""
+    question, scope = audit.question, audit.question.scope
+    profile = question.profile
+    return {
+        **model_document(question.model),
+        "profile": {"name": profile.name, "revision": profile.revision} if profile else None,
+        "least_bytes": scope.least_bytes,
+        "greatest_bytes": scope.greatest_bytes,
+        "mix": {"words": audit.mix.words, "sizes": len(audit.mix.sizes)},
+        "objective": scope.objective,
+        "setting": _priced(audit.priced),
+        "at_powers": [_row(one) for one in audit.at_powers],
+        "best_size": _priced(audit.single),
+        "best_ladder": _priced(audit.ladder) if audit.ladder else None,
+        "best_repeats": audit.repeats,
+        "schedules_at_most": audit.schedules_at_most,
+        "max_regret": scope.max_regret,
+        "over": scope.yardstick,
+        "verdict": audit.verdict,
+        "is_kept": audit.is_kept,
+        "changes": audit.changes,
+        "audit_ms": round(audit.audit_ms, 3),
+        "warnings": [notice_document(notice) for notice in audit.notices],
+    }
+
+
+def _priced(priced: Priced) -> dict[str, Any]:
+    return {
+        "steps": [
+            {"from_bytes": step.from_bytes, "size_bytes": step.size_bytes}
+            for step in priced.setting.steps
+        ],
+        "mean": _span(priced.mean),
+        "worst": _row(priced.worst),
+    }
+
+
+def _row(regret: Regret) -> dict[str, Any]:
+    best = regret.best
+    return {
+        "message_bytes": regret.message_bytes,
+        "size_bytes": regret.size_bytes,
+        "fragments": -(-regret.message_bytes // regret.size_bytes),
+        "latency_us": regret.latency_us,
+        "best_us": best.latency_us,
+        "lower_bound_us": best.lower_bound_us,
+        "best_repeat_bytes": best.repeat_bytes,
+        "best_repeat_us": best.repeat_us,
+        "regret": _span(span_of(regret)),
+    }
+
+
+def _span(span: Span) -> dict[str, float]:
+    return {"at_least": span.at_least, "at_most": span.at_most}

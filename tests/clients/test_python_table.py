@@ -113,7 +113,7 @@ def test_any_table_reads_as_the_domain_reads_it(
 def test_a_compiled_table_reads_as_the_domain_reads_it(limits: FragmentLimits) -> None:
     """What the service compiles, to the byte."""
     table = compile_table(
-        a_line_pipeline(), limits, least_bytes=300, greatest_bytes=200_000, relative_gap=0.01
+        a_line_pipeline(), limits, least_bytes=300, greatest_bytes=20_000, relative_gap=0.01
     )
     check(Table.from_bytes(encode(table, profile="a", revision=1)), table, seed=5, times=1000)
 
@@ -151,7 +151,7 @@ def test_what_is_no_whole_number_is_refused(message: object) -> None:
         reader.repeat(message)  # type: ignore[arg-type]
 
 
-# --- files that are not ----------------------------------------------------------------------------
+# --- files that are not ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", MALFORMED)
@@ -230,7 +230,7 @@ def test_hostile_counts_and_offsets_cost_no_memory(offset: int, value: int) -> N
         tracemalloc.stop()
 
 
-# --- the file itself -------------------------------------------------------------------------------
+# --- the file itself ------------------------------------------------------------------------------
 
 
 def test_what_is_no_file_is_the_systems_error(tmp_path: Path) -> None:

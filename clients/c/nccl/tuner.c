@@ -128,12 +128,12 @@ static int is_set_up(struct tuner *tuner, const char *path, const char *checksum
     if (code == SLUICE_OK)
         code = sluice_table_describe(&tuner->table, &tuner->about);
     if (code != SLUICE_OK) {
-        SAY(tuner, NCCL_LOG_WARN, "%s is refused: %s", path, sluice_error_text(code));
+        SAY(tuner, NCCL_LOG_WARN, "%.200s is refused: %s", path, sluice_error_text(code));
         return 0;
     }
     if (checksum && !is_checksum(checksum, tuner->about.checksum)) {
         SAY(tuner, NCCL_LOG_WARN,
-            "%s is refused: its checksum is %08x, and SLUICE_NCCL_CHECKSUM is another one", path,
+            "%.200s is refused: its checksum is %08x, and SLUICE_NCCL_CHECKSUM is another one", path,
             (unsigned)tuner->about.checksum);
         return 0;
     }
@@ -145,7 +145,7 @@ static void say_what_is_done(const struct tuner *tuner, const char *path)
 {
     const sluice_description *about = &tuner->about;
     SAY(tuner, NCCL_LOG_INFO,
-        "%s: profile '%s', revision %u, checksum %08x, messages of %llu to %llu bytes; all ranks "
+        "%.200s: profile '%s', revision %u, checksum %08x, messages of %llu to %llu bytes; all ranks "
         "need this very table",
         path, about->profile, (unsigned)about->revision, (unsigned)about->checksum,
         (unsigned long long)about->least_bytes, (unsigned long long)about->greatest_bytes);

@@ -108,8 +108,9 @@ static unsigned char *place(const draft *file, unsigned bytes)
 
 static void flip_a_bit(draft *file)
 {
+    unsigned char bit = (unsigned char)(1u << below(8));
     if (file->length)
-        file->bytes[below(file->length)] ^= (unsigned char)(1u << below(8));
+        file->bytes[below(file->length)] ^= bit;
 }
 
 static void write_a_field(draft *file)

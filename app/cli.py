@@ -68,6 +68,10 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.table_command import table
 
         return table(arguments, output)
+    if arguments.command == "audit":
+        from app.console.audit_command import audit
+
+        return audit(arguments, output)
     if arguments.command == "export":
         from app.console.export_command import export
 

@@ -22,7 +22,8 @@ profile, as myrinet-gam or myrinet-gam@2. Questions about files touch no databas
 profiles, and --save-as, use SLUICE_DATABASE_URL.
 
 Exit codes: 0 done, 2 bad input, 3 refused (no cut, strategy or fit is possible), 4 not found,
-5 conflict, 6 stopped at a limit, 69 not available, 70 a defect, 130 interrupted.
+5 conflict, 6 stopped at a limit, 7 a setting costs more than --max-regret, 69 not available,
+70 a defect, 130 interrupted.
 """
 
 
@@ -53,6 +54,7 @@ def _parser() -> Parser:
     _add_compare(commands)
     _add_table(commands)
     _add_export(commands)
+    _add_audit(commands)
     _add_profiles(commands)
     _add_serve(commands)
     return parser
@@ -213,6 +215,35 @@ def _add_export(commands: _Commands[Parser]) -> None:
     parser.add_argument("--table", metavar="TABLE", help="digest or file of a compiled table")
     _add_constraints(parser)
     parser.add_argument("--output", "-o", metavar="FILE", help="write it to this file")
+
+
+def _add_audit(commands: _Commands[Parser]) -> None:
+    parser = _add(commands, "audit", "say what an existing setting costs over the optimum")
+    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
+    parser.add_argument(
+        "--setting", metavar="SETTING", help="512KiB, whole, or steps as 1:whole,64KiB:512KiB"
+    )
+    parser.add_argument("--config", metavar="FILE", help="a library's configuration instead")
+    parser.add_argument("--target", metavar="NAME", help="whose: an export target that is read")
+    parser.add_argument(
+        "--least", dest="least_bytes", type=size, metavar="SIZE", help="smallest message (1 KiB)"
+    )
+    parser.add_argument(
+        "--greatest", dest="greatest_bytes", type=size, metavar="SIZE", help="largest (16 MiB)"
+    )
+    parser.add_argument("--mix", metavar="FILE", help="lines SIZE WEIGHT (default log-uniform)")
+    parser.add_argument(
+        "--objective", choices=[*Objective], metavar="NAME", help="mean (default) or worst regret"
+    )
+    parser.add_argument(
+        "--max-regret", type=share, metavar="SHARE", help="exit with 7 above this, as 5%%"
+    )
+    parser.add_argument(
+        "--over", choices=("best", "bound"), metavar="NAME", help="what decides: best (default)"
+    )
+    parser.add_argument(
+        "--time-limit", dest="time_limit_s", type=number, metavar="SECONDS", help="default 30"
+    )
 
 
 def _add_profiles(commands: _Commands[Parser]) -> None:

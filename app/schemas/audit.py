@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, FailFast, Field
+from typing_extensions import TypeAliasType
 
 from app.errors import FieldProblem, InvalidFields
 from app.flows.audit_setting import (
@@ -58,6 +59,12 @@ class StepIn(Input):
     size_bytes: Size | None
 
 
+# Named aliases, because the members of a union must be hashable and FailFast is not.
+StepList = TypeAliasType(
+    "StepList", Annotated[list[StepIn], FailFast(), Field(min_length=1, max_length=MAX_STEPS)]
+)
+
+
 class ConfigurationIn(Input):
     """A library's configuration as text, and the export target whose syntax it has."""
 
@@ -72,9 +79,7 @@ class SettingIn(Input):
 
     static_bytes: Bytes | None = None
     whole: Annotated[bool | None, Field(description="true: every message is sent whole")] = None
-    steps: Annotated[list[StepIn], FailFast(), Field(min_length=1, max_length=MAX_STEPS)] | None = (
-        None
-    )
+    steps: StepList | None = None
     configuration: ConfigurationIn | None = None
 
     def to_domain(self) -> FragmentSetting:
@@ -98,7 +103,10 @@ class MixSizeIn(Input):
     weight: Annotated[float, Field(ge=0.0, le=1e12)] = 1.0
 
 
-MixIn = Annotated[list[MixSizeIn], FailFast(), Field(min_length=1, max_length=MAX_AUDIT_MIX_SIZES)]
+MixList = TypeAliasType(
+    "MixList",
+    Annotated[list[MixSizeIn], FailFast(), Field(min_length=1, max_length=MAX_AUDIT_MIX_SIZES)],
+)
 
 
 class AuditIn(Input):
@@ -118,7 +126,7 @@ class AuditIn(Input):
     setting: SettingIn
     least_bytes: Bytes | None = None
     greatest_bytes: Bytes | None = None
-    mix: MixIn | None = None
+    mix: MixList | None = None
     objective: Objective = Objective.MEAN
     max_regret: Annotated[
         float | None, Field(ge=0.0, le=1e6, description="a share: 0.05 is 5 %")

@@ -1,0 +1,159 @@
+"""sluice audit: what an existing setting costs over the optimum, with an exit code for CI."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from app.console.audit_reports import audit_parts
+from app.console.commands import finder, store_for
+from app.console.output import Output
+from app.console.sources import Source, TraceSource, body_of, quoted, read_source
+from app.settings import Settings
+from domain.errors import InvalidInput, NotFound
+from domain.units import parse_bytes
+
+if TYPE_CHECKING:
+    from app.flows.audit_setting import AuditQuestion, AuditScope
+    from app.flows.questions import Question
+
+TOO_HIGH = 7  # the exit code where the regret is above --max-regret
+MAX_FILE_CHARACTERS = 2**20
+_OURS = ("pipeline", "aggregate", "profile", "measurements", "fit_options")
+_ASKED = ("least_bytes", "greatest_bytes", "objective", "max_regret", "over", "time_limit_s")
+_WHOLE = "whole"
+
+
+def audit(arguments: argparse.Namespace, output: Output) -> int:
+    """Audit, print, and say by the exit code whether the limit is kept."""
+    from app.audit_apart import AuditApart
+    from app.schemas.audit import render_audit
+
+    settings = Settings.from_environment()
+    scope, question = _asked(arguments, read_source(arguments.source, settings))
+    wanted = _question(scope, question, settings)
+    found = AuditApart(wanted, memory_bytes=settings.worker_memory_bytes).run()
+    document = render_audit(found)
+    if output.wants_json:
+        output.document(document)
+    else:
+        output.parts(audit_parts(json.loads(document)))
+    return 0 if found.is_kept else TOO_HIGH
+
+
+def _asked(arguments: argparse.Namespace, source: Source) -> tuple[AuditScope, Question]:
+    """What is audited, and the question that finds or fits its model. Raises InvalidInput."""
+    from dataclasses import replace
+
+    from app.flows.questions import Measurement
+    from app.schemas.audit import AuditIn
+    from app.schemas.base import dump_json, parse_json
+
+    given = {name: value for name, value in body_of(source).items() if name in _OURS}
+    asked = {name: getattr(arguments, name) for name in _ASKED}
+    body = {
+        **given,
+        **{name: value for name, value in asked.items() if value is not None},
+        "setting": _setting(arguments),
+    }
+    if arguments.mix is not None:
+        body["mix"] = _mix(_text_of(arguments.mix, field="mix"))
+    parsed = parse_json(AuditIn, dump_json(body))
+    question = parsed.to_question()
+    if isinstance(source, TraceSource):
+        # The trace goes round the JSON parser: it may be a hundred times longer than any request.
+        question = replace(question, source=(Measurement(source.content),))
+    return parsed.to_domain(), question
+
+
+def _question(scope: AuditScope, question: Question, settings: Settings) -> AuditQuestion:
+    from app.flows.audit_setting import audit_question
+    from app.flows.solve_message import prepare
+
+    cap = settings.max_fragments
+    with store_for(question.source, settings) as store:
+        prepared = prepare(question, finder(store), fragment_cap=cap)
+    return audit_question(prepared, scope, fragment_cap=cap)
+
+
+def _setting(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The `setting` of a request. Raises InvalidInput."""
+    if (arguments.setting is None) == (arguments.config is None):
+        raise InvalidInput("expected --setting, or --config with --target", field="setting")
+    if arguments.setting is not None:
+        if arguments.target is not None:
+            raise InvalidInput("--target names the syntax of a --config", field="target")
+        return _given(arguments.setting)
+    if arguments.target is None:
+        raise InvalidInput("expected --target, whose syntax --config has", field="target")
+    content = _text_of(arguments.config, field="config")
+    return {"configuration": {"target": arguments.target, "content": content}}
+
+
+def _given(text: str) -> dict[str, Any]:
+    """512KiB, whole, or steps as 1:whole,64KiB:512KiB."""
+    if ":" not in text:
+        return {_WHOLE: True} if text == _WHOLE else {"static_bytes": _size(text)}
+    steps = []
+    for word in text.split(","):
+        begin, _, size = word.partition(":")
+        steps.append({"from_bytes": _size(begin), "size_bytes": _step_size(size)})
+    return {"steps": steps}
+
+
+def _step_size(text: str) -> int | None:
+    return None if text.strip() == _WHOLE else _size(text)
+
+
+def _size(text: str) -> int:
+    try:
+        size = parse_bytes(text)
+    except InvalidInput as refusal:
+        raise InvalidInput(
+            f"{refusal.detail}; or whole, or steps as 1:whole,64KiB:512KiB", field="setting"
+        ) from None
+    if size == 0:
+        raise InvalidInput("expected a size of at least 1 byte", field="setting")
+    return size
+
+
+def _text_of(name: str, *, field: str) -> str:
+    """The text of a file that an option names. Raises NotFound and InvalidInput."""
+    try:
+        with open(name, encoding="utf-8") as file:
+            text = file.read(MAX_FILE_CHARACTERS + 1)
+    except FileNotFoundError:
+        raise NotFound(f"there is no file {quoted(name)}", field=field) from None
+    except OSError as refusal:
+        reason = refusal.strerror or "it cannot be read"
+        raise InvalidInput(f"{quoted(name)}: {reason}", field=field) from None
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{quoted(name)} is no text in UTF-8", field=field) from None
+    if len(text) > MAX_FILE_CHARACTERS:
+        raise InvalidInput(f"expected at most {MAX_FILE_CHARACTERS} characters", field=field)
+    return text
+
+
+def _mix(text: str) -> list[dict[str, Any]]:
+    """Lines SIZE or SIZE WEIGHT; # begins a comment. Raises InvalidInput naming the line."""
+    found = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = re.split(r"[\s,;]+", line.partition("#")[0].strip(" \t,;"))
+        if words == [""]:
+            continue
+        try:
+            found.append(_mix_size(words))
+        except (InvalidInput, ValueError):
+            raise InvalidInput(
+                f"line {number}: expected a size and a weight, as 64KiB 3", field="mix"
+            ) from None
+    return found
+
+
+def _mix_size(words: list[str]) -> dict[str, Any]:
+    size, *weights = words
+    if len(weights) > 1:
+        raise ValueError
+    return {"message_bytes": parse_bytes(size), "weight": float(weights[0]) if weights else 1.0}

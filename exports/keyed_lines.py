@@ -20,7 +20,7 @@ MOST_CHARACTERS = 2**20
 MOST_IN_A_LINE = 8192
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SIZE = re.compile(r"([0-9]{1,18})([KMGT]?)B?", re.IGNORECASE | re.ASCII)
-_POWERS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+_UNITS = ".KMGT"  # powers of 1024, by their places
 _QUOTED = re.compile(r"""(["'])(.*)\1""")
 
 
@@ -105,7 +105,7 @@ def binary_size(value: str, number: int) -> int:
     match = _SIZE.fullmatch(value)
     if match is None:
         refuse(number, "expected a size such as 524288, 512K or 4M")
-    return in_range(int(match[1]) << _POWERS[match[2].upper()], number)
+    return in_range(int(match[1]) << 10 * _UNITS.find(match[2].upper()), number)
 
 
 def in_range(size_bytes: int, number: int) -> int:

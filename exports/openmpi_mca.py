@@ -97,7 +97,7 @@ def _render(given: ExportInput) -> str:
 # --- reading --------------------------------------------------------------------------------------
 
 _SIZE = re.compile(r"(0x[0-9a-f]{1,16}|[0-9]{1,18})(?:([kmg])b?)?", re.IGNORECASE | re.ASCII)
-_SHIFTS = {"": 0, "k": 10, "m": 20, "g": 30}
+_UNITS = ".kmg"  # powers of 1024, by their places
 _FORMS = (
     re.compile(r"(?:export\s+)?OMPI_MCA_(\w+)\s*=\s*(.*)", re.ASCII),
     re.compile(r"--?(?:g?mca)\s+(\w+)\s+(.*)", re.ASCII),
@@ -140,7 +140,7 @@ def _bytes(entry: Entry) -> int:
     digits = match[1].lower()
     base = 16 if digits.startswith("0x") else 8 if digits.startswith("0") else 10
     try:
-        size = int(digits, base) << _SHIFTS[(match[2] or "").lower()]
+        size = int(digits, base) << 10 * _UNITS.find((match[2] or "").lower())
     except ValueError:
         refuse(entry.number, "expected digits of an octal number after a leading 0")
     return in_range(size, entry.number)

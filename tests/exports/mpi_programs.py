@@ -1,0 +1,96 @@
+"""Debian's MPI libraries, for tests that let them read an export: Open MPI 4.1.4, MPICH 4.0.2."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from tests.support.system import require_system
+
+HERE = Path(__file__).parent
+OPENMPI = ("Open MPI 4.1.4 and its compiler", "apt-get install openmpi-bin libopenmpi-dev gcc")
+MPICH = ("MPICH 4.0.2 and its compiler", "apt-get install mpich libmpich-dev gcc")
+# Point to point alone, counted, and collectives that nothing but `tuned` decides on.
+_COUNTED = (
+    *("--mca", "pml", "ob1,monitoring", "--mca", "btl", "self,vader"),
+    *("--mca", "coll", "^han,adapt,sm", "--mca", "pml_monitoring_enable", "2"),
+    *("--mca", "pml_monitoring_enable_output", "3"),
+)
+
+
+def environment(more: Mapping[str, str]) -> dict[str, str]:
+    """This one without any setting of an MPI, and with these."""
+    own = ("OMPI_", "PMIX_", "MPIR_", "MPICH_", "UCX_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(own)}
+    return {**kept, **more}
+
+
+def told(command: list[str], more: Mapping[str, str] | None = None) -> str:
+    """What the command prints; it has to succeed."""
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+        env=environment(more or {}),
+    )
+    return done.stdout
+
+
+@cache
+def openmpi(program: str) -> str:
+    """The path of one of its programs."""
+    paths = [shutil.which(name) for name in ("ompi_info", "mpirun.openmpi", "mpicc.openmpi")]
+    is_there = all(paths) and "Open MPI v4.1.4" in told(["ompi_info", "--version"])
+    require_system(is_there, *OPENMPI)
+    return str(shutil.which(program))
+
+
+@cache
+def mpich(program: str) -> str:
+    """The path of one of its programs."""
+    paths = [shutil.which(name) for name in ("mpichversion", "mpicc.mpich")]
+    is_there = all(paths) and re.search(r"\s4\.0\.2\s", told(["mpichversion"]))
+    require_system(is_there, *MPICH)
+    return str(shutil.which(program))
+
+
+@cache
+def built(source: str, compiler: str) -> str:
+    """A program of this folder, compiled once for the whole run."""
+    target = Path(tempfile.mkdtemp(prefix="sluice-mpi-")) / Path(source).stem
+    told([compiler, "-O1", "-Wall", "-Wextra", "-Werror", "-o", str(target), str(HERE / source)])
+    return str(target)
+
+
+def parameters(more: Mapping[str, str]) -> dict[str, str]:
+    """Every MCA parameter that ompi_info has a value for, in this environment."""
+    printed = told([openmpi("ompi_info"), "--all", "--level", "9", "--parsable"], more)
+    return dict(re.findall(r"^mca:\w+:\w+:param:(\w+):value:(.*)$", printed, re.MULTILINE))
+
+
+def messages(folder: Path, collective: str, size: int, *options: str) -> dict[str, int]:
+    """How many messages go from rank to rank ("0>1") in one collective of two ranks."""
+    run = [openmpi("mpirun.openmpi"), "--allow-run-as-root", "--oversubscribe", "-np", "2"]
+    program = built("mpi_messages.c", openmpi("mpicc.openmpi"))
+    for old in folder.glob("counted.*"):
+        old.unlink()
+    counted = ("--mca", "pml_monitoring_filename", str(folder / "counted"))
+    told([*run, *_COUNTED, *counted, *options, program, collective, str(size)])
+    lines = "".join(path.read_text() for path in folder.glob("counted.*"))
+    sent = re.findall(r"^I\t(\d+)\t(\d+)\t\d+ bytes\t(\d+) msgs sent", lines, re.MULTILINE)
+    return {f"{source}>{target}": int(count) for source, target, count in sent}
+
+
+def variables(names: list[str], more: Mapping[str, str]) -> dict[str, int]:
+    """MPICH's control variables, read through MPI_T in a program of its own."""
+    program = built("mpi_cvar.c", mpich("mpicc.mpich"))
+    printed = told([program, *names], more)
+    return {name: int(value) for name, value in re.findall(r"^(\w+)=(-?\d+)$", printed, re.M)}

@@ -1,0 +1,384 @@
+"""Exports through HTTP: the targets, the choice of sizes, tables, options, limits, refusals."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from itertools import count as numbers
+from typing import Any
+from xml.etree import ElementTree
+
+import httpx
+import pytest
+
+from app import export_desk
+from app.flows import export_setting
+from app.flows.export_setting import Exported, ExportQuestion, narrowed, sizes_to_know
+from app.flows.solve_message import ProfileRevision
+from domain.errors import Cancelled, Infeasible, LimitReached
+from domain.message_mix import MessageMix
+from domain.pipeline import pipeline_of_lines
+from domain.problem import FragmentLimits
+from domain.regret import SizeRule
+from exports import mooncake
+from exports.target import Takes
+from exports.targets import TARGETS
+from tests.app.serving import GUARD_S, MYRINET, Live, wait_until
+
+_NAMES = numbers(1)
+AGGREGATE = {
+    "total": {"name": "all", "overhead_us": 10.0, "ns_per_byte": 5.0},
+    "bottleneck": {"name": "slowest", "overhead_us": 5.0, "ns_per_byte": 2.0},
+}
+SIZED = [target.name for target in TARGETS if target.takes in (Takes.ONE_SIZE, Takes.LADDER)]
+TABLED = [target.name for target in TARGETS if target.takes is Takes.TABLE]
+SMALL = {"least_bytes": 65_536, "greatest_bytes": 65_536}  # one message: quickly chosen
+
+
+@pytest.fixture
+def name(client: httpx.Client) -> str:
+    """A profile of this test."""
+    chosen = f"exports-{next(_NAMES)}"
+    created = client.post("/profiles", json={"name": chosen, "pipeline": MYRINET})
+    assert created.status_code == 201
+    return chosen
+
+
+def compiled(client: httpx.Client, name: str, **body: Any) -> str:
+    """The digest of a compiled table."""
+    made = client.post(f"/profiles/{name}/tables", json={"greatest_bytes": 70_000, **body})
+    assert made.status_code in (200, 201), made.text
+    digest: str = made.json()["digest"]
+    return digest
+
+
+def refused(response: httpx.Response, status: int, code: str, pointer: str | None = None) -> None:
+    """Assert that this is such a problem."""
+    told = response.json()
+    assert (response.status_code, told["code"]) == (status, code), response.text
+    if pointer is not None:
+        assert [error["pointer"] for error in told["errors"]] == [pointer]
+
+
+def assigned(text: str, variable: str) -> int:
+    """The value of a line NAME=VALUE."""
+    found = re.search(rf"^{variable}=([0-9]+)$", text, flags=re.MULTILINE)
+    assert found, text
+    return int(found[1])
+
+
+# --- the targets ----------------------------------------------------------------------------------
+
+
+def test_the_list_says_what_the_registry_has(client: httpx.Client) -> None:
+    """Every target by name, with its options; 304 to who has it."""
+    answer = client.get("/exports")
+    items = {item["name"]: item for item in answer.json()["items"]}
+    assert list(items) == sorted(target.name for target in TARGETS)
+    for target in TARGETS:
+        told = items[target.name]
+        assert told["takes"] == target.takes
+        assert (told["verified_by"] or "") == target.verified_by
+        assert told["is_audited"] == (target.read is not None)
+        assert (told["sizes"] is None) == (target.name not in SIZED)
+        assert [option["name"] for option in told["options"]] == [o.name for o in target.options]
+    again = client.get("/exports", headers={"If-None-Match": answer.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    refused(client.get("/exports?what=1"), 422, "invalid_input")
+
+
+def test_costs_are_exported_at_once(client: httpx.Client, name: str) -> None:
+    """As an XML document to be saved, with a strong tag; a revision can be pinned."""
+    answer = client.get(f"/profiles/{name}/exports/simgrid")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "application/xml"
+    assert answer.headers["content-disposition"] == (f'attachment; filename="{name}-1-simgrid.xml"')
+    root = ElementTree.fromstring(answer.text)
+    assert {prop.get("id") for prop in root} == {"smpi/os", "smpi/ois", "smpi/or"}
+    tag = answer.headers["etag"]
+    held = client.get(f"/profiles/{name}@1/exports/simgrid", headers={"If-None-Match": tag})
+    assert (held.status_code, held.content, held.headers["etag"]) == (304, b"", tag)
+    client.put(f"/profiles/{name}", json={"pipeline": {"stages": MYRINET["stages"][:2]}})
+    revised = client.get(f"/profiles/{name}/exports/simgrid", headers={"If-None-Match": tag})
+    assert revised.status_code == 200
+    assert "revision 2" in revised.text
+    assert client.get(f"/profiles/{name}@1/exports/simgrid").content == answer.content
+
+
+def test_another_form_is_another_file(client: httpx.Client, name: str) -> None:
+    """Its suffix and media type follow the option."""
+    query = {"option": ["form:tent"], **SMALL}
+    answer = client.get(f"/profiles/{name}/exports/mooncake", params=query)
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["content-disposition"].endswith('-mooncake.json"')
+    assert json.loads(answer.text)["transports"]["rdma"]["workers"]["block_size"] >= 4096
+
+
+# --- choosing sizes -------------------------------------------------------------------------------
+
+
+def test_a_size_is_chosen_for_the_range(client: httpx.Client, name: str) -> None:
+    """The best for messages of one size is the best repeated size that the target takes."""
+    query = {"least_bytes": 65536, "greatest_bytes": 65536}
+    answer = client.get(f"/profiles/{name}/exports/mooncake", params=query)
+    assert answer.status_code == 200, answer.text
+    size = assigned(answer.text, "MC_SLICE_SIZE")
+    asked = {"profile": name, "message_bytes": 65536, "strategy": "static"}
+    us = {
+        other: client.post("/optimize", json={**asked, "static_bytes": other}).json()["latency_us"]
+        for other in (size, 4096, 4160, 8192, 16384, 65536)
+    }
+    assert size % 64 == 0
+    assert us[size] == min(us.values())
+    assert "log-uniform from 65536 to 65536 bytes" in answer.text
+
+
+def test_least_worst_regret_is_another_objective(client: httpx.Client, name: str) -> None:
+    """Its worst regret is no greater than that of the least mean, and the other way round."""
+    figures = {}
+    for objective in ("mean", "worst"):
+        query = {"least_bytes": 8192, "greatest_bytes": 2**17, "objective": objective}
+        text = client.get(f"/profiles/{name}/exports/mooncake", params=query).text
+        found = re.search(r"mean ([0-9.]+) %, worst ([0-9.]+) %", text)
+        assert found, text
+        figures[objective] = (float(found[1]), float(found[2]))
+        assert f"least {objective} regret" in text
+    assert figures["mean"][0] <= figures["worst"][0]
+    assert figures["worst"][1] <= figures["mean"][1]
+
+
+def test_limits_narrow_the_sizes(client: httpx.Client, name: str) -> None:
+    """Each of the four; what no size keeps is infeasible."""
+    where = f"/profiles/{name}/exports/mooncake"
+
+    def size(**limits: int) -> int:
+        answer = client.get(where, params={**SMALL, **limits})
+        assert answer.status_code == 200, answer.text
+        return assigned(answer.text, "MC_SLICE_SIZE")
+
+    free = size()
+    assert size(max_fragment_bytes=free - 1) < free
+    assert size(min_fragment_bytes=free * 2) >= free * 2
+    assert size(alignment_bytes=1000) % 8000 == 0
+    assert size(max_fragments=2) >= 32_768
+    for limits in ({"max_fragment_bytes": 4000}, {"min_fragment_bytes": 2**32}):
+        refused(client.get(where, params={**SMALL, **limits}), 422, "infeasible", "/constraints")
+
+
+def test_the_active_table_gives_range_limits_and_figures(client: httpx.Client, name: str) -> None:
+    """Its digest is in the head; a limit that is given puts its limits out of force."""
+    limits = {"max_fragment_bytes": 6000, "alignment_bytes": 64}
+    digest = compiled(client, name, least_bytes=60_000, constraints=limits)
+    where = f"/profiles/{name}/exports/mooncake"
+    text = client.get(where).text
+    assert f"plan table {digest}" in text
+    assert "log-uniform from 60000 to 70000 bytes" in text
+    assert assigned(text, "MC_SLICE_SIZE") <= 6000
+    freed = client.get(where, params={"min_fragment_bytes": 6016}).text
+    assert assigned(freed, "MC_SLICE_SIZE") >= 6016
+
+
+@pytest.mark.parametrize("target", SIZED)
+def test_every_target_with_sizes_is_read_back(client: httpx.Client, name: str, target: str) -> None:
+    """Chosen by a real choice, for a range that every target has sizes for."""
+    query = {"least_bytes": 2**19, "greatest_bytes": 2**19}
+    answer = client.get(f"/profiles/{name}/exports/{target}", params=query)
+    assert answer.status_code == 200, answer.text
+    read = next(one.read for one in TARGETS if one.name == target)
+    assert read is not None
+    assert read(answer.text).size_at(2**19) >= 1
+
+
+def test_what_was_made_is_kept(
+    client: httpx.Client, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asked again, whatever the order of its options, no process is started."""
+    where = f"/profiles/{name}/exports/mooncake"
+    query = {**SMALL, "option": ["form:rdma", "rest:own"]}
+    first = client.get(where, params=query)
+    assert first.status_code == 200
+    monkeypatch.setattr(export_desk, "ExportApart", None)
+    again = client.get(where, params={**query, "option": ["rest:own", "form:rdma"]})
+    assert again.content == first.content
+    held = client.get(where, params=query, headers={"If-None-Match": first.headers["etag"]})
+    assert held.status_code == 304
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", TABLED)
+def test_a_target_of_tables_needs_one(client: httpx.Client, name: str, target: str) -> None:
+    """The active one, or one that is named; of this revision."""
+    where = f"/profiles/{name}/exports/{target}"
+    refused(client.get(where), 409, "conflict")
+    active = compiled(client, name, least_bytes=60_000)
+    answer = client.get(where)
+    assert answer.status_code == 200, answer.text
+    assert active in answer.text
+    other = compiled(client, name, least_bytes=50_000)
+    assert other != active
+    assert other in client.get(where, params={"table": other}).text
+    assert active in client.get(where).text
+    client.put(f"/profiles/{name}", json={"pipeline": {"stages": MYRINET["stages"][:2]}})
+    refused(client.get(where), 409, "conflict")
+    refused(client.get(where, params={"table": active}), 409, "conflict")
+    assert client.get(f"/profiles/{name}@1/exports/{target}").content == answer.content
+
+
+def test_a_table_that_is_not_stored_is_not_found(client: httpx.Client, name: str) -> None:
+    """And one that is no digest is refused as a parameter."""
+    where = f"/profiles/{name}/exports/mooncake"
+    refused(client.get(where, params={"table": "0" * 64}), 404, "not_found")
+    refused(client.get(where, params={"table": "0" * 63}), 422, "invalid_input", "/table")
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "pointer"),
+    [
+        ({"colour": "red"}, "invalid_input", "/colour"),
+        ({"least_bytes": "0"}, "invalid_input", "/least_bytes"),
+        ({"greatest_bytes": "1e6"}, "invalid_input", "/greatest_bytes"),
+        ({"least_bytes": "2", "greatest_bytes": "1"}, "inconsistent_input", "/greatest_bytes"),
+        ({"least_bytes": str(2**25)}, "invalid_input", "/least_bytes"),
+        ({"objective": "median"}, "invalid_input", "/objective"),
+        ({"max_fragments": "-1"}, "invalid_input", "/max_fragments"),
+        ({"option": "form"}, "invalid_input", "/option/0"),
+        ({"option": "form:sun"}, "invalid_input", "/option"),
+        ({"option": "colour:red"}, "invalid_input", "/option"),
+        ({"option": ["form:rdma", "form:tcp"]}, "invalid_input", "/option"),
+        ({"option": ["form:rdma"] * 33}, "invalid_input", "/option"),
+    ],
+)
+def test_a_bad_parameter_is_named(
+    client: httpx.Client, name: str, query: dict[str, Any], code: str, pointer: str
+) -> None:
+    """By its pointer, before anything is solved."""
+    refused(client.get(f"/profiles/{name}/exports/mooncake", params=query), 422, code, pointer)
+
+
+def test_what_is_not_there_is_not_found(client: httpx.Client, name: str) -> None:
+    """Neither the profile, nor the revision, nor the target."""
+    for path in ("no-such/exports/simgrid", f"{name}@7/exports/simgrid", f"{name}/exports/no"):
+        refused(client.get(f"/profiles/{path}"), 404, "not_found")
+
+
+def test_an_aggregate_has_no_stages_to_export(client: httpx.Client) -> None:
+    """It is said so, for every target."""
+    name = f"exports-{next(_NAMES)}"
+    assert client.post("/profiles", json={"name": name, "aggregate": AGGREGATE}).status_code == 201
+    for target in ("simgrid", "mooncake"):
+        refused(client.get(f"/profiles/{name}/exports/{target}"), 422, "strategy_declined")
+
+
+# --- a process of its own -------------------------------------------------------------------------
+
+
+class Endless:
+    """In place of an export that ends: one that goes on until it is let go."""
+
+    made: list[Endless]
+
+    def __init__(self, question: ExportQuestion, *, memory_bytes: int) -> None:
+        assert memory_bytes > 0
+        self.ended = threading.Event()
+        self.made.append(self)
+
+    def run(self) -> Exported:
+        assert self.ended.wait(GUARD_S)
+        raise Cancelled("the client went away")
+
+    def cancel(self) -> None:
+        self.ended.set()
+
+
+def test_an_export_ends_with_its_client(own: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no more of them run than long fits may."""
+    Endless.made = []
+    monkeypatch.setattr(export_desk, "ExportApart", Endless)
+    own.client.post("/profiles", json={"name": "endless", "pipeline": MYRINET})
+    where = f"{own.client.base_url}/profiles/endless/exports/mooncake"
+
+    def ask(least_bytes: int) -> None:
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.get(where, params={"least_bytes": least_bytes}, timeout=2.0)
+
+    askers = [threading.Thread(target=ask, args=(size,)) for size in (1, 2)]
+    for asker in askers:
+        asker.start()
+    wait_until(lambda: len(Endless.made) == 2)
+    refused(httpx.get(where, params={"least_bytes": 3}), 503, "overloaded")
+    for asker in askers:
+        asker.join(GUARD_S)
+    wait_until(lambda: all(one.ended.is_set() for one in Endless.made))
+    wait_until(lambda: own.service.pending_long_fits == 0)
+
+
+# --- the flow's own rules -------------------------------------------------------------------------
+
+
+def test_the_powers_of_two_of_the_range_are_known() -> None:
+    """At both its ends, which no size of the mix need be."""
+    sizes = sizes_to_know(MessageMix.log_uniform(5, 2**20), 5, 2**20)
+    assert sizes == tuple(sorted(set(sizes)))
+    assert {1 << bit for bit in range(3, 21)} <= set(sizes)
+    assert min(sizes) == 5
+    assert sizes_to_know(MessageMix.log_uniform(4, 4), 4, 4) == (4,)
+
+
+@pytest.mark.parametrize(
+    ("rule", "limits", "found"),
+    [
+        (SizeRule(), FragmentLimits(), SizeRule()),
+        (
+            SizeRule(4096, 2**20, 64),
+            FragmentLimits(5000, 100_001, 48),
+            SizeRule(5184, 99_840, 192),
+        ),
+        (SizeRule(1, 2**20), FragmentLimits(max_fragments=3), SizeRule(334, 2**20)),
+        (
+            SizeRule(64, 2**20, 1, is_power_of_two=True),
+            FragmentLimits(100, 5000),
+            SizeRule(100, 5000, 1, is_power_of_two=True),
+        ),
+    ],
+)
+def test_limits_and_rules_are_both_kept(
+    rule: SizeRule, limits: FragmentLimits, found: SizeRule
+) -> None:
+    """For messages of up to 1000 bytes."""
+    assert narrowed(rule, limits, 1000) == found
+
+
+@pytest.mark.parametrize(
+    ("rule", "limits"),
+    [
+        (mooncake.SIZES, FragmentLimits(max_fragment_bytes=4095)),
+        (SizeRule(1, 1000, 64), FragmentLimits(961)),
+        (SizeRule(1, 2**20, 1, is_power_of_two=True), FragmentLimits(33, 63)),
+        (SizeRule(1, 2**20, 1, is_power_of_two=True), FragmentLimits(alignment_bytes=3)),
+        (SizeRule(1, 900), FragmentLimits(max_fragments=1)),
+    ],
+)
+def test_rules_that_admit_nothing_are_infeasible(rule: SizeRule, limits: FragmentLimits) -> None:
+    """Rather than an export that breaks one of them."""
+    with pytest.raises(Infeasible, match="no size"):
+        narrowed(rule, limits, 1000)
+
+
+def test_an_export_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it is sent from one process to another."""
+    monkeypatch.setattr(export_setting, "MAX_EXPORT_BYTES", 100)
+    question = export_setting.export_question(
+        pipeline_of_lines([("a", 1.0, 1.0)]),
+        ProfileRevision("p", 1),
+        export_setting.ExportScope(target="simgrid"),
+        None,
+        fragment_cap=1000,
+    )
+    with pytest.raises(LimitReached, match="longer than 100 bytes"):
+        export_setting.export(question)

@@ -130,6 +130,7 @@ class AsyncClient:
 
     export_targets = _method(exporting.export_targets)
     export = _method(exporting.export)
+    audit = _method(exporting.audit)
 
     job = _method(storing.job)
     cancel_job = _method(storing.cancel_job)

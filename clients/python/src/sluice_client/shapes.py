@@ -149,3 +149,54 @@ class FitOptions:
         if self.groups:
             document["groups"] = [group.as_json() for group in self.groups]
         return document
+
+
+@dataclass(frozen=True, slots=True)
+class SettingStep:
+    """From this message size on, messages repeat this size; None: they are sent whole."""
+
+    from_bytes: int
+    size_bytes: int | None
+
+    def as_json(self) -> dict[str, Any]:
+        """As requests have it."""
+        return {"from_bytes": self.from_bytes, "size_bytes": self.size_bytes}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting that messages are cut by today, made by one of its four class methods."""
+
+    document: dict[str, Any]
+
+    @classmethod
+    def static(cls, static_bytes: int) -> Setting:
+        """Always this size."""
+        return cls({"static_bytes": static_bytes})
+
+    @classmethod
+    def whole(cls) -> Setting:
+        """No cut: every message is sent whole."""
+        return cls({"whole": True})
+
+    @classmethod
+    def stepped(cls, steps: Iterable[SettingStep]) -> Setting:
+        """A size for each range of message sizes."""
+        return cls({"steps": [step.as_json() for step in steps]})
+
+    @classmethod
+    def configured(cls, target: str, content: str) -> Setting:
+        """What a library's configuration says, in the syntax of this export target."""
+        return cls({"configuration": {"target": target, "content": content}})
+
+
+@dataclass(frozen=True, slots=True)
+class MixSize:
+    """A message size of a mix, and how much it counts."""
+
+    message_bytes: int
+    weight: float = 1.0
+
+    def as_json(self) -> dict[str, Any]:
+        """As requests have it."""
+        return {"message_bytes": self.message_bytes, "weight": self.weight}

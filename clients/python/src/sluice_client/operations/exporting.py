@@ -1,16 +1,27 @@
-"""Exports: a profile as the configuration of a messaging library."""
+"""Configurations of messaging libraries: a profile as one, and what an existing one costs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sluice_client.answers import ExportedFile, ExportTarget
-from sluice_client.calls import Answer, Call, get, reads_page, segment
-from sluice_client.shapes import Constraints
+from sluice_client.audit_answers import Audit
+from sluice_client.calls import Answer, Call, get, reads, reads_page, segment, send
+from sluice_client.operations.solving import measurements_json
+from sluice_client.shapes import (
+    Aggregate,
+    Constraints,
+    FitOptions,
+    Measurement,
+    MixSize,
+    Pipeline,
+    Setting,
+)
 
 _EXPORT_LIMIT_S = 120.0  # the service's own, where sizes have to be chosen by solving
+_AUDIT_LIMIT_S = 120.0  # the same, whatever of it the solves may take
 _FILE_NAME = re.compile(r'filename="([^"/\\]+)"')
 
 
@@ -49,6 +60,52 @@ def export(
         table=table,
     )
     return replace(call, takes_s=_EXPORT_LIMIT_S)
+
+
+def audit(
+    setting: Setting,
+    *,
+    pipeline: Pipeline | None = None,
+    aggregate: Aggregate | None = None,
+    profile: str | None = None,
+    measurements: Measurement | Sequence[Measurement] | None = None,
+    fit_options: FitOptions | None = None,
+    least_bytes: int | None = None,
+    greatest_bytes: int | None = None,
+    mix: Sequence[MixSize] | None = None,
+    objective: str | None = None,
+    max_regret: float | None = None,
+    over: str | None = None,
+    time_limit_s: float | None = None,
+) -> Call[Audit]:
+    """What an existing setting costs over the optimum, and what to change.
+
+    Exactly one of `pipeline`, `aggregate`, `profile` and `measurements`. Without a `mix` every
+    octave of the range counts the same. `max_regret` is a share, 0.05 for 5 %.
+    """
+    document = {
+        "setting": setting.document,
+        "pipeline": pipeline and pipeline.as_json(),
+        "aggregate": aggregate and aggregate.as_json(),
+        "profile": profile,
+        "measurements": measurements_json(measurements),
+        "fit_options": fit_options and fit_options.as_json(),
+        "least_bytes": least_bytes,
+        "greatest_bytes": greatest_bytes,
+        "mix": None if mix is None else [one.as_json() for one in mix],
+        "objective": objective,
+        "max_regret": max_regret,
+        "over": over,
+        "time_limit_s": time_limit_s,
+    }
+    return send(
+        "POST",
+        "/audit",
+        reads(Audit),
+        document,
+        may_repeat=True,
+        takes_s=_AUDIT_LIMIT_S,
+    )
 
 
 def _limits(constraints: Constraints | None) -> dict[str, object]:

@@ -1,0 +1,81 @@
+"""What the service answers about an existing setting. Regrets are shares: 0.05 is 5 %."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sluice_client.fit_answers import Notice, ProfileRevision
+from sluice_client.shapes import Aggregate, Pipeline, SettingStep
+
+
+@dataclass(frozen=True, slots=True)
+class Regret:
+    """Over the best schedule that was found, and over the proven bound.
+
+    None where the optimum takes no time at all.
+    """
+
+    at_least: float | None
+    at_most: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    """One message under a setting; latencies in µs, sizes in bytes."""
+
+    message_bytes: int
+    size_bytes: int
+    fragments: int
+    latency_us: float
+    best_us: float
+    lower_bound_us: float
+    best_repeat_bytes: int | None
+    best_repeat_us: float | None
+    regret: Regret
+
+
+@dataclass(frozen=True, slots=True)
+class PricedSetting:
+    """A setting and its regret over the mix; `worst` is the message where it is greatest."""
+
+    steps: tuple[SettingStep, ...]
+    mean: Regret
+    worst: AuditRow
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedMix:
+    """The messages that the means are over, in words, and how many they are."""
+
+    words: str
+    sizes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What a setting costs over the optimum, and what to change.
+
+    `best_ladder` is None where the configuration's library takes one size only; `is_kept` says
+    whether the setting keeps `max_regret`.
+    """
+
+    pipeline: Pipeline | None
+    aggregate: Aggregate | None
+    profile: ProfileRevision | None
+    least_bytes: int
+    greatest_bytes: int
+    mix: AuditedMix
+    objective: str
+    setting: PricedSetting
+    at_powers: tuple[AuditRow, ...]
+    best_size: PricedSetting
+    best_ladder: PricedSetting | None
+    best_repeats: float | None
+    schedules_at_most: float | None
+    max_regret: float | None
+    over: str
+    verdict: str | None
+    is_kept: bool
+    changes: tuple[str, ...]
+    audit_ms: float
+    warnings: tuple[Notice, ...]

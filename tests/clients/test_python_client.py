@@ -1,0 +1,380 @@
+"""The Python clients against the service itself, over a socket: each operation, both clients."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exports.slt import digest_of
+from sluice_client import (
+    Aggregate,
+    Conflict,
+    Constraints,
+    DeadlineExceeded,
+    Declined,
+    FitOptions,
+    FitRange,
+    InputRefused,
+    Measurement,
+    MixSize,
+    NotFound,
+    Pipeline,
+    Setting,
+    SettingStep,
+    Stage,
+    StepGroup,
+    Table,
+)
+from tests.app.serving import LARGE, LARGE_BYTES, MYRINET, Live, serving, settings_for
+from tests.clients.python_clients import KINDS, opened
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+TRACE = EXAMPLES / "local-path-direct.csv"
+LATENCIES = "message_bytes,repetition,latency_us\n64,0,12\n512,0,21\n4096,0,93\n"
+ARRIVALS = "message_bytes,repetition,interarrival_us\n64,0,5\n512,0,9\n4096,0,41\n"
+OUTSIDE = (Measurement(LATENCIES), Measurement(ARRIVALS))
+PIPELINE = Pipeline.of_lines(
+    [(one["name"], one["overhead_us"], one["ns_per_byte"]) for one in MYRINET["stages"]]
+)
+RANGED = Pipeline(
+    (Stage("wire", (FitRange(10.0, 20.0, 8192), FitRange(60.0, 11.25))),), delay_us=0.5
+)
+HARD = Pipeline.of_lines(
+    [(one["name"], one["overhead_us"], one["ns_per_byte"]) for one in LARGE["stages"]]
+)
+ONE = Stage.of_line("slowest", overhead_us=7.5, ns_per_byte=24.25)
+AGGREGATE = Aggregate(Stage.of_line("all", overhead_us=27.25, ns_per_byte=63.5), ONE)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """A service of this file's own."""
+    folder = tmp_path_factory.mktemp("service")
+    with serving(settings_for(f"sqlite:///{folder / 'sluice.db'}")) as live:
+        yield live
+
+
+@pytest.fixture(params=KINDS)
+def client(request: pytest.FixtureRequest, service: Live) -> Iterator[Any]:
+    """A client of each kind in turn."""
+    with opened(request.param, f"http://127.0.0.1:{service.port}") as client:
+        yield client
+
+
+@pytest.fixture
+def name(client: Any, request: pytest.FixtureRequest) -> str:
+    """A stored profile that is this test's own."""
+    chosen = f"p{abs(hash(request.node.nodeid)):x}"
+    client.create_profile(chosen, pipeline=PIPELINE, detail="by hand")
+    return chosen
+
+
+# --- schedules ------------------------------------------------------------------------------------
+
+
+def test_optimize_answers_with_the_paper_s_schedule(client: Any) -> None:
+    """Every part of it in its own type."""
+    answer = client.optimize(4096, pipeline=PIPELINE)
+    assert answer.fragment_bytes == (293, 729, 824, 919, 1013, 318)
+    assert answer.latency_us == pytest.approx(184.361, abs=1e-3)
+    assert answer.pipeline == PIPELINE
+    assert answer.constraints == Constraints()
+    assert answer.best_fixed.size_bytes == 820
+    assert {one.strategy for one in answer.baselines} == {"single", "static", "fixed"}
+    assert answer.aggregate is answer.fit is answer.profile is answer.levels is None
+    assert client.optimization(answer.id) == answer
+
+
+def test_optimize_takes_every_source_and_option(client: Any) -> None:
+    """A profile, ranges, an aggregate, measurements, limits."""
+    limits = Constraints(64, 1024, 64, 40)
+    answer = client.optimize(4096, profile="myrinet-gam@1", strategy="repeat", constraints=limits)
+    assert answer.constraints == limits
+    assert (answer.profile.name, answer.profile.revision) == ("myrinet-gam", 1)
+    ranged = client.optimize(20_000, pipeline=RANGED, time_limit_s=5.0, relative_gap=1e-3)
+    assert ranged.pipeline == RANGED
+    assert client.optimize(4096, aggregate=AGGREGATE, strategy="fixed").aggregate == AGGREGATE
+    assert client.optimize(4096, pipeline=PIPELINE, strategy="static", static_bytes=512).fragments
+    nested = client.optimize(4096, pipeline=PIPELINE, allow_refragmentation=True)
+    assert nested.allow_refragmentation
+    fitted = client.optimize(4096, measurements=OUTSIDE, fit_options=FitOptions(shape="line"))
+    assert fitted.fit.aggregate is not None
+    assert fitted.warnings
+
+
+def test_a_stored_answer_is_found_again(client: Any, name: str) -> None:
+    """On pages and one by one, by any filter."""
+    answers = [client.optimize(size, profile=name) for size in (1000, 2000, 3000)]
+    page = client.optimizations(profile=name, limit=2)
+    assert [one.id for one in page] == [answers[2].id, answers[1].id]
+    assert len(page) == 2
+    rest = client.optimizations(profile=name, cursor=page.next_cursor)
+    assert [one.id for one in rest] == [answers[0].id]
+    assert rest.next_cursor is None
+    each = client.each_optimization(profile=name, revision=1, limit=1)
+    assert [one.message_bytes for one in each] == [3000, 2000, 1000]
+    (only,) = client.optimizations(profile=name, message_bytes=2000, strategy="exact").items
+    assert only.profile.name == name
+
+
+def test_compare_has_a_row_for_each(client: Any) -> None:
+    """Also for what cannot run, which says why."""
+    table = client.compare([4096, 8192], strategies=["auto", "ramp"], profile="myrinet-gam@1")
+    assert [(row.message_bytes, row.strategy) for row in table.rows] == [
+        (4096, "auto"),
+        (4096, "ramp"),
+        (8192, "auto"),
+        (8192, "ramp"),
+    ]
+    assert table.rows[0].chosen == "exact"
+    assert table.rows[1].latency_us is None
+    assert "two stages" in table.rows[1].declined
+
+
+def test_simulate_has_every_interval(client: Any) -> None:
+    """Of one cut, and of one a stage."""
+    run = client.simulate(profile="myrinet-gam@1", fragment_bytes=[2048, 2048])
+    assert len(run.intervals) == 8
+    assert run.latency_us == pytest.approx(run.intervals[-1].exit_us)
+    assert run.critical_path[0].stage == 0
+    two = Pipeline.of_lines([("a", 1.0, 1.0), ("b", 1.0, 2.0)])
+    assert client.simulate(pipeline=two, levels=[[100], [50, 50]]).critical_path is None
+
+
+# --- measurements ---------------------------------------------------------------------------------
+
+
+def test_fit_takes_the_file_as_it_is(client: Any, name: str) -> None:
+    """As bytes or text, and stores it under a name."""
+    fit = client.fit(TRACE.read_bytes(), save_as=name, shape="line", max_ranges=3, plot=True)
+    assert fit.pipeline.stages[0].overhead_us_interval[0] <= fit.pipeline.stages[0].overhead_us
+    assert fit.profile.name == name
+    assert fit.plot.stages[0].points.time_us
+    stored = client.stored_fit(fit.fit_id)
+    assert stored.pipeline == fit.pipeline
+    assert client.fit_plot(fit.fit_id) == fit.plot
+    assert client.trace(fit.trace_digests[0]) == TRACE.read_bytes()
+    assert client.profile(name).provenance.fit_id == fit.fit_id
+
+
+def test_fit_takes_groups_of_steps(client: Any) -> None:
+    """As the query writes them."""
+    text = TRACE.read_text()
+    steps = [stage.name for stage in client.fit(text).pipeline.stages]
+    group = StepGroup("both", tuple(steps[:2]), "sequence")
+    fitted = client.fit(text, kind="direct", method="weighted", groups=[group])
+    assert [stage.name for stage in fitted.pipeline.stages] == ["both", *steps[2:]]
+
+
+def test_several_files_are_fitted_together(client: Any) -> None:
+    """To an aggregate, from outside."""
+    fit = client.fit_together(OUTSIDE, method="weighted")
+    assert fit.aggregate.sum_overhead_us >= 0.0
+    assert len(fit.trace_digests) == 2
+
+
+def test_a_plan_says_what_to_measure(client: Any) -> None:
+    """At the start, and with what was measured."""
+    plan = client.plan_measurements(64, 2**20)
+    assert not plan.decided
+    assert plan.measure[0].message_bytes == 64
+    more = client.plan_measurements(64, 4096, measurements=Measurement(ARRIVALS), tolerance=0.1)
+    assert more.reason
+
+
+# --- profiles -------------------------------------------------------------------------------------
+
+
+def test_a_profile_from_its_first_revision_to_its_end(client: Any, name: str) -> None:
+    """Revised, rolled back, listed, deleted."""
+    assert client.profile(name).provenance.detail == "by hand"
+    revised = client.revise_profile(name, aggregate=AGGREGATE, detail="from outside")
+    assert (revised.revision, revised.aggregate) == (2, AGGREGATE)
+    back = client.set_current(name, 1)
+    assert (back.revision, back.latest_revision, back.pipeline) == (1, 2, PIPELINE)
+    listed = client.revisions(name)
+    assert [(one.revision, one.is_current) for one in listed.revisions] == [(1, True), (2, False)]
+    with pytest.raises(Conflict):
+        client.create_profile(name, pipeline=PIPELINE)
+    assert name in [one.name for one in client.each_profile(limit=2)]
+    assert client.profiles(limit=1).next_cursor
+    assert client.delete_profile(name) is None
+    with pytest.raises(NotFound):
+        client.profile(name)
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def test_a_table_is_compiled_read_and_switched(client: Any, name: str) -> None:
+    """The reader and the look-up give the same schedule; the roll back is a second switch."""
+    first = client.compile_table(name, least_bytes=1024, greatest_bytes=8192)
+    assert client.compile_table(name, least_bytes=1024, greatest_bytes=8192) == first
+    limits = Constraints(alignment_bytes=64)
+    second = client.compile_table(
+        name, least_bytes=1024, greatest_bytes=8192, relative_gap=0.01, constraints=limits
+    )
+    assert client.active_table(name).digest == first.digest
+    found = client.schedule(name, 5000)
+    reader = Table.from_bytes(client.active_table_file(name))
+    assert found.fragment_bytes == tuple(reader.schedule(5000))
+    assert (found.table, found.id) == (first.digest, None)
+    assert client.activate_table(name, second.digest).digest == second.digest
+    assert client.schedule(name, 5000).table == second.digest
+    assert client.activate_table(name, first.digest) == first
+    listed = list(client.each_table(name, limit=1))
+    assert [(one.digest, one.active) for one in listed] == [
+        (second.digest, False),
+        (first.digest, True),
+    ]
+    assert len(client.tables(f"{name}@1")) == 2
+
+
+def test_a_table_comes_in_its_three_forms(client: Any, name: str) -> None:
+    """The file, what is told of it, its twin."""
+    told = client.compile_table(name, least_bytes=1024, greatest_bytes=4096, activate=True)
+    data = client.table_file(told.digest)
+    assert digest_of(data) == told.digest
+    assert client.table(told.digest) == told
+    assert client.table_twin(told.digest)["greatest_bytes"] == 4096
+    assert Table.from_bytes(data).digest == told.digest
+
+
+def test_a_look_up_without_a_table_is_solved(client: Any, name: str) -> None:
+    """And names the stored answer."""
+    found = client.schedule(name, 4096)
+    assert found.table is None
+    assert found.fragment_bytes == client.optimization(found.id).fragment_bytes
+    with pytest.raises(NotFound):
+        client.active_table(name)
+
+
+# --- exports and audits ---------------------------------------------------------------------------
+
+
+def test_every_target_is_told_with_its_options(client: Any) -> None:
+    """In the order of their names."""
+    targets = client.export_targets()
+    assert [one.name for one in targets] == sorted(one.name for one in targets)
+    assert any(one.sizes for one in targets)
+
+
+def test_an_export_is_a_file_with_a_name(client: Any, name: str) -> None:
+    """In the target's own syntax."""
+    client.compile_table(name, least_bytes=1024, greatest_bytes=65536)
+    file = client.export(name, "ucx-frag-size", least_bytes=2048, objective="worst")
+    assert file.file_name
+    assert "UCX_RNDV_FRAG_SIZE" in file.text
+    again = client.export(name, "ucx-frag-size", least_bytes=2048, objective="worst")
+    assert again == file
+    with pytest.raises(InputRefused):
+        client.export(name, "ucx-frag-size", options={"nothing": "1"})
+    with pytest.raises(NotFound):
+        client.export(name, "nothing")
+
+
+def test_an_audit_says_what_a_setting_costs(client: Any) -> None:
+    """Each way to say a setting."""
+    settings = [
+        Setting.static(65536),
+        Setting.whole(),
+        Setting.stepped([SettingStep(1, None), SettingStep(8192, 4096)]),
+    ]
+    for setting in settings:
+        found = client.audit(
+            setting,
+            pipeline=PIPELINE,
+            mix=[MixSize(4096), MixSize(16384, 2.0)],
+            max_regret=0.001,
+            over="best",
+        )
+        assert found.setting.mean.at_least > 0.001
+        assert not found.is_kept
+        assert found.changes
+        assert found.pipeline == PIPELINE
+
+
+def test_a_configuration_that_was_exported_can_be_audited(client: Any, name: str) -> None:
+    """By the name of its target."""
+    file = client.export(name, "ucx-frag-size", least_bytes=4096, greatest_bytes=65536)
+    setting = Setting.configured("ucx-frag-size", file.text)
+    found = client.audit(setting, profile=name, least_bytes=4096, greatest_bytes=65536)
+    assert found.setting.steps[0].size_bytes is not None
+
+
+# --- jobs -----------------------------------------------------------------------------------------
+
+
+def test_a_job_is_started_watched_and_read(client: Any) -> None:
+    """Its events end with the state that it ended in."""
+    job = client.start_optimize(LARGE_BYTES, pipeline=HARD, relative_gap=1e-2)
+    events = list(client.job_events(job.id))
+    assert events[-1].name == "done"
+    assert events[-1].job.has_ended
+    ended = client.wait_job(job.id)
+    assert ended.check() == events[-1].job
+    assert client.optimization(ended.answer_id).message_bytes == LARGE_BYTES
+
+
+def test_a_comparison_is_a_job_too(client: Any) -> None:
+    """Whose table is in the job."""
+    job = client.start_compare([4096], strategies=["single"], profile="gms@1")
+    assert client.wait_job(job.id, within_s=60.0).comparison.rows[0].strategy == "single"
+
+
+def test_a_job_is_cancelled(client: Any) -> None:
+    """And waits no longer than it is told to."""
+    job = client.start_optimize(2**40, pipeline=HARD, relative_gap=0.0, time_limit_s=600.0)
+    with pytest.raises(DeadlineExceeded):
+        client.wait_job(job.id, within_s=0.0)
+    assert client.cancel_job(job.id).cancel_requested
+    assert client.wait_job(job.id, within_s=60.0).state == "cancelled"
+
+
+# --- the service, and refusals --------------------------------------------------------------------
+
+
+def test_the_service_tells_of_itself(client: Any) -> None:
+    """Limits, health, counters, and whatever has no method."""
+    assert client.limits().max_message_bytes == 2**48
+    assert client.is_alive()
+    assert client.readiness().database == "sqlite"
+    assert "sluice_" in client.metrics()
+    assert client.request("GET", "/limits")["max_stages"] == 64
+    assert client.request("get", "/profiles", query={"limit": 1})["items"]
+
+
+def test_a_refusal_names_the_fields_and_not_the_input(client: Any) -> None:
+    """As the problem document does."""
+    with pytest.raises(InputRefused) as refusal:
+        client.optimize(0, profile="gms", strategy="sorcery")
+    error = refusal.value
+    assert (error.status, error.code) == (422, "invalid_input")
+    assert {one.pointer for one in error.errors} == {"/message_bytes", "/strategy"}
+    assert error.problem.type == "urn:sluice:problem:invalid-input"
+    assert "sorcery" not in f"{error} {error.problem}"
+
+
+def test_a_refusal_has_its_own_class(client: Any) -> None:
+    """By what it means for the caller."""
+    with pytest.raises(Declined):
+        client.optimize(4096, profile="gms", strategy="ramp")
+    with pytest.raises(Declined):
+        client.optimize(4099, pipeline=PIPELINE, constraints=Constraints(4000, 4001))
+    with pytest.raises(NotFound):
+        client.request("GET", "/nowhere")
+    with pytest.raises(NotFound):
+        client.job("0" * 32)
+    with pytest.raises(NotFound):
+        list(client.job_events("0" * 32))
+
+
+def test_what_is_sent_is_what_the_service_publishes(client: Any) -> None:
+    """An answer's pipeline can be sent again as it came."""
+    answer = client.optimize(20_000, pipeline=RANGED)
+    assert json.loads(json.dumps(answer.pipeline.as_json())) == RANGED.as_json()
+    assert client.optimize(20_000, pipeline=answer.pipeline).id == answer.id

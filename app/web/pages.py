@@ -1,0 +1,77 @@
+"""Templates to responses: one place that renders, and says what a page may load."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fastapi import Request, Response
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from app.web.assets import Asset, read_assets
+from app.web.words import FILTERS
+
+TEMPLATES = Path(__file__).resolve().parent / "templates"
+HTML = "text/html; charset=utf-8"
+# Nothing inline, nothing from elsewhere: neither scripts nor styles nor frames.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+
+class Pages:
+    """The templates and the files that they load. One per application; it never changes."""
+
+    def __init__(self) -> None:
+        self.assets: Mapping[str, Asset] = read_assets()
+        self._templates = Environment(
+            loader=FileSystemLoader(TEMPLATES),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters.update(FILTERS)
+        self._templates.globals["asset"] = self._address
+
+    def _address(self, name: str) -> str:
+        return self.assets[name].address
+
+    def html(self, template: str, **values: Any) -> str:
+        """A template with these values; every text in them is escaped."""
+        return self._templates.get_template(template).render(**values)
+
+
+def is_htmx(request: Request) -> bool:
+    """Whether htmx asks, which exchanges the part of the page that its `hx-select` names."""
+    return request.headers.get("hx-request") == "true"
+
+
+def page(
+    request: Request,
+    template: str,
+    *,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    **values: Any,
+) -> Response:
+    """A whole page, for htmx as well: what it exchanges it takes out of the page by itself."""
+    pages: Pages = request.app.state.pages
+    body = pages.html(template, **values)
+    told = {
+        "Content-Security-Policy": POLICY,
+        "Cache-Control": "no-cache",
+        **(headers or {}),
+    }
+    return Response(body, status, told, media_type=HTML)
+
+
+def moved(request: Request, address: str) -> Response:
+    """Where a form has led to: the browser goes there, by itself or through htmx."""
+    if is_htmx(request):
+        place = {"path": address, "target": "#main", "select": "#main", "swap": "outerHTML"}
+        return Response(status_code=204, headers={"HX-Location": json.dumps(place)})
+    return Response(status_code=303, headers={"Location": address})

@@ -41,7 +41,7 @@ class Asset:
 
 
 def read_assets() -> Mapping[str, Asset]:
-    """Every file of the folder that a page can load, by name. Read once, when the service starts."""
+    """Every file of the folder that a page can load, by name. Read once, at the start."""
     found = (path for path in sorted(FOLDER.iterdir()) if path.suffix in _KINDS)
     return {path.name: _asset(path) for path in found}
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from app.api.openapi import refuses
-from app.api.respond import if_none_match, sent, tagged
+from app.api.respond import tagged
 from app.deps import gone, service_of
 from app.flows.profiles import known_reference
-from app.lookup.answers import REVALIDATED, conditional
 from app.schemas.base import dump_json
 from app.schemas.exports import ExportQuery, ExportTargetsOut, targets_document
 from app.schemas.queries import NoQuery
@@ -56,13 +54,4 @@ async def export(
     scope = query.to_domain(target)
     desk = service_of(request).exports
     found = await desk.export(reference, scope, gone(request), table=query.table)
-    etag = f'"{hashlib.sha256(found.content).hexdigest()[:32]}"'
-    return sent(
-        conditional(
-            if_none_match(request),
-            found.content,
-            found.media_type,
-            (("etag", etag), ("cache-control", REVALIDATED)),
-            disposition=f'attachment; filename="{found.file_name}"',
-        )
-    )
+    return tagged(request, found.content, media_type=found.media_type, file_name=found.file_name)

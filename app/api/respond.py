@@ -61,13 +61,20 @@ def accepted(job: JobRecord) -> Response:
     return json_document(job_document(job), status=202, headers=headers)
 
 
-def tagged(request: Request, body: bytes) -> Response:
-    """A response with a strong ETag, or 304 where the client holds these very bytes."""
+def tagged(
+    request: Request, body: bytes, *, media_type: str = JSON, file_name: str | None = None
+) -> Response:
+    """A response with a strong ETag, or 304 where the client holds these very bytes.
+
+    `file_name` is what it is saved as; it has to be safe in a header.
+    """
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": REVALIDATED}
     if holds(if_none_match(request), etag):
         return Response(status_code=304, headers=headers)
-    return json_bytes(body, headers=headers)
+    if file_name is not None:
+        headers["Content-Disposition"] = f'attachment; filename="{file_name}"'
+    return Response(body, headers=headers, media_type=media_type)
 
 
 def if_none_match(request: Request) -> str:

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import orjson
 
 from app.errors import problem_document
-from app.lookup.front import Front, Served
+from app.lookup.answers import Ready
+from app.lookup.front import Front
 from app.metrics import Metrics
 from domain.errors import SluiceError
 
@@ -28,11 +29,8 @@ _SECURITY_HEADERS = [
 ]
 
 
-class Outermost:
-    """Wraps the application. What nobody caught is logged, and answered without its text.
-
-    What the front answers is counted and sent here, and the application does not see it.
-    """
+class InFront:
+    """Sends and counts what the front answers; the rest goes on to the application."""
 
     def __init__(self, app: App, metrics: Metrics, front: Front) -> None:
         self._app = app
@@ -40,29 +38,42 @@ class Outermost:
         self._front = front
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        started_s = time.perf_counter()
+        served = self._served(scope) if scope["type"] == "http" else None
+        if served is None:
             await self._app(scope, receive, send)
             return
-        started_s = time.perf_counter()
-        served = self._served(scope)
-        if served is None:
-            await self._through(scope, receive, send, started_s)
-            return
-        route, ready = served
-        headers = [*ready.headers, *_SECURITY_HEADERS]
-        await send({"type": "http.response.start", "status": ready.status, "headers": headers})
-        await send({"type": "http.response.body", "body": ready.body})
-        self._metrics.request("GET", route, ready.status, time.perf_counter() - started_s)
+        await send(
+            {
+                "type": "http.response.start",
+                "status": served.status,
+                "headers": [*served.headers, *_SECURITY_HEADERS],
+            }
+        )
+        await send({"type": "http.response.body", "body": served.body})
+        elapsed_s = time.perf_counter() - started_s
+        self._metrics.request("GET", served.route, served.status, elapsed_s)
 
-    def _served(self, scope: Scope) -> Served | None:
+    def _served(self, scope: Scope) -> Ready | None:
         try:
             return self._front.answer(scope)
         except Exception:  # the framework may still be able to answer
             log.exception("unexpected error in the front")
             return None
 
-    async def _through(self, scope: Scope, receive: Receive, send: Send, started_s: float) -> None:
-        """Have the application answer, and watch it."""
+
+class Outermost:
+    """Wraps the application. What nobody caught is logged, and answered without its text."""
+
+    def __init__(self, app: App, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started_s = time.perf_counter()
         status = 0
 
         async def observed(message: Message) -> None:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TypeAlias
 
 from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 import solvers
 from app.api import (
@@ -29,7 +30,7 @@ from app.api import (
 )
 from app.api.body import BodyBudget
 from app.api.openapi import publish
-from app.asgi import Outermost
+from app.asgi import InFront, Outermost
 from app.flows.context import Context
 from app.flows.paper_profiles import seed_paper_profiles
 from app.jobs import Engine, local_engine
@@ -73,9 +74,12 @@ def open_local_engine(settings: Settings) -> Engine:
 
 
 def create_app(
-    settings: Settings | None = None, *, open_engine: OpenEngine = open_local_engine
+    settings: Settings | None = None,
+    *,
+    open_engine: OpenEngine = open_local_engine,
+    when_ready: Callable[[], None] = lambda: None,
 ) -> FastAPI:
-    """The application; nothing is opened before it starts."""
+    """The application; nothing is opened before it starts. `when_ready` is called once it is."""
     chosen = Settings.from_environment() if settings is None else settings
     metrics, front = Metrics(), Front(Shelf(chosen.lookup_memory_bytes))
 
@@ -87,6 +91,7 @@ def create_app(
         await running.lookups.start()
         app.state.service = running
         try:
+            when_ready()
             yield
         finally:
             app.state.service = None
@@ -106,12 +111,23 @@ def create_app(
     app.state.settings = chosen
     app.state.bodies = BodyBudget(BODIES_HELD * chosen.max_body_bytes)
     app.state.traces = BodyBudget(2 * chosen.max_trace_bytes)
-    app.add_middleware(Outermost, metrics=metrics, front=front)
+    app.add_middleware(Outermost, metrics=metrics)
     problems.register(app)
     for module in _ROUTERS:
         app.include_router(module.router)
     publish(app)
+    _put_in_front(app, metrics, front)
     return app
+
+
+def _put_in_front(app: FastAPI, metrics: Metrics, front: Front) -> None:
+    """Ask the front before the framework's own layers, each of which costs a look-up dearly."""
+    build = app.build_middleware_stack
+
+    def fronted() -> ASGIApp:
+        return InFront(build(), metrics, front)
+
+    app.build_middleware_stack = fronted  # type: ignore[method-assign]
 
 
 def open_service(

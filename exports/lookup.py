@@ -9,23 +9,21 @@ Traps     the bytes belong to the reader for as long as it lives, and are checke
 
 from __future__ import annotations
 
-import ctypes
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
-from domain.errors import InvalidInput, InvalidTable
 from domain.pipeline import Pipeline
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
-from exports.native import library
 from exports.slt import decode
 from exports.slt_layout import CHECKED_FROM, HEADER, HEADER_BYTES, Header
 from exports.slt_pipeline import unpack_pipeline
 
 KEPT_FRAGMENTS = 4096  # of a schedule: a reader keeps a buffer for so many
 _DECODED = 12  # bytes of a decoded plan table for each byte of its file, about
-_E_NO_REPEAT, _E_RANGE = -10, -8
+
+Judge: TypeAlias = Callable[[Sequence[int]], float]  # fragment sizes to latency, µs
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +41,23 @@ class TableHead:
     def covers(self, message_bytes: int) -> bool:
         """Whether the message is in the range."""
         return self.least_bytes <= message_bytes <= self.greatest_bytes
+
+
+class Answer(NamedTuple):
+    """A message's schedule and repeated size, with what they cost, µs, and what is proven.
+
+    Of the repeated size all is 0 where none is admitted.
+    """
+
+    fragment_bytes: list[int]
+    cut_us: float
+    cut_gap: float
+    repeat_bytes: int
+    repeats: int
+    repeat_us: float
+
+
+Answerer: TypeAlias = Callable[[int], Answer | None]
 
 
 class TableReader(Protocol):
@@ -79,6 +94,10 @@ class TableReader(Protocol):
         """What is proven of the schedule, and of the repeated size."""
         ...
 
+    def answerer(self, judge: Judge) -> Answerer:
+        """All of this in one call, by this judge; None for more fragments than are kept."""
+        ...
+
     def sibling(self) -> TableReader:
         """Another reader of the same bytes, for another thread."""
         ...
@@ -86,8 +105,26 @@ class TableReader(Protocol):
 
 def open_reader(file: bytes) -> TableReader:
     """A reader of these bytes, which are checked in everything. Raises InvalidTable."""
-    native = _native()
-    return PythonReader.of(file) if native is None else NativeReader.of(file, native)
+    from exports.lookup_native import native_reader
+
+    return native_reader(file) or PythonReader.of(file)
+
+
+def answer_by(
+    reader: TableReader, judge: Judge, message_bytes: int, *, most: int | None = None
+) -> Answer | None:
+    """All that a reader says of a message; None where that is more than `most` fragments."""
+    size = reader.repeat(message_bytes)
+    repeats = -(-message_bytes // size) if size else 0
+    if most is not None and max(repeats, reader.count(message_bytes)) > most:
+        return None
+    sizes = reader.schedule(message_bytes)
+    gap, _ = reader.gaps(message_bytes)
+    repeat_us = 0.0
+    if size:
+        rest = message_bytes - (repeats - 1) * size
+        repeat_us = judge([*[size] * (repeats - 1), rest])
+    return Answer(sizes, judge(sizes), gap, size, repeats, repeat_us)
 
 
 def head_of(file: bytes) -> TableHead:
@@ -108,9 +145,6 @@ def head_of(file: bytes) -> TableHead:
         header.greatest_bytes,
         header.relative_gap,
     )
-
-
-# --- in Python ------------------------------------------------------------------------------------
 
 
 class PythonReader:
@@ -145,149 +179,10 @@ class PythonReader:
         table = self._table
         return table.relative_gap_at(message_bytes), table.repeat_gap_at(message_bytes)
 
+    def answerer(self, judge: Judge) -> Answerer:
+        """All of this in one call, by this judge; None for more fragments than are kept."""
+        return lambda message_bytes: answer_by(self, judge, message_bytes, most=KEPT_FRAGMENTS)
+
     def sibling(self) -> PythonReader:
         """This reader: it keeps no buffer."""
         return self
-
-
-# --- in C -----------------------------------------------------------------------------------------
-
-
-class _Table(ctypes.Structure):
-    _fields_ = [("opaque", ctypes.c_uint64 * 256)]
-
-
-class _Description(ctypes.Structure):
-    _fields_ = [
-        ("least_bytes", ctypes.c_uint64),
-        ("greatest_bytes", ctypes.c_uint64),
-        ("relative_gap", ctypes.c_double),
-        ("min_fragment_bytes", ctypes.c_uint64),
-        ("max_fragment_bytes", ctypes.c_uint64),
-        ("alignment_bytes", ctypes.c_uint64),
-        ("max_fragments", ctypes.c_uint64),
-        ("fragment_cap", ctypes.c_uint64),
-        ("most_fragments", ctypes.c_uint64),
-        ("cut_count", ctypes.c_uint64),
-        ("repeat_count", ctypes.c_uint64),
-        ("file_bytes", ctypes.c_uint64),
-        ("revision", ctypes.c_uint32),
-        ("checksum", ctypes.c_uint32),
-        ("profile", ctypes.c_char * 72),
-    ]
-
-
-class _Native:
-    """The functions of the library, with the types of what they take."""
-
-    def __init__(self, loaded: ctypes.PyDLL) -> None:
-        pointer, size, count = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_size_t
-        self.open = _function(loaded, "sluice_table_from_memory", pointer, pointer, count)
-        self.describe = _function(loaded, "sluice_table_describe", pointer, pointer)
-        self.repeat = _function(loaded, "sluice_repeat", pointer, size, pointer)
-        self.schedule = _function(loaded, "sluice_schedule", pointer, size, pointer, count, pointer)
-        self.gaps = _function(loaded, "sluice_certificate", pointer, size, pointer, pointer)
-        self.text = loaded.sluice_error_text
-        self.text.argtypes, self.text.restype = [ctypes.c_int], ctypes.c_char_p
-
-    def check_file(self, code: int) -> None:
-        """Raise InvalidTable for what opening returned."""
-        if code:
-            told: bytes = self.text(code)
-            raise InvalidTable(f"not a valid table file: {told.decode()}")
-
-
-def _function(loaded: ctypes.PyDLL, name: str, *takes: Any) -> Any:
-    found = getattr(loaded, name)
-    found.argtypes, found.restype = list(takes), ctypes.c_int
-    return found
-
-
-@cache
-def _native() -> _Native | None:
-    loaded = library()
-    return None if loaded is None else _Native(loaded)
-
-
-class NativeReader:
-    """Calls the library on the bytes where they are."""
-
-    def __init__(self, file: bytes, head: TableHead, native: _Native, table: _Table) -> None:
-        self.head = head
-        self._kept = file, table  # the library reads both for as long as this lives
-        self._native = native
-        self._table = ctypes.addressof(table)
-        described = _Description()
-        native.describe(self._table, ctypes.addressof(described))
-        self.most_fragments = int(described.most_fragments)
-        room = min(self.most_fragments, KEPT_FRAGMENTS)
-        self.memory_bytes = 8 * room + ctypes.sizeof(table)
-        self._buffer, self._room = _Buffer(room), room
-        self._words, self._gaps = _Buffer(1), (ctypes.c_double * 2)()
-        self._gap_at = ctypes.addressof(self._gaps)
-
-    @classmethod
-    def of(cls, file: bytes, native: _Native) -> NativeReader:
-        """A reader of a file. Raises InvalidTable."""
-        table = _Table()
-        at = ctypes.cast(ctypes.c_char_p(file), ctypes.c_void_p)
-        native.check_file(native.open(ctypes.addressof(table), at, len(file)))
-        return cls(file, head_of(file), native, table)
-
-    def repeat(self, message_bytes: int) -> int:
-        """The best repeated size; 0 where none is admitted."""
-        words = self._words
-        code = self._native.repeat(self._table, message_bytes, words.at)
-        if code:
-            self._check(code)
-            return 0
-        return words.view[0]
-
-    def schedule(self, message_bytes: int) -> list[int]:
-        """The fragment sizes in sending order."""
-        buffer, words = self._buffer, self._words
-        if self.most_fragments > self._room and self.count(message_bytes) > self._room:
-            buffer = _Buffer(words.view[0])
-        code = self._native.schedule(self._table, message_bytes, buffer.at, buffer.room, words.at)
-        if code:
-            self._check(code)
-        return buffer.view[: words.view[0]].tolist()
-
-    def count(self, message_bytes: int) -> int:
-        """How many fragments the schedule has."""
-        words = self._words
-        words.view[0] = 0
-        self._check(self._native.schedule(self._table, message_bytes, None, 0, words.at))
-        return words.view[0]
-
-    def gaps(self, message_bytes: int) -> tuple[float, float]:
-        """What is proven of the schedule, and of the repeated size."""
-        code = self._native.gaps(self._table, message_bytes, self._gap_at, self._gap_at + 8)
-        if code:
-            self._check(code)
-        return self._gaps[0], self._gaps[1]
-
-    def sibling(self) -> NativeReader:
-        """Another reader of the same bytes, for another thread."""
-        file, table = self._kept
-        return NativeReader(file, self.head, self._native, table)
-
-    def _check(self, code: int) -> None:
-        if code == _E_RANGE:
-            head = self.head
-            raise InvalidInput(
-                f"expected {head.least_bytes} <= message_bytes <= {head.greatest_bytes}",
-                field="message_bytes",
-            )
-
-
-class _Buffer:
-    """Unsigned words of 64 bits that C fills and Python reads."""
-
-    __slots__ = ("_words", "at", "room", "view")
-
-    def __init__(self, room: int) -> None:
-        self._words = (ctypes.c_uint64 * room)()
-        self.room = room
-        self.at = ctypes.addressof(self._words)
-        self.view = memoryview(self._words).cast("B").cast("Q")

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 
-IMMUTABLE = "public, max-age=31536000, immutable"
+# The templates of the routes that the front answers.
+SCHEDULE = "/profiles/{name}/schedule"
+ACTIVE = "/profiles/{name}/table"
+STORED = "/tables/{digest}"
+
 REVALIDATED = "no-cache"
+IMMUTABLE = "public, max-age=31536000, immutable"
+NO_CACHE = (b"cache-control", REVALIDATED.encode())
+JSON = (b"content-type", b"application/json")
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """A whole answer."""
+class Ready(NamedTuple):
+    """A whole answer, and the template of its route."""
 
     status: int
     headers: Headers
     body: bytes
+    route: str
 
 
 def holds(wanted: str, etag: str) -> bool:
@@ -27,36 +33,24 @@ def holds(wanted: str, etag: str) -> bool:
     return "*" in tags or etag in tags
 
 
-def full(
-    body: bytes, media_type: str, shared: Sequence[tuple[str, str]], *, disposition: str | None
-) -> Ready:
-    """200; `shared` are the headers that 304 has too."""
-    headers = _encoded(shared)
-    if disposition is not None:
-        headers.append((b"content-disposition", disposition.encode("latin-1")))
-    headers.append((b"content-length", b"%d" % len(body)))
-    headers.append((b"content-type", media_type.encode("latin-1")))
-    return Ready(200, headers, body)
-
-
-def unchanged(shared: Sequence[tuple[str, str]]) -> Ready:
-    """304: the client holds these very bytes."""
-    return Ready(304, _encoded(shared), b"")
-
-
 def conditional(
     wanted: str,
     body: bytes,
     media_type: str,
     shared: Sequence[tuple[str, str]],
     *,
+    route: str = "",
     disposition: str | None = None,
 ) -> Ready:
-    """304 where the client holds the bytes; the tag is the first of `shared`."""
+    """200, or 304 where the client holds the bytes; `shared` are the headers of both, the tag first.
+
+    Only what the front answers needs its route's template.
+    """
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in shared]
     if wanted and holds(wanted, shared[0][1]):
-        return unchanged(shared)
-    return full(body, media_type, shared, disposition=disposition)
-
-
-def _encoded(headers: Sequence[tuple[str, str]]) -> Headers:
-    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+        return Ready(304, headers, b"", route)
+    if disposition is not None:
+        headers.append((b"content-disposition", disposition.encode("latin-1")))
+    headers.append((b"content-length", b"%d" % len(body)))
+    headers.append((b"content-type", media_type.encode("latin-1")))
+    return Ready(200, headers, body, route)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
-from app.lookup.answers import IMMUTABLE, REVALIDATED, Ready, conditional
+from app.lookup.answers import ACTIVE, IMMUTABLE, REVALIDATED, STORED, Ready, conditional
 
 JSON = "application/json"
 SLT = "application/vnd.sluice.table"
@@ -38,29 +38,27 @@ def accepted(values: Sequence[str]) -> TableFormat:
 
 def immutable_form(wanted: str, digest: str, form: TableFormat, body: bytes) -> Ready:
     """A table under its digest, where it never changes. `wanted` is If-None-Match."""
-    shared = [(_ETAG, _tag(digest, form)), (_CACHE, IMMUTABLE), (_VARY, "Accept")]
-    return conditional(wanted, body, MEDIA[form], shared, disposition=_name(digest, form))
+    shared = [_tagged(digest, form), ("cache-control", IMMUTABLE), _VARY]
+    return conditional(
+        wanted, body, MEDIA[form], shared, route=STORED, disposition=_disposition(digest, form)
+    )
 
 
 def active_form(wanted: str, digest: str, form: TableFormat, body: bytes) -> Ready:
     """The active table of a profile, which another may follow."""
-    shared = [
-        (_ETAG, _tag(digest, form)),
-        (_CACHE, REVALIDATED),
-        (_VARY, "Accept"),
-        ("content-location", f"/tables/{digest}"),
-    ]
-    return conditional(wanted, body, MEDIA[form], shared, disposition=_name(digest, form))
+    where = "content-location", f"/tables/{digest}"
+    shared = [_tagged(digest, form), ("cache-control", REVALIDATED), _VARY, where]
+    return conditional(
+        wanted, body, MEDIA[form], shared, route=ACTIVE, disposition=_disposition(digest, form)
+    )
 
 
-_ETAG, _CACHE, _VARY = "etag", "cache-control", "vary"
+_VARY = "vary", "Accept"
 
 
-def _tag(digest: str, form: TableFormat) -> str:
-    return f'"{digest}{_TAGS[form]}"'
+def _tagged(digest: str, form: TableFormat) -> tuple[str, str]:
+    return "etag", f'"{digest}{_TAGS[form]}"'
 
 
-def _name(digest: str, form: TableFormat) -> str | None:
-    if form is not TableFormat.SLT:
-        return None
-    return f'attachment; filename="{digest[:16]}.slt"'
+def _disposition(digest: str, form: TableFormat) -> str | None:
+    return f'attachment; filename="{digest[:16]}.slt"' if form is TableFormat.SLT else None

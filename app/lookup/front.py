@@ -17,16 +17,12 @@ from app.lookup.held import HeldTable
 from app.lookup.shelf import Shelf
 from models.records import ActiveTable
 
-SCHEDULE = "/profiles/{name}/schedule"
-ACTIVE = "/profiles/{name}/table"
-STORED = "/tables/{digest}"
-
 Scope: TypeAlias = MutableMapping[str, Any]
-Served: TypeAlias = tuple[str, Ready]  # the route's template, and what it answers
 _Key: TypeAlias = tuple[str, bytes]  # path and query
 
 _PROFILES, _TABLES, _SCHEDULE, _ACTIVE = "/profiles/", "/tables/", "/schedule", "/table"
 _BYTES = b"bytes="
+_AFTER_PROFILES, _AFTER_BYTES = len(_PROFILES), len(_BYTES)
 _MOST_DIGITS = 19  # what the framework's rule for numbers takes as well
 _GENERATION = 2048  # rendered answers in each of two generations
 _MOST_KEPT_BYTES = 4096  # of an answer that is kept
@@ -39,10 +35,10 @@ class Rendered:
     """
 
     def __init__(self) -> None:
-        self._young: dict[_Key, Served] = {}
-        self._old: dict[_Key, Served] = {}
+        self._young: dict[_Key, Ready] = {}
+        self._old: dict[_Key, Ready] = {}
 
-    def get(self, key: _Key) -> Served | None:
+    def get(self, key: _Key) -> Ready | None:
         """The answer under this path and query."""
         found = self._young.get(key)
         if found is None:
@@ -51,9 +47,9 @@ class Rendered:
                 self.put(key, found)
         return found
 
-    def put(self, key: _Key, served: Served) -> None:
+    def put(self, key: _Key, served: Ready) -> None:
         """Keep an answer that is not long."""
-        if len(served[1].body) > _MOST_KEPT_BYTES:
+        if len(served.body) > _MOST_KEPT_BYTES:
             return
         if len(self._young) >= _GENERATION:
             self._old, self._young = self._young, {}
@@ -92,7 +88,7 @@ class Front:
         self.shelf = shelf
         self.choices = Choices()
 
-    def answer(self, scope: Scope) -> Served | None:
+    def answer(self, scope: Scope) -> Ready | None:
         """The answer to this request, or None where the framework is to give it."""
         if scope["method"] != "GET":
             return None
@@ -103,54 +99,53 @@ class Front:
             return self._stored(scope, path[len(_TABLES) :])
         return None
 
-    def _of_profile(self, scope: Scope, path: str) -> Served | None:
+    def _of_profile(self, scope: Scope, path: str) -> Ready | None:
         choices, query = self.choices, scope["query_string"]
-        key = path, query
-        wanted = _if_none_match(scope)
-        if not wanted:
-            served = choices.rendered.get(key)
-            if served is not None:
-                return served
+        wanted = ""
+        for name, value in scope["headers"]:
+            if name == b"if-none-match":  # the first, as the framework takes it
+                wanted = value.decode("latin-1")
+                break
         if path.endswith(_SCHEDULE):
-            table = self._chosen(choices, path[len(_PROFILES) : -len(_SCHEDULE)])
-            served = None if table is None else _schedule(table, query, wanted)
-            if served is not None and served[1].status == 200:
-                choices.rendered.put(key, served)
+            key = path, query
+            served = None if wanted else choices.rendered.get(key)
+            if served is None:
+                served = self._schedule(choices, path, query, wanted)
+                if served is not None and served.status == 200:
+                    choices.rendered.put(key, served)
             return served
         if path.endswith(_ACTIVE) and _wants_file(scope):
-            table = self._chosen(choices, path[len(_PROFILES) : -len(_ACTIVE)])
+            table = self._chosen(choices, path[_AFTER_PROFILES : -len(_ACTIVE)])
             if table is not None:
-                return ACTIVE, active_form(wanted, table.digest, TableFormat.SLT, table.file)
+                return active_form(wanted, table.digest, TableFormat.SLT, table.file)
         return None
+
+    def _schedule(self, choices: Choices, path: str, query: bytes, wanted: str) -> Ready | None:
+        digits = query[_AFTER_BYTES:]
+        if not (query.startswith(_BYTES) and digits.isdigit() and len(digits) <= _MOST_DIGITS):
+            return None
+        table = self._chosen(choices, path[_AFTER_PROFILES : -len(_SCHEDULE)])
+        message_bytes = int(digits)
+        if table is None or not table.least_bytes <= message_bytes <= table.greatest_bytes:
+            return None
+        return table.short_schedule(wanted, message_bytes)
 
     def _chosen(self, choices: Choices, reference: str) -> HeldTable | None:
         digest = choices.digests.get(reference)
         return None if digest is None else self.shelf.get(digest)
 
-    def _stored(self, scope: Scope, digest: str) -> Served | None:
+    def _stored(self, scope: Scope, digest: str) -> Ready | None:
         if not _wants_file(scope):
             return None
         table = self.shelf.get(digest)
         if table is None:
             return None
         wanted = _if_none_match(scope)
-        return STORED, immutable_form(wanted, digest, TableFormat.SLT, table.file)
+        return immutable_form(wanted, digest, TableFormat.SLT, table.file)
 
 
 def _is_pinned(reference: str) -> bool:
     return "@" in reference
-
-
-def _schedule(table: HeldTable, query: bytes, wanted: str) -> Served | None:
-    digits = query[len(_BYTES) :]
-    if not (query.startswith(_BYTES) and digits.isdigit() and len(digits) <= _MOST_DIGITS):
-        return None
-    message_bytes = int(digits)
-    if not table.least_bytes <= message_bytes <= table.greatest_bytes:
-        return None
-    if not table.is_short(message_bytes):
-        return None
-    return SCHEDULE, table.schedule(wanted, message_bytes)
 
 
 def _if_none_match(scope: Scope) -> str:

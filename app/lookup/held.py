@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from app.lookup.answers import REVALIDATED, Ready, full, holds, unchanged
-from app.lookup.forms import JSON
-from app.schemas.schedules import FORM, RepeatedSize, ScheduleRenderer
-from exports.lookup import KEPT_FRAGMENTS, TableReader, open_reader
+from app.lookup.answers import JSON, NO_CACHE, SCHEDULE, Headers, Ready, holds
+from app.schemas.schedules import FORM, ScheduleRenderer
+from exports.lookup import Answer, TableReader, answer_by, open_reader
 from solvers import judge_of
 
-_BOOK_BYTES = 4096  # what is held beside file and reader, about
+_BOOK_BYTES = 2**17  # what is held beside file and reader, about: buffers, the judge's numbers
+_TAG_DIGITS = 40
 
 
 class HeldTable:
@@ -23,7 +23,9 @@ class HeldTable:
         self.memory_bytes = len(file) + reader.memory_bytes + _BOOK_BYTES
         self._reader = reader
         self._judge = judge_of(head.pipeline)
-        self._tag = digest[:40]
+        self._answer = reader.answerer(self._judge)
+        # The digest says which file, the message which answer, the form how it is written.
+        self._tag = f'"{digest[:_TAG_DIGITS]}-%d-{FORM}"'.encode()
         self._renderer = ScheduleRenderer(
             digest,
             (head.profile, head.revision),
@@ -41,41 +43,32 @@ class HeldTable:
         """The same table for another thread."""
         return HeldTable(self.digest, self.file, self._reader.sibling())
 
-    def is_short(self, message_bytes: int) -> bool:
-        """Whether the answer is short enough to be made on the event loop."""
-        size = self._reader.repeat(message_bytes)
-        if size and message_bytes > KEPT_FRAGMENTS * size:
-            return False
-        most = self._reader.most_fragments
-        return most <= KEPT_FRAGMENTS or self._reader.count(message_bytes) <= KEPT_FRAGMENTS
+    def short_schedule(self, wanted: str, message_bytes: int) -> Ready | None:
+        """The answer to a look-up in the range, or None where it is too long for the event loop.
+
+        `wanted` is If-None-Match.
+        """
+        tag = self._tag % message_bytes
+        if wanted and holds(wanted, tag.decode()):
+            return Ready(304, [(b"etag", tag), NO_CACHE], b"", SCHEDULE)
+        answer = self._answer(message_bytes)
+        return None if answer is None else self._ready(tag, message_bytes, answer)
 
     def schedule(self, wanted: str, message_bytes: int) -> Ready:
-        """The answer to a look-up in the range; `wanted` is If-None-Match."""
-        # The digest says which file, the size which message, the form how it is written.
-        etag = f'"{self._tag}-{message_bytes}-{FORM}"'
-        shared = (("etag", etag), ("cache-control", REVALIDATED))
-        if wanted and holds(wanted, etag):
-            return unchanged(shared)
-        return full(self.body(message_bytes), JSON, shared, disposition=None)
+        """The answer to a look-up in the range, however long."""
+        ready = self.short_schedule(wanted, message_bytes)
+        if ready is not None:
+            return ready
+        answer = answer_by(self._reader, self._judge, message_bytes)
+        assert answer is not None  # without a limit there is always one
+        return self._ready(self._tag % message_bytes, message_bytes, answer)
 
-    def body(self, message_bytes: int) -> bytes:
-        """The JSON of the answer."""
-        reader = self._reader
-        sizes = reader.schedule(message_bytes)
-        return self._renderer.body(
-            message_bytes,
-            sizes,
-            self._judge(sizes),
-            relative_gap=reader.gaps(message_bytes)[0],
-            repeated=self._repeated(message_bytes),
-        )
-
-    def _repeated(self, message_bytes: int) -> RepeatedSize | None:
-        size = self._reader.repeat(message_bytes)
-        if not size:
-            return None
-        full_ones, rest = divmod(message_bytes, size)
-        sizes = [size] * full_ones
-        if rest:
-            sizes.append(rest)
-        return RepeatedSize(size, len(sizes), self._judge(sizes))
+    def _ready(self, tag: bytes, message_bytes: int, answer: Answer) -> Ready:
+        body = self._renderer.body(message_bytes, answer)
+        headers: Headers = [
+            (b"etag", tag),
+            NO_CACHE,
+            (b"content-length", b"%d" % len(body)),
+            JSON,
+        ]
+        return Ready(200, headers, body, SCHEDULE)

@@ -79,7 +79,11 @@ class Lookups:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._due.wait(), self._pause_s())
             self._due.clear()
-            await self._refresh()
+            try:
+                await self._refresh()
+            except Exception:
+                self._has_failed = True
+                log.exception("the choices of tables could not be read")
 
     def _pause_s(self) -> float | None:
         if self._has_failed:

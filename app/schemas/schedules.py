@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Literal
 
 import orjson
@@ -14,6 +13,7 @@ from app.schemas.optimize import BestFixedOut
 from app.schemas.stages import ConstraintsOut, constraints_document
 from domain.problem import FragmentLimits
 from domain.solution import Notice, Status
+from exports.lookup import Answer
 
 FORM = 1  # of the answers: to be raised with every change of what a table's answer looks like
 _ULP = 2.0**-52
@@ -41,15 +41,6 @@ class TableScheduleOut(Output):
     warnings: list[NoticeOut]
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatedSize:
-    """A repeated size and what it costs."""
-
-    size_bytes: int
-    fragments: int
-    latency_us: float
-
-
 class ScheduleRenderer:
     """Writes the answers of one table; what they all share is written once."""
 
@@ -70,37 +61,32 @@ class ScheduleRenderer:
         self._constraints = orjson.Fragment(dump_json(constraints_document(limits)))
         self._profile = orjson.Fragment(dump_json(about))
 
-    def body(
-        self,
-        message_bytes: int,
-        fragment_bytes: Sequence[int],
-        latency_us: float,
-        *,
-        relative_gap: float,
-        repeated: RepeatedSize | None,
-    ) -> bytes:
+    def body(self, message_bytes: int, answer: Answer) -> bytes:
         """TableScheduleOut as JSON."""
-        fragments = len(fragment_bytes)
-        missed = relative_gap > self._tolerance
-        return dump_json(
+        sizes, latency_us, gap, size_bytes, repeats, repeat_us = answer
+        fragments = len(sizes)
+        missed = gap > self._tolerance
+        return orjson.dumps(
             {
                 "strategy": "table",
                 "message_bytes": message_bytes,
-                "fragment_bytes": fragment_bytes,
+                "fragment_bytes": sizes,
                 "fragments": fragments,
                 "latency_us": latency_us,
-                "lower_bound_us": bound_below(
-                    latency_us, relative_gap, operations=fragments + self._stages
-                ),
-                "relative_gap": relative_gap,
+                "lower_bound_us": bound_below(latency_us, gap, operations=fragments + self._stages),
+                "relative_gap": gap,
                 "status": "proven_gap",
-                "best_fixed": repeated,
+                "best_fixed": (
+                    {"size_bytes": size_bytes, "fragments": repeats, "latency_us": repeat_us}
+                    if size_bytes
+                    else None
+                ),
                 "constraints": self._constraints,
                 "profile": self._profile,
                 "table": self._digest,
                 "warnings": (
-                    [notice_document(one) for one in _notices(missed=missed, repeated=repeated)]
-                    if missed or repeated is None
+                    list(map(notice_document, _notices(missed=missed, repeats=repeats)))
+                    if missed or not repeats
                     else []
                 ),
             }
@@ -116,12 +102,12 @@ def bound_below(latency_us: float, relative_gap: float, *, operations: int) -> f
     return latency_us / (1.0 + relative_gap) * (1.0 - (operations + 4) * _ULP)
 
 
-def _notices(*, missed: bool, repeated: RepeatedSize | None) -> Iterator[Notice]:
+def _notices(*, missed: bool, repeats: int) -> Iterator[Notice]:
     if missed:
         yield Notice(
             "tolerance_missed",
             "at this message size the table is not proven to its tolerance; relative_gap is what "
             "is proven",
         )
-    if repeated is None:
+    if not repeats:
         yield Notice("no_repeated_size", "no size can be repeated within the limits")

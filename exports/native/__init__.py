@@ -1,4 +1,5 @@
-"""Finds the C library of clients/c, where tools/build_kernels.py compiled it for this process.
+"""Finds the C library of clients/c, with answer.c of this folder, where tools/build_kernels.py
+compiled them.
 
 `library()` is None without a compiler or before the first build; table files are then read in
 Python, which gives the same integers, later. SLUICE_KERNELS says what the solvers' kernels take it
@@ -26,24 +27,30 @@ FLAGS = (
     "-O2",
     "-fPIC",
     "-shared",
-    "-I",
-    str(CLIENT / "include"),
+    f"-I{CLIENT / 'include'}",
 )
 
 
 def sources() -> list[Path]:
     """The C sources, in the order in which they are compiled."""
-    return sorted((CLIENT / "src").glob("*.c"))
+    library_sources = sorted((CLIENT / "src").glob("*.c"))
+    return [*library_sources, *sorted(FOLDER.glob("*.c"))] if library_sources else []
 
 
 def object_path() -> Path:
     """Where the shared object for these sources, flags and this platform is, once it is built."""
     digest = hashlib.sha256(" ".join(FLAGS[:-1]).encode())
-    for path in sorted([*CLIENT.glob("src/*.[ch]"), *CLIENT.glob("include/*.h")]):
+    for path in _named():
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     tag = f"{sys.platform}-{platform.machine()}"
     suffix = sysconfig.get_config_var("SHLIB_SUFFIX") or ".so"
     return BUILD / f"tables-{tag}-{digest.hexdigest()[:16]}{suffix}"
+
+
+def _named() -> list[Path]:
+    """All that the object is made of."""
+    folders = CLIENT / "src", CLIENT / "include", FOLDER
+    return [path for folder in folders for path in sorted(folder.glob("*.[ch]"))]
 
 
 @cache

@@ -64,6 +64,9 @@ class _NativeJudge:
         number, address = ctypes.c_int64, ctypes.c_void_p
         self._latencies.argtypes = [address, number, number, address, address]
         self._latencies.restype = ctypes.c_int
+        # For other C code: the addresses of the function and of what it takes first, and the delay.
+        function = ctypes.cast(self._latencies, ctypes.c_void_p).value
+        self.native = function, self._at, self._delay_us
 
     def __call__(self, fragment_bytes: Sequence[int]) -> float:
         """The latency of this cut."""

@@ -12,8 +12,6 @@ import pytest
 from app.api import docs
 from app.asgi import Outermost
 from app.main import create_app
-from app.lookup.front import Front
-from app.lookup.shelf import Shelf
 from app.metrics import Metrics
 from app.schemas.problems import ProblemOut
 from app.schemas.service import LimitsOut, ReadyOut
@@ -132,7 +130,7 @@ class TestProblems:
         async def broken(scope: object, receive: object, send: object) -> None:
             raise RuntimeError("secret")
 
-        transport = httpx.ASGITransport(app=Outermost(broken, Metrics(), Front(Shelf(0))))  # type: ignore[arg-type]
+        transport = httpx.ASGITransport(app=Outermost(broken, Metrics()))  # type: ignore[arg-type]
 
         async def ask() -> httpx.Response:
             async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:

@@ -1,0 +1,127 @@
+"""One schedule of a timeline: its heading, its rows, the critical path through them, the axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from app.console.words import excess_text
+from app.plots.scales import Tick
+from app.plots.svg import group, line_at, number, path_of, safe, shortened, tag, text_at, text_width
+from app.plots.timeline_plan import (
+    BELOW_BAR,
+    FLAG,
+    HEADING,
+    LABEL,
+    MARGIN,
+    NARROW_PX,
+    ROOM,
+    SHEET,
+    WIDE_PX,
+    Plan,
+)
+from app.plots.timeline_rows import draw_rows
+
+_HEADING_PX = 27.0  # of letters, at their greatest
+_MOST_STEPS = 6
+_BOUND = "proven bound"
+
+
+def draw_schedule(plan: Plan, y: float) -> str:
+    """The schedule below this place, `plan.height` high."""
+    content = [
+        text_at(MARGIN, 22, _heading(plan), "heading"),
+        _below_heading(plan),
+        _ground(plan),
+        *_axes(plan),
+        *draw_rows(plan),
+        *_critical_path(plan),
+        *_ends(plan),
+    ]
+    return group(content, class_="schedule", transform=f"translate(0 {number(y)})")
+
+
+# --- above and below the rows ---------------------------------------------------------------------
+
+
+def _heading(plan: Plan) -> str:
+    heading = plan.drawn.heading
+    if plan.compared_us is not None:
+        more = excess_text(plan.drawn.course.latency_us, plan.compared_us)
+        heading += f" ({more})" if more else ""
+    return shortened(heading, ROOM, _HEADING_PX)
+
+
+def _below_heading(plan: Plan) -> str:
+    proof, cut, y = plan.drawn.proof, plan.drawn.cut_text, HEADING + 20
+    if not proof:
+        return text_at(MARGIN, y, shortened(cut, ROOM, NARROW_PX), "muted")
+    room = ROOM - text_width(proof, WIDE_PX) - 30
+    sizes = tag("tspan", safe(f" · {shortened(cut, room, WIDE_PX)}"), class_="wide")
+    return tag("text", safe(proof), sizes, x=MARGIN, y=y, class_="muted")
+
+
+def _axes(plan: Plan) -> Iterator[str]:
+    ticks = plan.scale.ticks(_MOST_STEPS)
+    for tick in ticks:
+        x = plan.scale.place(tick.value)
+        yield line_at(x, plan.rows_top, x, plan.rows_bottom, "grid")
+    yield from _axis(plan, ticks, plan.rows_bottom, 26.0)
+    if plan.has_top_axis:
+        yield from _axis(plan, ticks, plan.rows_top, -8.0)
+
+
+def _axis(plan: Plan, ticks: list[Tick], y: float, below: float) -> Iterator[str]:
+    yield line_at(MARGIN, y, SHEET - MARGIN, y, "axis")
+    for tick in ticks:
+        x, half = plan.scale.place(tick.value), text_width(tick.label, NARROW_PX) / 2
+        if x - half < MARGIN:
+            yield text_at(MARGIN, y + below, tick.label, "tick")
+        elif x + half > SHEET - MARGIN:
+            yield text_at(SHEET - MARGIN, y + below, tick.label, "tick end")
+        else:
+            yield text_at(x, y + below, tick.label, "tick middle")
+
+
+# --- across the rows ------------------------------------------------------------------------------
+
+
+def _ground(plan: Plan) -> str:
+    """The bottleneck stands on a ground of its own."""
+    if not plan.marks_bottleneck:
+        return ""
+    y = plan.rows_top + plan.busiest * plan.pitch + 2
+    return tag("rect", x=0.0, y=y, width=SHEET, height=plan.pitch, class_="ground")
+
+
+def _critical_path(plan: Plan) -> Iterator[str]:
+    points = path_of(_corners(plan))
+    yield tag("path", d=points, class_="halo")
+    yield tag("path", d=points, class_="path")
+
+
+def _corners(plan: Plan) -> Iterator[tuple[float, float]]:
+    """A stair from the first moment to the last, below the bars that it passes."""
+    course, below = plan.drawn.course, plan.rows_top + LABEL + plan.bar + BELOW_BAR / 2
+    for leg in plan.legs:
+        y = below + leg.stage * plan.pitch
+        yield plan.scale.place(leg.start_us), y
+        yield plan.scale.place(leg.exit_us), y
+    if plan.has_delay:
+        y = below + len(plan.legs) * plan.pitch
+        yield plan.scale.place(course.exit_us), y
+        yield plan.scale.place(course.latency_us), y
+
+
+def _ends(plan: Plan) -> Iterator[str]:
+    """Where the message has arrived, and the earliest that any schedule could have it."""
+    top, bottom = plan.rows_top, plan.rows_bottom
+    x = plan.scale.place(plan.drawn.course.latency_us)
+    yield line_at(x, top, x, bottom, "latency")
+    if plan.drawn.lower_bound_us is None:
+        return
+    x = plan.scale.place(plan.drawn.lower_bound_us)
+    yield line_at(x, top - FLAG + 8, x, bottom, "bound")
+    if x - text_width(_BOUND, NARROW_PX) - 8 < MARGIN:
+        yield text_at(x + 8, top - FLAG + 22, _BOUND, "bound-label")
+    else:
+        yield text_at(x - 8, top - FLAG + 22, _BOUND, "bound-label end")

@@ -1,0 +1,142 @@
+"""The rows of a timeline: a label, the idle ground, and a block for each fragment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from app.plots.svg import group, number, safe, shortened, tag, text_at, text_width
+from app.plots.timeline_marks import Mark
+from app.plots.timeline_plan import LABEL, MARGIN, NARROW_PX, ROOM, Plan
+from app.plots.timeline_scale import duration_text
+from app.plots.timeline_words import costs_text, row_details, row_title
+from domain.course import StageCourse
+from domain.units import format_bytes
+
+_SIZE_PX = 12.0
+_LEAST_DRAWN = 0.8
+_LEAST_BAR_WITH_SIZES = 20.0
+
+
+def draw_rows(plan: Plan) -> Iterator[str]:
+    """A row for each stage, and one for the constant delay."""
+    for j, stage in enumerate(plan.drawn.course.stages):
+        is_busiest = plan.marks_bottleneck and j == plan.busiest
+        content = [
+            tag("title", safe(row_title(stage, is_busiest=is_busiest))),
+            _label(stage, is_busiest=is_busiest),
+            group(_bar(plan, j, stage), class_="bar", transform=f"translate(0 {LABEL:g})"),
+        ]
+        yield _row(plan, j, content, "stage bottleneck" if is_busiest else "stage")
+    if plan.has_delay:
+        yield _row(plan, len(plan.marks), _delay(plan), "after")
+
+
+def _row(plan: Plan, place: int, content: list[str], class_: str) -> str:
+    y = plan.rows_top + place * plan.pitch
+    return group(content, class_=class_, transform=f"translate(0 {number(y)})")
+
+
+def _label(stage: StageCourse, *, is_busiest: bool) -> str:
+    costs, mark = costs_text(stage), "▶ " if is_busiest else ""
+    room = ROOM - text_width(f"{mark}  {costs}", NARROW_PX)
+    name = mark + shortened(stage.stage.name, room, NARROW_PX)
+    details = tag("tspan", safe(row_details(stage, is_busiest=is_busiest)), class_="muted wide")
+    return _labelled(name, costs, details)
+
+
+def _labelled(name: str, about: str, details: str = "") -> str:
+    spans = [
+        tag("tspan", safe(name), class_="name"),
+        tag("tspan", safe(about), class_="muted", dx=8.0),
+    ]
+    return tag("text", *spans, details, x=MARGIN, y=LABEL - 8, class_="label")
+
+
+def _bar(plan: Plan, j: int, stage: StageCourse) -> Iterator[str]:
+    start, end = plan.scale.place(stage.start_us[0]), plan.scale.place(stage.exit_us[-1])
+    yield tag(
+        "rect",
+        x=start,
+        width=max(end - start, _LEAST_DRAWN),
+        height=plan.bar,
+        fill=f"url(#{plan.ident}-idle)",
+        class_="idle",
+    )
+    leg = plan.legs[j]
+    for mark in plan.marks[j]:
+        if mark.is_run:
+            yield _run(plan, mark, stage)
+        else:
+            is_critical = leg.first <= mark.first <= leg.last
+            yield _block(plan, mark, stage, is_critical=is_critical)
+
+
+def _block(plan: Plan, mark: Mark, stage: StageCourse, *, is_critical: bool) -> str:
+    size = stage.fragment_bytes[mark.first]
+    said = (
+        f"fragment {mark.first + 1} of {len(stage.fragment_bytes)}: {format_bytes(size)}, "
+        f"{duration_text(mark.start_us)} to {duration_text(mark.exit_us)}"
+        + (", critical path" if is_critical else "")
+    )
+    start = plan.scale.place(mark.start_us)
+    end = max(plan.scale.place(mark.exit_us), start + _LEAST_DRAWN)
+    middle = min(end, plan.scale.place(mark.start_us + mark.overhead_us))
+    boxes = [
+        tag("rect", x=left, width=right - left, height=plan.bar, class_=class_)
+        for left, right, class_ in ((start, middle, "over"), (middle, end, "byte"))
+        if right - left >= 0.005
+    ]
+    text = _size_text(plan, format_bytes(size), start, middle, end)
+    class_ = "block odd" if mark.first % 2 else "block"
+    return tag("g", tag("title", safe(said)), *boxes, text, class_=class_)
+
+
+def _size_text(plan: Plan, text: str, start: float, middle: float, end: float) -> str:
+    """The size inside the greater part of the block, where it has room."""
+    is_over = middle - start > end - middle
+    left, right = (start, middle) if is_over else (middle, end)
+    if plan.bar < _LEAST_BAR_WITH_SIZES or text_width(text, _SIZE_PX) + 8 > right - left:
+        return ""
+    class_ = "size wide middle on-over" if is_over else "size wide middle"
+    return text_at((left + right) / 2, plan.bar / 2 + 4.2, text, class_)
+
+
+def _run(plan: Plan, mark: Mark, stage: StageCourse) -> str:
+    """Overhead at the bottom, bytes above it, pauses left open: heights are shares of time."""
+    start = plan.scale.place(mark.start_us)
+    width = max(plan.scale.place(mark.exit_us) - start, _LEAST_DRAWN)
+    over, busy = (plan.bar * share for share in mark.shares)
+    boxes = [
+        tag("rect", x=start, y=plan.bar - top, width=width, height=high, class_=class_)
+        for top, high, class_ in ((over, over, "over"), (busy, busy - over, "byte"))
+        if high >= 0.005
+    ]
+    return tag("g", tag("title", safe(_run_text(mark, stage))), *boxes, class_="run")
+
+
+def _run_text(mark: Mark, stage: StageCourse) -> str:
+    sizes = stage.fragment_bytes[mark.first : mark.last + 1]
+    least, greatest = format_bytes(min(sizes)), format_bytes(max(sizes))
+    each = least if least == greatest else f"{least} to {greatest}"
+    return (
+        f"fragments {mark.first + 1} to {mark.last + 1} of {len(stage.fragment_bytes)}, merged: "
+        f"{each} each, {duration_text(mark.start_us)} to {duration_text(mark.exit_us)}"
+    )
+
+
+def _delay(plan: Plan) -> list[str]:
+    course = plan.drawn.course
+    start, end = plan.scale.place(course.exit_us), plan.scale.place(course.latency_us)
+    delay = duration_text(course.delay_us)
+    return [
+        tag("title", safe(f"constant delay of {delay}, in no stage")),
+        _labelled("constant delay", delay),
+        tag(
+            "rect",
+            x=start,
+            y=LABEL + 1,
+            width=max(end - start, _LEAST_DRAWN),
+            height=plan.bar - 2,
+            class_="delay",
+        ),
+    ]

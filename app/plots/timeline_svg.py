@@ -1,0 +1,154 @@
+"""Schedules of one message as a stand-alone SVG document: when which fragment is in which stage.
+
+    render_timeline_svg([DrawnSchedule("exact", course, lower_bound_us=184.3)])
+
+Several schedules stand one above the other on one time scale. No script, no font and no address
+from elsewhere; the same schedules give the same bytes, other ones other names inside, so that
+several pictures can be part of one page.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Iterator, Sequence
+
+from app.plots.svg import group, line_at, number, safe, shortened, tag, text_at, text_width, wrapped
+from app.plots.timeline_panel import draw_schedule
+from app.plots.timeline_plan import MARGIN, NARROW_PX, ROOM, SHEET, Plan, planned
+from app.plots.timeline_style import SCOPE, STYLE
+from app.plots.timeline_words import DrawnSchedule, description, headline
+from domain.errors import InvalidInput
+
+_TITLE_PX = 32.0
+_TITLE, _LINE, _LEGEND, _BETWEEN = 50.0, 32.0, 32.0, 26.0
+
+
+def render_timeline_svg(schedules: Sequence[DrawnSchedule]) -> str:
+    """The document, beginning with the XML declaration. Raises InvalidInput."""
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{timeline_element(schedules)}\n'
+
+
+def timeline_element(schedules: Sequence[DrawnSchedule]) -> str:
+    """The <svg> alone, for a page of HTML.
+
+    Raises InvalidInput unless there is a schedule and all are of one message.
+    """
+    _check(schedules)
+    ident = f"timeline-{_digest(schedules)}"
+    plans = planned(schedules, ident)
+    legend, legend_lines = _legend(schedules, ident)
+    top = _TITLE + _LEGEND * legend_lines + 8
+    bottom = top + sum(plan.height + _BETWEEN for plan in plans)
+    footer = list(_footer(plans, bottom))
+    height = bottom + _LINE * len(footer) + (4 if footer else 0)
+    parts = [
+        tag("title", safe(_title(schedules)), id=f"{ident}-title"),
+        tag("desc", safe(" ".join(map(description, schedules))), id=f"{ident}-desc"),
+        f"<style>{STYLE}</style>",
+        _hatch(ident),
+        tag("rect", width=SHEET, height=height, class_="paper"),
+        text_at(MARGIN, 36, shortened(headline(schedules[0].course), ROOM, _TITLE_PX), "title"),
+        group(legend, class_="legend"),
+        *_stacked(plans, top),
+        *footer,
+    ]
+    size = f'width="{number(SHEET)}" height="{number(height)}"'
+    opening = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="{SCOPE}" {size} '
+        f'viewBox="0 0 {number(SHEET)} {number(height)}" role="img" '
+        f'aria-labelledby="{ident}-title" aria-describedby="{ident}-desc">'
+    )
+    return "\n".join([opening, *parts, "</svg>"])
+
+
+def _check(schedules: Sequence[DrawnSchedule]) -> None:
+    if not schedules:
+        raise InvalidInput("expected at least one schedule to draw")
+    if len({one.course.message_bytes for one in schedules}) > 1:
+        raise InvalidInput("expected schedules of one message")
+
+
+def _stacked(plans: Sequence[Plan], y: float) -> Iterator[str]:
+    for plan in plans:
+        yield draw_schedule(plan, y)
+        y += plan.height + _BETWEEN
+
+
+def _digest(schedules: Sequence[DrawnSchedule]) -> str:
+    """Equal for equal pictures."""
+    digest = hashlib.sha256()
+    for one in schedules:
+        digest.update(repr((one.name, one.lower_bound_us, one.course.delay_us)).encode())
+        for stage in one.course.stages:
+            digest.update(repr(stage.stage).encode())
+            digest.update(array("q", stage.fragment_bytes).tobytes())
+    return digest.hexdigest()[:10]
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def _title(schedules: Sequence[DrawnSchedule]) -> str:
+    facts = [", ".join(filter(None, (one.heading, one.proof))) for one in schedules]
+    return f"{headline(schedules[0].course)}. {'; '.join(facts)}"
+
+
+def _footer(plans: Sequence[Plan], y: float) -> Iterator[str]:
+    """What was merged, and how much."""
+    merged = sum(plan.merged_blocks for plan in plans)
+    if not merged:
+        return
+    least = f"{plans[0].least:.1f}".removesuffix(".0")
+    said = (
+        f"{merged} blocks narrower than {least} units of 960 are merged into runs, in which "
+        "heights are shares of the time: overhead below, bytes above it, the rest idle."
+    )
+    for place, line in enumerate(wrapped(said, ROOM, NARROW_PX)):
+        yield text_at(MARGIN, y + 14 + _LINE * place, line, "muted note")
+
+
+# --- legend ---------------------------------------------------------------------------------------
+
+
+def _hatch(ident: str) -> str:
+    line = line_at(0, -1, 0, 8, "hatch")
+    return tag(
+        "defs",
+        tag(
+            "pattern",
+            line,
+            id=f"{ident}-idle",
+            width=7.0,
+            height=7.0,
+            patternUnits="userSpaceOnUse",
+            patternTransform="rotate(45)",
+        ),
+    )
+
+
+def _legend(schedules: Sequence[DrawnSchedule], ident: str) -> tuple[list[str], int]:
+    """The entries, and in how many lines they stand; each has room for the greatest letters."""
+    parts, x, line = [], MARGIN, 0
+    for label, mark in _entries(schedules, ident):
+        width = 34 + text_width(label, NARROW_PX) + 18
+        if x + width - 18 > SHEET - MARGIN and x > MARGIN:
+            x, line = MARGIN, line + 1
+        y = _TITLE + 6 + _LEGEND * line
+        parts.append(
+            group([mark, text_at(34, 14, label, "tick")], transform=f"translate({x:g} {y:g})")
+        )
+        x += width
+    return parts, line + 1
+
+
+def _entries(schedules: Sequence[DrawnSchedule], ident: str) -> Iterator[tuple[str, str]]:
+    yield "overhead", tag("rect", width=26.0, height=16.0, class_="over")
+    yield "bytes", tag("rect", width=26.0, height=16.0, class_="byte")
+    yield "idle", tag("rect", width=26.0, height=16.0, fill=f"url(#{ident}-idle)")
+    yield "critical path", line_at(0, 8, 26, 8, "path")
+    yield "arrived", line_at(13, -2, 13, 18, "latency")
+    if any(one.lower_bound_us is not None for one in schedules):
+        yield "proven bound", line_at(13, -2, 13, 18, "bound")
+    if len(schedules[0].course.stages) > 1:
+        yield "bottleneck", text_at(4, 14, "▶", "name")

@@ -1,0 +1,208 @@
+"""sluice export, by main(argv); judged by meaning, not by layout."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import app.export_apart
+from app.cli import main
+from app.flows.build_table import TableScope, compile_table, table_question
+from app.flows.export_setting import Exported, ExportQuestion, export
+from domain.problem import FragmentLimits
+from exports.slt import decode
+from exports.targets import TARGETS
+from tests.support.plan_tables import a_line_pipeline
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+MYRINET = str(EXAMPLES / "myrinet-gam.json")
+TRACE = str(EXAMPLES / "local-path-direct.csv")
+ONE_MESSAGE = ("--least", "64KiB", "--greatest", "64KiB")
+
+
+class Here:
+    """In place of a process of its own: exports in the thread."""
+
+    asked: list[ExportQuestion]
+
+    def __init__(self, question: ExportQuestion, *, memory_bytes: int) -> None:
+        assert memory_bytes > 0
+        self.question = question
+
+    def run(self) -> Exported:
+        self.asked.append(self.question)
+        return export(self.question)
+
+
+@pytest.fixture(autouse=True)
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database of its own, and exports in this process."""
+    for name in [name for name in os.environ if name.startswith("SLUICE_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("SLUICE_DATABASE_URL", f"sqlite:///{tmp_path / 'cli.db'}")
+    monkeypatch.setenv("COLUMNS", "80")
+    Here.asked = []
+    monkeypatch.setattr(app.export_apart, "ExportApart", Here)
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str]) -> Any:
+    """main(argv): (exit code, standard output, standard error)."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_a_pipeline_in_a_file_touches_no_database(printed: Any, tmp_path: Path) -> None:
+    """The text goes to standard output, as it is, also with --json."""
+    asked = ("export", MYRINET, "--target", "simgrid", "--option", "form=cfg")
+    code, told, _ = printed(*asked)
+    assert code == 0
+    assert "--cfg=smpi/os:0:0.0000072:7.03125E-9\n" in told
+    assert "from a pipeline without a name" in told
+    assert printed(*asked, "--json") == (0, told, "")
+    assert not (tmp_path / "cli.db").exists()
+
+
+def test_a_trace_is_fitted_first(printed: Any) -> None:
+    """Its stages are the exported ones."""
+    code, told, _ = printed("export", TRACE, "--target", "loggopsim")
+    assert code == 0
+    assert re.fullmatch(r"-L \d+ -o \d+ -g \d+ -G \d+ -O 0 -S 2147483647", told.splitlines()[-1])
+
+
+def test_a_request_file_gives_its_pipeline(printed: Any, tmp_path: Path) -> None:
+    """What only its optimisation has is left out."""
+    body = json.loads(Path(MYRINET).read_text())
+    body |= {"message_bytes": 4096, "strategy": "repeat", "constraints": {"max_fragments": 3}}
+    request = tmp_path / "request.json"
+    request.write_text(json.dumps(body))
+    asked = ("--target", "simgrid")
+    assert printed("export", str(request), *asked) == printed("export", MYRINET, *asked)
+
+
+def test_the_options_reach_the_choice(printed: Any, tmp_path: Path) -> None:
+    """Range, objective and limits; the file is written whole, and its name told."""
+    out = tmp_path / "mooncake.env"
+    options = ("--least", "8KiB", "--greatest", "64KiB", "--objective", "worst")
+    limits = ("--min-fragment-bytes", "5000", "--max-fragment-bytes", "16KiB")
+    limits += ("--alignment-bytes", "1KiB", "--max-fragments", "9")
+    code, told, _ = printed(
+        *("export", MYRINET, "--target", "mooncake", "-o", str(out)), *options, *limits
+    )
+    assert code == 0
+    assert str(out) in " ".join(told.split())
+    scope = Here.asked[0].scope
+    assert (scope.least_bytes, scope.greatest_bytes) == (8192, 65536)
+    assert (scope.objective, scope.limits) == ("worst", FragmentLimits(5000, 16384, 1024, 9))
+    found = re.search(r"^MC_SLICE_SIZE=(\d+)$", out.read_text(), flags=re.MULTILINE)
+    assert found
+    assert 8192 <= int(found[1]) <= 16384
+    assert int(found[1]) % 1024 == 0
+
+
+def test_the_active_table_of_a_profile_is_used(printed: Any, tmp_path: Path) -> None:
+    """Or another one by its digest; as a file too, of the same pipeline."""
+    file = tmp_path / "table.slt"
+    code, _, _ = printed(
+        *("table", "myrinet-gam", "--from", "60000", "--to", "64KiB", "--output", str(file))
+    )
+    assert code == 0
+    code, told, _ = printed("export", "myrinet-gam", "--target", "mooncake")
+    assert code == 0
+    digest = Here.asked[0].table
+    assert digest is not None
+    assert f"plan table {digest.digest}" in told
+    assert "log-uniform from 60000 to 65536 bytes" in told
+    named = ("export", "myrinet-gam", "--target", "mooncake", "--table")
+    assert printed(*named, digest.digest) == (0, told, "")
+    assert printed(*named, str(file)) == (0, told, "")
+
+
+def test_a_table_of_another_pipeline_is_refused(printed: Any, tmp_path: Path) -> None:
+    """By what is in it, whatever it is called."""
+    scope = TableScope(least_bytes=1000, greatest_bytes=1100)
+    question = table_question(a_line_pipeline(), None, scope, fragment_cap=100_000)
+    made = compile_table(question)
+    assert decode(made.file).table.pipeline == a_line_pipeline()
+    file = tmp_path / "other.slt"
+    file.write_bytes(made.file)
+    code, _, told = printed("export", MYRINET, "--target", "mooncake", "--table", str(file))
+    assert code == 5
+    assert "another pipeline" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ((), 2, "--target NAME"),
+        ((MYRINET,), 2, "--target NAME"),
+        (("--target", "simgrid"), 2, "expected a SOURCE"),
+        ((MYRINET, "--target", "no"), 2, "expected a target out of: "),
+        ((MYRINET, "--target", "simgrid", "--option", "form"), 2, "NAME=VALUE"),
+        ((MYRINET, "--target", "simgrid", "--option", "form=sun"), 2, "form to be one of"),
+        ((MYRINET, "--target", "simgrid", "--option", "Os=1"), 2, "option"),
+        ((MYRINET, "--target", "mooncake", "--objective", "median"), 2, "invalid choice"),
+        ((MYRINET, "--target", "mooncake", "--least", "2", "--greatest", "1"), 2, "least_bytes"),
+        ((MYRINET, "--target", "mooncake", "--table", "0" * 64), 2, "where the SOURCE is a"),
+        ((MYRINET, "--target", "mooncake", "--table", "/no/such/table"), 2, "No such file"),
+        ((MYRINET, "--target", "mooncake", "--table", MYRINET), 2, "table"),
+        ((MYRINET, "--target", "c-header"), 5, "takes a compiled table"),
+        (("myrinet-gam", "--target", "mooncake", "--table", "0" * 64), 4, "no compiled table"),
+        (("no-such-profile", "--target", "simgrid"), 4, "no hardware profile"),
+        ((MYRINET, "--target", "simgrid", "--output", "/no/such/folder/x"), 2, "folder"),
+        ((MYRINET, "--target", "mooncake", "--max-fragment-bytes", "1"), 3, "no size"),
+    ],
+)
+def test_misuse_is_one_line_and_a_code(
+    printed: Any, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    """That name what is wrong."""
+    found, told, problem = printed("export", *arguments)
+    assert (found, told) == (code, "")
+    assert said in problem
+    assert len(problem.splitlines()) == 1
+
+
+def test_the_list_names_every_target(printed: Any) -> None:
+    """For a person, and as the service's document."""
+    code, told, _ = printed("export", "--list")
+    assert code == 0
+    for target in TARGETS:
+        assert target.name in told
+    code, told, _ = printed("export", "--list", "--json")
+    assert code == 0
+    named = [item["name"] for item in json.loads(told)["items"]]
+    assert named == sorted(target.name for target in TARGETS)
+
+
+def test_a_process_of_its_own_gives_the_same(printed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in this one, to the byte."""
+    asked = ("export", MYRINET, "--target", "mooncake", *ONE_MESSAGE)
+    here = printed(*asked)
+    monkeypatch.undo()
+    assert here[0] == 0
+    assert printed(*asked) == here
+
+
+def test_a_terminal_without_unicode_gets_ascii(
+    printed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names alone have other characters, and they are in comments."""
+    model = {"stages": [{"name": "drát é/", "overhead_us": 1.5, "ns_per_byte": 2.0}]}
+    file = tmp_path / "pipeline.json"
+    file.write_text(json.dumps(model))
+    monkeypatch.setattr("app.console.screen.Screen.is_unicode", False)
+    code, told, _ = printed("export", str(file), "--target", "simgrid")
+    assert code == 0
+    assert told.isascii()
+    assert "stage 1 'dr_t _/'" in told

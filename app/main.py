@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from typing import TypeAlias
 
 from fastapi import FastAPI
-from starlette.types import ASGIApp
 
 import solvers
 from app.api import (
@@ -30,7 +29,7 @@ from app.api import (
 )
 from app.api.body import BodyBudget
 from app.api.openapi import publish
-from app.asgi import InFront, Outermost
+from app.asgi import Fronted, Outermost
 from app.flows.context import Context
 from app.flows.paper_profiles import seed_paper_profiles
 from app.jobs import Engine, local_engine
@@ -39,6 +38,7 @@ from app.lookup.shelf import Shelf
 from app.metrics import Metrics
 from app.service import Service
 from app.settings import Settings
+from app.web.routes import attach_pages
 from models.session import create_store
 
 log = logging.getLogger("sluice")
@@ -98,7 +98,7 @@ def create_app(
             await running.lookups.close()
             await asyncio.to_thread(close_service, running)
 
-    app = FastAPI(
+    app = Fronted(
         title="Sluice",
         version=VERSION,
         description=DESCRIPTION,
@@ -115,19 +115,10 @@ def create_app(
     problems.register(app)
     for module in _ROUTERS:
         app.include_router(module.router)
+    attach_pages(app)
     publish(app)
-    _put_in_front(app, metrics, front)
+    app.put_in_front(front, metrics)
     return app
-
-
-def _put_in_front(app: FastAPI, metrics: Metrics, front: Front) -> None:
-    """Ask the front before the framework's own layers, each of which costs a look-up dearly."""
-    build = app.build_middleware_stack
-
-    def fronted() -> ASGIApp:
-        return InFront(build(), metrics, front)
-
-    app.build_middleware_stack = fronted  # type: ignore[method-assign]
 
 
 def open_service(

@@ -1,0 +1,1 @@
+"""The views: each parses, calls one flow, makes what its template shows."""

@@ -1,0 +1,119 @@
+"""A real browser on a real server; a page fails its test where it complains or goes elsewhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, Request, sync_playwright
+
+from tests.app.serving import Live, serving, settings_for
+from tests.support.system import require_system
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+SERIOUS = ("serious", "critical")
+WAIT_MS = 30_000  # against tests that hang
+
+
+@pytest.fixture(scope="session")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """A server on SQLite that the browser's tests share."""
+    folder = tmp_path_factory.mktemp("browsed")
+    with serving(settings_for(f"sqlite:///{folder / 'sluice.db'}")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium, without a window."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    require_system(found, "a browser", "apt-get install chromium")
+    os.environ.setdefault("PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD", "1")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def new_page(browser: Browser, live: Live) -> Iterator[Callable[..., Page]]:
+    """Opens pages, `new_page(width=…, height=…, color_scheme=…)`, on the shared server.
+
+    At the end of the test none may have written an error to its console (a refusal of the content
+    policy is one), met an uncaught error, or asked another host for anything.
+    """
+    complaints: list[str] = []
+    contexts = []
+
+    def watch(page: Page) -> None:
+        page.on("console", lambda said: _note(complaints, said.type, said.text))
+        page.on("pageerror", lambda error: complaints.append(f"uncaught: {error}"))
+        page.on("request", lambda request: _own_host(complaints, request, live.port))
+
+    def opened(*, width: int = 1280, height: int = 900, **more: Any) -> Page:
+        context = browser.new_context(
+            base_url=f"http://127.0.0.1:{live.port}",
+            viewport={"width": width, "height": height},
+            **more,
+        )
+        context.set_default_timeout(WAIT_MS)
+        contexts.append(context)
+        page = context.new_page()
+        watch(page)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+@pytest.fixture
+def browser_page(new_page: Callable[..., Page]) -> Page:
+    """A page of common size."""
+    return new_page()
+
+
+def _note(complaints: list[str], kind: str, text: str) -> None:
+    # The browser itself reports an answer of 4xx, which a form with a mistake is meant to get.
+    if kind in ("error", "warning") and "the server responded with a status of 4" not in text:
+        complaints.append(f"{kind}: {text}")
+
+
+def _own_host(complaints: list[str], request: Request, port: int) -> None:
+    place = urlsplit(request.url)
+    if place.scheme in ("http", "https", "ws", "wss") and place.netloc != f"127.0.0.1:{port}":
+        complaints.append(f"asked another host: {request.url[:200]}")
+
+
+@pytest.fixture
+def axe() -> Callable[[Page], list[str]]:
+    """What axe finds on a page that is serious or worse: rule and place."""
+
+    def findings(page: Page) -> list[str]:
+        # Outside the page's content policy, which refuses what it did not bring itself.
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = page.evaluate("async () => (await axe.run()).violations")
+        return [
+            f"{one['id']}: {node['target']}"
+            for one in found
+            if one["impact"] in SERIOUS
+            for node in one["nodes"]
+        ]
+
+    return findings

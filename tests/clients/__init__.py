@@ -1,0 +1,1 @@
+"""The clients: the C library, the Python client, the NCCL plugin."""

@@ -1,0 +1,155 @@
+"""Compiling the C library and its programs, and calling it from Python."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tests.support.system import require_system
+
+ROOT = Path(__file__).resolve().parents[2]
+CLIENT = ROOT / "clients" / "c"
+TABLES = ROOT / "tests" / "data" / "tables"
+INSTALL = "apt-get install gcc g++ clang libclang-rt-14-dev valgrind cmake pkg-config make"
+COMPILERS = ("gcc", "clang")
+WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic")
+ADDRESSES = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+THREADS = ("-O1", "-g", "-fsanitize=thread")
+GUARD_S = 500
+
+ERRORS = {
+    "SLUICE_OK": 0,
+    "SLUICE_E_ARGUMENT": -1,
+    "SLUICE_E_SYSTEM": -2,
+    "SLUICE_E_FORMAT": -3,
+    "SLUICE_E_VERSION": -4,
+    "SLUICE_E_TRUNCATED": -5,
+    "SLUICE_E_CHECKSUM": -6,
+    "SLUICE_E_INVALID": -7,
+    "SLUICE_E_RANGE": -8,
+    "SLUICE_E_CAPACITY": -9,
+    "SLUICE_E_NO_REPEAT": -10,
+    "SLUICE_E_BUSY": -11,
+}
+
+
+def require(program: str) -> str:
+    """The program's path; without it the test is skipped, and in CI it fails."""
+    found = shutil.which(program)
+    require_system(found, program, INSTALL)
+    assert found is not None
+    return found
+
+
+def run(command: Sequence[str | Path], *, cwd: Path | None = None) -> str:
+    """What the command printed; the test fails where it does not end with 0."""
+    ended = subprocess.run(
+        [str(word) for word in command],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=GUARD_S,
+        check=False,
+    )
+    assert ended.returncode == 0, f"{command}\nended with {ended.returncode}\n{ended.stdout}"
+    return ended.stdout
+
+
+def sources() -> list[Path]:
+    """The library's own."""
+    return sorted((CLIENT / "src").glob("*.c"))
+
+
+def program(name: str, folder: Path, *, compiler: str, options: Sequence[str] = ("-O2",)) -> Path:
+    """A program of clients/c (as tests/unit), linked with the library's sources."""
+    made = folder / f"{Path(name).name}-{compiler}"
+    source = CLIENT / f"{name}.c"
+    line = [require(compiler), "-std=c11", *WARNINGS, *options, "-pthread"]
+    run([*line, "-I", CLIENT / "include", source, *sources(), "-o", made])
+    return made
+
+
+def shared_library(folder: Path, *, compiler: str, options: Sequence[str] = ("-O2",)) -> Path:
+    """The shared library with only its public names visible."""
+    made = folder / f"libsluice-{compiler}.so"
+    line = [require(compiler), "-std=c11", "-fPIC", "-shared", "-fvisibility=hidden"]
+    line += ["-DSLUICE_BUILDING", *WARNINGS, *options]
+    run([*line, "-I", CLIENT / "include", *sources(), "-o", made])
+    return made
+
+
+@cache
+def loaded(path: Path) -> ctypes.CDLL:
+    """The library with the types of its functions."""
+    library = ctypes.CDLL(str(path))
+    table, u64, size = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_size_t
+    number, double = ctypes.POINTER(u64), ctypes.POINTER(ctypes.c_double)
+    library.sluice_table_from_memory.argtypes = (table, ctypes.c_char_p, size)
+    library.sluice_table_open.argtypes = (table, ctypes.c_char_p)
+    library.sluice_table_close.argtypes = (table,)
+    library.sluice_repeat.argtypes = (table, u64, number)
+    library.sluice_schedule.argtypes = (table, u64, number, size, ctypes.POINTER(size))
+    library.sluice_cut_begin.argtypes = (table, table, u64)
+    library.sluice_cut_next.argtypes = (table, number)
+    library.sluice_certificate.argtypes = (table, u64, double, double)
+    library.sluice_error_text.restype = ctypes.c_char_p
+    library.sluice_version.restype = ctypes.c_char_p
+    return library
+
+
+@dataclass(frozen=True)
+class CTable:
+    """A table file in memory as the library reads it; `code` is what opening gave."""
+
+    library: ctypes.CDLL
+    data: bytes
+    table: ctypes.Array[ctypes.c_uint64]
+    code: int
+
+    @classmethod
+    def of(cls, library: ctypes.CDLL, data: bytes) -> CTable:
+        """Open these bytes."""
+        table = (ctypes.c_uint64 * 256)()
+        return cls(library, data, table, library.sluice_table_from_memory(table, data, len(data)))
+
+    def schedule(self, message_bytes: int) -> tuple[int, ...]:
+        """The sizes for this message, from the array and from the iterator alike."""
+        count = ctypes.c_size_t()
+        code = self.library.sluice_schedule(self.table, message_bytes, None, 0, ctypes.byref(count))
+        assert code == ERRORS["SLUICE_E_CAPACITY"]
+        sizes = (ctypes.c_uint64 * count.value)()
+        code = self.library.sluice_schedule(
+            self.table, message_bytes, sizes, count.value, ctypes.byref(count)
+        )
+        assert code == 0
+        assert self._iterated(message_bytes) == list(sizes)
+        return tuple(sizes)
+
+    def _iterated(self, message_bytes: int) -> list[int]:
+        cut, size, sizes = (ctypes.c_uint64 * 16)(), ctypes.c_uint64(), []
+        assert self.library.sluice_cut_begin(cut, self.table, message_bytes) == 0
+        while self.library.sluice_cut_next(cut, ctypes.byref(size)) == 1:
+            sizes.append(size.value)
+        return sizes
+
+    def repeat(self, message_bytes: int) -> int:
+        """The repeated size, 0 where there is none."""
+        size = ctypes.c_uint64()
+        code = self.library.sluice_repeat(self.table, message_bytes, ctypes.byref(size))
+        assert code in (0, ERRORS["SLUICE_E_NO_REPEAT"])
+        return size.value
+
+    def certificate(self, message_bytes: int) -> tuple[float, float]:
+        """What is proven of both."""
+        cut, repeat = ctypes.c_double(), ctypes.c_double()
+        code = self.library.sluice_certificate(
+            self.table, message_bytes, ctypes.byref(cut), ctypes.byref(repeat)
+        )
+        assert code == 0
+        return cut.value, repeat.value

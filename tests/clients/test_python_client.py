@@ -266,13 +266,13 @@ def test_every_target_is_told_with_its_options(client: Any) -> None:
 def test_an_export_is_a_file_with_a_name(client: Any, name: str) -> None:
     """In the target's own syntax."""
     client.compile_table(name, least_bytes=1024, greatest_bytes=65536)
-    file = client.export(name, "ucx-frag-size", least_bytes=2048, objective="worst")
+    file = client.export(name, "ucx", least_bytes=2048, objective="worst")
     assert file.file_name
     assert "UCX_RNDV_FRAG_SIZE" in file.text
-    again = client.export(name, "ucx-frag-size", least_bytes=2048, objective="worst")
+    again = client.export(name, "ucx", least_bytes=2048, objective="worst")
     assert again == file
     with pytest.raises(InputRefused):
-        client.export(name, "ucx-frag-size", options={"nothing": "1"})
+        client.export(name, "ucx", options={"nothing": "1"})
     with pytest.raises(NotFound):
         client.export(name, "nothing")
 
@@ -300,8 +300,8 @@ def test_an_audit_says_what_a_setting_costs(client: Any) -> None:
 
 def test_a_configuration_that_was_exported_can_be_audited(client: Any, name: str) -> None:
     """By the name of its target."""
-    file = client.export(name, "ucx-frag-size", least_bytes=4096, greatest_bytes=65536)
-    setting = Setting.configured("ucx-frag-size", file.text)
+    file = client.export(name, "ucx", least_bytes=4096, greatest_bytes=65536)
+    setting = Setting.configured("ucx", file.text)
     found = client.audit(setting, profile=name, least_bytes=4096, greatest_bytes=65536)
     assert found.setting.steps[0].size_bytes is not None
 

@@ -20,12 +20,17 @@ class EventParser:
     """Takes bytes as they come, in any pieces, and gives the events that they complete.
 
     Lines end with LF, CR or both; other separators that Python knows are part of the data.
+    `last_id` is that of the last whole event.
     """
 
     last_id: str = ""
+    _id: str = field(init=False)
     _rest: bytes = b""
     _name: str = ""
     _data: list[bytes] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._id = self.last_id
 
     def feed(self, piece: bytes) -> Iterator[tuple[str, bytes]]:
         """The events that end in this piece: name and data. Raises UnexpectedAnswer."""
@@ -37,9 +42,11 @@ class EventParser:
             line, at = held[at : end.start()], end.end()
             if line:
                 self._field(line)
-            elif self._data:
-                yield self._name or "message", b"\n".join(self._data)
-                self._name, self._data = "", []
+                continue
+            name, data, self._name, self._data = self._name, self._data, "", []
+            self.last_id = self._id
+            if data:
+                yield name or "message", b"\n".join(data)
         self._rest = held[at:]
         if len(self._rest) > _MOST_LINE_BYTES:
             raise UnexpectedAnswer("the events' stream has a line without end")
@@ -52,7 +59,7 @@ class EventParser:
         elif name == b"event":
             self._name = value.decode(errors="replace")
         elif name == b"id" and b"\0" not in value:
-            self.last_id = value.decode(errors="replace")
+            self._id = value.decode(errors="replace")
 
 
 def job_event(name: str, data: bytes) -> JobEvent:

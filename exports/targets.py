@@ -7,10 +7,13 @@ from exports import (
     c_header,
     loggopsim,
     mooncake,
+    mpich,
+    mvapich,
     openmpi_json,
     openmpi_mca,
     openmpi_rules,
     simgrid,
+    ucc,
     ucx,
     ucx_costs,
 )
@@ -26,6 +29,10 @@ TARGETS: tuple[Target, ...] = (
     openmpi_mca.TARGET,
     openmpi_rules.TARGET,
     openmpi_json.TARGET,
+    mpich.TARGET,
+    mpich.OFI_TARGET,
+    mvapich.TARGET,
+    ucc.TARGET,
 )
 
 

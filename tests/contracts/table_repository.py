@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 
 from domain.errors import Conflict, NotFound
 from domain.problem import FragmentLimits
-from models.records import TableRecord
-from models.session import Store, create_store
+from models.records import ActiveTable, TableRecord
+from models.session import Store, UnitOfWork, create_store
 from tests.support.records import GIVEN, a_pipeline, a_table
 
 
@@ -114,6 +117,119 @@ class TableContract:
             assert work.tables.list("\x00", limit=5) == []
             assert work.tables.list("gam", revision=2**40, limit=5) == []
             assert work.tables.list("gam", after="\udfff", limit=5) == []
+
+
+class ActiveTableContract:
+    """At most one table of a revision is active; the choice goes with the revision."""
+
+    def test_the_first_one_is_chosen_and_a_later_one_replaces_it(self, store: Store) -> None:
+        """By `activate_first` only where there is none; by `activate` always, and back."""
+        first, second = (_of_profile(store, a_table(file)) for file in (b"first", b"second"))
+        with store.unit_of_work() as work:
+            assert work.tables.active("gam") is None
+            work.tables.activate_first(first.digest)
+            work.tables.activate_first(second.digest)
+            assert work.tables.active("gam") == first
+        for chosen in (second, second, first):
+            with store.unit_of_work() as work:
+                work.tables.activate("gam", chosen.digest)
+            with store.reading() as work:
+                assert work.tables.active("gam") == work.tables.active("gam", 1) == chosen
+                summary = work.tables.active_summary("gam")
+                assert summary == replace(chosen.summary(), is_active=True)
+                listed = {one.digest: one.is_active for one in work.tables.list("gam", limit=9)}
+                assert listed == {one.digest: one is chosen for one in (first, second)}
+
+    def test_each_revision_has_its_own_and_the_current_one_counts(self, store: Store) -> None:
+        """Rolling back switches; a revision without one has none."""
+        first = _of_profile(store, a_table(b"first"))
+        second = a_table(b"second", profile_name="gam", profile_revision=2)
+        with store.unit_of_work() as work:
+            work.tables.activate("gam", first.digest)
+            work.profiles.add_revision("gam", a_pipeline(), GIVEN)
+        with store.unit_of_work() as work:
+            assert work.tables.active("gam") is None
+            assert work.tables.active("gam", 1) == first
+            work.tables.add(second)
+            work.tables.activate("gam", second.digest)
+            assert work.tables.active_all() == [
+                ActiveTable("gam", 2, 1, first.digest),
+                ActiveTable("gam", 2, 2, second.digest),
+            ]
+            work.profiles.set_current("gam", 1)
+        with store.reading() as work:
+            assert work.tables.active("gam") == first
+            assert {one.current_revision for one in work.tables.active_all()} == {1}
+
+    def test_a_table_of_another_one_is_a_conflict(self, store: Store) -> None:
+        """Of another profile, of another revision than is meant, of none at all."""
+        mine, other = _of_profile(store, a_table(b"a")), a_table(b"b")
+        _of_profile(store, other, profile="other")
+        loose = a_table(b"c")
+        with store.unit_of_work() as work:
+            work.tables.add(loose)
+        for digest, revision in ((other.digest, None), (loose.digest, None), (mine.digest, 2)):
+            with pytest.raises(Conflict), store.unit_of_work() as work:
+                work.tables.activate("gam", digest, revision=revision)
+        with store.unit_of_work() as work:
+            work.tables.activate_first(loose.digest)
+            work.tables.activate("gam", mine.digest, revision=1)
+        with store.reading() as work:
+            assert [one.digest for one in work.tables.active_all()] == [mine.digest]
+
+    @pytest.mark.parametrize("name", ["gam", "absent", "\x00"])
+    @pytest.mark.parametrize("digest", ["0" * 64, "", "\x00", "\ud800"])
+    def test_what_is_not_stored_is_not_found(self, store: Store, name: str, digest: str) -> None:
+        """Neither a table nor a profile."""
+        _of_profile(store, a_table(b"a"))
+        with pytest.raises(NotFound), store.unit_of_work() as work:
+            work.tables.activate(name, digest)
+
+    def test_a_choice_goes_with_its_profile(self, store: Store) -> None:
+        """Stored again under the same name, the profile has none; its old table comes back."""
+        table = _of_profile(store, a_table(b"a"))
+        with store.unit_of_work() as work:
+            work.tables.activate("gam", table.digest)
+        with store.unit_of_work() as work:
+            work.profiles.delete("gam")
+        with store.reading() as work:
+            assert work.tables.active_all() == []
+        _of_profile(store, a_table(b"a"))
+        with store.unit_of_work() as work:
+            assert work.tables.active("gam") is None
+            work.tables.activate_first(table.digest)
+            assert work.tables.active("gam") is not None
+
+    def test_no_row_could_have_these(self, store: Store) -> None:
+        """Values that no column holds find nothing."""
+        with store.reading() as work:
+            for name, revision in (("\x00", None), ("gam", 2**40), ("\udfff", 1)):
+                assert work.tables.active(name, revision) is None
+                assert work.tables.active_summary(name, revision) is None
+
+    def test_watchers_hear_of_what_may_change_a_choice(self, store: Store) -> None:
+        """After the commit, and of nothing else; of nothing that was rolled back."""
+        heard: list[int] = []
+        store.watch_choices(lambda: heard.append(1))
+        table = _of_profile(store, a_table(b"a"))
+        assert heard == []
+        acts: list[Callable[[UnitOfWork], object]] = [
+            lambda work: work.tables.activate("gam", table.digest),
+            lambda work: work.profiles.add_revision("gam", a_pipeline(), GIVEN),
+            lambda work: work.profiles.set_current("gam", 1),
+            lambda work: work.profiles.delete("gam"),
+        ]
+        for number, act in enumerate(acts, start=1):
+            if number < len(acts):
+                with pytest.raises(RuntimeError), store.unit_of_work() as work:
+                    act(work)
+                    raise RuntimeError
+            with store.unit_of_work() as work:
+                act(work)
+            assert len(heard) == number
+        with store.reading() as work:
+            work.tables.active_all()
+        assert len(heard) == len(acts)
 
 
 def _of_profile(store: Store, table: TableRecord, *, profile: str = "gam") -> TableRecord:

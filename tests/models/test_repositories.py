@@ -6,7 +6,7 @@ from models.session import UnitOfWork
 from tests.contracts.answer_repository import AnswerContract
 from tests.contracts.job_repository import JobContract
 from tests.contracts.profile_repository import ProfileContract
-from tests.contracts.table_repository import TableContract
+from tests.contracts.table_repository import ActiveTableContract, TableContract
 from tests.contracts.trace_repository import FitContract, TraceContract
 
 
@@ -32,6 +32,10 @@ class TestJobs(JobContract):
 
 class TestTables(TableContract):
     """Compiled tables."""
+
+
+class TestActiveTables(ActiveTableContract):
+    """Which of them are active."""
 
 
 def test_every_repository_has_a_contract() -> None:

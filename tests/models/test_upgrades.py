@@ -8,13 +8,15 @@ from datetime import datetime
 from hashlib import sha256
 
 from alembic import command
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, insert, text
 
 from domain.fit import Combine, FitMethod, FitOptions, FitShape, StepGroup
 from domain.measurement import TraceKind
 from models.base import utc_now
 from models.identifiers import new_id
 from models.records import FitRequest
+from models.rows.compiled_table import CompiledTableRow, values_of
+from models.rows.compiled_table_file import CompiledTableFileRow
 from models.schema import alembic_config
 from models.session import create_store
 from tests.models.test_migrations import connected
@@ -152,4 +154,29 @@ def test_compiled_tables_come_and_go_beside_what_was_there(empty_database_url: s
         store.dispose()
         with connected(empty_database_url) as connection:
             command.downgrade(alembic_config(connection), "0002")
+    store.dispose()
+
+
+def test_an_upgrade_activates_no_table(empty_database_url: str) -> None:
+    """0003 to 0004 and back: what was compiled stays, a choice is forgotten."""
+    table = a_table(profile_name="old", profile_revision=1)
+    with connected(empty_database_url) as connection:
+        command.upgrade(alembic_config(connection), "0003")
+        _store_first(connection, new_id(), utc_now(), request=", NULL")
+        connection.execute(insert(CompiledTableRow).values(**values_of(table)))
+        file = {"digest": table.digest, "file": table.file, "document": table.document}
+        connection.execute(insert(CompiledTableFileRow).values(**file))
+    store = create_store(empty_database_url)
+    for _ in range(2):
+        store.upgrade()
+        with store.unit_of_work() as work:
+            assert work.tables.active("old") is None
+            work.tables.activate("old", table.digest)
+        with store.reading() as work:
+            assert work.tables.active("old") == table
+        store.dispose()
+        with connected(empty_database_url) as connection:
+            command.downgrade(alembic_config(connection), "0003")
+            count = connection.execute(text("SELECT count(*) FROM compiled_table")).scalar_one()
+            assert count == 1
     store.dispose()

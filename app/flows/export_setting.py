@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 SOLVE_LIMIT_S = 60.0  # for the best known of all sizes together; the process is ended at 120 s
 MAX_EXPORT_BYTES = 48 * 2**20
-LONG_TABLE_BYTES = 2**20
+LONG_TABLE_BYTES = 2**17  # what is read and written out in some 20 ms
 _SIZED = (Takes.ONE_SIZE, Takes.LADDER)
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 _PLAIN = FragmentLimits()

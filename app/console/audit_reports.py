@@ -28,6 +28,8 @@ def audit_parts(document: Document) -> Iterator[Part]:
     yield from (f"- {printable(change)}" for change in document["changes"])
     yield ""
     yield from warning_parts(document)
+    if document["fit_warnings"]:
+        yield f"note: the fit has {len(document['fit_warnings'])} warnings; sluice fit tells them"
 
 
 def _facts(document: Document) -> Iterator[tuple[str, str]]:

@@ -19,6 +19,7 @@ from app.flows.best_known import best_known
 from app.flows.solve_message import Prepared, ProfileRevision
 from domain.aggregate import CostModel
 from domain.errors import InvalidInput
+from domain.fit import TraceFit
 from domain.fragment_setting import FragmentSetting
 from domain.message_mix import MessageMix
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
@@ -90,13 +91,18 @@ class AuditScope:
 
 @dataclass(frozen=True, slots=True)
 class AuditQuestion:
-    """An audit whose model is known. `fit_notices` are of the fit behind it, if there was one."""
+    """An audit whose model is known.
+
+    Of a model that was fitted for it, `fit_notices` are the fit's, and `measured_bytes` is the
+    greatest size at which every stage was measured.
+    """
 
     model: CostModel
     profile: ProfileRevision | None
     scope: AuditScope
     fragment_cap: int
     fit_notices: tuple[Notice, ...] = ()
+    measured_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +162,15 @@ class Audit:
 
 def audit_question(prepared: Prepared, scope: AuditScope, *, fragment_cap: int) -> AuditQuestion:
     """The audit of a model that was found or fitted."""
-    fitted = prepared.fitted
-    notices = fitted.fit.notices if fitted else ()
-    return AuditQuestion(prepared.problem.model, prepared.profile, scope, fragment_cap, notices)
+    fit = prepared.fitted.fit if prepared.fitted else None
+    return AuditQuestion(
+        model=prepared.problem.model,
+        profile=prepared.profile,
+        scope=scope,
+        fragment_cap=fragment_cap,
+        fit_notices=fit.notices if fit else (),
+        measured_bytes=_measured_bytes(fit) if fit else None,
+    )
 
 
 def audit(question: AuditQuestion) -> Audit:
@@ -193,7 +205,7 @@ def audit(question: AuditQuestion) -> Audit:
         schedules_at_most=_mean(mix, best, lambda one: Regret(one, 0, one.latency_us).over_bound),
         verdict=verdict(priced.value(scope.objective), scope.max_regret),
         changes=(),
-        notices=tuple(_notices(question, priced, at_powers)),
+        notices=tuple(_notices(question, (priced.worst, *at_powers))),
         audit_ms=(time.perf_counter() - started_s) * 1e3,
     )
     return replace(outcome, changes=tuple(_changes(outcome)))
@@ -276,18 +288,27 @@ def _mean(mix: MessageMix, best: Sequence[BestKnown], value: Callable[[BestKnown
     return sum(size.share * value(known[size.message_bytes]) for size in counted)
 
 
-def _notices(
-    question: AuditQuestion, priced: Priced, at_powers: Sequence[Regret]
-) -> Iterator[Notice]:
-    yield from question.fit_notices
+def _measured_bytes(fit: TraceFit) -> int | None:
+    both = (fit.aggregate.total, fit.aggregate.bottleneck) if fit.aggregate else fit.stages
+    return min((stage.lines[-1].to_bytes for stage in both), default=None)
+
+
+def _notices(question: AuditQuestion, regrets: Sequence[Regret]) -> Iterator[Notice]:
     if not isinstance(question.model, Pipeline):
         yield _FROM_OUTSIDE
-    counts = [-(-one.message_bytes // one.size_bytes) for one in (priced.worst, *at_powers)]
-    if max(counts) > question.fragment_cap:
+    fragments = max(-(-one.message_bytes // one.size_bytes) for one in regrets)
+    if fragments > question.fragment_cap:
         yield Notice(
             "more_fragments_than_planned",
-            f"the setting cuts a message into {max(counts)} fragments; the schedules that it is "
+            f"the setting cuts a message into {fragments} fragments; the schedules that it is "
             f"compared with have at most {question.fragment_cap} (SLUICE_MAX_FRAGMENTS)",
+        )
+    greatest = max(one.size_bytes for one in regrets)
+    if question.measured_bytes is not None and greatest > question.measured_bytes:
+        yield Notice(
+            "beyond_measured_sizes",
+            f"the setting has fragments of up to {greatest} bytes, and stages were measured up to "
+            f"{question.measured_bytes}: their times beyond are those of the last line, continued",
         )
 
 
@@ -331,9 +352,11 @@ def _look_up_words(outcome: Audit) -> Iterator[str]:
             f"look the size up for each message in a compiled table: mean regret {percent(repeats)}"
         )
     if gained >= WORTH_SAYING:
+        left = outcome.schedules_at_most
+        words = "less than 0.1 %" if left < WORTH_SAYING else f"at most {percent(left)}"
         yield (
-            "send schedules of several sizes out of a compiled table: mean regret 0 %, the "
-            f"reference; at most {percent(outcome.schedules_at_most)} is left to any schedule"
+            "send schedules of several sizes out of a compiled table: mean regret 0 %; any other "
+            f"schedules could gain {words} more"
         )
 
 

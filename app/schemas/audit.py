@@ -280,6 +280,7 @@ class AuditOut(Output):
     is_kept: bool
     changes: list[str]
     audit_ms: float
+    fit_warnings: list[NoticeOut]
     warnings: list[NoticeOut]
 
 
@@ -311,6 +312,7 @@ def audit_document(audit: Audit) -> dict[str, Any]:
         "is_kept": audit.is_kept,
         "changes": audit.changes,
         "audit_ms": round(audit.audit_ms, 3),
+        "fit_warnings": [notice_document(notice) for notice in question.fit_notices],
         "warnings": [notice_document(notice) for notice in audit.notices],
     }
 

@@ -19,6 +19,7 @@ from app.console.arguments import _parser
 from app.errors import KINDS
 from app.main import create_app
 from app.metrics import Metrics
+from app.schemas.audit import AuditIn, AuditOut, AuditRowOut, SettingIn
 from app.schemas.fits import FitOut, StageFitOut
 from app.schemas.jobs import JobOut, JobProgressOut
 from app.schemas.optimize import OptimizeIn, OptimizeOut
@@ -103,11 +104,12 @@ def test_every_error_code_is_documented_with_its_status_and_exit_code() -> None:
 
 
 def test_every_exit_code_is_documented() -> None:
-    """Those of errors, success, Ctrl-C and a reader that left."""
+    """Those of errors, success, an audit's verdict, Ctrl-C and a reader that left."""
+    from app.console.audit_command import TOO_HIGH
     from app.console.commands import INTERRUPTED
     from app.console.output import READER_GONE
 
-    codes = {kind.exit_code for kind in KINDS.values()} | {0, INTERRUPTED, READER_GONE}
+    codes = {kind.exit_code for kind in KINDS.values()} | {0, TOO_HIGH, INTERRUPTED, READER_GONE}
     assert set(table(CLI, "Exit codes")) == {str(code) for code in codes}
 
 
@@ -245,6 +247,10 @@ def test_every_field_of_an_answer_is_documented() -> None:
 @pytest.mark.parametrize(
     ("model", "heading"),
     [
+        (AuditIn, "POST /audit"),
+        (AuditOut, "POST /audit"),
+        (AuditRowOut, "POST /audit"),
+        (SettingIn, "POST /audit"),
         (FitOut, "POST /fit"),
         (StageFitOut, "POST /fit"),
         (SimulateOut, "POST /simulate"),

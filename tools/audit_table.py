@@ -1,0 +1,158 @@
+"""Makes the tables of docs/audit.md: the settings that people use, on published pipelines.
+
+    .venv/bin/python -m tools.audit_table           prints them
+    .venv/bin/python -m tools.audit_table --write   puts them into the document
+
+Regrets are over the best schedule found; nothing in the tables depends on the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+
+import solvers
+from app.flows.audit_setting import (
+    DEFAULT_GREATEST_BYTES,
+    DEFAULT_LEAST_BYTES,
+    percent,
+    powers_of_two,
+    price,
+)
+from app.flows.best_known import best_known
+from app.flows.paper_profiles import paper_profiles
+from app.flows.questions import Measurement, Question
+from app.flows.solve_message import prepare
+from domain.aggregate import CostModel
+from domain.fragment_setting import FragmentSetting
+from domain.message_mix import MessageMix
+from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits
+from domain.profile import ProfileReference, Revision
+from domain.regret import BestKnown, SizeRule
+from domain.units import format_bytes
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+DOCUMENT = CHECKOUT / "docs" / "audit.md"
+TRACE = "examples/local-path-direct.csv"
+BEGIN, END = "<!-- made by tools.audit_table -->", "<!-- end -->"
+USUAL = (2**16, 2**19, 2**20, 2**22)
+SHOWN = (2**12, 2**14, 2**16, 2**18, 2**20, 2**22, 2**24)
+_TIME_LIMIT_S = 600.0  # far beyond what is needed: no search is to be ended by a slow machine
+
+
+@dataclass(frozen=True, slots=True)
+class Studied:
+    """A pipeline, and the best known for each message."""
+
+    name: str
+    model: CostModel
+    mix: MessageMix
+    best: tuple[BestKnown, ...]
+
+
+def tables() -> str:
+    """All tables as Markdown."""
+    return "\n\n".join("\n".join(_table(_studied(name, model))) for name, model in _models())
+
+
+def written(text: str) -> str:
+    """The document with its tables in place of those that it has."""
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    return f"{before}{BEGIN}\n\n{tables()}\n\n{END}{after}"
+
+
+def _models() -> Iterator[tuple[str, CostModel]]:
+    for profile in paper_profiles():
+        yield f"`{profile.name}`", profile.pipeline
+    source = (Measurement((CHECKOUT / TRACE).read_bytes()),)
+    question = Question(message_bytes=DEFAULT_GREATEST_BYTES, source=source)
+    yield (
+        f"`{TRACE}`",
+        prepare(question, _no_profile, fragment_cap=DEFAULT_FRAGMENT_CAP).problem.model,
+    )
+
+
+def _no_profile(reference: ProfileReference) -> Revision:
+    raise AssertionError("a trace names no profile")
+
+
+def _studied(name: str, model: CostModel) -> Studied:
+    mix = MessageMix.log_uniform(DEFAULT_LEAST_BYTES, DEFAULT_GREATEST_BYTES)
+    powers = powers_of_two(DEFAULT_LEAST_BYTES, DEFAULT_GREATEST_BYTES)
+    best = best_known(
+        model,
+        sorted({*powers, *(size.message_bytes for size in mix.sizes)}),
+        table=None,
+        limits=FragmentLimits(),
+        fragment_cap=DEFAULT_FRAGMENT_CAP,
+        time_limit_s=_TIME_LIMIT_S,
+    )
+    return Studied(name, model, mix, best)
+
+
+def _table(of: Studied) -> Iterator[str]:
+    yield f"**{of.name}**"
+    yield ""
+    heads = ["setting", "mean", "worst", *(format_bytes(size) for size in SHOWN)]
+    yield f"| {' | '.join(heads)} |"
+    yield f"|---|{'---:|' * (len(heads) - 1)}"
+    for name, setting in _settings(of):
+        yield f"| {' | '.join([name, *_cells(of, setting)])} |"
+    yield f"| a size a message | {' | '.join(_repeats(of))} |"
+    yield ""
+    yield f"The bounds leave at most {_open(of)} to any schedule, in the mean over the mix."
+
+
+def _settings(of: Studied) -> Iterator[tuple[str, FragmentSetting]]:
+    for size in USUAL:
+        yield f"always {format_bytes(size)}", FragmentSetting.always(size)
+    yield "always whole", FragmentSetting.always(None)
+    single = solvers.choose_size(of.model, of.best, of.mix, rule=SizeRule()).setting
+    yield f"best single size, {single.steps[0].size_bytes} B", single
+    ladder = solvers.choose_ladder(of.model, of.best, of.mix, rule=SizeRule()).setting
+    yield f"best ladder, {len(ladder.steps)} steps", ladder
+
+
+def _cells(of: Studied, setting: FragmentSetting) -> list[str]:
+    priced = price(of.model, setting, of.best, of.mix)
+    shown = [one for one in of.best if one.message_bytes in SHOWN]
+    at_sizes = [one.over_best for one in solvers.regrets(of.model, setting, shown)]
+    return [percent(one) for one in (priced.mean.at_least, priced.worst.over_best, *at_sizes)]
+
+
+def _repeats(of: Studied) -> list[str]:
+    known = {one.message_bytes: _repeat_regret(one) for one in of.best}
+    counted = [(size.share, known[size.message_bytes]) for size in of.mix.sizes]
+    mean = sum(share * regret for share, regret in counted)
+    worst = max(regret for _, regret in counted)
+    return [percent(one) for one in (mean, worst, *(known[size] for size in SHOWN))]
+
+
+def _repeat_regret(best: BestKnown) -> float:
+    """What the best repeated size of this very message costs; without limits there is one."""
+    assert best.repeat_us is not None
+    return (best.repeat_us - best.latency_us) / best.latency_us
+
+
+def _open(of: Studied) -> str:
+    known = {one.message_bytes: one for one in of.best}
+    counted = [(size.share, known[size.message_bytes]) for size in of.mix.sizes]
+    left = sum(share * (one.latency_us / one.lower_bound_us - 1.0) for share, one in counted)
+    return f"{ceil(left * 1e4) / 100.0:.2f} %"
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="put them into docs/audit.md")
+    if parser.parse_args().write:
+        DOCUMENT.write_text(written(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
+    else:
+        print(tables())
+
+
+if __name__ == "__main__":
+    _main()

@@ -97,7 +97,7 @@ def test_the_options_reach_the_choice(printed: Any, tmp_path: Path) -> None:
     limits = ("--min-fragment-bytes", "5000", "--max-fragment-bytes", "16KiB")
     limits += ("--alignment-bytes", "1KiB", "--max-fragments", "9")
     code, told, _ = printed(
-        *("export", MYRINET, "--target", "mooncake", "-o", str(out)), *options, *limits
+        *("export", MYRINET, "--target", "mooncake", "--output", str(out)), *options, *limits
     )
     assert code == 0
     assert str(out) in " ".join(told.split())

@@ -82,6 +82,7 @@ def _add_optimize(commands: _Commands[Parser]) -> None:
     parser.add_argument("--bytes", type=size, metavar="SIZE", help="size of the message")
     parser.add_argument("--strategy", choices=[*Strategy], metavar="NAME", help=_STRATEGIES)
     parser.add_argument("--save-as", metavar="PROFILE", help="store the stages under this name")
+    parser.add_argument("--timeline", metavar="FILE", help="draw the schedule into this SVG file")
     _add_solving(parser)
 
 

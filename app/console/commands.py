@@ -24,6 +24,8 @@ from app.console.sources import (
     merged,
     read_source,
 )
+from app.console.timeline_file import check_timeline_file, write_timeline
+from app.console.words import printable
 from app.settings import Settings
 from domain.errors import Cancelled, InvalidInput
 from domain.profile import ProfileReference
@@ -46,6 +48,8 @@ USUAL_STATIC_BYTES = 4096  # what GAM repeats, and the default of `compare`
 
 def optimize(arguments: argparse.Namespace, output: Output) -> int:
     """Solve one question and print its answer."""
+    if arguments.timeline is not None:
+        check_timeline_file(arguments.timeline)
     settings = Settings.from_environment()
     question = _question(arguments, read_source(arguments.source, settings))
     needs_store = isinstance(question.source, ProfileReference) or question.save_as is not None
@@ -55,6 +59,10 @@ def optimize(arguments: argparse.Namespace, output: Output) -> int:
     else:
         body, is_interrupted = _answer(question, settings, output, store=None)
     show_answer(body, output)
+    if arguments.timeline is not None:
+        write_timeline(arguments.timeline, body)
+        if not output.wants_json:
+            output.parts([f"timeline written to {printable(arguments.timeline)}"])
     if is_interrupted:
         output.note("interrupted; this is the best found so far")
     return INTERRUPTED if is_interrupted else 0

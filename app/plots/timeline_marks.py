@@ -16,7 +16,8 @@ from domain.course import StageCourse
 class Mark:
     """Fragments `first` to `last` of a stage, from start to exit; of a block they are equal.
 
-    `busy_us` is what all of them occupy the stage, of which `overhead_us` is overhead.
+    A run that is cut off because it is long lasts `until_us`, where the next one starts; otherwise
+    that is its exit. `busy_us` is what all of them occupy the stage, `overhead_us` of it overhead.
     """
 
     first: int
@@ -25,6 +26,7 @@ class Mark:
     exit_us: float
     busy_us: float
     overhead_us: float
+    until_us: float
 
     @property
     def is_run(self) -> bool:
@@ -38,8 +40,8 @@ class Mark:
 
     @property
     def shares(self) -> tuple[float, float]:
-        """Of the time from start to exit: overhead, and all that the stage is busy."""
-        whole_us = self.exit_us - self.start_us
+        """Of the time from its start until its end: overhead, and all that the stage is busy."""
+        whole_us = self.until_us - self.start_us
         if whole_us <= 0.0:
             return 0.0, 1.0
         busy = min(1.0, self.busy_us / whole_us)
@@ -59,19 +61,20 @@ def marks_of(stage: StageCourse, *, least_us: float, longest_us: float) -> Itera
         taken_us, fixed_us = exit_us - start_us, overhead_us[size]
         is_narrow = taken_us < least_us
         if first >= 0:
-            joins = is_narrow and start_us - ended_us < least_us
-            if joins and exit_us - begun_us <= longest_us:
+            goes_on = is_narrow and start_us - ended_us < least_us
+            if goes_on and exit_us - begun_us <= longest_us:
                 ended_us, busy_us, over_us = exit_us, busy_us + taken_us, over_us + fixed_us
                 continue
-            yield Mark(first, i - 1, begun_us, ended_us, busy_us, over_us)
+            until_us = start_us if goes_on else ended_us
+            yield Mark(first, i - 1, begun_us, ended_us, busy_us, over_us, until_us)
             first = -1
         if is_narrow:
             first, begun_us, ended_us, busy_us, over_us = i, start_us, exit_us, taken_us, fixed_us
         else:
-            yield Mark(i, i, start_us, exit_us, taken_us, fixed_us)
+            yield Mark(i, i, start_us, exit_us, taken_us, fixed_us, exit_us)
     if first >= 0:
         last = len(stage.exit_us) - 1
-        yield Mark(first, last, begun_us, ended_us, busy_us, over_us)
+        yield Mark(first, last, begun_us, ended_us, busy_us, over_us, ended_us)
 
 
 def overhead_of(stage: StageCourse, size: int) -> float:

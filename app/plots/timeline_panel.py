@@ -9,7 +9,6 @@ from app.plots.scales import Tick
 from app.plots.svg import group, line_at, number, path_of, safe, shortened, tag, text_at, text_width
 from app.plots.timeline_plan import (
     BELOW_BAR,
-    FLAG,
     HEADING,
     LABEL,
     MARGIN,
@@ -19,7 +18,7 @@ from app.plots.timeline_plan import (
     WIDE_PX,
     Plan,
 )
-from app.plots.timeline_rows import draw_rows
+from app.plots.timeline_rows import draw_labels, draw_rows
 
 _HEADING_PX = 27.0  # of letters, at their greatest
 _MOST_STEPS = 6
@@ -36,6 +35,7 @@ def draw_schedule(plan: Plan, y: float) -> str:
         *draw_rows(plan),
         *_critical_path(plan),
         *_ends(plan),
+        group(draw_labels(plan), class_="labels"),
     ]
     return group(content, class_="schedule", transform=f"translate(0 {number(y)})")
 
@@ -52,12 +52,12 @@ def _heading(plan: Plan) -> str:
 
 
 def _below_heading(plan: Plan) -> str:
-    proof, cut, y = plan.drawn.proof, plan.drawn.cut_text, HEADING + 20
-    if not proof:
-        return text_at(MARGIN, y, shortened(cut, ROOM, NARROW_PX), "muted")
-    room = ROOM - text_width(proof, WIDE_PX) - 30
-    sizes = tag("tspan", safe(f" · {shortened(cut, room, WIDE_PX)}"), class_="wide")
-    return tag("text", safe(proof), sizes, x=MARGIN, y=y, class_="muted")
+    """The proof, or else how great the fragments are; all sizes behind it where there is room."""
+    said = plan.drawn.proof or plan.drawn.range_text
+    room = ROOM - text_width(said, WIDE_PX) - 30
+    sizes = f" · {shortened(plan.drawn.cut_text, room, WIDE_PX)}"
+    more = tag("tspan", safe(sizes), class_="wide")
+    return tag("text", safe(said), more, x=MARGIN, y=HEADING + 20, class_="muted")
 
 
 def _axes(plan: Plan) -> Iterator[str]:
@@ -116,12 +116,16 @@ def _ends(plan: Plan) -> Iterator[str]:
     """Where the message has arrived, and the earliest that any schedule could have it."""
     top, bottom = plan.rows_top, plan.rows_bottom
     x = plan.scale.place(plan.drawn.course.latency_us)
-    yield line_at(x, top, x, bottom, "latency")
-    if plan.drawn.lower_bound_us is None:
-        return
-    x = plan.scale.place(plan.drawn.lower_bound_us)
-    yield line_at(x, top - FLAG + 8, x, bottom, "bound")
+    if not plan.scale.is_empty:
+        yield line_at(x, top, x, bottom, "latency")
+    if plan.has_bound and plan.drawn.lower_bound_us is not None:
+        yield from _bound(plan, plan.scale.place(plan.drawn.lower_bound_us))
+
+
+def _bound(plan: Plan, x: float) -> Iterator[str]:
+    y = plan.flag_top
+    yield line_at(x, y + 8, x, plan.rows_bottom, "bound")
     if x - text_width(_BOUND, NARROW_PX) - 8 < MARGIN:
-        yield text_at(x + 8, top - FLAG + 22, _BOUND, "bound-label")
+        yield text_at(x + 8, y + 22, _BOUND, "bound-label")
     else:
-        yield text_at(x - 8, top - FLAG + 22, _BOUND, "bound-label end")
+        yield text_at(x - 8, y + 22, _BOUND, "bound-label end")

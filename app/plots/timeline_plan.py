@@ -56,6 +56,11 @@ class Plan:
         return LABEL + self.bar + BELOW_BAR + _BETWEEN_ROWS
 
     @property
+    def has_bound(self) -> bool:
+        """Whether there is a proven bound to mark; where nothing takes time there is no place."""
+        return self.drawn.lower_bound_us is not None and not self.scale.is_empty
+
+    @property
     def has_delay(self) -> bool:
         """Whether there is a row for the constant delay."""
         return self.drawn.course.delay_us > 0.0
@@ -73,8 +78,17 @@ class Plan:
     @property
     def rows_top(self) -> float:
         """Where the first row begins, below the head."""
-        axis = AXIS - 4 if self.has_top_axis else 0.0
-        return HEADING + LINE + axis + (FLAG if self.drawn.lower_bound_us is not None else 0.0)
+        return self.flag_top + (FLAG if self.has_bound else 0.0) + self.top_axis
+
+    @property
+    def flag_top(self) -> float:
+        """Where the line of the bound begins, with its name beside it."""
+        return HEADING + LINE
+
+    @property
+    def top_axis(self) -> float:
+        """How high the labels above the rows are."""
+        return AXIS - 4 if self.has_top_axis else 0.0
 
     @property
     def rows_bottom(self) -> float:

@@ -20,36 +20,48 @@ _LEAST_BAR_WITH_SIZES = 20.0
 def draw_rows(plan: Plan) -> Iterator[str]:
     """A row for each stage, and one for the constant delay."""
     for j, stage in enumerate(plan.drawn.course.stages):
-        is_busiest = plan.marks_bottleneck and j == plan.busiest
-        content = [
-            tag("title", safe(row_title(stage, is_busiest=is_busiest))),
-            _label(stage, is_busiest=is_busiest),
-            group(_bar(plan, j, stage), class_="bar", transform=f"translate(0 {LABEL:g})"),
-        ]
-        yield _row(plan, j, content, "stage bottleneck" if is_busiest else "stage")
+        title = tag("title", safe(row_title(stage, is_busiest=_is_busiest(plan, j))))
+        class_ = "stage bottleneck" if _is_busiest(plan, j) else "stage"
+        yield _row(plan, j, [title, *_bar(plan, j, stage)], class_)
     if plan.has_delay:
         yield _row(plan, len(plan.marks), _delay(plan), "after")
 
 
 def _row(plan: Plan, place: int, content: list[str], class_: str) -> str:
-    y = plan.rows_top + place * plan.pitch
+    y = plan.rows_top + place * plan.pitch + LABEL
     return group(content, class_=class_, transform=f"translate(0 {number(y)})")
 
 
-def _label(stage: StageCourse, *, is_busiest: bool) -> str:
+def draw_labels(plan: Plan) -> Iterator[str]:
+    """What stands above each bar, to be drawn over whatever crosses it."""
+    course = plan.drawn.course
+    for j, stage in enumerate(course.stages):
+        yield _label(plan, j, stage)
+    if plan.has_delay:
+        yield _labelled(plan, len(plan.marks), "constant delay", duration_text(course.delay_us))
+
+
+def _is_busiest(plan: Plan, j: int) -> bool:
+    return plan.marks_bottleneck and j == plan.busiest
+
+
+def _label(plan: Plan, j: int, stage: StageCourse) -> str:
+    is_busiest = _is_busiest(plan, j)
     costs, mark = costs_text(stage), "▶ " if is_busiest else ""
     room = ROOM - text_width(f"{mark}  {costs}", NARROW_PX)
     name = mark + shortened(stage.stage.name, room, NARROW_PX)
     details = tag("tspan", safe(row_details(stage, is_busiest=is_busiest)), class_="muted wide")
-    return _labelled(name, costs, details)
+    return _labelled(plan, j, name, costs, details)
 
 
-def _labelled(name: str, about: str, details: str = "") -> str:
+def _labelled(plan: Plan, place: int, name: str, about: str, details: str = "") -> str:
+    y = plan.rows_top + place * plan.pitch + LABEL - 8
+    class_ = "label on-ground" if _is_busiest(plan, place) else "label"
     spans = [
         tag("tspan", safe(name), class_="name"),
         tag("tspan", safe(about), class_="muted", dx=8.0),
     ]
-    return tag("text", *spans, details, x=MARGIN, y=LABEL - 8, class_="label")
+    return tag("text", *spans, details, x=MARGIN, y=y, class_=class_)
 
 
 def _bar(plan: Plan, j: int, stage: StageCourse) -> Iterator[str]:
@@ -79,7 +91,7 @@ def _block(plan: Plan, mark: Mark, stage: StageCourse, *, is_critical: bool) -> 
         + (", critical path" if is_critical else "")
     )
     start = plan.scale.place(mark.start_us)
-    end = max(plan.scale.place(mark.exit_us), start + _LEAST_DRAWN)
+    end = max(plan.scale.place(mark.exit_us), start + _least_drawn(plan))
     middle = min(end, plan.scale.place(mark.start_us + mark.overhead_us))
     boxes = [
         tag("rect", x=left, width=right - left, height=plan.bar, class_=class_)
@@ -87,8 +99,13 @@ def _block(plan: Plan, mark: Mark, stage: StageCourse, *, is_critical: bool) -> 
         if right - left >= 0.005
     ]
     text = _size_text(plan, format_bytes(size), start, middle, end)
-    class_ = "block odd" if mark.first % 2 else "block"
+    class_ = "block" + " odd" * (mark.first % 2) + " critical" * is_critical
     return tag("g", tag("title", safe(said)), *boxes, text, class_=class_)
+
+
+def _least_drawn(plan: Plan) -> float:
+    """How wide a mark is at least: more where nothing takes time, and all stands at 0."""
+    return 6.0 if plan.scale.is_empty else _LEAST_DRAWN
 
 
 def _size_text(plan: Plan, text: str, start: float, middle: float, end: float) -> str:
@@ -104,7 +121,7 @@ def _size_text(plan: Plan, text: str, start: float, middle: float, end: float) -
 def _run(plan: Plan, mark: Mark, stage: StageCourse) -> str:
     """Overhead at the bottom, bytes above it, pauses left open: heights are shares of time."""
     start = plan.scale.place(mark.start_us)
-    width = max(plan.scale.place(mark.exit_us) - start, _LEAST_DRAWN)
+    width = max(plan.scale.place(mark.until_us) - start, _least_drawn(plan))
     over, busy = (plan.bar * share for share in mark.shares)
     boxes = [
         tag("rect", x=start, y=plan.bar - top, width=width, height=high, class_=class_)
@@ -130,11 +147,10 @@ def _delay(plan: Plan) -> list[str]:
     delay = duration_text(course.delay_us)
     return [
         tag("title", safe(f"constant delay of {delay}, in no stage")),
-        _labelled("constant delay", delay),
         tag(
             "rect",
             x=start,
-            y=LABEL + 1,
+            y=1.0,
             width=max(end - start, _LEAST_DRAWN),
             height=plan.bar - 2,
             class_="delay",

@@ -10,7 +10,7 @@ SCOPE = "sluice-timeline"
 STYLE = """
 .sluice-timeline{--paper:#fff;--ink:#1c2128;--muted:#59636e;--grid:#e3e7ec;--edge:#b6bec8;
 --over:#1c4f8f;--over-odd:#2f6fb5;--byte:#6fa5de;--byte-odd:#9cc3ee;--on-over:#fff;--on-byte:#14202e;
---idle:#c4ccd5;--path:#c2410c;--bound:#6b46a8;--mark:#fdf0e4;max-width:100%;height:auto;
+--idle:#aeb8c3;--path:#c2410c;--bound:#6b46a8;--mark:#fdf0e4;max-width:100%;height:auto;
 font:13px system-ui,-apple-system,"Segoe UI","Noto Sans",sans-serif}
 @media (prefers-color-scheme:dark){.sluice-timeline{--paper:#14181e;--ink:#e8ebef;--muted:#9aa5b1;
 --grid:#29313a;--edge:#4a5561;--over:#86baf2;--over-odd:#aad0fa;--byte:#2f649f;--byte-odd:#42618a;
@@ -24,16 +24,17 @@ font:13px system-ui,-apple-system,"Segoe UI","Noto Sans",sans-serif}
 .sluice-timeline .end{text-anchor:end}.sluice-timeline .middle{text-anchor:middle}
 .sluice-timeline .label{paint-order:stroke;stroke:var(--paper);stroke-width:4px;
 stroke-linejoin:round}
-.sluice-timeline .bottleneck .label{stroke:var(--mark)}
+.sluice-timeline .on-ground{stroke:var(--mark)}
 .sluice-timeline .ground{fill:var(--mark)}
 .sluice-timeline .grid{stroke:var(--grid)}.sluice-timeline .axis{stroke:var(--edge)}
 .sluice-timeline .hatch{stroke:var(--idle);stroke-width:1.6}
 .sluice-timeline .over{fill:var(--over)}.sluice-timeline .byte{fill:var(--byte)}
 .sluice-timeline .odd .over{fill:var(--over-odd)}.sluice-timeline .odd .byte{fill:var(--byte-odd)}
+.sluice-timeline .run rect{shape-rendering:crispEdges}
 .sluice-timeline .size{font-size:12px;fill:var(--on-byte);pointer-events:none}
 .sluice-timeline .on-over{fill:var(--on-over)}
 .sluice-timeline .delay{fill:none;stroke:var(--muted);stroke-width:1.5;stroke-dasharray:3 3}
-.sluice-timeline .halo{fill:none;stroke:var(--paper);stroke-width:6px;stroke-linejoin:round}
+.sluice-timeline .halo{fill:none;stroke:var(--paper);stroke-width:5px;stroke-linejoin:round}
 .sluice-timeline .path{fill:none;stroke:var(--path);stroke-width:3px;stroke-linejoin:round}
 .sluice-timeline .arrow{fill:var(--path)}
 .sluice-timeline .latency{stroke:var(--ink);stroke-width:1.5}

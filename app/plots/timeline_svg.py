@@ -13,7 +13,7 @@ import hashlib
 from array import array
 from collections.abc import Iterator, Sequence
 
-from app.plots.svg import group, line_at, number, safe, shortened, tag, text_at, text_width, wrapped
+from app.plots.svg import group, line_at, number, safe, shortened, tag, text_at, text_width
 from app.plots.timeline_panel import draw_schedule
 from app.plots.timeline_plan import MARGIN, NARROW_PX, ROOM, SHEET, Plan, planned
 from app.plots.timeline_style import SCOPE, STYLE
@@ -96,15 +96,20 @@ def _title(schedules: Sequence[DrawnSchedule]) -> str:
 
 def _footer(plans: Sequence[Plan], y: float) -> Iterator[str]:
     """What was merged, and how much."""
+    if plans[0].scale.is_empty:
+        yield text_at(
+            MARGIN, y + 14, "Nothing takes any time here: all of it stands at 0.", "muted note"
+        )
+        return
     merged = sum(plan.merged_blocks for plan in plans)
     if not merged:
         return
     least = f"{plans[0].least:.1f}".removesuffix(".0")
-    said = (
-        f"{merged} blocks narrower than {least} units of 960 are merged into runs, in which "
-        "heights are shares of the time: overhead below, bytes above it, the rest idle."
+    lines = (
+        f"{merged} blocks narrower than {least} px are merged into runs.",
+        "In a run heights are shares of time: overhead, bytes, idle.",
     )
-    for place, line in enumerate(wrapped(said, ROOM, NARROW_PX)):
+    for place, line in enumerate(lines):
         yield text_at(MARGIN, y + 14 + _LINE * place, line, "muted note")
 
 
@@ -147,7 +152,7 @@ def _entries(schedules: Sequence[DrawnSchedule], ident: str) -> Iterator[tuple[s
     yield "bytes", tag("rect", width=26.0, height=16.0, class_="byte")
     yield "idle", tag("rect", width=26.0, height=16.0, fill=f"url(#{ident}-idle)")
     yield "critical path", line_at(0, 8, 26, 8, "path")
-    yield "arrived", line_at(13, -2, 13, 18, "latency")
+    yield "latency", line_at(13, -2, 13, 18, "latency")
     if any(one.lower_bound_us is not None for one in schedules):
         yield "proven bound", line_at(13, -2, 13, 18, "bound")
     if len(schedules[0].course.stages) > 1:

@@ -44,12 +44,20 @@ class DrawnSchedule:
         return f"proven bound {duration_text(self.lower_bound_us)}, gap {gap_text(gap)}"
 
     @property
+    def range_text(self) -> str:
+        """The least and the greatest fragment of any stage."""
+        cuts = {stage.fragment_bytes for stage in self.course.stages}
+        least, greatest = min(map(min, cuts)), max(map(max, cuts))
+        return f"{format_bytes(least)} to {format_bytes(greatest)} a fragment"
+
+    @property
     def cut_text(self) -> str:
         """The sizes."""
-        cuts = {stage.fragment_bytes for stage in self.course.stages}
-        if len(cuts) > 1:
-            return "every stage has a cut of its own"
-        return f"{sizes_text(cuts.pop())} bytes"
+        cuts = [stage.fragment_bytes for stage in self.course.stages]
+        if len(set(cuts)) == 1:
+            return f"{sizes_text(cuts[0])} bytes"
+        told = " | ".join(map(sizes_text, cuts[:_MOST_TOLD]))
+        return f"{told}{' | …' if len(cuts) > _MOST_TOLD else ''} bytes by stage"
 
 
 def costs_text(stage: StageCourse) -> str:

@@ -15,7 +15,9 @@ import pytest
 
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
-from exports.slt import encode
+from exports.nccl import TARGET
+from exports.slt import decode, encode
+from exports.target import ExportInput
 from tests.support.counts import count
 from tests.support.plan_tables import GOLDEN, a_plan_table
 from tests.support.system import require_system
@@ -284,3 +286,22 @@ def test_only_the_plugins_symbol_is_seen(build: Path) -> None:
     names = {line.split()[-1] for line in told.stdout.splitlines()}
     ours = {name for name in names if "sluice" in name or "nccl" in name}
     assert {name for name in ours if not name.startswith("__")} == {"ncclTunerPlugin_v6"}
+
+
+def test_the_export_sets_it_up(build: Path, tmp_path: Path) -> None:
+    """What the `nccl` target writes makes the plugin take its table, and no other."""
+    table = _tables()["plain"]
+    path, options = _file(tmp_path, table), TARGET.options_from({"table": "/t/plan.slt"})
+    file = Path(path).read_bytes()
+    text = TARGET.render(
+        ExportInput("lab-7", 3, table.pipeline, options, table=decode(file), table_bytes=file)
+    )
+    lines = (line.partition("=") for line in text.splitlines() if not line.startswith("#"))
+    settings = {name.removeprefix("SLUICE_NCCL_"): value for name, _, value in lines}
+    assert settings.pop("NCCL_TUNER_PLUGIN") == "sluice"
+    assert settings.pop("TABLE") == "/t/plan.slt"
+    asked = [Question(BROADCAST, 2**24)]
+    assert _ask(build, asked, TABLE=path, **settings).chunks == [_expected(table, asked[0])]
+    other = tmp_path / "other.slt"
+    other.write_bytes(encode(_tables()["aligned"], profile="lab-7", revision=3))
+    assert _ask(build, asked, TABLE=str(other), **settings).returned == 2

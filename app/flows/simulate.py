@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from app.errors import InconsistentInput
 from app.flows.solve_message import ProfileRevision, stored_revision
+from domain.course import course_of, nested_course_of
 from domain.errors import StrategyDeclined
 from domain.nested import NestedSchedule, simulate_nested
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
@@ -72,6 +73,19 @@ def run(store: Store, source: Pipeline | ProfileReference, cut: Cut) -> Simulati
             field="profile",
         )
     return replace(_run(revision.model, cut), profile=profile)
+
+
+def draw(simulation: Simulation, cut: Cut) -> bytes:
+    """The timeline of a cut that was run, as an SVG document."""
+    from app.plots.timeline_svg import render_timeline_svg
+    from app.plots.timeline_words import DrawnSchedule
+
+    pipeline = simulation.pipeline
+    if cut.is_nested:
+        course = nested_course_of(pipeline, NestedSchedule(cut.levels))
+    else:
+        course = course_of(pipeline, cut.levels[0])
+    return render_timeline_svg([DrawnSchedule("given cut", course)]).encode()
 
 
 def _run(pipeline: Pipeline, cut: Cut) -> Simulation:

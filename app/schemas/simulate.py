@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, FailFast, Field
@@ -11,6 +12,7 @@ from app.flows.simulate import MAX_CELLS, Cut, Simulation
 from app.schemas.base import Input, Output, PlainBytes, all_whole
 from app.schemas.fits import ProfileRevisionOut
 from app.schemas.optimize import ProfileAt, check_exactly_one, exactly_one
+from app.schemas.queries import Query
 from app.schemas.stages import PipelineIn, PipelineOut, pipeline_document
 from domain.pipeline import MAX_STAGES, Pipeline
 from domain.profile import ProfileReference
@@ -28,6 +30,19 @@ Sizes = TypeAliasType(
 Levels = TypeAliasType(
     "Levels", Annotated[list[Sizes], FailFast(), Field(min_length=1, max_length=MAX_STAGES)]
 )
+
+
+class SimulationFormat(StrEnum):
+    """Every interval as data, or all of them as a picture."""
+
+    JSON = "json"
+    SVG = "svg"
+
+
+class SimulateQuery(Query):
+    """What to answer with, where `Accept` does not say it."""
+
+    format: SimulationFormat | None = None
 
 
 class SimulateIn(Input):

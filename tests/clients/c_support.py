@@ -46,7 +46,7 @@ def require(program: str) -> str:
     return found
 
 
-def run(command: Sequence[str | Path], *, cwd: Path | None = None) -> str:
+def run(command: Sequence[object], *, cwd: Path | None = None) -> str:
     """What the command printed; the test fails where it does not end with 0."""
     ended = subprocess.run(
         [str(word) for word in command],
@@ -132,7 +132,8 @@ class CTable:
         return tuple(sizes)
 
     def _iterated(self, message_bytes: int) -> list[int]:
-        cut, size, sizes = (ctypes.c_uint64 * 16)(), ctypes.c_uint64(), []
+        cut, size = (ctypes.c_uint64 * 16)(), ctypes.c_uint64()
+        sizes: list[int] = []
         assert self.library.sluice_cut_begin(cut, self.table, message_bytes) == 0
         while self.library.sluice_cut_next(cut, ctypes.byref(size)) == 1:
             sizes.append(size.value)

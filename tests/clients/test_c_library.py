@@ -43,7 +43,8 @@ LIMITS = (
 # What the library may ask of the system: files, mappings, waiting. Nothing that allocates.
 MAY_CALL = {
     "__errno_location", "close", "fstat", "fstat64", "memcmp", "memcpy", "memset", "mmap", "mmap64",
-    "mprotect", "munmap", "nanosleep", "open", "open64", "read", "sched_yield", "stat", "stat64",
+    "mprotect", "munmap", "nanosleep", "open", "open64", "pread", "pread64", "read",
+    "sched_yield", "stat", "stat64",
     "__fxstat", "__fxstat64", "__xstat", "__xstat64", "__stack_chk_fail",
 }  # fmt: skip
 REFUSALS = {
@@ -236,12 +237,12 @@ def check(library: ctypes.CDLL, data: bytes, *, seed: int) -> None:
 def sizes_of(table: PlanTable, rng: random.Random) -> list[int]:
     """Messages of the range: anywhere, and at and beside every entry."""
     sizes = [rng.randint(table.least_bytes, table.greatest_bytes) for _ in range(10)]
-    sizes += [
-        entry.message_bytes + step
-        for entries in (table.cuts, table.repeats)
-        for entry in rng.sample(entries, min(20, len(entries)))
-        for step in (-1, 0, 1)
-    ]
+    for entries in (
+        [cut.message_bytes for cut in table.cuts],
+        [at.message_bytes for at in table.repeats],
+    ):
+        chosen = rng.sample(entries, min(20, len(entries)))
+        sizes += [size + step for size in chosen for step in (-1, 0, 1)]
     return [size for size in sizes if table.least_bytes <= size <= table.greatest_bytes]
 
 

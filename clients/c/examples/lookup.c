@@ -42,13 +42,15 @@ static void send_in_fragments(const settings *all, uint64_t message_bytes)
 {
     sluice_cut cut;
     uint64_t size = 0, offset = 0;
-    if (!all->has_table || sluice_cut_begin(&cut, &all->table, message_bytes) != SLUICE_OK)
+    if (!all->has_table || sluice_cut_begin(&cut, &all->table, message_bytes) != SLUICE_OK) {
+        printf(" of the repeated size\n");
         return;
+    }
     while (sluice_cut_next(&cut, &size) == 1) {
         printf(" %" PRIu64, size); /* here: send `size` bytes of the message from `offset` on */
         offset += size;
     }
-    printf(" (%" PRIu64 " bytes in all)\n", offset);
+    printf(" (%" PRIu64 " in all)\n", offset);
 }
 
 int main(int argc, char **argv)
@@ -61,9 +63,8 @@ int main(int argc, char **argv)
     start(&all, argv[1]);
     for (int i = 2; i < argc; i++) {
         uint64_t message_bytes = strtoull(argv[i], NULL, 10);
-        printf("%" PRIu64 " bytes: repeat %" PRIu64 "\n", message_bytes,
+        printf("%" PRIu64 " bytes: repeat %" PRIu64 ", or fragments", message_bytes,
                fragment_size(&all, message_bytes));
-        printf("  fragments:");
         send_in_fragments(&all, message_bytes);
     }
     sluice_table_close(&all.table);

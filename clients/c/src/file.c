@@ -22,34 +22,47 @@ static int system_error(int number)
     return SLUICE_E_SYSTEM;
 }
 
+/* Whether an open file is one of a length that can be mapped and begins as a table does: a large file
+   that does not is neither mapped nor read. */
+static int check_begin(int descriptor, uint64_t *length)
+{
+    unsigned char header[SLT_HEADER_BYTES] = {0};
+    struct stat status;
+    if (fstat(descriptor, &status) != 0)
+        return SLUICE_E_SYSTEM;
+    if (!S_ISREG(status.st_mode))
+        return SLUICE_E_FORMAT;
+    if (pread(descriptor, header, sizeof header, 0) < 0)
+        return SLUICE_E_SYSTEM;
+    *length = (uint64_t)status.st_size;
+    return *length > SIZE_MAX ? system_error(EFBIG) : slt_check_begin(header, *length);
+}
+
+/* Close the descriptor, which a mapping does not need any more, and keep errno. */
+static int closed(int descriptor, int code)
+{
+    int number = errno;
+    close(descriptor);
+    errno = number;
+    return code;
+}
+
 /* Open a regular file for reading: its descriptor and its length. What it is is asked before it is
    opened, because opening a device may do something, and again afterwards, because it may have been
    exchanged; without O_NONBLOCK a pipe that came in between would be waited for. */
 static int open_file(const char *path, int *descriptor, uint64_t *length)
 {
     struct stat status;
-    int found, code = SLUICE_E_FORMAT;
+    int code;
     if (stat(path, &status) != 0)
         return SLUICE_E_SYSTEM;
     if (!S_ISREG(status.st_mode))
         return SLUICE_E_FORMAT;
-    found = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (found < 0)
+    *descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (*descriptor < 0)
         return SLUICE_E_SYSTEM;
-    if (fstat(found, &status) != 0)
-        code = SLUICE_E_SYSTEM;
-    else if (S_ISREG(status.st_mode) && status.st_size > 0)
-        code = SLUICE_OK;
-    if (code == SLUICE_OK && (uint64_t)status.st_size > SIZE_MAX)
-        code = system_error(EFBIG);
-    *length = (uint64_t)status.st_size;
-    *descriptor = found;
-    if (code != SLUICE_OK) {
-        int number = errno;
-        close(found);
-        errno = number;
-    }
-    return code;
+    code = check_begin(*descriptor, length);
+    return code == SLUICE_OK ? code : closed(*descriptor, code);
 }
 
 /* Check what was mapped, and give it back where it is no table. */
@@ -104,15 +117,6 @@ static int copy_to_pages(slt_view *view, int descriptor, size_t length)
         return check_mapping(view, pages, length);
     number = errno;
     munmap(pages, length);
-    errno = number;
-    return code;
-}
-
-/* Close the descriptor, which a mapping does not need any more, and keep errno. */
-static int closed(int descriptor, int code)
-{
-    int number = errno;
-    close(descriptor);
     errno = number;
     return code;
 }

@@ -12,7 +12,7 @@ static int is_zero(const unsigned char *bytes, uint64_t length)
     return found == 0;
 }
 
-int slt_check_prefix(const unsigned char *bytes, size_t length)
+int slt_check_begin(const unsigned char *bytes, uint64_t length)
 {
     if (length < SLT_MAGIC_BYTES || memcmp(bytes, magic, SLT_MAGIC_BYTES) != 0)
         return SLUICE_E_FORMAT;
@@ -25,6 +25,14 @@ int slt_check_prefix(const unsigned char *bytes, size_t length)
         return SLUICE_E_INVALID;
     if (slt_u64(bytes + SLT_AT_FILE_BYTES) != length)
         return SLUICE_E_TRUNCATED;
+    return SLUICE_OK;
+}
+
+int slt_check_prefix(const unsigned char *bytes, size_t length)
+{
+    int code = slt_check_begin(bytes, length);
+    if (code != SLUICE_OK)
+        return code;
     if (slt_crc32(bytes + SLT_CHECKED_FROM, length - SLT_CHECKED_FROM) !=
         slt_u32(bytes + SLT_AT_CHECKSUM))
         return SLUICE_E_CHECKSUM;

@@ -73,6 +73,7 @@ static inline uint64_t slt_key(uint64_t message, uint64_t shift)
 int slt_check(slt_view *view, const unsigned char *bytes, size_t length);
 
 /* The parts of it, in docs/format.md's order. Each returns a code. */
+int slt_check_begin(const unsigned char *bytes, uint64_t length); /* without the checksum */
 int slt_check_prefix(const unsigned char *bytes, size_t length);
 int slt_check_sections(const unsigned char *bytes, const unsigned char *header, size_t length);
 int slt_check_header(const unsigned char *header, slt_rules *rules);

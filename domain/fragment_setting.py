@@ -36,14 +36,14 @@ class FragmentSetting:
     def __post_init__(self) -> None:
         if not 1 <= len(self.steps) <= MAX_STEPS:
             raise InvalidInput(f"expected 1 to {MAX_STEPS} steps", field="setting")
-        if self.steps[0].from_bytes != 1:
-            raise InvalidInput("expected the first step to begin at 1 byte", field="setting")
-        if any(low.from_bytes >= high.from_bytes for low, high in pairwise(self.steps)):
-            raise InvalidInput("expected steps that ascend by message size", field="setting")
         for step in self.steps:
             _check_bytes(step.from_bytes)
             if step.size_bytes is not None:
                 _check_bytes(step.size_bytes)
+        if self.steps[0].from_bytes != 1:
+            raise InvalidInput("expected the first step to begin at 1 byte", field="setting")
+        if any(low.from_bytes >= high.from_bytes for low, high in pairwise(self.steps)):
+            raise InvalidInput("expected steps that ascend by message size", field="setting")
 
     @classmethod
     def always(cls, size_bytes: int | None) -> FragmentSetting:
@@ -51,7 +51,7 @@ class FragmentSetting:
         return cls((SettingStep(1, size_bytes),))
 
     def size_at(self, message_bytes: int) -> int:
-        """The size that a message of this many bytes repeats, at most the message itself."""
+        """The size that a message of this many bytes (>= 1) repeats, at most the message itself."""
         at = bisect_right(self.steps, message_bytes, key=lambda step: step.from_bytes) - 1
         return min(self.steps[at].size_bytes or message_bytes, message_bytes)
 

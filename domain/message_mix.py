@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isfinite, log
+from math import exp, isfinite, log
 
 from domain.errors import InvalidInput
 from domain.pipeline import MAX_MESSAGE_BYTES
@@ -34,6 +34,8 @@ class MessageMix:
     def __post_init__(self) -> None:
         if not 1 <= len(self.sizes) <= MAX_MIX_SIZES:
             raise InvalidInput(f"expected 1 to {MAX_MIX_SIZES} message sizes", field="mix")
+        if any(type(size.message_bytes) is not int for size in self.sizes):
+            raise InvalidInput("expected whole numbers of bytes", field="mix")
         if any(low.message_bytes >= high.message_bytes for low, high in pairwise(self.sizes)):
             raise InvalidInput("expected message sizes that ascend", field="mix")
         if any(not 1 <= size.message_bytes <= MAX_MESSAGE_BYTES for size in self.sizes):
@@ -59,7 +61,7 @@ class MessageMix:
             raise InvalidInput("expected at least one point", field="mix")
         span = log(greatest_bytes / least_bytes)
         places = ((i + (i * _GOLDEN) % 1.0) / points for i in range(points))
-        drawn = [round(least_bytes * 2.718281828459045 ** (span * place)) for place in places]
+        drawn = [round(least_bytes * exp(span * place)) for place in places]
         words = f"log-uniform from {least_bytes} to {greatest_bytes} bytes, {points} sizes"
         return cls.weighted([(min(max(b, least_bytes), greatest_bytes), 1.0) for b in drawn], words)
 

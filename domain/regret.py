@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
 from domain.message_mix import MessageMix
 
@@ -68,12 +69,19 @@ class Objective(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SizeRule:
-    """The sizes that a library takes: multiples of `multiple_of`, inclusive limits; or 2^i only."""
+    """The sizes that a library takes: multiples of `multiple_of`, inclusive limits; or 2^i only.
+
+    Raises InvalidInput. Whether any size keeps the rule is for whoever chooses one.
+    """
 
     least_bytes: int = 1
     greatest_bytes: int = 2**48
     multiple_of: int = 1
     is_power_of_two: bool = False
+
+    def __post_init__(self) -> None:
+        if self.multiple_of < 1:
+            raise InvalidInput("expected multiple_of >= 1", field="sizes")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What makes NCCL load the tuner plugin (clients/c/nccl) with a plan table.
 
 Source    NCCL v2.30.7-1: src/plugin/plugin_open.cc and src/plugin/tuner.cc (NCCL_TUNER_PLUGIN),
-          src/misc/param.cc (setEnvFile); clients/c/nccl/tuner.c (SLUICE_NCCL_...).
+          src/misc/param.cc (setEnvFile); clients/c/nccl/tuner.c.
 Traps     ranks that cut a message differently wait for each other, or take each other's data for
           something else. So the table's checksum is written too: a rank with another table, or
           with none, makes no communicator.

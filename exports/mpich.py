@@ -158,6 +158,7 @@ TARGET = Target(
     options=_OPTIONS,
     verified_by=VERIFIED,
     read=read,
+    suffixes={"shell": "sh"},
 )
 OFI_TARGET = Target(
     name="mpich-ofi",
@@ -169,4 +170,5 @@ OFI_TARGET = Target(
     sizes=OFI_SIZES,
     options=(_FORM,),
     read=read,
+    suffixes={"shell": "sh"},
 )

@@ -53,4 +53,5 @@ TARGET = Target(
         ),
     ),
     read=read,
+    suffixes={"shell": "sh"},
 )

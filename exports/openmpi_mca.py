@@ -157,4 +157,5 @@ TARGET = Target(
     options=_OPTIONS,
     verified_by=_VERIFIED,
     read=read,
+    suffixes={"shell": "sh"},
 )

@@ -25,7 +25,7 @@ from exports.keyed_lines import lines_of, refuse, the_one
 from exports.openmpi_collectives import ALGORITHM, COLLECTIVE, NUMBERS, PROGRAMS, SIZES, Cut, cut_of
 from exports.target import ExportInput, Takes, Target, TargetOption
 
-_VERIFIED = "mpirun of Open MPI 4.1.4, by the messages that it sends"
+_VERIFIED = "mpirun of Open MPI 4.1.4"
 _HEADER = "rule-file-version-2"
 _MOST_LISTED = 22  # collectives that Open MPI numbers
 _OPTIONS = (

@@ -111,4 +111,5 @@ TARGET = Target(
     sizes=_SIZES,
     options=_OPTIONS,
     read=read,
+    suffixes={"shell": "sh"},
 )

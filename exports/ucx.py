@@ -159,4 +159,5 @@ TARGET = Target(
     options=_OPTIONS,
     verified_by=VERIFIED,
     read=read,
+    suffixes={"shell": "sh"},
 )

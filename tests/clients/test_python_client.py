@@ -87,6 +87,9 @@ def test_optimize_answers_with_the_paper_s_schedule(client: Any) -> None:
     assert {one.strategy for one in answer.baselines} == {"single", "static", "fixed"}
     assert answer.aggregate is answer.fit is answer.profile is answer.levels is None
     assert client.optimization(answer.id) == answer
+    told = client.explanation(answer.id, cheaper_by=0.2)
+    assert (told.id, told.cheaper_by) == (answer.id, 0.2)
+    assert [one.name for one in told.path] == [stage.name for stage in PIPELINE.stages]
 
 
 def test_optimize_takes_every_source_and_option(client: Any) -> None:

@@ -87,6 +87,42 @@ class Optimization:
 
 
 @dataclass(frozen=True, slots=True)
+class PathShare:
+    """What one stage contributes to the critical path; `share` is of the time in stages."""
+
+    stage: int
+    name: str
+    fragments: int
+    overhead_us: float
+    bytes_us: float
+    share: float
+    is_binding: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """What a cost of a stage, made cheaper, would take off: with this schedule, with the best."""
+
+    stage: int
+    name: str
+    cost: str
+    same_cut_us: float
+    best_cut_us: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why an answer takes as long as it does, and what would make it faster."""
+
+    id: str
+    latency_us: float
+    delay_us: float
+    path: tuple[PathShare, ...]
+    cheaper_by: float
+    savings: tuple[Saving, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class OptimizationSummary:
     """What a page shows of a stored answer."""
 

@@ -95,6 +95,7 @@ class AsyncClient:
     optimize = _method(solving.optimize)
     start_optimize = _method(solving.start_optimize)
     optimization = _method(solving.optimization)
+    explanation = _method(solving.explanation)
     optimizations = _method(solving.optimizations)
     each_optimization = _each(solving.optimizations)
     compare = _method(solving.compare)

@@ -79,3 +79,4 @@ class Audit:
     changes: tuple[str, ...]
     audit_ms: float
     warnings: tuple[Notice, ...]
+    fit_warnings: tuple[Notice, ...] = ()

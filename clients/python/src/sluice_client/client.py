@@ -92,6 +92,7 @@ class Client:
     optimize = _method(solving.optimize)
     start_optimize = _method(solving.start_optimize)
     optimization = _method(solving.optimization)
+    explanation = _method(solving.explanation)
     optimizations = _method(solving.optimizations)
     each_optimization = _each(solving.optimizations)
     compare = _method(solving.compare)

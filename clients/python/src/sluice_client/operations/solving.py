@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from sluice_client.answers import (
     Comparison,
+    Explanation,
     Job,
     Optimization,
     OptimizationSummary,
@@ -137,6 +138,14 @@ def simulate(
 def optimization(id: str) -> Call[Optimization]:
     """A stored answer."""
     return get(f"/optimizations/{segment(id)}", reads(Optimization))
+
+
+def explanation(id: str, *, cheaper_by: float | None = None) -> Call[Explanation]:
+    """Where the latency of a stored answer is spent, and what cheaper stages would buy."""
+    call = get(
+        f"/optimizations/{segment(id)}/explanation", reads(Explanation), cheaper_by=cheaper_by
+    )
+    return replace(call, takes_s=_DEFAULT_LIMIT_S)
 
 
 def optimizations(

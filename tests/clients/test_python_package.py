@@ -1,0 +1,116 @@
+"""The Python client as a distribution of its own: built, installed, used outside the checkout."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from email import message_from_bytes
+from pathlib import Path
+
+import pytest
+
+import sluice_client
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "clients" / "python"
+TABLE = ROOT / "tests" / "data" / "tables" / "v1" / "worked-example.slt"
+USER = """
+from sluice_client import AsyncClient, Client, Table
+
+def cut(path: str) -> list[int]:
+    return Table.open(path).schedule(333)
+
+def ask(client: Client) -> float:
+    return client.optimize(4096, profile="gms").latency_us
+
+async def wait(client: AsyncClient) -> tuple[int, ...]:
+    answer = await client.schedule("gms", 4096)
+    return answer.fragment_bytes
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built by what the lock file holds, without a network."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps"]
+    run(*command, "--no-index", "--wheel-dir", str(folder), str(SOURCES), cwd=folder)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def outside(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment that holds the wheel and nothing else."""
+    folder = tmp_path_factory.mktemp("outside")
+    venv.create(folder, with_pip=False, symlinks=True)
+    python = folder / "bin" / "python"
+    command = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps"]
+    run(*command, "--no-index", str(wheel), cwd=folder)
+    return python
+
+
+def run(*command: str, cwd: Path) -> str:
+    """What a command prints; it ends with 0."""
+    ended = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def test_the_wheel_holds_the_package_and_no_more(wheel: Path) -> None:
+    """With the mark that it is typed, its licence, and one dependency."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+        told = message_from_bytes(archive.read(metadata))
+    inside = {str(path.relative_to(SOURCES / "src")) for path in SOURCES.rglob("*.py")}
+    assert {name for name in names if ".dist-info/" not in name} == {
+        *inside,
+        "sluice_client/py.typed",
+    }
+    assert any(name.endswith("/LICENSE") for name in names)
+    assert (told["Name"], told["Version"]) == ("sluice-client", sluice_client.__version__)
+    assert told.get_all("Requires-Dist") == ["httpx<1,>=0.28"]
+    assert told["License-Expression"] == "Apache-2.0"
+    assert "Table.open" in str(told.get_payload())
+
+
+def test_the_reader_works_where_there_is_nothing_else(outside: Path, tmp_path: Path) -> None:
+    """Not even httpx, which only the clients ask for."""
+    reading = f"from sluice_client import Table; print(Table.open({str(TABLE)!r}).schedule(333))"
+    assert run(str(outside), "-I", "-c", reading, cwd=tmp_path) == "[146, 187]\n"
+    asking = (
+        "import sluice_client\n"
+        "try: sluice_client.Client\n"
+        "except ModuleNotFoundError as error: print(error.name)"
+    )
+    assert run(str(outside), "-I", "-c", asking, cwd=tmp_path) == "httpx\n"
+
+
+def test_every_name_that_is_offered_is_there(outside: Path, tmp_path: Path) -> None:
+    """Beside httpx, which stands in from the environment of the tests."""
+    home = sysconfig.get_paths()["purelib"]
+    program = (
+        f"import sys; sys.path.append({home!r}); import sluice_client as one; "
+        "print(all(hasattr(one, name) for name in one.__all__), one.__file__)"
+    )
+    found, place = run(str(outside), "-I", "-c", program, cwd=tmp_path).split()
+    assert found == "True"
+    assert Path(place).is_relative_to(outside.parents[1])
+
+
+def test_the_installed_package_is_typed(outside: Path, tmp_path: Path) -> None:
+    """A strict checker of the user's takes its types; what is wrong is found."""
+    (tmp_path / "user.py").write_text(USER)
+    (tmp_path / "wrong.py").write_text(USER.replace("-> float", "-> str"))
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--no-incremental"]
+    command += ["--python-executable", str(outside), "--follow-imports=silent"]
+    run(*command, "user.py", cwd=tmp_path)
+    ended = subprocess.run(
+        [*command, "wrong.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1
+    assert 'got "float", expected "str"' in ended.stdout

@@ -1,0 +1,377 @@
+"""The Python clients have what the service publishes: operations, fields, and both the same."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from app.errors import KINDS
+from app.main import create_app
+from app.schemas import (
+    aggregates,
+    audit,
+    compare,
+    explanations,
+    exports,
+    fit_plots,
+    fits,
+    jobs,
+    measurement_plans,
+    optimizations,
+    optimize,
+    problems,
+    profiles,
+    queries,
+    schedules,
+    service,
+    simulate,
+    stages,
+    tables,
+)
+from sluice_client import (
+    Aggregate,
+    AsyncClient,
+    Client,
+    Constraints,
+    Declined,
+    FitOptions,
+    FitRange,
+    InputRefused,
+    Measurement,
+    MixSize,
+    Pipeline,
+    Problem,
+    Setting,
+    SettingStep,
+    Stage,
+    StepGroup,
+    Stopped,
+    answers,
+    audit_answers,
+    errors,
+    fit_answers,
+)
+from sluice_client.calls import Call
+from sluice_client.operations import exporting, measuring, solving, storing
+from sluice_client.operations import service as about
+from tests.app.serving import settings_for
+
+STAGE = Stage("a", (FitRange(1.0, 2.0, 64), FitRange(2.0, 1.0)))
+PIPELINE = Pipeline((STAGE,), 1.0)
+AGGREGATE = Aggregate(STAGE, STAGE, 1.0)
+GIVEN = Measurement("x", "direct")
+LIMITS = Constraints(1, 2, 1, 4)
+GROUP = StepGroup("a", ("b", "c"), "overlap")
+OPTIONS = FitOptions("robust", "line", 3, (GROUP,))
+SOURCES: dict[str, Any] = {
+    "pipeline": PIPELINE,
+    "aggregate": AGGREGATE,
+    "profile": "a",
+}
+SOLVING: dict[str, Any] = {
+    "static_bytes": 1,
+    "constraints": LIMITS,
+    "allow_refragmentation": True,
+    "relative_gap": 0.1,
+    "time_limit_s": 1.0,
+}
+FITTING: dict[str, Any] = {
+    "method": "robust",
+    "shape": "narrowed",
+    "max_ranges": 3,
+    "groups": [GROUP],
+    "message_bytes": 1,
+    "save_as": "a",
+    "plot": True,
+}
+OPTIMIZE: Call[Any] = solving.optimize(
+    1,
+    **SOURCES,
+    **SOLVING,
+    measurements=GIVEN,
+    strategy="auto",
+    save_as="a",
+    fit_options=OPTIONS,
+)
+COMPARE: Call[Any] = solving.compare([1], strategies=["auto"], **SOURCES, **SOLVING)
+SIMULATE: Call[Any] = solving.simulate(
+    pipeline=PIPELINE, profile="a", fragment_bytes=[1], levels=[[1]]
+)
+FIT: Call[Any] = measuring.fit("x", kind="direct", **FITTING)
+PLAN: Call[Any] = measuring.plan_measurements(1, 2, measurements=[GIVEN], tolerance=0.1)
+CREATE: Call[Any] = storing.create_profile("a", pipeline=PIPELINE, aggregate=AGGREGATE, detail="x")
+REVISE: Call[Any] = storing.revise_profile("a", pipeline=PIPELINE, aggregate=AGGREGATE, detail="x")
+COMPILE: Call[Any] = storing.compile_table(
+    "a", least_bytes=1, greatest_bytes=2, relative_gap=0.1, constraints=LIMITS, activate=True
+)
+EXPORT: Call[Any] = exporting.export(
+    "a",
+    "ucx",
+    least_bytes=1,
+    greatest_bytes=2,
+    objective="mean",
+    constraints=LIMITS,
+    options={"a": "b"},
+    table="0" * 64,
+)
+AUDIT: Call[Any] = exporting.audit(
+    Setting.static(1),
+    **SOURCES,
+    measurements=GIVEN,
+    fit_options=OPTIONS,
+    least_bytes=1,
+    greatest_bytes=2,
+    mix=[MixSize(1, 2.0)],
+    objective="mean",
+    max_regret=0.1,
+    over="best",
+    time_limit_s=1.0,
+)
+OPTIMIZATIONS: Call[Any] = solving.optimizations(
+    profile="a", revision=1, message_bytes=1, strategy="auto", cursor="0" * 32, limit=1
+)
+CALLS: list[Call[Any]] = [
+    OPTIMIZE,
+    OPTIMIZATIONS,
+    COMPARE,
+    SIMULATE,
+    FIT,
+    PLAN,
+    CREATE,
+    REVISE,
+    COMPILE,
+    EXPORT,
+    AUDIT,
+    solving.optimization("0" * 32),
+    solving.explanation("0" * 32),
+    solving.schedule("a", 1),
+    measuring.stored_fit("a"),
+    measuring.fit_plot("a"),
+    measuring.trace("a"),
+    storing.profiles(),
+    storing.profile("a"),
+    storing.delete_profile("a"),
+    storing.revisions("a"),
+    storing.set_current("a", 1),
+    storing.tables("a"),
+    storing.table("0" * 64),
+    storing.active_table("a"),
+    storing.activate_table("a", "0" * 64),
+    storing.job("a"),
+    storing.cancel_job("a"),
+    storing.job_events("a"),
+    exporting.export_targets(),
+    about.limits(),
+    about.is_alive(),
+    about.readiness(),
+    about.metrics(),
+]
+
+
+def test_every_operation_of_the_service_has_a_call() -> None:
+    """The OpenAPI document has no other, and the clients have no other."""
+    paths = create_app(settings_for("sqlite:///unused.db")).openapi()["paths"]
+    published = {
+        (method.upper(), path) for path, operations in paths.items() for method in operations
+    }
+    # Segments that are words come before those that are names, as in the router.
+    patterns = {path: re.compile(re.sub(r"\{\w+\}", "[^/]+", path)) for path in sorted(paths)}
+    made = set()
+    for call in CALLS:
+        (fitting,) = [path for path, one in patterns.items() if one.fullmatch(call.path)]
+        made.add((call.method, fitting))
+    assert made == published
+
+
+@pytest.mark.parametrize(
+    ("call", "model"),
+    [
+        (OPTIMIZE, optimize.OptimizeIn),
+        (COMPARE, compare.CompareIn),
+        (SIMULATE, simulate.SimulateIn),
+        (PLAN, measurement_plans.MeasurementPlanIn),
+        (CREATE, profiles.ProfileIn),
+        (REVISE, profiles.RevisionIn),
+        (COMPILE, tables.TableIn),
+        (AUDIT, audit.AuditIn),
+        (storing.set_current("a", 1), profiles.CurrentIn),
+        (storing.activate_table("a", "0"), tables.ActivateIn),
+    ],
+)
+def test_every_field_of_a_body_can_be_given(call: Call[Any], model: type[BaseModel]) -> None:
+    """And no other."""
+    assert call.content is not None
+    assert set(json.loads(call.content)) == set(model.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("call", "model"),
+    [
+        (OPTIMIZATIONS, queries.OptimizationsQuery),
+        (FIT, queries.FitQuery),
+        (EXPORT, exports.ExportQuery),
+        (storing.profiles(cursor="a", limit=1), queries.ProfilesQuery),
+        (storing.tables("a", cursor="a", limit=1), queries.TablesQuery),
+        (storing.table("a"), queries.TableQuery),
+        (solving.schedule("a", 1), queries.ScheduleQuery),
+    ],
+)
+def test_every_parameter_can_be_given(call: Call[Any], model: type[BaseModel]) -> None:
+    """And no other; those that repeat as often as they are given."""
+    assert set(call.query) == set(model.model_fields)
+    assert call.target.count("=") >= len(model.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("value", "model"),
+    [
+        (STAGE, stages.RangesStageIn),
+        (PIPELINE, stages.PipelineIn),
+        (AGGREGATE, aggregates.AggregateIn),
+        (LIMITS, stages.ConstraintsIn),
+        (GIVEN, optimize.MeasurementIn),
+        (OPTIONS, optimize.FitOptionsIn),
+        (MixSize(1), audit.MixSizeIn),
+        (SettingStep(1, None), audit.StepIn),
+    ],
+)
+def test_every_part_of_a_body_is_whole(value: Any, model: type[BaseModel]) -> None:
+    """The service reads it, and it lacks no field."""
+    assert set(value.as_json()) == set(model.model_fields)
+    assert model.model_validate_json(json.dumps(value.as_json()))
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        Setting.static(1),
+        Setting.whole(),
+        Setting.stepped([SettingStep(1, None)]),
+        Setting.configured("ucx", "x"),
+    ],
+)
+def test_every_way_to_say_a_setting_is_read(setting: Setting) -> None:
+    """By the service."""
+    assert audit.SettingIn.model_validate_json(json.dumps(setting.document))
+
+
+PAIRS: list[tuple[type, type[BaseModel]]] = [
+    (answers.Optimization, optimize.OptimizeOut),
+    (answers.BestFixed, optimize.BestFixedOut),
+    (answers.Baseline, optimize.BaselineOut),
+    (answers.Explanation, explanations.ExplanationOut),
+    (answers.PathShare, explanations.PathShareOut),
+    (answers.Saving, explanations.SavingOut),
+    (answers.OptimizationSummary, optimizations.SummaryOut),
+    (answers.Comparison, compare.CompareOut),
+    (answers.ComparisonRow, compare.CompareRowOut),
+    (answers.Simulation, simulate.SimulateOut),
+    (answers.Interval, simulate.IntervalOut),
+    (answers.PathStep, simulate.StepOut),
+    (answers.Profile, profiles.ProfileOut),
+    (answers.Revision, profiles.RevisionOut),
+    (answers.Revisions, profiles.RevisionsOut),
+    (answers.Provenance, profiles.ProvenanceOut),
+    (answers.Page, profiles.ProfilesOut),
+    (answers.CompiledTable, tables.TableOut),
+    (answers.TableSummary, tables.TableSummaryOut),
+    (answers.ProvenRange, tables.GapRangeOut),
+    (answers.CountRun, tables.CountRunOut),
+    (answers.ExportTarget, exports.ExportTargetOut),
+    (answers.ExportSizes, exports.ExportSizesOut),
+    (answers.ExportOption, exports.ExportOptionOut),
+    (answers.Job, jobs.JobOut),
+    (answers.JobProgress, jobs.JobProgressOut),
+    (answers.BestSoFar, jobs.BestSoFarOut),
+    (answers.Limits, service.LimitsOut),
+    (answers.Readiness, service.ReadyOut),
+    (audit_answers.Audit, audit.AuditOut),
+    (audit_answers.AuditRow, audit.AuditRowOut),
+    (audit_answers.AuditedMix, audit.AuditMixOut),
+    (audit_answers.PricedSetting, audit.PricedOut),
+    (audit_answers.Regret, audit.SpanOut),
+    (SettingStep, audit.StepOut),
+    (fit_answers.Fit, fits.FitOut),
+    (fit_answers.FittedPipeline, fits.FittedPipelineOut),
+    (fit_answers.FittedAggregate, fits.AggregateFitOut),
+    (fit_answers.FittedStage, fits.StageFitOut),
+    (fit_answers.FittedLine, fits.LineFitOut),
+    (fit_answers.FittedSize, fits.SizeFitOut),
+    (fit_answers.Estimate, fits.EstimateOut),
+    (fit_answers.LogGPFit, fits.LogGPFitOut),
+    (fit_answers.LogGPParameters, fits.LogGPParametersOut),
+    (fit_answers.Notice, fits.NoticeOut),
+    (fit_answers.ProfileRevision, fits.ProfileRevisionOut),
+    (fit_answers.FitPlot, fit_plots.FitPlotOut),
+    (fit_answers.StagePlot, fit_plots.StagePlotOut),
+    (fit_answers.PlotPoints, fit_plots.PlotPointsOut),
+    (fit_answers.CurvePiece, fit_plots.CurvePieceOut),
+    (fit_answers.SignaturePlot, fit_plots.SignaturePlotOut),
+    (fit_answers.SignatureCurve, fit_plots.SignatureCurveOut),
+    (fit_answers.MeasurementPlan, measurement_plans.MeasurementPlanOut),
+    (fit_answers.NextMeasurement, measurement_plans.NextMeasurementOut),
+    (fit_answers.Transition, measurement_plans.TransitionOut),
+    (fit_answers.KnownBottleneck, measurement_plans.KnownBottleneckOut),
+    (errors.Problem, problems.ProblemOut),
+    (errors.FieldProblem, problems.FieldProblemOut),
+    (Pipeline, stages.PipelineOut),
+    (FitRange, stages.RangeOut),
+    (Constraints, stages.ConstraintsOut),
+]
+
+
+def names(kind: type) -> set[str]:
+    """The fields of a dataclass."""
+    return {one.name for one in fields(kind)}
+
+
+@pytest.mark.parametrize(("kind", "model"), PAIRS, ids=lambda one: one.__name__)
+def test_an_answer_has_every_field(kind: type, model: type[BaseModel]) -> None:
+    """That the service publishes, and no other."""
+    assert names(kind) == set(model.model_fields)
+
+
+def test_a_look_up_has_what_both_kinds_of_answer_have() -> None:
+    """From a table all of it but the id; solved, all of it but the table."""
+    found = names(answers.Schedule)
+    assert found - {"id"} == set(schedules.TableScheduleOut.model_fields)
+    assert found - {"table"} <= set(optimize.OptimizeOut.model_fields)
+
+
+def public(kind: type) -> dict[str, Any]:
+    """Methods that are offered."""
+    return {name: value for name, value in vars(kind).items() if not name.startswith("_")}
+
+
+def test_both_clients_offer_the_same() -> None:
+    """The same methods, of the same parameters and words."""
+    blocking, waiting = public(Client), public(AsyncClient)
+    assert set(blocking) == set(waiting)
+    for name, method in blocking.items():
+        assert [*inspect.signature(method).parameters] == [
+            *inspect.signature(waiting[name]).parameters
+        ]
+        assert method.__doc__
+        assert method.__name__ == name
+
+
+@pytest.mark.parametrize("code", KINDS)
+def test_every_code_has_a_class_of_its_own(code: str) -> None:
+    """By what it means: exit codes group the codes as the classes do."""
+    kind = KINDS[code]
+    error = Problem("", "", kind.status, code, "").as_error()
+    by_exit: dict[int, type[errors.ProblemError]] = {
+        2: InputRefused,
+        3: Declined,
+        5: errors.Conflict,
+        6: Stopped,
+        69: errors.Unavailable,
+        70: errors.ServiceFailed,
+    }
+    assert type(error) is by_exit.get(kind.exit_code, errors.NotFound)

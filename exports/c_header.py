@@ -57,7 +57,8 @@ def _promises(table: PlanTable, prefix: str) -> str:
         f"tolerance asked for: {_share(table.relative_gap)}; proven at every message size:",
         f"  the schedule is at most {_share(cut_gap)} over every other one,",
         f"  the repeated size at most {_share(repeat_gap)} over every other repeated size",
-        f"look-ups: {prefix}_repeat, {prefix}_schedule, {prefix}_begin with {prefix}_next",
+        f"look-ups: {prefix}_repeat, {prefix}_schedule,",
+        f"  {prefix}_begin with {prefix}_next",
     )
     return "".join(f"{_INDENT}{line}\n" for line in lines)
 

@@ -12,9 +12,11 @@ from app.api.respond import accepted, json_bytes, json_document
 from app.deps import body_rules, gone, prefers_async, service_of
 from app.flows.answers import AnswerFilter, get_answer, list_answers
 from app.flows.durable_jobs import JobKind
+from app.flows.explain_answer import explain
+from app.schemas.explanations import ExplanationOut, explained_of, explanation_document
 from app.schemas.optimizations import OptimizationsOut, optimizations_document
 from app.schemas.optimize import OptimizeIn, OptimizeOut
-from app.schemas.queries import NoQuery, OptimizationsQuery
+from app.schemas.queries import ExplanationQuery, NoQuery, OptimizationsQuery
 
 router = APIRouter(tags=["optimise"])
 
@@ -52,3 +54,18 @@ async def optimization(request: Request, id: str, _: Annotated[NoQuery, Query()]
     service = service_of(request)
     record = await service.call(lambda: get_answer(service.context.store, id))
     return json_bytes(record.body)
+
+
+@router.get(
+    "/optimizations/{id}/explanation", response_model=ExplanationOut, **refuses(404, 422, 503)
+)
+async def explanation(
+    request: Request, id: str, query: Annotated[ExplanationQuery, Query()]
+) -> Response:
+    """Where a stored answer's latency is spent, and what each cost, made cheaper, would buy."""
+    service = service_of(request)
+    cap = service.context.settings.max_fragments
+    record = await service.call(lambda: get_answer(service.context.store, id))
+    asked = explained_of(record.body, cheaper_by=query.cheaper_by, fragment_cap=cap)
+    found = await service.call(lambda: explain(asked))
+    return json_document(explanation_document(found, answer_id=id))

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from analysis.explanation import USUAL_SHARE
 from app.flows.fit_trace import check_request
 from app.lookup.forms import TableFormat
 from app.schemas.base import ProfileName
@@ -47,6 +48,12 @@ class Query(BaseModel):
 
 class NoQuery(Query):
     """No parameters at all."""
+
+
+class ExplanationQuery(Query):
+    """How much cheaper each cost is made in turn: a share of it."""
+
+    cheaper_by: Annotated[float, Field(gt=0.0, le=1.0)] = USUAL_SHARE
 
 
 class OptimizationsQuery(Query):

@@ -14,6 +14,7 @@ OPERATIONS = {
     ("POST", "/optimize"),
     ("GET", "/optimizations"),
     ("GET", "/optimizations/{id}"),
+    ("GET", "/optimizations/{id}/explanation"),
     ("POST", "/compare"),
     ("POST", "/measurement-plans"),
     ("POST", "/simulate"),

@@ -1,0 +1,108 @@
+"""Why a stored answer takes as long as it does, through HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from app.schemas.explanations import ExplanationOut
+from domain.pipeline import pipeline_of_lines
+from domain.problem import Problem
+from domain.schedule import latency_us
+from solvers import solve
+from tests.app.serving import MYRINET
+
+AGGREGATE = {
+    "total": {"name": "all", "overhead_us": 20.0, "ns_per_byte": 60.0},
+    "bottleneck": {"name": "slowest", "overhead_us": 7.0, "ns_per_byte": 24.0},
+}
+
+
+def answered(client: httpx.Client, **asked: Any) -> dict[str, Any]:
+    """A stored answer."""
+    response = client.post("/optimize", json={"message_bytes": 4096, **asked})
+    assert response.status_code == 200, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def explained(client: httpx.Client, answer: dict[str, Any], query: str = "") -> dict[str, Any]:
+    """Its explanation."""
+    response = client.get(f"/optimizations/{answer['id']}/explanation{query}")
+    assert response.status_code == 200, response.text
+    ExplanationOut.model_validate_json(response.content)
+    told: dict[str, Any] = response.json()
+    return told
+
+
+def test_the_path_sums_to_the_latency(client: httpx.Client) -> None:
+    """And the two stages of equal per-byte cost hold the message up."""
+    answer = answered(client, pipeline={**MYRINET, "delay_us": 2.0})
+    told = explained(client, answer)
+    assert told["id"] == answer["id"]
+    assert told["latency_us"] == answer["latency_us"]
+    spent_us = sum(one["overhead_us"] + one["bytes_us"] for one in told["path"])
+    assert spent_us + told["delay_us"] == pytest.approx(answer["latency_us"], rel=1e-12)
+    assert [one["name"] for one in told["path"]] == [one["name"] for one in MYRINET["stages"]]
+    assert sum(one["fragments"] for one in told["path"]) == answer["fragments"] + 3
+    assert any(one["is_binding"] for one in told["path"])
+
+
+def test_savings_are_what_the_judge_and_the_solver_say(client: httpx.Client) -> None:
+    """For one cost, made a fifth cheaper: the same cut priced anew, the best cut solved anew."""
+    answer = answered(client, pipeline=MYRINET)
+    told = explained(client, answer, "?cheaper_by=0.2")
+    assert told["cheaper_by"] == 0.2
+    assert len(told["savings"]) == 8
+    lines = [(one["name"], one["overhead_us"], one["ns_per_byte"]) for one in MYRINET["stages"]]
+    lines[2] = (lines[2][0], lines[2][1] * 0.8, lines[2][2])
+    variant = pipeline_of_lines(lines)
+    saving = next(one for one in told["savings"] if (one["stage"], one["cost"]) == (2, "overhead"))
+    kept_us = latency_us(variant, tuple(answer["fragment_bytes"]))
+    assert saving["same_cut_us"] == pytest.approx(answer["latency_us"] - kept_us, abs=1e-9)
+    best_us = solve(Problem(variant, 4096)).latency_us
+    assert saving["best_cut_us"] == pytest.approx(answer["latency_us"] - best_us, abs=1e-9)
+    for one in told["savings"]:
+        assert 0.0 <= one["same_cut_us"] <= one["best_cut_us"]
+
+
+def test_cuts_that_differ_are_priced_as_they_are(client: httpx.Client) -> None:
+    """A nested answer's stages keep their own cuts; nothing is solved anew."""
+    answer = answered(client, pipeline=MYRINET, strategy="hierarchical", message_bytes=65536)
+    told = explained(client, answer)
+    assert told["latency_us"] == answer["latency_us"]
+    assert all(one["best_cut_us"] is None for one in told["savings"])
+    assert any(one["same_cut_us"] > 0.0 for one in told["savings"])
+
+
+def test_an_aggregate_has_no_stages_to_explain(client: httpx.Client) -> None:
+    """Only the total and the bottleneck are known of it."""
+    answer = answered(client, aggregate=AGGREGATE)
+    response = client.get(f"/optimizations/{answer['id']}/explanation")
+    assert (response.status_code, response.json()["code"]) == (422, "strategy_declined")
+
+
+@pytest.mark.parametrize("query", ["cheaper_by=0", "cheaper_by=1.5", "cheaper_by=nan", "other=1"])
+def test_a_share_that_is_none_is_refused(client: httpx.Client, query: str) -> None:
+    """With the name of the parameter."""
+    answer = answered(client, pipeline=MYRINET)
+    response = client.get(f"/optimizations/{answer['id']}/explanation?{query}")
+    assert response.status_code == 422
+    assert response.json()["errors"][0]["pointer"] == f"/{query.split('=')[0]}"
+
+
+def test_an_unknown_answer_is_not_found(client: httpx.Client) -> None:
+    """As everywhere."""
+    response = client.get(f"/optimizations/{'0' * 32}/explanation")
+    assert (response.status_code, response.json()["code"]) == (404, "not_found")
+
+
+def test_an_answer_of_too_many_fragments_is_refused(client: httpx.Client) -> None:
+    """Before anything is computed."""
+    answer = answered(
+        client, pipeline=MYRINET, strategy="static", static_bytes=16, message_bytes=2**20
+    )
+    response = client.get(f"/optimizations/{answer['id']}/explanation")
+    assert (response.status_code, response.json()["code"]) == (422, "invalid_input")

@@ -57,6 +57,21 @@ static void *read_on(void *nothing)
     return nothing;
 }
 
+/* Start the thread that reads, with the signals left to the one who watches. */
+static int start_reader(pthread_t *reader)
+{
+    sigset_t ours, before;
+    int code;
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGHUP);
+    sigaddset(&ours, SIGINT);
+    sigaddset(&ours, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &ours, &before);
+    code = pthread_create(reader, NULL, read_on, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return code;
+}
+
 /* A file that was renamed into its place is another one: it has another number. The rest tells apart
    what has the number of a file that is gone. */
 static int is_new(const struct stat *now, const struct stat *before)
@@ -106,7 +121,7 @@ int main(int argc, char **argv)
     listen_to_signals();
     stat(argv[1], &status);
     code = sluice_live_open(&live, argv[1]);
-    if (code != SLUICE_OK || pthread_create(&reader, NULL, read_on, NULL) != 0) {
+    if (code != SLUICE_OK || start_reader(&reader) != 0) {
         fprintf(stderr, "%s: %s\n", argv[1], sluice_error_text(code));
         return 1;
     }

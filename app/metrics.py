@@ -37,7 +37,10 @@ class Metrics:
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one served request."""
         self._requests[method, route, status] += 1
-        self._latency.setdefault(route, _Latency()).observe(seconds)
+        latency = self._latency.get(route)
+        if latency is None:
+            latency = self._latency[route] = _Latency()
+        latency.observe(seconds)
 
     def answer(self, origin: str) -> None:
         """Count one answer by where it came from: stored, quick or engine."""

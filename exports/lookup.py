@@ -9,10 +9,12 @@ Traps     the bytes belong to the reader for as long as it lives, and are checke
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
+from domain.errors import InvalidInput
 from domain.pipeline import Pipeline
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
@@ -103,6 +105,15 @@ class TableReader(Protocol):
         ...
 
 
+def check_covered(head: TableHead, message_bytes: int) -> None:
+    """Raise InvalidInput for a message outside the range."""
+    if not head.covers(message_bytes):
+        raise InvalidInput(
+            f"expected {head.least_bytes} <= message_bytes <= {head.greatest_bytes}",
+            field="message_bytes",
+        )
+
+
 def open_reader(file: bytes) -> TableReader:
     """A reader of these bytes, which are checked in everything. Raises InvalidTable."""
     from exports.lookup_native import native_reader
@@ -155,6 +166,7 @@ class PythonReader:
         self.most_fragments = max(cut.fragments for cut in table.cuts)
         self.memory_bytes = _DECODED * file_bytes
         self._table = table
+        self._sizes = [cut.message_bytes for cut in table.cuts]
 
     @classmethod
     def of(cls, file: bytes) -> PythonReader:
@@ -172,7 +184,9 @@ class PythonReader:
 
     def count(self, message_bytes: int) -> int:
         """How many fragments the schedule has."""
-        return len(self._table.cut_at(message_bytes))
+        table = self._table
+        check_covered(self.head, message_bytes)
+        return table.cuts[bisect_right(self._sizes, message_bytes) - 1].fragments
 
     def gaps(self, message_bytes: int) -> tuple[float, float]:
         """What is proven of the schedule, and of the repeated size."""

@@ -13,7 +13,7 @@ import ctypes
 from functools import cache, partial
 from typing import Any
 
-from domain.errors import InvalidInput, InvalidTable
+from domain.errors import InvalidTable
 from exports.lookup import (
     KEPT_FRAGMENTS,
     Answer,
@@ -21,6 +21,7 @@ from exports.lookup import (
     Judge,
     TableHead,
     answer_by,
+    check_covered,
     head_of,
 )
 from exports.native import library
@@ -138,7 +139,7 @@ class NativeReader:
         words = self._words
         code = self.native.repeat(self.at, message_bytes, words.at)
         if code:
-            self.check(code)
+            self.check(code, message_bytes)
             return 0
         return words.view[0]
 
@@ -149,21 +150,22 @@ class NativeReader:
             buffer = _Buffer(words.view[0])
         code = self.native.schedule(self.at, message_bytes, buffer.at, buffer.room, words.at)
         if code:
-            self.check(code)
+            self.check(code, message_bytes)
         return buffer.view[: words.view[0]].tolist()
 
     def count(self, message_bytes: int) -> int:
         """How many fragments the schedule has."""
         words = self._words
         words.view[0] = 0
-        self.check(self.native.schedule(self.at, message_bytes, None, 0, words.at))
+        code = self.native.schedule(self.at, message_bytes, None, 0, words.at)
+        self.check(code, message_bytes)
         return words.view[0]
 
     def gaps(self, message_bytes: int) -> tuple[float, float]:
         """What is proven of the schedule, and of the repeated size."""
         code = self.native.gaps(self.at, message_bytes, self._gap_at, self._gap_at + 8)
         if code:
-            self.check(code)
+            self.check(code, message_bytes)
         return self._gaps[0], self._gaps[1]
 
     def answerer(self, judge: Judge) -> Answerer:
@@ -182,14 +184,10 @@ class NativeReader:
         file, table = self._kept
         return NativeReader(file, self.head, self.native, table)
 
-    def check(self, code: int) -> None:
+    def check(self, code: int, message_bytes: int) -> None:
         """Raise InvalidInput for a message outside the range."""
         if code == _E_RANGE:
-            head = self.head
-            raise InvalidInput(
-                f"expected {head.least_bytes} <= message_bytes <= {head.greatest_bytes}",
-                field="message_bytes",
-            )
+            check_covered(self.head, message_bytes)
 
 
 class _NativeAnswers:
@@ -211,7 +209,7 @@ class _NativeAnswers:
         if code:
             if code == _E_CAPACITY:
                 return None
-            self._check(code)
+            self._check(code, message_bytes)
         answer, delay_us = self._answer, self._delay_us
         repeats = answer.repeats
         return Answer(

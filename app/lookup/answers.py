@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 
@@ -18,6 +18,23 @@ NO_CACHE = (b"cache-control", REVALIDATED.encode())
 JSON = (b"content-type", b"application/json")
 
 
+# Headers of every answer of the service, whoever gives it.
+SECURITY_HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+]
+
+
+class Served(NamedTuple):
+    """A whole answer as a server takes it, and the template of its route."""
+
+    start: dict[str, Any]
+    end: dict[str, Any]
+    body: bytes
+    route: str
+    status: int
+
+
 class Ready(NamedTuple):
     """A whole answer, and the template of its route."""
 
@@ -25,6 +42,16 @@ class Ready(NamedTuple):
     headers: Headers
     body: bytes
     route: str
+
+    def served(self) -> Served:
+        """The same for a server, with the headers that every answer has."""
+        status, headers, body, route = self
+        start = {
+            "type": "http.response.start",
+            "status": status,
+            "headers": (*headers, *SECURITY_HEADERS),  # a tuple: no work for garbage collection
+        }
+        return Served(start, {"type": "http.response.body", "body": body}, body, route, status)
 
 
 def holds(wanted: str, etag: str) -> bool:
@@ -42,9 +69,10 @@ def conditional(
     route: str = "",
     disposition: str | None = None,
 ) -> Ready:
-    """200, or 304 where the client holds the bytes; `shared` are the headers of both, the tag first.
+    """200, or 304 where the client holds the bytes.
 
-    Only what the front answers needs its route's template.
+    `shared` are the headers of both, the tag first. Only what the front answers needs its route's
+    template.
     """
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in shared]
     if wanted and holds(wanted, shared[0][1]):

@@ -8,77 +8,53 @@ thread.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, MutableMapping
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from app.lookup.answers import Ready
+from app.lookup.answers import Served
 from app.lookup.forms import TableFormat, accepted, active_form, immutable_form
-from app.lookup.held import HeldTable
+from app.lookup.rendered import Key, Rendered
 from app.lookup.shelf import Shelf
 from models.records import ActiveTable
 
 Scope: TypeAlias = MutableMapping[str, Any]
-_Key: TypeAlias = tuple[str, bytes]  # path and query
 
-_PROFILES, _TABLES, _SCHEDULE, _ACTIVE = "/profiles/", "/tables/", "/schedule", "/table"
+_TABLES = "/tables/"
 _BYTES = b"bytes="
-_AFTER_PROFILES, _AFTER_BYTES = len(_PROFILES), len(_BYTES)
+_AFTER_TABLES, _AFTER_BYTES = len(_TABLES), len(_BYTES)
 _MOST_DIGITS = 19  # what the framework's rule for numbers takes as well
-_GENERATION = 2048  # rendered answers in each of two generations
-_MOST_KEPT_BYTES = 4096  # of an answer that is kept
 
 
-class Rendered:
-    """Answers that were rendered already: the last few thousand, of those asked for again.
+class Choices:
+    """Which table each reference answers from; its mapping never changes.
 
-    Two generations: when the young one is full it becomes the old one, and the old one goes.
+    `schedules` and `tables` are the same by path; `rendered` is what was answered from them.
     """
 
-    def __init__(self) -> None:
-        self._young: dict[_Key, Ready] = {}
-        self._old: dict[_Key, Ready] = {}
-
-    def get(self, key: _Key) -> Ready | None:
-        """The answer under this path and query."""
-        found = self._young.get(key)
-        if found is None:
-            found = self._old.get(key)
-            if found is not None:
-                self.put(key, found)
-        return found
-
-    def put(self, key: _Key, served: Ready) -> None:
-        """Keep an answer that is not long."""
-        if len(served.body) > _MOST_KEPT_BYTES:
-            return
-        if len(self._young) >= _GENERATION:
-            self._old, self._young = self._young, {}
-        self._young[key] = served
-
-
-@dataclass(frozen=True, slots=True)
-class Choices:
-    """Which table each reference answers from; its mapping never changes."""
-
-    digests: Mapping[str, str] = field(default_factory=dict)
-    rendered: Rendered = field(default_factory=Rendered, compare=False)
-
-    @classmethod
-    def of(cls, active: Iterable[ActiveTable]) -> Choices:
-        """The digests by "name", where the current revision has one, and by "name@revision"."""
-        digests: dict[str, str] = {}
-        for one in active:
-            digests[f"{one.profile_name}@{one.revision}"] = one.digest
-            if one.revision == one.current_revision:
-                digests[one.profile_name] = one.digest
-        return cls(digests)
+    def __init__(self, active: Iterable[ActiveTable] = ()) -> None:
+        self.digests: Mapping[str, str] = _by_reference(active)
+        self.rendered = Rendered()
+        self.schedules = {
+            f"/profiles/{reference}/schedule": digest for reference, digest in self.digests.items()
+        }
+        self.tables = {
+            f"/profiles/{reference}/table": digest for reference, digest in self.digests.items()
+        }
 
     def since(self, earlier: Choices) -> list[str]:
         """The digests that were not chosen earlier, those of current revisions first."""
-        known, names = set(earlier.digests.values()), sorted(self.digests, key=_is_pinned)
-        return [
-            one for one in dict.fromkeys(self.digests[name] for name in names) if one not in known
-        ]
+        known = set(earlier.digests.values())
+        ordered = (self.digests[one] for one in sorted(self.digests, key=lambda one: "@" in one))
+        return [digest for digest in dict.fromkeys(ordered) if digest not in known]
+
+
+def _by_reference(active: Iterable[ActiveTable]) -> dict[str, str]:
+    """By "name", where the current revision has a table, and by "name@revision"."""
+    digests: dict[str, str] = {}
+    for one in active:
+        digests[f"{one.profile_name}@{one.revision}"] = one.digest
+        if one.revision == one.current_revision:
+            digests[one.profile_name] = one.digest
+    return digests
 
 
 class Front:
@@ -88,64 +64,57 @@ class Front:
         self.shelf = shelf
         self.choices = Choices()
 
-    def answer(self, scope: Scope) -> Ready | None:
+    def answer(self, scope: Scope) -> Served | None:
         """The answer to this request, or None where the framework is to give it."""
         if scope["method"] != "GET":
             return None
-        path: str = scope["path"]
-        if path.startswith(_PROFILES):
-            return self._of_profile(scope, path)
-        if path.startswith(_TABLES):
-            return self._stored(scope, path[len(_TABLES) :])
-        return None
-
-    def _of_profile(self, scope: Scope, path: str) -> Ready | None:
-        choices, query = self.choices, scope["query_string"]
-        wanted = ""
-        for name, value in scope["headers"]:
-            if name == b"if-none-match":  # the first, as the framework takes it
-                wanted = value.decode("latin-1")
-                break
-        if path.endswith(_SCHEDULE):
-            key = path, query
-            served = None if wanted else choices.rendered.get(key)
-            if served is None:
-                served = self._schedule(choices, path, query, wanted)
-                if served is not None and served.status == 200:
-                    choices.rendered.put(key, served)
+        choices, path = self.choices, scope["path"]
+        key = path, scope["query_string"]
+        served = choices.rendered.young.get(key)
+        if served is not None and not _if_none_match(scope):
             return served
-        if path.endswith(_ACTIVE) and _wants_file(scope):
-            table = self._chosen(choices, path[_AFTER_PROFILES : -len(_ACTIVE)])
-            if table is not None:
-                return active_form(wanted, table.digest, TableFormat.SLT, table.file)
-        return None
+        digest = choices.schedules.get(path)
+        if digest is not None:
+            return self._schedule(scope, key, choices.rendered, digest)
+        digest = choices.tables.get(path)
+        if digest is not None:
+            return self._active(scope, digest)
+        return self._stored(scope, path) if path.startswith(_TABLES) else None
 
-    def _schedule(self, choices: Choices, path: str, query: bytes, wanted: str) -> Ready | None:
+    def _schedule(self, scope: Scope, key: Key, rendered: Rendered, digest: str) -> Served | None:
+        query = key[1]
         digits = query[_AFTER_BYTES:]
         if not (query.startswith(_BYTES) and digits.isdigit() and len(digits) <= _MOST_DIGITS):
             return None
-        table = self._chosen(choices, path[_AFTER_PROFILES : -len(_SCHEDULE)])
+        wanted = _if_none_match(scope)
+        if not wanted and (served := rendered.older(key)) is not None:
+            return served
+        table = self.shelf.get(digest)
         message_bytes = int(digits)
         if table is None or not table.least_bytes <= message_bytes <= table.greatest_bytes:
             return None
-        return table.short_schedule(wanted, message_bytes)
-
-    def _chosen(self, choices: Choices, reference: str) -> HeldTable | None:
-        digest = choices.digests.get(reference)
-        return None if digest is None else self.shelf.get(digest)
-
-    def _stored(self, scope: Scope, digest: str) -> Ready | None:
-        if not _wants_file(scope):
+        ready = table.short_schedule(wanted, message_bytes)
+        if ready is None:
             return None
-        table = self.shelf.get(digest)
+        served = ready.served()
+        if not wanted:
+            rendered.see(key, served)
+        return served
+
+    def _active(self, scope: Scope, digest: str) -> Served | None:
+        table = self.shelf.get(digest) if _wants_file(scope) else None
         if table is None:
             return None
-        wanted = _if_none_match(scope)
-        return immutable_form(wanted, digest, TableFormat.SLT, table.file)
+        ready = active_form(_if_none_match(scope), digest, TableFormat.SLT, table.file)
+        return ready.served()
 
-
-def _is_pinned(reference: str) -> bool:
-    return "@" in reference
+    def _stored(self, scope: Scope, path: str) -> Served | None:
+        digest = path[_AFTER_TABLES:]
+        table = self.shelf.get(digest) if _wants_file(scope) else None
+        if table is None:
+            return None
+        ready = immutable_form(_if_none_match(scope), digest, TableFormat.SLT, table.file)
+        return ready.served()
 
 
 def _if_none_match(scope: Scope) -> str:

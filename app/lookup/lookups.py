@@ -103,7 +103,8 @@ class Lookups:
         self._has_failed = False
         fresh = found.since(self._last)
         # Equal choices stay the same object, and with it what was rendered from them.
-        self._last = self._last if found == self._last else found
+        if found.digests != self._last.digests:
+            self._last = found
         with self._lock:
             if generation == self._generation:
                 self.front.choices = self._last
@@ -112,7 +113,7 @@ class Lookups:
 
     def _read(self) -> Choices:
         with self._store.reading() as unit:
-            return Choices.of(unit.tables.active_all())
+            return Choices(unit.tables.active_all())
 
     async def _load(self, digest: str) -> None:
         """Hold a table that was chosen anew, where there is room that no other one takes."""

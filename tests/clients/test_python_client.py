@@ -219,7 +219,7 @@ def test_a_table_is_compiled_read_and_switched(client: Any, name: str) -> None:
     assert client.compile_table(name, least_bytes=1024, greatest_bytes=8192) == first
     limits = Constraints(alignment_bytes=64)
     second = client.compile_table(
-        name, least_bytes=1024, greatest_bytes=8192, relative_gap=0.01, constraints=limits
+        name, least_bytes=4900, greatest_bytes=5000, relative_gap=0.01, constraints=limits
     )
     assert client.active_table(name).digest == first.digest
     found = client.schedule(name, 5000)
@@ -227,7 +227,7 @@ def test_a_table_is_compiled_read_and_switched(client: Any, name: str) -> None:
     assert found.fragment_bytes == tuple(reader.schedule(5000))
     assert (found.table, found.id) == (first.digest, None)
     assert client.activate_table(name, second.digest).digest == second.digest
-    assert client.schedule(name, 5000).table == second.digest
+    assert client.schedule(name, 5000).constraints == limits
     assert client.activate_table(name, first.digest) == first
     listed = list(client.each_table(name, limit=1))
     assert [(one.digest, one.active) for one in listed] == [
@@ -239,7 +239,7 @@ def test_a_table_is_compiled_read_and_switched(client: Any, name: str) -> None:
 
 def test_a_table_comes_in_its_three_forms(client: Any, name: str) -> None:
     """The file, what is told of it, its twin."""
-    told = client.compile_table(name, least_bytes=1024, greatest_bytes=4096, activate=True)
+    told = client.compile_table(name, least_bytes=4000, greatest_bytes=4096, activate=True)
     data = client.table_file(told.digest)
     assert digest_of(data) == told.digest
     assert client.table(told.digest) == told
@@ -267,13 +267,13 @@ def test_every_target_is_told_with_its_options(client: Any) -> None:
 
 
 def test_an_export_is_a_file_with_a_name(client: Any, name: str) -> None:
-    """In the target's own syntax."""
-    client.compile_table(name, least_bytes=1024, greatest_bytes=65536)
-    file = client.export(name, "ucx", least_bytes=2048, objective="worst")
+    """In the target's own syntax; it can be audited."""
+    scope = {"least_bytes": 4096, "greatest_bytes": 8192}
+    file = client.export(name, "ucx", objective="worst", **scope)
     assert file.file_name
     assert "UCX_RNDV_FRAG_SIZE" in file.text
-    again = client.export(name, "ucx", least_bytes=2048, objective="worst")
-    assert again == file
+    found = client.audit(Setting.configured("ucx", file.text), profile=name, **scope)
+    assert found.setting.steps[0].size_bytes is not None
     with pytest.raises(InputRefused):
         client.export(name, "ucx", options={"nothing": "1"})
     with pytest.raises(NotFound):
@@ -281,32 +281,15 @@ def test_an_export_is_a_file_with_a_name(client: Any, name: str) -> None:
 
 
 def test_an_audit_says_what_a_setting_costs(client: Any) -> None:
-    """Each way to say a setting."""
-    settings = [
-        Setting.static(65536),
-        Setting.whole(),
-        Setting.stepped([SettingStep(1, None), SettingStep(8192, 4096)]),
-    ]
-    for setting in settings:
-        found = client.audit(
-            setting,
-            pipeline=PIPELINE,
-            mix=[MixSize(4096), MixSize(16384, 2.0)],
-            max_regret=0.001,
-            over="best",
-        )
-        assert found.setting.mean.at_least > 0.001
-        assert not found.is_kept
-        assert found.changes
-        assert found.pipeline == PIPELINE
-
-
-def test_a_configuration_that_was_exported_can_be_audited(client: Any, name: str) -> None:
-    """By the name of its target."""
-    file = client.export(name, "ucx", least_bytes=4096, greatest_bytes=65536)
-    setting = Setting.configured("ucx", file.text)
-    found = client.audit(setting, profile=name, least_bytes=4096, greatest_bytes=65536)
-    assert found.setting.steps[0].size_bytes is not None
+    """Over a mix, against a limit."""
+    setting = Setting.stepped([SettingStep(1, None), SettingStep(8192, 4096)])
+    mix = [MixSize(4096), MixSize(16384, 2.0)]
+    found = client.audit(setting, pipeline=PIPELINE, mix=mix, max_regret=0.001, over="best")
+    assert found.setting.steps == (SettingStep(1, None), SettingStep(8192, 4096))
+    assert found.setting.mean.at_least > 0.001
+    assert not found.is_kept
+    assert found.changes
+    assert found.pipeline == PIPELINE
 
 
 # --- jobs -----------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from sluice_client.http import (
     DEFAULT_ADDRESS,
     DEFAULT_MEMORY_BYTES,
     DEFAULT_TIMEOUT_S,
+    LIMITS,
     answer_of,
     checked_address,
     failure_of,
@@ -90,7 +91,7 @@ class AsyncClient:
         self._memory = Memory(memory_bytes)
         self._headers = dict(headers or {})
         self._owns_http = http is None
-        self._http = http or httpx.AsyncClient()
+        self._http = http or httpx.AsyncClient(limits=LIMITS)
 
     optimize = _method(solving.optimize)
     start_optimize = _method(solving.start_optimize)

@@ -20,6 +20,7 @@ from sluice_client.http import (
     DEFAULT_ADDRESS,
     DEFAULT_MEMORY_BYTES,
     DEFAULT_TIMEOUT_S,
+    LIMITS,
     answer_of,
     checked_address,
     failure_of,
@@ -87,7 +88,7 @@ class Client:
         self._memory = Memory(memory_bytes)
         self._headers = dict(headers or {})
         self._owns_http = http is None
-        self._http = http or httpx.Client()
+        self._http = http or httpx.Client(limits=LIMITS)
 
     optimize = _method(solving.optimize)
     start_optimize = _method(solving.start_optimize)

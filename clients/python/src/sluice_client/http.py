@@ -16,6 +16,10 @@ DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_MEMORY_BYTES = 16 * 2**20
 USER_AGENT = f"sluice-client/{__version__}"
 
+# A connection that the service closes (after five idle seconds, by uvicorn's default) just when a
+# request is sent leaves it open whether the request arrived. So idle ones are closed here, earlier.
+LIMITS = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=2.0)
+
 # Before the connection stands, nothing of the request has left.
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, repeat
 
+from domain.errors import InvalidInput
 from domain.nested import NestedSchedule
 from domain.pipeline import Pipeline, Stage
 from domain.schedule import Schedule
@@ -119,7 +120,12 @@ def course_of(pipeline: Pipeline, fragment_bytes: tuple[int, ...]) -> Course:
 
 
 def nested_course_of(pipeline: Pipeline, schedule: NestedSchedule) -> Course:
-    """The course of a cut for each stage, of which there are as many. O(total fragments)."""
+    """The course of a cut for each stage. O(total fragments). Raises InvalidInput."""
+    if len(schedule.stage_bytes) != len(pipeline):
+        raise InvalidInput(
+            f"expected {len(pipeline)} cuts, one per stage, got {len(schedule.stage_bytes)}",
+            field="levels",
+        )
     return _course(pipeline, schedule.stage_bytes)
 
 

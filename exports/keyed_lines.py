@@ -8,7 +8,7 @@ Traps     text from anywhere: every refusal is InvalidInput, and none quotes the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -64,27 +64,44 @@ def lines_of(text: str) -> list[Line]:
     return lines
 
 
-def ini_entries(text: str) -> Iterator[Entry]:
-    """Assignments of an INI file, or of the environment as a list or as shell commands.
+def ini_entries(text: str, wanted: str) -> list[Entry]:
+    """The assignments to wanted names in an INI file, or an environment as a list or a script.
+
+    `wanted` is a regular expression of whole names.
 
     Comments begin a line with `#` or `;`, or follow a value after a space. `export` and quotes
-    are taken as a shell takes them. Lines without `=` or `:` are passed over. An indented line is
-    refused: for inih (src/ucs/config/ini.c of UCX 1.13.1) it replaces the value before it.
+    are taken as a shell takes them. Lines that name none of them are passed over. Refused is what
+    names one and is no assignment to it alone on its line, and an indented line after it: for inih
+    (src/ucs/config/ini.c of UCX 1.13.1) that replaces its value.
     """
-    section, name = "", ""
+    name, named = re.compile(wanted), re.compile(rf"\b(?:{wanted})\b")
+    section, before, entries = "", "", []
     for line in lines_of(text):
         if line.text[0] in "#;":
             continue
-        if line.indented and name:
-            refuse(line.number, "a line that begins with a space continues the one before it")
-        header = re.match(r"\[([^\]]*)\]", line.text)
-        if header:
-            section, name = header[1], ""
+        if line.text[0] == "[":
+            section, before = line.text[1:].partition("]")[0], ""
             continue
-        parts = re.split("[=:]", line.text, maxsplit=1)
-        if len(parts) == 2:
-            name = re.sub(r"^export\s+", "", parts[0].strip())
-            yield Entry(line.number, section, name, bare_value(parts[1]))
+        found, value, is_export = _assignment(line.text)
+        if line.indented and before and not is_export:
+            if name.fullmatch(before) or named.search(line.text):
+                refuse(line.number, "a line that begins with a space continues the one before it")
+            continue
+        before = found or before
+        if found and name.fullmatch(found):
+            entries.append(Entry(line.number, section, found, bare_value(value)))
+        elif named.search(line.text):
+            refuse(line.number, "expected NAME=VALUE alone on its line")
+    return entries
+
+
+def _assignment(text: str) -> tuple[str, str, bool]:
+    """The name ("" where there is none), the value, and whether `export` stands before them."""
+    parts = re.split("[=:]", text, maxsplit=1)
+    words = parts[0].split(maxsplit=1)
+    is_export = len(words) == 2 and words[0] == "export"
+    name = words[1] if is_export else parts[0]
+    return (name.strip() if len(parts) == 2 else ""), parts[-1], is_export
 
 
 def bare_value(text: str) -> str:

@@ -131,11 +131,10 @@ def read(text: str) -> FragmentSetting:
     Only the variables of these targets count; the last of a name wins, several with other sizes are
     ambiguous. Sizes of 0 and below mean that messages are sent whole.
     """
-    known = {*_VARIABLES, _OFI, "MPIR_CVAR_CH4_OFI_GPU_PIPELINE_BUFFER_SZ"}
+    known = "|".join([*_VARIABLES, _OFI, "MPIR_CVAR_CH4_OFI_GPU_PIPELINE_BUFFER_SZ"])
     found = {
         entry.name: FragmentSetting.always(_bytes(entry) or None)
-        for entry in ini_entries(text)
-        if entry.name in known
+        for entry in ini_entries(text, known)
     }
     return the_one(found, what=f"a variable such as {next(iter(_VARIABLES))}=65536")
 

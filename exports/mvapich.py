@@ -27,12 +27,11 @@ def _render(given: ExportInput) -> str:
 def read(text: str) -> FragmentSetting:
     """The block size that an environment sets; the last one wins. Raises InvalidInput."""
     found: dict[str, FragmentSetting] = {}
-    for entry in ini_entries(text):
-        if entry.name == _VARIABLE:
-            size = binary_size(entry.value, entry.number)
-            if size == 0:
-                refuse(entry.number, "expected a size of at least 1 byte")
-            found[_VARIABLE] = FragmentSetting.always(size)
+    for entry in ini_entries(text, _VARIABLE):
+        size = binary_size(entry.value, entry.number)
+        if size == 0:
+            refuse(entry.number, "expected a size of at least 1 byte")
+        found[_VARIABLE] = FragmentSetting.always(size)
     return the_one(found, what=f"a line {_VARIABLE}=262144")
 
 

@@ -107,7 +107,7 @@ def _allowed(text: str) -> list[Entry]:
 
 
 def _entries(text: str) -> Iterator[Entry]:
-    return (entry for entry in ini_entries(text) if entry.name.startswith("NCCL_"))
+    return iter(ini_entries(text, r"NCCL_\w+"))
 
 
 def _chunk(entry: Entry, buffer_bytes: int) -> FragmentSetting:

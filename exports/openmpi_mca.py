@@ -13,11 +13,12 @@ Traps     an unknown name in a file is passed over in silence, so that only chec
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from domain.fragment_setting import FragmentSetting
 from exports.commentary import commentary, one_size
-from exports.keyed_lines import Entry, in_range, lines_of, refuse, the_one
+from exports.keyed_lines import Entry, Line, in_range, lines_of, refuse, the_one
 from exports.openmpi_collectives import ALGORITHMS, PROGRAMS, SIZES, check_uniform
 from exports.target import ExportInput, Takes, Target, TargetOption
 
@@ -98,11 +99,12 @@ def _render(given: ExportInput) -> str:
 
 _SIZE = re.compile(r"(0x[0-9a-f]{1,16}|[0-9]{1,18})(?:([kmg])b?)?", re.IGNORECASE | re.ASCII)
 _UNITS = ".kmg"  # powers of 1024, by their places
-_FORMS = (
+_ASSIGNMENTS = (
     re.compile(r"(?:export\s+)?OMPI_MCA_(\w+)\s*=\s*(.*)", re.ASCII),
-    re.compile(r"--?(?:g?mca)\s+(\w+)\s+(.*)", re.ASCII),
     re.compile(r"(\w+)\s*=\s*(.*)", re.ASCII),
 )
+_ARGUMENTS = re.compile(r"(?<!\S)--?g?mca\s+(\w+)\s+(\S+)", re.ASCII)
+_NAMED = re.compile(rf"(?:OMPI_MCA_|\b)(?:{'|'.join(_PARAMETERS)})\b")
 
 
 def read(text: str) -> FragmentSetting:
@@ -111,25 +113,31 @@ def read(text: str) -> FragmentSetting:
     Only the parameters that this target knows count; the last of a name wins, as in Open MPI, and
     several with other sizes are ambiguous. A size of 0 means that messages are sent whole.
     """
-    found: dict[str, FragmentSetting] = {}
-    for entry in _entries(text):
-        if entry.name in _PARAMETERS:
-            found[entry.name] = FragmentSetting.always(_bytes(entry) or None)
+    found = {
+        entry.name: FragmentSetting.always(_bytes(entry) or None)
+        for entry in _entries(text)
+        if entry.name in _PARAMETERS
+    }
     return the_one(found, what=f"a parameter such as {next(iter(_PARAMETERS))}")
 
 
-def _entries(text: str) -> list[Entry]:
-    entries, is_comment = [], False
+def _entries(text: str) -> Iterator[Entry]:
+    is_comment = False
     for line in lines_of(text):
         if is_comment or line.text.startswith("/*"):
             is_comment = "*/" not in line.text
-            continue
-        if line.text.startswith(("#", "//")):
-            continue
-        match = next(filter(None, (form.fullmatch(line.text) for form in _FORMS)), None)
-        if match:
-            entries.append(Entry(line.number, "", match[1], match[2].strip()))
-    return entries
+        elif not line.text.startswith(("#", "//")):
+            yield from _of_line(line)
+
+
+def _of_line(line: Line) -> Iterator[Entry]:
+    """What a line sets: one assignment, or the arguments of mpirun."""
+    match = next(filter(None, (form.fullmatch(line.text) for form in _ASSIGNMENTS)), None)
+    pairs = [match.groups()] if match else _ARGUMENTS.findall(line.text)
+    for name, value in pairs:
+        yield Entry(line.number, "", name, value.strip())
+    if len(_NAMED.findall(line.text)) != sum(name in _PARAMETERS for name, _ in pairs):
+        refuse(line.number, "expected one NAME = VALUE, or arguments of the form --mca NAME VALUE")
 
 
 def _bytes(entry: Entry) -> int:

@@ -63,7 +63,7 @@ def read(text: str) -> FragmentSetting:
 
     `n` and `auto` cut nothing. Several variables that differ are ambiguous. Raises InvalidInput.
     """
-    entries = list(ini_entries(text))
+    entries = ini_entries(text, "|".join(_VARIABLES))
     found = {
         f"{name} (line {entry.number})": _setting(entry)
         for name in _VARIABLES

@@ -114,7 +114,7 @@ def read(text: str) -> FragmentSetting:
     Several memory types, or several sections for other hardware, with other sizes are ambiguous,
     and so refused; `inf` means that messages are sent whole.
     """
-    entries = last_in_each_section(ini_entries(text), VARIABLE)
+    entries = last_in_each_section(ini_entries(text, VARIABLE), VARIABLE)
     found: dict[str, FragmentSetting] = {}
     for entry in entries:
         where = f" (line {entry.number})" if len(entries) > 1 else ""

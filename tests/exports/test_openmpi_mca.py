@@ -94,6 +94,7 @@ def test_the_reader_gives_the_setting_back(name: str, form: str) -> None:
         "OMPI_MCA_coll_han_bcast_segsize=262144",
         "-mca coll_han_bcast_segsize 262144",
         "--mca coll_han_bcast_segsize 262144\n-x PATH",
+        "mpirun -np 4 --mca pml ob1 -mca coll_han_bcast_segsize 256k --mca btl self ./a.out",
         "coll_han_bcast_segsize = 1\n# later\ncoll_han_bcast_segsize = 262144",
         "/* coll_han_bcast_segsize = 1\n coll_han_bcast_segsize = 2 */\n// x\n"
         "coll_han_bcast_segsize = 262144",
@@ -126,6 +127,12 @@ def test_a_size_of_zero_is_the_whole_message() -> None:
         ("coll_han_bcast_segsize = 089", "line 1: expected digits of an octal"),
         ("coll_han_bcast_segsize = 0xffffffffffffffff", "line 1: expected a size of at most"),
         ("coll_han_bcast_segsize = " + "9" * 5000, "line 1: expected a size"),
+        (
+            "mpirun -np 2 coll_han_bcast_segsize 1",
+            "line 1: expected one NAME = VALUE, or arguments",
+        ),
+        ("-x OMPI_MCA_coll_han_bcast_segsize=1", "line 1: expected one NAME = VALUE, or arguments"),
+        ("unset OMPI_MCA_coll_han_bcast_segsize", "line 1: expected one NAME"),
         ("coll_han_bcast_segsize = 1\x07", "line 1: expected printable"),
     ],
 )

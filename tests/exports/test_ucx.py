@@ -141,6 +141,8 @@ def test_the_reader_gives_the_setting_back(form: str, size: int) -> None:
         "UCX_RNDV_FRAG_SIZE=host:1M\nUCX_RNDV_FRAG_SIZE=host:512K\n",
         "UCX_RNDV_FRAG_SIZE=host:512K,cuda:0x\nUCX_RNDV_FRAG_SIZE=host:512K,cuda:512K\n",
         "[AMD]\nCPU vendor=AMD\nUCX_RNDV_FRAG_SIZE=host:512K\n[Intel]\nUCX_RNDV_FRAG_SIZE=512K\n",
+        "if a; then\n  export UCX_TLS=rc\n\texport UCX_RNDV_FRAG_SIZE=host:512K\nfi\n",
+        "UCX_TLS=rc,\n  cuda\nUCX_RNDV_FRAG_SIZE=host:512K",
         "HOME=/x\nLS_COLORS=*.a=1:*.b=2\n}\nUCX_RNDV_FRAG_SIZE=host:512K",
     ],
 )
@@ -175,7 +177,12 @@ def test_infinite_fragments_are_whole_messages() -> None:
         ("UCX_RNDV_FRAG_SIZE=host:999999999T", "at most 281474976710656 bytes"),
         ("UCX_RNDV_FRAG_SIZE=host:" + "9" * 5000, "line 1: expected a size"),
         ("UCX_RNDV_FRAG_SIZE=host:٥", "line 1: expected a size"),
-        ("UCX_A=1\n  host:512K", "line 2: a line that begins with a space"),
+        ("UCX_RNDV_FRAG_SIZE=1\n  host:512K", "line 2: a line that begins with a space"),
+        ("a:\n  UCX_RNDV_FRAG_SIZE: host:512K", "line 2: a line that begins with a space"),
+        ("export A=1 UCX_RNDV_FRAG_SIZE=host:1K", "line 1: expected NAME=VALUE alone on its line"),
+        ("mpirun -x UCX_RNDV_FRAG_SIZE=host:1K a", "line 1: expected NAME=VALUE alone"),
+        ("unset UCX_RNDV_FRAG_SIZE", "line 1: expected NAME=VALUE alone"),
+        ("UCX_RNDV_FRAG_SIZE", "line 1: expected NAME=VALUE alone"),
         ("UCX_A=1\x00", "line 1: expected printable characters"),
         ("\nUCX_A=\ud800", "line 2: expected printable characters"),
         ("x" * 8193, "line 1: expected at most 8192 characters"),
@@ -188,6 +195,13 @@ def test_what_is_unclear_or_hostile_is_refused(text: str, reason: str) -> None:
         read(text)
     assert refusal.value.field == "setting"
     assert len(refusal.value.detail) < 200
+
+
+@pytest.mark.parametrize("line", ["x" + " " * 8190 + "y", "=" * 8191, "export " * 1170, ":" * 8191])
+def test_long_lines_cost_no_more_than_their_length(line: str) -> None:
+    """A text of the greatest length, read at once: patterns that back up would take minutes."""
+    with pytest.raises(InvalidInput, match="found none"):
+        read((line + "\n") * 127)
 
 
 @hypothesis_given(st.text(alphabet="UCX_RNDFAGSIZE=:,host512KM#;[]\n\r \"'\t-.infauto"))

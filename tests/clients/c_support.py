@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -66,21 +68,50 @@ def sources() -> list[Path]:
     return sorted((CLIENT / "src").glob("*.c"))
 
 
+@cache
+def _folder() -> Path:
+    """A folder of this process, removed at its end."""
+    made = tempfile.mkdtemp(prefix="sluice-c-")
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return Path(made)
+
+
+@cache
+def archive(compiler: str, options: tuple[str, ...]) -> Path:
+    """The library as the Makefile's options make it, compiled once a process."""
+    folder = _folder() / f"{compiler}-{'-'.join(options)}".replace("/", "")
+    folder.mkdir()
+    line = [require(compiler), "-std=c11", "-fPIC", "-fvisibility=hidden", "-DSLUICE_BUILDING"]
+    run([*line, *WARNINGS, *options, "-I", CLIENT / "include", "-c", *sources()], cwd=folder)
+    run(["ar", "rcs", folder / "libsluice.a", *sorted(folder.glob("*.o"))])
+    return folder / "libsluice.a"
+
+
 def program(name: str, folder: Path, *, compiler: str, options: Sequence[str] = ("-O2",)) -> Path:
-    """A program of clients/c (as tests/unit), linked with the library's sources."""
+    """A program of clients/c (as tests/unit), linked with the library."""
     made = folder / f"{Path(name).name}-{compiler}"
-    source = CLIENT / f"{name}.c"
+    library = archive(compiler, tuple(options))
     line = [require(compiler), "-std=c11", *WARNINGS, *options, "-pthread"]
-    run([*line, "-I", CLIENT / "include", source, *sources(), "-o", made])
+    run([*line, "-I", CLIENT / "include", CLIENT / f"{name}.c", library, "-o", made])
     return made
 
 
 def shared_library(folder: Path, *, compiler: str, options: Sequence[str] = ("-O2",)) -> Path:
-    """The shared library with only its public names visible."""
+    """The shared library."""
     made = folder / f"libsluice-{compiler}.so"
-    line = [require(compiler), "-std=c11", "-fPIC", "-shared", "-fvisibility=hidden"]
-    line += ["-DSLUICE_BUILDING", *WARNINGS, *options]
-    run([*line, "-I", CLIENT / "include", *sources(), "-o", made])
+    library = archive(compiler, tuple(options))
+    run(
+        [
+            require(compiler),
+            *options,
+            "-shared",
+            "-o",
+            made,
+            "-Wl,--whole-archive",
+            library,
+            "-Wl,--no-whole-archive",
+        ]
+    )
     return made
 
 

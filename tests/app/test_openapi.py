@@ -16,6 +16,7 @@ OPERATIONS = {
     ("GET", "/optimizations/{id}"),
     ("GET", "/optimizations/{id}/explanation"),
     ("POST", "/compare"),
+    ("POST", "/audit"),
     ("POST", "/measurement-plans"),
     ("POST", "/simulate"),
     ("POST", "/fit"),

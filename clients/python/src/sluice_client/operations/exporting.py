@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sluice_client.answers import ExportedFile, ExportTarget
-from sluice_client.audit_answers import Audit
 from sluice_client.calls import Answer, Call, get, reads, reads_page, segment, send
+from sluice_client.export_answers import Audit, ExportedFile, ExportTarget
 from sluice_client.operations.solving import measurements_json
 from sluice_client.shapes import (
     Aggregate,

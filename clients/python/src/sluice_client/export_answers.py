@@ -1,4 +1,4 @@
-"""What the service answers about an existing setting. Regrets are shares: 0.05 is 5 %."""
+"""What the service answers about configurations of messaging libraries: exports and audits."""
 
 from __future__ import annotations
 
@@ -9,8 +9,63 @@ from sluice_client.shapes import Aggregate, Pipeline, SettingStep
 
 
 @dataclass(frozen=True, slots=True)
+class ExportSizes:
+    """The sizes that a target takes."""
+
+    least_bytes: int
+    greatest_bytes: int
+    multiple_of: int
+    is_power_of_two: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOption:
+    """An option of a target; without `choices` its value is a text that matches `pattern`."""
+
+    name: str
+    default: str
+    meaning: str
+    choices: tuple[str, ...]
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExportTarget:
+    """A library that a profile can be exported to.
+
+    `takes` is `one_size`, `ladder`, `costs` or `table`; `verified_by` the program that reads it
+    back in the tests, None where none does.
+    """
+
+    name: str
+    title: str
+    takes: str
+    suffix: str
+    media_type: str
+    verified_by: str | None
+    grammar: str
+    is_audited: bool
+    sizes: ExportSizes | None
+    options: tuple[ExportOption, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedFile:
+    """A configuration in a target's own syntax, and the name that its file goes by."""
+
+    file_name: str
+    media_type: str
+    content: bytes
+
+    @property
+    def text(self) -> str:
+        """The content as text."""
+        return self.content.decode()
+
+
+@dataclass(frozen=True, slots=True)
 class Regret:
-    """Over the best schedule that was found, and over the proven bound.
+    """A share, 0.05 for 5 %: over the best schedule that was found, and over the proven bound.
 
     None where the optimum takes no time at all.
     """

@@ -22,7 +22,7 @@ from exports.slt import decode
 from exports.slt_layout import CHECKED_FROM, HEADER, HEADER_BYTES, Header
 from exports.slt_pipeline import unpack_pipeline
 
-KEPT_FRAGMENTS = 4096  # of a schedule: a reader keeps a buffer for so many
+KEPT_FRAGMENTS = 4096  # of a schedule: a reader keeps buffers for so many
 _DECODED = 12  # bytes of a decoded plan table for each byte of its file, about
 
 Judge: TypeAlias = Callable[[Sequence[int]], float]  # fragment sizes to latency, µs

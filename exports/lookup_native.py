@@ -195,7 +195,7 @@ class _NativeAnswers:
 
     def __init__(self, reader: NativeReader, judge: Judge, native: tuple[int, int, float]) -> None:
         function, pipeline, self._delay_us = native
-        room = KEPT_FRAGMENTS + 1
+        room = KEPT_FRAGMENTS
         self._buffer, self._sizes = _Buffer(room), (ctypes.c_double * room)()
         self._answer = _Answer(room, self._buffer.at, ctypes.addressof(self._sizes))
         self._kept = reader, judge

@@ -35,11 +35,12 @@ static int repeated(const sluice_table *table, uint64_t message_bytes, sluice_ju
     if (code != SLUICE_OK)
         return code == SLUICE_E_NO_REPEAT ? SLUICE_OK : code;
     uint64_t full = message_bytes / size, rest = message_bytes % size;
-    if (full >= answer->capacity)
+    if (full > answer->capacity - (rest != 0))
         return SLUICE_E_CAPACITY;
     for (uint64_t i = 0; i < full; i++)
         answer->sizes[i] = (double)size;
-    answer->sizes[full] = (double)rest;
+    if (rest)
+        answer->sizes[full] = (double)rest;
     answer->repeat_bytes = size;
     answer->repeats = full + (rest != 0);
     return judge_cut(judge, pipeline, answer, answer->repeats, &answer->repeat_us);

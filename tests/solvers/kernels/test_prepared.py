@@ -1,0 +1,59 @@
+"""The prepared judge: the judge's own bits, with and without the native kernels."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from domain.errors import InvalidInput
+from domain.pipeline import FitRange, Pipeline, Stage
+from domain.schedule import latency_us
+from solvers.kernels.native import Choice
+from solvers.kernels.prepared import judge_of
+from tests.support.compiler import require_native_kernels
+from tests.support.counts import count
+
+
+def a_random_pipeline(rng: random.Random) -> Pipeline:
+    """Lines and ranges, a delay, up to 64 stages."""
+    stages = [
+        Stage(
+            f"stage {j}",
+            (
+                *(FitRange(rng.random() * 50, rng.random() * 9, 1000 << at) for at in range(j % 3)),
+                FitRange(rng.random() * 99, rng.random() * 30),
+            ),
+        )
+        for j in range(rng.choice((1, 2, 3, 4, 5, 9, 64)))
+    ]
+    return Pipeline(tuple(stages), delay_us=rng.choice((0.0, 0.1 + 0.2)))
+
+
+@pytest.mark.parametrize("kernels", ["native", "numpy"])
+def test_it_is_the_judge(kernels: Choice) -> None:
+    """To the last bit, cut after cut, of one fragment and of thousands."""
+    require_native_kernels()
+    rng = random.Random(11)
+    for _ in range(count(300)):
+        pipeline = a_random_pipeline(rng)
+        judge = judge_of(pipeline, kernels=kernels)
+        for _ in range(3):
+            fragments = rng.choice((1, 2, 59, 257, 3000 // len(pipeline)))
+            sizes = [rng.randint(1, 10_000) for _ in range(fragments)]
+            assert judge(sizes) == latency_us(pipeline, sizes)
+
+
+def test_native_means_native(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a build it is an error, and "auto" takes the judge itself."""
+    from solvers.kernels import native
+
+    monkeypatch.setattr(native, "object_path", lambda: native.BUILD / "absent.so")
+    native.library.cache_clear()
+    try:
+        pipeline = a_random_pipeline(random.Random(1))
+        with pytest.raises(InvalidInput):
+            judge_of(pipeline, kernels="native")
+        assert judge_of(pipeline)([5, 7]) == latency_us(pipeline, [5, 7])
+    finally:
+        native.library.cache_clear()

@@ -90,7 +90,8 @@ def archive(compiler: str, options: tuple[str, ...]) -> Path:
 def program(name: str, folder: Path, *, compiler: str, options: Sequence[str] = ("-O2",)) -> Path:
     """A program of clients/c (as tests/unit), linked with the library."""
     made = folder / f"{Path(name).name}-{compiler}"
-    library = archive(compiler, tuple(options))
+    instrumented = tuple(word.replace("=fuzzer,", "=fuzzer-no-link,") for word in options)
+    library = archive(compiler, instrumented)
     line = [require(compiler), "-std=c11", *WARNINGS, *options, "-pthread"]
     run([*line, "-I", CLIENT / "include", CLIENT / f"{name}.c", library, "-o", made])
     return made

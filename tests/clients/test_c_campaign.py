@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,8 @@ from tests.support.counts import count
 from tests.support.plan_tables import GOLDEN, a_plan_table
 
 MUTATED = 1_000_000  # files in a campaign
+FUZZED = 500_000
+FUZZER = ("-O1", "-g", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all")
 SWAPS = 10_000
 READERS = 8
 
@@ -58,6 +61,20 @@ def test_mutated_files_are_refused_or_right(
     assert int(done[1]) > files // 20
     refused = set(re.findall(r"x (-\d)", printed))
     assert {"-3", "-5", "-6", "-7"} <= refused
+
+
+def test_libfuzzer_finds_nothing(seeds: list[Path], tmp_path: Path) -> None:
+    """It follows the branches that its files take, and so finds its own way."""
+    made = program("tests/libfuzzer", tmp_path, compiler="clang", options=FUZZER)
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    for number, seed in enumerate(seeds):
+        shutil.copy(seed, corpus / str(number))
+    runs = count(FUZZED)
+    artifacts = f"-artifact_prefix={tmp_path}/"
+    printed = run([made, f"-runs={runs}", "-seed=1", "-max_len=2000", artifacts, corpus])
+    assert "DONE" in printed
+    assert f"Done {runs} runs" in printed
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)

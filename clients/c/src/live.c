@@ -41,8 +41,8 @@ enum {
 
 /* Counters at least two cache lines apart, wherever the caller's memory begins. */
 typedef struct slt_shard {
-    _Atomic uint64_t readers[2];
-    unsigned char padding[SPACING - 2 * sizeof(uint64_t)];
+    _Atomic uint32_t readers[2]; /* of each phase; 32 bits are atomic everywhere */
+    unsigned char padding[SPACING - 2 * sizeof(uint32_t)];
 } slt_shard;
 
 typedef struct __attribute__((may_alias)) slt_live {

@@ -10,7 +10,7 @@
    -fsanitize=address,undefined; each file is in a block of exactly its size.
 
    Prints how many files there were, how many were accepted, and how many got each code. */
-#include "support.h"
+#include "promises.h"
 
 enum { MOST_FILES = 16, MOST_MUTATIONS = 3, LOOK_UPS = 24, HEADER = 256 };
 
@@ -41,47 +41,6 @@ static uint64_t random_bits(void)
 static uint64_t below(uint64_t limit)
 {
     return random_bits() % limit;
-}
-
-/* --- little-endian fields --------------------------------------------------------------------- */
-
-static uint64_t get(const unsigned char *at, unsigned bytes)
-{
-    uint64_t value = 0;
-    for (unsigned i = 0; i < bytes; i++)
-        value |= (uint64_t)at[i] << 8 * i;
-    return value;
-}
-
-static void put(unsigned char *at, unsigned bytes, uint64_t value)
-{
-    for (unsigned i = 0; i < bytes; i++)
-        at[i] = (unsigned char)(value >> 8 * i);
-}
-
-/* CRC-32 bit by bit: not the library's way, so that both are tested. */
-static uint32_t plain_crc(const unsigned char *bytes, size_t length)
-{
-    static uint32_t row[256];
-    uint32_t crc = 0xffffffffu;
-    if (row[1] == 0)
-        for (uint32_t n = 0; n < 256; n++) {
-            uint32_t c = n;
-            for (int bit = 0; bit < 8; bit++)
-                c = c & 1 ? c >> 1 ^ 0xedb88320u : c >> 1;
-            row[n] = c;
-        }
-    for (size_t i = 0; i < length; i++)
-        crc = row[(crc ^ bytes[i]) & 255] ^ crc >> 8;
-    return ~crc;
-}
-
-static void seal(draft *file)
-{
-    if (file->length < 32)
-        return;
-    put(file->bytes + 16, 8, file->length);
-    put(file->bytes + 24, 4, plain_crc(file->bytes + 32, file->length - 32));
 }
 
 /* --- mutations -------------------------------------------------------------------------------- */
@@ -202,57 +161,7 @@ static void mutate(draft *file)
     }
 }
 
-/* --- what an accepted file promises ----------------------------------------------------------- */
-
-static uint64_t smaller(uint64_t one, uint64_t other)
-{
-    return one < other ? one : other;
-}
-
-static uint64_t or_none(uint64_t limit)
-{
-    return limit ? limit : UINT64_MAX;
-}
-
-static uint64_t most_of(const sluice_description *about)
-{
-    return smaller(or_none(about->max_fragments), about->fragment_cap);
-}
-
-static void check_schedule(const sluice_table *table, const sluice_description *about,
-                           uint64_t message, uint64_t *sizes)
-{
-    uint64_t sum = 0, size = 0;
-    size_t count = 0;
-    sluice_cut cut;
-    CHECK(sluice_schedule(table, message, sizes, (size_t)about->most_fragments, &count) ==
-          SLUICE_OK);
-    CHECK(count >= 1 && count <= about->most_fragments && count <= most_of(about));
-    CHECK(sluice_cut_begin(&cut, table, message) == SLUICE_OK);
-    for (size_t i = 0; i < count; i++) {
-        CHECK(sizes[i] >= 1 && sizes[i] <= or_none(about->max_fragment_bytes));
-        CHECK(count == 1 || sizes[i] >= about->min_fragment_bytes);
-        CHECK(i + 1 == count || sizes[i] % about->alignment_bytes == 0);
-        CHECK(sluice_cut_next(&cut, &size) == 1 && size == sizes[i]);
-        sum += sizes[i];
-    }
-    CHECK(sum == message && sluice_cut_next(&cut, &size) == 0);
-}
-
-static void check_repeat(const sluice_table *table, const sluice_description *about,
-                         uint64_t message)
-{
-    uint64_t size = 0, count, rest;
-    int code = sluice_repeat(table, message, &size);
-    if (code == SLUICE_E_NO_REPEAT)
-        return;
-    CHECK(code == SLUICE_OK && size >= 1);
-    count = (message - 1) / size + 1;
-    rest = message - (count - 1) * size;
-    CHECK(count <= most_of(about) && smaller(size, message) <= or_none(about->max_fragment_bytes));
-    CHECK(count == 1 || (size % about->alignment_bytes == 0 && size >= about->min_fragment_bytes));
-    CHECK(count == 1 || rest >= about->min_fragment_bytes);
-}
+/* --- asking ---------------------------------------------------------------------------------- */
 
 /* A size of the range: its ends, one of a record or beside it, or any. */
 static uint64_t some_size(const draft *file, const sluice_description *about, unsigned i)
@@ -267,23 +176,14 @@ static uint64_t some_size(const draft *file, const sluice_description *about, un
     return size - about->least_bytes <= range ? size : about->greatest_bytes;
 }
 
-static void check_accepted(const sluice_table *table, const draft *file)
+static void check_file(const sluice_table *table, const draft *file)
 {
+    uint64_t messages[LOOK_UPS];
     sluice_description about;
-    double cut_gap = -1.0, repeat_gap = -1.0;
-    uint64_t *sizes;
     CHECK(sluice_table_describe(table, &about) == SLUICE_OK);
-    CHECK(about.most_fragments <= file->length && strlen(about.profile) <= 64);
-    sizes = malloc((size_t)about.most_fragments * sizeof *sizes);
-    CHECK(sizes);
-    for (unsigned i = 0; i < LOOK_UPS; i++) {
-        uint64_t message = some_size(file, &about, i);
-        check_schedule(table, &about, message, sizes);
-        check_repeat(table, &about, message);
-        CHECK(sluice_certificate(table, message, &cut_gap, &repeat_gap) == SLUICE_OK);
-        CHECK(cut_gap >= 0.0 && repeat_gap >= 0.0);
-    }
-    free(sizes);
+    for (unsigned i = 0; i < LOOK_UPS; i++)
+        messages[i] = some_size(file, &about, i);
+    check_promises(table, messages, LOOK_UPS);
 }
 
 /* Ask a table whose bytes were overwritten after it was opened. */
@@ -330,11 +230,11 @@ static int try_file(const seed_file *seed, draft *file)
     for (uint64_t times = 1 + below(MOST_MUTATIONS); times > 0; times--)
         mutate(file);
     if (below(8) != 0)
-        seal(file);
+        seal(file->bytes, file->length);
     exact = exact_copy(file);
     code = sluice_table_from_memory(&table, exact.bytes, exact.length);
     if (code == SLUICE_OK) {
-        check_accepted(&table, &exact);
+        check_file(&table, &exact);
         ask_overwritten(&table, &exact);
     }
     sluice_table_close(&table);

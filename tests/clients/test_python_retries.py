@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import time
 from collections.abc import Callable
@@ -374,6 +375,30 @@ def test_an_address_without_http_is_refused(client_of: Opened, address: str) -> 
     """At once."""
     with pytest.raises(InvalidRequest), client_of(address):
         pass
+
+
+@pytest.mark.parametrize("timeout_s", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_time_out_that_is_none_is_refused(client_of: Opened, timeout_s: float) -> None:
+    """At once, for a client and for its like with other patience."""
+    with (
+        pytest.raises(InvalidRequest, match="timeout_s"),
+        client_of("http://a", timeout_s=timeout_s),
+    ):
+        pass
+    with client_of("http://a") as client, pytest.raises(InvalidRequest, match="timeout_s"):
+        client.options(timeout_s=timeout_s)
+
+
+@pytest.mark.parametrize("time_limit_s", [-1e300, 0.0, 1e300])
+def test_a_time_limit_is_the_services_to_judge(client_of: Opened, time_limit_s: float) -> None:
+    """It is sent as it is."""
+    with (
+        scripted(lambda _: [problem(422, "invalid_input")]) as server,
+        client_of(server.address) as client,
+    ):
+        with pytest.raises(InputRefused):
+            client.optimize(4096, profile="gms", time_limit_s=time_limit_s)
+        assert json.loads(server.requests[0].body)["time_limit_s"] == time_limit_s
 
 
 @pytest.mark.parametrize("name", ["", ".", ".."])

@@ -23,6 +23,7 @@ from sluice_client.http import (
     LIMITS,
     answer_of,
     checked_address,
+    checked_timeout_s,
     failure_of,
     headers_of,
     timeout_of,
@@ -86,7 +87,7 @@ class AsyncClient:
         http: httpx.AsyncClient | None = None,
     ) -> None:
         self._address = checked_address(address)
-        self._timeout_s = timeout_s
+        self._timeout_s = checked_timeout_s(timeout_s)
         self._retry = retry or Retry()
         self._memory = Memory(memory_bytes)
         self._headers = dict(headers or {})
@@ -193,7 +194,8 @@ class AsyncClient:
     def options(self, *, timeout_s: float | None = None, retry: Retry | None = None) -> AsyncClient:
         """The same client with other patience; connections and memory are shared."""
         other = copy.copy(self)
-        other._timeout_s = self._timeout_s if timeout_s is None else timeout_s
+        if timeout_s is not None:
+            other._timeout_s = checked_timeout_s(timeout_s)
         other._retry = retry or self._retry
         other._owns_http = False
         return other

@@ -13,6 +13,7 @@ from sluice_client.retries import Failure
 
 DEFAULT_ADDRESS = "http://localhost:8080"
 DEFAULT_TIMEOUT_S = 30.0
+MOST_TIMEOUT_S = 86_400.0
 DEFAULT_MEMORY_BYTES = 16 * 2**20
 USER_AGENT = f"sluice-client/{__version__}"
 
@@ -29,6 +30,13 @@ def checked_address(address: str) -> str:
     if not address.lower().startswith(("http://", "https://")):
         raise InvalidRequest("expected an address that begins with http:// or https://")
     return address.rstrip("/")
+
+
+def checked_timeout_s(timeout_s: float) -> float:
+    """The time-out itself. Raises InvalidRequest."""
+    if not 0.0 < timeout_s <= MOST_TIMEOUT_S:
+        raise InvalidRequest(f"expected 0 < timeout_s <= {MOST_TIMEOUT_S:g}")
+    return timeout_s
 
 
 def headers_of(*, own: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:

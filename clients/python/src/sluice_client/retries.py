@@ -24,6 +24,7 @@ from sluice_client.errors import (
     problem_of,
 )
 
+_MOST_TAKES_S = 86_400.0
 _BUSY = (429, 503)
 _BEHIND_A_PROXY = (502, 504)
 _NOT_TAKEN_ON = ("overloaded", "not_ready")
@@ -101,8 +102,10 @@ class Course:
     ) -> None:
         self._call, self._retry = call, retry
         self._clock, self._chance = clock, chance
-        self._answer_s = call.takes_s + timeout_s
-        self._total_s = max(retry.deadline_s, self._answer_s if call.takes_s else 0.0)
+        # What a request says that it takes is the service's to judge, and may be anything.
+        takes_s = min(max(call.takes_s, 0.0), _MOST_TAKES_S)
+        self._answer_s = takes_s + timeout_s
+        self._total_s = max(retry.deadline_s, self._answer_s if takes_s else 0.0)
         self._ends_s = clock() + self._total_s
         self._sent = 0
 

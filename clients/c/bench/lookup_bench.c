@@ -8,9 +8,10 @@
 
      table, least_bytes, greatest_bytes, cut_count, repeat_count, file_bytes   what was read
      sizes, passes      how many sizes are used, how often all of them are looked up
-     constant_ns, ladder_ns, repeat_ns, schedule_ns, cut_ns, open_ns
+     constant_ns, ladder_ns, repeat_ns, live_ns, schedule_ns, cut_ns, open_ns
                         each {"median", "best", "worst"} over the passes, of the mean of one pass
-                        for one look-up; schedule fills an array, cut is the iterator, open is
+                        for one look-up; live is repeat between sluice_live_enter and leave,
+                        schedule fills an array, cut is the iterator, open is
                         sluice_table_from_memory, once a pass
      schedule_fit       {"per_fragment_ns", "per_call_ns"}: least squares of the time of a schedule
                         over its number of fragments, one point for each number that occurs, weighted
@@ -41,6 +42,7 @@ typedef struct workload {
     size_t capacity;
     const unsigned char *file;
     size_t file_bytes;
+    sluice_live *live;
 } workload;
 
 typedef uint64_t look_up(const workload *work);
@@ -98,6 +100,19 @@ static uint64_t repeat(const workload *work)
     for (size_t i = 0; i < work->count; i++)
         if (sluice_repeat(work->table, work->sizes[i], &size) == SLUICE_OK)
             sum += size;
+    return sum;
+}
+
+static uint64_t live_repeat(const workload *work)
+{
+    uint64_t sum = 0, size = 0;
+    for (size_t i = 0; i < work->count; i++) {
+        sluice_ticket ticket;
+        const sluice_table *table = sluice_live_enter(work->live, &ticket);
+        if (sluice_repeat(table, work->sizes[i], &size) == SLUICE_OK)
+            sum += size;
+        sluice_live_leave(work->live, &ticket);
+    }
     return sum;
 }
 
@@ -313,6 +328,7 @@ static int report(const workload *work, const sluice_description *about, const c
     print_figures("constant_ns", measure(constant, work, &checksum));
     print_figures("ladder_ns", measure(ladder, work, &checksum));
     print_figures("repeat_ns", measure(repeat, work, &checksum));
+    print_figures("live_ns", measure(live_repeat, work, &checksum));
     print_figures("schedule_ns", measure(schedule, work, &checksum));
     print_figures("cut_ns", measure(cut, work, &checksum));
     print_figures("open_ns", measure_open(work));
@@ -324,9 +340,10 @@ static int report(const workload *work, const sluice_description *about, const c
 
 int main(int argc, char **argv)
 {
+    static sluice_live live;
     sluice_table table;
     sluice_description about;
-    workload work = {&table, NULL, 0, NULL, 0, NULL, 0};
+    workload work = {&table, NULL, 0, NULL, 0, NULL, 0, &live};
     int code = argc == 3 ? sluice_table_open(&table, argv[1]) : SLUICE_E_ARGUMENT;
     if (code != SLUICE_OK) {
         fprintf(stderr, "usage: lookup_bench TABLE.slt SIZES (%s)\n", sluice_error_text(code));
@@ -338,11 +355,13 @@ int main(int argc, char **argv)
     work.room = calloc(work.capacity, sizeof *work.room);
     work.file_bytes = (size_t)about.file_bytes;
     work.file = read_file(argv[1], work.file_bytes);
-    if (work.count == 0 || !work.room || !work.file) {
-        fprintf(stderr, "lookup_bench: no size of the file is in the table's range\n");
+    if (work.count == 0 || !work.room || !work.file ||
+        sluice_live_open(&live, argv[1]) != SLUICE_OK) {
+        fprintf(stderr, "lookup_bench: no memory, or no size of the file is in the table's range\n");
         return 2;
     }
     code = report(&work, &about, argv[1]);
+    sluice_live_close(&live);
     sluice_table_close(&table);
     free((void *)(uintptr_t)work.sizes);
     free((void *)(uintptr_t)work.file);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
@@ -17,11 +18,11 @@ HERE = Path(__file__).parent
 OPENMPI = ("Open MPI 4.1.4 and its compiler", "apt-get install openmpi-bin libopenmpi-dev gcc")
 MPICH = ("MPICH 4.0.2 and its compiler", "apt-get install mpich libmpich-dev gcc")
 # Point to point alone, counted, and collectives that nothing but `tuned` decides on.
-_COUNTED = (
-    *("--mca", "pml", "ob1,monitoring", "--mca", "btl", "self,vader"),
-    *("--mca", "coll", "^han,adapt,sm", "--mca", "pml_monitoring_enable", "2"),
-    *("--mca", "pml_monitoring_enable_output", "3"),
+_PLAIN = (
+    *("--allow-run-as-root", "--oversubscribe", "--mca", "pml", "ob1,monitoring"),
+    *("--mca", "btl", "self,vader", "--mca", "coll", "^han,adapt,sm"),
 )
+_COUNTED = (*("--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3"),)
 
 
 def environment(more: Mapping[str, str]) -> dict[str, str]:
@@ -56,7 +57,8 @@ def openmpi(program: str) -> str:
 @cache
 def mpich(program: str) -> str:
     """The path of one of its programs."""
-    paths = [shutil.which(name) for name in ("mpichversion", "mpicc.mpich")]
+    names = ("mpichversion", "mpicc.mpich", "mpirun.mpich")
+    paths = [shutil.which(name) for name in names]
     is_there = all(paths) and re.search(r"\s4\.0\.2\s", told(["mpichversion"]))
     require_system(is_there, *MPICH)
     return str(shutil.which(program))
@@ -66,6 +68,7 @@ def mpich(program: str) -> str:
 def built(source: str, compiler: str) -> str:
     """A program of this folder, compiled once for the whole run."""
     target = Path(tempfile.mkdtemp(prefix="sluice-mpi-")) / Path(source).stem
+    atexit.register(shutil.rmtree, target.parent, ignore_errors=True)
     told([compiler, "-O1", "-Wall", "-Wextra", "-Werror", "-o", str(target), str(HERE / source)])
     return str(target)
 
@@ -78,15 +81,32 @@ def parameters(more: Mapping[str, str]) -> dict[str, str]:
 
 def messages(folder: Path, collective: str, size: int, *options: str) -> dict[str, int]:
     """How many messages go from rank to rank ("0>1") in one collective of two ranks."""
-    run = [openmpi("mpirun.openmpi"), "--allow-run-as-root", "--oversubscribe", "-np", "2"]
-    program = built("mpi_messages.c", openmpi("mpicc.openmpi"))
     for old in folder.glob("counted.*"):
         old.unlink()
-    counted = ("--mca", "pml_monitoring_filename", str(folder / "counted"))
-    told([*run, *_COUNTED, *counted, *options, program, collective, str(size)])
+    counted = (*_COUNTED, "--mca", "pml_monitoring_filename", str(folder / "counted"))
+    assert is_right_with_openmpi(collective, size, *counted, *options)
     lines = "".join(path.read_text() for path in folder.glob("counted.*"))
     sent = re.findall(r"^I\t(\d+)\t(\d+)\t\d+ bytes\t(\d+) msgs sent", lines, re.MULTILINE)
     return {f"{source}>{target}": int(count) for source, target, count in sent}
+
+
+def is_right_with_openmpi(mode: str, size: int, *options: str, ranks: int = 2) -> bool:
+    """Whether a program of mpi_messages.c ends with the right data on every rank."""
+    run = [openmpi("mpirun.openmpi"), *_PLAIN, *options, "-np", str(ranks)]
+    return _is_right([*run, built("mpi_messages.c", openmpi("mpicc.openmpi")), mode, str(size)], {})
+
+
+def is_right_with_mpich(mode: str, size: int, more: Mapping[str, str], *, ranks: int = 2) -> bool:
+    """The same with MPICH, with these variables in its environment."""
+    run = [mpich("mpirun.mpich"), "-np", str(ranks)]
+    return _is_right([*run, built("mpi_messages.c", mpich("mpicc.mpich")), mode, str(size)], more)
+
+
+def _is_right(command: list[str], more: Mapping[str, str]) -> bool:
+    done = subprocess.run(
+        command, capture_output=True, check=False, timeout=120, env=environment(more)
+    )
+    return done.returncode == 0
 
 
 def variables(names: list[str], more: Mapping[str, str]) -> dict[str, int]:

@@ -12,7 +12,13 @@ from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
 from exports.mpich import OFI_TARGET, TARGET, read
 from tests.exports.given import given_for
-from tests.exports.mpi_programs import built, environment, mpich, variables
+from tests.exports.mpi_programs import (
+    built,
+    environment,
+    is_right_with_mpich,
+    mpich,
+    variables,
+)
 
 NAMES = next(option for option in TARGET.options if option.name == "parameter").choices
 SINCE_4_1 = [name for name in NAMES if name.startswith(("MPIR_CVAR_BCAST", "MPIR_CVAR_ALLREDUCE"))]
@@ -173,3 +179,23 @@ def test_mpich_would_tell() -> None:
 def test_this_mpich_has_the_names_that_it_should() -> None:
     """Those of 4.0, and not those that came in 4.1."""
     assert set(variables(list(NAMES), {})) == set(IN_DEBIAN)
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("algorithm", ["tsp_tree", "tsp_ring"])
+def test_reductions_in_fragments_keep_the_order(algorithm: str, ranks: int) -> None:
+    """What needs no word about the programs is right for one that does not commute."""
+    given = {
+        "MPIR_CVAR_IREDUCE_INTRA_ALGORITHM": algorithm,
+        "MPIR_CVAR_IREDUCE_TREE_PIPELINE_CHUNK_SIZE": "65536",
+        "MPIR_CVAR_IREDUCE_RING_CHUNK_SIZE": "65536",
+    }
+    assert is_right_with_mpich("iordered", 200_000, given, ranks=ranks)
+
+
+@pytest.mark.parametrize(("mode", "size"), [("itypes", 65536), ("iwide", 4096)])
+def test_what_is_refused_by_default_does_corrupt_or_stop(mode: str, size: int) -> None:
+    """Right without the size; wrong data, or a division by zero, with it."""
+    tree = {"MPIR_CVAR_IBCAST_INTRA_ALGORITHM": "tsp_tree"}
+    assert is_right_with_mpich(mode, 800_000, tree)
+    assert not is_right_with_mpich(mode, 800_000, {**tree, IBCAST: str(size)})

@@ -12,7 +12,7 @@ from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
 from exports.openmpi_rules import TARGET, read
 from tests.exports.given import given_for
-from tests.exports.mpi_programs import messages
+from tests.exports.mpi_programs import is_right_with_openmpi, messages
 
 LADDER = FragmentSetting(
     (SettingStep(1, None), SettingStep(65536, 16384), SettingStep(1_048_576, 131_072))
@@ -190,3 +190,30 @@ def test_open_mpi_would_tell(tmp_path: Path) -> None:
     file.write_text(rendered(version="5.0.7"))
     refused = messages(tmp_path, "reduce", 65536, *USE, str(file))
     assert refused == messages(tmp_path, "reduce", 65536)
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_what_is_written_by_default_keeps_the_order(tmp_path: Path, ranks: int) -> None:
+    """A reduction that does not commute, cut into fragments: right, as without the file."""
+    file = tmp_path / "rules.conf"
+    file.write_text(rendered())
+    assert is_right_with_openmpi("ordered", 200_000, *USE, str(file), ranks=ranks)
+
+
+@pytest.mark.parametrize(
+    ("mode", "options"),
+    [
+        ("types", PIPELINE),
+        ("ordered", {"algorithm": "pipeline", "programs": "uniform"}),
+        ("ordered", {"algorithm": "binary", "programs": "uniform"}),
+        ("ordered", {"algorithm": "binomial", "programs": "uniform"}),
+    ],
+)
+def test_what_is_refused_by_default_does_give_wrong_data(
+    tmp_path: Path, mode: str, options: dict[str, str]
+) -> None:
+    """The program is right without the file; with it Open MPI's data are wrong."""
+    file = tmp_path / "rules.conf"
+    file.write_text(rendered(FragmentSetting.always(65536), **options))
+    assert is_right_with_openmpi(mode, 800_000)
+    assert not is_right_with_openmpi(mode, 800_000, *USE, str(file))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from math import lcm
 from typing import TYPE_CHECKING, TypeAlias
 
+from app.errors import InconsistentInput
 from app.flows.build_table import DEFAULT_GREATEST_BYTES
 from app.flows.solve_message import ProfileRevision
 from domain.aggregate import CostModel
@@ -58,8 +59,11 @@ class ExportScope:
         target = target_named(self.target)
         names = [name for name, _ in self.options]
         if len(set(names)) < len(names):
-            raise InvalidInput("expected each option once", field="options")
-        target.options_from(dict(self.options))
+            raise InconsistentInput("expected each option once", field="option")
+        try:
+            target.options_from(dict(self.options))
+        except InvalidInput as refusal:
+            raise _together(refusal) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,20 +159,31 @@ def stored_table(
 
 
 def export(question: ExportQuestion) -> Exported:
-    """Choose and render. Raises InvalidInput, Infeasible, InvalidTable and LimitReached."""
+    """Choose and render. Raises InconsistentInput, Infeasible, InvalidTable, Conflict for a table
+    of another pipeline, and LimitReached.
+    """
     from exports.slt import decode
 
     stored = decode(question.table.file) if question.table else None
     if stored is not None and stored.table.pipeline != question.pipeline:
         raise Conflict("the compiled table is of another pipeline", field="table")
     target = question.target
-    chosen = _chosen(question, stored) if target.takes in _SIZED else None
-    given = _input(question, stored, chosen)
-    content = target.render(given).encode()
+    try:
+        chosen = _chosen(question, stored) if target.takes in _SIZED else None
+        given = _input(question, stored, chosen)
+        content = target.render(given).encode()
+    except InvalidInput as refusal:
+        raise _together(refusal) from None
     if len(content) > MAX_EXPORT_BYTES:
         raise LimitReached(f"the export is longer than {MAX_EXPORT_BYTES} bytes", field="table")
     suffix, media_type = target.suffix_for(given.options), target.media_type_for(given.options)
     return Exported(content, media_type, f"{_stem(question)}.{suffix}")
+
+
+def _together(refusal: InvalidInput) -> InconsistentInput:
+    """What is refused here was valid for itself: it does not go with the target or the pipeline."""
+    field = "option" if refusal.field == "options" else refusal.field
+    return InconsistentInput(refusal.detail, field=field)
 
 
 def _input(

@@ -10,7 +10,6 @@ from app.errors import InconsistentInput
 from app.flows.export_setting import ExportScope
 from app.schemas.base import Output
 from app.schemas.queries import Digits, Query
-from domain.errors import InvalidInput
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.problem import FragmentLimits
 from domain.regret import Objective
@@ -47,19 +46,14 @@ class _Asked(BaseModel):
             raise InconsistentInput(
                 "expected least_bytes <= greatest_bytes", field="greatest_bytes"
             )
-        try:
-            return ExportScope(
-                target=target,
-                options=tuple(split_option(option) for option in self.option),
-                least_bytes=least,
-                greatest_bytes=greatest,
-                objective=self.objective,
-                limits=self._limits(),
-            )
-        except InvalidInput as refusal:
-            if refusal.field == "options":
-                raise InvalidInput(refusal.detail, field="option") from None
-            raise
+        return ExportScope(
+            target=target,
+            options=tuple(split_option(option) for option in self.option),
+            least_bytes=least,
+            greatest_bytes=greatest,
+            objective=self.objective,
+            limits=self._limits(),
+        )
 
     def _limits(self) -> FragmentLimits | None:
         given = {name: getattr(self, name) for name in FragmentLimits.__slots__}

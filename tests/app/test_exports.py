@@ -205,6 +205,43 @@ def test_what_was_made_is_kept(
     assert held.status_code == 304
 
 
+class Here:
+    """In place of a process of its own: exports in the thread."""
+
+    asked: list[ExportQuestion]
+
+    def __init__(self, question: ExportQuestion, *, memory_bytes: int) -> None:
+        assert memory_bytes > 0
+        self.question = question
+
+    def run(self) -> Exported:
+        self.asked.append(self.question)
+        return export_setting.export(self.question)
+
+    def cancel(self) -> None:
+        """Nothing to end."""
+
+
+def test_the_oldest_is_let_go(
+    client: httpx.Client, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one place the last export has it; a long one is never kept."""
+    Here.asked = []
+    monkeypatch.setattr(export_desk, "ExportApart", Here)
+    monkeypatch.setattr(export_desk, "KEPT", 1)
+    where = f"/profiles/{name}/exports/mooncake"
+
+    def made(rest: str) -> int:
+        before = len(Here.asked)
+        answer = client.get(where, params={**SMALL, "option": f"rest:{rest}"})
+        assert answer.status_code == 200
+        return len(Here.asked) - before
+
+    assert [made(rest) for rest in ("own", "own", "absorbed", "own", "own")] == [1, 0, 1, 1, 0]
+    monkeypatch.setattr(export_desk, "KEPT_BYTES", 10)
+    assert [made(rest) for rest in ("absorbed", "absorbed", "own")] == [1, 1, 0]
+
+
 # --- tables ---------------------------------------------------------------------------------------
 
 
@@ -244,13 +281,14 @@ def test_a_table_that_is_not_stored_is_not_found(client: httpx.Client, name: str
         ({"least_bytes": "0"}, "invalid_input", "/least_bytes"),
         ({"greatest_bytes": "1e6"}, "invalid_input", "/greatest_bytes"),
         ({"least_bytes": "2", "greatest_bytes": "1"}, "inconsistent_input", "/greatest_bytes"),
-        ({"least_bytes": str(2**25)}, "invalid_input", "/least_bytes"),
+        ({"least_bytes": str(2**25)}, "inconsistent_input", "/least_bytes"),
         ({"objective": "median"}, "invalid_input", "/objective"),
         ({"max_fragments": "-1"}, "invalid_input", "/max_fragments"),
         ({"option": "form"}, "invalid_input", "/option/0"),
-        ({"option": "form:sun"}, "invalid_input", "/option"),
-        ({"option": "colour:red"}, "invalid_input", "/option"),
-        ({"option": ["form:rdma", "form:tcp"]}, "invalid_input", "/option"),
+        ({"option": "form:sun"}, "inconsistent_input", "/option"),
+        ({"option": "colour:red"}, "inconsistent_input", "/option"),
+        ({"option": ["form:rdma", "form:tcp"]}, "inconsistent_input", "/option"),
+        ({"option": "rest:" + "x" * 200}, "invalid_input", "/option/0"),
         ({"option": ["form:rdma"] * 33}, "invalid_input", "/option"),
     ],
 )

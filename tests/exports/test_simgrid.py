@@ -210,6 +210,14 @@ def test_a_stage_is_named_by_its_place_its_number_or_its_name() -> None:
     assert set(found) == {"smpi/os", "smpi/ois"}
 
 
+@pytest.mark.parametrize("name", ["--> <x/>", "*/ & \"'", "]]>", "a:b;c", "drát 线"])
+def test_a_stage_may_be_named_by_any_name(name: str) -> None:
+    """It stands in the head as the option's value, where it ends nothing."""
+    model = pipeline_of_lines([("a", 1.0, 1.0), (name, 2.0, 2.0)])
+    found = properties(TARGET.render(given_for(TARGET, {"os": name}, pipeline=model)))
+    assert found["smpi/os"] == "0:0.000002:2E-9"
+
+
 @pytest.mark.parametrize(
     ("chosen", "said"),
     [

@@ -1,0 +1,583 @@
+"""Look-ups from memory: byte for byte what the framework says, fresh, bounded, and without it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from itertools import count as numbers
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import solvers
+from app import service
+from app.flows import build_table as flow
+from app.flows.solve_message import ProfileRevision
+from app.lookup.front import Front
+from app.schemas.tables import render_table
+from models.errors import StoreUnavailable
+from models.session import Store, create_store
+from tests.app.serving import MYRINET, Live, serving, settings_for, wait_until
+from tests.app.test_tables import Here
+from tests.support.plan_tables import whole_messages
+
+LEAST, GREATEST = 1000, 9000
+BODY: dict[str, Any] = {"least_bytes": 100, "greatest_bytes": 1000, "relative_gap": 0.01}
+SCHEDULE = "/profiles/{name}/schedule"
+_NAMES = numbers(1)
+
+
+# --- the same as the framework --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Both:
+    """Two services on one database: one with a front, one that holds no table."""
+
+    fronted: Live
+    plain: Live
+    digest: str
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    """With a table of the paper's pipeline, compiled for real."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('both') / 'sluice.db'}"
+    with (
+        serving(settings_for(url)) as fronted,
+        serving(settings_for(url, lookup_memory_bytes=0)) as plain,
+    ):
+        body = {"least_bytes": LEAST, "greatest_bytes": GREATEST}
+        told = fronted.client.post("/profiles/myrinet-gam/tables", json=body).json()
+        warm(fronted, "myrinet-gam")
+        yield Both(fronted, plain, told["digest"])
+
+
+def front_of(live: Live) -> Front:
+    """The front of a service."""
+    return live.service.lookups.front
+
+
+def is_warm(live: Live, name: str) -> bool:
+    """Whether the front would answer for this name."""
+    digest = front_of(live).choices.digests.get(name)
+    return digest is not None and front_of(live).shelf.peek(digest) is not None
+
+
+def warm(live: Live, name: str) -> None:
+    """Wait until it would."""
+    wait_until(lambda: is_warm(live, name))
+
+
+Answer = tuple[int, list[tuple[str, str]], bytes]
+Header = tuple[str, str]
+
+
+def ask(live: Live, method: str, target: str, headers: list[Header]) -> Answer:
+    """The status, all headers but the date in their order, and the bytes."""
+    connection = HTTPConnection("127.0.0.1", live.port)
+    connection.putrequest(method, target, skip_accept_encoding=True)
+    for name, value in headers:
+        connection.putheader(name, value)
+    connection.endheaders()
+    response = connection.getresponse()
+    body = response.read()
+    connection.close()
+    told = [(name.lower(), value) for name, value in response.getheaders()]
+    return response.status, [one for one in told if one[0] != "date"], body
+
+
+def of_the_front(live: Live, method: str, target: str, headers: list[Header]) -> bool:
+    """Whether the front has an answer to this request, asked by itself."""
+    path, _, query = target.partition("?")
+    scope = {
+        "method": method,
+        "path": path,
+        "query_string": query.encode(),
+        "headers": [(name.lower().encode(), value.encode()) for name, value in headers],
+    }
+    return front_of(live).answer(scope) is not None
+
+
+REFERENCES = (
+    "myrinet-gam",
+    "myrinet-gam@1",
+    "myrinet-gam@01",
+    "myrinet-gam@2",
+    "myrinet%2Dgam",
+    "myrinet-gam%401",
+    "Myrinet-gam",
+    "myrinet-gam ".replace(" ", "%20"),
+    "gms",
+    "absent",
+    "a@b",
+    "%00",
+    "%C3%A9",
+    "x" * 65,
+    "",
+)
+SIZES = ("1", "999", "1000", "4096", "9000", "9001", "281474976710656", "281474976710657")
+QUERIES = (
+    *(f"bytes={size}" for size in SIZES),
+    "",
+    "bytes",
+    "bytes=",
+    "bytes=0",
+    "bytes=004096",
+    "bytes=" + "4096".zfill(19),
+    "bytes=" + "4096".zfill(20),
+    "bytes=" + "9" * 400,
+    "bytes=-4096",
+    "bytes=+4096",
+    "bytes=4096.0",
+    "bytes=1e3",
+    "bytes=4%30%39%36",
+    "b%79tes=4096",
+    "bytes=%D9%A4",
+    "bytes=4096&",
+    "&bytes=4096",
+    "bytes=4096&bytes=5000",
+    "bytes=4096&x=1",
+    "bytes=4096;x=1",
+    "Bytes=4096",
+    "bytes=4096#x",
+    "bytes==4096",
+    "format=slt",
+    "format=json",
+    "format=summary",
+    "format=SLT",
+    "format=xml",
+    "format=%73lt",
+    "format=slt&format=json",
+    "format=slt&x=1",
+    "format=slt&",
+)
+ACCEPTS = (
+    "*/*",
+    "application/json",
+    "application/octet-stream",
+    "application/vnd.sluice.table",
+    "application/vnd.sluice.table+json",
+    "text/html, application/vnd.sluice.table;q=0.1",
+    "APPLICATION/VND.SLUICE.TABLE",
+    "",
+)
+TAGS = ('"other"', "*", '"*"', "", "W/", "\xff", ",,,", "nonsense")
+
+
+def tags_of(etag: str) -> tuple[str, ...]:
+    """What a client may say of a tag."""
+    return (
+        *TAGS,
+        etag,
+        f"W/{etag}",
+        f'"a", {etag}',
+        f" {etag} ,",
+        etag.strip('"'),
+        etag[:-2] + '"',
+    )
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> tuple[str, str, list[Header], bool]:
+    """A method, a target, headers, and whether the client says what it holds."""
+    method = draw(st.sampled_from(("GET",) * 12 + ("HEAD", "DELETE", "OPTIONS", "get")))
+    path = draw(
+        st.one_of(
+            st.builds("/profiles/{}/schedule".format, st.sampled_from(REFERENCES)),
+            st.builds("/profiles/{}/table".format, st.sampled_from(REFERENCES[:5])),
+            st.just("/tables/DIGEST"),
+            st.sampled_from(
+                (
+                    "/profiles/myrinet-gam/schedule/",
+                    "/profiles//myrinet-gam/schedule",
+                    "/profiles/myrinet-gam/tables",
+                    "/tables/" + "0" * 64,
+                    "/tables/DIGEST/",
+                    "/tables/",
+                    "/tables",
+                )
+            ),
+        )
+    )
+    query = draw(st.sampled_from(QUERIES))
+    headers = draw(
+        st.lists(
+            st.one_of(
+                st.tuples(st.just("Accept"), st.sampled_from(ACCEPTS)),
+                st.tuples(st.just("If-None-Match"), st.sampled_from(range(len(tags_of('"x"'))))),
+                st.just(("X-Forwarded-For", "10.0.0.1")),
+                st.just(("Cache-Control", "no-cache")),
+            ),
+            max_size=3,
+        )
+    )
+    return method, path + ("?" + query if query else ""), headers, draw(st.booleans())
+
+
+@given(requests(), st.sampled_from((4096, 5000)))
+@example(("GET", "/profiles/myrinet-gam/schedule?bytes=4096", [], False), 4096)
+@example(("GET", "/profiles/myrinet-gam/table?format=slt", [("If-None-Match", 8)], False), 4096)
+@example(("GET", "/tables/DIGEST?format=slt", [("If-None-Match", 8), ("Accept", "")], True), 1)
+def test_both_give_the_same(
+    both: Both, request_: tuple[str, str, list[tuple[str, Any]], bool], size: int
+) -> None:
+    """Status, headers in their order, and bytes; whatever is odd about a request."""
+    method, target, given_headers, prefers = request_
+    target = target.replace("DIGEST", both.digest)
+    etags = [
+        value
+        for name, value in ask(both.plain, "GET", target, [])[1]
+        if name == "etag" and method == "GET"
+    ]
+    known = tags_of(etags[0] if etags else f'"{size}"')
+    headers = [
+        (name, known[value] if isinstance(value, int) else value) for name, value in given_headers
+    ]
+    if prefers and "schedule?bytes=4096" in target:
+        headers.append(("Prefer", "respond-async"))
+    once = ask(both.fronted, method, target, headers)
+    assert once == ask(both.plain, method, target, headers)
+    assert once == ask(both.fronted, method, target, headers)  # as it was kept
+
+
+@pytest.mark.parametrize(
+    ("target", "headers", "is_answered"),
+    [
+        ("/profiles/myrinet-gam/schedule?bytes=4096", [], True),
+        ("/profiles/myrinet-gam@1/schedule?bytes=9000", [("If-None-Match", "*")], True),
+        ("/profiles/myrinet-gam/schedule?bytes=4096", [("Prefer", "respond-async")], True),
+        ("/profiles/myrinet-gam/schedule?bytes=999", [], False),
+        ("/profiles/gms/schedule?bytes=4096", [], False),
+        ("/profiles/myrinet-gam/table?format=slt", [], True),
+        ("/profiles/myrinet-gam/table", [("Accept", "application/octet-stream")], True),
+        ("/profiles/myrinet-gam/table", [], False),
+        ("/tables/DIGEST?format=slt", [], True),
+        ("/tables/DIGEST?format=json", [], False),
+        ("/profiles", [], False),
+    ],
+)
+def test_what_the_front_answers(
+    both: Both, target: str, headers: list[Header], is_answered: bool
+) -> None:
+    """So that the comparison above compares two things."""
+    target = target.replace("DIGEST", both.digest)
+    assert of_the_front(both.fronted, "GET", target, headers) is is_answered
+    assert not of_the_front(both.plain, "GET", target, headers)
+    assert not of_the_front(both.fronted, "HEAD", target, headers)
+
+
+def test_equal_tags_are_equal_bytes(both: Both) -> None:
+    """A tag names a table file, a message and the form of the answer, and nothing changes it."""
+    seen: dict[str, bytes] = {}
+    for message in (1000, 1001, 4096, 8999, 9000):
+        for reference in ("myrinet-gam", "myrinet-gam@1"):
+            answer = both.fronted.client.get(f"/profiles/{reference}/schedule?bytes={message}")
+            assert seen.setdefault(answer.headers["etag"], answer.content) == answer.content
+            assert answer.headers["etag"].startswith('"')
+    assert len(seen) == 5
+
+
+def test_the_answer_is_what_the_file_says(both: Both) -> None:
+    """Field by field; and as good as it claims, against solving anew."""
+    from domain.schedule import latency_us
+    from exports.slt import decode
+
+    client = both.fronted.client
+    file = client.get(f"/tables/{both.digest}?format=slt").content
+    table = decode(file).table
+    for message in (1000, 2345, 4096, 9000):
+        told = client.get(f"/profiles/myrinet-gam/schedule?bytes={message}").json()
+        question = {"message_bytes": message, "profile": "myrinet-gam"}
+        solved = client.post("/optimize", json=question).json()
+        cut, size = table.cut_at(message), table.repeated_size_at(message)
+        assert told["fragment_bytes"] == list(cut)
+        assert told["fragments"] == len(cut)
+        assert told["latency_us"] == latency_us(table.pipeline, cut)
+        assert told["relative_gap"] == table.relative_gap_at(message)
+        assert told["lower_bound_us"] * (1 + told["relative_gap"]) <= told["latency_us"]
+        assert told["lower_bound_us"] <= solved["latency_us"]
+        assert told["latency_us"] >= solved["lower_bound_us"] * (1 - 1e-12)
+        assert told["best_fixed"]["size_bytes"] == size
+        assert told["best_fixed"]["fragments"] == -(-message // size)
+        assert (told["strategy"], told["status"], told["warnings"]) == ("table", "proven_gap", [])
+        assert told["profile"] == {"name": "myrinet-gam", "revision": 1}
+        assert told["table"] == both.digest
+        assert set(told) - {"table"} <= set(solved)
+
+
+# --- fresh ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compilations of nothing but whole messages, in the thread."""
+    Here.compiled = []
+    monkeypatch.setattr(solvers, "compile_table", whole_messages)
+    monkeypatch.setattr(service, "TableApart", Here)
+
+
+def compiled(client: httpx.Client, name: str, **changes: Any) -> str:
+    """The digest of a table that is compiled now."""
+    answer = client.post(f"/profiles/{name}/tables", json={**BODY, **changes})
+    assert answer.status_code == 201
+    return str(answer.json()["digest"])
+
+
+def looked_up(client: httpx.Client, reference: str) -> Any:
+    """Which table answers, None for a solve."""
+    answer = client.get(f"/profiles/{reference}/schedule?bytes=500")
+    assert answer.status_code == 200
+    return answer.json().get("table")
+
+
+def test_whoever_wrote_reads_what_they_wrote(own: Live, quick: None) -> None:
+    """Every write that changes a choice, while the front knew another one."""
+    client = own.client
+    client.post("/profiles", json={"name": "p", "pipeline": MYRINET})
+    first = compiled(client, "p")
+    assert looked_up(client, "p") == first
+    warm(own, "p")
+    second = compiled(client, "p", greatest_bytes=900)
+    assert looked_up(client, "p") == first
+    third = compiled(client, "p", greatest_bytes=901, activate=True)
+    assert looked_up(client, "p") == third
+    for digest in (second, first):
+        warm(own, "p")
+        told = client.post("/profiles/p/table", json={"digest": digest})
+        assert (told.status_code, told.json()["digest"]) == (200, digest)
+        assert told.headers["content-location"] == f"/tables/{digest}"
+        assert looked_up(client, "p") == looked_up(client, "p@1") == digest
+    warm(own, "p")
+    client.put("/profiles/p", json={"pipeline": MYRINET})
+    assert (looked_up(client, "p"), looked_up(client, "p@1")) == (None, first)
+    assert client.get("/profiles/p/table").status_code == 404
+    assert client.get("/profiles/p@1/table").json()["digest"] == first
+    client.post("/profiles/p/current", json={"revision": 1})
+    assert looked_up(client, "p") == first
+    warm(own, "p")
+    client.delete("/profiles/p")
+    assert client.get("/profiles/p/schedule?bytes=500").status_code == 404
+    assert client.get("/profiles/p/table?format=slt").status_code == 404
+    assert client.get(f"/tables/{first}?format=slt").status_code == 200
+
+
+def test_a_saved_profile_switches_at_once(own: Live, quick: None) -> None:
+    """An answer saved as a revision, which has no table."""
+    client = own.client
+    client.post("/profiles", json={"name": "p", "pipeline": MYRINET})
+    compiled(client, "p")
+    warm(own, "p")
+    question = {"message_bytes": 99, "pipeline": MYRINET, "save_as": "p"}
+    assert client.post("/optimize", json=question).json()["profile"]["revision"] == 2
+    assert looked_up(client, "p") is None
+
+
+def test_activation_by_request(own: Live, quick: None) -> None:
+    """False keeps a first table out; a stored one becomes active where it is asked for again."""
+    client = own.client
+    client.post("/profiles", json={"name": "p", "pipeline": MYRINET})
+    first = compiled(client, "p", activate=False)
+    assert looked_up(client, "p") is None
+    again = client.post("/profiles/p/tables", json=BODY)
+    assert (again.status_code, again.json()["digest"]) == (200, first)
+    assert looked_up(client, "p") == first
+    second = compiled(client, "p", greatest_bytes=900, activate=True)
+    assert client.post("/profiles/p/tables", json=BODY).status_code == 200
+    assert looked_up(client, "p") == second
+    assert client.post("/profiles/p/tables", json={**BODY, "activate": True}).status_code == 200
+    assert looked_up(client, "p") == first
+    items = client.get("/profiles/p/tables").json()["items"]
+    assert {one["digest"]: one["active"] for one in items} == {first: True, second: False}
+
+
+def test_what_cannot_be_activated(own: Live, quick: None) -> None:
+    """What is not stored, what is another's, what is no digest; nothing changes."""
+    client = own.client
+    for name in ("p", "q"):
+        client.post("/profiles", json={"name": name, "pipeline": MYRINET})
+    mine, other = compiled(client, "p"), compiled(client, "q")
+    client.put("/profiles/p", json={"pipeline": MYRINET})
+    for reference, digest, status, code in (
+        ("p", other, 409, "conflict"),
+        ("p@2", mine, 409, "conflict"),
+        ("p@3", mine, 404, "not_found"),
+        ("absent", mine, 404, "not_found"),
+        ("Upper", mine, 404, "not_found"),
+        ("p", "0" * 64, 404, "not_found"),
+        ("p", mine[:-1], 422, "invalid_input"),
+        ("p", mine.upper(), 422, "invalid_input"),
+        ("p", None, 422, "invalid_input"),
+    ):
+        refused = client.post(f"/profiles/{reference}/table", json={"digest": digest})
+        assert (refused.status_code, refused.json()["code"]) == (status, code), (reference, digest)
+    assert client.post("/profiles/p/table", json={"digest": mine}).status_code == 200
+    assert (looked_up(client, "p"), looked_up(client, "p@1")) == (None, mine)
+
+
+def test_the_active_table_in_its_forms(own: Live, quick: None) -> None:
+    """As under its digest, to be asked for again."""
+    client = own.client
+    client.post("/profiles", json={"name": "p", "pipeline": MYRINET})
+    digest = compiled(client, "p")
+    for form, suffix in (("slt", ""), ("json", "-json"), ("summary", "-summary")):
+        active = client.get(f"/profiles/p/table?format={form}")
+        stored = client.get(f"/tables/{digest}?format={form}")
+        assert active.content == stored.content
+        tag = f'"{digest}{suffix}"'
+        assert active.headers["etag"] == stored.headers["etag"] == tag
+        assert active.headers["cache-control"] == "no-cache"
+        assert active.headers["content-location"] == f"/tables/{digest}"
+        held = client.get(f"/profiles/p/table?format={form}", headers={"If-None-Match": tag})
+        assert (held.status_code, held.content) == (304, b"")
+
+
+def elsewhere(url: str, name: str, *, greatest_bytes: int) -> str:
+    """Another process compiles a table and makes it the active one."""
+    with opened(url) as store:
+        with store.reading() as unit:
+            revision = unit.profiles.revision(name)
+        scope = flow.TableScope(least_bytes=100, greatest_bytes=greatest_bytes)
+        question = flow.table_question(
+            revision.model, ProfileRevision(name, revision.number), scope, fragment_cap=1000
+        )
+        with store.unit_of_work() as unit:
+            table = flow.compile_table(question)
+            return flow.keep_table(unit, table, render_table, activate=True).digest
+
+
+@contextmanager
+def opened(url: str) -> Iterator[Store]:
+    """A store, until the block ends."""
+    store = create_store(url)
+    yield store
+    store.dispose()
+
+
+def test_what_other_processes_write_is_seen(database_url: str, quick: None) -> None:
+    """Within the pause between two looks, on each database."""
+    with serving(settings_for(database_url)) as live:
+        first = compiled(live.client, "gms")
+        warm(live, "gms")
+        assert looked_up(live.client, "gms") == first
+        second = elsewhere(database_url, "gms", greatest_bytes=777)
+        wait_until(lambda: looked_up(live.client, "gms") == second)
+        with opened(database_url) as store, store.unit_of_work() as unit:
+            unit.profiles.delete("gms")
+        url = "/profiles/gms/schedule?bytes=500"
+        wait_until(lambda: live.client.get(url).status_code == 404)
+
+
+def test_tables_are_there_after_a_restart(database_url: str, quick: None) -> None:
+    """Before the first request."""
+    with serving(settings_for(database_url)) as live:
+        compiled(live.client, "gms")
+        before = live.client.get("/profiles/gms/schedule?bytes=500")
+    with serving(settings_for(database_url)) as live:
+        assert is_warm(live, "gms")
+        after = live.client.get("/profiles/gms/schedule?bytes=500")
+        assert (after.content, after.headers["etag"]) == (before.content, before.headers["etag"])
+
+
+# --- without the database, without room, counted --------------------------------------------------
+
+
+def test_look_ups_go_on_while_the_database_is_away(
+    own: Live, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From memory, also after the service has seen that it is away; the rest is 503."""
+    digest = compiled(own.client, "gms")
+    warm(own, "gms")
+    met = threading.Event()
+
+    @contextmanager
+    def away() -> Iterator[None]:
+        met.set()
+        raise StoreUnavailable("the database cannot be reached or is not usable")
+        yield
+
+    with monkeypatch.context() as patched:
+        patched.setattr(own.service.context.store, "reading", away)
+        wait_until(met.is_set)
+        for path in (
+            "/profiles/gms/schedule?bytes=500",
+            "/profiles/gms@1/schedule?bytes=999",
+            "/profiles/gms/table?format=slt",
+            f"/tables/{digest}?format=slt",
+        ):
+            assert own.client.get(path).status_code == 200
+        for path in ("/profiles/gms/schedule?bytes=99", "/profiles/disk-study/schedule?bytes=500"):
+            refused = own.client.get(path)
+            assert (refused.status_code, refused.json()["code"]) == (503, "store_unavailable")
+    second = compiled(own.client, "gms", greatest_bytes=900, activate=True)
+    assert looked_up(own.client, "gms") == second
+
+
+def test_memory_is_bounded_and_answers_are_right(tmp_path: Path, quick: None) -> None:
+    """Room for two tables of three: the one that was not used goes, and comes back when asked."""
+    url = f"sqlite:///{tmp_path / 'sluice.db'}"
+    with serving(settings_for(url)) as live:
+        digests = {name: compiled(live.client, name) for name in ("gms", "myrinet-gam")}
+        client = live.client
+        client.post("/profiles", json={"name": "p", "pipeline": MYRINET})
+        digests["p"] = compiled(client, "p")
+        for name in digests:
+            warm(live, name)
+        shelf = front_of(live).shelf
+        room = shelf.held_bytes - 1
+        answers = {name: client.get(f"/profiles/{name}/schedule?bytes=500") for name in digests}
+    with serving(settings_for(url, lookup_memory_bytes=room)) as live:
+        shelf = front_of(live).shelf
+        assert len(shelf) == 2
+        for _ in range(2):
+            for name, answer in answers.items():
+                again = live.client.get(f"/profiles/{name}/schedule?bytes=500")
+                assert (again.content, again.headers["etag"]) == (
+                    answer.content,
+                    answer.headers["etag"],
+                )
+                assert shelf.peek(digests[name]) is not None
+                assert len(shelf) == 2
+                assert shelf.held_bytes <= room
+        exposition = live.client.get("/metrics").text
+        assert "\nsluice_held_tables 2\n" in exposition
+
+
+def test_they_are_counted_and_guarded_as_every_request(own: Live, quick: None) -> None:
+    """By the template of the route; with the headers that every answer has."""
+    compiled(own.client, "gms")
+    warm(own, "gms")
+    for _ in range(3):
+        answer = own.client.get("/profiles/gms/schedule?bytes=500")
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+    own.client.get("/profiles/gms/schedule?bytes=500", headers={"If-None-Match": "*"})
+    own.client.get("/profiles/gms/table?format=slt")
+    told = own.client.get("/metrics").text
+    for route, status, number in ((SCHEDULE, 200, 3), (SCHEDULE, 304, 1)):
+        line = (
+            f'sluice_http_requests_total{{method="GET",route="{route}",status="{status}"}} {number}'
+        )
+        assert line in told.splitlines()
+    assert 'route="/profiles/{name}/table",status="200"} 1' in told
+
+
+def test_a_defect_of_the_front_costs_no_answer(
+    own: Live, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The framework gives it, and the log has the reason."""
+    digest = compiled(own.client, "gms")
+
+    def broken(_: object) -> None:
+        raise RuntimeError("a defect")
+
+    app: Any = own.app
+    monkeypatch.setattr(app, "_ask", broken)
+    assert looked_up(own.client, "gms") == digest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, TypeAlias
 
 import orjson
@@ -22,8 +22,14 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+AsPage: TypeAlias = Callable[[Scope, Mapping[str, object]], bytes | None]
+
 log = logging.getLogger("sluice")
 _UNMATCHED = "unmatched"
+
+
+def no_page(scope: Scope, document: Mapping[str, object]) -> None:
+    """For an application that has no pages."""
 
 
 class Fronted(FastAPI):
@@ -56,11 +62,15 @@ class Fronted(FastAPI):
 
 
 class Outermost:
-    """Wraps the application. What nobody caught is logged, and answered without its text."""
+    """Wraps the application. What nobody caught is logged, and answered without its text.
 
-    def __init__(self, app: App, metrics: Metrics) -> None:
+    `as_page` makes a page of such an answer's document, for those who look at pages.
+    """
+
+    def __init__(self, app: App, metrics: Metrics, *, as_page: AsPage = no_page) -> None:
         self._app = app
         self._metrics = metrics
+        self._as_page = as_page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -82,10 +92,24 @@ class Outermost:
             log.exception("unexpected error in %s %s", scope["method"], _route(scope))
             if status:  # too late for another answer: cut the connection
                 raise
-            await _send_internal_error(observed)
+            await self._send_internal_error(scope, observed)
         finally:
             elapsed_s = time.perf_counter() - started_s
             self._metrics.request(_method(scope), _route(scope), status, elapsed_s)
+
+    async def _send_internal_error(self, scope: Scope, send: Send) -> None:
+        document = problem_document(
+            SluiceError("the service met an unexpected error; it has been logged")
+        )
+        kind, body = b"application/problem+json", orjson.dumps(document)
+        try:
+            if page := self._as_page(scope, document):
+                kind, body = b"text/html; charset=utf-8", page
+        except Exception:  # what failed may be what pages are made with
+            log.exception("no page of an unexpected error")
+        headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": 500, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
 
 def _route(scope: Scope) -> str:
@@ -95,14 +119,3 @@ def _route(scope: Scope) -> str:
 def _method(scope: Scope) -> str:
     method = str(scope["method"])
     return method if method in ("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS") else "other"
-
-
-async def _send_internal_error(send: Send) -> None:
-    error = SluiceError("the service met an unexpected error; it has been logged")
-    body = orjson.dumps(problem_document(error))
-    headers = [
-        (b"content-type", b"application/problem+json"),
-        (b"content-length", str(len(body)).encode()),
-    ]
-    await send({"type": "http.response.start", "status": 500, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

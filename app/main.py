@@ -38,6 +38,7 @@ from app.lookup.shelf import Shelf
 from app.metrics import Metrics
 from app.service import Service
 from app.settings import Settings
+from app.web.refusals import failure_page
 from app.web.routes import attach_pages
 from models.session import create_store
 
@@ -111,7 +112,7 @@ def create_app(
     app.state.settings = chosen
     app.state.bodies = BodyBudget(BODIES_HELD * chosen.max_body_bytes)
     app.state.traces = BodyBudget(2 * chosen.max_trace_bytes)
-    app.add_middleware(Outermost, metrics=metrics)
+    app.add_middleware(Outermost, metrics=metrics, as_page=failure_page)
     problems.register(app)
     for module in _ROUTERS:
         app.include_router(module.router)

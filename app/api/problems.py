@@ -55,5 +55,7 @@ async def _invalid_parameters(request: Request, error: Exception) -> Response:
 def _allowed_methods(request: Request) -> str:
     # The router names the methods of the first route with this path only; the document has all.
     path = getattr(request.scope.get("route"), "path", "")
-    operations = request.app.openapi()["paths"].get(path, {"get": None})
+    operations = request.app.openapi()["paths"].get(path)
+    if operations is None:  # a page, or the document itself
+        operations = request.app.state.page_methods.get(path, {"GET"})
     return ", ".join(sorted(method.upper() for method in operations))

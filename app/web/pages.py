@@ -15,6 +15,14 @@ from app.web.words import FILTERS
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 HTML = "text/html; charset=utf-8"
+# The bar's links, with the name that a view gives as its `section`.
+SECTIONS = (
+    ("/", "Workbench"),
+    ("/ui/answers", "Answers"),
+    ("/ui/profiles", "Profiles"),
+    ("/ui/audit", "Audit"),
+    ("/docs", "API"),
+)
 # Nothing inline, nothing from elsewhere: neither scripts nor styles nor frames.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -36,6 +44,7 @@ class Pages:
         )
         self._templates.filters.update(FILTERS)
         self._templates.globals["asset"] = self._address
+        self._templates.globals["sections"] = SECTIONS
 
     def _address(self, name: str) -> str:
         return self.assets[name].address
@@ -50,6 +59,11 @@ def is_htmx(request: Request) -> bool:
     return request.headers.get("hx-request") == "true"
 
 
+def has_own_place(request: Request) -> bool:
+    """Whether a whole page is wanted: htmx says where it wants only a part to put into one."""
+    return request.headers.get("hx-request-type") != "partial"
+
+
 def page(
     request: Request,
     template: str,
@@ -60,7 +74,7 @@ def page(
 ) -> Response:
     """A whole page, for htmx as well: what it exchanges it takes out of the page by itself."""
     pages: Pages = request.app.state.pages
-    body = pages.html(template, **values)
+    body = pages.html(template, status=status, **values)
     told = {
         "Content-Security-Policy": POLICY,
         "Cache-Control": "no-cache",

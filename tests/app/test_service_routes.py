@@ -98,7 +98,6 @@ class TestProblems:
     @pytest.mark.parametrize(
         ("method", "path", "status"),
         [
-            ("GET", "/", 404),
             ("GET", "/optimise", 404),
             ("GET", "/profiles/", 404),
             ("GET", "/profiles/gms/revisions/", 404),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from app.plots.svg import group, number, safe, shortened, tag, text_at, text_width
 from app.plots.timeline_marks import Mark
-from app.plots.timeline_plan import LABEL, MARGIN, NARROW_PX, ROOM, Plan
+from app.plots.timeline_plan import LABEL, MARGIN, NARROW_PX, ROOM, WIDE_PX, Plan
 from app.plots.timeline_scale import duration_text
 from app.plots.timeline_words import costs_text, row_details, row_title
 from domain.course import StageCourse
@@ -38,7 +38,8 @@ def draw_labels(plan: Plan) -> Iterator[str]:
     for j, stage in enumerate(course.stages):
         yield _label(plan, j, stage)
     if plan.has_delay:
-        yield _labelled(plan, len(plan.marks), "constant delay", duration_text(course.delay_us))
+        name = tag("tspan", "constant delay", class_="name")
+        yield _labelled(plan, len(plan.marks), name, _about(duration_text(course.delay_us)))
 
 
 def _is_busiest(plan: Plan, j: int) -> bool:
@@ -47,21 +48,40 @@ def _is_busiest(plan: Plan, j: int) -> bool:
 
 def _label(plan: Plan, j: int, stage: StageCourse) -> str:
     is_busiest = _is_busiest(plan, j)
-    costs, mark = costs_text(stage), "▶ " if is_busiest else ""
-    room = ROOM - text_width(f"{mark}  {costs}", NARROW_PX)
-    name = mark + shortened(stage.stage.name, room, NARROW_PX)
-    details = tag("tspan", safe(row_details(stage, is_busiest=is_busiest)), class_="muted wide")
-    return _labelled(plan, j, name, costs, details)
+    costs, details = costs_text(stage), row_details(stage, is_busiest=is_busiest)
+    mark = "▶ " if is_busiest else ""
+    narrow = _name(stage, f"{mark}  {costs}", NARROW_PX)
+    wide = _name(stage, f"{mark}  {costs}{details}", WIDE_PX)
+    names = [tag("tspan", safe(mark + narrow), class_="name")]
+    if wide != narrow:
+        names = [
+            tag("tspan", safe(mark + narrow), class_="name narrow"),
+            tag("tspan", safe(mark + wide), class_="name wide"),
+        ]
+    more = tag("tspan", safe(details), class_="muted wide")
+    return _labelled(plan, j, *names, _about(costs), more)
 
 
-def _labelled(plan: Plan, place: int, name: str, about: str, details: str = "") -> str:
+def _name(stage: StageCourse, others: str, px: float) -> str:
+    """A stage's name in bold letters, shortened to what the rest of its label leaves."""
+    name = stage.stage.name
+    capitals, wide = (sum(map(test, name)) / len(name) for test in (str.isupper, _is_wide))
+    bold_px = px * (1.12 + 0.35 * capitals + 0.6 * wide)
+    return shortened(name, ROOM - text_width(others, px), bold_px)
+
+
+def _is_wide(letter: str) -> bool:
+    return letter in "mwMW@%"
+
+
+def _about(text: str) -> str:
+    return tag("tspan", safe(text), class_="muted", dx=8.0)
+
+
+def _labelled(plan: Plan, place: int, *spans: str) -> str:
     y = plan.rows_top + place * plan.pitch + LABEL - 8
     class_ = "label on-ground" if _is_busiest(plan, place) else "label"
-    spans = [
-        tag("tspan", safe(name), class_="name"),
-        tag("tspan", safe(about), class_="muted", dx=8.0),
-    ]
-    return tag("text", *spans, details, x=MARGIN, y=y, class_=class_)
+    return tag("text", *spans, x=MARGIN, y=y, class_=class_)
 
 
 def _bar(plan: Plan, j: int, stage: StageCourse) -> Iterator[str]:

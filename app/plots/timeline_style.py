@@ -19,7 +19,7 @@ font:13px system-ui,-apple-system,"Segoe UI","Noto Sans",sans-serif}
 .sluice-timeline .paper{fill:var(--paper)}
 .sluice-timeline .title{font-size:21px;font-weight:650}
 .sluice-timeline .heading{font-size:16px;font-weight:650}
-.sluice-timeline .name{font-weight:650}
+.sluice-timeline .name{font-weight:650}.sluice-timeline .narrow{display:none}
 .sluice-timeline .muted,.sluice-timeline .tick{fill:var(--muted)}
 .sluice-timeline .end{text-anchor:end}.sluice-timeline .middle{text-anchor:middle}
 .sluice-timeline .label{paint-order:stroke;stroke:var(--paper);stroke-width:4px;
@@ -42,7 +42,8 @@ stroke-linejoin:round}
 .sluice-timeline .bound-label{fill:var(--bound)}
 .sluice-timeline .halo,.sluice-timeline .path,.sluice-timeline line{pointer-events:none}
 @media (max-width:720px){.sluice-timeline{font-size:18px}.sluice-timeline .wide{display:none}
-.sluice-timeline .title{font-size:26px}.sluice-timeline .heading{font-size:21px}}
+.sluice-timeline .narrow{display:inline}.sluice-timeline .title{font-size:26px}
+.sluice-timeline .heading{font-size:21px}}
 @media (max-width:480px){.sluice-timeline{font-size:26px}
 .sluice-timeline .title{font-size:32px}.sluice-timeline .heading{font-size:27px}}
 """

@@ -84,11 +84,17 @@ static void check_cut(const sluice_table *table, const answers *right, size_t i)
     CHECK(sluice_cut_next(&cut, &size) == 0);
 }
 
-static void check_visit(size_t i, answers *found)
+/* One visit in so many lets others run in its midst, so that swaps come while it is inside. */
+enum { LINGERING = 8 };
+
+static void check_visit(uint64_t number, answers *found)
 {
+    size_t i = (size_t)(number % MESSAGES);
     sluice_ticket outer, inner;
     const sluice_table *table = sluice_live_enter(&live, &outer);
     const answers *right = known(table);
+    if (number % LINGERING == 0)
+        sched_yield();
     known(sluice_live_enter(&live, &inner)); /* visits nest; this one may be of the other table */
     answer(table, found, i);
     sluice_live_leave(&live, &inner);
@@ -104,7 +110,7 @@ static void *read_until_ended(void *reads)
     static _Thread_local answers found;
     uint64_t *done = reads;
     while (!atomic_load_explicit(&ended, memory_order_relaxed) || *done < LEAST_READS) {
-        check_visit(*done % MESSAGES, &found);
+        check_visit(*done, &found);
         ++*done;
         atomic_fetch_add_explicit(&visits, 1, memory_order_relaxed);
         sched_yield(); /* so that a thread is seldom put aside inside, which the writer would wait for */

@@ -14,6 +14,7 @@ from domain.units import format_bytes
 
 _SIZE_PX = 12.0
 _LEAST_DRAWN = 0.8
+_OVERLAP = 0.7  # of a run with the one that goes on from it: no seam where pixels are rounded
 _LEAST_BAR_WITH_SIZES = 20.0
 
 
@@ -95,9 +96,11 @@ def _bar(plan: Plan, j: int, stage: StageCourse) -> Iterator[str]:
         class_="idle",
     )
     leg = plan.legs[j]
-    for mark in plan.marks[j]:
+    following = (*plan.marks[j][1:], None)
+    for mark, after in zip(plan.marks[j], following, strict=True):
         if mark.is_run:
-            yield _run(plan, mark, stage)
+            goes_on = after is not None and after.is_run and after.start_us == mark.until_us
+            yield _run(plan, mark, stage, overlap=_OVERLAP if goes_on else 0.0)
         else:
             is_critical = leg.first <= mark.first <= leg.last
             yield _block(plan, mark, stage, is_critical=is_critical)
@@ -138,10 +141,10 @@ def _size_text(plan: Plan, text: str, start: float, middle: float, end: float) -
     return text_at((left + right) / 2, plan.bar / 2 + 4.2, text, class_)
 
 
-def _run(plan: Plan, mark: Mark, stage: StageCourse) -> str:
+def _run(plan: Plan, mark: Mark, stage: StageCourse, *, overlap: float) -> str:
     """Overhead at the bottom, bytes above it, pauses left open: heights are shares of time."""
     start = plan.scale.place(mark.start_us)
-    width = max(plan.scale.place(mark.until_us) - start, _least_drawn(plan))
+    width = max(plan.scale.place(mark.until_us) - start, _least_drawn(plan)) + overlap
     over, busy = (plan.bar * share for share in mark.shares)
     boxes = [
         tag("rect", x=start, y=plan.bar - top, width=width, height=high, class_=class_)

@@ -30,7 +30,6 @@ stroke-linejoin:round}
 .sluice-timeline .hatch{stroke:var(--idle);stroke-width:1.6}
 .sluice-timeline .over{fill:var(--over)}.sluice-timeline .byte{fill:var(--byte)}
 .sluice-timeline .odd .over{fill:var(--over-odd)}.sluice-timeline .odd .byte{fill:var(--byte-odd)}
-.sluice-timeline .run rect{shape-rendering:crispEdges}
 .sluice-timeline .size{font-size:12px;fill:var(--on-byte);pointer-events:none}
 .sluice-timeline .on-over{fill:var(--on-over)}
 .sluice-timeline .delay{fill:none;stroke:var(--muted);stroke-width:1.5;stroke-dasharray:3 3}

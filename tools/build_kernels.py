@@ -20,10 +20,24 @@ import sys
 import tempfile
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("solvers/kernels/native", "exports/native")
 COMPILERS = ("cc", "gcc", "clang")
+
+
+class Part(NamedTuple):
+    """A folder with a loader, what is made of it, and what happens where that is not there."""
+
+    folder: str
+    name: str
+    instead: str
+
+
+PARTS = (
+    Part("solvers/kernels/native", "native kernels", "the solver runs on NumPy"),
+    Part("exports/native", "the C reader of tables", "tables are read in Python"),
+)
 
 
 def say(text: str) -> None:
@@ -55,23 +69,38 @@ class NotBuiltError(Exception):
 
 
 def main() -> int:
-    found = [loader(ROOT / folder) for folder in FOLDERS if (ROOT / folder).is_dir()]
-    missing = [one for one in found if one.sources() and not one.object_path().exists()]
+    missing = [part for part in PARTS if is_missing(part)]
     if not missing:
         return 0
     command = compiler()
     if command is None:
         say("no C compiler found: the solver runs on NumPy, which is slower")
         return 0
-    try:
-        for native in missing:
-            build(command, native, native.object_path())
-            remove_others(native.object_path())
-    except (NotBuiltError, OSError) as reason:
-        say(f"native kernels not built ({reason}): the solver runs on NumPy, which is slower")
-        return 0
-    say("native kernels compiled")
+    done = [built(command, part) for part in missing]
+    if any(done):
+        say("native kernels compiled")
     return 0
+
+
+def is_missing(part: Part) -> bool:
+    """Whether there is something to compile, and no object of it."""
+    if not (ROOT / part.folder).is_dir():
+        return False
+    native = loader(ROOT / part.folder)
+    return bool(native.sources()) and not native.object_path().exists()
+
+
+def built(command: list[str], part: Part) -> bool:
+    """Compile one part, or say in one line why there is none."""
+    native = loader(ROOT / part.folder)
+    target: Path = native.object_path()
+    try:
+        build(command, native, target)
+    except (NotBuiltError, OSError) as reason:
+        say(f"{part.name} not built ({reason}): {part.instead}, which is slower")
+        return False
+    remove_others(target)
+    return True
 
 
 def build(command: list[str], native: ModuleType, target: Path) -> None:

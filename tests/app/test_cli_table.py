@@ -180,3 +180,79 @@ def test_the_tolerance_may_be_per_cent() -> None:
     """As a number, too."""
     for text, value in (("0.1%", 0.001), ("1e-3", 0.001), ("5%", 0.05)):
         assert parse(["table", "x", "--gap", text]).relative_gap == pytest.approx(value, rel=1e-15)
+
+
+# --- active tables --------------------------------------------------------------------------------
+
+
+def listed(printed: Any, reference: str = "gms") -> dict[str, bool]:
+    """Digests, newest first, and which are active."""
+    code, told, _ = printed("profiles", "tables", reference, "--json")
+    assert code == 0
+    return {one["digest"]: one["active"] for one in json.loads(told)["items"]}
+
+
+def test_the_first_table_is_active_and_another_one_by_wish(printed: Any) -> None:
+    """As over HTTP; compiled before or not."""
+    for arguments, expected in (
+        (("--to", "4KiB"), [True]),
+        (("--to", "8KiB"), [False, True]),
+        (("--to", "16KiB", "--activate"), [True, False, False]),
+        (("--to", "8KiB"), [True, False, False]),
+        (("--to", "8KiB", "--activate"), [False, True, False]),
+    ):
+        assert printed("table", "gms", *arguments)[0] == 0
+        assert list(listed(printed).values()) == expected
+
+
+def test_rolling_back_a_table(printed: Any) -> None:
+    """By the whole digest, or by what it begins with."""
+    for size in ("4KiB", "8KiB"):
+        printed("table", "gms", "--to", size, "--activate")
+    newer, older = listed(printed)
+    code, told, _ = printed("profiles", "activate", "gms", older[:8])
+    assert (code, told.strip()) == (0, f"gms@1 answers look-ups from {older[:16]}")
+    assert listed(printed) == {newer: False, older: True}
+    code, told, _ = printed("profiles", "activate", "gms@1", newer, "--json")
+    assert (code, json.loads(told)["digest"]) == (0, newer)
+    _, told, _ = printed("profiles", "tables", "gms@1")
+    rows = told.splitlines()[2:]
+    assert [("active" in row, row.split()[-1]) for row in rows] == [
+        (True, newer[:16]),
+        (False, older[:16]),
+    ]
+
+
+def test_what_cannot_be_activated(printed: Any) -> None:
+    """Exit codes as for every error of its kind."""
+    printed("table", "gms", "--to", "4KiB")
+    printed("table", "myrinet-gam", "--to", "4KiB")
+    (other,) = listed(printed, "myrinet-gam")
+    for reference, digest, code in (
+        ("gms", "0" * 64, 4),
+        ("gms", "00000000", 4),
+        ("gms", other[:8], 4),
+        ("gms", other, 5),
+        ("gms", "1234567", 2),
+        ("gms", "x" * 64, 2),
+        ("absent", other, 4),
+        ("gms@2", other, 4),
+        ("g m s", other, 2),
+    ):
+        told = printed("profiles", "activate", reference, digest)
+        assert (told[0], told[1], told[2].count("\n")) == (code, "", 1), (reference, digest)
+    code, _, told = printed("table", MYRINET, "--to", "4KiB", "--activate")
+    assert code == 2
+    assert "activate" in told
+
+
+def test_more_tables_than_one_page_holds(printed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All are listed, and found by their digests."""
+    from app.console import profile_commands
+
+    monkeypatch.setattr(profile_commands, "_PAGE", 2)
+    for size in range(4096, 4101):
+        printed("table", "gms", "--to", str(size))
+    found = listed(printed)
+    assert list(found.values()) == [False] * 4 + [True]
+    assert printed("profiles", "activate", "gms", next(reversed(found))[:12])[0] == 0

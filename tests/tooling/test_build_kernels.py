@@ -18,6 +18,7 @@ from tests.support.compiler import compiler
 ROOT = Path(__file__).resolve().parents[2]
 GUARD_S = 300
 
+TABLES = Path("exports") / "native"
 SMALL = "int sluice_answer(void) { return 42; }\n"
 SOLVE = """
 from domain.pipeline import pipeline_of_lines
@@ -188,3 +189,46 @@ def test_a_folder_that_cannot_be_written(small: Path) -> None:
     said = built(small, CC=str(script(small, "cc", "exit 0\n")))
     assert said.startswith("sluice: native kernels not built (")
     assert said.count("\n") == 1
+
+
+# --- the library that reads table files -----------------------------------------------------------
+
+
+@pytest.fixture
+def with_client(small: Path) -> Path:
+    """The same with the C library of clients/c, and what the service adds to it."""
+    for folder in ("clients/c/src", "clients/c/include", "exports/native"):
+        shutil.copytree(
+            ROOT / folder, small / folder, ignore=shutil.ignore_patterns("build", "__pycache__")
+        )
+    return small
+
+
+def test_the_reader_of_tables_is_built_beside_the_kernels(with_client: Path) -> None:
+    """Silent the second time; another header makes another object, and the old one goes."""
+    compiler()
+    build = with_client / TABLES / "build"
+    assert built(with_client) == "sluice: native kernels compiled\n"
+    (before,) = build.iterdir()
+    assert before.name.startswith("tables-")
+    assert len(objects(with_client)) == 1
+    assert built(with_client, PATH="") == ""
+    header = with_client / "clients" / "c" / "include" / "sluice.h"
+    header.write_text("/* another */\n" + header.read_text())
+    assert built(with_client) == "sluice: native kernels compiled\n"
+    (after,) = build.iterdir()
+    assert after != before
+
+
+def test_a_reader_that_does_not_compile_leaves_the_kernels(with_client: Path) -> None:
+    """Tables are then read in Python."""
+    compiler()
+    (with_client / TABLES / "answer.c").write_text("int broken(void) { return no_such_name; }\n")
+    said = built(with_client)
+    failed, done = said.splitlines()
+    assert failed.startswith("sluice: the C reader of tables not built (")
+    assert "no_such_name" in failed
+    assert failed.endswith("): tables are read in Python, which is slower")
+    assert done == "sluice: native kernels compiled"
+    assert len(objects(with_client)) == 1
+    assert not list((with_client / TABLES / "build").iterdir())

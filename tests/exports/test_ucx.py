@@ -187,6 +187,7 @@ def test_infinite_fragments_are_whole_messages() -> None:
         ("\nUCX_A=\ud800", "line 2: expected printable characters"),
         ("x" * 8193, "line 1: expected at most 8192 characters"),
         ("x\n" * 2**20, "expected at most 1048576 characters"),
+        ("\n" * 20_001, "expected at most 20000 lines"),
     ],
 )
 def test_what_is_unclear_or_hostile_is_refused(text: str, reason: str) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from exports.slt import encode
+from tests.app.serving import Live, serving, settings_for
 from tests.clients.c_support import CLIENT, GUARD_S, TABLES, program, require, run
 from tests.support.plan_tables import a_plan_table
 
@@ -74,9 +75,14 @@ def origin() -> Iterator[Origin]:
 
 
 def refresh(origin: Origin, path: Path) -> int:
-    """Run the script once; its exit status. It leaves no file but its own two."""
+    """Run the script once; its exit status."""
+    return refresh_from(origin.url, path)
+
+
+def refresh_from(url: str, path: Path) -> int:
+    """It leaves no file but its own two."""
     require("curl")
-    command = ["sh", str(KEEP_FRESH), origin.url, str(path)]
+    command = ["sh", str(KEEP_FRESH), url, str(path)]
     environment = {"PATH": os.environ["PATH"], "no_proxy": "*"}
     ended = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=GUARD_S, check=False
@@ -130,6 +136,35 @@ def test_nobody_there_leaves_the_file(origin: Origin, tmp_path: Path) -> None:
     gone = Origin(url="http://127.0.0.1:9/table")
     assert refresh(gone, path) == 1
     assert path.read_bytes() == FIRST
+
+
+def test_it_follows_the_service(tmp_path: Path) -> None:
+    """The active table of a profile; unchanged, switched, and switched back."""
+    fresh = tmp_path / "fresh"
+    fresh.mkdir()
+    path = fresh / "gms.slt"
+    with serving(settings_for(f"sqlite:///{tmp_path / 'sluice.db'}")) as live:
+        url = f"http://127.0.0.1:{live.port}/profiles/gms/table?format=slt"
+        assert refresh_from(url, path) == 1  # there is none yet
+        first, second = (_compiled(live, greatest_bytes=size) for size in (4096, 8192))
+        assert refresh_from(url, path) == 0
+        before = path.stat()
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == first
+        assert refresh_from(url, path) == 0
+        assert path.stat().st_ino == before.st_ino
+        for digest in (second, first):
+            switched = live.client.post("/profiles/gms/table", json={"digest": digest})
+            assert switched.status_code == 200
+            assert refresh_from(url, path) == 0
+            assert hashlib.sha256(path.read_bytes()).hexdigest() == digest
+
+
+def _compiled(live: Live, *, greatest_bytes: int) -> str:
+    """The digest of a new table for the profile."""
+    asked = {"greatest_bytes": greatest_bytes, "relative_gap": 0.05}
+    made = live.client.post("/profiles/gms/tables", json=asked)
+    assert made.status_code == 201, made.text
+    return made.headers["location"].rpartition("/")[2]
 
 
 @contextmanager

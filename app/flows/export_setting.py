@@ -28,7 +28,6 @@ from exports.target import ExportInput, Takes, Target
 from exports.targets import target_named
 
 if TYPE_CHECKING:
-    from domain.regret import BestKnown
     from exports.stored_table import StoredTable
     from models.session import UnitOfWork
 
@@ -223,21 +222,25 @@ class _Range:
 
 def _chosen(question: ExportQuestion, stored: StoredTable | None) -> ChosenSetting:
     import solvers
+    from app.flows.audit_setting import powers_of_two
     from app.flows.best_known import best_known
 
     wanted = _range_of(question.scope, stored)
     mix = MessageMix.log_uniform(wanted.least_bytes, wanted.greatest_bytes)
     rule = narrowed(question.target.sizes, wanted.limits, wanted.greatest_bytes)
-    best: tuple[BestKnown, ...] = best_known(
+    powers = powers_of_two(wanted.least_bytes, wanted.greatest_bytes)
+    best = best_known(
         question.pipeline,
-        sizes_to_know(mix, wanted.least_bytes, wanted.greatest_bytes),
+        sorted({*powers, *(size.message_bytes for size in mix.sizes)}),
         table=stored.table if stored else None,
         limits=wanted.limits,
         fragment_cap=question.fragment_cap,
         time_limit_s=SOLVE_LIMIT_S,
     )
     choose = solvers.choose_ladder if question.target.takes is Takes.LADDER else solvers.choose_size
-    return choose(question.pipeline, best, mix, rule=rule, objective=question.scope.objective)
+    chosen = choose(question.pipeline, best, mix, rule=rule, objective=question.scope.objective)
+    at_powers = [one for one in best if one.message_bytes in powers]  # the mix may end before
+    return replace(chosen, at_powers=solvers.regrets(question.pipeline, chosen.setting, at_powers))
 
 
 def _range_of(scope: ExportScope, stored: StoredTable | None) -> _Range:
@@ -251,13 +254,6 @@ def _range_of(scope: ExportScope, stored: StoredTable | None) -> _Range:
             field="greatest_bytes" if scope.greatest_bytes else "least_bytes",
         )
     return _Range(least, greatest, scope.limits or (table.limits if table else _PLAIN))
-
-
-def sizes_to_know(mix: MessageMix, least_bytes: int, greatest_bytes: int) -> tuple[int, ...]:
-    """The sizes of a mix and the powers of two in this range, ascending."""
-    sizes = {size.message_bytes for size in mix.sizes}
-    powers = (1 << bit for bit in range(greatest_bytes.bit_length()))
-    return tuple(sorted(sizes.union(power for power in powers if power >= least_bytes)))
 
 
 def narrowed(rule: SizeRule, limits: FragmentLimits, greatest_bytes: int) -> SizeRule:

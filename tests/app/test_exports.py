@@ -14,10 +14,9 @@ import pytest
 
 from app import export_desk
 from app.flows import export_setting
-from app.flows.export_setting import Exported, ExportQuestion, narrowed, sizes_to_know
+from app.flows.export_setting import Exported, ExportQuestion, narrowed
 from app.flows.solve_message import ProfileRevision
 from domain.errors import Cancelled, Infeasible, LimitReached
-from domain.message_mix import MessageMix
 from domain.pipeline import pipeline_of_lines
 from domain.problem import FragmentLimits
 from domain.regret import SizeRule
@@ -359,13 +358,22 @@ def test_an_export_ends_with_its_client(own: Live, monkeypatch: pytest.MonkeyPat
 # --- the flow's own rules -------------------------------------------------------------------------
 
 
-def test_the_powers_of_two_of_the_range_are_known() -> None:
+def test_the_regret_is_told_at_the_powers_of_two_of_the_range(
+    client: httpx.Client, name: str
+) -> None:
     """At both its ends, which no size of the mix need be."""
-    sizes = sizes_to_know(MessageMix.log_uniform(5, 2**20), 5, 2**20)
-    assert sizes == tuple(sorted(set(sizes)))
-    assert {1 << bit for bit in range(3, 21)} <= set(sizes)
-    assert min(sizes) == 5
-    assert sizes_to_know(MessageMix.log_uniform(4, 4), 4, 4) == (4,)
+    query = {"least_bytes": 4096, "greatest_bytes": 16384}
+    text = client.get(f"/profiles/{name}/exports/mooncake", params=query).text
+    told = re.findall(r"^# +([0-9]+) +([0-9]+) +([0-9.]+) %$", text, flags=re.MULTILINE)
+    assert [int(row[0]) for row in told] == [4096, 8192, 16384]
+    size = assigned(text, "MC_SLICE_SIZE")
+    for message_bytes, repeated, regret in told:
+        asked = {"profile": name, "message_bytes": int(message_bytes)}
+        best = client.post("/optimize", json=asked).json()["latency_us"]
+        asked |= {"strategy": "static", "static_bytes": min(size, int(message_bytes))}
+        found = client.post("/optimize", json=asked).json()["latency_us"]
+        assert int(repeated) == min(size, int(message_bytes))
+        assert float(regret) == pytest.approx(100 * (found / best - 1), abs=0.02)
 
 
 @pytest.mark.parametrize(

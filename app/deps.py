@@ -7,7 +7,7 @@ from typing import TypedDict
 
 from fastapi import Request
 
-from app.api.body import BodyBudget
+from app.bodies import BodyBudget
 from app.errors import NotReady
 from app.service import Service
 

@@ -14,7 +14,6 @@ import solvers
 from app.api import (
     audit,
     compare,
-    docs,
     exports,
     fit,
     fit_plots,
@@ -27,9 +26,9 @@ from app.api import (
     simulate,
     tables,
 )
-from app.api.body import BodyBudget
 from app.api.openapi import publish
 from app.asgi import Fronted, Outermost
+from app.bodies import BodyBudget
 from app.flows.context import Context
 from app.flows.paper_profiles import seed_paper_profiles
 from app.jobs import Engine, local_engine
@@ -65,7 +64,6 @@ _ROUTERS = (
     exports,
     jobs,
     service,
-    docs,
 )
 
 

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api.body import read_json
 from app.api.openapi import reads
 from app.api.respond import json_bytes
 from app.audit_apart import AuditApart
+from app.bodies import read_json
 from app.deps import body_rules, gone, service_of
 from app.flows.audit_setting import audit_question
 from app.schemas.audit import AuditIn, AuditOut, render_audit

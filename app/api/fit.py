@@ -13,7 +13,6 @@ from fastapi.responses import StreamingResponse
 
 from app.api.openapi import reads_traces, refuses, sends_text
 from app.api.respond import json_document
-from app.api.trace_body import arriving_trace, is_json
 from app.deps import gone, service_of, trace_rules
 from app.errors import BodyTooLarge, InconsistentInput
 from app.flows.fit_trace import held_measurements
@@ -22,6 +21,7 @@ from app.schemas.base import load_json, parse_json
 from app.schemas.fit_requests import FitIn
 from app.schemas.fits import FitOut, fit_document, stored_fit_document
 from app.schemas.queries import FitQuery, NoQuery
+from app.trace_bodies import arriving_trace, is_json
 from models.records import FitRequest
 
 router = APIRouter(tags=["fit"])

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api.body import read_json
 from app.api.openapi import reads
 from app.api.respond import json_bytes
+from app.bodies import read_json
 from app.deps import body_rules, service_of
 from app.flows.measurement_plan import plan
 from app.schemas.base import dump_json

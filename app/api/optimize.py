@@ -6,9 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api.body import read_json
 from app.api.openapi import reads, refuses
 from app.api.respond import accepted, json_bytes, json_document
+from app.bodies import read_json
 from app.deps import body_rules, gone, prefers_async, service_of
 from app.flows.answers import AnswerFilter, get_answer, list_answers
 from app.flows.durable_jobs import JobKind

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api.body import read_json
 from app.api.openapi import reads, refuses
 from app.api.respond import if_none_match, json_bytes, json_document, sent
+from app.bodies import read_json
 from app.deps import body_rules, gone, service_of
 from app.flows import build_table as flow
 from app.flows.profiles import known_reference

@@ -16,7 +16,7 @@ import psutil
 import pytest
 from fastapi import Request
 
-from app.api.body import BodyBudget, held_body, read_json
+from app.bodies import BodyBudget, held_body, read_json
 from app.errors import BodyTooLarge, BodyTooSlow, Overloaded, UnsupportedMediaType
 from app.gunzip import FREE_EXPANSION_BYTES, MAX_EXPANSION, expand
 from app.schemas.profiles import CurrentIn

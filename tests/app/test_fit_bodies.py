@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from app import service
-from app.api import trace_body
-from app.api.body import BodyBudget
+from app import trace_bodies
+from app.bodies import BodyBudget
 from app.flows.fit_trace import FittedTrace
 from domain.errors import Cancelled
 from tests.app.serving import GUARD_S, MIB, Live, serving, settings_for, wait_until
@@ -149,7 +149,7 @@ class TestLength:
             raise OSError(28, "No space left on device")
 
         with unchanged(live):
-            monkeypatch.setattr("app.api.trace_body.tempfile.TemporaryFile", no_room)
+            monkeypatch.setattr("app.trace_bodies.tempfile.TemporaryFile", no_room)
             refused = live.client.post("/fit?save_as=never", content=CSV, headers=TEXT)
             assert (refused.status_code, refused.json()["code"]) == (503, "overloaded")
             assert "No space" not in refused.text
@@ -157,7 +157,7 @@ class TestLength:
 
 class TestTime:
     def test_a_body_that_does_not_arrive(self, live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(trace_body, "ARRIVAL_LIMIT_S", 0.2)
+        monkeypatch.setattr(trace_bodies, "ARRIVAL_LIMIT_S", 0.2)
         with unchanged(live), sending(live, CSV) as connection:
             assert connection.recv(65536).startswith(b"HTTP/1.1 408")
 

@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import Request
 
-from app.api.body import (
+from app.bodies import (
     BodyBudget,
     check_declared_length,
     media_type,

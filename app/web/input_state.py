@@ -1,0 +1,175 @@
+"""What the input panel holds: raw texts as they were typed, and what is wrong with which of them.
+
+A stage with several fit ranges is several rows: the first has its name, those that follow have
+none, and `up_to` says where each but the last ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from app.web.stage_units import CostUnit, OverheadUnit, number_text
+
+MAX_ROWS = 64 * 64
+_EMPTY_ROWS = 3
+
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+class InputSource(StrEnum):
+    """Where the stages come from."""
+
+    TABLE = "table"
+    PROFILE = "profile"
+    TRACE = "trace"
+
+
+@dataclass(frozen=True, slots=True)
+class StageRow:
+    """One row of the stage table, as typed."""
+
+    name: str = ""
+    overhead: str = ""
+    cost: str = ""
+    up_to: str = ""
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing was typed."""
+        return not (self.name or self.overhead or self.cost or self.up_to)
+
+
+@dataclass(frozen=True, slots=True)
+class InputState:
+    """All that the panel shows. `mistakes` is by the field's name: "overhead.2", "message"."""
+
+    source: InputSource = InputSource.TABLE
+    rows: tuple[StageRow, ...] = (StageRow(),) * _EMPTY_ROWS
+    overhead_unit: OverheadUnit = OverheadUnit.US
+    cost_unit: CostUnit = CostUnit.NS_PER_BYTE
+    delay: str = "0"
+    profile: str = ""
+    message: str = "64 KiB"
+    least: str = ""
+    greatest: str = ""
+    alignment: str = ""
+    most_fragments: str = ""
+    strategy: str = "auto"
+    static_size: str = ""
+    relative_gap: str = "1e-6"
+    time_limit: str = "10"
+    may_refragment: bool = False
+    save_as: str = ""
+    mistakes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def has_constraints(self) -> bool:
+        """Whether any constraint or unusual choice was made, so that its part is shown open."""
+        usual = InputState()
+        names = ("least", "greatest", "alignment", "most_fragments", "strategy", "static_size")
+        others = ("relative_gap", "time_limit", "may_refragment", "save_as")
+        return any(getattr(self, name) != getattr(usual, name) for name in (*names, *others))
+
+    def with_mistakes(self, mistakes: Mapping[str, str]) -> InputState:
+        """The same with what is wrong."""
+        return replace(self, mistakes=dict(mistakes))
+
+    @classmethod
+    def of_form(cls, pairs: Iterable[tuple[str, str]]) -> InputState:
+        """As a form was sent: fields by name, and the columns of the table as repeated fields."""
+        given: dict[str, list[str]] = {}
+        for name, value in pairs:
+            given.setdefault(name, []).append(value.strip())
+        texts = {name: given[name][-1] for name in _TEXTS if name in given}
+        return cls(
+            source=_one_of(InputSource, given, "source"),
+            rows=_rows(given),
+            overhead_unit=_one_of(OverheadUnit, given, "overhead_unit"),
+            cost_unit=_one_of(CostUnit, given, "cost_unit"),
+            may_refragment="may_refragment" in given,
+            **texts,
+        )
+
+    @classmethod
+    def of_answer(cls, answer: Mapping[str, Any]) -> InputState:
+        """What a stored answer was asked with, as far as its document tells."""
+        limits, profile = answer["constraints"], answer["profile"]
+        common = cls(
+            message=_size_text(answer["message_bytes"]),
+            least=_size_text(limits["min_fragment_bytes"], usual=1),
+            greatest=_size_text(limits["max_fragment_bytes"]),
+            alignment=_size_text(limits["alignment_bytes"], usual=1),
+            most_fragments=_whole_text(limits["max_fragments"]),
+            may_refragment=answer["allow_refragmentation"],
+        )
+        if profile is not None:
+            name = f"{profile['name']}@{profile['revision']}"
+            common = replace(common, source=InputSource.PROFILE, profile=name)
+        if answer["pipeline"] is None:
+            return common
+        return common.with_pipeline(answer["pipeline"])
+
+    def with_pipeline(self, pipeline: Mapping[str, Any]) -> InputState:
+        """The same with this pipeline's document in the table, in µs and ns a byte."""
+        rows = [row for stage in pipeline["stages"] for row in _rows_of(stage)]
+        return replace(
+            self,
+            rows=tuple(rows),
+            overhead_unit=OverheadUnit.US,
+            cost_unit=CostUnit.NS_PER_BYTE,
+            delay=number_text(pipeline["delay_us"]),
+        )
+
+
+_TEXTS = (
+    "delay",
+    "profile",
+    "message",
+    "least",
+    "greatest",
+    "alignment",
+    "most_fragments",
+    "strategy",
+    "static_size",
+    "relative_gap",
+    "time_limit",
+    "save_as",
+)
+
+
+def _rows(given: Mapping[str, list[str]]) -> tuple[StageRow, ...]:
+    columns = [given.get(name, []) for name in ("name", "overhead", "cost", "up_to")]
+    count = min(max(map(len, columns)), MAX_ROWS + 1)
+    cells = [[*column, *[""] * count][:count] for column in columns]
+    return tuple(StageRow(*row) for row in zip(*cells, strict=True)) or (StageRow(),)
+
+
+def _rows_of(stage: Mapping[str, Any]) -> Iterable[StageRow]:
+    ranges = stage.get("ranges") or [stage]
+    for number, part in enumerate(ranges):
+        yield StageRow(
+            stage["name"] if number == 0 else "",
+            number_text(part["overhead_us"]),
+            number_text(part["ns_per_byte"]),
+            _whole_text(part.get("up_to_bytes")),
+        )
+
+
+def _size_text(size: int | None, *, usual: int | None = None) -> str:
+    from domain.units import format_bytes
+
+    return "" if size is None or size == usual else format_bytes(size)
+
+
+def _whole_text(number: int | None) -> str:
+    return "" if number is None else str(number)
+
+
+def _one_of(kind: type[Choice], given: Mapping[str, list[str]], name: str) -> Choice:
+    """The choice that was sent; the first one where it is none, as a page never sends one."""
+    sent = given.get(name, [""])[-1]
+    return kind(sent) if sent in {str(one) for one in kind} else next(iter(kind))

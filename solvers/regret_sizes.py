@@ -28,7 +28,8 @@ MOST_COUNT = 96  # breakpoints ceil(B/k) up to this k
 BUDGET_CELLS = 24_000_000  # pairs times stages, of the first candidates; a third of it each round
 LEAST_CANDIDATES = 256
 ROUNDS = 4
-SPOTS = 8  # neighbourhoods that a round looks into
+SPOTS = 8  # candidates whose neighbourhoods a round looks into
+SPREAD = 1024  # sizes between two neighbours that are priced at once
 TIE = 1e-12  # regrets that differ by less are equal
 
 
@@ -118,7 +119,7 @@ def _closer(found: Ints, values: object, sizes: Sizes, *, most: int) -> Ints:
     """Sizes between the best ones and their neighbours on either side."""
     valued = np.asarray(values)
     spots = np.argsort(valued, kind="stable")[:SPOTS]
-    share = max(8, most // (2 * SPOTS))
+    share = max(8, min(SPREAD, most // (2 * SPOTS)))
     parts = []
     for spot in spots:
         before, after = max(0, int(spot) - 1), min(len(found) - 1, int(spot) + 1)

@@ -30,6 +30,12 @@ OPERATIONS = {
         f'{{"message_bytes": [999], "strategies": ["single"], "pipeline": {PIPELINE}}}',
         "999",
     ),
+    "audit": (
+        "POST",
+        "/audit",
+        f'{{"setting": {{"static_bytes": 999}}, "pipeline": {PIPELINE}}}',
+        "999",
+    ),
     "profiles": ("POST", "/profiles", f'{{"name": "corpus", "pipeline": {PIPELINE}}}', "777"),
     "revision": ("PUT", "/profiles/gms", f'{{"pipeline": {PIPELINE}}}', "777"),
     "current": ("POST", "/profiles/gms/current", '{"revision": 999}', "999"),

@@ -17,6 +17,7 @@ OPERATIONS = {
     ("GET", "/optimizations/{id}/explanation"),
     ("POST", "/compare"),
     ("POST", "/audit"),
+    ("POST", "/audit"),
     ("POST", "/measurement-plans"),
     ("POST", "/simulate"),
     ("POST", "/fit"),

@@ -1,0 +1,199 @@
+"""sluice audit, by main(argv): exit codes, ways to say a setting, and what is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import app.audit_apart
+from app.cli import main
+from app.console.audit_command import TOO_HIGH
+from app.flows.audit_setting import Audit, AuditQuestion, audit
+from app.schemas.audit import AuditOut
+
+MYRINET = str(Path(__file__).parents[2] / "examples" / "myrinet-gam.json")
+SMALL = ("--least", "4KiB", "--greatest", "32KiB")
+
+
+class Here:
+    """An audit in this process, where coverage and speed are the test's."""
+
+    def __init__(self, question: AuditQuestion, *, memory_bytes: int) -> None:
+        self._question = question
+
+    def run(self) -> Audit:
+        return audit(self._question)
+
+
+@pytest.fixture(autouse=True)
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database of its own, and audits in this process."""
+    for name in [name for name in os.environ if name.startswith("SLUICE_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("SLUICE_DATABASE_URL", f"sqlite:///{tmp_path / 'cli.db'}")
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(app.audit_apart, "AuditApart", Here)
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str]) -> Any:
+    """main(argv): (exit code, standard output, standard error)."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(("audit", *arguments))
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_a_file_touches_no_database(printed: Any, tmp_path: Path) -> None:
+    """The report has the mean, the worst message, each power of two, and what to change."""
+    code, told, _ = printed(MYRINET, "--setting", "16KiB", *SMALL)
+    assert code == 0
+    words = " ".join(told.split())
+    for word in ("16 KiB", "mean regret", "worst regret", "best size", "What to change", "98.06 %"):
+        assert word in words
+    assert "verdict" not in words
+    assert not (tmp_path / "cli.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--max-regret", "200%"), 0),
+        (("--max-regret", "2"), 0),
+        (("--max-regret", "5%"), TOO_HIGH),
+        (("--max-regret", "90%", "--objective", "worst"), TOO_HIGH),
+        (("--max-regret", "90%", "--objective", "mean"), 0),
+    ],
+)
+def test_the_exit_code_is_the_verdict(
+    printed: Any, options: tuple[str, ...], expected: int
+) -> None:
+    """16 KiB on messages of 4 to 32 KiB: below 90 % in the mean, above at worst."""
+    code, told, _ = printed(MYRINET, "--setting", "16KiB", *SMALL, *options)
+    assert code == expected
+    verdict = next(line for line in told.splitlines() if line.startswith("verdict"))
+    assert ("not kept" in verdict) == (expected == TOO_HIGH)
+
+
+def test_a_limit_inside_the_interval_is_decided_by_the_yardstick(printed: Any) -> None:
+    """The mean regret itself is the limit: kept over the best found, not over the bound."""
+    document = json.loads(printed(MYRINET, "--setting", "16KiB", *SMALL, "--json")[1])
+    mean = document["setting"]["mean"]
+    assert mean["at_least"] < mean["at_most"]
+    limit = ("--max-regret", repr((mean["at_least"] + mean["at_most"]) / 2))
+    code, told, _ = printed(MYRINET, "--setting", "16KiB", *SMALL, *limit)
+    assert code == 0
+    assert "kept, by the best schedule found, which decides" in " ".join(told.split())
+    code, told, _ = printed(MYRINET, "--setting", "16KiB", *SMALL, *limit, "--over", "bound")
+    assert code == TOO_HIGH
+    assert "not kept, by the proven bound, which decides" in " ".join(told.split())
+
+
+def test_the_document_is_that_of_the_service(printed: Any) -> None:
+    """With the exit code of the verdict all the same."""
+    code, told, _ = printed("gms@1", "--setting", "whole", *SMALL, "--max-regret", "1%", "--json")
+    assert code == TOO_HIGH
+    AuditOut.model_validate_json(told)
+    document = json.loads(told)
+    assert document["profile"] == {"name": "gms", "revision": 1}
+    assert document["setting"]["steps"] == [{"from_bytes": 1, "size_bytes": None}]
+
+
+def test_steps_and_a_configuration(printed: Any, tmp_path: Path) -> None:
+    """Each as its setting."""
+    setting = "1:whole,8KiB:2KiB"
+    document = json.loads(printed(MYRINET, "--setting", setting, *SMALL, "--json")[1])
+    assert document["setting"]["steps"] == [
+        {"from_bytes": 1, "size_bytes": None},
+        {"from_bytes": 8192, "size_bytes": 2048},
+    ]
+    config = tmp_path / "ucx.conf"
+    config.write_text("UCX_RNDV_FRAG_SIZE=host:8K\n")
+    options = ("--config", str(config), "--target", "ucx")
+    document = json.loads(printed(MYRINET, *options, *SMALL, "--json")[1])
+    assert document["setting"]["steps"] == [{"from_bytes": 1, "size_bytes": 8192}]
+    assert document["best_ladder"] is None
+
+
+def test_a_mix_out_of_a_file(printed: Any, tmp_path: Path) -> None:
+    """Sizes with units, weights, comments and blank lines."""
+    mix = tmp_path / "mix.txt"
+    mix.write_text("# what we send\n\n4KiB 3\n16KiB, 1  # seldom\n5000\n")
+    told = printed(MYRINET, "--setting", "16KiB", "--mix", str(mix), "--json")[1]
+    document = json.loads(told)
+    assert document["mix"]["sizes"] == 3
+    assert (document["least_bytes"], document["greatest_bytes"]) == (4096, 16384)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "word"),
+    [
+        ((), 2, "--setting"),
+        (("--setting", "0"), 2, "at least 1 byte"),
+        (("--setting", "-4"), 2, "setting"),
+        (("--setting", "lots"), 2, "setting"),
+        (("--setting", "999999TiB"), 2, "setting"),
+        (("--setting", "4KiB", "--target", "ucx"), 2, "target"),
+        (("--setting", "4KiB", "--config", "x", "--target", "ucx"), 2, "setting"),
+        (("--setting", "2:4KiB"), 2, "begin at 1"),
+        (("--setting", "1:4KiB,1:8KiB"), 2, "ascend"),
+        (("--setting", "1:0"), 2, "at least 1 byte"),
+        (("--config", "none-such.conf", "--target", "ucx"), 4, "no file"),
+        (("--config", "."), 2, "target"),
+        (("--config", ".", "--target", "ucx"), 2, "config"),
+        (("--setting", "4KiB", "--max-regret", "nan"), 2, "max-regret"),
+        (("--setting", "4KiB", "--max-regret", "-1"), 2, "max_regret"),
+        (("--setting", "4KiB", "--over", "median"), 2, "over"),
+        (("--setting", "4KiB", "--least", "2KiB", "--greatest", "1KiB"), 2, "greatest_bytes"),
+        (("--setting", "4KiB", "--mix", "none-such.txt"), 4, "no file"),
+        (("--setting", "4KiB", "--time-limit", "0"), 2, "time_limit_s"),
+    ],
+)
+def test_what_is_wrong_is_named(
+    printed: Any, options: tuple[str, ...], code: int, word: str
+) -> None:
+    """In one line, with the exit code of bad input, which is not that of a verdict."""
+    ended, told, said = printed(MYRINET, *options)
+    assert (ended, told) == (code, "")
+    assert word in said
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        (b"4KiB 3\nlots 1\n", "line 2"),
+        (b"4KiB x\n", "line 1"),
+        (b"4KiB 1 1\n", "line 1"),
+        (b"4KiB nan\n", "weight"),
+        (b"4KiB -1\n", "weight"),
+        (b"0 1\n", "message_bytes"),
+        (b"# nothing\n", "mix"),
+        (b"4KiB 0\n", "sum above 0"),
+        (b"\xff\xfe", "UTF-8"),
+        (b"4KiB\n" * 300_000, "at most"),
+    ],
+)
+def test_a_mix_that_is_none(printed: Any, tmp_path: Path, content: bytes, word: str) -> None:
+    """The line or the rule is named."""
+    mix = tmp_path / "mix.txt"
+    mix.write_bytes(content)
+    code, _, said = printed(MYRINET, "--setting", "4KiB", "--mix", str(mix))
+    assert code == 2
+    assert word in said
+
+
+def test_a_configuration_without_a_size(printed: Any, tmp_path: Path) -> None:
+    """It does not say what the library does, and so it is refused."""
+    config = tmp_path / "empty.conf"
+    config.write_text("UCX_LOG_LEVEL=info\n")
+    code, _, said = printed(MYRINET, "--config", str(config), "--target", "ucx")
+    assert code == 2
+    assert "setting.configuration.content" in said

@@ -8,9 +8,9 @@ import gc
 import json
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from app.console.output import Output
 from app.errors import NotReady
@@ -73,15 +73,22 @@ def server(settings: Settings, *, log_level: str = "info") -> uvicorn.Server:
 
     from app.main import create_app
 
-    config = uvicorn.Config(
-        create_app(settings, when_ready=_settle),
+    app = create_app(settings, when_ready=_settle)
+    return uvicorn.Server(configured(app, log_level=log_level))
+
+
+def configured(app: Callable[..., Any], *, log_level: str) -> uvicorn.Config:
+    """The server's options, which are the same for whatever it serves."""
+    import uvicorn
+
+    return uvicorn.Config(
+        app,
         log_level=log_level,
         # A log on the event loop that nobody drains would stop the service; /metrics counts.
         access_log=False,
         timeout_graceful_shutdown=_GRACE_S,
         server_header=False,
     )
-    return uvicorn.Server(config)
 
 
 def _settle() -> None:

@@ -172,17 +172,25 @@ def _add_table(commands: _Commands[Parser]) -> None:
     parser = _add(commands, "table", "compile a schedule for every message size of a range")
     parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
     parser.add_argument(
-        "--from", dest="least_bytes", type=size, metavar="SIZE", help="smallest message (1 B)"
+        *("--least", "--from"),
+        dest="least_bytes",
+        type=size,
+        metavar="SIZE",
+        help="smallest message (1 B)",
     )
     parser.add_argument(
-        "--to", dest="greatest_bytes", type=size, metavar="SIZE", help="largest message (16 MiB)"
+        *("--greatest", "--to"),
+        dest="greatest_bytes",
+        type=size,
+        metavar="SIZE",
+        help="largest message (16 MiB)",
     )
     parser.add_argument(
         "--relative-gap", "--gap", type=share, metavar="GAP", help="tolerance, as 0.1%% (default)"
     )
     _add_constraints(parser)
     parser.add_argument(
-        "--output", metavar="FILE", help="write the table file; .json: its JSON twin"
+        *("--output", "-o"), metavar="FILE", help="write the table file; .json: its JSON twin"
     )
     parser.add_argument(
         "--activate",
@@ -215,7 +223,7 @@ def _add_export(commands: _Commands[Parser]) -> None:
     )
     parser.add_argument("--table", metavar="TABLE", help="digest or file of a compiled table")
     _add_constraints(parser)
-    parser.add_argument("--output", metavar="FILE", help="write it to this file")
+    parser.add_argument("--output", "-o", metavar="FILE", help="write it to this file")
 
 
 def _add_audit(commands: _Commands[Parser]) -> None:

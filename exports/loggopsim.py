@@ -7,8 +7,10 @@ Source    spcl/LogGOPSim 76451de, src/LogGOPSim/loggopsim_cmdline.ggo and LogGOP
           spcl/atlahs 7026039, sim/LogGOPSim/simulator.ggo and LogGOPSim.cpp.
 Exact     with O = 0 one message takes T = L + 2 o + (x-1) G there (ATLAHS adds g at the receiver),
           and k back to back T + (k-1) (g + (x-1) G). Both are the pipeline's at x within one time
-          unit: g is b(x) - (x-1) G, and L is what is left. At other sizes they are not: a pipeline
-          of stages has one slope for T and another for b, LogGOPS has one for both.
+          unit for each parameter: g is b(x) - (x-1) G, and L is what is left. For sender, network
+          and receiver and x = 1 that is domain.loggp's conversion backwards, L = delay + g. At
+          other sizes they are not: a pipeline of stages has one slope for T and another for b,
+          LogGOPS has one for both.
 Traps     all but ATLAHS's G are read as int; G is rounded down, and g takes up the rest at x.
 """
 

@@ -93,6 +93,16 @@ def test_messages_take_what_fragments_take(simulator: str, unit: str) -> None:
             assert found_us == pytest.approx(expected_us, abs=(messages + 1) * UNITS[unit])
 
 
+def test_small_messages_are_converted_as_the_fits_of_logp_are() -> None:
+    """Backwards: sender, network and receiver with a delay of the latency less the interval."""
+    latency_us, overhead_us, interval_us = 12.0, 1.5, 4.25
+    costs = [("send", overhead_us, 0.0), ("network", interval_us, 0.0), ("recv", overhead_us, 0.0)]
+    fitted = pipeline_of_lines(costs, delay_us=latency_us - interval_us)
+    machine = simulated(fitted, 1, simulator="loggopsim", unit="ns")
+    found = (machine.latency, machine.overhead, machine.interval, machine.per_byte)
+    assert found == (12_000, 1500, 4250, 0)
+
+
 def test_a_fast_wire_needs_a_decimal_or_a_finer_unit() -> None:
     """0.08 ns a byte is no whole number of ns; at the chosen size the times are right even so."""
     wire = pipeline_of_lines([("out", 1.0, 0.02), ("wire", 2.0, 0.08), ("in", 1.0, 0.02)])

@@ -77,7 +77,12 @@ class ScheduleRenderer:
                 "relative_gap": gap,
                 "status": "proven_gap",
                 "best_fixed": (
-                    {"size_bytes": size_bytes, "fragments": repeats, "latency_us": repeat_us}
+                    {
+                        # A message below the table's size is sent whole, and said to be.
+                        "size_bytes": min(size_bytes, message_bytes),
+                        "fragments": repeats,
+                        "latency_us": repeat_us,
+                    }
                     if size_bytes
                     else None
                 ),

@@ -190,7 +190,7 @@ def _add_table(commands: _Commands[Parser]) -> None:
     )
     _add_constraints(parser)
     parser.add_argument(
-        *("--output", "-o"), metavar="FILE", help="write the table file; .json: its JSON twin"
+        "--output", metavar="FILE", help="write the table file; .json: its JSON twin"
     )
     parser.add_argument(
         "--activate",
@@ -223,7 +223,7 @@ def _add_export(commands: _Commands[Parser]) -> None:
     )
     parser.add_argument("--table", metavar="TABLE", help="digest or file of a compiled table")
     _add_constraints(parser)
-    parser.add_argument("--output", "-o", metavar="FILE", help="write it to this file")
+    parser.add_argument("--output", metavar="FILE", help="write it to this file")
 
 
 def _add_audit(commands: _Commands[Parser]) -> None:

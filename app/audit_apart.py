@@ -23,6 +23,7 @@ class AuditTask:
         """Load what every audit needs."""
         import solvers
         import solvers.regret
+
         solvers.warm_up()
 
     def run(self) -> Audit:

@@ -17,8 +17,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from app import service
-from app import trace_bodies
+from app import service, trace_bodies
 from app.bodies import BodyBudget
 from app.flows.fit_trace import FittedTrace
 from domain.errors import Cancelled

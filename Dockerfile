@@ -9,7 +9,7 @@ COPY requirements.lock ./
 COPY tools/bootstrap.py tools/
 RUN PIP_NO_CACHE_DIR=1 python3 tools/bootstrap.py run --system-packages
 
-# --- the native kernels: the image itself has no compiler; without one the service runs on NumPy -----
+# --- what is compiled: the image itself has no compiler; without one the service runs on NumPy -------
 FROM ${BASE} AS kernels
 WORKDIR /opt/sluice
 RUN command -v cc || command -v gcc || command -v clang \
@@ -30,6 +30,7 @@ WORKDIR /opt/sluice
 COPY --from=environment /opt/sluice/.venv .venv
 COPY . .
 COPY --from=kernels /opt/sluice/solvers/kernels/native/build solvers/kernels/native/build
+COPY --from=kernels /opt/sluice/exports/native/build exports/native/build
 COPY --from=kernels /opt/sluice/exports/native/build exports/native/build
 # Compiled here, because the service may not write into its own folders.
 RUN .venv/bin/python -m compileall -q -x '[.]venv' .

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any, TypeAlias
 
 import orjson
 from fastapi import FastAPI
 
 from app.errors import problem_document
-from app.lookup.answers import SECURITY_HEADERS
+from app.lookup.answers import SECURITY
 from app.lookup.front import Front
 from app.metrics import Metrics
 from domain.errors import SluiceError
@@ -26,6 +26,8 @@ AsPage: TypeAlias = Callable[[Scope, Mapping[str, object]], bytes | None]
 
 log = logging.getLogger("sluice")
 _UNMATCHED = "unmatched"
+_HTML = b"text/html"
+_NO_REFERRER = (b"referrer-policy", b"no-referrer")
 
 
 def no_page(scope: Scope, document: Mapping[str, object]) -> None:
@@ -41,7 +43,7 @@ class Fronted(FastAPI):
 
     def put_in_front(self, front: Front, metrics: Metrics) -> None:
         """Ask this front first, from now on."""
-        self._ask, self._count = front.answer, metrics.request
+        self._ask, self._count = front.answer, metrics.look_up
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or what else a server has to say."""
@@ -53,10 +55,10 @@ class Fronted(FastAPI):
             except Exception:  # the framework may still be able to answer
                 log.exception("unexpected error in the front")
             if served is not None:
-                start, end, _, route, status = served
+                start, end, kind = served
                 await send(start)
                 await send(end)
-                self._count("GET", route, status, time.perf_counter() - started_s)
+                self._count(kind, time.perf_counter() - started_s)
                 return
         await super().__call__(scope, receive, send)
 
@@ -83,7 +85,7 @@ class Outermost:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", ()), *SECURITY_HEADERS]
+                message["headers"] = _guarded(message.get("headers", ()))
             await send(message)
 
         try:
@@ -110,6 +112,14 @@ class Outermost:
         headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode())]
         await send({"type": "http.response.start", "status": 500, "headers": headers})
         await send({"type": "http.response.body", "body": body})
+
+
+def _guarded(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """With what keeps a browser from guessing, and a page from telling others where it was."""
+    guarded = [*headers, SECURITY]
+    if any(name == b"content-type" and value.startswith(_HTML) for name, value in headers):
+        guarded.append(_NO_REFERRER)
+    return guarded
 
 
 def _route(scope: Scope) -> str:

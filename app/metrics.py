@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_TOGETHER = 1000
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -33,6 +34,7 @@ class Metrics:
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self._latency: dict[str, _Latency] = {}
         self._answers: Counter[str] = Counter()
+        self._waiting: dict[tuple[str, int], list[float]] = {}
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one served request."""
@@ -42,12 +44,31 @@ class Metrics:
             latency = self._latency[route] = _Latency()
         latency.observe(seconds)
 
+    def look_up(self, kind: tuple[str, int], seconds: float) -> None:
+        """Count one GET by its route and status; a thousand of them are sorted in together."""
+        waiting = self._waiting.get(kind)
+        if waiting is None:
+            waiting = self._waiting[kind] = []
+        waiting.append(seconds)
+        if len(waiting) >= _TOGETHER:
+            self._sort_in(kind, waiting)
+
+    def _sort_in(self, kind: tuple[str, int], waiting: list[float]) -> None:
+        route, status = kind
+        self._requests["GET", route, status] += len(waiting)
+        latency = self._latency.setdefault(route, _Latency())
+        for seconds in waiting:
+            latency.observe(seconds)
+        waiting.clear()
+
     def answer(self, origin: str) -> None:
         """Count one answer by where it came from: stored, quick or engine."""
         self._answers[origin] += 1
 
     def exposition(self, gauges: dict[str, tuple[str, float]]) -> str:
         """All of it as text; `gauges` are name -> (help, value) of the moment."""
+        for kind, waiting in self._waiting.items():
+            self._sort_in(kind, waiting)
         lines = [*self._request_lines(), *self._latency_lines(), *self._answer_lines()]
         for name, (help_text, value) in gauges.items():
             lines += [f"# HELP {name} {help_text}", f"# TYPE {name} gauge", f"{name} {value:g}"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from domain.errors import InvalidInput
 from domain.pipeline import Pipeline
@@ -45,20 +45,10 @@ class TableHead:
         return self.least_bytes <= message_bytes <= self.greatest_bytes
 
 
-class Answer(NamedTuple):
-    """A message's schedule and repeated size, with what they cost, µs, and what is proven.
-
-    Of the repeated size all is 0 where none is admitted.
-    """
-
-    fragment_bytes: list[int]
-    cut_us: float
-    cut_gap: float
-    repeat_bytes: int
-    repeats: int
-    repeat_us: float
-
-
+# All that is said of one message: how many fragments, their sizes as decimal numbers between
+# commas, what they cost, what is proven of that; a repeated size, how many fragments it makes, what
+# they cost. Latencies are µs. Of the repeated size all is 0 where none is admitted.
+Answer: TypeAlias = tuple[int, bytes, float, float, int, int, float]
 Answerer: TypeAlias = Callable[[int], Answer | None]
 
 
@@ -135,7 +125,8 @@ def answer_by(
     if size:
         rest = message_bytes - (repeats - 1) * size
         repeat_us = judge([*[size] * (repeats - 1), rest])
-    return Answer(sizes, judge(sizes), gap, size, repeats, repeat_us)
+    text = ",".join(map(str, sizes)).encode()
+    return len(sizes), text, judge(sizes), gap, size, repeats, repeat_us
 
 
 def head_of(file: bytes) -> TableHead:

@@ -61,10 +61,15 @@ class _Description(ctypes.Structure):
 
 class _Answer(ctypes.Structure):
     _fields_ = [
+        ("table", ctypes.c_void_p),
+        ("judge", ctypes.c_void_p),
+        ("pipeline", ctypes.c_void_p),
         ("capacity", ctypes.c_uint64),
         ("fragment_bytes", ctypes.c_void_p),
         ("sizes", ctypes.c_void_p),
+        ("text", ctypes.c_void_p),
         ("fragments", ctypes.c_uint64),
+        ("text_bytes", ctypes.c_uint64),
         ("repeat_bytes", ctypes.c_uint64),
         ("repeats", ctypes.c_uint64),
         ("cut_gap", ctypes.c_double),
@@ -72,6 +77,11 @@ class _Answer(ctypes.Structure):
         ("cut_us", ctypes.c_double),
         ("repeat_us", ctypes.c_double),
     ]
+
+
+# Where in the structure, in words of eight bytes.
+_FRAGMENTS, _TEXT, _SIZE, _REPEATS, _GAP, _, _CUT_US, _REPEAT_US = range(7, 15)
+_TEXT_BYTES = 16  # for each fragment
 
 
 class _Native:
@@ -84,9 +94,7 @@ class _Native:
         self.repeat = _function(loaded, "sluice_repeat", pointer, size, pointer)
         self.schedule = _function(loaded, "sluice_schedule", pointer, size, pointer, count, pointer)
         self.gaps = _function(loaded, "sluice_certificate", pointer, size, pointer, pointer)
-        self.answer = _function(
-            loaded, "sluice_answer_for", pointer, size, pointer, pointer, pointer
-        )
+        self.answer = _function(loaded, "sluice_answer_for", pointer, size)
         self.text = loaded.sluice_error_text
         self.text.argtypes, self.text.restype = [ctypes.c_int], ctypes.c_char_p
 
@@ -196,29 +204,33 @@ class _NativeAnswers:
     def __init__(self, reader: NativeReader, judge: Judge, native: tuple[int, int, float]) -> None:
         function, pipeline, self._delay_us = native
         room = KEPT_FRAGMENTS
-        self._buffer, self._sizes = _Buffer(room), (ctypes.c_double * room)()
-        self._answer = _Answer(room, self._buffer.at, ctypes.addressof(self._sizes))
-        self._kept = reader, judge
+        arrays = _Buffer(room), (ctypes.c_double * room)(), (ctypes.c_char * (room * _TEXT_BYTES))()
+        buffer, sizes, text = arrays
+        told = _Answer(reader.at, function, pipeline, room, buffer.at)
+        told.sizes, told.text = ctypes.addressof(sizes), ctypes.addressof(text)
+        self._kept = reader, judge, arrays, told
         self._check = reader.check
-        self._ask = partial(reader.native.answer, reader.at)
-        self._rest = function, pipeline, ctypes.addressof(self._answer)
-        self._view = self._buffer.view
+        self._ask, self._at = reader.native.answer, ctypes.addressof(told)
+        plain = memoryview(told).cast("B")
+        self._words, self._numbers = plain.cast("Q"), plain.cast("d")
+        self._text = memoryview(text).cast("B")
 
     def __call__(self, message_bytes: int) -> Answer | None:
-        code = self._ask(message_bytes, *self._rest)
+        code = self._ask(self._at, message_bytes)
         if code:
             if code == _E_CAPACITY:
                 return None
             self._check(code, message_bytes)
-        answer, delay_us = self._answer, self._delay_us
-        repeats = answer.repeats
-        return Answer(
-            self._view[: answer.fragments].tolist(),
-            answer.cut_us + delay_us,
-            answer.cut_gap,
-            answer.repeat_bytes,
+        words, numbers, delay_us = self._words, self._numbers, self._delay_us
+        repeats = words[_REPEATS]
+        return (
+            words[_FRAGMENTS],
+            bytes(self._text[: words[_TEXT]]),
+            numbers[_CUT_US] + delay_us,
+            numbers[_GAP],
+            words[_SIZE],
             repeats,
-            answer.repeat_us + delay_us if repeats else 0.0,
+            numbers[_REPEAT_US] + delay_us if repeats else 0.0,
         )
 
 

@@ -18,21 +18,19 @@ NO_CACHE = (b"cache-control", REVALIDATED.encode())
 JSON = (b"content-type", b"application/json")
 
 
-# Headers of every answer of the service, whoever gives it.
-SECURITY_HEADERS = [
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-]
+# A header of every answer of the service, whoever gives it.
+SECURITY = (b"x-content-type-options", b"nosniff")
+
+
+Kind: TypeAlias = tuple[str, int]  # a route's template and a status
 
 
 class Served(NamedTuple):
-    """A whole answer as a server takes it, and the template of its route."""
+    """A whole answer as a server takes it, and what it counts as."""
 
     start: dict[str, Any]
     end: dict[str, Any]
-    body: bytes
-    route: str
-    status: int
+    kind: Kind
 
 
 class Ready(NamedTuple):
@@ -46,12 +44,15 @@ class Ready(NamedTuple):
     def served(self) -> Served:
         """The same for a server, with the headers that every answer has."""
         status, headers, body, route = self
-        start = {
-            "type": "http.response.start",
-            "status": status,
-            "headers": (*headers, *SECURITY_HEADERS),  # a tuple: no work for garbage collection
-        }
-        return Served(start, {"type": "http.response.body", "body": body}, body, route, status)
+        return Served(
+            {
+                "type": "http.response.start",
+                "status": status,
+                "headers": (*headers, SECURITY),  # a tuple: no work for garbage collection
+            },
+            {"type": "http.response.body", "body": body},
+            (route, status),
+        )
 
 
 def holds(wanted: str, etag: str) -> bool:

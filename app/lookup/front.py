@@ -93,11 +93,11 @@ class Front:
         message_bytes = int(digits)
         if table is None or not table.least_bytes <= message_bytes <= table.greatest_bytes:
             return None
-        ready = table.short_schedule(wanted, message_bytes)
-        if ready is None:
-            return None
-        served = ready.served()
-        if not wanted:
+        if wanted:
+            ready = table.short_schedule(wanted, message_bytes)
+            return None if ready is None else ready.served()
+        served = table.short_served(message_bytes)
+        if served is not None:
             rendered.see(key, served)
         return served
 

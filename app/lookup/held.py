@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from app.lookup.answers import JSON, NO_CACHE, SCHEDULE, Headers, Ready, holds
+from app.lookup.answers import (
+    JSON,
+    NO_CACHE,
+    SCHEDULE,
+    SECURITY,
+    Headers,
+    Kind,
+    Ready,
+    Served,
+    holds,
+)
 from app.schemas.schedules import FORM, ScheduleRenderer
 from exports.lookup import Answer, TableReader, answer_by, open_reader
 from solvers import judge_of
 
 _BOOK_BYTES = 2**17  # what is held beside file and reader, about: buffers, the judge's numbers
-_TAG_DIGITS = 40
+_TAG_DIGITS = 32
+_SERVED: Kind = (SCHEDULE, 200)
 
 
 class HeldTable:
@@ -43,11 +54,27 @@ class HeldTable:
         """The same table for another thread."""
         return HeldTable(self.digest, self.file, self._reader.sibling())
 
-    def short_schedule(self, wanted: str, message_bytes: int) -> Ready | None:
-        """The answer to a look-up in the range, or None where it is too long for the event loop.
+    def short_served(self, message_bytes: int) -> Served | None:
+        """The answer to a look-up in the range, or None where it is too long for the event loop."""
+        answer = self._answer(message_bytes)
+        if answer is None:
+            return None
+        body = self._renderer.body(message_bytes, answer)
+        headers = (
+            (b"etag", self._tag % message_bytes),
+            NO_CACHE,
+            (b"content-length", b"%d" % len(body)),
+            JSON,
+            SECURITY,
+        )
+        return Served(
+            {"type": "http.response.start", "status": 200, "headers": headers},
+            {"type": "http.response.body", "body": body},
+            _SERVED,
+        )
 
-        `wanted` is If-None-Match.
-        """
+    def short_schedule(self, wanted: str, message_bytes: int) -> Ready | None:
+        """The same for a client that holds an answer already; `wanted` is If-None-Match."""
         tag = self._tag % message_bytes
         if wanted and holds(wanted, tag.decode()):
             return Ready(304, [(b"etag", tag), NO_CACHE], b"", SCHEDULE)

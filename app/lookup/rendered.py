@@ -36,7 +36,7 @@ class Rendered:
         """Keep an answer that was seen before and is not long."""
         number = hash(key)
         if number in self._seen:
-            if len(served.body) <= _MOST_KEPT_BYTES:
+            if len(served.end["body"]) <= _MOST_KEPT_BYTES:
                 self._add(key, served)
             return
         if len(self._seen) >= _SEEN_ONCE:

@@ -57,45 +57,37 @@ class ScheduleRenderer:
         about = {"name": name, "revision": revision} if name else None
         self._tolerance = relative_gap
         self._stages = stages
-        self._digest = digest
-        self._constraints = orjson.Fragment(dump_json(constraints_document(limits)))
-        self._profile = orjson.Fragment(dump_json(about))
+        shared = {"constraints": constraints_document(limits), "profile": about, "table": digest}
+        self._tail = b"," + dump_json(shared)[1:-1] + b',"warnings":%b}'
+        self._unwarned = self._tail % b"[]"
 
     def body(self, message_bytes: int, answer: Answer) -> bytes:
         """TableScheduleOut as JSON."""
-        sizes, latency_us, gap, size_bytes, repeats, repeat_us = answer
-        fragments = len(sizes)
-        missed = gap > self._tolerance
-        return orjson.dumps(
-            {
-                "strategy": "table",
-                "message_bytes": message_bytes,
-                "fragment_bytes": sizes,
-                "fragments": fragments,
-                "latency_us": latency_us,
-                "lower_bound_us": bound_below(latency_us, gap, operations=fragments + self._stages),
-                "relative_gap": gap,
-                "status": "proven_gap",
-                "best_fixed": (
-                    {
-                        # A message below the table's size is sent whole, and said to be.
-                        "size_bytes": min(size_bytes, message_bytes),
-                        "fragments": repeats,
-                        "latency_us": repeat_us,
-                    }
-                    if size_bytes
-                    else None
-                ),
-                "constraints": self._constraints,
-                "profile": self._profile,
-                "table": self._digest,
-                "warnings": (
-                    list(map(notice_document, _notices(missed=missed, repeats=repeats)))
-                    if missed or not repeats
-                    else []
-                ),
-            }
+        fragments, sizes, latency_us, gap, size_bytes, repeats, repeat_us = answer
+        bound = bound_below(latency_us, gap, operations=fragments + self._stages)
+        best = _BEST % (size_bytes, repeats, _number(repeat_us)) if repeats else b"null"
+        if repeats and gap <= self._tolerance:
+            tail = self._unwarned
+        else:
+            tail = self._tail % _warnings(missed=gap > self._tolerance, repeats=repeats)
+        return _BODY % (
+            message_bytes,
+            sizes,
+            fragments,
+            _number(latency_us),
+            _number(bound),
+            _number(gap),
+            best,
+            tail,
         )
+
+
+_number = orjson.dumps
+_BODY = (
+    b'{"strategy":"table","message_bytes":%d,"fragment_bytes":[%b],"fragments":%d,"latency_us":%b,'
+    b'"lower_bound_us":%b,"relative_gap":%b,"status":"proven_gap","best_fixed":%b%b'
+)
+_BEST = b'{"size_bytes":%d,"fragments":%d,"latency_us":%b}'
 
 
 def bound_below(latency_us: float, relative_gap: float, *, operations: int) -> float:
@@ -105,6 +97,10 @@ def bound_below(latency_us: float, relative_gap: float, *, operations: int) -> f
     one path of the recurrence; two more roundings are in this quotient.
     """
     return latency_us / (1.0 + relative_gap) * (1.0 - (operations + 4) * _ULP)
+
+
+def _warnings(*, missed: bool, repeats: int) -> bytes:
+    return dump_json([notice_document(one) for one in _notices(missed=missed, repeats=repeats)])
 
 
 def _notices(*, missed: bool, repeats: int) -> Iterator[Notice]:

@@ -1,35 +1,52 @@
 #include "answer.h"
 
 /* Source    clients/c/include/sluice.h; the judge comes from the caller.
-   Cost      two bisections, two passes over the fragments, and the judge's own.
+   Cost      two bisections, three passes over the fragments, and the judge's own.
    Exact     sizes are below 2^53, so they are the same numbers as doubles. */
 
-static int judge_cut(sluice_judge *judge, const void *pipeline, const sluice_answer *answer,
-                     uint64_t count, double *latency_us)
+static int judge_cut(const sluice_answer *answer, uint64_t count, double *latency_us)
 {
-    int declined = judge(pipeline, 1, (int64_t)count, answer->sizes, latency_us);
+    int declined =
+        answer->judge(answer->pipeline, 1, (int64_t)count, answer->sizes, latency_us);
     return declined ? SLUICE_E_ARGUMENT : SLUICE_OK;
 }
 
-static int schedule(const sluice_table *table, uint64_t message_bytes, sluice_judge *judge,
-                    const void *pipeline, sluice_answer *answer)
+/* The number behind `text`, and a comma; what is then behind it. */
+static char *write_number(char *text, uint64_t number)
+{
+    char digits[20];
+    int count = 0;
+    do {
+        digits[count++] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number);
+    while (count)
+        *text++ = digits[--count];
+    *text++ = ',';
+    return text;
+}
+
+static int schedule(sluice_answer *answer, uint64_t message_bytes)
 {
     size_t fragments = 0;
-    int code = sluice_schedule(table, message_bytes, answer->fragment_bytes,
+    int code = sluice_schedule(answer->table, message_bytes, answer->fragment_bytes,
                                (size_t)answer->capacity, &fragments);
     if (code != SLUICE_OK)
         return code;
     answer->fragments = fragments;
-    for (size_t i = 0; i < fragments; i++)
+    char *end = answer->text;
+    for (size_t i = 0; i < fragments; i++) {
+        end = write_number(end, answer->fragment_bytes[i]);
         answer->sizes[i] = (double)answer->fragment_bytes[i];
-    return judge_cut(judge, pipeline, answer, fragments, &answer->cut_us);
+    }
+    answer->text_bytes = (uint64_t)(end - answer->text) - 1;
+    return judge_cut(answer, fragments, &answer->cut_us);
 }
 
-static int repeated(const sluice_table *table, uint64_t message_bytes, sluice_judge *judge,
-                    const void *pipeline, sluice_answer *answer)
+static int repeated(sluice_answer *answer, uint64_t message_bytes)
 {
     uint64_t size = 0;
-    int code = sluice_repeat(table, message_bytes, &size);
+    int code = sluice_repeat(answer->table, message_bytes, &size);
     answer->repeat_bytes = 0;
     answer->repeats = 0;
     if (code != SLUICE_OK)
@@ -43,16 +60,16 @@ static int repeated(const sluice_table *table, uint64_t message_bytes, sluice_ju
         answer->sizes[full] = (double)rest;
     answer->repeat_bytes = size;
     answer->repeats = full + (rest != 0);
-    return judge_cut(judge, pipeline, answer, answer->repeats, &answer->repeat_us);
+    return judge_cut(answer, answer->repeats, &answer->repeat_us);
 }
 
-int sluice_answer_for(const sluice_table *table, uint64_t message_bytes, sluice_judge *judge,
-                      const void *pipeline, sluice_answer *answer)
+int sluice_answer_for(sluice_answer *answer, uint64_t message_bytes)
 {
-    int code = schedule(table, message_bytes, judge, pipeline, answer);
+    int code = schedule(answer, message_bytes);
     if (code == SLUICE_OK)
-        code = repeated(table, message_bytes, judge, pipeline, answer);
+        code = repeated(answer, message_bytes);
     if (code == SLUICE_OK)
-        code = sluice_certificate(table, message_bytes, &answer->cut_gap, &answer->repeat_gap);
+        code = sluice_certificate(answer->table, message_bytes, &answer->cut_gap,
+                                  &answer->repeat_gap);
     return code;
 }

@@ -29,8 +29,8 @@ def render_timeline_svg(schedules: Sequence[DrawnSchedule]) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{timeline_element(schedules)}\n'
 
 
-def timeline_element(schedules: Sequence[DrawnSchedule]) -> str:
-    """The <svg> alone, for a page of HTML.
+def timeline_element(schedules: Sequence[DrawnSchedule], *, rules: str = STYLE) -> str:
+    """The <svg> alone, for a page of HTML. A page that brings `STYLE` itself gives no `rules`.
 
     Raises InvalidInput unless there is a schedule and all are of one message.
     """
@@ -45,7 +45,7 @@ def timeline_element(schedules: Sequence[DrawnSchedule]) -> str:
     parts = [
         tag("title", safe(_title(schedules)), id=f"{ident}-title"),
         tag("desc", safe(" ".join(map(description, schedules))), id=f"{ident}-desc"),
-        f"<style>{STYLE}</style>",
+        *([f"<style>{rules}</style>"] if rules else []),
         _hatch(ident),
         tag("rect", width=SHEET, height=height, class_="paper"),
         text_at(MARGIN, 36, shortened(headline(schedules[0].course), ROOM, _TITLE_PX), "title"),

@@ -1,0 +1,216 @@
+"""An answer as its page shows it at once: all of it out of the stored document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from app.console.words import excess_text, gap_text
+from app.web.views.answer_words import (
+    Cut,
+    Document,
+    Proof,
+    TimeUnit,
+    cut_of,
+    is_at_most,
+    limited_words,
+    limits_words,
+    proof_of,
+    through_words,
+)
+from app.web.words import grouped, share, size, time_us
+from domain.solution import relative_excess
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number with its name above it and a remark beside it."""
+
+    name: str
+    value: str
+    remark: str = ""
+    is_name: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """A row of the table of strategies: above the bound, and above the answer, in per cent.
+
+    Texts are empty where there is nothing to say.
+    """
+
+    name: str
+    how: str
+    latency: str
+    above_bound: str
+    above_answer: str
+    fragments: str
+    declined: str = ""
+    is_answer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerView:
+    """What templates/answer.html is given."""
+
+    id: str
+    title: str
+    created_at: str
+    is_aggregate: bool
+    proof: Proof
+    limited: str
+    figures: tuple[Figure, ...]
+    gains: tuple[str, ...]
+    profile: str
+    warnings: tuple[str, ...]
+    cut: Cut
+    levels: tuple[Cut, ...]
+    limits: tuple[str, ...]
+    unit: str
+    rivals: tuple[Rival, ...]
+
+    @classmethod
+    def of(cls, document: Document) -> AnswerView:
+        """Of an OptimizeOut."""
+        profile, unit = document["profile"], TimeUnit.of(document["latency_us"])
+        return cls(
+            id=document["id"],
+            title=through_words(document),
+            created_at=document["created_at"],
+            is_aggregate=document["pipeline"] is None,
+            proof=proof_of(document),
+            limited=limited_words(document),
+            figures=tuple(_figures(document)),
+            gains=tuple(_gains(document)),
+            profile=f"{profile['name']}@{profile['revision']}" if profile else "",
+            warnings=tuple(dict.fromkeys(one["detail"] for one in document["warnings"])),
+            cut=cut_of(document["fragment_bytes"]),
+            levels=tuple(_levels(document)),
+            limits=limits_words(document),
+            unit=unit.name,
+            rivals=tuple(_rivals(document, unit)),
+        )
+
+
+def _figures(document: Document) -> Iterator[Figure]:
+    at_most = "at most, whichever stages these are" if is_at_most(document) else ""
+    yield Figure("Latency", time_us(document["latency_us"]), at_most)
+    yield Figure("Proven bound", time_us(document["lower_bound_us"]))
+    yield Figure("Gap to the bound", gap_text(document["relative_gap"]))
+    yield Figure("Fragments", grouped(document["fragments"]), _range_words(document))
+    yield Figure("Strategy", document["strategy"])
+    best = document["best_fixed"]
+    if best:
+        yield Figure("Best fixed size", size(best["size_bytes"]), _cost_words(document, best))
+    if document["pipeline"] is not None:
+        stage = document["pipeline"]["stages"][document["bottleneck_stage"]]
+        yield Figure("Bottleneck", stage["name"], is_name=True)
+
+
+def _range_words(document: Document) -> str:
+    cut = document["fragment_bytes"]
+    least, greatest = size(min(cut)), size(max(cut))
+    each = "each" if len(cut) > 1 else ""
+    return f"{least} to {greatest}" if least != greatest else f"{least} {each}".strip()
+
+
+def _cost_words(document: Document, best: Document) -> str:
+    more_us = best["latency_us"] - document["latency_us"]
+    latency = time_us(best["latency_us"])
+    if more_us == 0.0:
+        return f"{latency}, the same"
+    return f"{latency}, {_signed(more_us)}{_signed_share(more_us, document['latency_us'])}"
+
+
+def _signed(more_us: float) -> str:
+    return f"{'+' if more_us > 0.0 else '−'}{time_us(abs(more_us))}"
+
+
+def _signed_share(more_us: float, reference_us: float) -> str:
+    if reference_us <= 0.0 or more_us == 0.0:
+        return ""
+    return f" ({'+' if more_us > 0.0 else '−'}{share(abs(more_us) / reference_us)})"
+
+
+# --- beside the usual settings --------------------------------------------------------------------
+
+
+def _gains(document: Document) -> Iterator[str]:
+    """What the answer saves of the latency of each usual setting, in words."""
+    best = document["best_fixed"]
+    if best:
+        repeated = f"repeating the best fixed size of {size(best['size_bytes'])}"
+        yield from _gain(document, repeated, best["latency_us"])
+    for one in document["baselines"]:
+        is_cut = one["strategy"] == "static" and (one["fragments"] or 0) > 1
+        if one["latency_us"] is not None and (is_cut or one["strategy"] == "single"):
+            yield from _gain(document, _usual(one), one["latency_us"])
+
+
+def _gain(document: Document, what: str, other_us: float) -> Iterator[str]:
+    saved_us = other_us - document["latency_us"]
+    if saved_us > 0.0:
+        yield f"{share(saved_us / other_us)} less than {what}"
+
+
+def _usual(baseline: Document) -> str:
+    if baseline["strategy"] == "single":
+        return "sending it whole"
+    return f"fragments of {size(baseline['static_bytes'])}"
+
+
+def _rivals(document: Document, unit: TimeUnit) -> Iterator[Rival]:
+    yield Rival(
+        document["strategy"],
+        "this answer",
+        unit.text(document["latency_us"]),
+        gap_text(document["relative_gap"]),
+        "",
+        grouped(document["fragments"]),
+        is_answer=True,
+    )
+    best = document["best_fixed"]
+    if best:
+        how = f"best fixed size, {size(best['size_bytes'])}"
+        yield _rival(document, "repeat", how, best, unit)
+    for one in document["baselines"]:
+        yield _rival(document, one["strategy"], _how(one), one, unit)
+
+
+def _how(baseline: Document) -> str:
+    if baseline["strategy"] == "single":
+        return "not cut"
+    if baseline["static_bytes"]:
+        return f"{size(baseline['static_bytes'])} each"
+    return "equal fragments"
+
+
+def _rival(document: Document, name: str, how: str, found: Document, unit: TimeUnit) -> Rival:
+    latency_us, bound_us = found["latency_us"], document["lower_bound_us"]
+    if latency_us is None:
+        return Rival(name, how, "", "", "", "", declined=found["declined"] or "")
+    return Rival(
+        name,
+        how,
+        unit.text(latency_us),
+        gap_text(relative_excess(latency_us, bound_us, bound_us)),
+        excess_text(latency_us, document["latency_us"]),
+        grouped(found["fragments"]),
+    )
+
+
+# --- stages that cut differently ------------------------------------------------------------------
+
+
+def _levels(document: Document) -> Iterator[Cut]:
+    """The cut of each stage, neighbours with the same one together; none for a shared cut."""
+    cuts = document["levels"]
+    if not cuts or all(cut == cuts[0] for cut in cuts):
+        return
+    names = [stage["name"] for stage in document["pipeline"]["stages"]]
+    first = 0
+    for place in range(1, len(cuts) + 1):
+        if place == len(cuts) or cuts[place] != cuts[first]:
+            name = names[first] if place - first == 1 else f"{names[first]} to {names[place - 1]}"
+            yield cut_of(cuts[first], name=name)
+            first = place

@@ -1,0 +1,177 @@
+"""What an answer says in words: what was proven and never more, limits, cuts in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from app.console.words import gap_text
+from app.web.words import grouped, size, time_us
+from domain.solution import Status
+
+Document = Mapping[str, Any]
+
+MOST_RUNS = 24  # groups of a cut that are shown at once
+_FIRST, _LAST = 12, 6  # of the groups, where there are more
+_AT_MOST = "latency_is_upper_bound"
+_LIMITS = {
+    "max_fragments": "the greatest number of fragments that was allowed",
+    "SLUICE_MAX_FRAGMENTS": "the service's own cap on fragments, SLUICE_MAX_FRAGMENTS",
+    "min_fragment_bytes": "the least fragment size that was allowed",
+    "alignment_bytes": "the alignment that was asked for",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A status in words: a word or two with a colour, and the whole sentence."""
+
+    kind: str
+    word: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRun:
+    """Fragments `first` to `last`, counted from 1, of one size."""
+
+    first: int
+    last: int
+    size_bytes: int
+
+    @property
+    def count(self) -> int:
+        """How many they are."""
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A cut in groups of equal neighbours. `left_out` of its fragments stand between the two."""
+
+    name: str
+    fragments: int
+    head: tuple[SizeRun, ...]
+    left_out: int
+    tail: tuple[SizeRun, ...]
+    least_bytes: int
+    greatest_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimeUnit:
+    """One unit and so many decimals for times that are read beside each other."""
+
+    name: str
+    us: float
+    decimals: int
+
+    @classmethod
+    def of(cls, time_us: float) -> TimeUnit:
+        """What gives this time five significant digits."""
+        units = (("s", 1e6), ("ms", 1e3), ("µs", 1.0), ("ns", 1e-3))
+        name, us = next((one for one in units if abs(time_us) >= one[1]), units[2])
+        whole = len(str(int(abs(time_us) / us)))
+        return cls(name, us, max(0, 5 - whole))
+
+    def text(self, time_us: float) -> str:
+        """A time in this unit, without its name."""
+        value = time_us / self.us
+        return f"{value:.{self.decimals}f}" if abs(value) < 1e9 else f"{value:.5g}"
+
+
+def runs_of(sizes: Sequence[int]) -> Iterator[SizeRun]:
+    """Equal neighbours together."""
+    first = 1
+    for size_bytes, members in groupby(sizes):
+        count = sum(1 for _ in members)
+        yield SizeRun(first, first + count - 1, size_bytes)
+        first += count
+
+
+def cut_of(sizes: Sequence[int], *, name: str = "") -> Cut:
+    """All groups, or the first and the last of many."""
+    runs = tuple(runs_of(sizes))
+    if len(runs) <= MOST_RUNS:
+        return Cut(name, len(sizes), runs, 0, (), min(sizes), max(sizes))
+    head, tail = runs[:_FIRST], runs[-_LAST:]
+    left_out = tail[0].first - head[-1].last - 1
+    return Cut(name, len(sizes), head, left_out, tail, min(sizes), max(sizes))
+
+
+def is_at_most(document: Document) -> bool:
+    """Whether the latency is the most that a pipeline with these costs can take."""
+    return any(found["code"] == _AT_MOST for found in document["warnings"])
+
+
+def proof_of(document: Document) -> Proof:
+    """What was proven of an answer."""
+    status, gap = Status(document["status"]), document["relative_gap"]
+    bound = time_us(document["lower_bound_us"])
+    admitted = _class_of(document)
+    if status is Status.OPTIMAL:
+        said = f"No {admitted} is faster"
+        return Proof("good", "optimal", f"{said}{_by_more_than(gap)}.")
+    if status is Status.OPTIMAL_BEFORE_ROUNDING:
+        return Proof("good", "optimal before rounding", _before_rounding(document, admitted))
+    between = f"No {admitted} is faster than {bound}; this one is {gap_text(gap)} above that."
+    if status is Status.TIME_LIMIT:
+        told = "The time limit ended the search: this is the best found until then. "
+        return Proof("warn", "time limit reached", told + between)
+    return Proof("", "proven gap", between)
+
+
+def _class_of(document: Document) -> str:
+    """Which schedules the proof speaks of."""
+    if document["allow_refragmentation"] or document["levels"]:
+        return "schedule within these limits, also one that cuts anew between stages,"
+    return "schedule within these limits"
+
+
+def _by_more_than(gap: float) -> str:
+    return f" by more than {gap_text(gap)}" if gap > 0.0 else ""
+
+
+def _before_rounding(document: Document, admitted: str) -> str:
+    bound, gap = time_us(document["lower_bound_us"]), gap_text(document["relative_gap"])
+    unit = document["constraints"]["alignment_bytes"]
+    whole = "whole bytes" if unit == 1 else f"whole multiples of {size(unit)}"
+    return (
+        f"With sizes in fractions of a byte the optimum is proven, and no {admitted} is faster "
+        f"than {bound}; {whole} are {gap} above that."
+    )
+
+
+def limited_words(document: Document) -> str:
+    """What keeps another fragment from helping; nothing where nothing does."""
+    name = document["limited_by"]
+    if not name:
+        return ""
+    return f"More fragments could be faster, but for {_LIMITS.get(name, name)}."
+
+
+def limits_words(document: Document) -> tuple[str, ...]:
+    """Each limit that the schedule keeps, in a few words; none where any cut was admitted."""
+    limits, found = document["constraints"], []
+    if limits["min_fragment_bytes"] > 1:
+        found.append(f"fragments of at least {size(limits['min_fragment_bytes'])}")
+    if limits["max_fragment_bytes"]:
+        found.append(f"fragments of at most {size(limits['max_fragment_bytes'])}")
+    if limits["alignment_bytes"] > 1:
+        found.append(f"all but the last a multiple of {size(limits['alignment_bytes'])}")
+    if limits["max_fragments"]:
+        found.append(f"at most {grouped(limits['max_fragments'])} fragments")
+    if document["allow_refragmentation"]:
+        found.append("stages may cut anew")
+    return tuple(found)
+
+
+def through_words(document: Document) -> str:
+    """The message and what it crosses."""
+    message = size(document["message_bytes"])
+    if document["pipeline"] is None:
+        return f"{message} through a pipeline seen from outside"
+    stages = len(document["pipeline"]["stages"])
+    return f"{message} through {stages} stage{'s' * (stages != 1)}"

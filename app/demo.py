@@ -146,8 +146,10 @@ def _serve_on(address: str, output: Output) -> None:
     output.parts(
         [
             "",
-            f"The service goes on at {address}; its interface: {address}/docs. Ctrl-C stops it.",
-            f"  curl '{address}/profiles/{PROFILE}/schedule?bytes=65536'",
+            "The service goes on. Ctrl-C stops it.",
+            f"  the page       {address}/    <- open it in a browser",
+            f"  the interface  {address}/docs",
+            f"  a look-up      curl '{address}/profiles/{PROFILE}/schedule?bytes=65536'",
         ]
     )
     while True:

@@ -53,7 +53,12 @@ def serve(arguments: argparse.Namespace, output: Output) -> int:
         output.document(json.dumps({"address": listener.address}).encode())
     else:
         output.parts(
-            [f"Sluice serves on {listener.address}, its interface at /docs; Ctrl-C stops it"]
+            [
+                f"Sluice serves on {listener.address}",
+                f"  the page       {listener.address}/",
+                f"  the interface  {listener.address}/docs",
+                "Ctrl-C stops it",
+            ]
         )
     running = server(settings)
     try:

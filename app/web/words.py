@@ -31,6 +31,13 @@ def size(value: int) -> str:
     return format_bytes(value)
 
 
+def sentence(text: str) -> str:
+    """A refusal's words with a capital and a full stop; a name of a field stays as it is."""
+    first = text.partition(" ")[0]
+    begun = text[:1].upper() + text[1:] if first.isalpha() else text
+    return begun if not begun or begun.endswith((".", "!", "?", ":")) else f"{begun}."
+
+
 def _digits(value: float) -> str:
     return f"{value:.5g}" if abs(value) < 1e5 else f"{value:.6g}"
 
@@ -40,4 +47,5 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "share": share,
     "grouped": grouped,
     "size": size,
+    "sentence": sentence,
 }

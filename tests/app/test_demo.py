@@ -95,7 +95,7 @@ class TestServing:
             assert child.stdout is not None
             address = ""
             for line in child.stdout:
-                found = re.search(r"goes on at (http://\S+?);", line)
+                found = re.search(r"the page +(http://\S+)/ ", line)
                 if found:
                     address = found[1]
                     break

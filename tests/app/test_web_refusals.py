@@ -11,6 +11,7 @@ import pytest
 from app.main import create_app
 from app.schemas.problems import ProblemOut
 from app.web.pages import POLICY
+from app.web.words import sentence
 from tests.app.serving import settings_for
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
@@ -44,7 +45,7 @@ def test_below_the_pages_paths_a_refusal_is_a_page(
     said = ProblemOut.model_validate_json(document.content)
     text = html.unescape(shown.text)
     assert said.title in text
-    assert said.detail in text
+    assert sentence(said.detail) in text
     assert f"<code>{said.code}</code>" in text
     assert shown.headers.get("allow") == document.headers.get("allow")
 
@@ -78,11 +79,11 @@ def test_what_a_client_invents_is_escaped_and_no_label(client: httpx.Client) -> 
     """Neither in a page nor in the metrics."""
     shown = client.get("/ui/<script>alert(1)</script>", headers={"Accept": BROWSER})
     assert "alert(1)" not in shown.text
-    client.get("/")
+    client.get("/docs")
     client.get("/ui/assets/0/invented-by-a-client.css")
     metrics = client.get("/metrics").text
     assert 'route="/ui/assets/{digest}/{name}",status="404"' in metrics
-    assert 'route="/",status="200"' in metrics
+    assert 'route="/docs",status="200"' in metrics
     assert "invented-by-a-client" not in metrics
 
 

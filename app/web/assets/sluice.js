@@ -1,5 +1,6 @@
-// What every page does: it says what has changed, and hands the parts that a swap brought to the
-// scripts that bring them to life. Other scripts register with Sluice.onPart(selector, start).
+// What every page does: it says what has changed, says when the service is silent, and hands the
+// parts that a swap brought to the scripts that bring them to life. Other scripts register with
+// Sluice.onPart(selector, start).
 "use strict";
 
 window.Sluice = (() => {
@@ -31,13 +32,61 @@ window.Sluice = (() => {
     }
   }
 
+  /** Show what went wrong, at the foot of the window; "" takes it away again. */
+  function warn(text) {
+    const place = document.getElementById("trouble");
+    if (place) {
+      place.textContent = text;
+    }
+  }
+
   /** The data that the server wrote into <script type="application/json" id="...">. */
   function data(id) {
     const place = document.getElementById(id);
     return place ? JSON.parse(place.textContent) : null;
   }
 
-  document.addEventListener("htmx:after:swap", () => startIn(document));
+  // A swap takes a part out of a page; what that page's head loads comes along, each file once.
+  function loadHead(text) {
+    if (!text.includes("<head>")) {
+      return;
+    }
+    const wanted = new DOMParser().parseFromString(text, "text/html").head;
+    for (const [selector, address] of [["link[rel=stylesheet]", "href"], ["script[src]", "src"]]) {
+      const here = [...document.querySelectorAll(selector)].map((one) => one.getAttribute(address));
+      for (const one of wanted.querySelectorAll(selector)) {
+        if (!here.includes(one.getAttribute(address))) {
+          document.head.append(copyOf(one));
+        }
+      }
+    }
+  }
+
+  function copyOf(element) {
+    const made = document.createElement(element.localName);
+    for (const {name, value} of element.attributes) {
+      made.setAttribute(name, value);
+    }
+    made.async = false; // in their order, as `defer` has it
+    return made;
+  }
+
+  // Where the focus was in what has gone, it goes to what has come.
+  function keepFocus(target) {
+    if (target?.id === "main" && document.activeElement === document.body) {
+      document.getElementById("main")?.focus({preventScroll: true});
+    }
+  }
+
+  document.addEventListener("htmx:before:swap", ({detail}) => loadHead(detail.ctx.text ?? ""));
+  document.addEventListener("htmx:after:swap", ({detail}) => {
+    warn("");
+    startIn(document);
+    keepFocus(detail.ctx.target);
+  });
+  document.addEventListener("htmx:error", () => {
+    warn("The service does not answer. What you entered is still here: try again in a moment.");
+  });
   document.addEventListener("DOMContentLoaded", () => startIn(document));
-  return {onPart, say, data};
+  return {onPart, say, warn, data};
 })();

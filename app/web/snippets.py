@@ -1,0 +1,128 @@
+"""A stored answer to take away: the same question for a shell, for Python, the schedule for C.
+
+    take_away(document, "http://localhost:8080", has_table=False)
+
+What is written runs as it stands. Texts that somebody chose (names of stages, the address in a
+request's header) are quoted for the language that they stand in; C has none of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from shlex import quote
+from typing import Any
+
+from app.web.c_snippet import c_of_schedule, c_of_table
+from app.web.python_snippet import python_of
+from app.web.questions import question_of
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """A text to copy: `key` is its identifier in the page, `about` says what it needs."""
+
+    key: str
+    name: str
+    about: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFile:
+    """A file to download."""
+
+    address: str
+    name: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class TakeAway:
+    """What templates/take_away.html is given. `picture` is what a PNG is made of, or nothing."""
+
+    files: tuple[AnswerFile, ...]
+    snippets: tuple[Snippet, ...]
+    picture: str
+    png_name: str
+
+
+def take_away(document: Document, base_url: str, *, has_table: bool = False) -> TakeAway:
+    """Everything that an OptimizeOut can be taken away as.
+
+    `base_url` is the service's own address, without a slash at its end. `has_table`: the profile
+    has an active compiled table that holds this message.
+    """
+    place = f"/ui/answers/{document['id']}"
+    picture = f"{place}/schedule.svg" if document["pipeline"] else ""
+    return TakeAway(
+        tuple(_files(document, place)),
+        tuple(_snippets(document, base_url, has_table=has_table)),
+        picture,
+        f"{file_stem(document)}.png",
+    )
+
+
+def file_stem(document: Document) -> str:
+    """How files of this answer are named: safe in a header and on every disk."""
+    return f"sluice-{document['message_bytes']}-bytes-{document['id'][-8:]}"
+
+
+def _files(document: Document, place: str) -> Iterator[AnswerFile]:
+    yield AnswerFile(f"{place}/report.html", "Report", "one page that stands alone, to print")
+    yield AnswerFile(f"{place}/schedule.csv", "CSV", "fragments with offsets, sizes and times")
+    yield AnswerFile(f"{place}/schedule.json", "JSON", "the stored answer, byte for byte")
+    if document["pipeline"]:
+        yield AnswerFile(f"{place}/schedule.svg", "SVG", "the timeline")
+
+
+def _snippets(document: Document, base_url: str, *, has_table: bool) -> Iterator[Snippet]:
+    yield Snippet(
+        "curl", "curl", "Asks the service the same question again.", curl_of(document, base_url)
+    )
+    yield Snippet(
+        "python",
+        "Python",
+        "With the client of clients/python, sluice-client.",
+        python_of(question_of(document), base_url),
+    )
+    if has_table and document["profile"]:
+        said = "Looks every message up in the profile's compiled table, with libsluice."
+        yield Snippet("c", "C", said, c_of_table(document, base_url))
+        return
+    yield Snippet("c", "C", "The sizes, for this message; C11.", c_of_schedule(document))
+
+
+def curl_of(document: Document, base_url: str) -> str:
+    """A command for a shell: its output is an OptimizeOut."""
+    body = json_lines(question_of(document))
+    return (
+        f"curl -sS {quote(base_url + '/optimize')} \\\n"
+        "  -H 'content-type: application/json' \\\n"
+        f"  --data-binary @- <<'END'\n{body}\nEND\n"
+    )
+
+
+def json_lines(question: Document) -> str:
+    """A question as JSON, a line for each field and for each stage."""
+    return (
+        "{\n" + ",\n".join(f"  {_dump(key)}: {_field(question[key])}" for key in question) + "\n}"
+    )
+
+
+def _field(value: Any) -> str:
+    if not isinstance(value, dict) or "stages" not in value:
+        return _dump(value)
+    stages = ",\n".join(f"      {_dump(stage)}" for stage in value["stages"])
+    others = "".join(
+        f",\n    {_dump(key)}: {_dump(value[key])}" for key in value if key != "stages"
+    )
+    return f'{{\n    "stages": [\n{stages}\n    ]{others}\n  }}'
+
+
+def _dump(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isprintable() else json.dumps(value)

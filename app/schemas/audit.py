@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, FailFast, Field
+from pydantic import BeforeValidator, ConfigDict, Discriminator, FailFast, Field, Tag
+from pydantic.config import JsonValue
 from typing_extensions import TypeAliasType
 
-from app.errors import FieldProblem, InvalidFields
+from app.errors import InconsistentInput
 from app.flows.audit_setting import (
     DEFAULT_GREATEST_BYTES,
     DEFAULT_LEAST_BYTES,
@@ -24,7 +25,17 @@ from app.flows.audit_setting import (
 )
 from app.flows.questions import Question
 from app.schemas.aggregates import AggregateIn, AggregateOut, model_document
-from app.schemas.base import Bytes, Input, Output, dump_json, whole
+from app.schemas.base import (
+    CONFIGURATION,
+    STATIC,
+    STEPS,
+    WHOLE,
+    Bytes,
+    Input,
+    Output,
+    dump_json,
+    whole,
+)
 from app.schemas.fit_options import FitOptionsIn
 from app.schemas.fits import NoticeOut, ProfileRevisionOut, notice_document
 from app.schemas.optimize import (
@@ -32,24 +43,27 @@ from app.schemas.optimize import (
     MeasurementsIn,
     OptimizeIn,
     ProfileAt,
-    check_exactly_one,
     exactly_one,
 )
 from app.schemas.stages import PipelineIn, PipelineOut
 from domain.errors import InvalidInput
-from domain.fragment_setting import MAX_STEPS, FragmentSetting, SettingStep
+from domain.fragment_setting import FragmentSetting, SettingStep
 from domain.message_mix import MessageMix
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.regret import Objective, Regret, SizeRule
 from exports.target import Takes
-from exports.targets import target_named
+from exports.targets import TARGETS, target_named
 
-MAX_CONFIGURATION_CHARACTERS = 2**20
-SETTINGS = ("static_bytes", "whole", "steps", "configuration")
+MAX_CONFIGURATION_CHARACTERS = 2**18
+MAX_GIVEN_STEPS = 64  # a configuration may have more
 
 Size = Annotated[
     int, Field(ge=1, le=MAX_MESSAGE_BYTES, description="whole bytes"), BeforeValidator(whole)
 ]
+
+
+def _readable() -> list[JsonValue]:
+    return [target.name for target in TARGETS if target.read is not None]
 
 
 class StepIn(Input):
@@ -61,39 +75,77 @@ class StepIn(Input):
 
 # Named aliases, because the members of a union must be hashable and FailFast is not.
 StepList = TypeAliasType(
-    "StepList", Annotated[list[StepIn], FailFast(), Field(min_length=1, max_length=MAX_STEPS)]
+    "StepList", Annotated[list[StepIn], FailFast(), Field(min_length=1, max_length=MAX_GIVEN_STEPS)]
 )
 
 
 class ConfigurationIn(Input):
     """A library's configuration as text, and the export target whose syntax it has."""
 
-    target: Annotated[str, Field(min_length=1, max_length=64)]
+    target: Annotated[str, Field(max_length=64, json_schema_extra={"enum": _readable()})]
     content: Annotated[str, Field(max_length=MAX_CONFIGURATION_CHARACTERS)]
 
 
-class SettingIn(Input):
-    """What is audited: one size for all messages, none (`whole`), steps, or a configuration."""
+class StaticIn(Input):
+    """One size for all messages."""
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": exactly_one(*SETTINGS)})
-
-    static_bytes: Bytes | None = None
-    whole: Annotated[bool | None, Field(description="true: every message is sent whole")] = None
-    steps: StepList | None = None
-    configuration: ConfigurationIn | None = None
+    static_bytes: Bytes
 
     def to_domain(self) -> FragmentSetting:
-        """The setting. Raises InvalidInput that names the field."""
-        _check_one_setting(self)
-        if self.configuration is not None:
-            return read_configuration(self.configuration.target, self.configuration.content)
-        if self.steps is not None:
-            steps = tuple(SettingStep(one.from_bytes, one.size_bytes) for one in self.steps)
-            try:
-                return FragmentSetting(steps)
-            except InvalidInput as refusal:
-                raise InvalidInput(refusal.detail, field="setting.steps") from None
+        """The setting."""
         return FragmentSetting.always(self.static_bytes)
+
+
+class WholeIn(Input):
+    """Every message is sent whole."""
+
+    whole: Literal[True]
+
+    def to_domain(self) -> FragmentSetting:
+        """The setting."""
+        return FragmentSetting.always(None)
+
+
+class StepsIn(Input):
+    """A size for each range of messages; the first step begins at 1 byte."""
+
+    steps: StepList
+
+    def to_domain(self) -> FragmentSetting:
+        """The setting. Raises InconsistentInput for steps that do not ascend from 1."""
+        steps = tuple(SettingStep(one.from_bytes, one.size_bytes) for one in self.steps)
+        try:
+            return FragmentSetting(steps)
+        except InvalidInput as refusal:
+            raise InconsistentInput(refusal.detail, field="setting.steps") from None
+
+
+class ConfiguredIn(Input):
+    """What a library's configuration says."""
+
+    configuration: ConfigurationIn
+
+    def to_domain(self) -> FragmentSetting:
+        """The setting. Raises InvalidInput."""
+        return read_configuration(self.configuration.target, self.configuration.content)
+
+
+_WAYS = {"static_bytes": STATIC, "whole": WHOLE, "steps": STEPS, "configuration": CONFIGURATION}
+
+
+def _way(value: Any) -> str:
+    """By the first field that is there; what is too much or missing is then said of that one."""
+    given = value if isinstance(value, dict) else {}
+    return next((tag for name, tag in _WAYS.items() if name in given), STATIC)
+
+
+SettingIn = Annotated[
+    Annotated[StaticIn, Tag(STATIC)]
+    | Annotated[WholeIn, Tag(WHOLE)]
+    | Annotated[StepsIn, Tag(STEPS)]
+    | Annotated[ConfiguredIn, Tag(CONFIGURATION)],
+    Discriminator(_way),
+]
 
 
 class MixSizeIn(Input):
@@ -167,11 +219,14 @@ class AuditIn(Input):
         if self.mix is None:
             return None
         weights = [(size.message_bytes, size.weight) for size in self.mix]
-        return MessageMix.weighted(weights, f"the given mix of {len(weights)} sizes")
+        try:
+            return MessageMix.weighted(weights, f"the given mix of {len(weights)} sizes")
+        except InvalidInput as refusal:
+            raise InconsistentInput(refusal.detail, field="mix") from None
 
     def _library(self) -> dict[str, Any]:
         """What the configuration's library can be told, and so be advised."""
-        if self.setting.configuration is None:
+        if not isinstance(self.setting, ConfiguredIn):
             return {"rule": SizeRule(), "takes_ladder": True}
         target = target_named(self.setting.configuration.target)
         return {"rule": target.sizes, "takes_ladder": target.takes is not Takes.ONE_SIZE}
@@ -189,20 +244,7 @@ def read_configuration(name: str, content: str) -> FragmentSetting:
     try:
         return target.read(content)
     except InvalidInput as refusal:
-        raise InvalidInput(refusal.detail, field=f"{at}.content") from None
-
-
-def _check_one_setting(given: SettingIn) -> None:
-    """Raise InvalidFields unless the setting is said in exactly one way."""
-    try:
-        check_exactly_one({name: getattr(given, name) for name in SETTINGS})
-    except InvalidFields as refusal:
-        problems = tuple(
-            FieldProblem(f"/setting{one.pointer}", one.detail) for one in refusal.problems
-        )
-        raise InvalidFields(f"setting: {refusal.detail}", problems=problems) from None
-    if given.whole is False:
-        raise InvalidInput("expected true, or another field of the setting", field="setting.whole")
+        raise InconsistentInput(refusal.detail, field=f"{at}.content") from None
 
 
 # --- what is told ---------------------------------------------------------------------------------

@@ -12,21 +12,11 @@ import pytest
 import app.audit_apart
 from app.cli import main
 from app.console.audit_command import TOO_HIGH
-from app.flows.audit_setting import Audit, AuditQuestion, audit
 from app.schemas.audit import AuditOut
+from tests.app.audit_here import AuditHere
 
 MYRINET = str(Path(__file__).parents[2] / "examples" / "myrinet-gam.json")
 SMALL = ("--least", "4KiB", "--greatest", "32KiB")
-
-
-class Here:
-    """An audit in this process, where coverage and speed are the test's."""
-
-    def __init__(self, question: AuditQuestion, *, memory_bytes: int) -> None:
-        self._question = question
-
-    def run(self) -> Audit:
-        return audit(self._question)
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +26,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
     monkeypatch.setenv("SLUICE_DATABASE_URL", f"sqlite:///{tmp_path / 'cli.db'}")
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(app.audit_apart, "AuditApart", Here)
+    monkeypatch.setattr(app.audit_apart, "AuditApart", AuditHere)
 
 
 @pytest.fixture

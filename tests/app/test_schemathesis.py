@@ -16,7 +16,9 @@ import schemathesis
 from hypothesis import settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
+import app.api.audit
 from app.main import create_app
+from tests.app.audit_here import AuditHere
 from tests.app.schemathesis_hooks import keep_short
 from tests.app.serving import Live, serving, settings_for
 from tests.support.counts import count
@@ -48,8 +50,10 @@ def packed(_: Any, value: Any) -> bytes:
 def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """A server of its own, because the cases store and delete."""
     url = f"sqlite:///{tmp_path_factory.mktemp('generated') / 'sluice.db'}"
-    with serving(settings_for(url, max_fragments=MAX_FRAGMENTS)) as running:
-        yield running
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(app.api.audit, "AuditApart", AuditHere)
+        with serving(settings_for(url, max_fragments=MAX_FRAGMENTS)) as running:
+            yield running
 
 
 @schema.parametrize()

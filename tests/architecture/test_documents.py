@@ -19,7 +19,7 @@ from app.console.arguments import _parser
 from app.errors import KINDS
 from app.main import create_app
 from app.metrics import Metrics
-from app.schemas.audit import AuditIn, AuditOut, AuditRowOut, SettingIn
+from app.schemas.audit import AuditIn, AuditOut, AuditRowOut
 from app.schemas.fits import FitOut, StageFitOut
 from app.schemas.jobs import JobOut, JobProgressOut
 from app.schemas.optimize import OptimizeIn, OptimizeOut
@@ -250,7 +250,6 @@ def test_every_field_of_an_answer_is_documented() -> None:
         (AuditIn, "POST /audit"),
         (AuditOut, "POST /audit"),
         (AuditRowOut, "POST /audit"),
-        (SettingIn, "POST /audit"),
         (FitOut, "POST /fit"),
         (StageFitOut, "POST /fit"),
         (SimulateOut, "POST /simulate"),

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
@@ -13,23 +10,17 @@ from fastapi.responses import StreamingResponse
 
 from app.api.openapi import reads_traces, refuses, sends_text
 from app.api.respond import json_document
+from app.asked_traces import asked_traces
 from app.deps import gone, service_of, trace_rules
-from app.errors import BodyTooLarge, InconsistentInput
-from app.flows.fit_trace import held_measurements
-from app.flows.held_trace import HeldTrace
-from app.schemas.base import load_json, parse_json
 from app.schemas.fit_requests import FitIn
 from app.schemas.fits import FitOut, fit_document, stored_fit_document
 from app.schemas.queries import FitQuery, NoQuery
-from app.trace_bodies import arriving_trace, is_json
-from models.records import FitRequest
+from app.trace_bodies import arriving_trace
 
 router = APIRouter(tags=["fit"])
 
 # Those that are published; less common names of the same are read too.
 _TYPES = ("text/csv", "text/plain", "application/octet-stream", "application/gzip")
-_SEVERAL = re.compile(rb'\s*\{\s*"measurements"\s*:')
-_HEAD_BYTES = 1024
 
 
 @router.post("/fit", response_model=FitOut, **reads_traces(FitIn, _TYPES))
@@ -38,7 +29,7 @@ async def fit(request: Request, query: Annotated[FitQuery, Query()]) -> Response
     service = service_of(request)
     asked = query.to_request()
     async with arriving_trace(request, **trace_rules(request)) as body:
-        traces, asked = await service.call(partial(_asked, request, body, asked))
+        traces, asked = await service.call(partial(asked_traces, request, body, asked))
         outcome = await service.fit(
             traces,
             asked,
@@ -67,24 +58,3 @@ async def trace(request: Request, digest: str, _: Annotated[NoQuery, Query()]) -
         "Cache-Control": "public, max-age=31536000, immutable",
     }
     return StreamingResponse(packed.pieces(), media_type="text/plain", headers=headers)
-
-
-def _asked(
-    request: Request, body: HeldTrace, asked: FitRequest
-) -> tuple[Sequence[HeldTrace], FitRequest]:
-    """The files in the body, and the request with the kinds that are said there."""
-    if not is_json(request):
-        return (body,), asked
-    limit = request.app.state.settings.max_body_bytes
-    if body.content_bytes > limit:
-        if _SEVERAL.match(next(iter(body.pieces()))[:_HEAD_BYTES]):
-            raise BodyTooLarge(f"expected JSON with several files of at most {limit} bytes")
-        return (body,), asked
-    content = body.content()
-    document = load_json(content)
-    if not isinstance(document, dict) or "measurements" not in document:
-        return (body,), asked
-    if asked.kinds != (None,):
-        raise InconsistentInput("each of several files says its own kind", field="kind")
-    traces, kinds = held_measurements(parse_json(FitIn, content).to_domain())
-    return traces, replace(asked, kinds=kinds)

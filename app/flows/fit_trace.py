@@ -168,18 +168,31 @@ def save_fit(unit: UnitOfWork, fitted: FittedTrace, *, name: str) -> SavedFit:
 
     As the first call of a unit of work it keeps no other writer waiting while it compresses.
     """
+    fitted.fit.to_model()  # what gives no model is refused before anything is stored
+    return name_fit(unit, keep_fit(unit, fitted), name=name)
+
+
+def keep_fit(unit: UnitOfWork, fitted: FittedTrace) -> str:
+    """Store traces and fit in this unit of work, and return the fit's identifier.
+
+    As the first call of a unit of work it keeps no other writer waiting while it compresses.
+    """
     from models.packing import pack
 
-    model = fitted.fit.to_model()
-    kind = fitted.fit.kind
     unique = {trace.digest: trace for trace in fitted.traces}
     for packed in [pack(trace.pieces()) for trace in unique.values()]:
-        unit.traces.add_packed(packed, kind=kind)
-    fit_id = unit.fits.add(fitted.trace_digests, fitted.fit, fitted.request)
-    several = f"{len(fitted.traces)} traces" if len(fitted.traces) > 1 else "trace"
-    detail = f"{fitted.fit.method} of {several} ({kind})"
-    profile = unit.profiles.save(name, model, Provenance(Origin.FIT, detail, fit_id))
-    return SavedFit(fit_id, profile)
+        unit.traces.add_packed(packed, kind=fitted.fit.kind)
+    return unit.fits.add(fitted.trace_digests, fitted.fit, fitted.request)
+
+
+def name_fit(unit: UnitOfWork, fit_id: str, *, name: str) -> SavedFit:
+    """Make a stored fit a profile's current revision. Raises NotFound and MeasurementMissing."""
+    record = unit.fits.get(fit_id)
+    count = len(record.trace_digests)
+    several = f"{count} traces" if count > 1 else "trace"
+    detail = f"{record.fit.method} of {several} ({record.fit.kind})"
+    provenance = Provenance(Origin.FIT, detail, fit_id)
+    return SavedFit(fit_id, unit.profiles.save(name, record.fit.to_model(), provenance))
 
 
 def get_fit(store: Store, fit_id: str) -> FitRecord:

@@ -1,7 +1,7 @@
 """What the input panel holds: raw texts as they were typed, and what is wrong with which of them.
 
-A stage with several fit ranges is several rows: the first has its name, those that follow have
-none, and `up_to` says where each but the last ends.
+A row continues the stage of the row above where that one says how far it reaches (`up_to`): so a
+stage with several fit ranges is several rows, of which the first has its name.
 """
 
 from __future__ import annotations
@@ -11,21 +11,29 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from app.schemas.stages import pipeline_document
+from app.web.input_choices import OFFERS, Offers, example_named, trace_text
 from app.web.stage_units import CostUnit, OverheadUnit, number_text
+from domain.pipeline import MAX_RANGES, MAX_STAGES
+from domain.units import format_bytes
 
-MAX_ROWS = 64 * 64
+MAX_ROWS = MAX_STAGES * MAX_RANGES
 _EMPTY_ROWS = 3
-
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
 class InputSource(StrEnum):
-    """Where the stages come from."""
+    """Where the costs come from."""
 
     TABLE = "table"
     PROFILE = "profile"
     TRACE = "trace"
+
+    @property
+    def words(self) -> str:
+        """As a page writes it."""
+        return {"table": "Stages", "profile": "Stored profile", "trace": "Trace"}[self.value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +53,10 @@ class StageRow:
 
 @dataclass(frozen=True, slots=True)
 class InputState:
-    """All that the panel shows. `mistakes` is by the field's name: "overhead.2", "message"."""
+    """All that the panel shows. `mistakes` is by the field's name: "overhead.2", "message".
+
+    What concerns no one field is under "".
+    """
 
     source: InputSource = InputSource.TABLE
     rows: tuple[StageRow, ...] = (StageRow(),) * _EMPTY_ROWS
@@ -53,6 +64,10 @@ class InputState:
     cost_unit: CostUnit = CostUnit.NS_PER_BYTE
     delay: str = "0"
     profile: str = ""
+    trace: str = ""
+    kind: str = ""
+    method: str = "robust"
+    shape: str = "ranges"
     message: str = "64 KiB"
     least: str = ""
     greatest: str = ""
@@ -70,13 +85,48 @@ class InputState:
     def has_constraints(self) -> bool:
         """Whether any constraint or unusual choice was made, so that its part is shown open."""
         usual = InputState()
-        names = ("least", "greatest", "alignment", "most_fragments", "strategy", "static_size")
-        others = ("relative_gap", "time_limit", "may_refragment", "save_as")
-        return any(getattr(self, name) != getattr(usual, name) for name in (*names, *others))
+        changed = any(getattr(self, name) != getattr(usual, name) for name in _UNUSUAL)
+        return changed or any(name in self.mistakes for name in _UNUSUAL)
+
+    @property
+    def has_ranges(self) -> bool:
+        """Whether any stage has several fit ranges, so that their column is shown."""
+        return any(row.up_to for row in self.rows)
+
+    @property
+    def has_fit_choices(self) -> bool:
+        """Whether how to fit was chosen, so that its part is shown open."""
+        return bool(self.kind) or self.method != "robust" or self.shape != "ranges"
+
+    @property
+    def first_mistake(self) -> str:
+        """The first field that is wrong, from above; "" where none is."""
+        order = [f"{name}.{row}" for row in range(len(self.rows)) for name in _COLUMNS]
+        places = (*order, "delay", "save_as", "profile", "trace", "kind", "message", *_UNUSUAL)
+        return next((name for name in places if name in self.mistakes), "")
+
+    @property
+    def offers(self) -> Offers:
+        """What can be chosen."""
+        return OFFERS
 
     def with_mistakes(self, mistakes: Mapping[str, str]) -> InputState:
         """The same with what is wrong."""
         return replace(self, mistakes=dict(mistakes))
+
+    @classmethod
+    def empty(cls) -> InputState:
+        """Nothing yet."""
+        return cls()
+
+    @classmethod
+    def of_example(cls, name: str) -> InputState:
+        """A ready example. Raises NotFound."""
+        found = example_named(name)
+        given = cls(message=found.message)
+        if found.pipeline is None:
+            return replace(given, source=InputSource.TRACE, trace=trace_text(found))
+        return given.with_pipeline(pipeline_document(found.pipeline))
 
     @classmethod
     def of_form(cls, pairs: Iterable[tuple[str, str]]) -> InputState:
@@ -84,7 +134,7 @@ class InputState:
         given: dict[str, list[str]] = {}
         for name, value in pairs:
             given.setdefault(name, []).append(value.strip())
-        texts = {name: given[name][-1] for name in _TEXTS if name in given}
+        texts: dict[str, Any] = {name: given[name][-1] for name in _TEXTS if name in given}
         return cls(
             source=_one_of(InputSource, given, "source"),
             rows=_rows(given),
@@ -107,11 +157,14 @@ class InputState:
             may_refragment=answer["allow_refragmentation"],
         )
         if profile is not None:
-            name = f"{profile['name']}@{profile['revision']}"
-            common = replace(common, source=InputSource.PROFILE, profile=name)
+            common = common.with_profile(f"{profile['name']}@{profile['revision']}")
         if answer["pipeline"] is None:
             return common
         return common.with_pipeline(answer["pipeline"])
+
+    def with_profile(self, reference: str) -> InputState:
+        """The same with this stored profile as where the costs come from."""
+        return replace(self, source=InputSource.PROFILE, profile=reference)
 
     def with_pipeline(self, pipeline: Mapping[str, Any]) -> InputState:
         """The same with this pipeline's document in the table, in µs and ns a byte."""
@@ -125,24 +178,26 @@ class InputState:
         )
 
 
-_TEXTS = (
-    "delay",
-    "profile",
-    "message",
+_COLUMNS = ("name", "overhead", "cost", "up_to")
+_UNUSUAL = (
     "least",
     "greatest",
     "alignment",
     "most_fragments",
+    "may_refragment",
     "strategy",
     "static_size",
     "relative_gap",
     "time_limit",
-    "save_as",
+)
+_TEXTS = (
+    *("delay", "save_as", "profile", "trace", "kind", "method", "shape", "message"),
+    *(name for name in _UNUSUAL if name != "may_refragment"),
 )
 
 
 def _rows(given: Mapping[str, list[str]]) -> tuple[StageRow, ...]:
-    columns = [given.get(name, []) for name in ("name", "overhead", "cost", "up_to")]
+    columns = [given.get(name, []) for name in _COLUMNS]
     count = min(max(map(len, columns)), MAX_ROWS + 1)
     cells = [[*column, *[""] * count][:count] for column in columns]
     return tuple(StageRow(*row) for row in zip(*cells, strict=True)) or (StageRow(),)
@@ -155,13 +210,11 @@ def _rows_of(stage: Mapping[str, Any]) -> Iterable[StageRow]:
             stage["name"] if number == 0 else "",
             number_text(part["overhead_us"]),
             number_text(part["ns_per_byte"]),
-            _whole_text(part.get("up_to_bytes")),
+            _size_text(part.get("up_to_bytes")),
         )
 
 
 def _size_text(size: int | None, *, usual: int | None = None) -> str:
-    from domain.units import format_bytes
-
     return "" if size is None or size == usual else format_bytes(size)
 
 

@@ -10,9 +10,9 @@ from fastapi.routing import APIRoute
 from app.web import assets
 from app.web.pages import Pages
 from app.web.refusals import answer_browsers
-from app.web.views import answers, docs, workbench
+from app.web.views import answers, docs, downloads, fits, workbench
 
-_ROUTERS = (assets.router, docs.router, workbench.router, answers.router)
+_ROUTERS = (assets.router, docs.router, workbench.router, answers.router, fits.router)
 
 
 def attach_pages(app: FastAPI) -> None:

@@ -1,17 +1,122 @@
-"""The workbench: where a pipeline or a trace goes in."""
+"""The workbench: where a pipeline, a profile or a trace goes in."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import orjson
 from fastapi import APIRouter, Request, Response
 
-from app.web.pages import page
+import solvers
+from app.deps import gone, service_of
+from app.errors import Overloaded, kind_of
+from app.flows.durable_jobs import JobKind
+from app.flows.profiles import get_revision, list_profiles
+from app.schemas.stages import pipeline_document
+from app.web.input_form import Asked, Mistaken, asked_of, change_of, changed, read_form
+from app.web.input_state import InputSource, InputState
+from app.web.kept_fits import fit_of_entry
+from app.web.pages import moved, page
 from app.web.refusals import says_refusals
+from app.web.views.fits import with_message
+from domain.errors import SluiceError, UnitMismatch
+from domain.pipeline import Pipeline
+from domain.profile import ProfileReference
+from domain.units import parse_bytes
 
 router = APIRouter(include_in_schema=False)
+
+WAIT_S = 2.0  # for an answer, before it becomes a job that the browser watches
+MOST_NAMES = 500
 
 
 @router.get("/")
 @says_refusals
 async def workbench(request: Request) -> Response:
-    """The empty workbench."""
-    return page(request, "workbench.html", section="Workbench")
+    """The workbench: empty, with an example, or with a stored profile."""
+    given = request.query_params
+    entry = InputState.of_example(given["example"]) if "example" in given else InputState.empty()
+    if "profile" in given:
+        entry = await _of_profile(request, given["profile"])
+    if "bytes" in given:
+        entry = _with_message(entry, given["bytes"])
+    return page(request, "workbench.html", section="Workbench", entry=entry)
+
+
+@router.get("/ui/parts/profiles")
+@says_refusals
+async def profile_names(request: Request) -> Response:
+    """The names of stored profiles, for the panel to offer."""
+    service = service_of(request)
+    found = await service.call(lambda: list_profiles(service.context.store, limit=MOST_NAMES))
+    names = [profile.name for profile in found.profiles]
+    return page(request, "input_profiles.html", names=names)
+
+
+@router.post("/ui/optimize")
+@says_refusals
+async def optimize(request: Request) -> Response:
+    """Answer what the panel asks, or say what is wrong with it."""
+    pairs = await read_form(request)
+    entry = InputState.of_form(pairs)
+    if change := change_of(pairs):
+        return page(request, "workbench.html", section="Workbench", entry=changed(entry, change))
+    try:
+        return moved(request, await _outcome(request, entry))
+    except Mistaken as refusal:
+        return _marked(request, refusal.entry, status=422)
+
+
+async def answer_address(request: Request, asked: Asked) -> str:
+    """Where the answer can be seen, or the job that will have it. Raises what solving does."""
+    service = service_of(request)
+    question = asked.question
+    prepared = await service.call(lambda: service.prepare(question))
+    if solvers.is_quick(prepared.problem, question.strategy):
+        try:
+            async with asyncio.timeout(WAIT_S):
+                body = await service.optimize(question, gone(request))
+                return f"/ui/answers/{orjson.loads(body)['id']}"
+        except TimeoutError:
+            pass
+    job = await service.start_job(JobKind.OPTIMIZE, lambda: asked.given.as_job(prepared))
+    return f"/ui/jobs/{job.id}"
+
+
+async def _outcome(request: Request, entry: InputState) -> str:
+    if entry.source is InputSource.TRACE:
+        return await fit_of_entry(request, entry) + with_message(entry.message)
+    asked = asked_of(entry)
+    try:
+        return await answer_address(request, asked)
+    except SluiceError as refusal:
+        if isinstance(refusal, Overloaded) or kind_of(refusal.code).status >= 500:
+            raise
+        raise Mistaken(entry.with_mistakes(asked.request.mistakes_in(refusal))) from None
+
+
+async def _of_profile(request: Request, reference: str) -> InputState:
+    service = service_of(request)
+    wanted = ProfileReference.parse(reference)
+    revision = await service.call(lambda: get_revision(service.context.store, wanted))
+    entry = InputState.empty()
+    if isinstance(revision.model, Pipeline):
+        entry = entry.with_pipeline(pipeline_document(revision.model))
+    return entry.with_profile(reference)
+
+
+def _with_message(entry: InputState, text: str) -> InputState:
+    given = replace(entry, message=text[:40])
+    try:
+        parse_bytes(text)
+    except UnitMismatch as refusal:
+        return given.with_mistakes({"message": refusal.detail})
+    return given
+
+
+def _marked(request: Request, entry: InputState, *, status: int) -> Response:
+    values: Mapping[str, Any] = {"section": "Workbench", "entry": entry}
+    return page(request, "workbench.html", status=status, **values)

@@ -1,0 +1,302 @@
+// The stage table: rows, units, keys, paste. The server knows how to do all of it but paste and units
+// too; here it happens at once.
+"use strict";
+
+(() => {
+  const Units = window.SluiceUnits;
+  const Sheet = window.SluiceSheet;
+  const COLUMNS = ["name", "overhead", "cost", "up_to"];
+  const WORDS = {
+    name: "name of the stage",
+    overhead: "overhead",
+    cost: "cost a byte",
+    up_to: "greatest fragment size",
+  };
+
+  class StageTable {
+    constructor(form) {
+      this.form = form;
+      this.table = form.querySelector("#stages");
+      this.most = Number(form.dataset.mostStages);
+      this.units = {};
+      for (const chooser of this.table.querySelectorAll("[data-unit]")) {
+        this.units[chooser.dataset.unit] = chooser.value;
+        chooser.addEventListener("change", () => this.changeUnit(chooser));
+      }
+      this.table.addEventListener("keydown", (event) => this.onKey(event));
+      this.table.addEventListener("paste", (event) => this.onPaste(event));
+      this.table.addEventListener("input", (event) => this.onInput(event));
+      form.addEventListener("click", (event) => this.onClick(event));
+      this.renumber();
+    }
+
+    get rows() {
+      return [...this.table.tBodies];
+    }
+
+    cell(row, column) {
+      return row.querySelector(`[data-column=${column}]`);
+    }
+
+    isBlank(row) {
+      return COLUMNS.every((column) => this.cell(row, column).value.trim() === "");
+    }
+
+    isEmpty() {
+      return this.rows.every((row) => this.isBlank(row));
+    }
+
+    /** A new row after this one, or at the end. */
+    add(after = null) {
+      const row = this.rows[0].cloneNode(true);
+      row.querySelector(".mistakes")?.remove();
+      for (const column of COLUMNS) this.clear(this.cell(row, column));
+      this.table.insertBefore(row, after ? after.nextSibling : null);
+      this.renumber();
+      return row;
+    }
+
+    clear(cell) {
+      cell.value = "";
+      cell.defaultValue = "";
+      cell.removeAttribute("autofocus");
+      this.unmark(cell);
+      delete cell.dataset.typed;
+      delete cell.dataset.typedUnit;
+    }
+
+    unmark(cell) {
+      const said = cell.getAttribute("aria-invalid") && document.getElementById(`mistake-${cell.id}`);
+      if (said) {
+        const place = said.closest(".mistakes");
+        said.remove();
+        if (place && !place.querySelector(".mistake")) place.remove();
+      }
+      cell.removeAttribute("aria-invalid");
+      cell.removeAttribute("aria-describedby");
+    }
+
+    remove(row) {
+      const rows = this.rows;
+      const place = rows.indexOf(row);
+      if (rows.length === 1) for (const column of COLUMNS) this.clear(this.cell(row, column));
+      else row.remove();
+      this.renumber();
+      this.focus(Math.min(place, this.rows.length - 1), "name");
+      window.Sluice.say(`Row ${place + 1} deleted`);
+    }
+
+    move(row, by) {
+      const rows = this.rows;
+      const place = rows.indexOf(row) + by;
+      if (place < 0 || place >= rows.length) return;
+      const focused = document.activeElement;
+      this.table.insertBefore(row, by < 0 ? rows[place] : rows[place].nextSibling);
+      this.renumber();
+      focused.focus();
+      window.Sluice.say(`Now row ${place + 1}`);
+    }
+
+    /** The stages in the other direction, the ranges of each in their order. */
+    reverse() {
+      const stages = [];
+      let goesOn = false;
+      for (const row of this.rows) {
+        if (goesOn) stages.at(-1).push(row);
+        else stages.push([row]);
+        goesOn = this.cell(row, "up_to").value.trim() !== "";
+      }
+      for (const row of stages.reverse().flat()) this.table.append(row);
+      this.renumber();
+      window.Sluice.say("Order of the stages reversed");
+    }
+
+    /** Numbers, names for readers, and how many stages there are. */
+    renumber() {
+      let stages = 0;
+      let goesOn = false;
+      this.rows.forEach((row, place) => {
+        if (!this.isBlank(row)) {
+          row.classList.toggle("goes-on", goesOn);
+          if (!goesOn) stages += 1;
+          goesOn = this.cell(row, "up_to").value.trim() !== "";
+        }
+        this.renumberRow(row, place);
+      });
+      const count = this.form.querySelector("#stage-count");
+      count.textContent = `${stages} of ${this.most} stages`;
+      count.classList.toggle("over", stages > this.most);
+    }
+
+    renumberRow(row, place) {
+      row.querySelector(".at").textContent = String(place + 1);
+      for (const column of COLUMNS) {
+        const cell = this.cell(row, column);
+        const said = document.getElementById(`mistake-${cell.id}`);
+        cell.id = `${column}-${place}`;
+        cell.setAttribute("aria-label", `Row ${place + 1}, ${WORDS[column]}`);
+        if (said && row.contains(said)) {
+          said.id = `mistake-${cell.id}`;
+          cell.setAttribute("aria-describedby", said.id);
+        }
+      }
+      for (const button of row.querySelectorAll("[data-do]")) {
+        const verb = button.dataset.do;
+        button.value = `${verb}.${place}`;
+        button.setAttribute("aria-label", `Row ${place + 1}: ${verb === "delete" ? "" : "move "}${verb}`);
+      }
+    }
+
+    focus(place, column) {
+      const row = this.rows[place];
+      if (!row) return;
+      const cell = this.cell(row, column);
+      cell.focus();
+      cell.select();
+    }
+
+    // --- what happens ---------------------------------------------------------------------------
+
+    onInput(event) {
+      const cell = event.target.closest("[data-column]");
+      if (!cell) return;
+      delete cell.dataset.typed;
+      this.unmark(cell);
+      this.renumber();
+    }
+
+    onClick(event) {
+      const button = event.target.closest("[data-do]");
+      if (!button) return;
+      event.preventDefault();
+      const row = button.closest("tbody");
+      const verb = button.dataset.do;
+      if (verb === "add") {
+        this.add();
+        this.focus(this.rows.length - 1, "name");
+      } else if (verb === "reverse") this.reverse();
+      else if (verb === "delete") this.remove(row);
+      else this.move(row, verb === "up" ? -1 : 1);
+    }
+
+    onKey(event) {
+      const cell = event.target.closest("[data-column]");
+      if (!cell || event.isComposing) return;
+      const row = cell.closest("tbody");
+      const place = this.rows.indexOf(row);
+      const column = cell.dataset.column;
+      if (event.altKey && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
+        event.preventDefault();
+        this.move(row, event.key === "ArrowUp" ? -1 : 1);
+      } else if (event.ctrlKey || event.metaKey || event.altKey) {
+        return;
+      } else if (event.key === "Enter") {
+        event.preventDefault();
+        if (place === this.rows.length - 1) this.add();
+        this.focus(place + 1, event.shiftKey || place < this.rows.length - 2 ? column : "name");
+      } else if (event.key === "ArrowUp" || event.key === "ArrowDown") {
+        event.preventDefault();
+        this.focus(place + (event.key === "ArrowUp" ? -1 : 1), column);
+      } else if (event.key === "ArrowLeft" || event.key === "ArrowRight") {
+        this.onSideways(event, cell, place);
+      }
+    }
+
+    /** Into the cell beside, where the cursor is at the cell's edge. */
+    onSideways(event, cell, place) {
+      const goesLeft = event.key === "ArrowLeft";
+      const edge = goesLeft ? 0 : cell.value.length;
+      if (event.shiftKey || cell.selectionStart !== edge || cell.selectionEnd !== edge) return;
+      const shown = COLUMNS.filter((column) => this.cell(this.rows[place], column).offsetParent);
+      const beside = shown[shown.indexOf(cell.dataset.column) + (goesLeft ? -1 : 1)];
+      if (!beside) return;
+      event.preventDefault();
+      this.focus(place, beside);
+    }
+
+    onPaste(event) {
+      const cell = event.target.closest("[data-column]");
+      const text = event.clipboardData.getData("text/plain");
+      if (!cell || !Sheet.isSheet(text)) return;
+      event.preventDefault();
+      const start = cell.dataset.column;
+      const pasted = Sheet.read(text, start);
+      const replaces = pasted.hasHeader || this.isEmpty();
+      this.fill(pasted, replaces ? 0 : this.rows.indexOf(cell.closest("tbody")), replaces);
+    }
+
+    /** Put pasted rows into the table from this row on; alone in it where they replace all. */
+    fill(pasted, place, replaces) {
+      if (replaces) this.empty(pasted.rows.length);
+      for (const [column, unit] of Object.entries(pasted.units)) this.setUnit(column, unit);
+      pasted.rows.forEach((given, number) => {
+        const row = this.rows[place + number] || this.add();
+        for (const [column, text] of Object.entries(given)) {
+          this.clear(this.cell(row, column));
+          this.cell(row, column).value = text;
+        }
+      });
+      if (pasted.rows.some((row) => row.up_to)) this.showRanges();
+      this.renumber();
+      this.focus(Math.min(place + pasted.rows.length, this.rows.length) - 1, "name");
+      window.Sluice.say(`${pasted.rows.length} rows pasted`);
+    }
+
+    empty(count) {
+      for (const row of this.rows.slice(Math.max(1, count))) row.remove();
+      for (const row of this.rows) for (const column of COLUMNS) this.clear(this.cell(row, column));
+    }
+
+    showRanges() {
+      this.form.querySelector("#with-ranges").checked = true;
+    }
+
+    setUnit(column, unit) {
+      this.table.querySelector(`[data-unit=${column}]`).value = unit;
+      this.units[column] = unit;
+    }
+
+    /** Convert what is there. A cell keeps what was typed into it, so that going back restores it. */
+    changeUnit(chooser) {
+      const column = chooser.dataset.unit;
+      const [from, to] = [this.units[column], chooser.value];
+      this.units[column] = to;
+      for (const row of this.rows) {
+        const cell = this.cell(row, column);
+        if (cell.dataset.typed === undefined) {
+          cell.dataset.typed = cell.value;
+          cell.dataset.typedUnit = from;
+        }
+        const {typed, typedUnit} = cell.dataset;
+        cell.value = typedUnit === to ? typed : Units.convert(column, typed, typedUnit, to) ?? typed;
+      }
+      window.Sluice.say(`Converted to ${chooser.selectedOptions[0].textContent}`);
+    }
+  }
+
+  /** One request at a time, and Ctrl+Enter from anywhere in the panel. */
+  function startForm(form) {
+    form.classList.add("with-script");
+    const table = new StageTable(form);
+    form.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+        event.preventDefault();
+        form.requestSubmit();
+      }
+    });
+    form.addEventListener("submit", () => {
+      for (const button of form.querySelectorAll("[data-send]")) button.disabled = true;
+    });
+    window.addEventListener("pageshow", () => {
+      for (const button of form.querySelectorAll("[data-send]")) button.disabled = false;
+    });
+    form.querySelector("#message").addEventListener("input", (event) => table.unmark(event.target));
+    const mistakes = document.getElementById("mistakes");
+    if (mistakes) {
+      form.querySelector("[autofocus]")?.focus();
+      window.Sluice.say(mistakes.textContent.trim().replace(/\s+/g, " "));
+    }
+  }
+
+  window.Sluice.onPart("#input", startForm);
+})();

@@ -1,0 +1,134 @@
+// A file of measurements, dropped or chosen: sent as it is, while it is read, and fitted.
+"use strict";
+
+(() => {
+  const MIB = 2 ** 20;
+
+  class TracePane {
+    constructor(form) {
+      this.form = form;
+      this.place = form.querySelector("#drop");
+      this.progress = form.querySelector("#sending");
+      this.stop = form.querySelector("#stop-sending");
+      this.sending = null;
+      const chooser = form.querySelector("#file");
+      chooser.addEventListener("change", () => this.take([...chooser.files]));
+      this.stop.addEventListener("click", () => this.sending?.abort());
+      const panel = form.closest(".panel") || form;
+      panel.addEventListener("dragover", (event) => this.onOver(event));
+      panel.addEventListener("dragleave", () => this.place.classList.remove("over"));
+      panel.addEventListener("drop", (event) => this.onDrop(event));
+    }
+
+    onOver(event) {
+      if (![...event.dataTransfer.types].includes("Files")) return;
+      event.preventDefault();
+      this.show();
+      this.place.classList.add("over");
+    }
+
+    onDrop(event) {
+      if (event.dataTransfer.files.length === 0) return;
+      event.preventDefault();
+      this.show();
+      this.place.classList.remove("over");
+      this.take([...event.dataTransfer.files]);
+    }
+
+    show() {
+      this.form.querySelector("[name=source][value=trace]").checked = true;
+    }
+
+    /** Refuse what is too long before it is sent, else send it. */
+    async take(files) {
+      if (files.length === 0 || this.sending) return;
+      const length = files.reduce((sum, file) => sum + file.size, 0);
+      const limits = this.form.dataset;
+      const most = Number(files.length > 1 ? limits.mostBodyBytes : limits.mostTraceBytes);
+      if (length > most) {
+        this.refuse(`expected ${files.length > 1 ? "files" : "a file"} of at most ${most / MIB} MiB`);
+      } else if (length === 0) this.refuse("the file is empty");
+      else this.send(await body(files));
+    }
+
+    send({content, type}) {
+      const request = new XMLHttpRequest();
+      this.sending = request;
+      this.clear();
+      request.open("POST", this.address());
+      request.setRequestHeader("Content-Type", type);
+      request.setRequestHeader("Accept", "application/problem+json");
+      request.setRequestHeader("HX-Request", "true");
+      request.upload.addEventListener("progress", (event) => {
+        this.progress.value = event.total ? event.loaded / event.total : 0;
+      });
+      request.addEventListener("load", () => this.onAnswer(request));
+      request.addEventListener("error", () => this.refuse("the file could not be sent"));
+      request.addEventListener("loadend", () => this.end());
+      this.progress.hidden = this.stop.hidden = false;
+      window.Sluice.say("Sending the file");
+      request.send(content);
+    }
+
+    address() {
+      const given = new URLSearchParams({message: this.form.elements.message.value});
+      for (const name of ["kind", "method", "shape"]) {
+        const value = this.form.elements[name].value;
+        if (value) given.set(name, value);
+      }
+      return `/ui/fits?${given}`;
+    }
+
+    onAnswer(request) {
+      const place = request.getResponseHeader("HX-Location");
+      if (place) window.location.assign(JSON.parse(place).path);
+      else this.refuse(detail(request));
+    }
+
+    end() {
+      this.sending = null;
+      this.progress.hidden = this.stop.hidden = true;
+      this.progress.value = 0;
+      this.form.querySelector("#file").value = "";
+    }
+
+    refuse(words) {
+      this.clear();
+      const area = this.form.querySelector("#trace");
+      const said = document.createElement("p");
+      said.className = "mistake";
+      said.id = "mistake-trace";
+      said.textContent = words;
+      area.after(said);
+      area.setAttribute("aria-invalid", "true");
+      area.setAttribute("aria-describedby", said.id);
+      area.focus();
+      window.Sluice.say(words);
+    }
+
+    clear() {
+      document.getElementById("mistake-trace")?.remove();
+      const area = this.form.querySelector("#trace");
+      area.removeAttribute("aria-invalid");
+      area.removeAttribute("aria-describedby");
+    }
+  }
+
+  /** One file as it is; several in one document, as the service reads them together. */
+  async function body(files) {
+    if (files.length === 1) return {content: files[0], type: "application/octet-stream"};
+    const texts = await Promise.all(files.map((file) => file.text()));
+    const measurements = texts.map((content) => ({content}));
+    return {content: JSON.stringify({measurements}), type: "application/json"};
+  }
+
+  function detail(request) {
+    try {
+      return JSON.parse(request.responseText).detail;
+    } catch {
+      return `the service refused the file (${request.status})`;
+    }
+  }
+
+  window.Sluice.onPart("#drop", (place) => new TracePane(place.closest("form")));
+})();

@@ -1,0 +1,104 @@
+"""What the input panel offers: ready examples, common sizes, and choices in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.flows.paper_profiles import paper_profiles
+from app.web.stage_units import CostUnit, OverheadUnit
+from domain.errors import NotFound
+from domain.pipeline import Pipeline
+
+FOLDER = Path(__file__).resolve().parents[2] / "examples"
+COMMON_SIZES = (
+    *("1 KiB", "4 KiB", "8 KiB", "16 KiB", "64 KiB", "256 KiB"),
+    *("1 MiB", "4 MiB", "16 MiB", "64 MiB", "256 MiB", "1 GiB"),
+)
+STRATEGIES = (
+    ("auto", "the best known way"),
+    ("exact", "exact: proven optimum"),
+    ("repeat", "best size, repeated"),
+    ("fixed", "best number of equal fragments"),
+    ("static", "a size of mine, repeated"),
+    ("ramp", "ramp up"),
+    ("ramp_up_down", "ramp up and down"),
+    ("hierarchical", "hierarchical"),
+    ("hierarchical_ramp", "hierarchical ramp"),
+    ("single", "one fragment"),
+)
+KINDS = (
+    ("", "told from the file"),
+    ("direct", "times of every stage"),
+    ("end_to_end", "latencies of whole messages"),
+    ("indirect", "latencies and inter-arrival times"),
+    ("logp", "LogP signatures"),
+)
+METHODS = (
+    ("robust", "robust: outliers weigh little"),
+    ("weighted", "weighted least squares"),
+    ("ordinary", "ordinary least squares"),
+)
+SHAPES = (("ranges", "as many lines as the data support"), ("line", "one line over all sizes"))
+
+
+@dataclass(frozen=True, slots=True)
+class InputExample:
+    """A ready example: a pipeline, or a file of measurements where that is None."""
+
+    name: str
+    words: str
+    about: str
+    message: str
+    pipeline: Pipeline | None = None
+
+
+_WORDS = {
+    "myrinet-gam": ("Myrinet GAM", "4 KiB"),
+    "gms": ("GMS", "8 KiB"),
+    "disk-study": ("disk", "1 MiB"),
+    "disk-study-two-networks": ("disk, two networks", "1 MiB"),
+}
+_MEASURED = InputExample(
+    "local-path-direct",
+    "a measured trace",
+    "stage times of a local path: copies, CRC-32, loopback TCP and a file written to disk",
+    "1 MiB",
+)
+EXAMPLES = (
+    *(
+        InputExample(one.name, _WORDS[one.name][0], one.source, _WORDS[one.name][1], one.pipeline)
+        for one in paper_profiles()
+    ),
+    _MEASURED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """All that can be chosen in the panel, each with its words."""
+
+    examples: tuple[InputExample, ...] = EXAMPLES
+    sizes: tuple[str, ...] = COMMON_SIZES
+    overhead_units: tuple[OverheadUnit, ...] = tuple(OverheadUnit)
+    cost_units: tuple[CostUnit, ...] = tuple(CostUnit)
+    strategies: tuple[tuple[str, str], ...] = STRATEGIES
+    kinds: tuple[tuple[str, str], ...] = KINDS
+    methods: tuple[tuple[str, str], ...] = METHODS
+    shapes: tuple[tuple[str, str], ...] = SHAPES
+
+
+OFFERS = Offers()
+
+
+def example_named(name: str) -> InputExample:
+    """The example of this name. Raises NotFound."""
+    found = next((one for one in EXAMPLES if one.name == name), None)
+    if found is None:
+        raise NotFound("there is no example of this name", field="example")
+    return found
+
+
+def trace_text(example: InputExample) -> str:
+    """The measurements of an example that is a trace."""
+    return (FOLDER / f"{example.name}.csv").read_text(encoding="utf-8")

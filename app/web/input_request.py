@@ -1,0 +1,283 @@
+"""The input panel's texts to a request's document, and which field each part of it came from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+from app.errors import field_problems
+from app.flows.questions import MAX_TIME_LIMIT_S
+from app.web.input_state import InputSource, InputState, StageRow
+from domain.errors import SluiceError, UnitMismatch
+from domain.pipeline import (
+    MAX_MESSAGE_BYTES,
+    MAX_NAME_LENGTH,
+    MAX_NS_PER_BYTE,
+    MAX_OVERHEAD_US,
+    MAX_RANGES,
+    MAX_STAGES,
+)
+from domain.units import parse_bytes
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+_MOST_DIGITS = 40
+_LIMITS = (
+    ("least", "min_fragment_bytes"),
+    ("greatest", "max_fragment_bytes"),
+    ("alignment", "alignment_bytes"),
+    ("most_fragments", "max_fragments"),
+)
+Row = tuple[int, StageRow]
+
+
+@dataclass(frozen=True, slots=True)
+class InputRequest:
+    """The document of an OptimizeIn, the field that each JSON pointer came from, and mistakes.
+
+    The document is whole only where there are no mistakes; those are by the field's name.
+    """
+
+    document: Mapping[str, Any]
+    places: Mapping[str, str]
+    mistakes: Mapping[str, str]
+
+    def mistakes_in(self, error: SluiceError) -> dict[str, str]:
+        """What an error says of this request, by the field's name; "" for what fits none."""
+        found: dict[str, str] = {}
+        for problem in field_problems(error):
+            found.setdefault(self._field(problem.pointer), problem.detail)
+        if not found:
+            found[self._field(f"/{error.field}") if error.field else ""] = error.detail
+        return found
+
+    def _field(self, pointer: str) -> str:
+        steps = pointer.split("/")
+        while len(steps) > 1:
+            if (name := self.places.get("/".join(steps))) is not None:
+                return name
+            steps.pop()
+        return ""
+
+
+def request_of(entry: InputState) -> InputRequest:
+    """The request that the panel's texts make."""
+    reader = _Reader(entry)
+    document = reader.common()
+    if entry.source is InputSource.TABLE:
+        document["pipeline"] = reader.pipeline()
+    elif entry.source is InputSource.PROFILE:
+        document["profile"] = reader.profile()
+    else:
+        document |= reader.measurements()
+    return InputRequest(document, reader.places, reader.mistakes)
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads text after text, and notes where it came from and what is wrong with it."""
+
+    entry: InputState
+    places: dict[str, str] = field(default_factory=dict)
+    mistakes: dict[str, str] = field(default_factory=dict)
+
+    def common(self) -> dict[str, Any]:
+        """All but where the costs come from."""
+        entry = self.entry
+        document: dict[str, Any] = {
+            "message_bytes": self._size("message", "/message_bytes", needed=True),
+            "constraints": self._constraints(),
+            "strategy": entry.strategy,
+            "allow_refragmentation": entry.may_refragment,
+            "relative_gap": self._number("relative_gap", "/relative_gap", most=1.0),
+            "time_limit_s": self._number("time_limit", "/time_limit_s", most=MAX_TIME_LIMIT_S),
+        }
+        self.places |= {"/strategy": "strategy", "/save_as": "save_as"}
+        self.places["/allow_refragmentation"] = "may_refragment"
+        if entry.strategy == "static" or entry.static_size:
+            document["static_bytes"] = self._size(
+                "static_size", "/static_bytes", needed=entry.strategy == "static"
+            )
+        if entry.save_as and entry.source is InputSource.TABLE:
+            document["save_as"] = entry.save_as
+        return document
+
+    def pipeline(self) -> dict[str, Any]:
+        """The stage table."""
+        stages = _stages(self.entry.rows)
+        if not stages:
+            self.mistakes["overhead.0"] = "expected at least one stage"
+        if len(stages) > MAX_STAGES:
+            self.mistakes[f"name.{stages[MAX_STAGES][0][0]}"] = (
+                f"expected at most {MAX_STAGES} stages; this one is over"
+            )
+        self.places["/pipeline"] = f"overhead.{stages[0][0][0]}" if stages else "overhead.0"
+        return {
+            "stages": [self._stage(number, rows) for number, rows in enumerate(stages)],
+            "delay_us": self._number("delay", "/pipeline/delay_us", most=MAX_OVERHEAD_US),
+        }
+
+    def profile(self) -> str:
+        """The reference to a stored profile."""
+        self.places["/profile"] = "profile"
+        if not self.entry.profile:
+            self.mistakes["profile"] = "expected the name of a stored profile"
+        return self.entry.profile
+
+    def measurements(self) -> dict[str, Any]:
+        """Pasted measurements."""
+        self.places |= {"/measurements": "trace", "/fit_options": "trace"}
+        self.places["/measurements/kind"] = self.places["/kind"] = "kind"
+        if not self.entry.trace:
+            self.mistakes["trace"] = "expected measurements: paste them, or drop a file here"
+        return {
+            "measurements": {"content": self.entry.trace, "kind": self.entry.kind or None},
+            "fit_options": {"method": self.entry.method, "shape": self.entry.shape},
+        }
+
+    def _stage(self, number: int, rows: Sequence[Row]) -> dict[str, Any]:
+        place = f"/pipeline/stages/{number}"
+        self.places[place] = self.places[f"{place}/name"] = f"name.{rows[0][0]}"
+        self.places[f"{place}/ranges"] = f"up_to.{rows[-1][0]}"
+        self._check_rows(rows)
+        name = self._stage_name(number, rows[0])
+        if len(rows) == 1:
+            return {"name": name, **self._costs(place, rows[0])}
+        ranges = [
+            self._range(f"{place}/ranges/{part}", row, is_last=row is rows[-1])
+            for part, row in enumerate(rows)
+        ]
+        return {"name": name, "ranges": ranges}
+
+    def _stage_name(self, number: int, row: Row) -> str:
+        name = row[1].name or f"stage {number + 1}"
+        if len(name) > MAX_NAME_LENGTH:
+            self.mistakes[f"name.{row[0]}"] = f"expected at most {MAX_NAME_LENGTH} characters"
+        return name
+
+    def _check_rows(self, rows: Sequence[Row]) -> None:
+        if len(rows) > MAX_RANGES:
+            self.mistakes[f"up_to.{rows[MAX_RANGES][0]}"] = (
+                f"expected at most {MAX_RANGES} ranges a stage"
+            )
+        last, row = rows[-1]
+        if row.up_to:
+            self.mistakes[f"up_to.{last}"] = (
+                "a stage's last range has no end: leave this empty, or add the next range below"
+            )
+        for place, row in rows[1:]:
+            if row.name and row.name != rows[0][1].name:
+                self.mistakes[f"name.{place}"] = (
+                    "the row above ends at a size, so this row continues its stage: leave the "
+                    "name empty, or that size"
+                )
+
+    def _range(self, place: str, row: Row, *, is_last: bool) -> dict[str, Any]:
+        costs = self._costs(place, row)
+        if is_last:
+            return {"up_to_bytes": None, **costs}
+        name = f"up_to.{row[0]}"
+        end = self._size_text(name, f"{place}/up_to_bytes", row[1].up_to)
+        if end is not None and row[0] > 0 and end <= self._end_above(row[0]):
+            self.mistakes[name] = "expected more than the size at which the range above ends"
+        return {"up_to_bytes": end, **costs}
+
+    def _end_above(self, row: int) -> int:
+        try:
+            return parse_bytes(self.entry.rows[row - 1].up_to)
+        except UnitMismatch:
+            return 0
+
+    def _costs(self, place: str, row: Row) -> dict[str, Any]:
+        number, cells = row
+        overhead = self._overhead(f"overhead.{number}", cells.overhead)
+        cost = self._cost(f"cost.{number}", cells.cost)
+        self.places[f"{place}/overhead_us"] = f"overhead.{number}"
+        self.places[f"{place}/ns_per_byte"] = f"cost.{number}"
+        return {"overhead_us": overhead, "ns_per_byte": cost}
+
+    def _overhead(self, name: str, text: str) -> float | None:
+        unit = self.entry.overhead_unit
+        value = self._parsed(name, text, rule=f"expected a number of {unit.words}, 0 or more")
+        if value is None or unit.to_us(value) <= MAX_OVERHEAD_US:
+            return None if value is None else unit.to_us(value)
+        self.mistakes[name] = f"expected at most {MAX_OVERHEAD_US:g} µs"
+        return None
+
+    def _cost(self, name: str, text: str) -> float | None:
+        unit = self.entry.cost_unit
+        value = self._parsed(name, text, rule=f"expected a number of {unit.words}, 0 or more")
+        if value is None:
+            return None
+        try:
+            cost = unit.to_ns_per_byte(value)
+        except UnitMismatch as refusal:
+            self.mistakes[name] = refusal.detail
+            return None
+        if cost <= MAX_NS_PER_BYTE:
+            return cost
+        self.mistakes[name] = f"expected at most {MAX_NS_PER_BYTE:g} ns/byte"
+        return None
+
+    def _constraints(self) -> dict[str, int]:
+        found = {}
+        for name, key in _LIMITS:
+            pointer = f"/constraints/{key}"
+            self.places[f"/{key}"] = name
+            if (size := self._size(name, pointer, needed=False)) is not None:
+                found[key] = size
+        self.places["/constraints"] = "least"
+        return found
+
+    def _size(self, name: str, pointer: str, *, needed: bool) -> int | None:
+        text: str = getattr(self.entry, name)
+        self.places[pointer] = name
+        if not text and not needed:
+            return None
+        return self._size_text(name, pointer, text)
+
+    def _size_text(self, name: str, pointer: str, text: str) -> int | None:
+        self.places[pointer] = name
+        try:
+            size = parse_bytes(text)
+        except UnitMismatch as refusal:
+            self.mistakes[name] = refusal.detail
+            return None
+        if 1 <= size <= MAX_MESSAGE_BYTES:
+            return size
+        self.mistakes[name] = "expected at least 1 and at most 256 TiB"
+        return None
+
+    def _number(self, name: str, pointer: str, *, most: float) -> float | None:
+        self.places[pointer] = name
+        rule = f"expected a number from 0 to {most:g}"
+        value = self._parsed(name, getattr(self.entry, name), rule=rule)
+        if value is None or value <= most:
+            return value
+        self.mistakes[name] = rule
+        return None
+
+    def _parsed(self, name: str, text: str, *, rule: str) -> float | None:
+        is_number = len(text) <= _MOST_DIGITS and _NUMBER.fullmatch(text)
+        value = float(text) if is_number else -1.0
+        if 0.0 <= value < inf:
+            return value + 0.0  # also turns -0 to 0
+        self.mistakes[name] = rule
+        return None
+
+
+def _stages(rows: Iterable[StageRow]) -> list[list[Row]]:
+    """The rows of each stage, with their numbers; blank rows count for nothing."""
+    stages: list[list[Row]] = []
+    goes_on = False
+    for number, row in enumerate(rows):
+        if row.is_blank:
+            continue
+        if goes_on:
+            stages[-1].append((number, row))
+        else:
+            stages.append([(number, row)])
+        goes_on = bool(row.up_to)
+    return stages

@@ -87,6 +87,7 @@ def create_app(
         running = await asyncio.to_thread(
             open_service, chosen, metrics, front, open_engine=open_engine
         )
+        await asyncio.to_thread(app.state.pages.warm_up)
         await running.lookups.start()
         app.state.service = running
         try:

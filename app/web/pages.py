@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ POLICY = (
 
 
 class Pages:
-    """The templates and the files that they load. One per application; it never changes."""
+    """The templates and the files that they load; it never changes."""
 
     def __init__(self) -> None:
         self.assets: Mapping[str, Asset] = read_assets()
@@ -43,6 +44,7 @@ class Pages:
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
+            auto_reload=False,
         )
         self._templates.filters.update(FILTERS)
         self._templates.globals["asset"] = self._address
@@ -51,9 +53,20 @@ class Pages:
     def _address(self, name: str) -> str:
         return self.assets[name].address
 
+    def warm_up(self) -> None:
+        """Compile every template, which the first reader would otherwise wait for."""
+        for name in self._templates.list_templates():
+            self._templates.get_template(name)
+
     def html(self, template: str, **values: Any) -> str:
         """A template with these values; every text in them is escaped."""
         return self._templates.get_template(template).render(**values)
+
+
+@cache
+def all_pages() -> Pages:
+    """The pages of every application of this process: reading and packing the files takes time."""
+    return Pages()
 
 
 def is_htmx(request: Request) -> bool:

@@ -23,6 +23,11 @@ def question_of(document: Document) -> dict[str, Any]:
     return dict(_fields(document))
 
 
+def whole_question_of(document: Document) -> dict[str, Any]:
+    """The same with the costs themselves in place of a profile's name: it needs no store."""
+    return question_of({**document, "profile": None})
+
+
 def _fields(document: Document) -> Iterator[tuple[str, Any]]:
     yield "message_bytes", document["message_bytes"]
     yield from _source(document)

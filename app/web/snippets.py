@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Any
 
+from fastapi import Request
+
 from app.web.c_snippet import c_of_schedule, c_of_table
 from app.web.python_snippet import python_of
 from app.web.questions import question_of
@@ -64,6 +66,11 @@ def take_away(document: Document, base_url: str, *, has_table: bool = False) -> 
         picture,
         f"{file_stem(document)}.png",
     )
+
+
+def base_url_of(request: Request) -> str:
+    """The address that this request was sent to, without a slash at its end."""
+    return str(request.base_url).rstrip("/")
 
 
 def file_stem(document: Document) -> str:

@@ -1,0 +1,99 @@
+"""What is made of a stored answer for its files, in a thread or in a process of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from domain.errors import StrategyDeclined
+
+if TYPE_CHECKING:
+    from app.web.report import Report
+
+IN_THREAD_CELLS = 20_000  # fragments times stages: some 100 ms
+
+Document = Mapping[str, Any]
+
+
+class FileKind(StrEnum):
+    """How a file's name ends."""
+
+    CSV = "csv"
+    SVG = "svg"
+
+
+@dataclass(frozen=True, slots=True)
+class FileTask:
+    """The CSV or the picture of the answer whose document is `body`."""
+
+    body: bytes
+    kind: FileKind
+
+    @property
+    def noun(self) -> str:
+        """What it is called in a refusal."""
+        return f"{self.kind} file"
+
+    def prepare(self) -> None:
+        """Load what the work needs."""
+        import app.plots.timeline_svg  # noqa: F401
+
+    def run(self) -> bytes:
+        """The file. Raises StrategyDeclined for a picture of an aggregate, and LimitReached."""
+        document = json.loads(self.body)
+        if self.kind is FileKind.SVG:
+            return _picture(document)
+        from app.web.schedule_csv import schedule_csv
+
+        return schedule_csv(document)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTask:
+    """What a report shows of the answer whose document is `body`."""
+
+    body: bytes
+    fragment_cap: int
+
+    @property
+    def noun(self) -> str:
+        """What it is called in a refusal."""
+        return "report"
+
+    def prepare(self) -> None:
+        """Load what the work needs."""
+        import app.flows.explain_answer
+        import app.plots.timeline_svg  # noqa: F401
+
+    def run(self) -> Report:
+        """All of it. Raises LimitReached."""
+        from app.web.report import report_of
+
+        return report_of(self.body, fragment_cap=self.fragment_cap)
+
+
+def is_quick(document: Document) -> bool:
+    """Whether a thread may do it without holding up others."""
+    return cells_of(document) <= IN_THREAD_CELLS
+
+
+def cells_of(document: Document) -> int:
+    """Fragments times stages; fragments alone where no stage is known."""
+    if document["levels"]:
+        return sum(map(len, document["levels"]))
+    stages = len(document["pipeline"]["stages"]) if document["pipeline"] else 1
+    return int(document["fragments"]) * stages
+
+
+def _picture(document: Document) -> bytes:
+    from app.console.timeline_file import answer_schedules
+    from app.plots.timeline_svg import render_timeline_svg
+
+    if document["pipeline"] is None:
+        raise StrategyDeclined(
+            "a timeline shows every stage, and an aggregate does not know their times"
+        )
+    return render_timeline_svg(list(answer_schedules(dict(document)))).encode()

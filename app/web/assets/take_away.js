@@ -1,0 +1,88 @@
+// Copies texts, and makes a PNG of the picture that the server draws.
+"use strict";
+
+(() => {
+  const SCALE = 2; // pixels of the PNG for each of the picture
+  const SAID_MS = 2000;
+
+  /** Put a text on the clipboard; where the browser has none to offer, through a selection. */
+  async function copy(place) {
+    if (navigator.clipboard && window.isSecureContext) {
+      try {
+        await navigator.clipboard.writeText(place.textContent);
+        return true;
+      } catch {
+        // Refused, as some browsers do until they are asked: the selection is left.
+      }
+    }
+    const range = document.createRange();
+    range.selectNodeContents(place);
+    const selection = window.getSelection();
+    selection.removeAllRanges();
+    selection.addRange(range);
+    return document.execCommand("copy");
+  }
+
+  Sluice.onPart("[data-copy]", (button) => {
+    const words = button.textContent;
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      const place = document.getElementById(button.dataset.copy);
+      const isCopied = await copy(place);
+      const said = isCopied ? "Copied" : "Press Ctrl+C";
+      button.textContent = said;
+      Sluice.say(isCopied ? "Copied" : "The text is selected: copy it with Ctrl+C");
+      setTimeout(() => { button.textContent = words; }, SAID_MS);
+    });
+  });
+
+  /** The picture of this address as a canvas. */
+  async function drawn(address) {
+    const answer = await fetch(address);
+    if (!answer.ok) {
+      throw new Error("the picture could not be had");
+    }
+    const source = URL.createObjectURL(await answer.blob());
+    try {
+      const image = new Image();
+      image.src = source;
+      await image.decode();
+      const canvas = document.createElement("canvas");
+      canvas.width = image.naturalWidth * SCALE;
+      canvas.height = image.naturalHeight * SCALE;
+      canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+      return canvas;
+    } finally {
+      URL.revokeObjectURL(source);
+    }
+  }
+
+  function save(blob, name) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), SAID_MS);
+  }
+
+  Sluice.onPart("[data-png]", (item) => {
+    const button = item.querySelector("button");
+    item.hidden = false;
+    button.addEventListener("click", async () => {
+      button.disabled = true;
+      try {
+        const canvas = await drawn(item.dataset.png);
+        const blob = await new Promise((made) => canvas.toBlob(made, "image/png"));
+        if (!blob) {
+          throw new Error("the picture is too large for this browser");
+        }
+        save(blob, item.dataset.name);
+        Sluice.say("PNG saved");
+      } catch (error) {
+        Sluice.warn(`No PNG: ${error.message}`);
+      } finally {
+        button.disabled = false;
+      }
+    });
+  });
+})();

@@ -1,0 +1,241 @@
+"""The report of a stored answer: one HTML file that stands alone, for a reader and for paper.
+
+`report_of` does the work and may run in a process of its own; `report_html` writes the page. It has
+no script and loads nothing, so its sheet is part of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from app.web.assets import FOLDER
+from app.web.pages import Pages
+from app.web.questions import whole_question_of
+from app.web.snippets import json_lines
+from app.web.views.answer_view import AnswerView
+from app.web.words import grouped, share, size, time_us
+
+if TYPE_CHECKING:
+    from analysis.explanation import Explanation, PathShare, Saving
+    from app.plots.timeline_words import DrawnSchedule
+
+Document = Mapping[str, Any]
+
+MOST_ROWS = 60  # of the table of fragments; equal neighbours are one
+MAX_DRAWN_CELLS = 1_000_000  # fragments times stages of a timeline
+_COSTS = {"overhead": "overhead", "per_byte": "cost per byte"}
+
+
+@dataclass(frozen=True, slots=True)
+class StageLine:
+    """A stage, or one fit range of it: `sizes` says which. All are texts."""
+
+    number: str
+    name: str
+    sizes: str
+    overhead: str
+    per_byte: str
+    busy: str
+    share: str
+    is_binding: bool
+    is_bottleneck: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentLine:
+    """Fragments of one size, neighbours; `offset` is of the first."""
+
+    numbers: str
+    offset: str
+    size: str
+
+
+@dataclass(frozen=True, slots=True)
+class SavingLine:
+    """What one cost, made cheaper, takes off the latency."""
+
+    what: str
+    same_cut: str
+    best_cut: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What templates/report.html is given, as far as it follows from the answer alone."""
+
+    view: AnswerView
+    message: str
+    delay: str
+    stages: tuple[StageLine, ...]
+    fragments: tuple[FragmentLine, ...]
+    fragments_left_out: str
+    savings: tuple[SavingLine, ...]
+    cheaper_by: str
+    timeline_svg: str
+    no_timeline: str
+    source: str
+    question: str
+
+
+def report_of(body: bytes, *, fragment_cap: int) -> Report:
+    """The report of an OptimizeOut. Solves small problems, for up to half a second."""
+    document = json.loads(body)
+    drawn, no_timeline = _drawn(document)
+    explained = _explained(body, fragment_cap) if drawn else None
+    lines = tuple(_fragment_lines(document))
+    return Report(
+        view=AnswerView.of(document),
+        message=size(document["message_bytes"]),
+        delay=_delay(document),
+        stages=tuple(_stage_lines(document, drawn, explained)),
+        fragments=lines[:MOST_ROWS],
+        fragments_left_out=grouped(len(lines) - MOST_ROWS) if len(lines) > MOST_ROWS else "",
+        savings=tuple(_saving_lines(explained)),
+        cheaper_by=share(explained.cheaper_by) if explained else "",
+        timeline_svg=_timeline(drawn),
+        no_timeline=no_timeline,
+        source=_source(document),
+        question=json_lines(whole_question_of(document)),
+    )
+
+
+def report_html(pages: Pages, report: Report, *, base_url: str, version: str) -> bytes:
+    """The file. `base_url` is where the service is that has the answer."""
+    body = pages.html(
+        "report.html", report=report, view=report.view, base_url=base_url, version=version
+    )
+    sheet = (FOLDER / "report.css").read_text(encoding="utf-8")
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f"<title>{escape(report.view.title)} · Sluice</title>\n"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<style>\n{sheet}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+    ).encode()
+
+
+# --- the picture ----------------------------------------------------------------------------------
+
+
+def _drawn(document: Document) -> tuple[list[DrawnSchedule], str]:
+    """The answer's schedule and the best fixed size, or why they are not drawn."""
+    if document["pipeline"] is None:
+        return [], (
+            "The pipeline is known from outside, by its total and its slowest stage: which "
+            "fragment is in which stage at what time is not known."
+        )
+    from app.console.timeline_file import answer_schedules
+
+    cells = int(document["fragments"]) * len(document["pipeline"]["stages"])
+    if document["levels"]:
+        cells = sum(map(len, document["levels"]))
+    if cells > MAX_DRAWN_CELLS:
+        return [], f"{grouped(cells)} blocks are more than a report shows."
+    return list(answer_schedules(dict(document))), ""
+
+
+def _timeline(drawn: list[DrawnSchedule]) -> str:
+    from app.plots.timeline_svg import timeline_element
+
+    return timeline_element(drawn) if drawn else ""
+
+
+# --- stages ---------------------------------------------------------------------------------------
+
+
+def _explained(body: bytes, fragment_cap: int) -> Explanation | None:
+    from app.flows.explain_answer import explain
+    from app.schemas.explanations import explained_of
+    from domain.errors import InvalidInput
+
+    try:
+        return explain(explained_of(body, cheaper_by=0.1, fragment_cap=fragment_cap))
+    except InvalidInput:
+        return None  # more fragments than are explained
+
+
+def _stage_lines(
+    document: Document, drawn: list[DrawnSchedule], explained: Explanation | None
+) -> Iterator[StageLine]:
+    if document["pipeline"] is None:
+        for name in ("total", "bottleneck"):
+            yield from _lines_of(document["aggregate"][name], name, "", None, is_slowest=False)
+        return
+    for place, stage in enumerate(document["pipeline"]["stages"]):
+        busy = time_us(drawn[0].course.stages[place].busy_us) if drawn else ""
+        part = explained.shares[place] if explained else None
+        is_slowest = place == document["bottleneck_stage"]
+        yield from _lines_of(stage, str(place + 1), busy, part, is_slowest=is_slowest)
+
+
+def _lines_of(
+    stage: Document, number: str, busy: str, part: PathShare | None, *, is_slowest: bool
+) -> Iterator[StageLine]:
+    from_bytes = 1
+    for place, one in enumerate(stage.get("ranges") or [stage]):
+        up_to, is_first = one.get("up_to_bytes"), place == 0
+        yield StageLine(
+            number=number if is_first else "",
+            name=stage["name"] if is_first else "",
+            sizes=_sizes_text(from_bytes, up_to),
+            overhead=f"{one['overhead_us']:.6g}",
+            per_byte=f"{one['ns_per_byte']:.6g}",
+            busy=busy if is_first else "",
+            share=share(part.share) if part and is_first else "",
+            is_binding=bool(part and part.is_binding and is_first),
+            is_bottleneck=is_slowest and is_first,
+        )
+        from_bytes = (up_to or 0) + 1
+
+
+def _sizes_text(from_bytes: int, up_to_bytes: int | None) -> str:
+    if up_to_bytes is None:
+        return "any" if from_bytes == 1 else f"above {size(from_bytes - 1)}"
+    return f"{size(from_bytes)} to {size(up_to_bytes)}"
+
+
+def _delay(document: Document) -> str:
+    delay_us = (document["pipeline"] or document["aggregate"])["delay_us"]
+    return time_us(delay_us) if delay_us else ""
+
+
+def _saving_lines(explained: Explanation | None) -> Iterator[SavingLine]:
+    for one in explained.savings if explained else ():
+        yield SavingLine(
+            f"{one.name}: {_COSTS[str(one.cost)]}", _saved(one, one.same_cut_us), _best(one)
+        )
+
+
+def _saved(one: Saving, saved_us: float) -> str:
+    return f"−{time_us(saved_us)}" if saved_us > 0.0 else "nothing"
+
+
+def _best(one: Saving) -> str:
+    return "" if one.best_cut_us is None else _saved(one, one.best_cut_us)
+
+
+# --- fragments ------------------------------------------------------------------------------------
+
+
+def _fragment_lines(document: Document) -> Iterator[FragmentLine]:
+    """The cut that all stages share, or the coarsest one."""
+    from app.web.views.answer_words import runs_of
+
+    offset = 0
+    for run in runs_of(document["fragment_bytes"]):
+        numbers = f"{run.first}" if run.count == 1 else f"{run.first} to {run.last}"
+        yield FragmentLine(numbers, grouped(offset), grouped(run.size_bytes))
+        offset += run.count * run.size_bytes
+
+
+def _source(document: Document) -> str:
+    profile = document["profile"]
+    if profile is not None:
+        return f"Profile {profile['name']}, revision {profile['revision']}"
+    if document["fit"] is not None:
+        return "Fitted to measurements that were sent with the question"
+    return "Costs as they were given with the question"

@@ -1,0 +1,95 @@
+"""A stored answer as files: CSV, JSON, the timeline as SVG, and the report that stands alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from fastapi import APIRouter, Request, Response
+
+from app.apart import Apart
+from app.deps import gone, service_of
+from app.flows.answers import get_answer
+from app.web.answer_files import FileKind, FileTask, ReportTask, is_quick
+from app.web.pages import HTML
+from app.web.refusals import says_refusals
+from app.web.report import report_html
+from app.web.snippets import base_url_of, file_stem
+
+router = APIRouter(include_in_schema=False)
+
+_MEDIA = {
+    FileKind.CSV: "text/csv; charset=utf-8; header=present",
+    FileKind.SVG: "image/svg+xml",
+}
+# Opened by themselves these are pages of this service. They load nothing and run nothing, but
+# bring their own style, since they have to stand alone.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
+
+
+@router.get("/ui/answers/{id}/schedule.json")
+@says_refusals
+async def stored(request: Request, id: str) -> Response:
+    """The answer, byte for byte as it was first sent."""
+    body = await _body(request, id)
+    return _file(body, "application/json", f"{file_stem(json.loads(body))}.json")
+
+
+@router.get("/ui/answers/{id}/schedule.csv")
+@says_refusals
+async def table(request: Request, id: str) -> Response:
+    """A row for each fragment: offset, size, and its times in every stage."""
+    return await _made(request, id, FileKind.CSV)
+
+
+@router.get("/ui/answers/{id}/schedule.svg")
+@says_refusals
+async def picture(request: Request, id: str) -> Response:
+    """The timeline, with the best fixed size below the answer."""
+    return await _made(request, id, FileKind.SVG)
+
+
+@router.get("/ui/answers/{id}/report.html")
+@says_refusals
+async def report(request: Request, id: str) -> Response:
+    """All that is known of the answer, in one file; it is worked out in a process of its own."""
+    service, pages = service_of(request), request.app.state.pages
+    body = await _body(request, id)
+    settings = service.context.settings
+    task = ReportTask(body, settings.max_fragments)
+    child = Apart(task, memory_bytes=settings.worker_memory_bytes)
+    found = await service.apart(child, gone(request))
+    made = await service.call(
+        lambda: report_html(
+            pages, found, base_url=base_url_of(request), version=request.app.version
+        )
+    )
+    return _file(made, HTML, f"{file_stem(json.loads(body))}.html")
+
+
+async def _made(request: Request, id: str, kind: FileKind) -> Response:
+    service = service_of(request)
+    body = await _body(request, id)
+    document = await service.call(lambda: json.loads(body))
+    task = FileTask(body, kind)
+    if is_quick(document):
+        made = await service.call(task.run)
+    else:
+        memory_bytes = service.context.settings.worker_memory_bytes
+        made = await service.apart(Apart(task, memory_bytes=memory_bytes), gone(request))
+    return _file(made, _MEDIA[kind], f"{file_stem(document)}.{kind}")
+
+
+async def _body(request: Request, id: str) -> bytes:
+    service = service_of(request)
+    record = await service.call(lambda: get_answer(service.context.store, id))
+    return record.body
+
+
+def _file(body: bytes, media_type: str, name: str) -> Response:
+    headers: Mapping[str, str] = {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Content-Security-Policy": _POLICY,
+        "Cache-Control": "no-cache",
+    }
+    return Response(body, headers=headers, media_type=media_type)

@@ -41,6 +41,13 @@ def get_answer(store: Store, identifier: str) -> AnswerRecord:
         return unit.answers.get(identifier)
 
 
+def has_active_table(store: Store, profile: str, revision: int, message_bytes: int) -> bool:
+    """Whether this revision's look-ups of this message are answered from a compiled table."""
+    with store.reading() as unit:
+        found = unit.tables.active_summary(profile, revision)
+    return found is not None and found.covers(message_bytes)
+
+
 def list_answers(
     store: Store, wanted: AnswerFilter, *, after: str | None = None, limit: int = 50
 ) -> AnswerPage:

@@ -67,6 +67,9 @@ class ReportTask:
         """Load what the work needs."""
         import app.flows.explain_answer
         import app.plots.timeline_svg  # noqa: F401
+        import solvers
+
+        solvers.warm_up()
 
     def run(self) -> Report:
         """All of it. Raises LimitReached."""

@@ -98,9 +98,10 @@ def c_of_schedule(document: Document) -> str:
 def c_of_table(document: Document, base_url: str) -> str:
     """A program that looks the message up in the table of its profile, as a file beside it."""
     profile = document["profile"]
-    address = f"{base_url}/profiles/{profile['name']}/table?format=slt"
+    revision = f"{profile['name']}@{profile['revision']}"
+    address = f"{base_url}/profiles/{revision}/table?format=slt"
     return _TABLE.format(
-        profile=profile["name"],
+        profile=revision,
         address=_in_comment(quote(address)),
         file=f"{profile['name']}.slt",
         message_bytes=document["message_bytes"],

@@ -12,13 +12,17 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import Request
 
+from app.flows.answers import has_active_table
 from app.web.c_snippet import c_of_schedule, c_of_table
 from app.web.python_snippet import python_of
 from app.web.questions import question_of
+
+if TYPE_CHECKING:
+    from models.session import Store
 
 Document = Mapping[str, Any]
 
@@ -50,6 +54,15 @@ class TakeAway:
     snippets: tuple[Snippet, ...]
     picture: str
     png_name: str
+
+
+def take_away_of(store: Store, document: Document, base_url: str) -> TakeAway:
+    """The same, for an answer of this store."""
+    profile = document["profile"]
+    has_table = profile is not None and has_active_table(
+        store, profile["name"], profile["revision"], document["message_bytes"]
+    )
+    return take_away(document, base_url, has_table=has_table)
 
 
 def take_away(document: Document, base_url: str, *, has_table: bool = False) -> TakeAway:

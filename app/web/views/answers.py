@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -12,6 +12,7 @@ from app.flows.answers import get_answer
 from app.web.input_state import InputState
 from app.web.pages import page
 from app.web.refusals import says_refusals
+from app.web.snippets import base_url_of, take_away_of
 from app.web.views.answer_timeline import (
     AT_ONCE_CELLS,
     IN_THREAD_CELLS,
@@ -22,6 +23,9 @@ from app.web.views.answer_timeline import (
     timeline_of,
 )
 from app.web.views.answer_view import AnswerView
+
+if TYPE_CHECKING:
+    from models.session import Store
 
 router = APIRouter(include_in_schema=False)
 
@@ -34,7 +38,8 @@ async def answer(request: Request, id: str, beside: Annotated[str, Query()] = ""
     """The answer as it is stored; `beside=fixed` draws the best fixed size below it."""
     body = await _body(request, id)
     wanted = _beside(beside)
-    values = await service_of(request).call(lambda: _values(body, wanted))
+    service, base_url = service_of(request), base_url_of(request)
+    values = await service.call(lambda: _values(service.context.store, body, wanted, base_url))
     return page(request, "answer.html", section=SECTION, **values)
 
 
@@ -67,7 +72,7 @@ def _beside(given: str) -> Beside:
     return Beside.FIXED if given == Beside.FIXED else Beside.NOTHING
 
 
-def _values(body: bytes, beside: Beside) -> dict[str, Any]:
+def _values(store: Store, body: bytes, beside: Beside, base_url: str) -> dict[str, Any]:
     document = json.loads(body)
     is_drawn = document["pipeline"] is not None and cells_of(document) <= AT_ONCE_CELLS
     return {
@@ -76,6 +81,7 @@ def _values(body: bytes, beside: Beside) -> dict[str, Any]:
         "timeline": timeline_of(document, beside) if is_drawn else None,
         "answer_id": document["id"],
         "beside": beside,
+        "take_away": take_away_of(store, document, base_url),
     }
 
 

@@ -28,10 +28,12 @@ class ProfilePage:
     after: str | None
 
 
-def list_profiles(store: Store, *, after: str | None = None, limit: int = 50) -> ProfilePage:
-    """Profiles in the order of their names."""
+def list_profiles(
+    store: Store, *, containing: str = "", after: str | None = None, limit: int = 50
+) -> ProfilePage:
+    """Profiles in the order of their names; those whose names contain a text, if one is given."""
     with store.reading() as unit:
-        found = tuple(unit.profiles.list(after=after, limit=limit + 1))
+        found = tuple(unit.profiles.list(containing=containing, after=after, limit=limit + 1))
     return ProfilePage(found[:limit], found[limit - 1].name if len(found) > limit else None)
 
 

@@ -8,16 +8,37 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from app.web import assets
-from app.web.pages import Pages
+from app.web.pages import all_pages
 from app.web.refusals import answer_browsers
-from app.web.views import answers, docs, downloads, fits, workbench
+from app.web.views import (
+    answers,
+    docs,
+    downloads,
+    fits,
+    profile_exports,
+    profile_tables,
+    profiles,
+    stored_answers,
+    workbench,
+)
 
-_ROUTERS = (assets.router, docs.router, workbench.router, answers.router, fits.router)
+_ROUTERS = (
+    assets.router,
+    docs.router,
+    workbench.router,
+    answers.router,
+    downloads.router,
+    fits.router,
+    stored_answers.router,
+    profiles.router,
+    profile_tables.router,
+    profile_exports.router,
+)
 
 
 def attach_pages(app: FastAPI) -> None:
     """Have this application serve the page."""
-    app.state.pages = Pages()
+    app.state.pages = all_pages()
     app.state.page_methods = _methods()
     for router in _ROUTERS:
         app.include_router(router)

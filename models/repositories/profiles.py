@@ -30,12 +30,14 @@ class ProfileRepository:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def list(self, *, after: str | None = None, limit: int) -> Profiles:
-        """A page by name, beginning behind `after`."""
+    def list(self, *, containing: str = "", after: str | None = None, limit: int) -> Profiles:
+        """A page by name, beginning behind `after`; of names that contain this text, if any."""
+        if not (is_storable(after or "") and is_storable(containing)):
+            return []
         statement = _with_current().order_by(ProfileRow.name).limit(limit)
+        if containing:
+            statement = statement.where(ProfileRow.name.contains(containing, autoescape=True))
         if after is not None:
-            if not is_storable(after):
-                return []
             statement = statement.where(ProfileRow.name > after)
         return [_to_profile(found) for found in self._session.execute(statement)]
 

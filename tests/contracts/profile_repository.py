@@ -138,6 +138,26 @@ class ProfileContract:
         with store.reading() as work:
             assert [profile.name for profile in work.profiles.list(limit=99)] == sorted(names)
 
+    def test_a_search_finds_the_text_itself_anywhere_in_the_name(self, store: Store) -> None:
+        """What is a pattern to a database is a character here; pages go on behind a name."""
+        names = ["a-b", "a.b", "a_b", "ab", "b-a_b", "xa_by"]
+        with store.unit_of_work() as work:
+            for name in names:
+                work.profiles.create(name, a_pipeline(), GIVEN)
+        found = {
+            "a_b": ["a_b", "b-a_b", "xa_by"],
+            ".": ["a.b"],
+            "%": [],
+            "\x00": [],
+            "": names,
+        }
+        with store.reading() as work:
+            for text, expected in found.items():
+                page = work.profiles.list(containing=text, limit=99)
+                assert [profile.name for profile in page] == sorted(expected)
+            behind = work.profiles.list(containing="a_b", after="a_b", limit=1)
+            assert [profile.name for profile in behind] == ["b-a_b"]
+
     def test_pages_have_no_gap_and_no_repeat_while_profiles_come(self, store: Store) -> None:
         """Whoever was there at the first page is seen once, in order."""
         names = [f"p{number:03}" for number in range(0, 100, 2)]

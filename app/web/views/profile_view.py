@@ -1,0 +1,230 @@
+"""A hardware profile as its page shows it: stages, revisions, compiled tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from app.console.words import gap_text
+from app.web.views.listed import moment_words
+from app.web.views.revision_changes import changes_between, delay_words
+from app.web.words import grouped, share, size
+from domain.aggregate import CostModel
+from domain.pipeline import Pipeline, Stage
+from domain.problem import FragmentLimits
+from domain.profile import HardwareProfile, Origin, Revision
+from models.records import TableSummary
+
+REVISIONS_SHOWN = 20
+ORIGINS = {Origin.GIVEN: "given", Origin.FIT: "fitted", Origin.PAPER: "published"}
+
+
+@dataclass(frozen=True, slots=True)
+class StageLine:
+    """A row of the stage table: a stage, or a further range of one. Texts with units outside."""
+
+    name: str
+    fragments: str
+    overhead: str
+    cost: str
+    rate: str
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionRow:
+    """One revision, where it came from, and what changed from the one before."""
+
+    number: int
+    is_current: bool
+    is_shown: bool
+    created: str
+    origin: str
+    detail: str
+    fit_id: str
+    changes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A compiled table."""
+
+    digest: str
+    revision: int
+    is_active: bool
+    created: str
+    range: str
+    limits: str
+    tolerance: str
+    worst: str
+    is_missed: bool
+    bytes: str
+    file_stem: str
+
+    @classmethod
+    def of(cls, summary: TableSummary) -> TableRow:
+        """Of a stored table that belongs to a profile."""
+        revision = summary.profile_revision or 0
+        return cls(
+            digest=summary.digest,
+            revision=revision,
+            is_active=summary.is_active,
+            created=moment_words(summary.created_at),
+            range=f"{size(summary.least_bytes)} to {size(summary.greatest_bytes)}",
+            limits=", ".join(limits_words(summary.limits)) or "none",
+            tolerance=share(summary.relative_gap),
+            worst=gap_text(summary.worst_gap),
+            is_missed=summary.worst_gap > summary.relative_gap,
+            bytes=f"{grouped(summary.file_bytes)} B",
+            file_stem=f"{summary.profile_name}-{revision}",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileView:
+    """What templates/profile.html is given of a profile and the revision that is looked at."""
+
+    name: str
+    number: int
+    current: int
+    latest: int
+    created: str
+    origin: str
+    detail: str
+    fit_id: str
+    is_pipeline: bool
+    stages: tuple[StageLine, ...]
+    has_ranges: bool
+    delay: str
+    revisions: tuple[RevisionRow, ...]
+    before: int
+
+    @property
+    def reference(self) -> str:
+        """The revision that is looked at, as requests name it."""
+        return f"{self.name}@{self.number}"
+
+    @classmethod
+    def of(
+        cls, profile: HardwareProfile, revisions: Sequence[Revision], shown: Revision, before: int
+    ) -> ProfileView:
+        """Of a profile and its revisions; those below number `before` are listed, newest first.
+
+        `before` 0 lists from the newest on. `ProfileView.before` is where the list goes on, or 0.
+        """
+        known = [one for one in revisions if not before or one.number < before]
+        cut = known[-REVISIONS_SHOWN:]
+        rows = _rows(known[-REVISIONS_SHOWN - 1 :], current=profile.current.number, shown=shown)
+        lines = tuple(_lines(shown.model))
+        told = shown.provenance
+        return cls(
+            name=profile.name,
+            number=shown.number,
+            current=profile.current.number,
+            latest=profile.latest,
+            created=moment_words(shown.created_at),
+            origin=ORIGINS[told.origin],
+            detail=told.detail,
+            fit_id=told.fit_id or "",
+            is_pipeline=isinstance(shown.model, Pipeline),
+            stages=lines,
+            has_ranges=any(line.fragments != "any" for line in lines),
+            delay=delay_words(shown.model),
+            revisions=tuple(reversed(rows[-len(cut) :])) if cut else (),
+            before=cut[0].number if len(known) > len(cut) else 0,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRow:
+    """A profile in the list."""
+
+    name: str
+    current: int
+    latest: int
+    revised: str
+    origin: str
+    detail: str
+    shape: str
+
+    @classmethod
+    def of(cls, profile: HardwareProfile) -> ProfileRow:
+        """Of a profile at its current revision."""
+        current = profile.current
+        return cls(
+            name=profile.name,
+            current=current.number,
+            latest=profile.latest,
+            revised=moment_words(current.created_at),
+            origin=ORIGINS[current.provenance.origin],
+            detail=current.provenance.detail,
+            shape=shape_words(current.model),
+        )
+
+
+def shape_words(model: CostModel) -> str:
+    """How many stages there are."""
+    if not isinstance(model, Pipeline):
+        return "total and bottleneck"
+    return f"{len(model.stages)} stage{'s' if len(model.stages) > 1 else ''}"
+
+
+def limits_words(limits: FragmentLimits) -> Iterator[str]:
+    """The limits that exclude anything."""
+    if limits.min_fragment_bytes > 1:
+        yield f"at least {size(limits.min_fragment_bytes)}"
+    if limits.max_fragment_bytes is not None:
+        yield f"at most {size(limits.max_fragment_bytes)}"
+    if limits.alignment_bytes > 1:
+        yield f"multiples of {size(limits.alignment_bytes)}"
+    if limits.max_fragments is not None:
+        yield f"at most {grouped(limits.max_fragments)} fragments"
+
+
+def _rows(revisions: Sequence[Revision], *, current: int, shown: Revision) -> list[RevisionRow]:
+    """Oldest first; the first one's changes are against none."""
+    first = [_row(one, (), current=current, shown=shown) for one in revisions[:1]]
+    return first + [
+        _row(
+            new, changes_between(old.model, new.model) or ("nothing",), current=current, shown=shown
+        )
+        for old, new in pairwise(revisions)
+    ]
+
+
+def _row(
+    revision: Revision, changes: tuple[str, ...], *, current: int, shown: Revision
+) -> RevisionRow:
+    told = revision.provenance
+    return RevisionRow(
+        number=revision.number,
+        is_current=revision.number == current,
+        is_shown=revision.number == shown.number,
+        created=moment_words(revision.created_at),
+        origin=ORIGINS[told.origin],
+        detail=told.detail,
+        fit_id=told.fit_id or "",
+        changes=changes,
+    )
+
+
+def _lines(model: CostModel) -> Iterator[StageLine]:
+    if isinstance(model, Pipeline):
+        for stage in model.stages:
+            yield from _stage_lines(stage.name, stage)
+        return
+    yield from _stage_lines("all stages together", model.total)
+    yield from _stage_lines("the slowest stage", model.bottleneck)
+
+
+def _stage_lines(name: str, stage: Stage) -> Iterator[StageLine]:
+    for number, one in enumerate(stage.ranges):
+        end = one.up_to_bytes
+        above = "any" if stage.is_line else "above"
+        yield StageLine(
+            name=name if number == 0 else "",
+            fragments=above if end is None else f"up to {size(end)}",
+            overhead=f"{one.overhead_us:.5g}",
+            cost=f"{one.ns_per_byte:.5g}",
+            rate=f"{1.0 / one.ns_per_byte:.4g}" if one.ns_per_byte else "",
+        )

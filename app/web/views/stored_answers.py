@@ -1,0 +1,147 @@
+"""Stored answers: a page of them, newest first, to open or to put side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from fastapi import APIRouter, Request, Response
+
+from app.console.words import gap_text
+from app.deps import service_of
+from app.flows.answers import AnswerFilter, AnswerPage, list_answers
+from app.web.pages import page
+from app.web.refusals import says_refusals
+from app.web.views.listed import address, moment_words, size_in
+from app.web.words import grouped, size, time_us
+from domain.errors import InvalidInput
+from domain.profile import ProfileReference
+from domain.solution import Status, Strategy
+from models.records import AnswerSummary
+
+router = APIRouter(include_in_schema=False)
+
+SECTION = "Answers"
+PLACE = "/ui/answers"
+PAGE_SIZE = 50
+STATUS_WORDS = {
+    Status.OPTIMAL: ("optimal", "good"),
+    Status.OPTIMAL_BEFORE_ROUNDING: ("optimal before rounding", "good"),
+    Status.PROVEN_GAP: ("proven gap", ""),
+    Status.TIME_LIMIT: ("time limit reached", "warn"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AnswersForm:
+    """The filters as they were typed. `mistakes` is by the field's name."""
+
+    profile: str = ""
+    message: str = ""
+    strategy: str = ""
+    mistakes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def offers(self) -> tuple[tuple[str, str], ...]:
+        """The strategies that can be chosen, and any."""
+        return (("", "any"), *((one.value, one.value.replace("_", " ")) for one in Strategy))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every answer is wanted."""
+        return not (self.profile or self.message or self.strategy)
+
+    def page_address(self, after: str) -> str:
+        """The page that begins behind this answer."""
+        given = (("profile", self.profile), ("message", self.message), ("strategy", self.strategy))
+        return address(PLACE, (*given, ("after", after)))
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """One stored answer as a row."""
+
+    id: str
+    created: str
+    message: str
+    strategy: str
+    fragments: str
+    latency: str
+    bound: str
+    gap: str
+    status: str
+    badge: str
+    profile: str
+    name: str
+
+    @classmethod
+    def of(cls, summary: AnswerSummary) -> AnswerRow:
+        """Of a stored answer."""
+        words, badge = STATUS_WORDS[summary.status]
+        named = summary.profile_name is not None
+        message, strategy = size(summary.message_bytes), summary.strategy.replace("_", " ")
+        return cls(
+            id=summary.id,
+            created=moment_words(summary.created_at),
+            message=message,
+            strategy=strategy,
+            fragments=grouped(summary.fragments),
+            latency=time_us(summary.latency_us),
+            bound=time_us(summary.lower_bound_us),
+            gap=gap_text(summary.relative_gap),
+            status=words,
+            badge=badge,
+            profile=f"{summary.profile_name}@{summary.profile_revision}" if named else "",
+            name=f"{message}, {strategy}, {time_us(summary.latency_us)}",
+        )
+
+
+@router.get(PLACE)
+@says_refusals
+async def stored_answers(request: Request) -> Response:
+    """A page of stored answers. Filters that cannot be read are marked, and nothing is listed."""
+    form, wanted = read_filters(request.query_params)
+    found = AnswerPage((), None)
+    after = request.query_params.get("after") or None
+    if wanted is not None:
+        store = service_of(request).context.store
+        found = await service_of(request).call(
+            lambda: list_answers(store, wanted, after=after, limit=PAGE_SIZE)
+        )
+    return page(
+        request,
+        "stored_answers.html",
+        status=422 if form.mistakes else 200,
+        section=SECTION,
+        form=form,
+        rows=[AnswerRow.of(summary) for summary in found.summaries],
+        later=form.page_address(found.after) if found.after else "",
+        first=form.page_address("") if after else "",
+    )
+
+
+def read_filters(given: Mapping[str, str]) -> tuple[AnswersForm, AnswerFilter | None]:
+    """The filters as typed, and as meant; None where one of them cannot be read."""
+    typed = {name: given.get(name, "").strip()[:200] for name in ("profile", "message", "strategy")}
+    mistakes = dict(_mistakes(typed))
+    form = AnswersForm(**typed, mistakes=mistakes)
+    if mistakes:
+        return form, None
+    profile = ProfileReference.parse(form.profile) if form.profile else None
+    return form, AnswerFilter(
+        profile=profile.name if profile else None,
+        revision=profile.revision if profile else None,
+        message_bytes=size_in(form.message) if form.message else None,
+        strategy=Strategy(form.strategy) if form.strategy else None,
+    )
+
+
+def _mistakes(typed: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name, read in (("profile", ProfileReference.parse), ("message", size_in)):
+        try:
+            if typed[name]:
+                read(typed[name])
+        except InvalidInput as refusal:
+            yield name, refusal.detail
+    if typed["strategy"] and typed["strategy"] not in set(Strategy):
+        yield "strategy", f"expected one of {', '.join(Strategy)}"

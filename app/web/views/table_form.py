@@ -1,0 +1,67 @@
+"""The form that compiles a table: texts as typed, the scope that they mean, and mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from app.flows.build_table import DEFAULT_GREATEST_BYTES, TableScope
+from app.web.views.forms import FieldReader, share_in
+from app.web.words import size
+from domain.errors import SluiceError
+from domain.plan_table import DEFAULT_TABLE_GAP
+
+_FIELDS = {
+    "least_bytes": "least",
+    "greatest_bytes": "greatest",
+    "relative_gap": "tolerance",
+    "min_fragment_bytes": "min",
+    "max_fragment_bytes": "max",
+    "alignment_bytes": "align",
+    "max_fragments": "most",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TableForm:
+    """What to compile, as typed. `mistakes` is by the field's name, "" for what fits none."""
+
+    least: str = "1 B"
+    greatest: str = size(DEFAULT_GREATEST_BYTES)
+    tolerance: str = f"{100.0 * DEFAULT_TABLE_GAP:g} %"
+    min: str = ""
+    max: str = ""
+    align: str = ""
+    most: str = ""
+    activate: str = ""
+    mistakes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether a limit was given, so that they are shown open."""
+        return any((self.min, self.max, self.align, self.most))
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> TableForm:
+        """As a form was sent."""
+        texts = {name: given.get(name, "").strip() for name in (*_FIELDS.values(), "activate")}
+        return cls(mistakes={}, **texts)
+
+    def scope(self) -> tuple[TableScope | None, TableForm]:
+        """What is to be compiled, or None and the form with its mistakes."""
+        reader = FieldReader({one: getattr(self, one) for one in _FIELDS.values()})
+        least, greatest = reader.size("least") or 1, reader.size("greatest")
+        tolerance = reader.read("tolerance", share_in)
+        limits = reader.limits()
+        if reader.mistakes:
+            return None, replace(self, mistakes=reader.mistakes)
+        gap = DEFAULT_TABLE_GAP if tolerance is None else tolerance
+        try:
+            return TableScope(limits, least, greatest or DEFAULT_GREATEST_BYTES, gap), self
+        except SluiceError as refusal:
+            return None, self.refused(refusal)
+
+    def refused(self, refusal: SluiceError) -> TableForm:
+        """The form with what was refused."""
+        name = _FIELDS.get((refusal.field or "").rpartition(".")[2], "")
+        return replace(self, mistakes={name: refusal.detail})

@@ -5,7 +5,9 @@ Notation  B: messages; s: sizes; R: regrets (solvers/regret_costs.py).
 Cost      see solvers/regret_sizes.py; a ladder costs what its octaves cost together.
 Exact     regrets are the judge's; what is exact about a size is said in solvers/regret_sizes.py. A
           ladder is the best size of each octave, then merged greedily: no claim beyond its regret.
-Traps     messages outside the mix's range follow its first and its last step.
+Traps     messages outside the mix's range follow its first and its last step. Where messages are
+          best sent whole, the size is the power of two above them, not the largest of the mix: one
+          between that and the octave's end would have a tiny second fragment.
 """
 
 from __future__ import annotations
@@ -51,7 +53,8 @@ def choose_size(
     one of the mix is missing or the rule admits no size.
     """
     costs = MixCosts.of(pipeline, best, mix, objective=objective)
-    size = best_size(costs, Sizes.of(rule, int(costs.B[-1])), also=_known_sizes(best))
+    whole = 1 << (int(costs.B[-1]) - 1).bit_length()
+    size = best_size(costs, Sizes.of(rule, whole), also=_known_sizes(best))
     return _chosen(costs, FragmentSetting.always(size), best, mix)
 
 
@@ -76,7 +79,11 @@ def choose_ladder(
     also = _known_sizes(best)
     octaves = [costs.part(1 << bit, (2 << bit) - 1) for bit in range(int(costs.B[-1]).bit_length())]
     octaves = [octave for octave in octaves if len(octave.B)]
-    sizes = [best_size(part, Sizes.of(rule, int(part.B[-1])), also=also) for part in octaves]
+    wholes = [1 << int(octave.B[-1]).bit_length() for octave in octaves]
+    sizes = [
+        best_size(octave, Sizes.of(rule, whole), also=also)
+        for octave, whole in zip(octaves, wholes, strict=True)
+    ]
     steps = merged(octaves, sizes, merge_regret=MERGE_REGRET, most_steps=most_steps)
     begins = [1, *(1 << (int(octaves[at].B[0]).bit_length() - 1) for at, _ in steps[1:])]
     setting = FragmentSetting(

@@ -111,11 +111,16 @@ def value_of(chosen: ChosenSetting) -> float:
     return chosen.mean_regret if chosen.objective is Objective.MEAN else chosen.worst_regret
 
 
+def power_above(mix: MessageMix) -> int:
+    """The least power of two that sends every message of the mix whole."""
+    return 1 << (mix.sizes[-1].message_bytes - 1).bit_length()
+
+
 def brute(
     model: CostModel, best: Sequence[BestKnown], mix: MessageMix, rule: SizeRule
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Every admitted size up to the first that sends all whole; its mean and worst regret."""
-    largest = mix.sizes[-1].message_bytes
+    largest = power_above(mix)
     top = largest + rule.multiple_of
     sizes = np.arange(rule.multiple_of, top + 1, rule.multiple_of, dtype=np.int64)
     if rule.is_power_of_two:
@@ -185,10 +190,10 @@ def test_of_equals_the_largest_size_is_taken() -> None:
     pipeline = pipeline_of_lines([("only", 0.0, 1.0)])
     mix = MessageMix.log_uniform(1000, 50_000, points=16)
     best = best_of(pipeline, mix)
-    largest = mix.sizes[-1].message_bytes
     for rule, expected in (
-        (SizeRule(), largest),
-        (SizeRule(multiple_of=4096), -(-largest // 4096) * 4096),
+        (SizeRule(), 65536),
+        (SizeRule(multiple_of=4096), 65536),
+        (SizeRule(multiple_of=3000), 66_000),
         (SizeRule(is_power_of_two=True), 65536),
         (SizeRule(greatest_bytes=30_000), 30_000),
     ):
@@ -319,8 +324,21 @@ def test_where_every_message_goes_whole_there_is_one_step() -> None:
     mix = MessageMix.log_uniform(1, 2**20, points=32)
     ladder = solvers.choose_ladder(pipeline, best_of(pipeline, mix), mix, rule=SizeRule())
     (step,) = ladder.setting.steps
-    assert step.size_bytes == mix.sizes[-1].message_bytes
+    assert step.size_bytes == power_above(mix)
     assert ladder.mean_regret == pytest.approx(0.0, abs=1e-12)
+
+
+def test_octaves_that_are_sent_whole_are_so_to_their_ends() -> None:
+    """Between the largest of the mix and the end of its octave there is no tiny second fragment."""
+    pipeline = pipeline_of_lines([("one", 50.0, 1.0), ("two", 50.0, 1.0)])
+    mix = MessageMix.log_uniform(2**10, 2**22, points=48)
+    best = best_of(pipeline, mix)
+    ladder = solvers.choose_ladder(pipeline, best, mix, rule=SizeRule()).setting
+    assert len(ladder.steps) > 1
+    assert ladder.size_at(2**15 - 1) == 2**15 - 1
+    small = MessageMix.log_uniform(2**10, 2**15, points=48)
+    single = solvers.choose_size(pipeline, best_of(pipeline, small), small, rule=SizeRule()).setting
+    assert single.size_at(2**15) == 2**15
 
 
 def test_an_aggregate_is_chosen_for_too() -> None:

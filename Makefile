@@ -7,7 +7,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo serve test check fmt bench campaign lock clean ready-run ready-dev
+.PHONY: help demo serve test check fmt bench screenshots campaign lock clean ready-run ready-dev
 
 PYTHON ?= python3
 UV     ?= uv
@@ -46,6 +46,9 @@ fmt: ready-dev  ## put style right where that can be done mechanically
 
 bench: ready-dev  ## measure solvers and service; results as JSON in bench/results
 	$(BIN)/python -m bench
+
+screenshots: ready-dev  ## pictures of the page for the documents (needs Chromium)
+	$(BIN)/python -m tools.screenshots
 
 campaign: ready-dev  ## the full statistical and fuzz campaigns (long)
 	SLUICE_CAMPAIGN=1 $(BIN)/python -m pytest -n $(JOBS)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from app.apart import Child
 from app.errors import Overloaded
+from app.explorer import Explorer
 from app.export_desk import ExportDesk
 from app.fit_apart import FitApart
 from app.flows import build_table as tabling
@@ -118,6 +119,7 @@ class Service:
         self.context = context
         self.metrics = metrics
         self.exports = ExportDesk(self)
+        self.explorer = Explorer()
         self.lookups = Lookups(context.store, front, refresh_s=context.settings.lookup_refresh_s)
         self.runner = JobRunner(context, threads=context.settings.worker_count + 1)
         self.pending_calls = 0
@@ -300,6 +302,7 @@ class Service:
     def close(self) -> None:
         """End the threads; the engine has to be closed first."""
         self.runner.close()
+        self.explorer.close()
         self._waits.shutdown(cancel_futures=True)
         self._quick.shutdown(cancel_futures=True)
         self._calls.shutdown()

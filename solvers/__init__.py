@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from domain.message_mix import MessageMix
     from domain.pipeline import Pipeline
     from domain.plan_table import PlanTable
-    from domain.problem import AnyProblem, FragmentLimits
+    from domain.problem import AnyProblem, FragmentLimits, Problem
     from domain.regret import BestKnown, ChosenSetting, Regret, SizeRule
     from solvers.contract import StrategySpec
+    from solvers.count_points import CountPoint
     from solvers.kernels.prepared import Judge
     from solvers.usual_settings import BaselineSet
 
@@ -36,6 +37,7 @@ __all__ = [
     "choose_ladder",
     "choose_size",
     "compile_table",
+    "count_curve",
     "is_quick",
     "judge_of",
     "registered_strategies",
@@ -158,6 +160,18 @@ def compile_table(
         time_limit_s=time_limit_s,
         on_progress=on_progress or _quietly,
     )
+
+
+def count_curve(
+    problem: Problem, counts: Sequence[int], *, near: int, time_limit_s: float
+) -> tuple[CountPoint, ...]:
+    """Latency of equal fragments, the optimum and the proven bound at each admitted count of these.
+
+    Optima as far as the time goes, that of the count nearest to `near` first. Raises Infeasible.
+    """
+    from solvers.count_points import count_points as computed
+
+    return computed(problem, counts, near=near, time_limit_s=time_limit_s)
 
 
 def regrets(

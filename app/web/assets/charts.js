@@ -1,1 +1,244 @@
+// Curves, drawn by ECharts out of the JSON beside them. What draws is loaded when the first of them
+// appears. Colours are the page's own and follow it when light turns dark; nothing sets inline HTML:
+// tooltips are drawn, not written.
 "use strict";
+
+window.SluiceCharts = (() => {
+  const SERIES = 7;
+  const makers = {};
+  const live = new Set();
+  let library = null;
+
+  function load(address) {
+    library ??= new Promise((done, failed) => {
+      const script = document.createElement("script");
+      script.src = address;
+      script.onload = () => done(window.echarts);
+      script.onerror = () => {
+        library = null;
+        failed(new Error("the charts could not be loaded"));
+      };
+      document.head.append(script);
+    });
+    return library;
+  }
+
+  function colours() {
+    const style = getComputedStyle(document.documentElement);
+    const named = (name) => style.getPropertyValue(`--${name}`).trim();
+    const series = Array.from({length: SERIES}, (_, i) => named(`series-${i + 1}`));
+    return {
+      text: named("text"), quiet: named("quiet"), line: named("line"), panel: named("panel"),
+      accent: named("accent"), warn: named("warn"), sans: named("sans"), series,
+    };
+  }
+
+  /** What every chart has: letters, axes, a tooltip that is drawn. */
+  function base(colour, isNarrow) {
+    return {
+      animation: false,
+      textStyle: {fontFamily: colour.sans, color: colour.text, fontSize: 12},
+      color: colour.series,
+      grid: {left: 12, right: isNarrow ? 12 : 20, top: 56, bottom: 12, containLabel: true},
+      legend: {
+        type: "scroll", top: 0, left: 0, right: 0, itemWidth: 22, itemHeight: 9, icon: "roundRect",
+        textStyle: {color: colour.text}, inactiveColor: colour.line,
+        pageTextStyle: {color: colour.quiet}, pageIconColor: colour.accent, pageIconInactiveColor: colour.line,
+      },
+      tooltip: {
+        trigger: "axis", renderMode: "richText", confine: true, backgroundColor: colour.panel,
+        borderColor: colour.line, textStyle: {color: colour.text, fontSize: 12},
+        axisPointer: {lineStyle: {color: colour.quiet}},
+      },
+    };
+  }
+
+  function axis(colour, more) {
+    return {
+      nameLocation: "middle", nameTextStyle: {color: colour.quiet}, axisLine: {show: true, lineStyle: {color: colour.line}},
+      axisTick: {lineStyle: {color: colour.line}}, axisLabel: {color: colour.quiet, hideOverlap: true},
+      splitLine: {lineStyle: {color: colour.line, opacity: 0.6}}, minorSplitLine: {show: false}, ...more,
+    };
+  }
+
+  function timeText(us) {
+    if (us === null || us === undefined || !Number.isFinite(Number(us))) {
+      return "–";
+    }
+    const [unit, factor] = [["s", 1e6], ["ms", 1e3], ["µs", 1], ["ns", 1e-3]].find(([, size]) => us >= size) || ["µs", 1];
+    return `${Number((us / factor).toPrecision(5))} ${unit}`;
+  }
+
+  /** Draw an option that `make(colour, isNarrow)` gives; draws again where the place changes. */
+  async function mount(place, make) {
+    let echarts;
+    try {
+      echarts = await load(place.dataset.echarts);
+    } catch (error) {
+      place.classList.add("undrawn");
+      place.textContent = `${error.message}; the table below has the numbers.`;
+      return null;
+    }
+    if (!place.isConnected) {
+      return null;
+    }
+    const chart = echarts.init(place, null, {renderer: "canvas"});
+    const one = {place, chart, draw: () => chart.setOption(make(colours(), place.clientWidth < 520), true)};
+    one.draw();
+    one.watch = new ResizeObserver(() => {
+      if (place.isConnected) {
+        chart.resize();
+        one.draw();
+      }
+    });
+    one.watch.observe(place);
+    live.add(one);
+    place.dataset.drawn = "yes";
+    return one;
+  }
+
+  function drawAll() {
+    live.forEach((one) => one.draw());
+  }
+
+  function forgetGone() {
+    for (const one of live) {
+      if (!one.place.isConnected) {
+        one.watch.disconnect();
+        one.chart.dispose();
+        live.delete(one);
+      }
+    }
+  }
+
+  // --- latency against the number of fragments --------------------------------------------------
+
+  makers.counts = (data) => (colour, isNarrow) => {
+    const points = (values) => data.fragments.map((k, i) => [k, values[i]]).filter(([, us]) => us !== null);
+    const curve = (name, values, more) => ({name, type: "line", data: points(values), symbolSize: 5, ...more});
+    const mark = (name, point, symbol, more) => point && point[1] !== null
+      ? [{name, type: "scatter", data: [point], symbol, symbolSize: 13, z: 5, ...more}] : [];
+    const [equal, optimum, bound, fixed] = [colour.series[1], colour.series[0], colour.series[3], colour.series[1]];
+    const valueAxis = data.is_logarithmic ? {type: "log"} : {type: "value", scale: true};
+    return {
+      ...base(colour, isNarrow),
+      xAxis: axis(colour, {
+        ...(data.has_steps ? {type: "value", minInterval: 1, min: 1, max: "dataMax"} : {type: "log", logBase: 2, min: 1, max: data.fragments.at(-1)}),
+        name: "fragments", nameGap: 30, splitLine: {show: false},
+      }),
+      yAxis: axis(colour, {
+        ...valueAxis, name: `latency, ${data.unit}`, nameLocation: "end", nameGap: 10,
+        nameTextStyle: {color: colour.quiet, align: "left"},
+        axisLabel: {color: colour.quiet, formatter: (us) => String(Number((us / data.us).toPrecision(6)))},
+      }),
+      tooltip: {
+        ...base(colour).tooltip,
+        formatter: (found) => {
+          const k = found[0].value[0];
+          const lines = found.map((one) => `${one.seriesName}: ${timeText(one.value[1])}`);
+          return [`${k} fragment${k === 1 ? "" : "s"}`, ...lines].join("\n");
+        },
+      },
+      series: [
+        curve("equal fragments", data.equal_us, {itemStyle: {color: equal}, lineStyle: {color: equal, width: 1.5}, symbol: "none"}),
+        curve("best sizes", data.optimum_us, {itemStyle: {color: optimum}, lineStyle: {color: optimum, width: 2}, symbol: "circle"}),
+        curve("proven bound", data.bound_us, {itemStyle: {color: bound}, lineStyle: {color: bound, width: 1.5, type: "dashed"}, symbol: "none"}),
+        ...mark("best fixed size", data.fixed, "triangle", {itemStyle: {color: fixed}}),
+        ...mark("answer", data.answer, "diamond", {
+          itemStyle: {color: colour.text, borderColor: colour.panel, borderWidth: 1.5},
+          label: {show: true, position: "top", color: colour.text, formatter: `${data.answer[0]}: ${timeText(data.answer[1])}`},
+        }),
+      ],
+    };
+  };
+
+  // --- latency against the size of the message --------------------------------------------------
+
+  const SYMBOLS = ["circle", "rect", "triangle", "diamond", "pin", "roundRect", "arrow"];
+
+  makers.sizes = (data, choice) => (colour, isNarrow) => {
+    const isRatio = choice() === "ratio";
+    const value = (us, i) => (us === null ? null : isRatio ? us / data.best_us[i] : us);
+    const searched = data.lines.filter((line) => !line.is_static);
+    const series = data.lines.map((line) => {
+      const own = searched.indexOf(line);
+      const rank = line.is_static ? data.lines.filter((one) => one.is_static).indexOf(line) : own;
+      const color = colour.series[rank % SERIES];
+      return {
+        name: line.name, type: "line", symbolSize: 7, symbol: SYMBOLS[rank % SYMBOLS.length],
+        lineStyle: {color, width: line.is_static ? 1.2 : 2, type: line.is_static ? "dashed" : "solid"},
+        itemStyle: {color}, emphasis: {focus: "series"},
+        data: line.latency_us.map((us, i) => ({
+          value: value(us, i),
+          ...(line.is_partial[i] ? {itemStyle: {color: colour.panel, borderColor: color, borderWidth: 1.5}} : {}),
+        })),
+      };
+    });
+    const own = {
+      silent: true, symbol: "none", label: {show: true, formatter: "this message", color: colour.quiet},
+      lineStyle: {color: colour.quiet, type: "dotted"}, data: [{xAxis: data.own}],
+    };
+    if (series.length) {
+      series[0].markLine = own;
+    }
+    return {
+      ...base(colour, isNarrow),
+      xAxis: axis(colour, {type: "category", data: data.labels, name: "message", nameGap: 30, boundaryGap: false, splitLine: {show: false}}),
+      yAxis: axis(colour, {
+        type: "log", logBase: isRatio ? 2 : 10, ...(isRatio ? {min: 1} : {}),
+        name: isRatio ? "latency, times the best known" : "latency", nameLocation: "end", nameGap: 10,
+        nameTextStyle: {color: colour.quiet, align: "left"},
+        axisLabel: {color: colour.quiet, formatter: isRatio ? (times) => `${times} ×` : timeText},
+      }),
+      tooltip: {
+        ...base(colour).tooltip,
+        formatter: (found) => {
+          const at = found[0].dataIndex;
+          const rows = data.lines
+            .map((line) => ({line, us: line.latency_us[at]}))
+            .filter((one) => one.us !== null)
+            .sort((one, other) => one.us - other.us)
+            .map(({line, us}) => `${line.name}: ${timeText(us)}${us > data.best_us[at] ? `, +${Number((100 * (us / data.best_us[at] - 1)).toPrecision(3))} %` : ""}${line.is_partial[at] ? " (ended by time)" : ""}`);
+          return [data.labels[at], ...rows].join("\n");
+        },
+      },
+      series,
+    };
+  };
+
+  // --- parts of the page ------------------------------------------------------------------------
+
+  function choiceOf(name) {
+    const group = document.querySelector(`[data-choice="${name}"]`);
+    return () => group?.querySelector("[aria-pressed=true]")?.value ?? "";
+  }
+
+  function startChart(place) {
+    const data = Sluice.data(`${place.dataset.chart}-data`);
+    if (data && makers[data.kind]) {
+      forgetGone();
+      mount(place, makers[data.kind](data, choiceOf(place.dataset.chart)));
+    }
+  }
+
+  function startChoice(group) {
+    group.addEventListener("click", (event) => {
+      const chosen = event.target.closest("button");
+      if (!chosen) {
+        return;
+      }
+      group.querySelectorAll("button").forEach((one) => one.setAttribute("aria-pressed", String(one === chosen)));
+      const place = new URL(location.href);
+      place.searchParams.set(group.dataset.name, chosen.value);
+      history.replaceState(history.state, "", place);
+      drawAll();
+      Sluice.say(`Now shown: ${chosen.textContent}`);
+    });
+  }
+
+  Sluice.onPart("[data-chart]", startChart);
+  Sluice.onPart("[data-choice]", startChoice);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+  document.addEventListener("htmx:after:swap", forgetGone);
+  return {base, axis, mount, timeText, colours};
+})();

@@ -1,0 +1,255 @@
+"""What surrounds an answer, as charts and tables: other counts, messages and strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from app.console.words import excess_text, gap_text
+from app.flows.explore import Line, Point, Surroundings
+from app.schemas.aggregates import AggregateIn
+from app.schemas.stages import ConstraintsIn, PipelineIn
+from app.web.views.answer_view import Rival
+from app.web.views.answer_words import Document, TimeUnit
+from app.web.words import grouped, size
+from domain.aggregate import CostModel
+from domain.solution import Strategy, relative_excess
+from solvers.count_points import CountPoint
+
+_NESTED = (Strategy.HIERARCHICAL, Strategy.HIERARCHICAL_RAMP)
+_LOGARITHMIC_FROM = 20.0  # times the least latency
+_SEPARATE_UP_TO = 48  # counts on an axis with even steps
+_KNOWN_SIZES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What a script draws (`data`, JSON), and the same as a table of texts."""
+
+    data: dict[str, Any]
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    remarks: tuple[str, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing that could be drawn."""
+        return not self.rows
+
+
+def surroundings_of(document: Document, *, fragment_cap: int) -> Surroundings:
+    """What the flows around a stored answer need of it. Raises InvalidInput."""
+    model: CostModel
+    if document["pipeline"] is not None:
+        model = PipelineIn.model_validate(document["pipeline"]).to_domain()
+    else:
+        given = document["aggregate"].items()
+        costs = {name: value for name, value in given if name in AggregateIn.model_fields}
+        model = AggregateIn.model_validate(costs).to_domain()
+    return Surroundings(
+        model=model,
+        message_bytes=document["message_bytes"],
+        limits=ConstraintsIn.model_validate(document["constraints"]).to_domain(),
+        fragment_cap=fragment_cap,
+        allow_refragmentation=document["allow_refragmentation"],
+        fragments=document["fragments"],
+        lower_bound_us=document["lower_bound_us"],
+    )
+
+
+# --- latency against the number of fragments ------------------------------------------------------
+
+
+def counts_chart(document: Document, points: Sequence[CountPoint]) -> Chart:
+    """Equal fragments, the optimum, the bound, and where the answer stands."""
+    best = document["best_fixed"]
+    unit = TimeUnit.of(document["latency_us"])
+    every = [point.equal_us for point in points]
+    data = {
+        "kind": "counts",
+        "unit": unit.name,
+        "us": unit.us,
+        "fragments": [point.fragments for point in points],
+        "equal_us": [_drawable(point.equal_us) for point in points],
+        "optimum_us": [_drawable(point.optimum_us) for point in points],
+        "bound_us": [_drawable(point.bound_us) for point in points],
+        "answer": [document["fragments"], _drawable(document["latency_us"])],
+        "fixed": [best["fragments"], _drawable(best["latency_us"])] if best else None,
+        "has_steps": bool(points) and points[-1].fragments <= _SEPARATE_UP_TO,
+        "is_logarithmic": _spans_decades([*every, document["latency_us"]]),
+    }
+    headings = ("Fragments", *(f"{name}, {unit.name}" for name in _CURVES))
+    rows = tuple(_count_row(point, unit) for point in points)
+    return Chart(data, headings, rows, tuple(_count_remarks(document, points)))
+
+
+_CURVES = ("Equal fragments", "Best sizes", "Proven bound")
+
+
+def _count_row(point: CountPoint, unit: TimeUnit) -> tuple[str, ...]:
+    times = (point.equal_us, point.optimum_us, point.bound_us)
+    return (grouped(point.fragments), *("" if us is None else unit.text(us) for us in times))
+
+
+def _count_remarks(document: Document, points: Sequence[CountPoint]) -> Iterator[str]:
+    if document["pipeline"] is None:
+        yield (
+            "Known from outside: the most that equal fragments can take, and the bound over all "
+            "numbers of fragments."
+        )
+        return
+    yield "Curves are for sizes in fractions of a byte; the answer is in whole bytes."
+    if document["levels"]:
+        yield (
+            "They are for one cut that all stages share; the answer cuts anew between stages, and "
+            "may lie below them."
+        )
+    if any(point.optimum_us is None for point in points):
+        yield "Best sizes are drawn where they were found in time; the bound holds everywhere."
+
+
+# --- latency against the size of the message ------------------------------------------------------
+
+
+def sizes_chart(document: Document, lines: Sequence[Line]) -> Chart:
+    """Every strategy and static size on messages around this one."""
+    drawn = [line for line in lines if any(point.latency_us for point in line.points)]
+    messages = [point.message_bytes for point in lines[0].points] if lines else []
+    best = [_least(line.points[place] for line in lines) for place in range(len(messages))]
+    data = {
+        "kind": "sizes",
+        "messages": messages,
+        "labels": [about_size(message) for message in messages],
+        "own": messages.index(document["message_bytes"]),
+        "best_us": best,
+        "lines": [_drawn_line(line) for line in drawn],
+    }
+    headings = ("Message", *(line_name(line) for line in drawn))
+    rows = [
+        (about_size(message), *(_times_best(line.points[place], best[place]) for line in drawn))
+        for place, message in enumerate(messages)
+    ]
+    return Chart(data, headings, tuple(rows if drawn else ()), tuple(_size_remarks(lines, drawn)))
+
+
+def line_name(line: Line) -> str:
+    """The strategy, with its size where it has one."""
+    return f"{size(line.static_bytes)} each" if line.static_bytes else str(line.strategy)
+
+
+def _drawn_line(line: Line) -> dict[str, Any]:
+    return {
+        "name": line_name(line),
+        "is_static": line.strategy in (Strategy.STATIC, Strategy.SINGLE),
+        "latency_us": [_drawable(point.latency_us) for point in line.points],
+        "is_partial": [point.is_partial for point in line.points],
+        "fragments": [point.fragments for point in line.points],
+    }
+
+
+def _least(points: Iterable[Point]) -> float | None:
+    known = [point.latency_us for point in points if point.latency_us]
+    return min(known, default=None)
+
+
+def _times_best(point: Point, best_us: float | None) -> str:
+    if not point.latency_us:
+        return "–"
+    unit = TimeUnit.of(point.latency_us)
+    told = f"{unit.text(point.latency_us)} {unit.name}"
+    if best_us and point.latency_us > best_us:
+        told += f" ({excess_text(point.latency_us, best_us)})"
+    return told + ("*" if point.is_partial else "")
+
+
+def _size_remarks(lines: Sequence[Line], drawn: Sequence[Line]) -> Iterator[str]:
+    if any(point.is_partial for line in drawn for point in line.points):
+        yield "Open marks and stars: time ended this search, and more of it may find less."
+    for line in lines:
+        reasons = {point.declined for point in line.points if point.declined}
+        if line not in drawn and reasons:
+            yield f"{line_name(line)}: {min(reasons)}."
+
+
+def about_size(message_bytes: int) -> str:
+    """Bytes in a unit, three digits where they are no whole number of it."""
+    for factor, unit in _KNOWN_SIZES:
+        if message_bytes >= factor:
+            return f"{message_bytes / factor:.4g} {unit}"
+    return f"{message_bytes} B"
+
+
+# --- all strategies on this message ---------------------------------------------------------------
+
+
+def rivals_of(document: Document, lines: Sequence[Line]) -> tuple[Rival, ...]:
+    """A row for each strategy and static size, the fastest first; what declined comes last."""
+    unit = TimeUnit.of(document["latency_us"])
+    own = Rival(
+        document["strategy"],
+        "this answer",
+        unit.text(document["latency_us"]),
+        gap_text(document["relative_gap"]),
+        "",
+        grouped(document["fragments"]),
+        is_answer=True,
+    )
+    found = sorted(lines, key=lambda line: line.points[0].latency_us or float("inf"))
+    priced = [line for line in found if line.points[0].latency_us is not None]
+    declined = [line for line in found if line.points[0].latency_us is None]
+    return (own, *(_rival(document, line, unit) for line in (*priced, *declined)))
+
+
+def _rival(document: Document, line: Line, unit: TimeUnit) -> Rival:
+    point = line.points[0]
+    how = _how(line, point)
+    if point.latency_us is None:
+        return Rival(line.strategy, how, "", "", "", "", declined=point.declined or "")
+    bound_us = _bound_us(document, line, point)
+    return Rival(
+        line.strategy,
+        how + (" (search ended by time)" if point.is_partial else ""),
+        unit.text(point.latency_us),
+        gap_text(relative_excess(point.latency_us, bound_us, bound_us)),
+        excess_text(point.latency_us, document["latency_us"]),
+        grouped(point.fragments or 0),
+    )
+
+
+def _bound_us(document: Document, line: Line, point: Point) -> float:
+    """The best bound known of its class: the answer's, but for one that cuts anew on its own."""
+    bound_us: float = document["lower_bound_us"]
+    is_wider = line.strategy in _NESTED
+    was_wider = document["allow_refragmentation"] or document["levels"]
+    return (point.bound_us or 0.0) if is_wider and not was_wider else bound_us
+
+
+def _how(line: Line, point: Point) -> str:
+    if line.strategy is Strategy.SINGLE:
+        return "not cut"
+    if line.static_bytes:
+        return f"{size(line.static_bytes)} each"
+    return _HOW.get(line.strategy, "")
+
+
+_HOW = {
+    Strategy.FIXED: "equal fragments",
+    Strategy.REPEAT: "best fixed size",
+    Strategy.RAMP: "sizes rise",
+    Strategy.RAMP_UP_DOWN: "sizes rise and fall",
+    Strategy.EXACT: "any sizes",
+    Strategy.HIERARCHICAL: "stages cut anew",
+    Strategy.HIERARCHICAL_RAMP: "stages cut anew, sizes rise",
+}
+
+
+def _drawable(value: float | None) -> float | None:
+    """A number that JSON has and a logarithmic axis can place; None for any other."""
+    return value if value is not None and isfinite(value) and value > 0.0 else None
+
+
+def _spans_decades(values: Iterable[float]) -> bool:
+    known = [value for value in values if value > 0.0]
+    return bool(known) and max(known) > _LOGARITHMIC_FROM * min(known)

@@ -1,0 +1,136 @@
+"""Why an answer takes as long as it does, in bars and words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from analysis.explanation import Cost, Explanation, PathShare, Saving
+from app.web.views.answer_words import TimeUnit
+from app.web.words import share, time_us
+
+MOST_SAVINGS = 10
+_LEAST_SHARE = 1e-6  # of the latency: less than this is nothing
+
+
+@dataclass(frozen=True, slots=True)
+class ShareRow:
+    """A stage's part of the critical path; widths in per cent of the latency."""
+
+    name: str
+    fragments: str
+    overhead: str
+    bytes: str
+    share: str
+    overhead_width: float
+    bytes_width: float
+    is_binding: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SavingRow:
+    """What one cost, made cheaper, would save: a sentence, and per cent of the latency."""
+
+    cost: str
+    stage: str
+    saved: str
+    share: str
+    width: float
+    is_solved: bool
+    same_cut: str
+
+
+@dataclass(frozen=True, slots=True)
+class WhyView:
+    """What templates/answer_why.html is given."""
+
+    unit: str
+    binding: str
+    shares: tuple[ShareRow, ...]
+    savings: tuple[SavingRow, ...]
+    more: tuple[SavingRow, ...]
+    useless: int
+    cheaper_by: str
+
+    @classmethod
+    def of(cls, found: Explanation) -> WhyView:
+        """Of what the flow found."""
+        unit = TimeUnit.of(found.latency_us)
+        ranked = sorted(found.savings, key=lambda one: -_saved_us(one))
+        useful = [one for one in ranked if _saved_us(one) > _LEAST_SHARE * found.latency_us]
+        rows = tuple(_saving_row(one, found.latency_us) for one in useful)
+        return cls(
+            unit=unit.name,
+            binding=_binding_words(found),
+            shares=tuple(_share_rows(found, unit)),
+            savings=rows[:MOST_SAVINGS],
+            more=rows[MOST_SAVINGS:],
+            useless=len(ranked) - len(rows),
+            cheaper_by=_part_words(found.cheaper_by),
+        )
+
+
+def _part_words(part: float) -> str:
+    return "a tenth" if part == 0.1 else share(part)
+
+
+def _binding_words(found: Explanation) -> str:
+    binding = found.binding
+    if not binding:
+        return (
+            "No stage holds the message up: the critical path passes each stage with one fragment."
+        )
+    first = binding[0]
+    said = (
+        f"{first.name} holds the message up: {first.fragments} fragments wait for each other "
+        f"there, {share(_of_all(found, first))} of the latency"
+    )
+    others = ", ".join(f"{one.name} ({one.fragments})" for one in binding[1:4])
+    more = f" and {len(binding) - 4} more" if len(binding) > 4 else ""
+    return f"{said}; then {others}{more}." if others else f"{said}."
+
+
+def _of_all(found: Explanation, one: PathShare) -> float:
+    spent = one.overhead_us + one.bytes_us
+    return spent / found.latency_us if found.latency_us > 0.0 else 0.0
+
+
+def _share_rows(found: Explanation, unit: TimeUnit) -> Iterator[ShareRow]:
+    for one in found.shares:
+        yield ShareRow(
+            one.name,
+            str(one.fragments),
+            unit.text(one.overhead_us),
+            unit.text(one.bytes_us),
+            share(_of_all(found, one)),
+            _width(one.overhead_us, found.latency_us),
+            _width(one.bytes_us, found.latency_us),
+            one.is_binding,
+        )
+    if found.delay_us > 0.0:
+        part = _width(found.delay_us, found.latency_us)
+        yield ShareRow(
+            "constant delay", "", unit.text(found.delay_us), "", share(part / 100), part, 0.0, False
+        )
+
+
+def _width(part_us: float, whole_us: float) -> float:
+    return round(100.0 * part_us / whole_us, 3) if whole_us > 0.0 else 0.0
+
+
+def _saved_us(one: Saving) -> float:
+    return one.same_cut_us if one.best_cut_us is None else one.best_cut_us
+
+
+def _saving_row(one: Saving, latency_us: float) -> SavingRow:
+    saved_us = _saved_us(one)
+    part = saved_us / latency_us
+    return SavingRow(
+        cost="overhead" if one.cost is Cost.OVERHEAD else "per byte",
+        stage=one.name,
+        saved=time_us(saved_us),
+        share=share(part),
+        width=round(1000.0 * min(part, 0.1), 3),
+        is_solved=one.best_cut_us is not None,
+        same_cut=time_us(one.same_cut_us),
+    )

@@ -293,7 +293,6 @@
     form.querySelector("#message").addEventListener("input", (event) => table.unmark(event.target));
     const mistakes = document.getElementById("mistakes");
     if (mistakes) {
-      form.querySelector("[autofocus]")?.focus();
       window.Sluice.say(mistakes.textContent.trim().replace(/\s+/g, " "));
     }
   }

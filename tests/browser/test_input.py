@@ -1,0 +1,293 @@
+"""The input panel in a browser: keys, paste, units, files, mistakes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+TRACE = Path(__file__).parents[2] / "examples" / "local-path-direct.csv"
+ANSWER = re.compile(r"/ui/answers/[0-9a-f]{32}")
+FIT = re.compile(r"/ui/fits/[0-9a-f]{32}")
+SHEET = "Stage\tOverhead (ns)\tBandwidth (Gb/s)\ncopy\t1500\t80\nwire, far\t2500\t8\n"
+
+
+def column(page: Page, name: str) -> list[str]:
+    """What a column of the table holds."""
+    values: list[str] = page.eval_on_selector_all(
+        f"[data-column={name}]", "cells => cells.map(cell => cell.value)"
+    )
+    return values
+
+
+def paste(page: Page, text: str, cell: str = "#name-0") -> None:
+    """Paste as the keyboard does."""
+    page.eval_on_selector(
+        cell,
+        """(cell, text) => {
+            const data = new DataTransfer();
+            data.setData("text/plain", text);
+            const how = {clipboardData: data, bubbles: true, cancelable: true};
+            cell.dispatchEvent(new ClipboardEvent("paste", how));
+        }""",
+        text,
+    )
+
+
+def drop(page: Page, *files: tuple[str, str]) -> None:
+    """Drop files on the panel."""
+    page.evaluate(
+        """files => {
+            const data = new DataTransfer();
+            for (const [name, text] of files) data.items.add(new File([text], name));
+            document.getElementById("input").dispatchEvent(
+                new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
+        }""",
+        list(files),
+    )
+
+
+def focused(page: Page) -> str:
+    """The id of what has the focus."""
+    found: str = page.evaluate("document.activeElement.id")
+    return found
+
+
+def test_a_spreadsheet_with_a_header_is_pasted(browser_page: Page) -> None:
+    """Columns and units come from its header, and it takes the empty rows' place."""
+    browser_page.goto("/")
+    paste(browser_page, SHEET)
+    assert column(browser_page, "name") == ["copy", "wire, far"]
+    assert column(browser_page, "overhead") == ["1500", "2500"]
+    assert browser_page.input_value("#overhead-unit") == "ns"
+    assert browser_page.input_value("#cost-unit") == "gbit_per_s"
+    expect(browser_page.locator("#stage-count")).to_have_text("2 of 64 stages")
+    expect(browser_page.locator("#said")).to_have_text("2 rows pasted")
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "overheads", "costs"),
+    [
+        ("a,1,2\nb,3,4", ["a", "b"], ["1", "3"], ["2", "4"]),
+        ('"a, b";1,5;2\nc;3;4', ["a, b", "c"], ["1.5", "3"], ["2", "4"]),
+        ("1\t2\n3\t4\n", ["", ""], ["1", "3"], ["2", "4"]),
+        ("G,g,name\n1,2,x", ["x"], ["2"], ["1"]),
+        ("cost_ns_per_byte,overhead_us\r\n1,2\r\n", [""], ["2"], ["1"]),
+    ],
+)
+def test_other_sheets(
+    browser_page: Page, text: str, names: list[str], overheads: list[str], costs: list[str]
+) -> None:
+    """Commas, semicolons, decimal commas, no header, no names, the papers' letters."""
+    browser_page.goto("/")
+    paste(browser_page, text)
+    assert column(browser_page, "name")[: len(names)] == names
+    assert column(browser_page, "overhead")[: len(names)] == overheads
+    assert column(browser_page, "cost")[: len(names)] == costs
+
+
+def test_a_sheet_without_a_header_goes_below_what_is_there(browser_page: Page) -> None:
+    """From the cell that it was pasted into on; one cell alone is pasted as text."""
+    browser_page.goto("/?example=gms")
+    paste(browser_page, "7\t8\n9\t10", "#overhead-3")
+    assert column(browser_page, "overhead")[3:] == ["7", "9"]
+    assert column(browser_page, "cost")[3:] == ["8", "10"]
+    assert column(browser_page, "name")[3:] == ["requester CPU", ""]
+
+
+@pytest.mark.parametrize(
+    ("which", "unit", "shown"),
+    [
+        ("overhead", "ns", "30000"),
+        ("overhead", "ms", "0.03"),
+        ("cost", "us_per_kb", "30"),
+        ("cost", "us_per_kib", "30.72"),
+        ("cost", "gb_per_s", "0.0333333333333"),
+        ("cost", "gbit_per_s", "0.266666666667"),
+        ("cost", "mib_per_s", "31.789143880"),
+    ],
+)
+def test_another_unit_converts_and_converts_back(
+    browser_page: Page, which: str, unit: str, shown: str
+) -> None:
+    """To the very text that was typed; also where the text has too many digits for a double."""
+    browser_page.goto("/")
+    browser_page.fill(f"#{which}-0", "30")
+    browser_page.fill(f"#{which}-1", "0.10000000000000000000000001")
+    browser_page.fill(f"#{which}-2", "x")
+    before = column(browser_page, which)
+    old = browser_page.input_value(f"#{which}-unit")
+    browser_page.select_option(f"#{which}-unit", unit)
+    assert column(browser_page, which)[0].startswith(shown[:12])
+    assert column(browser_page, which)[2] == "x"
+    browser_page.select_option(f"#{which}-unit", old)
+    assert column(browser_page, which) == before
+
+
+def test_rows_are_added_deleted_moved_and_reversed(browser_page: Page) -> None:
+    """By buttons, with numbers that follow and ranges that stay with their stage."""
+    browser_page.goto("/?example=gms")
+    names = column(browser_page, "name")
+    browser_page.get_by_label("Row 1: move down").click()
+    assert column(browser_page, "name") == [names[1], names[0], *names[2:]]
+    browser_page.get_by_label("Row 2: move up").click()
+    assert column(browser_page, "name") == names
+    browser_page.get_by_role("button", name="Reverse").click()
+    assert column(browser_page, "name") == names[::-1]
+    browser_page.get_by_label("Row 2: delete").click()
+    assert column(browser_page, "name") == [names[3], names[1], names[0]]
+    browser_page.get_by_role("button", name="Add a stage").click()
+    assert focused(browser_page) == "name-3"
+    browser_page.check("#with-ranges")
+    browser_page.fill("#up_to-0", "4 KiB")
+    expect(browser_page.locator("#stage-count")).to_have_text("2 of 64 stages")
+    browser_page.get_by_role("button", name="Reverse").click()
+    assert column(browser_page, "up_to")[-2:] == ["4 KiB", ""]
+
+
+def test_the_limit_on_stages_is_shown_before_it_is_hit(browser_page: Page) -> None:
+    """And what is over it is marked by the server."""
+    browser_page.goto("/")
+    paste(browser_page, "\n".join(f"s{n},1,2" for n in range(65)))
+    count = browser_page.locator("#stage-count")
+    expect(count).to_have_text("65 of 64 stages")
+    expect(count).to_have_class(re.compile("over"))
+    browser_page.keyboard.press("Control+Enter")
+    expect(browser_page.locator("#name-64")).to_have_attribute("aria-invalid", "true")
+
+
+def test_from_an_empty_page_to_an_answer_by_keys_alone(browser_page: Page) -> None:
+    """Enter goes to the next row, arrows between cells, Control and Enter asks."""
+    browser_page.goto("/")
+    browser_page.focus("#name-0")
+    for cell in ("copy", "7.2", "7"):
+        browser_page.keyboard.type(cell)
+        browser_page.keyboard.press("Tab")
+    browser_page.focus("#cost-0")
+    browser_page.keyboard.press("Enter")
+    assert focused(browser_page) == "cost-1"
+    browser_page.keyboard.type("24")
+    browser_page.keyboard.press("ArrowLeft")
+    browser_page.keyboard.press("Home")
+    browser_page.keyboard.press("ArrowLeft")
+    assert focused(browser_page) == "overhead-1"
+    browser_page.keyboard.type("5")
+    browser_page.keyboard.press("ArrowUp")
+    assert focused(browser_page) == "overhead-0"
+    browser_page.keyboard.press("Alt+ArrowDown")
+    assert column(browser_page, "overhead") == ["5", "7.2", ""]
+    browser_page.keyboard.press("Control+Enter")
+    browser_page.wait_for_url(ANSWER)
+
+
+def test_enter_below_the_last_row_adds_one(browser_page: Page) -> None:
+    """And begins at its name."""
+    browser_page.goto("/")
+    browser_page.focus("#cost-2")
+    browser_page.keyboard.press("Enter")
+    assert focused(browser_page) == "name-3"
+
+
+def test_mistakes_are_marked_and_the_first_has_the_focus(
+    browser_page: Page, axe: Callable[[Page], list[str]]
+) -> None:
+    """All are announced; a cell that is typed into again is marked no more."""
+    browser_page.goto("/?example=gms")
+    browser_page.fill("#cost-1", "fast")
+    browser_page.fill("#overhead-2", "-1")
+    browser_page.fill("#message", "a lot")
+    browser_page.get_by_role("button", name="Optimise").click()
+    expect(browser_page.locator("#mistakes")).to_contain_text("3 fields need a change")
+    assert focused(browser_page) == "cost-1"
+    for cell in ("cost-1", "overhead-2", "message"):
+        place = browser_page.locator(f"#{cell}")
+        expect(place).to_have_attribute("aria-invalid", "true")
+        said = place.get_attribute("aria-describedby")
+        expect(browser_page.locator(f"#{said}")).to_contain_text("expected")
+    assert browser_page.input_value("#cost-1") == "fast"
+    assert axe(browser_page) == []
+    browser_page.fill("#cost-1", "25")
+    expect(browser_page.locator("#cost-1")).not_to_have_attribute("aria-invalid", "true")
+    expect(browser_page.locator("#mistake-cost-1")).to_have_count(0)
+
+
+@pytest.mark.parametrize("example", ["Myrinet GAM", "GMS", "disk", "disk, two networks"])
+def test_an_example_is_one_click_and_its_answer_another(browser_page: Page, example: str) -> None:
+    """Each of the published pipelines."""
+    browser_page.goto("/")
+    browser_page.get_by_role("link", name=example, exact=True).first.click()
+    browser_page.get_by_role("button", name="Optimise").click()
+    browser_page.wait_for_url(re.compile(r"/ui/(answers|jobs)/[0-9a-f]{32}"))
+
+
+def test_a_stored_profile_is_offered_by_name(browser_page: Page) -> None:
+    """Names load by themselves."""
+    browser_page.goto("/")
+    browser_page.get_by_role("radio", name="Stored profile").check()
+    expect(browser_page.locator("#profile-names option[value=gms]")).to_have_count(1)
+    browser_page.fill("#profile", "gms@1")
+    browser_page.get_by_role("button", name="Optimise").click()
+    browser_page.wait_for_url(ANSWER)
+
+
+def test_a_pasted_trace_is_fitted(browser_page: Page) -> None:
+    """The measured example, from its link."""
+    browser_page.goto("/")
+    browser_page.get_by_role("link", name="a measured trace").click()
+    expect(browser_page.locator("#trace")).to_have_value(re.compile("loopback_tcp_us"))
+    browser_page.get_by_role("button", name="Fit").click()
+    browser_page.wait_for_url(FIT)
+
+
+@pytest.mark.parametrize("way", ["drop", "choose"])
+def test_a_trace_is_a_file(browser_page: Page, way: str) -> None:
+    """Dropped anywhere on the panel, or chosen."""
+    browser_page.goto("/")
+    if way == "drop":
+        drop(browser_page, (TRACE.name, TRACE.read_text(encoding="utf-8")))
+    else:
+        browser_page.get_by_role("radio", name="Trace").check()
+        browser_page.set_input_files("#file", TRACE)
+    browser_page.wait_for_url(FIT)
+
+
+def test_a_bad_trace_is_marked(browser_page: Page, axe: Callable[[Page], list[str]]) -> None:
+    """Where it was dropped, with what the reader says; so is an empty one."""
+    browser_page.goto("/")
+    drop(browser_page, ("a.csv", "not,measurements\nx,y\n"))
+    said = browser_page.locator("#mistake-trace")
+    expect(said).to_be_visible()
+    assert focused(browser_page) == "trace"
+    expect(browser_page.locator("#trace")).to_have_attribute("aria-invalid", "true")
+    assert axe(browser_page) == []
+    drop(browser_page, ("a.csv", ""))
+    expect(said).to_have_text("the file is empty")
+
+
+@pytest.mark.parametrize("source", ["Stages", "Stored profile", "Trace"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_every_source_is_accessible_and_fits_its_window(
+    new_page: Callable[..., Page], axe: Callable[[Page], list[str]], source: str, width: int
+) -> None:
+    """With all that can be opened open."""
+    page = new_page(width=width, color_scheme="dark" if width == 360 else "light")
+    page.goto("/?example=myrinet-gam")
+    page.check("#with-ranges")
+    page.get_by_role("radio", name=source).check()
+    for part in page.locator("details:visible > summary").all():
+        part.click()
+    assert axe(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_without_scripts_the_form_works(new_page: Callable[..., Page]) -> None:
+    """Rows by buttons of the server, and an answer."""
+    page = new_page(java_script_enabled=False)
+    page.goto("/?example=gms")
+    page.get_by_role("button", name="Add a stage").click()
+    assert page.locator("[data-column=name]").count() == 5
+    page.get_by_role("button", name="Optimise").click()
+    page.wait_for_url(ANSWER)

@@ -1,0 +1,150 @@
+"""The workbench over HTTP: what a browser without scripts gets."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.app.serving import LARGE, LARGE_BYTES, MYRINET, Live
+
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+STAGES = [("name", "in"), ("overhead", "1"), ("cost", "2"), ("up_to", "")]
+
+
+def post(live: Live, *fields: tuple[str, str]):  # type: ignore[no-untyped-def]
+    """The form as a browser sends it."""
+    given = [("source", "table"), ("message", "64 KiB"), *fields]
+    return live.client.post("/ui/optimize", content=urlencode(given), headers=FORM)
+
+
+def rows_of(pipeline: dict) -> list[tuple[str, str]]:  # type: ignore[type-arg]
+    """The fields of a pipeline's stages."""
+    found = []
+    for stage in pipeline["stages"]:
+        found += [("name", stage["name"]), ("overhead", str(stage["overhead_us"]))]
+        found += [("cost", str(stage["ns_per_byte"])), ("up_to", "")]
+    return found
+
+
+def test_an_answer_has_an_address_of_its_own(live: Live) -> None:
+    """The form leads to it, and it is what the API stores and says."""
+    sent = post(live, *rows_of(MYRINET), ("message", "4 KiB"))
+    assert sent.status_code == 303
+    place = sent.headers["location"]
+    assert re.fullmatch("/ui/answers/[0-9a-f]{32}", place)
+    document = live.client.get(f"/optimizations/{place.rsplit('/', 1)[1]}").json()
+    assert document["message_bytes"] == 4096
+    assert document["pipeline"]["stages"] == MYRINET["stages"]
+
+
+def test_what_may_take_long_becomes_a_job(live: Live) -> None:
+    """The browser is sent to where it can be watched."""
+    sent = post(live, *rows_of(LARGE), ("message", str(LARGE_BYTES)))
+    assert sent.status_code == 303
+    place = sent.headers["location"]
+    assert re.fullmatch("/ui/jobs/[0-9a-f]{32}", place)
+    assert live.client.get(place.removeprefix("/ui")).json()["kind"] == "optimize"
+
+
+def test_mistakes_come_back_in_the_page(live: Live) -> None:
+    """With status 422, the cell marked and described, what was typed kept, and none of it run."""
+    typed = '"><script>alert(1)</script>'
+    sent = post(live, ("name", typed), ("overhead", "much"), ("cost", "2"), ("up_to", ""))
+    assert sent.status_code == 422
+    assert "<script>alert" not in sent.text
+    assert "&lt;script&gt;alert(1)" in sent.text
+    cell = re.search(r'<input id="overhead-0"[^>]*>', sent.text)
+    assert cell is not None
+    assert 'aria-invalid="true"' in cell[0]
+    assert 'aria-describedby="mistake-overhead-0"' in cell[0]
+    assert "autofocus" in cell[0]
+    assert re.search(r'id="mistake-overhead-0">Overhead: expected a number of µs', sent.text)
+
+
+def test_limits_that_clash_are_said_above(live: Live) -> None:
+    """They are no single field's mistake."""
+    sent = post(live, *STAGES, ("greatest", "1"), ("most_fragments", "2"))
+    assert sent.status_code == 422
+    alert = re.search(r'role="alert"[^>]*>(.*?)</div>', sent.text, re.S)
+    assert alert is not None
+    assert "<p>" in alert[1]
+
+
+def test_a_profile_that_is_not_there_is_marked(live: Live) -> None:
+    """In its own field."""
+    sent = post(live, ("source", "profile"), ("profile", "nothing-like-it"))
+    assert sent.status_code == 422
+    assert 'id="mistake-profile"' in sent.text
+
+
+def test_buttons_work_without_scripts(live: Live) -> None:
+    """A button sends the form, and its table comes back changed."""
+    sent = post(live, *STAGES, ("name", "out"), ("do", "reverse"))
+    assert sent.status_code == 200
+    assert re.findall(r'name="name" value="([^"]*)"', sent.text) == ["out", "in"]
+
+
+def test_only_forms_are_read(live: Live) -> None:
+    """JSON has an address of its own."""
+    assert live.client.post("/ui/optimize", json={}).status_code == 415
+    long = live.client.post("/ui/optimize", content=b"x" * (5 * 2**20), headers=FORM)
+    assert long.status_code == 413
+
+
+@pytest.mark.parametrize("query", ["example=gms", "profile=gms", "profile=gms%401&bytes=2MB"])
+def test_links_fill_the_panel(live: Live, query: str) -> None:
+    """Examples and stored profiles, each by a plain link."""
+    page = live.client.get(f"/?{query}")
+    assert page.status_code == 200
+    assert 'value="requester CPU"' in page.text
+    assert ('value="2MB"' in page.text) == ("bytes" in query)
+
+
+@pytest.mark.parametrize("query", ["example=none", "profile=none", "profile=a%20b"])
+def test_links_to_nothing_are_refused(live: Live, query: str) -> None:
+    """As pages."""
+    assert live.client.get(f"/?{query}").status_code in (404, 422)
+
+
+def test_a_bad_size_in_a_link_is_marked(live: Live) -> None:
+    """The page is shown all the same."""
+    page = live.client.get("/?example=gms&bytes=much")
+    assert page.status_code == 200
+    assert 'id="mistake-message"' in page.text
+
+
+def test_pasted_measurements_are_fitted_and_kept(live: Live) -> None:
+    """Under an address of their own, and without a profile."""
+    before = live.stored()[1]
+    page = live.client.get("/?example=local-path-direct").text
+    trace = page.split('wrap="off"')[1].split(">", 1)[1].split("</textarea>")[0]
+    sent = post(live, ("source", "trace"), ("trace", trace), ("message", "1 MiB"))
+    assert sent.status_code == 303
+    place, query = sent.headers["location"].split("?")
+    assert query == "bytes=1+MiB"
+    stored = live.client.get(place.removeprefix("/ui")).json()
+    assert [stage["name"] for stage in stored["pipeline"]["stages"]][:2] == ["copy_in", "crc32"]
+    assert live.stored()[1] == before
+
+
+@pytest.mark.parametrize("trace", ["", "no measurements", "message_bytes,a_us\n1,x"])
+def test_bad_measurements_are_marked(live: Live, trace: str) -> None:
+    """Where they were pasted."""
+    sent = post(live, ("source", "trace"), ("trace", trace))
+    assert sent.status_code == 422
+    assert 'id="mistake-trace"' in sent.text
+
+
+def test_a_file_is_sent_as_it_is(live: Live) -> None:
+    """By a script, which is told where to go, or what is wrong, as JSON."""
+    body = (Path(__file__).parents[2] / "examples" / "local-path-direct.csv").read_bytes()
+    asked = {"hx-request": "true", "accept": "application/problem+json"}
+    sent = live.client.post("/ui/fits?message=1+KiB", content=body, headers=asked)
+    assert sent.status_code == 204
+    assert '"path": "/ui/fits/' in sent.headers["hx-location"]
+    bad = live.client.post("/ui/fits", content=b"\x00\x01", headers=asked)
+    assert bad.status_code == 422
+    assert bad.json()["code"] == "unreadable_trace"

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
 from app.console.audit_reports import audit_parts
 from app.console.commands import finder, store_for
 from app.console.output import Output
 from app.console.sources import Source, TraceSource, body_of, quoted, read_source
+from app.schemas.audit_texts import mix_of_text, setting_of_text
 from app.settings import Settings
 from domain.errors import InvalidInput, NotFound
-from domain.units import parse_bytes
 
 if TYPE_CHECKING:
     from app.flows.audit_setting import AuditQuestion, AuditScope
@@ -23,7 +22,6 @@ TOO_HIGH = 7  # the exit code where the regret is above --max-regret
 MAX_FILE_CHARACTERS = 2**20
 _OURS = ("pipeline", "aggregate", "profile", "measurements", "fit_options")
 _ASKED = ("least_bytes", "greatest_bytes", "objective", "max_regret", "over", "time_limit_s")
-_WHOLE = "whole"
 
 
 def audit(arguments: argparse.Namespace, output: Output) -> int:
@@ -59,7 +57,7 @@ def _asked(arguments: argparse.Namespace, source: Source) -> tuple[AuditScope, Q
         "setting": _setting(arguments),
     }
     if arguments.mix is not None:
-        body["mix"] = _mix(_text_of(arguments.mix, field="mix"))
+        body["mix"] = mix_of_text(_text_of(arguments.mix, field="mix"))
     parsed = parse_json(AuditIn, dump_json(body))
     question = parsed.to_question()
     if isinstance(source, TraceSource):
@@ -85,38 +83,11 @@ def _setting(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.setting is not None:
         if arguments.target is not None:
             raise InvalidInput("--target names the syntax of a --config", field="target")
-        return _given(arguments.setting)
+        return setting_of_text(arguments.setting)
     if arguments.target is None:
         raise InvalidInput("expected --target, whose syntax --config has", field="target")
     content = _text_of(arguments.config, field="config")
     return {"configuration": {"target": arguments.target, "content": content}}
-
-
-def _given(text: str) -> dict[str, Any]:
-    """512KiB, whole, or steps as 1:whole,64KiB:512KiB."""
-    if ":" not in text:
-        return {_WHOLE: True} if text == _WHOLE else {"static_bytes": _size(text)}
-    steps = []
-    for word in text.split(","):
-        begin, _, size = word.partition(":")
-        steps.append({"from_bytes": _size(begin), "size_bytes": _step_size(size)})
-    return {"steps": steps}
-
-
-def _step_size(text: str) -> int | None:
-    return None if text.strip() == _WHOLE else _size(text)
-
-
-def _size(text: str) -> int:
-    try:
-        size = parse_bytes(text)
-    except InvalidInput as refusal:
-        raise InvalidInput(
-            f"{refusal.detail}; or whole, or steps as 1:whole,64KiB:512KiB", field="setting"
-        ) from None
-    if size == 0:
-        raise InvalidInput("expected a size of at least 1 byte", field="setting")
-    return size
 
 
 def _text_of(name: str, *, field: str) -> str:
@@ -134,26 +105,3 @@ def _text_of(name: str, *, field: str) -> str:
     if len(text) > MAX_FILE_CHARACTERS:
         raise InvalidInput(f"expected at most {MAX_FILE_CHARACTERS} characters", field=field)
     return text
-
-
-def _mix(text: str) -> list[dict[str, Any]]:
-    """Lines SIZE or SIZE WEIGHT; # begins a comment. Raises InvalidInput naming the line."""
-    found = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        words = re.split(r"[\s,;]+", line.partition("#")[0].strip(" \t,;"))
-        if words == [""]:
-            continue
-        try:
-            found.append(_mix_size(words))
-        except (InvalidInput, ValueError):
-            raise InvalidInput(
-                f"line {number}: expected a size and a weight, as 64KiB 3", field="mix"
-            ) from None
-    return found
-
-
-def _mix_size(words: list[str]) -> dict[str, Any]:
-    size, *weights = words
-    if len(weights) > 1:
-        raise ValueError
-    return {"message_bytes": parse_bytes(size), "weight": float(weights[0]) if weights else 1.0}

@@ -12,6 +12,7 @@ from app.web.pages import all_pages
 from app.web.refusals import answer_browsers
 from app.web.views import (
     answers,
+    compare,
     docs,
     downloads,
     fits,
@@ -30,6 +31,7 @@ _ROUTERS = (
     downloads.router,
     fits.router,
     stored_answers.router,
+    compare.router,
     profiles.router,
     profile_tables.router,
     profile_exports.router,

@@ -12,6 +12,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from app.errors import NotReady, Overloaded, problem_document
@@ -19,6 +20,7 @@ from app.flows import compare as comparing
 from app.flows import solve_message as solving
 from app.flows.context import Context
 from app.flows.durable_jobs import JobKind
+from app.job_history import JobHistory
 from app.schemas.base import dump_json, parse_json
 from app.schemas.compare import CompareIn, comparison_document
 from app.schemas.optimize import OptimizeIn, render_answer, solution_document
@@ -166,14 +168,15 @@ class JobRunner:
             with context.store.unit_of_work() as unit:
                 unit.jobs.finish(job.id, JobState.DONE, answer_id=stored.id)
             return
-        started_s = time.perf_counter()
-        solution = self._solve(solving.task_of(prepared), job, show=True)
+        started_s, history = time.perf_counter(), JobHistory()
+        solution = self._solve(solving.task_of(prepared), job, history)
         solve_ms = (time.perf_counter() - started_s) * 1e3
         answer = solving.conclude(prepared, solution, solve_ms=solve_ms)
         state = JobState.CANCELLED if self._is_cancelled(job) else JobState.DONE
         with context.store.unit_of_work() as unit:
             record = solving.keep(unit, answer, render_answer)
-            _show(unit.jobs.update, job, solution)
+            history.note(solution, elapsed_s=_elapsed_s(job))
+            _show(unit.jobs.update, job, solution, history)
             if not unit.jobs.finish(job.id, state, answer_id=record.id):
                 raise _Ended
 
@@ -187,7 +190,7 @@ class JobRunner:
             resolved = comparing.resolve(comparison, solving.stored_revision(unit))
         table = comparing.tabulate(
             resolved,
-            lambda task: self._solve(task, job, show=False),
+            lambda task: self._solve(task, job, None),
             fragment_cap=context.settings.max_fragments,
         )
         with context.store.unit_of_work() as unit:
@@ -197,23 +200,22 @@ class JobRunner:
 
     # --- waiting for the engine -------------------------------------------------------------------
 
-    def _solve(self, task: SolveTask, job: JobRecord, *, show: bool) -> Solution:
-        """Solve in the engine. A cancel ends it with the best so far, or raises Cancelled."""
+    def _solve(self, task: SolveTask, job: JobRecord, history: JobHistory | None) -> Solution:
+        """Solve in the engine, and show what is found on the way where a history is kept.
+
+        A cancel ends it with the best so far, or raises Cancelled.
+        """
         engine = self._context.engine
         if self._is_cancelled(job):
             raise Cancelled("the job was cancelled")
         ticket = self._submit(task)
-        shown_us, look_at_s = float("inf"), time.monotonic() + _SHOW_S
+        look_at_s = time.monotonic() + _SHOW_S
         while not (progress := engine.progress(ticket)).state.is_terminal:
             if self._is_cancelled(job):
                 engine.cancel(ticket)
             elif time.monotonic() >= look_at_s:
                 look_at_s = time.monotonic() + _SHOW_S
-                better = progress.best if show and progress.best else None
-                if better is not None and better.latency_us >= shown_us:
-                    better = None
-                shown_us = better.latency_us if better else shown_us
-                self._look(job, better)
+                self._look(job, progress.best, history)
             time.sleep(_LOOK_S)
         return engine.result(ticket)
 
@@ -229,16 +231,16 @@ class JobRunner:
     def _is_cancelled(self, job: JobRecord) -> bool:
         return job.id in self._cancelled
 
-    def _look(self, job: JobRecord, better: Solution | None) -> None:
+    def _look(self, job: JobRecord, best: Solution | None, history: JobHistory | None) -> None:
         """Show the best so far, and see whether another process was asked to cancel."""
         store = self._context.store
         try:
-            if better is None:
+            if best is None or history is None or not history.note(best, elapsed_s=_elapsed_s(job)):
                 with store.reading() as unit:
                     now = unit.jobs.get(job.id)
             else:
                 with store.unit_of_work() as unit:
-                    now = _show(unit.jobs.update, job, better)
+                    now = _show(unit.jobs.update, job, best, history)
         except Conflict:
             self._cancelled.add(job.id)  # ended by another process: stop the solve
             return
@@ -246,12 +248,19 @@ class JobRunner:
             self._cancelled.add(job.id)
 
 
-def _show(update: Callable[..., JobRecord], job: JobRecord, solution: Solution) -> JobRecord:
+def _elapsed_s(job: JobRecord) -> float:
+    return (datetime.now(UTC) - (job.started_at or job.created_at)).total_seconds()
+
+
+def _show(
+    update: Callable[..., JobRecord], job: JobRecord, solution: Solution, history: JobHistory
+) -> JobRecord:
     return update(
         job.id,
         best=dump_json(solution_document(solution)),
         best_latency_us=solution.latency_us,
         lower_bound_us=solution.lower_bound_us,
+        history=history.as_json(),
     )
 
 

@@ -169,7 +169,7 @@ class JobState(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
     """A durable job. `request` is the body that asked for it, `best` the best answer so far,
-    `error` the problem document; all three as JSON bytes.
+    `history` how latency and bound came about, `error` the problem document; all as JSON bytes.
     """
 
     id: str
@@ -183,6 +183,7 @@ class JobRecord:
     best_latency_us: float | None = None
     lower_bound_us: float | None = None
     best: bytes | None = None
+    history: bytes | None = None
     answer_id: str | None = None
     error: bytes | None = None
     cancel_requested: bool = False
@@ -197,4 +198,5 @@ class JobChanges(TypedDict, total=False):
     best_latency_us: float | None
     lower_bound_us: float | None
     best: bytes | None
+    history: bytes | None
     cancel_requested: bool

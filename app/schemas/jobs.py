@@ -33,13 +33,25 @@ class BestSoFarOut(Output):
     latency_paper_us: float | None
 
 
+class JobPointOut(Output):
+    """What an optimisation knew from this moment on."""
+
+    elapsed_s: float
+    best_latency_us: float
+    lower_bound_us: float
+
+
 class JobProgressOut(Output):
-    """How long a job has run, and how good its best answer is; null before there is one."""
+    """How long a job has run, and how good its best answer is; null before there is one.
+
+    `history` is how an optimisation came there: each improvement, thinned out where there are many.
+    """
 
     elapsed_s: float
     best_latency_us: float | None
     lower_bound_us: float | None
     relative_gap: float | None
+    history: list[JobPointOut]
 
 
 class JobOut(Output):
@@ -95,6 +107,7 @@ def _progress_document(job: JobRecord) -> dict[str, Any]:
         "best_latency_us": best_us,
         "lower_bound_us": bound_us,
         "relative_gap": gap,
+        "history": _fragment(job.history) or [],
     }
 
 

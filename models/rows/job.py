@@ -36,6 +36,7 @@ class JobRow(Base):
     best_latency_us: Mapped[float | None]
     lower_bound_us: Mapped[float | None]
     best: Mapped[bytes | None]
+    history: Mapped[bytes | None]
     answer_id: Mapped[str | None] = mapped_column(ForeignKey("answer.id"))
     error: Mapped[bytes | None]
     cancel_requested: Mapped[bool]

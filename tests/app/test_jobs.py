@@ -167,6 +167,26 @@ class TestProgress:
         gate()
         assert wait_for_end(scripted.client, location)["best"]["fragments"] == 4
 
+    def test_the_history_has_every_improvement_that_was_seen(
+        self, gate: Callable[[], None], scripted: Live
+    ) -> None:
+        """Latency and bound with their moment; the last point is the end."""
+        location = scripted.client.post(
+            "/optimize", json=question(IMPROVES), headers=ASYNC
+        ).headers["location"]
+        wait_until(lambda: scripted.client.get(location).json()["best"] is not None)
+        running = scripted.client.get(location).json()["progress"]
+        assert len(running["history"]) == 1
+        gate()
+        ended = wait_for_end(scripted.client, location)["progress"]
+        assert ended["history"][0] == running["history"][0]
+        assert len(ended["history"]) == 2
+        for name in ("best_latency_us", "lower_bound_us"):
+            assert ended["history"][-1][name] == ended[name]
+        moments = [point["elapsed_s"] for point in ended["history"]]
+        assert moments == sorted(moments)
+        assert moments[-1] <= ended["elapsed_s"] + 0.1
+
     def test_events_end_with_the_job(self, gate: Callable[[], None], scripted: Live) -> None:
         location = scripted.client.post(
             "/optimize", json=question(IMPROVES), headers=ASYNC

@@ -288,6 +288,7 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (export_answers.ExportOption, exports.ExportOptionOut),
     (answers.Job, jobs.JobOut),
     (answers.JobProgress, jobs.JobProgressOut),
+    (answers.JobPoint, jobs.JobPointOut),
     (answers.BestSoFar, jobs.BestSoFarOut),
     (answers.Limits, service.LimitsOut),
     (answers.Readiness, service.ReadyOut),

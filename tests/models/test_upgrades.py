@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
 
@@ -20,7 +21,7 @@ from models.rows.compiled_table_file import CompiledTableFileRow
 from models.schema import alembic_config
 from models.session import create_store
 from tests.models.test_migrations import connected
-from tests.support.records import a_fit, a_table
+from tests.support.records import a_fit, a_job, a_table
 
 CONTENT = b"message_bytes,repetition,copy_us\n64,0,1.5\n"
 DIGEST = sha256(CONTENT).hexdigest()
@@ -154,6 +155,22 @@ def test_compiled_tables_come_and_go_beside_what_was_there(empty_database_url: s
         store.dispose()
         with connected(empty_database_url) as connection:
             command.downgrade(alembic_config(connection), "0002")
+    store.dispose()
+
+
+def test_jobs_of_before_have_no_history(empty_database_url: str) -> None:
+    """0004 to 0005 and back: the job stays, its history is forgotten."""
+    job = a_job(history=b"[]")
+    store = create_store(empty_database_url)
+    store.upgrade()
+    with store.unit_of_work() as work:
+        work.jobs.add(job)
+    store.dispose()
+    with connected(empty_database_url) as connection:
+        command.downgrade(alembic_config(connection), "0004")
+    store.upgrade()
+    with store.reading() as work:
+        assert work.jobs.get(job.id) == replace(job, history=None)
     store.dispose()
 
 

@@ -355,13 +355,23 @@ class BestSoFar:
 
 
 @dataclass(frozen=True, slots=True)
+class JobPoint:
+    """What an optimisation knew from this moment on."""
+
+    elapsed_s: float
+    best_latency_us: float
+    lower_bound_us: float
+
+
+@dataclass(frozen=True, slots=True)
 class JobProgress:
-    """How long a job has run, and how good its best answer is."""
+    """How long a job has run, how good its best answer is, and how it came there."""
 
     elapsed_s: float
     best_latency_us: float | None
     lower_bound_us: float | None
     relative_gap: float | None
+    history: tuple[JobPoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

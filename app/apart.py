@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from typing import IO, Generic, Protocol, TypeVar, cast
 
 from app.pool.child import NICENESS
-from app.pool.processes import die_with_parent, environment_for_children
+from app.pool.processes import die_with_parent, environment_for_children, give_way
 from app.settings import CHECKOUT, MIB
 from domain.errors import (
     Cancelled,
@@ -141,7 +141,7 @@ def _main() -> None:
     memory_bytes, asked, told = map(int, sys.argv[1:])
     die_with_parent()
     os.setsid()
-    os.nice(NICENESS)
+    give_way(NICENESS)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write that is too long fails instead
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_OUTCOME_BYTES, MAX_OUTCOME_BYTES))

@@ -147,7 +147,7 @@ def _become_solver(guardian: int, channel: socket.socket, options: ChildOptions)
         if os.getppid() != guardian:
             os._exit(1)  # the guardian ended before it could be watched
         os.setsid()
-        os.nice(NICENESS)
+        processes.give_way(NICENESS)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
             file.write(str(_OOM_SCORE))

@@ -11,11 +11,13 @@ import ctypes
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterable, Iterator
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
+_TRIES, _PAUSE_S = 20, 0.05
 _SETTINGS = "SLUICE_"
 _FOR_CHILDREN = ("SLUICE_KERNELS",)  # which the solvers read wherever they run
 
@@ -32,6 +34,24 @@ def environment_for_children() -> dict[str, str]:
 def adopt_orphans() -> None:
     """Become the parent of every descendant whose own parent ends, so that none is ever lost."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def give_way(niceness: int) -> None:
+    """Have this process, the leader of its session, yield the processor to everything else.
+
+    Where the kernel schedules sessions against each other (sched(7), autogroups), a process's own
+    niceness counts inside its session alone: to be of use, the session has to be given it.
+    """
+    os.nice(niceness)
+    for _ in range(_TRIES):
+        try:
+            with open("/proc/self/autogroup", "w") as file:
+                file.write(str(niceness))
+            return
+        except BlockingIOError:  # who is not root may do it ten times a second on this machine
+            time.sleep(_PAUSE_S)
+        except OSError:
+            return  # no such file, or not to be written: there are no autogroups
 
 
 def die_with_parent() -> None:

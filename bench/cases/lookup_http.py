@@ -79,7 +79,7 @@ _NOTES = (
     "and over.",
     "The bare application runs on the same server with the same options, parses nothing, and "
     "returns bodies of the same lengths with a type and a length. The look-up's answer has ETag, "
-    "Cache-Control and two security headers besides.",
+    "Cache-Control and a security header besides.",
     "Runs alternate, and a ratio is the median of the ratios within rounds. Client and server "
     "share the machine's cores; `server CPU` is the server's processor time for a request.",
     f"Heavy solves: 64 stages, from 16 MiB on, {_HEAVY} at once in as many workers, and more "
@@ -235,14 +235,11 @@ def _servers() -> Iterator[_Servers]:
 
 def _compiled(port: int) -> HeldTable:
     """The active table of the profile, compiled now."""
-    connection = Connection(port)
-    try:
+    with _connected(port) as connection:
         body = orjson.dumps({"greatest_bytes": _GREATEST_BYTES})
         _, told = connection.ask(post(f"/profiles/{_PROFILE}/tables", body))
         digest = orjson.loads(told)["digest"]
         _, file = connection.ask(get(f"/tables/{digest}?format=slt"))
-    finally:
-        connection.close()
     return HeldTable.of(digest, file)
 
 
@@ -275,16 +272,21 @@ def _bare(lengths: Path) -> Iterator[RunningService]:
 @contextmanager
 def _heavy_solves(service: RunningService) -> Iterator[None]:
     """Eight solves at a time in the service's workers, as durable jobs, until the block ends."""
-    connection = Connection(service.port)
-    try:
+    with _connected(service.port) as connection:
         jobs = [_start(connection, 16 * MIB + number) for number in range(8 * _HEAVY)]
         while sum(_is_running(connection, job) for job in jobs[: 2 * _HEAVY]) < _HEAVY:
             time.sleep(0.1)
-        yield
+    yield
+    with _connected(service.port) as connection:
         if sum(_is_running(connection, job) for job in jobs) < _HEAVY:
             raise RuntimeError("the heavy solves ended before the measurement")
-        for job in reversed(jobs):
-            connection.ask(f"DELETE {job} HTTP/1.1\r\nHost: bench\r\n\r\n".encode())
+
+
+@contextmanager
+def _connected(port: int) -> Iterator[Connection]:
+    connection = Connection(port)
+    try:
+        yield connection
     finally:
         connection.close()
 

@@ -100,7 +100,7 @@ class TestLimits:
         self, new_engine: Callable[..., LocalEngine]
     ) -> None:
         engine = new_engine()
-        task = task_of("large_incumbent_then_sleep", time_limit_s=0.6, message_bytes=200_000)
+        task = task_of("large_incumbent_then_sleep", time_limit_s=2.0, message_bytes=200_000)
         assert engine.result(engine.submit(task), GUARD_S).schedule.fragments == 200_000
 
     def test_an_incumbent_survives_the_memory_limit(

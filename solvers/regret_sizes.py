@@ -29,7 +29,7 @@ BUDGET_CELLS = 24_000_000  # pairs times stages, of the first candidates; a thir
 LEAST_CANDIDATES = 256
 ROUNDS = 4
 SPOTS = 8  # candidates whose neighbourhoods a round looks into
-SPREAD = 1024  # sizes between two neighbours that are priced at once
+SPREAD = 256  # sizes between two neighbours that are priced at once
 TIE = 1e-12  # regrets that differ by less are equal
 
 

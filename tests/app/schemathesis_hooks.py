@@ -41,9 +41,14 @@ def _shorten_export(query: dict[str, Any]) -> None:
 def _shorten_audit(body: dict[str, Any]) -> None:
     """A few messages instead of some hundred, where the mix is one."""
     body.setdefault("time_limit_s", TIME_LIMIT_S)
-    mix = body.setdefault("mix", [{"message_bytes": 4096}])
+    if body.get("mix") is None:
+        body["mix"] = [{"message_bytes": 4096}]
+    mix = body["mix"]
     if isinstance(mix, list) and len(mix) <= MOST_MIX_SIZES:
         del mix[AUDITED_SIZES:]
+    for name in ("least_bytes", "greatest_bytes"):
+        if isinstance(body.get(name), int) and body[name] >= 1:
+            body[name] = 4096
 
 
 def _shorten_table(body: dict[str, Any]) -> None:

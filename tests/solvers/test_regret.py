@@ -157,7 +157,7 @@ def chosen_cases(number: int) -> Iterator[tuple[CostModel, MessageMix]]:
 
 def test_no_size_is_better_than_the_one_that_is_chosen() -> None:
     """Brute force over every admitted size, by the mean and by the worst regret."""
-    for at, (model, mix) in enumerate(chosen_cases(count(120))):
+    for at, (model, mix) in enumerate(chosen_cases(count(80))):
         best = best_of(model, mix)
         if min(one.latency_us for one in best) <= 0.0:
             continue

@@ -8,9 +8,9 @@ from app.lookup.answers import Served
 
 Key: TypeAlias = tuple[str, bytes]
 
-_GENERATION = 8192  # answers in each of two generations
+_GENERATION = 10_240  # answers in each of two generations
 _SEEN_ONCE = 32_768  # questions that are remembered until they come again
-_MOST_KEPT_BYTES = 2048  # of an answer that is kept
+_MOST_KEPT_BYTES = 1024  # of an answer that is kept; 64 fragments take less
 
 
 class Rendered:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import orjson
 from fastapi import APIRouter, Request, Response
 
-import solvers
-from app.deps import gone, service_of
+from app.deps import service_of
 from app.errors import Overloaded, kind_of
-from app.flows.durable_jobs import JobKind
 from app.flows.profiles import get_revision, list_profiles
 from app.schemas.stages import pipeline_document
-from app.web.input_form import Asked, Mistaken, asked_of, change_of, changed, read_form
+from app.web.answer_address import answer_address
+from app.web.input_form import Mistaken, asked_of, change_of, changed, read_form
+from app.web.input_request import request_of
 from app.web.input_state import InputSource, InputState
 from app.web.kept_fits import fit_of_entry
 from app.web.pages import moved, page
@@ -29,7 +27,6 @@ from domain.units import parse_bytes
 
 router = APIRouter(include_in_schema=False)
 
-WAIT_S = 2.0  # for an answer, before it becomes a job that the browser watches
 MOST_NAMES = 500
 
 
@@ -70,22 +67,6 @@ async def optimize(request: Request) -> Response:
         return _marked(request, refusal.entry, status=422)
 
 
-async def answer_address(request: Request, asked: Asked) -> str:
-    """Where the answer can be seen, or the job that will have it. Raises what solving does."""
-    service = service_of(request)
-    question = asked.question
-    prepared = await service.call(lambda: service.prepare(question))
-    if solvers.is_quick(prepared.problem, question.strategy):
-        try:
-            async with asyncio.timeout(WAIT_S):
-                body = await service.optimize(question, gone(request))
-                return f"/ui/answers/{orjson.loads(body)['id']}"
-        except TimeoutError:
-            pass
-    job = await service.start_job(JobKind.OPTIMIZE, lambda: asked.given.as_job(prepared))
-    return f"/ui/jobs/{job.id}"
-
-
 async def _outcome(request: Request, entry: InputState) -> str:
     if entry.source is InputSource.TRACE:
         return await fit_of_entry(request, entry) + with_message(entry.message)
@@ -95,7 +76,7 @@ async def _outcome(request: Request, entry: InputState) -> str:
     except SluiceError as refusal:
         if isinstance(refusal, Overloaded) or kind_of(refusal.code).status >= 500:
             raise
-        raise Mistaken(entry.with_mistakes(asked.request.mistakes_in(refusal))) from None
+        raise Mistaken(entry.with_mistakes(request_of(entry).mistakes_in(refusal))) from None
 
 
 async def _of_profile(request: Request, reference: str) -> InputState:

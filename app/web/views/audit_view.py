@@ -1,0 +1,189 @@
+"""What an audit found, as its page shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.web.words import grouped, size, time_us
+
+Document = Mapping[str, Any]
+MOST_STEPS = 8
+_YARDSTICKS = {"best": "The best schedule found", "bound": "The proven bound"}
+
+
+@dataclass(frozen=True, slots=True)
+class AuditLine:
+    """One message size."""
+
+    message: str
+    size: str
+    fragments: str
+    latency: str
+    best: str
+    at_least: str
+    at_most: str
+    best_repeat: str
+    is_over: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFigure:
+    """A number with its name above it and a remark beside it."""
+
+    name: str
+    value: str
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditView:
+    """What templates/audit_result.html is given; `chart` is what its chart draws."""
+
+    title: str
+    verdict: str
+    badge: str
+    badge_words: str
+    figures: tuple[AuditFigure, ...]
+    changes: tuple[str, ...]
+    ladder: str
+    rows: tuple[AuditLine, ...]
+    warnings: tuple[str, ...]
+    profile: str
+    mix: str
+    took: str
+    chart: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, document: Document) -> AuditView:
+        """Of an AuditOut."""
+        badge, badge_words, verdict = _verdict(document)
+        profile = document["profile"]
+        notices = (*document["warnings"], *document["fit_warnings"])
+        return cls(
+            title=setting_words(document["setting"]["steps"]),
+            verdict=verdict,
+            badge=badge,
+            badge_words=badge_words,
+            figures=tuple(_figures(document)),
+            changes=tuple(document["changes"]),
+            ladder=_ladder(document),
+            rows=tuple(_line(row, document["max_regret"]) for row in document["at_powers"]),
+            warnings=tuple(dict.fromkeys(one["detail"] for one in notices)),
+            profile=f"{profile['name']}@{profile['revision']}" if profile else "",
+            mix=document["mix"]["words"],
+            took=time_us(document["audit_ms"] * 1e3),
+            chart=_chart(document),
+        )
+
+
+def setting_words(steps: list[Document]) -> str:
+    """A setting, of many steps the first."""
+    if len(steps) == 1:
+        one = _size(steps[0]["size_bytes"])
+        return "every message whole" if one == "whole" else f"{one} for every message"
+    shown = [f"{_size(one['size_bytes'])} from {size(one['from_bytes'])}" for one in steps]
+    more = len(shown) - MOST_STEPS
+    return ", ".join(shown[:MOST_STEPS]) + (f" and {more} more steps" if more > 0 else "")
+
+
+def regret_words(regret: float | None) -> str:
+    """A regret in per cent, two digits behind the point."""
+    if regret is None:
+        return "unbounded"
+    return f"{100.0 * regret:.0f} %" if abs(regret) >= 1.0 else f"{100.0 * regret:.2f} %"
+
+
+def _size(size_bytes: int | None) -> str:
+    return "whole" if size_bytes is None else size(size_bytes)
+
+
+def _span(span: Document) -> str:
+    least, most = regret_words(span["at_least"]), regret_words(span["at_most"])
+    return least if least == most else f"{least} to {most}"
+
+
+def _figures(document: Document) -> Iterator[AuditFigure]:
+    setting = document["setting"]
+    worst = setting["worst"]
+    yield AuditFigure("Mean regret", _span(setting["mean"]), "over the mix")
+    yield AuditFigure("Worst regret", _span(worst["regret"]), f"at {size(worst['message_bytes'])}")
+    yield _priced("Best single size", document["best_size"])
+    if document["best_ladder"] and len(document["best_ladder"]["steps"]) > 1:
+        ladder = document["best_ladder"]
+        value = f"mean {_mean(ladder)}"
+        yield AuditFigure("Best ladder", value, f"in {len(ladder['steps'])} steps")
+    if document["best_repeats"] is not None:
+        value = f"mean {regret_words(document['best_repeats'])}"
+        yield AuditFigure("Size by look-up", value, "in a compiled table")
+
+
+def _ladder(document: Document) -> str:
+    """The best sizes by message size; "" where a library takes one, or one is best."""
+    ladder = document["best_ladder"]
+    return setting_words(ladder["steps"]) if ladder and len(ladder["steps"]) > 1 else ""
+
+
+def _priced(name: str, priced: Document) -> AuditFigure:
+    at = regret_words(priced["worst"]["regret"]["at_least"])
+    chosen = _size(priced["steps"][0]["size_bytes"])
+    return AuditFigure(name, chosen, f"mean {_mean(priced)}, worst {at}")
+
+
+def _mean(priced: Document) -> str:
+    return regret_words(priced["mean"]["at_least"])
+
+
+def _verdict(document: Document) -> tuple[str, str, str]:
+    """Its colour, its word and its sentence; empty without a limit."""
+    if document["verdict"] is None:
+        return "", "", ""
+    allowed = regret_words(document["max_regret"])
+    regret, limit = f"the {document['objective']} regret", f"the {allowed} that is allowed"
+    if document["verdict"] == "within":
+        return "good", "kept", f"Proven: over any schedule there can be, {regret} keeps to {limit}."
+    if document["verdict"] == "above":
+        return (
+            "bad",
+            "not kept",
+            f"Proven: {regret} is above {limit}; a better schedule is in hand.",
+        )
+    word = "kept" if document["is_kept"] else "not kept"
+    rule = _YARDSTICKS[document["over"]]
+    return "warn", word, f"Not proven: {limit} is inside what is known of {regret}. {rule} decides."
+
+
+def _line(row: Document, allowed: float | None) -> AuditLine:
+    regret = row["regret"]
+    repeat = row["best_repeat_bytes"]
+    least = regret["at_least"]
+    return AuditLine(
+        message=size(row["message_bytes"]),
+        size=size(row["size_bytes"]),
+        fragments=grouped(row["fragments"]),
+        latency=time_us(row["latency_us"]),
+        best=time_us(row["best_us"]),
+        at_least=regret_words(least),
+        at_most=regret_words(regret["at_most"]),
+        best_repeat=size(repeat) if repeat else "none",
+        is_over=allowed is not None and (least is None or least > allowed),
+    )
+
+
+def _chart(document: Document) -> Mapping[str, Any]:
+    """Message sizes in bytes and regrets in per cent; what is unbounded is null."""
+    rows = document["at_powers"]
+    limit = document["max_regret"]
+    return {
+        "sizes": [row["message_bytes"] for row in rows],
+        "names": [size(row["message_bytes"]) for row in rows],
+        "atLeast": [_percent(row["regret"]["at_least"]) for row in rows],
+        "atMost": [_percent(row["regret"]["at_most"]) for row in rows],
+        "mean": _percent(document["setting"]["mean"]["at_least"]),
+        "allowed": None if limit is None else _percent(limit),
+    }
+
+
+def _percent(regret: float | None) -> float | None:
+    return None if regret is None else 100.0 * regret

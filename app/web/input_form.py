@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 from urllib.parse import parse_qsl
 
 from fastapi import Request
@@ -14,7 +16,7 @@ from app.errors import UnsupportedMediaType
 from app.flows.questions import Question
 from app.schemas.base import dump_json, parse_json
 from app.schemas.optimize import OptimizeIn
-from app.web.input_request import InputRequest, request_of
+from app.web.input_request import request_of
 from app.web.input_state import MAX_ROWS, InputState, StageRow
 from domain.errors import InvalidInput, SluiceError
 
@@ -25,9 +27,8 @@ _CHANGE = re.compile(r"(add|reverse|(?:up|down|delete)\.[0-9]{1,4})", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request whose every field is valid, and where each came from."""
+    """A request whose every field is valid."""
 
-    request: InputRequest
     given: OptimizeIn
     question: Question
 
@@ -41,7 +42,9 @@ class Mistaken(Exception):
 
 
 async def read_form(request: Request) -> list[tuple[str, str]]:
-    """The fields of a form's body. Raises UnsupportedMediaType, InvalidInput and as `held_body`."""
+    """The fields of a form of this page. Raises UnsupportedMediaType, InvalidInput, as `held_body`."""
+    if request.headers.get("sec-fetch-site") == "cross-site":
+        raise InvalidInput("expected a form of this page, not of another host's")
     if media_type(request)[0] != FORM:
         raise UnsupportedMediaType(f"expected Content-Type: {FORM}")
     async with held_body(request, **body_rules(request), within_s=ARRIVAL_LIMIT_S) as body:
@@ -71,10 +74,15 @@ def asked_of(entry: InputState) -> Asked:
     if request.mistakes:
         raise Mistaken(entry.with_mistakes(request.mistakes))
     try:
-        given = parse_json(OptimizeIn, dump_json(request.document))
-        return Asked(request, given, given.to_domain())
+        return asked_document(request.document)
     except SluiceError as refusal:
         raise Mistaken(entry.with_mistakes(request.mistakes_in(refusal))) from None
+
+
+def asked_document(document: Mapping[str, Any]) -> Asked:
+    """The question of a request's document. Raises InvalidInput."""
+    given = parse_json(OptimizeIn, dump_json(document))
+    return Asked(given, given.to_domain())
 
 
 def change_of(pairs: list[tuple[str, str]]) -> str:

@@ -1,9 +1,10 @@
-"""Fits: made from a file that is sent, and shown."""
+"""Fits: made from a file that is sent, shown, made again without some samples, and gone on with."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
@@ -11,12 +12,26 @@ from pydantic import Field
 
 from app.asked_traces import asked_traces
 from app.deps import service_of, trace_rules
+from app.errors import kind_of
+from app.flows.fit_trace import name_fit
+from app.plots.fit_svg import render_fit_svg
+from app.schemas.aggregates import model_document
 from app.schemas.queries import FitQuery
 from app.trace_bodies import arriving_trace
-from app.web.kept_fits import kept_fit
-from app.web.pages import moved
+from app.web.answer_address import answer_address
+from app.web.fit_view import chart_views, fit_view, sample_value
+from app.web.input_form import asked_document, read_form
+from app.web.kept_fits import fit_again, kept_fit
+from app.web.pages import moved, page
+from app.web.refusals import says_refusals
+from domain.aggregate import Aggregate
+from domain.errors import InvalidInput, SluiceError
+from domain.fit import ExcludedSample
+from domain.profile import check_profile_name
+from domain.units import parse_bytes
 
 router = APIRouter(include_in_schema=False)
+USUAL_MESSAGE = "64 KiB"
 
 
 class SentQuery(FitQuery):
@@ -36,6 +51,128 @@ async def fit(request: Request, query: Annotated[SentQuery, Query()]) -> Respons
     return moved(request, address + with_message(query.message))
 
 
+@router.get("/ui/fits/{fit_id}")
+@says_refusals
+async def shown(request: Request, fit_id: str) -> Response:
+    """A stored fit."""
+    return await _page(request, fit_id, message=request.query_params.get("bytes", ""))
+
+
+@router.get("/ui/fits/{fit_id}/parts/charts")
+@says_refusals
+async def charts(request: Request, fit_id: str) -> Response:
+    """Its charts and its outliers, which need its measurements to be read again."""
+    plot = await service_of(request).stored_plot(fit_id)
+    record = await service_of(request).stored_fit(fit_id)
+    excluded = record.request.options.excluded if record.request else ()
+    return page(
+        request,
+        "fit_charts.html",
+        fit_id=fit_id,
+        message=request.query_params.get("bytes", "")[:40],
+        charts=chart_views(plot),
+        excluded=[(sample_value(one), one) for one in excluded],
+    )
+
+
+@router.get("/ui/fits/{fit_id}/plot.svg")
+@says_refusals
+async def drawn(request: Request, fit_id: str) -> Response:
+    """All its plots as one drawing, the same that the command line writes."""
+    service = service_of(request)
+    record = await service.stored_fit(fit_id)
+    plot = await service.stored_plot(fit_id)
+    svg = await service.call(lambda: render_fit_svg(record.fit, plot))
+    headers = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
+    return Response(svg, headers=headers, media_type="image/svg+xml")
+
+
+@router.post("/ui/fits/{fit_id}/again")
+@says_refusals
+async def again(request: Request, fit_id: str) -> Response:
+    """The same without the samples that are ticked: another fit, with an address of its own."""
+    pairs = await read_form(request)
+    excluded = tuple(_sample(value) for name, value in pairs if name == "excluded")
+    address = await fit_again(request, fit_id, tuple(dict.fromkeys(excluded)))
+    return moved(request, address + with_message(dict(pairs).get("message", "")))
+
+
+@router.post("/ui/fits/{fit_id}/optimize")
+@says_refusals
+async def optimize(request: Request, fit_id: str) -> Response:
+    """Cut a message by what was fitted."""
+    message = dict(await read_form(request)).get("message", "")
+    model = (await service_of(request).stored_fit(fit_id)).fit.to_model()
+    try:
+        document = {"message_bytes": parse_bytes(message), **model_document(model)}
+        if isinstance(model, Aggregate):
+            sums = ("sum_overhead_us", "sum_ns_per_byte")
+            aggregate = document["aggregate"]
+            document["aggregate"] = {k: v for k, v in aggregate.items() if k not in sums}
+        return moved(request, await answer_address(request, asked_document(document)))
+    except SluiceError as refusal:
+        return await _mistaken(request, fit_id, refusal, {"message": message})
+
+
+@router.post("/ui/fits/{fit_id}/profile")
+@says_refusals
+async def save(request: Request, fit_id: str) -> Response:
+    """Make what was fitted a profile's current revision."""
+    service = service_of(request)
+    name = dict(await read_form(request)).get("name", "").strip()
+
+    def named() -> str:
+        check_profile_name(name)
+        with service.context.store.unit_of_work() as unit:
+            return name_fit(unit, fit_id, name=name).profile.name
+
+    try:
+        return moved(request, f"/ui/profiles/{await service.call(named)}")
+    except InvalidInput as refusal:
+        return await _mistaken(request, fit_id, refusal, {"name": name})
+
+
 def with_message(message: str) -> str:
     """The query of a fit's address that carries the message on."""
     return f"?{urlencode({'bytes': message})}" if message else ""
+
+
+async def _page(
+    request: Request,
+    fit_id: str,
+    *,
+    message: str = "",
+    name: str = "",
+    mistakes: Mapping[str, str] | None = None,
+    status: int = 200,
+) -> Response:
+    record = await service_of(request).stored_fit(fit_id)
+    values: dict[str, Any] = {
+        "section": "Workbench",
+        "view": fit_view(record),
+        "message": message[:40] or USUAL_MESSAGE,
+        "name": name[:100],
+        "mistakes": mistakes or {},
+    }
+    return page(request, "fit.html", status=status, **values)
+
+
+async def _mistaken(
+    request: Request, fit_id: str, refusal: SluiceError, typed: Mapping[str, str]
+) -> Response:
+    """The page again, with what was typed and what is wrong with it."""
+    status = kind_of(refusal.code).status
+    if status >= 500:
+        raise refusal
+    mistakes = dict.fromkeys(typed, refusal.detail)
+    return await _page(request, fit_id, status=status, mistakes=mistakes, **typed)
+
+
+def _sample(value: str) -> ExcludedSample:
+    """What a form names. Raises InvalidInput."""
+    size, _, rest = value.partition("|")
+    time, _, stage = rest.partition("|")
+    try:
+        return ExcludedSample(stage[:200], int(size[:20]), float(time[:40]))
+    except ValueError:
+        raise InvalidInput("expected samples as bytes|µs|stage", field="excluded") from None

@@ -22,7 +22,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 FOLDER = CHECKOUT / "docs" / "screenshots"
 EXAMPLES = CHECKOUT / "examples"
 Scheme = Literal["light", "dark"]
-STILL_LOADING = "[hx-trigger*=load]:not(form), .htmx-request"
+STILL_LOADING = ".later, .waiting, [aria-busy=true], .htmx-request"
 # When something was stored changes from run to run.
 SAME_TIMES = r"""() => {
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);

@@ -111,7 +111,7 @@ def _until_drawn(page: Page) -> dict[str, float]:
     page.locator(SEND).click()
     page.wait_for_url("**/ui/answers/**", wait_until="commit")
     drawn_ms = _since_click(page, "#result #timeline svg")
-    whole_ms = _since_click(page, "#result:not(:has([hx-trigger=load]))")
+    whole_ms = _since_click(page, "#result:not(:has(.later, [aria-busy=true]))")
     return {NEW: drawn_ms, PARTS: whole_ms, TASK: float(page.evaluate("window.longestMs"))}
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page, expect
+
+from tests.app.serving import Live
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -34,3 +37,84 @@ def test_nothing_is_wider_than_the_window(new_page: Callable[..., Page], width: 
     page = new_page(width=width)
     page.goto("/")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+VIEWS = ("/", "/ui/answers", "/ui/profiles", "/ui/audit", "/docs", "/ui/no-such-view")
+
+
+@pytest.mark.parametrize("width", [360, 1920])
+def test_every_section_is_reached_from_the_bar(new_page: Callable[..., Page], width: int) -> None:
+    """By its link, which then says that it is where one is; nothing is wider than the window."""
+    page = new_page(width=width)
+    page.goto("/ui/no-such-view")
+    assert page.locator("nav [aria-current]").count() == 0
+    for name in page.locator(".bar nav a").all_text_contents():
+        page.locator(".bar nav a", has_text=name).click()
+        expect(page.locator("nav [aria-current=page]")).to_have_text(name)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("address", VIEWS)
+def test_every_first_view_names_itself(browser_page: Page, address: str) -> None:
+    """A title of its own, one heading of the first rank, and landmarks."""
+    browser_page.goto(address)
+    assert "Sluice" in browser_page.title()
+    assert browser_page.locator("h1:visible").count() == 1
+    assert browser_page.locator("main").count() == 1
+    assert browser_page.locator("html").get_attribute("lang") == "en"
+
+
+def test_a_refusal_is_accessible(browser_page: Page, axe: Callable[[Page], list[str]]) -> None:
+    """And leads back."""
+    browser_page.goto("/ui/answers/no-such-answer")
+    assert axe(browser_page) == []
+    browser_page.get_by_role("link", name="To the workbench").click()
+    expect(browser_page).to_have_url(re.compile("/$"))
+
+
+SWAP = (
+    "([address, target]) => htmx.ajax('GET', address, {target, select: target, swap: 'outerHTML'})"
+)
+
+
+def test_a_swap_brings_what_the_other_page_loads(browser_page: Page) -> None:
+    """Sheets and scripts of its head, each once, and the focus goes to what has come."""
+    browser_page.goto("/ui/no-such-view")
+    for _ in range(2):
+        browser_page.evaluate(SWAP, ["/docs", "#main"])
+        expect(browser_page.locator(".opblock").first).to_be_visible()
+    assert browser_page.locator("script[src*=swagger]").count() == 1
+    assert browser_page.locator("link[href*=swagger]").count() == 1
+    assert browser_page.evaluate("document.activeElement.id") == "main"
+
+
+def test_a_service_that_is_silent_is_told_of(browser: Browser, live: Live) -> None:
+    """In a page that nobody watches, because htmx itself writes the failure to the console."""
+    context = browser.new_context(base_url=f"http://127.0.0.1:{live.port}")
+    page = context.new_page()
+    page.goto("/ui/no-such-view")
+    page.evaluate("() => { window.fetch = () => Promise.reject(new TypeError('away')); }")
+    page.evaluate(SWAP, ["/docs", "#main"])
+    expect(page.get_by_role("alert")).to_contain_text("does not answer")
+    expect(page.locator("h1")).to_have_text("No such path")
+    context.close()
+
+
+def test_a_refused_part_takes_the_place_of_the_part(browser_page: Page) -> None:
+    """Not a page within a page."""
+    browser_page.goto("/")
+    browser_page.evaluate(
+        "htmx.ajax('GET', '/ui/no-such-view', {target: '#result', swap: 'innerHTML'})"
+    )
+    expect(browser_page.locator("#result .refused h2")).to_have_text("No such path")
+    assert browser_page.locator("main").count() == 1
+
+
+def test_on_paper_there_are_neither_bars_nor_dark_grounds(new_page: Callable[..., Page]) -> None:
+    """Whatever the screen's colours."""
+    page = new_page(color_scheme="dark")
+    page.goto("/ui/no-such-view")
+    page.emulate_media(media="print")
+    assert not page.locator(".bar").is_visible()
+    ground = page.evaluate("getComputedStyle(document.querySelector('.panel')).backgroundColor")
+    assert ground == "rgb(255, 255, 255)"

@@ -261,6 +261,8 @@ def test_waits_double_up_to_the_longest_and_vary(clock: Clock, chance: float) ->
         ("9" * 400, 0.0, 1e9 + 1),
         ("", 0.0, 0.1),
     ],
+    # The dates are those of this run: as names of tests, every process would have its own.
+    ids=["seconds", "none", "past", "future", "word", "negative", "huge", "empty"],
 )
 def test_retry_after_is_the_least_that_is_waited(
     clock: Clock, told: str, least_s: float, most_s: float

@@ -7,11 +7,12 @@ the interpreter's lock in turn with the others.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from app.errors import Overloaded
+from domain.errors import Cancelled
 
 MAX_PENDING = 64
 
@@ -25,14 +26,23 @@ class Explorer:
         self._pending = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sluice-explore")
 
-    async def run(self, work: Callable[[], T]) -> T:
-        """What the work returns. Raises what it raises, and Overloaded where too much waits."""
+    async def run(self, work: Callable[[], T], gone: Callable[[], Awaitable[None]]) -> T:
+        """What the work returns; it is not begun where the client has gone by its turn.
+
+        Raises what it raises, Overloaded where too much waits, and Cancelled.
+        """
         if self._pending >= MAX_PENDING:
             raise Overloaded("more pictures are waiting than this service accepts")
         self._pending += 1
+        watcher = asyncio.ensure_future(gone())
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+            worker = asyncio.get_running_loop().run_in_executor(self._thread, work)
+            await asyncio.wait((worker, watcher), return_when=asyncio.FIRST_COMPLETED)
+            if not worker.done() and worker.cancel():
+                raise Cancelled("the client went away")
+            return await worker
         finally:
+            watcher.cancel()
             self._pending -= 1
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ from domain.solution import Strategy
 from solvers.count_points import CountPoint
 
 COUNTS_LIMIT_S = 0.5
-SIZES_LIMIT_S = 2.0
+SIZES_LIMIT_S = 1.5
 RIVALS_LIMIT_S = 0.8
 RELATIVE_GAP = 1e-4  # of what is drawn
 STATIC_SIZES = (4096, 65536, 2**19, 2**20, 2**22)

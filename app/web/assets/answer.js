@@ -23,6 +23,7 @@
       this.scale = 1;
       this.svg.setAttribute("preserveAspectRatio", "none");
       this.pinned = [...this.svg.querySelectorAll(".legend, .labels text, .heading, .title, .note, .schedule > .muted:not(.tick)")];
+      this.hatches = [...this.svg.querySelectorAll("pattern")];
       this.placed = [...this.svg.querySelectorAll(".size, .bound-label")];
       this.axes = [...this.svg.querySelectorAll(".schedule")].map((one) => this.axisOf(one));
       this.listen();
@@ -57,6 +58,7 @@
       const pinned = isWhole ? "" : `translate(${this.left} 0) scale(${1 / this.scale} 1)`;
       this.pinned.forEach((one) => one.setAttribute("transform", pinned));
       this.placed.forEach((one) => this.place(one, Number(one.getAttribute("x"))));
+      this.hatches.forEach((one) => one.setAttribute("patternTransform", `scale(${1 / this.scale} 1) rotate(45)`));
       this.axes.forEach((axis) => this.draw(axis, isWhole));
       this.part.querySelectorAll("[data-zoom=out], [data-zoom=all]").forEach((button) => {
         button.disabled = isWhole;

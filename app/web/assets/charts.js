@@ -39,10 +39,10 @@ window.SluiceCharts = (() => {
       animation: false,
       textStyle: {fontFamily: colour.sans, color: colour.text, fontSize: 12},
       color: colour.series,
-      grid: {left: 12, right: isNarrow ? 12 : 20, top: 56, bottom: 12, containLabel: true},
+      grid: {left: 12, right: isNarrow ? 24 : 30, top: 60, bottom: 30, containLabel: true},
       legend: {
-        type: "scroll", top: 0, left: 0, right: 0, itemWidth: 22, itemHeight: 9, icon: "roundRect",
-        textStyle: {color: colour.text}, inactiveColor: colour.line,
+        type: "scroll", top: 3, left: 0, right: 0, itemWidth: 24, itemHeight: 10, padding: [4, 5],
+        textStyle: {color: colour.text, lineHeight: 18}, inactiveColor: colour.line,
         pageTextStyle: {color: colour.quiet}, pageIconColor: colour.accent, pageIconInactiveColor: colour.line,
       },
       tooltip: {
@@ -119,17 +119,22 @@ window.SluiceCharts = (() => {
     const mark = (name, point, symbol, more) => point && point[1] !== null
       ? [{name, type: "scatter", data: [point], symbol, symbolSize: 13, z: 5, ...more}] : [];
     const [equal, optimum, bound, fixed] = [colour.series[1], colour.series[0], colour.series[3], colour.series[1]];
-    const valueAxis = data.is_logarithmic ? {type: "log"} : {type: "value", scale: true};
+    // What lies far above the answer is of no interest: the curves leave the picture there.
+    const least = Math.min(data.answer[1] ?? Infinity, ...data.bound_us.filter((us) => us !== null));
+    const most = Math.max(...data.equal_us.filter((us) => us !== null));
+    const reach = Math.min(most, 1.4 * (data.answer[1] ?? most));
+    const room = Math.max(0, reach - least);
+    const valueAxis = {type: "value", min: Math.max(0, least - 0.12 * room), max: reach + 0.02 * room};
     return {
       ...base(colour, isNarrow),
       xAxis: axis(colour, {
         ...(data.has_steps ? {type: "value", minInterval: 1, min: 1, max: "dataMax"} : {type: "log", logBase: 2, min: 1, max: data.fragments.at(-1)}),
-        name: "fragments", nameGap: 30, splitLine: {show: false},
+        name: "fragments", nameGap: 26, splitLine: {show: false},
       }),
       yAxis: axis(colour, {
         ...valueAxis, name: `latency, ${data.unit}`, nameLocation: "end", nameGap: 10,
         nameTextStyle: {color: colour.quiet, align: "left"},
-        axisLabel: {color: colour.quiet, formatter: (us) => String(Number((us / data.us).toPrecision(6)))},
+        axisLabel: {color: colour.quiet, showMinLabel: false, showMaxLabel: false, formatter: (us) => String(Number((us / data.us).toPrecision(4)))},
       }),
       tooltip: {
         ...base(colour).tooltip,
@@ -142,11 +147,11 @@ window.SluiceCharts = (() => {
       series: [
         curve("equal fragments", data.equal_us, {itemStyle: {color: equal}, lineStyle: {color: equal, width: 1.5}, symbol: "none"}),
         curve("best sizes", data.optimum_us, {itemStyle: {color: optimum}, lineStyle: {color: optimum, width: 2}, symbol: "circle"}),
-        curve("proven bound", data.bound_us, {itemStyle: {color: bound}, lineStyle: {color: bound, width: 1.5, type: "dashed"}, symbol: "none"}),
+        curve("proven bound", data.bound_us, {itemStyle: {color: bound}, lineStyle: {color: bound, width: 1.5, type: "dashed"}, symbol: "none", areaStyle: {color: bound, opacity: 0.1, origin: "start"}}),
         ...mark("best fixed size", data.fixed, "triangle", {itemStyle: {color: fixed}}),
         ...mark("answer", data.answer, "diamond", {
           itemStyle: {color: colour.text, borderColor: colour.panel, borderWidth: 1.5},
-          label: {show: true, position: "top", color: colour.text, formatter: `${data.answer[0]}: ${timeText(data.answer[1])}`},
+          label: {show: true, position: "bottom", distance: 7, color: colour.text, formatter: `${data.answer[0]}: ${timeText(data.answer[1])}`},
         }),
       ],
     };
@@ -154,11 +159,13 @@ window.SluiceCharts = (() => {
 
   // --- latency against the size of the message --------------------------------------------------
 
+  const LEAST_SHOWN = 0.1; // per cent above the best: what is nearer stands on this line
   const SYMBOLS = ["circle", "rect", "triangle", "diamond", "pin", "roundRect", "arrow"];
 
   makers.sizes = (data, choice) => (colour, isNarrow) => {
     const isRatio = choice() === "ratio";
-    const value = (us, i) => (us === null ? null : isRatio ? us / data.best_us[i] : us);
+    const above = (us, i) => Math.max(LEAST_SHOWN, 100 * (us / data.best_us[i] - 1));
+    const value = (us, i) => (us === null ? null : isRatio ? above(us, i) : us);
     const searched = data.lines.filter((line) => !line.is_static);
     const series = data.lines.map((line) => {
       const own = searched.indexOf(line);
@@ -183,12 +190,12 @@ window.SluiceCharts = (() => {
     }
     return {
       ...base(colour, isNarrow),
-      xAxis: axis(colour, {type: "category", data: data.labels, name: "message", nameGap: 30, boundaryGap: false, splitLine: {show: false}}),
+      xAxis: axis(colour, {type: "category", data: data.labels, name: "size of the message", nameGap: 26, boundaryGap: false, splitLine: {show: false}}),
       yAxis: axis(colour, {
-        type: "log", logBase: isRatio ? 2 : 10, ...(isRatio ? {min: 1} : {}),
-        name: isRatio ? "latency, times the best known" : "latency", nameLocation: "end", nameGap: 10,
+        type: "log", ...(isRatio ? {min: LEAST_SHOWN} : {}),
+        name: isRatio ? "latency above the best known" : "latency", nameLocation: "end", nameGap: 10,
         nameTextStyle: {color: colour.quiet, align: "left"},
-        axisLabel: {color: colour.quiet, formatter: isRatio ? (times) => `${times} ×` : timeText},
+        axisLabel: {color: colour.quiet, formatter: isRatio ? (part) => (part <= LEAST_SHOWN ? `≤ ${LEAST_SHOWN} %` : `${part} %`) : timeText},
       }),
       tooltip: {
         ...base(colour).tooltip,

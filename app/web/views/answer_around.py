@@ -202,6 +202,16 @@ def rivals_of(document: Document, lines: Sequence[Line]) -> tuple[Rival, ...]:
     return (own, *(_rival(document, line, unit) for line in (*priced, *declined)))
 
 
+def rivals_remark(document: Document) -> str:
+    """What the column of bounds means; nothing where all rows share one bound."""
+    if document["pipeline"] is None or document["allow_refragmentation"] or document["levels"]:
+        return ""
+    return (
+        "The hierarchical strategies cut anew between stages. That is a wider class of schedules "
+        "with a lower bound, and it is this that they are compared with."
+    )
+
+
 def _rival(document: Document, line: Line, unit: TimeUnit) -> Rival:
     point = line.points[0]
     how = _how(line, point)

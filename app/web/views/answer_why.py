@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from analysis.explanation import Cost, Explanation, PathShare, Saving
 from app.web.views.answer_words import TimeUnit
-from app.web.words import share, time_us
+from app.web.words import share
 
 MOST_SAVINGS = 10
 _LEAST_SHARE = 1e-6  # of the latency: less than this is nothing
@@ -58,7 +58,7 @@ class WhyView:
         unit = TimeUnit.of(found.latency_us)
         ranked = sorted(found.savings, key=lambda one: -_saved_us(one))
         useful = [one for one in ranked if _saved_us(one) > _LEAST_SHARE * found.latency_us]
-        rows = tuple(_saving_row(one, found.latency_us) for one in useful)
+        rows = tuple(_saving_row(one, found.latency_us, unit) for one in useful)
         return cls(
             unit=unit.name,
             binding=_binding_words(found),
@@ -122,15 +122,15 @@ def _saved_us(one: Saving) -> float:
     return one.same_cut_us if one.best_cut_us is None else one.best_cut_us
 
 
-def _saving_row(one: Saving, latency_us: float) -> SavingRow:
+def _saving_row(one: Saving, latency_us: float, unit: TimeUnit) -> SavingRow:
     saved_us = _saved_us(one)
     part = saved_us / latency_us
     return SavingRow(
         cost="overhead" if one.cost is Cost.OVERHEAD else "per byte",
         stage=one.name,
-        saved=time_us(saved_us),
+        saved=f"{unit.text(saved_us)} {unit.name}",
         share=share(part),
         width=round(1000.0 * min(part, 0.1), 3),
         is_solved=one.best_cut_us is not None,
-        same_cut=time_us(one.same_cut_us),
+        same_cut=f"{unit.text(one.same_cut_us)} {unit.name}",
     )

@@ -20,6 +20,7 @@ from app.web.snippets import base_url_of, take_away_of
 from app.web.views.answer_around import (
     counts_chart,
     rivals_of,
+    rivals_remark,
     sizes_chart,
     surroundings_of,
 )
@@ -138,7 +139,8 @@ async def rivals(request: Request, id: str) -> Response:
         document = json.loads(body)
         lines = explore.rivals(surroundings_of(document, fragment_cap=cap))
         unit = TimeUnit.of(document["latency_us"]).name
-        return {"rivals": rivals_of(document, lines), "unit": unit}
+        remark = rivals_remark(document)
+        return {"rivals": rivals_of(document, lines), "unit": unit, "remark": remark}
 
     values = await _explored(request, priced)
     caption = "The answer beside every strategy and the usual sizes"
@@ -146,7 +148,7 @@ async def rivals(request: Request, id: str) -> Response:
 
 
 async def _explored(request: Request, work: Callable[[], T]) -> T:
-    return await service_of(request).explorer.run(work)
+    return await service_of(request).explorer.run(work, gone(request))
 
 
 def _fragment_cap(request: Request) -> int:

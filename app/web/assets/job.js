@@ -189,7 +189,7 @@
     }
 
     async drawChart() {
-      const place = document.getElementById("job-chart");
+      const place = document.querySelector("[data-job-chart]");
       if (!place || !this.progress?.history.length) {
         return;
       }

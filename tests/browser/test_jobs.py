@@ -1,0 +1,192 @@
+"""Jobs in a browser: what is known while they run, how they end, and what a Cancel keeps."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.app.scripted_solver import CRASHES, GATE, IMPROVES, WAITS
+from tests.app.serving import LARGE, LARGE_BYTES, Live, scripted_engine, serving, settings_for
+
+Axe = Callable[[Page], list[str]]
+
+
+@pytest.fixture(scope="module")
+def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where this file is, solvers that wait end; it has to be made before the server."""
+    place = tmp_path_factory.mktemp("gate") / "open"
+    before = os.environ.get(GATE)
+    os.environ[GATE] = str(place)
+    yield place
+    os.environ.pop(GATE)
+    if before is not None:
+        os.environ[GATE] = before
+
+
+@pytest.fixture(scope="module")
+def live(gate: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """A server whose solvers follow a script."""
+    folder = tmp_path_factory.mktemp("jobs")
+    settings = settings_for(f"sqlite:///{folder / 'sluice.db'}")
+    with serving(settings, open_engine=scripted_engine) as running:
+        yield running
+
+
+@pytest.fixture
+def start(live: Live, gate: Path) -> Iterator[Callable[..., str]]:
+    """Starts a job whose solver behaves as named; its identifier."""
+    started = []
+
+    def job(behaviour: str, **more: Any) -> str:
+        stages = [{"name": behaviour, "overhead_us": 9.0, "ns_per_byte": 9.0}, *LARGE["stages"]]
+        body = {"message_bytes": LARGE_BYTES, "pipeline": {"stages": stages}, **more}
+        response = live.client.post("/optimize", json=body, headers={"prefer": "respond-async"})
+        started.append(response.headers["location"])
+        return str(response.json()["id"])
+
+    yield job
+    for location in started:
+        live.client.delete(location)
+    gate.unlink(missing_ok=True)
+
+
+def test_a_job_leads_to_its_answer(
+    browser_page: Page, start: Callable[..., str], gate: Path, axe: Axe
+) -> None:
+    """What is known is shown as it comes; the answer follows by itself, and Back skips the job."""
+    page = browser_page
+    page.goto("/")
+    job = start(IMPROVES)
+    page.goto(f"/ui/jobs/{job}?follow=1")
+    expect(page.locator("[data-told=word]")).to_have_text("running")
+    expect(page.locator("[data-told=best]")).to_contain_text("ms")
+    expect(page.locator("[data-told=fragments]")).to_have_text("2")
+    expect(page.locator("[data-job-chart] canvas")).to_be_visible()
+    assert axe(page) == []
+    gate.touch()
+    page.wait_for_url("**/ui/answers/*")
+    expect(page.locator("#answer-title")).to_be_visible()
+    page.go_back()
+    assert page.url.endswith("/")
+
+
+def test_cancel_says_when_it_has_stopped_and_keeps_the_best(
+    browser_page: Page, start: Callable[..., str], live: Live
+) -> None:
+    """Stopping…, then stopped, with the answer that was there."""
+    page = browser_page
+    job = start(IMPROVES)
+    page.goto(f"/ui/jobs/{job}?follow=1")
+    expect(page.locator("[data-told=fragments]")).to_have_text("2")
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator("[data-told=word]")).to_have_text("stopped")
+    expect(page.locator("#said")).to_have_text("Stopped. The best answer so far is kept.")
+    expect(page.locator("#job")).to_contain_text("The best answer so far is kept")
+    expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
+    page.get_by_role("link", name="See the answer").click()
+    expect(page.locator("#answer-title")).to_be_visible()
+    assert live.client.get(f"/jobs/{job}").json()["state"] == "cancelled"
+
+
+def test_a_cancelled_job_without_an_answer_says_so(
+    browser_page: Page, start: Callable[..., str]
+) -> None:
+    """Also by the keyboard alone."""
+    page = browser_page
+    page.goto(f"/ui/jobs/{start(WAITS)}")
+    page.get_by_role("button", name="Cancel").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#job")).to_contain_text("Stopped before there was an answer.")
+    expect(page.get_by_role("link", name="See the answer")).to_have_count(0)
+
+
+def test_a_failure_is_told(browser_page: Page, start: Callable[..., str], axe: Axe) -> None:
+    """With the problem's own words, beside the question."""
+    page = browser_page
+    page.goto(f"/ui/jobs/{start(CRASHES)}?follow=1")
+    expect(page.locator("[data-told=word]")).to_have_text("failed")
+    expect(page.locator("#job")).to_contain_text("solver_failed")
+    assert axe(page) == []
+
+
+def test_the_question_is_beside_it(browser_page: Page, start: Callable[..., str]) -> None:
+    """As it was asked, to be changed."""
+    page = browser_page
+    asked = {"strategy": "exact", "constraints": {"max_fragment_bytes": 65536}, "time_limit_s": 60}
+    page.goto(f"/ui/jobs/{start(WAITS, **asked)}")
+    expect(page.locator("[name=message]")).to_have_value("4000000 B")
+    expect(page.locator("[name=greatest]")).to_have_value("64 KiB")
+    expect(page.locator("[name=strategy]")).to_have_value("exact")
+    expect(page.locator("[name=time_limit]")).to_have_value("60")
+    expect(page.locator("[name=name]").first).to_have_value(WAITS)
+
+
+def test_a_job_that_has_ended_is_shown_as_it_was(
+    browser_page: Page, start: Callable[..., str], gate: Path, live: Live
+) -> None:
+    """Its address restores it; with `follow` it leads on."""
+    page = browser_page
+    job = start(IMPROVES)
+    page.goto(f"/ui/jobs/{job}")
+    expect(page.locator("[data-told=fragments]")).to_have_text("2")
+    gate.touch()
+    page.wait_for_url("**/ui/answers/*")
+    answer = page.url
+    page.goto(f"/ui/jobs/{job}")
+    expect(page.locator("[data-told=word]")).to_have_text("done")
+    expect(page.locator("[data-job-chart] canvas")).to_be_visible()
+    expect(page.locator("#job-rows tr")).to_have_count(2)
+    page.goto(f"/ui/jobs/{job}?follow=1")
+    assert page.url == answer
+
+
+def test_it_works_without_scripts(
+    new_page: Callable[..., Page], start: Callable[..., str], gate: Path
+) -> None:
+    """The page looks again by itself, and the Cancel is a form."""
+    page = new_page(java_script_enabled=False)
+    page.goto(f"/ui/jobs/{start(WAITS)}")
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator("#job")).to_contain_text("Stopped before there was an answer.")
+    page.goto(f"/ui/jobs/{start(IMPROVES)}")
+    gate.touch()
+    page.wait_for_url("**/ui/answers/*")
+    expect(page.locator("#answer-title")).to_be_visible()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (768, "light")])
+def test_it_fits_every_window(
+    new_page: Callable[..., Page], start: Callable[..., str], width: int, scheme: str, axe: Axe
+) -> None:
+    """Nothing serious, nothing wider than the window."""
+    page = new_page(width=width, color_scheme=scheme)
+    page.goto(f"/ui/jobs/{start(IMPROVES)}")
+    expect(page.locator("[data-job-chart] canvas")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert axe(page) == []
+
+
+def test_a_comparison_has_a_table(browser_page: Page, live: Live) -> None:
+    """Jobs that another program has started are shown as well."""
+    body = {"profile": "gms", "message_bytes": [4096, 8192], "strategies": ["single", "ramp"]}
+    response = live.client.post("/compare", json=body, headers={"prefer": "respond-async"})
+    page = browser_page
+    page.goto(f"/ui/jobs/{response.json()['id']}")
+    expect(page.locator("#job-title")).to_have_text("Comparing strategies on 2 messages")
+    expect(page.locator("[data-told=word]")).to_have_text("done")
+    expect(page.locator("#compared-title + .scroll tbody tr")).to_have_count(4)
+
+
+def test_an_unknown_job_is_said_to_be_unknown(browser: Browser, live: Live) -> None:
+    """404, as a page."""
+    page = browser.new_page()
+    answer = page.goto(f"http://127.0.0.1:{live.port}/ui/jobs/{'0' * 32}")
+    assert answer is not None
+    assert answer.status == 404
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    page.close()

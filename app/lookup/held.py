@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from app.lookup.answers import (
-    JSON,
-    NO_CACHE,
-    SCHEDULE,
-    SECURITY,
-    Headers,
-    Kind,
-    Ready,
-    Served,
-    holds,
-)
+from app.lookup.answers import JSON, NO_CACHE, SCHEDULE, Ready, holds
 from app.schemas.schedules import FORM, ScheduleRenderer
-from exports.lookup import Answer, TableReader, answer_by, open_reader
+from exports.lookup import TableReader, answer_by, open_reader
 from solvers import judge_of
 
 _BOOK_BYTES = 2**17  # what is held beside file and reader, about: buffers, the judge's numbers
 _TAG_DIGITS = 16  # of the digest: 64 bits, and short, because servers look at every byte
-_SERVED: Kind = (SCHEDULE, 200)
 
 
 class HeldTable:
@@ -35,8 +24,7 @@ class HeldTable:
         self._reader = reader
         self._judge = judge_of(head.pipeline)
         self._answer = reader.answerer(self._judge)
-        # The digest says which file, the message which answer, the form how it is written.
-        self._tag = f'"{digest[:_TAG_DIGITS]}-%d-{FORM}"'.encode()
+        self.tag = tag_of(digest)
         self._renderer = ScheduleRenderer(
             digest,
             (head.profile, head.revision),
@@ -54,48 +42,38 @@ class HeldTable:
         """The same table for another thread."""
         return HeldTable(self.digest, self.file, self._reader.sibling())
 
-    def short_served(self, message_bytes: int) -> Served | None:
-        """The answer to a look-up in the range, or None where it is too long for the event loop."""
+    def short_body(self, message_bytes: int) -> bytes | None:
+        """The JSON about a message in the range, or None where it is long for the event loop."""
         answer = self._answer(message_bytes)
-        if answer is None:
-            return None
-        body = self._renderer.body(message_bytes, answer)
-        headers = (
-            (b"etag", self._tag % message_bytes),
-            NO_CACHE,
-            (b"content-length", b"%d" % len(body)),
-            JSON,
-            SECURITY,
-        )
-        return Served(
-            {"type": "http.response.start", "status": 200, "headers": headers},
-            {"type": "http.response.body", "body": body},
-            _SERVED,
-        )
-
-    def short_schedule(self, wanted: str, message_bytes: int) -> Ready | None:
-        """The same for a client that holds an answer already; `wanted` is If-None-Match."""
-        tag = self._tag % message_bytes
-        if wanted and holds(wanted, tag.decode()):
-            return Ready(304, [(b"etag", tag), NO_CACHE], b"", SCHEDULE)
-        answer = self._answer(message_bytes)
-        return None if answer is None else self._ready(tag, message_bytes, answer)
+        return None if answer is None else self._renderer.body(message_bytes, answer)
 
     def schedule(self, wanted: str, message_bytes: int) -> Ready:
-        """The answer to a look-up in the range, however long."""
-        ready = self.short_schedule(wanted, message_bytes)
-        if ready is not None:
-            return ready
-        answer = answer_by(self._reader, self._judge, message_bytes)
-        assert answer is not None  # without a limit there is always one
-        return self._ready(self._tag % message_bytes, message_bytes, answer)
+        """The answer to a look-up in the range, however long; `wanted` is If-None-Match."""
+        tag = self.tag % message_bytes
+        if wanted and holds(wanted, tag.decode()):
+            return unchanged(tag)
+        body = self.short_body(message_bytes)
+        if body is None:
+            answer = answer_by(self._reader, self._judge, message_bytes)
+            assert answer is not None  # without a limit there is always one
+            body = self._renderer.body(message_bytes, answer)
+        return found(tag, body)
 
-    def _ready(self, tag: bytes, message_bytes: int, answer: Answer) -> Ready:
-        body = self._renderer.body(message_bytes, answer)
-        headers: Headers = [
-            (b"etag", tag),
-            NO_CACHE,
-            (b"content-length", b"%d" % len(body)),
-            JSON,
-        ]
-        return Ready(200, headers, body, SCHEDULE)
+
+def tag_of(digest: str) -> bytes:
+    """The ETag of a table's answers, with room for the message.
+
+    The digest says which file, the message which answer, the form how it is written.
+    """
+    return f'"{digest[:_TAG_DIGITS]}-%d-{FORM}"'.encode()
+
+
+def unchanged(tag: bytes) -> Ready:
+    """304: the client holds the answer of this tag."""
+    return Ready(304, [(b"etag", tag), NO_CACHE], b"", SCHEDULE)
+
+
+def found(tag: bytes, body: bytes) -> Ready:
+    """200: the answer of this tag."""
+    length = b"content-length", b"%d" % len(body)
+    return Ready(200, [(b"etag", tag), NO_CACHE, length, JSON], body, SCHEDULE)

@@ -102,9 +102,7 @@ class Lookups:
             return
         self._has_failed = False
         fresh = found.since(self._last)
-        # Equal choices stay the same object, and with it what was rendered from them.
-        if found.digests != self._last.digests:
-            self._last = found
+        self._last = found
         with self._lock:
             if generation == self._generation:
                 self.front.choices = self._last

@@ -304,10 +304,13 @@ def number(text: str) -> float:
 
 
 def share(text: str) -> float:
-    """A finite number, or one in per cent."""
+    """A finite number of at most 1, or one in per cent: whoever writes 5 hardly means 500 %."""
     if text.endswith("%"):
         return number(text[:-1]) / 100.0
-    return number(text)
+    found = number(text)
+    if found > 1.0:
+        raise argparse.ArgumentTypeError("expected a share of at most 1, or per cent as 5%")
+    return found
 
 
 def strategies(text: str) -> list[str]:

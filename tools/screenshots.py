@@ -22,13 +22,16 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 FOLDER = CHECKOUT / "docs" / "screenshots"
 EXAMPLES = CHECKOUT / "examples"
 Scheme = Literal["light", "dark"]
+AUDITED = "profile=myrinet-gam&setting=4KiB&least=1KiB&greatest=1MiB&max_regret=5%25"
 STILL_LOADING = ".later, .waiting, [aria-busy=true], .htmx-request"
-# When something was stored changes from run to run.
+# When something was stored, and how long it took, changes from run to run.
 SAME_TIMES = r"""() => {
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
     const node = texts.currentNode;
-    node.data = node.data.replace(/\d{4}-\d\d-\d\d(.)\d\d:\d\d(:\d\d)?/g, "2026-01-31$112:00");
+    node.data = node.data
+      .replace(/(Audited in )[\d.]+ s/, "$17 s")
+      .replace(/\d{4}-\d\d-\d\d(.)\d\d:\d\d(:\d\d)?/g, "2026-01-31$112:00");
   }
 }"""
 SETTLED_MS = 400  # what charts need to have drawn their last frame
@@ -70,13 +73,13 @@ def shots(ids: Mapping[str, str]) -> tuple[Shot, ...]:
     compared = f"/ui/compare?id={ids['exact']}&id={ids['fixed']}"
     return (
         Shot("workbench", "/?example=myrinet-gam&bytes=4096"),
-        Shot("answer", answer, height=1700),
-        Shot("answer-dark", answer, height=1700, scheme="dark"),
+        Shot("answer", answer, height=1620),
+        Shot("answer-dark", answer, height=1080, scheme="dark"),
         Shot("answer-narrow", answer + "#result", width=360, height=1400),
         Shot("fit", f"/ui/fits/{ids['fit']}", height=1400),
         Shot("profiles", "/ui/profiles/myrinet-gam", height=1200),
         Shot("compare", compared, height=1200),
-        Shot("audit", "/ui/audit", height=900),
+        Shot("audit", f"/ui/audit?{AUDITED}", height=1100),
     )
 
 
@@ -118,6 +121,8 @@ def _take(browser: Browser, address: str, shot: Shot) -> None:
     page.goto(shot.address, wait_until="networkidle")
     page.wait_for_function("(there) => !document.querySelector(there)", arg=STILL_LOADING)
     page.evaluate(SAME_TIMES)
+    # Parts that came later have moved what the address points at.
+    page.evaluate("document.querySelector(':target')?.scrollIntoView()")
     page.wait_for_timeout(SETTLED_MS)
     FOLDER.mkdir(parents=True, exist_ok=True)
     place = FOLDER / f"{shot.name}.png"

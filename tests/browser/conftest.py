@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
 from tests.app.serving import Live, serving, settings_for
 from tests.support.system import require_system
@@ -28,6 +28,7 @@ ARGUMENTS = [
 ]
 SERIOUS = ("serious", "critical")
 WAIT_MS = 30_000  # against tests that hang
+expect.set_options(timeout=WAIT_MS)
 
 
 @pytest.fixture(scope="session")

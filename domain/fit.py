@@ -14,6 +14,7 @@ from domain.solution import Notice
 
 CONFIDENCE = 0.95
 DEFAULT_MAX_RANGES = 6
+MAX_EXCLUDED = 5_000
 END_TO_END_STAGE = "end to end"
 
 
@@ -65,6 +66,18 @@ class StepGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class ExcludedSample:
+    """A sample that is left out by hand: every one of this stage with this size and this time.
+
+    `stage` is the name of the fitted stage, "total" or "bottleneck" of an aggregate.
+    """
+
+    stage: str
+    message_bytes: int
+    time_us: float
+
+
+@dataclass(frozen=True, slots=True)
 class FitOptions:
     """How to fit. `groups` are for direct traces. Raises InvalidInput."""
 
@@ -72,10 +85,15 @@ class FitOptions:
     shape: FitShape = FitShape.RANGES
     max_ranges: int = DEFAULT_MAX_RANGES
     groups: tuple[StepGroup, ...] = ()
+    excluded: tuple[ExcludedSample, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_ranges <= 16:
             raise InvalidInput("expected 1 <= max_ranges <= 16", field="max_ranges")
+        if len(self.excluded) > MAX_EXCLUDED:
+            raise InvalidInput(
+                f"expected at most {MAX_EXCLUDED} samples left out by hand", field="excluded"
+            )
 
 
 class Verdict(StrEnum):

@@ -33,8 +33,10 @@ def fit(readings: Sequence[Reading], options: FitOptions | None = None) -> Trace
     not go together.
     """
     from fitting.combine import fit_readings
+    from fitting.exclusion import without_excluded
 
-    return fit_readings(readings, options or FitOptions())
+    options = options or FitOptions()
+    return fit_readings(without_excluded(readings, options), options)
 
 
 def join(readings: Sequence[Reading]) -> Trace:
@@ -72,6 +74,8 @@ def plot(
 
     `readings` and `options` are those that it was fitted with.
     """
+    from fitting.exclusion import without_excluded
     from fitting.plotting import plot_fit
 
-    return plot_fit(found, readings, options or FitOptions())
+    options = options or FitOptions()
+    return plot_fit(found, without_excluded(readings, options), options)

@@ -44,7 +44,7 @@ def part_within(trace: Trace, least_bytes: int, greatest_bytes: int) -> Trace:
     Raises UnreadableTrace where a column would be left without a row.
     """
     if isinstance(trace, DirectTrace):
-        return _direct_within(trace, _mask(trace.message_bytes, least_bytes, greatest_bytes))
+        return direct_rows(trace, _mask(trace.message_bytes, least_bytes, greatest_bytes))
     ends = (least_bytes, greatest_bytes)
     if isinstance(trace, MessageTrace):
         return MessageTrace(
@@ -62,7 +62,8 @@ def part_within(trace: Trace, least_bytes: int, greatest_bytes: int) -> Trace:
     )
 
 
-def _direct_within(trace: DirectTrace, mask: Mask) -> DirectTrace:
+def direct_rows(trace: DirectTrace, mask: Mask) -> DirectTrace:
+    """The measured messages that a mask (N,) keeps. Raises UnreadableTrace for none."""
     return DirectTrace(
         trace.stage_names,
         _sizes(trace.message_bytes, mask),
@@ -77,7 +78,11 @@ def _samples_within(
 ) -> Samples | None:
     if samples is None:
         return None
-    mask = _mask(samples.message_bytes, least_bytes, greatest_bytes)
+    return sample_rows(samples, _mask(samples.message_bytes, least_bytes, greatest_bytes))
+
+
+def sample_rows(samples: Samples, mask: Mask) -> Samples | None:
+    """The samples that a mask (N,) keeps; None where there are none."""
     if not mask.any():
         return None
     return Samples(_sizes(samples.message_bytes, mask), _times(samples.times_us, mask))

@@ -13,6 +13,7 @@ from domain.errors import Conflict
 from domain.fit import (
     AggregateFit,
     Combine,
+    ExcludedSample,
     FitMethod,
     FitOptions,
     FitShape,
@@ -30,7 +31,9 @@ from models.records import FitRequest
 
 VERSION = 2
 _FIRST = 1
-REQUEST_VERSION = 1
+# Version 2 leaves samples out by hand; a reader of version 1 would make another fit of it.
+REQUEST_VERSION = 2
+_FIRST_REQUEST = 1
 
 T = TypeVar("T")
 
@@ -64,14 +67,15 @@ def load_fit(text: str) -> TraceFit:
 
 def dump_request(request: FitRequest) -> str:
     """The document of how a fit was asked for."""
-    document = {"version": REQUEST_VERSION, **asdict(request)}
+    version = REQUEST_VERSION if request.options.excluded else _FIRST_REQUEST
+    document = {"version": version, **asdict(request)}
     return json.dumps(document, separators=(",", ":"), ensure_ascii=True)
 
 
 def load_request(text: str | None) -> FitRequest | None:
     """The request of a document; None for one that was not kept, or that newer software wrote."""
     document: dict[str, Any] = {"version": None} if text is None else json.loads(text)
-    if document["version"] != REQUEST_VERSION:
+    if document["version"] not in (_FIRST_REQUEST, REQUEST_VERSION):
         return None
     options = document["options"]
     return FitRequest(
@@ -83,6 +87,7 @@ def load_request(text: str | None) -> FitRequest | None:
                 StepGroup(group["name"], tuple(group["steps"]), Combine(group["combine"]))
                 for group in options["groups"]
             ),
+            excluded=tuple(ExcludedSample(**one) for one in options.get("excluded", ())),
         ),
         message_bytes=document["message_bytes"],
         kinds=tuple(None if kind is None else TraceKind(kind) for kind in document["kinds"]),

@@ -8,7 +8,7 @@ from typing import Any
 
 from domain.errors import MeasurementMissing
 from domain.fit import ExcludedSample, LineFit, StageFit, TraceFit, Verdict
-from domain.fit_plot import FitPlot, PlotPoints, StagePlot
+from domain.fit_plot import FitPlot, PlotPoints, PlotRole, StagePlot
 from domain.loggp import Estimate, LogGPParameters
 from domain.measurement import TraceKind
 from domain.units import format_bytes
@@ -33,7 +33,7 @@ _VERDICTS = {
 
 @dataclass(frozen=True, slots=True)
 class ParameterRow:
-    """One line of a stage: its range and its two costs, with intervals and how far to trust them."""
+    """One line of a stage: its range and two costs, with intervals and how far to trust them."""
 
     reach: str
     overhead: str
@@ -73,13 +73,17 @@ class LogPRow:
 
 @dataclass(frozen=True, slots=True)
 class FitView:
-    """The page of a fit, but what its charts show. `missing` says why it gives no model."""
+    """The page of a fit, but what its charts show.
+
+    `warnings` concern all of it, `remarks` one stage each; `missing` says why it gives no model.
+    """
 
     id: str
     title: str
     method: str
     understood: tuple[tuple[str, str], ...]
     warnings: tuple[str, ...]
+    remarks: tuple[tuple[str, tuple[str, ...]], ...]
     stages: tuple[StageView, ...]
     logp: tuple[LogPRow, ...]
     excluded: tuple[ExcludedSample, ...]
@@ -119,7 +123,8 @@ def fit_view(record: FitRecord) -> FitView:
         title=TITLES[fit.kind],
         method=str(fit.method),
         understood=fit.understood,
-        warnings=tuple(notice.detail for notice in fit.notices),
+        warnings=tuple(one.detail for one in fit.notices if not _stage_of(one.detail)),
+        remarks=tuple(_remarks(fit)),
         stages=tuple(_stage(stage) for stage in _stages(fit)),
         logp=tuple(map(_logp, fit.loggp.sizes)) if fit.loggp else (),
         excluded=options.excluded if options else (),
@@ -154,6 +159,21 @@ def _missing(fit: TraceFit) -> str:
     except MeasurementMissing as refusal:
         return refusal.detail
     return ""
+
+
+def _stage_of(detail: str) -> str:
+    """The stage that a notice speaks of; "" where it speaks of all."""
+    head, colon, _ = detail.partition(": ")
+    return head.removeprefix("stage ") if colon and head.startswith("stage ") else ""
+
+
+def _remarks(fit: TraceFit) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What concerns one stage, stage by stage."""
+    found: dict[str, list[str]] = {}
+    for notice in fit.notices:
+        if name := _stage_of(notice.detail):
+            found.setdefault(name, []).append(notice.detail.partition(": ")[2])
+    yield from ((name, tuple(words)) for name, words in found.items())
 
 
 def _stage(stage: StageFit) -> StageView:
@@ -248,7 +268,7 @@ def _remark(stage: StagePlot) -> str:
 def _data(stage: StagePlot) -> dict[str, Any]:
     points = stage.points
     return {
-        "name": stage.name,
+        "stage": _key(stage),
         "logSize": _is_wide(points.message_bytes),
         "logTime": _is_wide(points.time_us),
         "residualEnd": _residual_end(points),
@@ -294,7 +314,7 @@ def _residual_end(points: PlotPoints) -> float:
         for residual, is_outlier in zip(points.relative_residual, points.is_outlier, strict=True)
         if residual is not None and not is_outlier
     ]
-    return max(_RESIDUAL_ROOM * max(usual, default=0.0), _LEAST_RESIDUAL)
+    return float(f"{max(_RESIDUAL_ROOM * max(usual, default=0.0), _LEAST_RESIDUAL):.2g}")
 
 
 def _outliers(stage: StagePlot) -> Iterator[Outlier]:
@@ -304,6 +324,11 @@ def _outliers(stage: StagePlot) -> Iterator[Outlier]:
     for place, is_outlier in enumerate(points.is_outlier):
         if is_outlier:
             size, time_us = points.message_bytes[place], points.time_us[place]
-            value = sample_value(ExcludedSample(stage.name, size, time_us))
+            value = sample_value(ExcludedSample(_key(stage), size, time_us))
             residual = points.relative_residual[place]
             yield Outlier(value, format_bytes(size), time_us, residual)
+
+
+def _key(stage: StagePlot) -> str:
+    """How samples name the stage that they are of."""
+    return stage.name if stage.role is PlotRole.STAGE else str(stage.role)

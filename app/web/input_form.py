@@ -42,9 +42,10 @@ class Mistaken(Exception):
 
 
 async def read_form(request: Request) -> list[tuple[str, str]]:
-    """The fields of a form of this page. Raises UnsupportedMediaType, InvalidInput, as `held_body`."""
-    if request.headers.get("sec-fetch-site") == "cross-site":
-        raise InvalidInput("expected a form of this page, not of another host's")
+    """The fields of a form of this page.
+
+    Raises UnsupportedMediaType, InvalidInput, and what `held_body` does.
+    """
     if media_type(request)[0] != FORM:
         raise UnsupportedMediaType(f"expected Content-Type: {FORM}")
     async with held_body(request, **body_rules(request), within_s=ARRIVAL_LIMIT_S) as body:

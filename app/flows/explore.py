@@ -86,7 +86,7 @@ def shown_counts(near: int) -> tuple[int, ...]:
     return tuple(sorted({*spread, *around}))
 
 
-def counts(asked: Surroundings, *, time_limit_s: float = COUNTS_LIMIT_S) -> tuple[CountPoint, ...]:
+def counts(asked: Surroundings, *, time_limit_s: float) -> tuple[CountPoint, ...]:
     """Latency against the number of fragments. Raises Infeasible.
 
     Of an aggregate for equal fragments alone, with the answer's bound, which is of all counts.
@@ -116,13 +116,13 @@ def shown_sizes(message_bytes: int) -> tuple[int, ...]:
     return tuple(sorted(size for size in found if size <= MAX_MESSAGE_BYTES))
 
 
-def sizes(asked: Surroundings, *, time_limit_s: float = SIZES_LIMIT_S) -> tuple[Line, ...]:
+def sizes(asked: Surroundings, *, time_limit_s: float) -> tuple[Line, ...]:
     """Every strategy, and every static size, on the messages around the answer's."""
     messages = shown_sizes(asked.message_bytes)
     return _lines(asked, messages, time_limit_s=time_limit_s, is_priced=True)
 
 
-def rivals(asked: Surroundings, *, time_limit_s: float = RIVALS_LIMIT_S) -> tuple[Line, ...]:
+def rivals(asked: Surroundings, *, time_limit_s: float) -> tuple[Line, ...]:
     """Every strategy, and every static size, on the answer's message."""
     return _lines(asked, (asked.message_bytes,), time_limit_s=time_limit_s, is_priced=False)
 

@@ -19,7 +19,6 @@ from domain.solution import Strategy, relative_excess
 from solvers.count_points import CountPoint
 
 _NESTED = (Strategy.HIERARCHICAL, Strategy.HIERARCHICAL_RAMP)
-_LOGARITHMIC_FROM = 20.0  # times the least latency
 _SEPARATE_UP_TO = 48  # counts on an axis with even steps
 _KNOWN_SIZES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
@@ -66,22 +65,21 @@ def counts_chart(document: Document, points: Sequence[CountPoint]) -> Chart:
     """Equal fragments, the optimum, the bound, and where the answer stands."""
     best = document["best_fixed"]
     unit = TimeUnit.of(document["latency_us"])
-    every = [point.equal_us for point in points]
+    curves = [_drawable(point.equal_us) for point in points]
     data = {
         "kind": "counts",
         "unit": unit.name,
         "us": unit.us,
         "fragments": [point.fragments for point in points],
-        "equal_us": [_drawable(point.equal_us) for point in points],
+        "equal_us": curves,
         "optimum_us": [_drawable(point.optimum_us) for point in points],
         "bound_us": [_drawable(point.bound_us) for point in points],
         "answer": [document["fragments"], _drawable(document["latency_us"])],
         "fixed": [best["fragments"], _drawable(best["latency_us"])] if best else None,
         "has_steps": bool(points) and points[-1].fragments <= _SEPARATE_UP_TO,
-        "is_logarithmic": _spans_decades([*every, document["latency_us"]]),
     }
     headings = ("Fragments", *(f"{name}, {unit.name}" for name in _CURVES))
-    rows = tuple(_count_row(point, unit) for point in points)
+    rows = tuple(_count_row(point, unit) for point in points if any(curves))
     return Chart(data, headings, rows, tuple(_count_remarks(document, points)))
 
 
@@ -122,7 +120,7 @@ def sizes_chart(document: Document, lines: Sequence[Line]) -> Chart:
         "kind": "sizes",
         "messages": messages,
         "labels": [about_size(message) for message in messages],
-        "own": messages.index(document["message_bytes"]),
+        "own": messages.index(document["message_bytes"]) if messages else None,
         "best_us": best,
         "lines": [_drawn_line(line) for line in drawn],
     }
@@ -258,8 +256,3 @@ _HOW = {
 def _drawable(value: float | None) -> float | None:
     """A number that JSON has and a logarithmic axis can place; None for any other."""
     return value if value is not None and isfinite(value) and value > 0.0 else None
-
-
-def _spans_decades(values: Iterable[float]) -> bool:
-    known = [value for value in values if value > 0.0]
-    return bool(known) and max(known) > _LOGARITHMIC_FROM * min(known)

@@ -105,7 +105,7 @@ async def counts(request: Request, id: str) -> Response:
     def drawn() -> dict[str, Any]:
         document = json.loads(body)
         asked = surroundings_of(document, fragment_cap=cap)
-        chart = counts_chart(document, explore.counts(asked))
+        chart = counts_chart(document, explore.counts(asked, time_limit_s=explore.COUNTS_LIMIT_S))
         return {"counts": chart, "words": f"Latency by number of fragments, {_about(document)}"}
 
     values = await _explored(request, drawn)
@@ -122,7 +122,9 @@ async def sizes(
 
     def drawn() -> dict[str, Any]:
         document = json.loads(body)
-        chart = sizes_chart(document, explore.sizes(surroundings_of(document, fragment_cap=cap)))
+        asked = surroundings_of(document, fragment_cap=cap)
+        lines = explore.sizes(asked, time_limit_s=explore.SIZES_LIMIT_S)
+        chart = sizes_chart(document, lines)
         return {"sizes": chart, "words": f"Latency by size of the message, {_about(document)}"}
 
     values = await _explored(request, drawn)
@@ -137,7 +139,8 @@ async def rivals(request: Request, id: str) -> Response:
 
     def priced() -> dict[str, Any]:
         document = json.loads(body)
-        lines = explore.rivals(surroundings_of(document, fragment_cap=cap))
+        asked = surroundings_of(document, fragment_cap=cap)
+        lines = explore.rivals(asked, time_limit_s=explore.RIVALS_LIMIT_S)
         unit = TimeUnit.of(document["latency_us"]).name
         remark = rivals_remark(document)
         return {"rivals": rivals_of(document, lines), "unit": unit, "remark": remark}

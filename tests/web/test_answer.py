@@ -1,0 +1,228 @@
+"""The answer view without a browser: what it says, its parts, and what it survives."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from analysis.explanation import Cost, Explanation, PathShare, Saving
+from app.plots.timeline_style import STYLE
+from app.web.assets import FOLDER
+from app.web.pages import POLICY
+from app.web.views.answer_around import about_size, counts_chart, sizes_chart
+from app.web.views.answer_view import AnswerView
+from app.web.views.answer_why import WhyView
+from app.web.views.answer_words import TimeUnit, cut_of, proof_of
+from solvers.count_points import CountPoint
+from tests.app.serving import Live
+
+Ask = Callable[..., dict[str, Any]]
+AGGREGATE = {
+    "total": {"name": "all", "overhead_us": 27.3, "ns_per_byte": 63.0},
+    "bottleneck": {"name": "worst", "overhead_us": 7.5, "ns_per_byte": 24.3},
+}
+
+
+def text_of(live: Live, path: str) -> str:
+    """A page under the strict policy."""
+    response = live.client.get(path)
+    assert response.status_code == 200, response.text
+    assert response.headers["content-security-policy"] == POLICY
+    assert not re.search(r"<[^>]+ style=|<style|<script>|\son[a-z]+=", response.text)
+    return html.unescape(response.text)
+
+
+def chart_of(text: str) -> dict[str, Any]:
+    """The data that a script draws."""
+    found = re.search(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.DOTALL)
+    assert found is not None
+    data: dict[str, Any] = json.loads(found[1])
+    return data
+
+
+def test_the_page_says_what_the_document_says(live: Live, ask: Ask) -> None:
+    """Figures, sizes, the usual settings and what they cost."""
+    document = ask()
+    text = text_of(live, f"/ui/answers/{document['id']}")
+    for told in ("184.36 µs", "184.35 µs", "0.00708 %", "820 B", "35.7 % less than sending it"):
+        assert told in text
+    assert [
+        int(size) for size in re.findall(r"<b>(\d[\d\u202f]*)</b> B", text.replace("\u202f", ""))
+    ] == (document["fragment_bytes"])
+
+
+def test_the_rules_of_the_timeline_are_those_of_the_picture() -> None:
+    """A page refuses styles inside a picture, so they are a file of their own."""
+    assert (FOLDER / "timeline.css").read_text(encoding="utf-8") == STYLE.lstrip("\n")
+
+
+@pytest.mark.parametrize(
+    ("changes", "word", "told"),
+    [
+        (
+            {"status": "optimal", "relative_gap": 0.0},
+            "optimal",
+            "No schedule within these limits is faster.",
+        ),
+        ({"status": "optimal", "relative_gap": 1e-7}, "optimal", "by more than 1e-05 %"),
+        ({"status": "proven_gap"}, "proven gap", "this one is 0.00708 % above that"),
+        ({"status": "time_limit"}, "time limit reached", "best found until then"),
+        ({"status": "optimal_before_rounding"}, "optimal before rounding", "whole bytes are"),
+        (
+            {"status": "proven_gap", "allow_refragmentation": True},
+            "proven gap",
+            "cuts anew between stages",
+        ),
+    ],
+)
+def test_no_more_is_said_than_was_proven(
+    ask: Ask, changes: dict[str, Any], word: str, told: str
+) -> None:
+    """Each status in its own words."""
+    proof = proof_of({**ask(), **changes})
+    assert proof.word == word
+    assert told in proof.sentence
+
+
+def test_the_alignment_is_what_rounding_costs(ask: Ask) -> None:
+    """Multiples of it, not whole bytes, are what the optimum was rounded to."""
+    document = ask(constraints={"alignment_bytes": 64})
+    assert (
+        "whole multiples of 64 B"
+        in proof_of({**document, "status": "optimal_before_rounding"}).sentence
+    )
+    assert AnswerView.of(document).limits == ("all but the last a multiple of 64 B",)
+
+
+def test_a_long_cut_is_summarised() -> None:
+    """The first and the last groups; none of the fragments between is lost count of."""
+    sizes = list(range(1, 1001))
+    cut = cut_of(sizes)
+    shown = sum(run.count for run in (*cut.head, *cut.tail))
+    assert shown + cut.left_out == 1000
+    assert (cut.head[0].size_bytes, cut.tail[-1].last) == (1, 1000)
+    assert cut_of([7] * 100_000).head[0].count == 100_000
+
+
+@pytest.mark.parametrize(
+    ("time_us", "told"),
+    [(0.0, "0.0000 µs"), (184.361, "184.36 µs"), (0.0123, "12.300 ns"), (2.5e9, "2500.0 s")],
+)
+def test_times_beside_each_other_share_a_unit(time_us: float, told: str) -> None:
+    """Five digits of the one that it was chosen for."""
+    unit = TimeUnit.of(time_us)
+    assert f"{unit.text(time_us)} {unit.name}" == told
+
+
+def test_why_in_words(live: Live, ask: Ask) -> None:
+    """Binding stages and what each cost less would save, the most first."""
+    text = text_of(live, f"/ui/answers/{ask()['id']}/parts/why")
+    assert "network DMAs and receiver host DMA holds the message up: 3 fragments" in text
+    saved = [float(one) for one in re.findall(r"would save <b>([\d.]+) µs</b>", text)]
+    assert len(saved) == 8
+    assert saved == sorted(saved, reverse=True)
+    assert "A tenth less per byte in <b>sender host DMA</b> would save" in text
+
+
+def test_savings_of_nothing_are_counted_only() -> None:
+    """And one that was not solved anew says with what schedule it is had."""
+    shares = (PathShare(0, "a", 1, 1.0, 9.0, 1.0),)
+    savings = (
+        Saving(0, "a", Cost.OVERHEAD, 0.0, None),
+        Saving(0, "a", Cost.PER_BYTE, 0.9, None),
+    )
+    view = WhyView.of(Explanation(10.0, 0.0, shares, 0.1, savings))
+    assert (len(view.savings), view.useless) == (1, 1)
+    assert view.savings[0].is_solved is False
+    assert view.binding.startswith("No stage holds the message up")
+
+
+def test_counts_surround_the_answer(live: Live, ask: Ask) -> None:
+    """Equal fragments above the optimum above the bound, at every count."""
+    document = ask()
+    data = chart_of(text_of(live, f"/ui/answers/{document['id']}/parts/counts"))
+    assert data["answer"] == [6, document["latency_us"]]
+    assert data["fragments"] == list(range(1, 25))
+    rows = zip(data["bound_us"], data["optimum_us"], data["equal_us"], strict=True)
+    for bound_us, optimum_us, equal_us in rows:
+        assert bound_us <= equal_us * (1 + 1e-9)
+        assert optimum_us is None or bound_us <= optimum_us * (1 + 1e-9) <= equal_us * (1 + 2e-9)
+    assert data["bound_us"][5] == pytest.approx(document["lower_bound_us"], rel=1e-3)
+
+
+def test_sizes_surround_the_message(live: Live, ask: Ask) -> None:
+    """Every strategy and static size that can run; those that cannot say why."""
+    document = ask()
+    text = text_of(live, f"/ui/answers/{document['id']}/parts/sizes?as=latency")
+    data = chart_of(text)
+    assert data["messages"][data["own"]] == 4096
+    assert [line["name"] for line in data["lines"]][:3] == ["4 KiB each", "64 KiB each", "single"]
+    exact = next(line for line in data["lines"] if line["name"] == "exact")
+    assert exact["latency_us"][data["own"]] == pytest.approx(document["latency_us"], rel=1e-4)
+    assert "ramp: ramp needs exactly two stages." in text
+    assert 'value="latency" aria-pressed="true"' in text
+
+
+def test_all_strategies_on_the_message(live: Live, ask: Ask) -> None:
+    """The fastest first, with what declined at the end."""
+    text = text_of(live, f"/ui/answers/{ask()['id']}/parts/rivals")
+    names = re.findall(r'<th scope="row"><code>(\w+)</code>', text)
+    assert names[0] == "exact"
+    assert set(names) >= {"repeat", "fixed", "single", "hierarchical", "ramp"}
+    assert "not possible: ramp needs exactly two stages" in text
+
+
+def test_an_aggregate(live: Live, ask: Ask) -> None:
+    """Curves of what is known; no stage is named."""
+    document = ask(aggregate=AGGREGATE, message_bytes=65536)
+    address = f"/ui/answers/{document['id']}"
+    assert "nothing to draw" in text_of(live, address)
+    data = chart_of(text_of(live, f"{address}/parts/counts"))
+    assert set(data["optimum_us"]) == {None}
+    assert {
+        line["name"] for line in chart_of(text_of(live, f"{address}/parts/sizes"))["lines"]
+    } >= {
+        "repeat",
+        "64 KiB each",
+    }
+    for part in ("why", "timeline"):
+        assert live.client.get(f"{address}/parts/{part}").status_code == 422
+
+
+def test_numbers_that_no_axis_has_are_left_out(ask: Ask) -> None:
+    """Infinite and zero times are gaps in a curve, not errors."""
+    document = ask()
+    points = [CountPoint(1, float("inf"), 0.0, float("nan")), CountPoint(2, 5.0, 4.0, None)]
+    data = counts_chart(document, points).data
+    assert data["equal_us"] == [None, 5.0]
+    assert data["bound_us"] == [None, 4.0]
+    assert data["optimum_us"] == [None, None]
+    json.dumps(data, allow_nan=False)
+    assert sizes_chart(document, []).is_empty
+
+
+@pytest.mark.parametrize(
+    ("size", "told"), [(64, "64 B"), (4096, "4 KiB"), (200_000, "195.3 KiB"), (2**31, "2 GiB")]
+)
+def test_sizes_on_an_axis(size: int, told: str) -> None:
+    """Short, and rounded where they are no whole number of a unit."""
+    assert about_size(size) == told
+
+
+def test_a_long_list_of_sizes_is_a_part(live: Live, ask: Ask) -> None:
+    """All of them, in order."""
+    document = ask()
+    text = text_of(live, f"/ui/answers/{document['id']}/parts/cut")
+    assert ", ".join(map(str, document["fragment_bytes"])) in text
+
+
+@pytest.mark.parametrize("part", ["why", "counts", "sizes", "rivals", "cut", "timeline"])
+def test_no_part_of_no_answer(live: Live, part: str) -> None:
+    """The refusal says so."""
+    response = live.client.get(f"/ui/answers/{'0' * 32}/parts/{part}")
+    assert response.status_code == 404

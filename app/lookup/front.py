@@ -92,19 +92,21 @@ class Front:
 
     def _schedule(self, scope: Scope, lane: Lane) -> Served | None:
         query: bytes = scope["query_string"]
-        digits = query[_AFTER_BYTES:]
-        if not (query.startswith(_BYTES) and digits.isdigit() and len(digits) <= _MOST_DIGITS):
+        if not query.startswith(_BYTES):
             return None
-        if digits.startswith(b"0"):
-            digits = b"%d" % int(digits)
+        digits, wanted = query[_AFTER_BYTES:], _if_none_match(scope)
         tag = lane.before + digits + lane.after
-        wanted = _if_none_match(scope)
-        body = self.rendered.young.get(tag) or self.rendered.older(tag)
-        if body is None or wanted:
-            return self._by_table(lane, int(digits), tag, wanted)
-        return _served(tag, body)
+        body = self.rendered.young.get(tag)
+        if body is not None and not wanted:
+            return _served(tag, body)
+        if not (digits.isdigit() and len(digits) <= _MOST_DIGITS):
+            return None
+        return self._by_table(lane, int(digits), wanted)
 
-    def _by_table(self, lane: Lane, message_bytes: int, tag: bytes, wanted: str) -> Served | None:
+    def _by_table(self, lane: Lane, message_bytes: int, wanted: str) -> Served | None:
+        tag = lane.before + b"%d" % message_bytes + lane.after  # without zeros in front
+        if not wanted and (body := self.rendered.older(tag)) is not None:
+            return _served(tag, body)
         table = self.shelf.get(lane.digest)
         if table is None or not table.least_bytes <= message_bytes <= table.greatest_bytes:
             return None

@@ -1,0 +1,158 @@
+"""The view of a fit over HTTP."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from app.flows.fit_plot import find_fit, plot_stored
+from app.web.fit_view import chart_views, fit_view, sample_value
+from domain.fit import ExcludedSample
+from tests.app.serving import Live
+
+FOLDER = Path(__file__).parents[2] / "examples"
+TRACE = (FOLDER / "local-path-direct.csv").read_bytes()
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+
+
+def fitted(live: Live, content: bytes = TRACE) -> str:
+    """The address of a new fit."""
+    sent = live.client.post("/ui/fits", content=content)
+    assert sent.status_code == 303, sent.text
+    return sent.headers["location"]
+
+
+def post(live: Live, address: str, *fields: tuple[str, str]):  # type: ignore[no-untyped-def]
+    """A form as a browser sends it."""
+    return live.client.post(address, content=urlencode(fields), headers=FORM)
+
+
+def test_a_fit_is_a_page(live: Live) -> None:
+    """With its parameters, what was read, and what to beware of; no profile was stored."""
+    page = live.client.get(fitted(live))
+    assert page.status_code == 200
+    for words in ("copy_in", "write_fdatasync", "Optimise with this", "things to know"):
+        assert words in page.text
+
+
+def test_charts_come_by_themselves(live: Live) -> None:
+    """As a part of the page, with the data that they draw and the outliers in words."""
+    part = live.client.get(f"{fitted(live)}/parts/charts")
+    assert part.status_code == 200
+    assert "<html" not in part.text
+    assert part.text.count("data-fit-chart") == 5
+    assert 'name="excluded"' in part.text
+
+
+def test_outliers_are_left_out_and_taken_back(live: Live) -> None:
+    """Each time it is another fit with an address of its own; the first one stays as it was."""
+    address = fitted(live)
+    charts = live.client.get(f"{address}/parts/charts").text
+    value = unescape(re.findall(r'name="excluded" value="([^"]+)"', charts)[0])
+    sent = post(live, f"{address}/again", ("excluded", value), ("message", "1 MiB"))
+    assert sent.status_code == 303
+    again, query = sent.headers["location"].split("?")
+    assert again != address
+    assert query == "bytes=1+MiB"
+    assert "left out by hand" in live.client.get(again).text
+    ticked = re.findall(r'value="([^"]+)" checked', live.client.get(f"{again}/parts/charts").text)
+    assert list(map(unescape, ticked)) == [value]
+    back = post(live, f"{again}/again").headers["location"]
+    first, last = (live.service.context.store, live.client.get)
+    with first.reading() as unit:
+        fits = [unit.fits.get(place.rsplit("/", 1)[1]).fit for place in (address, again, back)]
+    assert fits[0] == fits[2] != fits[1]
+    assert last(address).status_code == 200
+
+
+@pytest.mark.parametrize("value", ["", "a|b|c", "1|x|copy_in", "1"])
+def test_samples_that_are_none_are_refused(live: Live, value: str) -> None:
+    """In words."""
+    sent = post(live, f"{fitted(live)}/again", ("excluded", value))
+    assert sent.status_code == 422
+    assert "xpected samples as" in sent.text
+
+
+def test_a_fit_leads_to_an_answer_or_its_job(live: Live) -> None:
+    """With what was fitted."""
+    sent = post(live, f"{fitted(live)}/optimize", ("message", "4 KiB"))
+    assert sent.status_code == 303
+    assert re.match(r"/ui/(answers|jobs)/[0-9a-f]{32}", sent.headers["location"])
+
+
+def test_a_fit_from_outside_leads_to_an_answer(live: Live) -> None:
+    """All stages together and the slowest of them are enough."""
+    texts = [(FOLDER / name).read_text() for name in ("osu-latency.txt", "osu-bw.txt")]
+    sent = live.client.post("/ui/fits", json={"measurements": [{"content": t} for t in texts]})
+    assert sent.status_code == 303, sent.text
+    address = sent.headers["location"]
+    assert "bottleneck" in live.client.get(address).text
+    answer = post(live, f"{address}/optimize", ("message", "1 MiB"))
+    assert answer.status_code == 303, answer.text
+
+
+def test_latencies_alone_say_what_is_missing(live: Live) -> None:
+    """Shown all the same; no message can be cut by it."""
+    page = live.client.get(fitted(live, (FOLDER / "osu-latency.txt").read_bytes()))
+    assert page.status_code == 200
+    assert "inter-arrival times" in page.text
+    assert "Optimise with this" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "text"),
+    [("optimize", "message", "much"), ("optimize", "message", "0"), ("profile", "name", "a b")],
+)
+def test_mistakes_are_marked(live: Live, place: str, name: str, text: str) -> None:
+    """Where they were typed, with what was typed."""
+    sent = post(live, f"{fitted(live)}/{place}", (name, text))
+    assert sent.status_code == 422
+    assert f'id="mistake-{name}"' in sent.text
+    assert f'value="{text}"' in sent.text
+
+
+def test_a_fit_is_saved_as_a_profile(live: Live) -> None:
+    """Whose revision tells where it came from."""
+    address = fitted(live)
+    sent = post(live, f"{address}/profile", ("name", "from-a-fit"))
+    assert sent.headers["location"] == "/ui/profiles/from-a-fit"
+    with live.service.context.store.reading() as unit:
+        provenance = unit.profiles.get("from-a-fit").current.provenance
+    assert provenance.detail == "robust of trace (direct)"
+    assert provenance.fit_id == address.rsplit("/", 1)[1]
+
+
+def test_a_drawing_for_those_without_scripts(live: Live) -> None:
+    """The one that the command line writes."""
+    drawn = live.client.get(f"{fitted(live)}/plot.svg")
+    assert drawn.headers["content-type"] == "image/svg+xml"
+    assert drawn.text.lstrip().startswith(("<?xml", "<svg"))
+    assert "sandbox" in drawn.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("place", ["", "/parts/charts", "/plot.svg"])
+def test_fits_that_are_not_there(live: Live, place: str) -> None:
+    """Are refused as pages."""
+    for name in ("0" * 32, "..%2f", "x"):
+        assert live.client.get(f"/ui/fits/{name}{place}").status_code == 404
+
+
+def test_axes_suit_the_data(live: Live) -> None:
+    """Log axes where there are decades; residuals far out stay within their axis' reach."""
+    fit_id = fitted(live).rsplit("/", 1)[1]
+    with live.service.context.store.reading() as unit:
+        record = unit.fits.get(fit_id)
+    charts = chart_views(plot_stored(find_fit(live.service.context.store, fit_id)))
+    assert all(chart.data["logSize"] for chart in charts)
+    assert all(0.02 <= chart.data["residualEnd"] < 10.0 for chart in charts)
+    assert {stage.name for stage in fit_view(record).stages} == {chart.name for chart in charts}
+
+
+def test_samples_are_named_to_the_last_digit() -> None:
+    """So that a form finds them again."""
+    sample = ExcludedSample("a|b", 4096, 0.1 + 0.2)
+    assert sample_value(sample) == "4096|0.30000000000000004|a|b"

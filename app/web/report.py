@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 from app.web.assets import FOLDER
 from app.web.pages import Pages
 from app.web.questions import whole_question_of
+from app.web.report_curves import Around
 from app.web.snippets import json_lines
-from app.web.views.answer_view import AnswerView
+from app.web.views.answer_view import AnswerView, Rival
+from app.web.views.answer_words import TimeUnit
 from app.web.words import grouped, share, size, time_us
 
 if TYPE_CHECKING:
@@ -75,18 +77,24 @@ class Report:
     fragments_left_out: str
     savings: tuple[SavingLine, ...]
     cheaper_by: str
+    rivals: tuple[Rival, ...]
+    unit: str
     timeline_svg: str
     no_timeline: str
+    counts_svg: str
+    sizes_svg: str
+    remarks: tuple[str, ...]
     source: str
     question: str
 
 
 def report_of(body: bytes, *, fragment_cap: int) -> Report:
-    """The report of an OptimizeOut. Solves small problems, for up to half a second."""
+    """The report of an OptimizeOut. Solves what surrounds it, for up to four seconds."""
     document = json.loads(body)
     drawn, no_timeline = _drawn(document)
     explained = _explained(body, fragment_cap) if drawn else None
     lines = tuple(_fragment_lines(document))
+    around = Around.of(document, fragment_cap)
     return Report(
         view=AnswerView.of(document),
         message=size(document["message_bytes"]),
@@ -96,6 +104,11 @@ def report_of(body: bytes, *, fragment_cap: int) -> Report:
         fragments_left_out=grouped(len(lines) - MOST_ROWS) if len(lines) > MOST_ROWS else "",
         savings=tuple(_saving_lines(explained)),
         cheaper_by=share(explained.cheaper_by) if explained else "",
+        rivals=around.rivals,
+        unit=TimeUnit.of(document["latency_us"]).name,
+        counts_svg=around.counts_svg,
+        sizes_svg=around.sizes_svg,
+        remarks=around.remarks,
         timeline_svg=_timeline(drawn),
         no_timeline=no_timeline,
         source=_source(document),

@@ -52,13 +52,16 @@ async def picture(request: Request, id: str) -> Response:
 @router.get("/ui/answers/{id}/report.html")
 @says_refusals
 async def report(request: Request, id: str) -> Response:
-    """All that is known of the answer, in one file; it is worked out in a process of its own."""
+    """All that is known of the answer, in one file."""
     service, pages = service_of(request), request.app.state.pages
     body = await _body(request, id)
     settings = service.context.settings
     task = ReportTask(body, settings.max_fragments)
-    child = Apart(task, memory_bytes=settings.worker_memory_bytes)
-    found = await service.apart(child, gone(request))
+    if is_quick(await service.call(lambda: json.loads(body))):
+        found = await service.explorer.run(task.run, gone(request))
+    else:
+        child = Apart(task, memory_bytes=settings.worker_memory_bytes)
+        found = await service.apart(child, gone(request))
     made = await service.call(
         lambda: report_html(
             pages, found, base_url=base_url_of(request), version=request.app.version

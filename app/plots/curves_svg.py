@@ -1,0 +1,219 @@
+"""Curves over a common axis as an SVG element, for pages that stand alone and for paper.
+
+    curves_element(CurvesPlot("Latency by number of fragments", ..., (Curve("best", points),)))
+
+Colours and dashes tell curves apart; the legend below has their names. Points that an axis cannot
+hold are left out, never drawn elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import isfinite
+
+from app.plots.frame import Frame, most_labels
+from app.plots.scales import (
+    Axis,
+    Tick,
+    burst_ticks,
+    log_axis,
+    nice_above,
+    size_ticks,
+    time_label,
+    time_ticks,
+)
+from app.plots.svg import group, line_at, number, path_of, safe, tag, text_at, text_width
+
+SCOPE = "sluice-curves"
+WIDTH, HEIGHT = 640.0, 320.0
+_LEFT, _RIGHT, _TOP, _BELOW = 66.0, 14.0, 26.0, 44.0
+_LEGEND_ROW, _LEGEND_PX = 20.0, 12.0
+_COLOURS, _DASHES = 7, ("", "7 4", "2 3")
+
+STYLE = """
+.sluice-curves{--ink:#1c2128;--muted:#59636e;--grid:#e3e7ec;--edge:#b6bec8;--c0:#0072b2;--c1:#b84a00;
+--c2:#00785a;--c3:#a1457c;--c4:#7a6500;--c5:#3b6fa0;--c6:#5d5d5d;max-width:100%;height:auto;
+font:12px system-ui,-apple-system,"Segoe UI","Noto Sans",sans-serif}
+@media screen and (prefers-color-scheme:dark){.sluice-curves{--ink:#e8ebef;--muted:#9aa5b1;
+--grid:#29313a;--edge:#4a5561;--c0:#56b4e9;--c1:#f28e4a;--c2:#3fc79b;--c3:#e295c4;--c4:#e2cf54;
+--c5:#8fb8e8;--c6:#b5b5b5}}
+.sluice-curves text{fill:var(--ink);font-variant-numeric:tabular-nums}
+.sluice-curves .tick{fill:var(--muted);font-size:11px}
+.sluice-curves .axis{font-size:11px;font-weight:600}
+.sluice-curves .middle{text-anchor:middle}.sluice-curves .end{text-anchor:end}
+.sluice-curves .frame{fill:none;stroke:var(--edge)}.sluice-curves .grid{stroke:var(--grid)}
+.sluice-curves .minor{stroke:var(--edge)}
+.sluice-curves .curve{fill:none;stroke-width:2;stroke-linejoin:round}
+.sluice-curves .mark{fill:none;stroke-width:2}
+""" + "".join(f".sluice-curves .c{i}{{stroke:var(--c{i})}}" for i in range(_COLOURS))
+
+
+class Across(StrEnum):
+    """What the horizontal axis is about."""
+
+    FRAGMENTS = "fragments"
+    MESSAGE = "message"
+
+
+class Upwards(StrEnum):
+    """What the vertical axis is about: µs, or a share above something."""
+
+    LATENCY = "latency"
+    EXCESS = "excess"
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A name and points by ascending x; `is_mark` draws each as a ring without a line."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+    is_mark: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CurvesPlot:
+    """All that is drawn. `floor` is the least value that the vertical axis shows, where given."""
+
+    title: str
+    across: Across
+    upwards: Upwards
+    curves: tuple[Curve, ...]
+    floor: float | None = None
+
+
+def curves_element(plot: CurvesPlot) -> str:
+    """The <svg>; "" where no point can be drawn."""
+    curves = [_drawable(curve, plot.floor) for curve in plot.curves]
+    curves = [curve for curve in curves if curve.points]
+    if not curves:
+        return ""
+    ident = f"curves-{hashlib.sha256(repr(plot).encode()).hexdigest()[:10]}"
+    frame = _frame(plot, curves)
+    legend, rows = _legend(curves)
+    height = HEIGHT + _LEGEND_ROW * rows
+    parts = [
+        tag("title", safe(plot.title), id=f"{ident}-title"),
+        tag("desc", safe(_description(curves)), id=f"{ident}-desc"),
+        f"<style>{STYLE}</style>",
+        tag("defs", frame.clip(f"{ident}-clip")),
+        frame.grid(_x_ticks(plot, frame.x), _y_ticks(plot, frame.y)),
+        text_at(0, 12, _Y_WORDS[plot.upwards], "axis"),
+        text_at(
+            (frame.x.start + frame.x.end) / 2, HEIGHT - 8, _X_WORDS[plot.across], "axis middle"
+        ),
+        group(
+            (_drawn(curve, place, frame) for place, curve in enumerate(curves)),
+            clip_path=f"url(#{ident}-clip)",
+        ),
+        group(legend, transform=f"translate(0 {number(HEIGHT)})"),
+    ]
+    size = f'width="{number(WIDTH)}" height="{number(height)}"'
+    opening = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="{SCOPE}" {size} '
+        f'viewBox="0 0 {number(WIDTH)} {number(height)}" role="img" '
+        f'aria-labelledby="{ident}-title" aria-describedby="{ident}-desc">'
+    )
+    return "\n".join([opening, *parts, "</svg>"])
+
+
+_X_WORDS = {Across.FRAGMENTS: "fragments", Across.MESSAGE: "message"}
+_Y_WORDS = {Upwards.LATENCY: "latency", Upwards.EXCESS: "latency above the best known"}
+
+
+def _drawable(curve: Curve, floor: float | None) -> Curve:
+    least = floor or 0.0
+    points = tuple(
+        (x, max(y, least))
+        for x, y in curve.points
+        if isfinite(x) and isfinite(y) and x > 0.0 and (y > 0.0 or floor is not None)
+    )
+    return Curve(curve.name, points, curve.is_mark)
+
+
+def _description(curves: Sequence[Curve]) -> str:
+    return f"{len(curves)} curves: {', '.join(curve.name for curve in curves)}."
+
+
+# --- axes -----------------------------------------------------------------------------------------
+
+
+def _frame(plot: CurvesPlot, curves: Sequence[Curve]) -> Frame:
+    every = [point for curve in curves for point in curve.points]
+    across, upwards = [x for x, _ in every], [y for _, y in every]
+    right, bottom = WIDTH - _RIGHT, HEIGHT - _BELOW
+    x = log_axis(across, start=_LEFT, end=right)
+    if plot.across is Across.FRAGMENTS and max(across) <= 64:
+        x = Axis(0.0, max(across) + 1.0, _LEFT, right, is_log=False)
+    y = log_axis(upwards, start=bottom, end=_TOP)
+    if plot.upwards is Upwards.LATENCY and max(upwards) < 8.0 * min(upwards):
+        room = 0.06 * (max(upwards) - min(upwards)) or 0.05 * max(upwards)
+        y = Axis(max(min(upwards) - room, 1e-9), max(upwards) + room, bottom, _TOP, is_log=False)
+    return Frame(x, y)
+
+
+def _x_ticks(plot: CurvesPlot, axis: Axis) -> list[Tick]:
+    most = most_labels(axis)
+    if plot.across is Across.MESSAGE:
+        return size_ticks(axis, most)
+    if axis.is_log:
+        return burst_ticks(axis, most)
+    step = max(1, round(nice_above(axis.greatest / most)))
+    return [Tick(float(k), str(k)) for k in range(step, int(axis.greatest) + 1, step)]
+
+
+def _y_ticks(plot: CurvesPlot, axis: Axis) -> list[Tick]:
+    if plot.upwards is Upwards.LATENCY:
+        return time_ticks(axis, 6) if axis.is_log else _even_ticks(axis, time_label)
+    powers = [10.0**power for power in range(-6, 7)]
+    least = plot.floor or 0.0
+    labels = ((one, f"{'≤ ' * (one <= least)}{100 * one:g} %") for one in powers)
+    return [Tick(one, label) for one, label in labels if axis.holds(one)]
+
+
+def _even_ticks(axis: Axis, label: Callable[[float], str]) -> list[Tick]:
+    step = nice_above((axis.greatest - axis.least) / 7)
+    first = int(axis.least / step) + 1
+    values = [float(f"{place * step:.10g}") for place in range(first, first + 10)]
+    return [Tick(value, label(value)) for value in values if axis.holds(value)]
+
+
+# --- curves ---------------------------------------------------------------------------------------
+
+
+def _drawn(curve: Curve, place: int, frame: Frame) -> str:
+    points = [frame.point(x, y) for x, y in curve.points]
+    title, class_ = tag("title", safe(curve.name)), f"c{place % _COLOURS}"
+    if curve.is_mark:
+        rings = (tag("circle", cx=x, cy=y, r=5.0, class_=f"mark {class_}") for x, y in points)
+        return group([title, *rings])
+    dash = _DASHES[place % len(_DASHES)]
+    more = {"stroke_dasharray": dash} if dash else {}
+    return tag("path", title, d=path_of(points), class_=f"curve {class_}", **more)
+
+
+def _legend(curves: Sequence[Curve]) -> tuple[list[str], int]:
+    """The entries, and in how many rows they stand."""
+    parts, x, row = [], _LEFT, 0
+    for place, curve in enumerate(curves):
+        width = 30.0 + text_width(curve.name, _LEGEND_PX) + 16.0
+        if x + width > WIDTH and x > _LEFT:
+            x, row = _LEFT, row + 1
+        where = f"translate({number(x)} {number(_LEGEND_ROW * row)})"
+        parts.append(group(_entry(curve, place), transform=where))
+        x += width
+    return parts, row + 1
+
+
+def _entry(curve: Curve, place: int) -> Iterator[str]:
+    class_ = f"c{place % _COLOURS}"
+    if curve.is_mark:
+        yield tag("circle", cx=11.0, cy=8.0, r=5.0, class_=f"mark {class_}")
+    else:
+        dash = _DASHES[place % len(_DASHES)]
+        line = line_at(0, 8, 22, 8, f"curve {class_}")
+        yield group([line], stroke_dasharray=dash) if dash else line
+    yield text_at(28, 12, curve.name)

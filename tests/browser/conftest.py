@@ -31,7 +31,7 @@ WAIT_MS = 30_000  # against tests that hang
 expect.set_options(timeout=WAIT_MS)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """A server on SQLite that the browser's tests share."""
     folder = tmp_path_factory.mktemp("browsed")
@@ -39,9 +39,13 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium, without a window."""
+    """Debian's Chromium, without a window.
+
+    Not for the session: Playwright keeps an event loop running in this thread, in which tests of
+    other folders could not start theirs.
+    """
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     require_system(found, "a browser", "apt-get install chromium")
     os.environ.setdefault("PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD", "1")

@@ -60,7 +60,7 @@ def test_every_first_view_names_itself(browser_page: Page, address: str) -> None
     browser_page.goto(address)
     assert "Sluice" in browser_page.title()
     assert browser_page.locator("h1:visible").count() == 1
-    assert browser_page.locator("main").count() == 1
+    assert browser_page.locator("main#main").count() == 1
     assert browser_page.locator("html").get_attribute("lang") == "en"
 
 
@@ -107,7 +107,7 @@ def test_a_refused_part_takes_the_place_of_the_part(browser_page: Page) -> None:
         "htmx.ajax('GET', '/ui/no-such-view', {target: '#result', swap: 'innerHTML'})"
     )
     expect(browser_page.locator("#result .refused h2")).to_have_text("No such path")
-    assert browser_page.locator("main").count() == 1
+    assert browser_page.locator("main#main").count() == 1
 
 
 def test_on_paper_there_are_neither_bars_nor_dark_grounds(new_page: Callable[..., Page]) -> None:

@@ -9,7 +9,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-VERBS = ("demo", "serve", "test", "check", "fmt", "bench", "campaign", "lock", "clean", "help")
+VERBS = (
+    "demo",
+    "serve",
+    "test",
+    "check",
+    "fmt",
+    "bench",
+    "screenshots",
+    "campaign",
+    "lock",
+    "clean",
+    "help",
+)
 
 
 # What the `make` around these tests was given, and hands down.

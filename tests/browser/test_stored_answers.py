@@ -1,0 +1,155 @@
+"""Stored answers by hand: filtered, paged, and put side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.app.serving import MYRINET, Live
+
+NAME = "listed-nic"
+SIZE = 5120
+
+
+@pytest.fixture(scope="module")
+def stored(live: Live) -> list[str]:
+    """Answers of a profile of their own: of one message by two strategies, and of another."""
+    live.client.post("/profiles", json={"name": NAME, "pipeline": MYRINET})
+    asked = [(SIZE, "exact"), (SIZE, "fixed"), (7 * 1024, "exact")]
+    found = []
+    for message_bytes, strategy in asked:
+        body = {"profile": NAME, "message_bytes": message_bytes, "strategy": strategy}
+        response = live.client.post("/optimize", json=body)
+        assert response.status_code == 200
+        found.append(response.json()["id"])
+    return found
+
+
+def test_filters_have_units_and_an_address(browser_page: Page, stored: list[str]) -> None:
+    """A size in KiB; the address restores the list; a row leads to its answer."""
+    page = browser_page
+    page.goto("/ui/answers")
+    page.get_by_label("Profile").fill(f"{NAME}@1")
+    page.get_by_label("Message size").fill("5 KiB")
+    page.get_by_label("Strategy").select_option("fixed")
+    page.get_by_role("button", name="Filter").click()
+    expect(page.get_by_role("row")).to_have_count(2)
+    address = page.url
+    page.goto(address)
+    expect(page.get_by_label("Message size")).to_have_value("5 KiB")
+    expect(page.get_by_role("row")).to_have_count(2)
+    link = page.get_by_role("link", name="5 KiB")
+    assert link.get_attribute("href") == f"/ui/answers/{stored[1]}"
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("message=many", "expected a size"),
+        ("message=0", "at least 1 byte"),
+        ("profile=No%20Name", "expected a profile name"),
+        ("strategy=best", "expected one of"),
+    ],
+)
+def test_a_filter_that_cannot_be_read_is_marked(browser_page: Page, query: str, words: str) -> None:
+    """Where it is, in words, and announced with the field."""
+    browser_page.goto(f"/ui/answers?{query}")
+    field = browser_page.locator("[aria-invalid=true]")
+    expect(field).to_have_count(1)
+    told = browser_page.locator(f"#{field.get_attribute('aria-describedby')}")
+    expect(told).to_contain_text(words)
+
+
+def test_nothing_that_meets_the_filters_is_said(browser_page: Page, stored: list[str]) -> None:
+    """And a cursor that is none is a refusal."""
+    browser_page.goto(f"/ui/answers?profile={NAME}&message=3KiB")
+    expect(browser_page.get_by_text("No stored answer meets these filters.")).to_be_visible()
+    browser_page.goto("/ui/answers?after=x")
+    expect(browser_page.locator(".refused")).to_contain_text("cursor")
+
+
+def test_two_are_compared_by_keyboard(browser_page: Page, stored: list[str]) -> None:
+    """Ticked with the space bar; both timelines on one scale; only what differs, then all."""
+    page = browser_page
+    page.goto(f"/ui/answers?profile={NAME}&message=5KiB")
+    button = page.get_by_role("button", name="Compare those that are ticked")
+    expect(button).to_be_disabled()
+    boxes = page.get_by_role("checkbox")
+    boxes.first.focus()
+    page.keyboard.press("Space")
+    expect(button).to_be_disabled()
+    boxes.nth(1).focus()
+    page.keyboard.press("Space")
+    expect(page.get_by_text("2 are ticked.")).to_be_visible()
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("2 answers side by side")
+    assert page.url.endswith(f"/ui/compare?id={stored[1]}&id={stored[0]}")
+    expect(page.locator("svg.sluice-timeline")).to_contain_text("B exact: ")
+    expect(page.locator(".cut rect").first).to_be_visible()
+    table = page.get_by_role("region", name="What differs")
+    expect(table.get_by_role("rowheader", name="Strategy")).to_be_visible()
+    expect(table.get_by_role("rowheader", name="Message")).to_have_count(0)
+    page.get_by_role("link", name="Also what is the same").click()
+    expect(page.get_by_role("rowheader", name="Message")).to_be_visible()
+
+
+def test_answers_of_different_messages(browser_page: Page, stored: list[str]) -> None:
+    """Their timelines have no common scale, which is said; all else is there."""
+    query = "&".join(f"id={one}" for one in stored)
+    browser_page.goto(f"/ui/compare?{query}")
+    expect(browser_page.get_by_text("only where the message is the same")).to_be_visible()
+    expect(browser_page.get_by_role("img", name="Cut of C")).to_be_visible()
+    browser_page.get_by_role("link", name="Leave C out").click()
+    expect(browser_page.locator("svg.sluice-timeline")).to_be_visible()
+
+
+def test_long_timelines_come_by_themselves(browser_page: Page, live: Live) -> None:
+    """Answers with many fragments: the page at once, its picture afterwards."""
+    ids = []
+    for size in (16, 20):
+        body = {"pipeline": MYRINET, "message_bytes": 2**16, "strategy": "static"}
+        response = live.client.post("/optimize", json={**body, "static_bytes": size})
+        assert response.status_code == 200
+        ids.append(f"id={response.json()['id']}")
+    browser_page.goto(f"/ui/compare?{'&'.join(ids)}")
+    expect(browser_page.locator("svg.sluice-timeline")).to_be_visible()
+    expect(browser_page.get_by_text("a bar is several fragments").first).to_be_visible()
+
+
+@pytest.mark.parametrize("query", ["", "?id=one", "?id=a&id=b"])
+def test_what_cannot_be_compared_is_refused(browser_page: Page, query: str) -> None:
+    """Fewer than two, and answers that are not stored."""
+    browser_page.goto(f"/ui/compare{query}")
+    expect(browser_page.locator(".refused")).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_lists_and_comparisons_are_accessible(
+    new_page: Callable[..., Page],
+    axe: Callable[[Page], list[str]],
+    stored: list[str],
+    scheme: str,
+) -> None:
+    """Nothing serious, also with a mistake and with everything shown."""
+    page = new_page(color_scheme=scheme)
+    for path in (
+        "/ui/answers",
+        "/ui/answers?message=x",
+        f"/ui/compare?id={stored[0]}&id={stored[1]}&all=1",
+    ):
+        page.goto(path)
+        assert axe(page) == []
+
+
+@pytest.mark.parametrize("width", [360, 768, 1280, 1920])
+def test_no_list_is_wider_than_the_window(
+    new_page: Callable[..., Page], stored: list[str], width: int
+) -> None:
+    """Tables scroll in themselves."""
+    page = new_page(width=width)
+    for path in ("/ui/answers", f"/ui/compare?id={stored[0]}&id={stored[1]}"):
+        page.goto(path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -1,0 +1,143 @@
+"""The audit's form: what was typed becomes a request and an address."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl
+
+import pytest
+
+from app.web.views.audit_form import AuditForm
+from domain.errors import NotFound
+from domain.fragment_setting import FragmentSetting
+from domain.regret import Objective
+
+ROWS = [
+    *(("name", "bus"), ("overhead", "5"), ("cost", "2"), ("up_to", "")),
+    *(("name", ""), ("overhead", "500"), ("cost", "1"), ("up_to", "")),
+    *(("overhead_unit", "ns"), ("cost_unit", "gb_per_s"), ("delay", "3")),
+]
+
+
+def form(*pairs: tuple[str, str], **texts: str) -> AuditForm:
+    """A form with these fields."""
+    return AuditForm.of([*pairs, *texts.items()])
+
+
+def test_an_empty_form_asks_nothing() -> None:
+    """So it is shown without a mistake."""
+    assert not form().is_asked
+    assert not form(profile="gms").is_asked
+
+
+def test_texts_become_a_request() -> None:
+    """Sizes with units, shares in per cent, a mix in lines."""
+    asked, marked = form(
+        profile="gms@1",
+        setting="1:whole,64KiB:16 KiB",
+        mix="4KiB 3\n# a remark\n64KiB",
+        objective="worst",
+        max_regret="5 %",
+        time_limit="2.5",
+    ).asked()
+    assert asked is not None
+    assert marked.mistakes == {}
+    scope = asked.to_domain()
+    assert [(step.from_bytes, step.size_bytes) for step in scope.setting.steps] == [
+        (1, None),
+        (65536, 16384),
+    ]
+    assert (scope.objective, scope.max_regret, scope.time_limit_s) == (Objective.WORST, 0.05, 2.5)
+    assert scope.mix is not None
+    assert [(one.message_bytes, one.share) for one in scope.mix.sizes] == [
+        (4096, 0.75),
+        (65536, 0.25),
+    ]
+
+
+def test_stages_come_in_their_units() -> None:
+    """Nanoseconds and gigabytes a second."""
+    asked, _ = form(*ROWS, setting="4KiB").asked()
+    assert asked is not None
+    pipeline = asked.pipeline
+    assert pipeline is not None
+    stages = pipeline.to_domain().stages
+    assert [stage.name for stage in stages] == ["bus", "stage 2"]
+    assert stages[0].ranges[0].overhead_us == pytest.approx(0.005)
+    assert stages[0].ranges[0].ns_per_byte == pytest.approx(0.5)
+    assert pipeline.delay_us == 3.0
+
+
+def test_a_configuration_is_read_by_its_library() -> None:
+    """The browser's line ends do not matter."""
+    text = "# ours\r\nUCX_RNDV_FRAG_SIZE=host:8192"
+    asked, _ = form(profile="gms", target="ucx", configuration=text).asked()
+    assert asked is not None
+    assert asked.to_domain().setting == FragmentSetting.always(8192)
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        (("profile", "gms"), ("setting", "4 KiB"), ("least", "1 KiB"), ("max_regret", "5 %")),
+        (*ROWS, ("setting", "whole"), ("objective", "worst"), ("over", "bound")),
+        (("profile", "gms"), ("target", "ucx"), ("configuration", "A=1\nB=2 & more é")),
+    ],
+)
+def test_the_address_has_all_of_it(pairs: tuple[tuple[str, str], ...]) -> None:
+    """What is read back from it makes the same address and the same request."""
+    first = AuditForm.of(pairs)
+    again = AuditForm.of(parse_qsl(first.query(), keep_blank_values=True))
+    assert again.query() == first.query()
+    assert again.asked()[0] == first.asked()[0]
+    assert again.asked()[1].mistakes == first.asked()[1].mistakes
+
+
+def test_what_is_usual_is_not_in_the_address() -> None:
+    """So that links stay short."""
+    given = form(
+        profile="gms", setting="4KiB", objective="mean", over="best", time_limit="30", mix=""
+    )
+    assert given.query() == "profile=gms&setting=4KiB"
+
+
+@pytest.mark.parametrize(
+    ("texts", "field"),
+    [
+        ({"setting": "1"}, "profile"),
+        ({"profile": "gms"}, "setting"),
+        ({"profile": "Not a name", "setting": "1"}, "profile"),
+        ({"profile": "gms", "setting": "0"}, "setting"),
+        ({"profile": "gms", "setting": "64KiB:1,1:2"}, "setting"),
+        ({"profile": "gms", "setting": "1", "configuration": "A=1"}, "setting"),
+        ({"profile": "gms", "configuration": "A=1", "target": "simgrid"}, "target"),
+        ({"profile": "gms", "setting": "1", "objective": "best"}, "objective"),
+        ({"profile": "gms", "setting": "1", "over": "all"}, "over"),
+        ({"profile": "gms", "setting": "1", "max_regret": "nan"}, "max_regret"),
+        ({"profile": "gms", "setting": "1", "max_regret": "inf %"}, "max_regret"),
+        ({"profile": "gms", "setting": "1", "max_regret": "-1"}, "max_regret"),
+        ({"profile": "gms", "setting": "1", "time_limit": "nan"}, "time_limit"),
+        ({"profile": "gms", "setting": "1", "time_limit": "1e99"}, "time_limit"),
+        ({"profile": "gms", "setting": "1", "mix": "4KiB nan"}, "mix"),
+        ({"profile": "gms", "setting": "1", "mix": "0 1"}, "mix"),
+        ({"profile": "gms", "setting": "1", "least": "9" * 300}, "least"),
+    ],
+)
+def test_mistakes_are_where_they_were_typed(texts: dict[str, str], field: str) -> None:
+    """No text makes an error of another kind."""
+    asked, marked = form(**texts).asked()
+    assert asked is None
+    assert list(marked.mistakes) == [field]
+
+
+def test_a_stage_that_cannot_be_read() -> None:
+    """It is said at the stages."""
+    wrong = [(name, "x" if name == "overhead" else value) for name, value in ROWS]
+    asked, marked = form(*wrong, setting="1").asked()
+    assert asked is None
+    assert "stages" in marked.mistakes
+
+
+def test_a_refusal_of_the_service_is_at_its_field() -> None:
+    """Here the profile is not stored."""
+    marked = form(profile="gms", setting="1").refused(NotFound("none", field="profile"))
+    assert marked.mistakes == {"profile": "none"}

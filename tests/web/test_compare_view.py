@@ -1,0 +1,84 @@
+"""Answers side by side: cuts as bars, and rows that differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.web.views.compare_view import HEIGHT, MOST_BARS, WIDTH, CompareView, drawn
+from tests.web.conftest import Ask
+
+
+def rows(view: CompareView) -> dict[str, tuple[str, ...]]:
+    """The rows by name."""
+    return {row.name: row.values for row in view.rows}
+
+
+@pytest.fixture
+def pair(ask: Ask) -> list[dict[str, Any]]:
+    """One message by two strategies."""
+    return [ask(strategy="exact"), ask(strategy="fixed")]
+
+
+def test_only_what_differs_or_all(pair: list[dict[str, Any]]) -> None:
+    """The toggle's address has the same answers."""
+    view = CompareView.of(pair, shows_all=False)
+    assert all(len(set(values)) > 1 for values in rows(view).values())
+    assert "Message" not in rows(view)
+    assert view.toggle == f"/ui/compare?id={pair[0]['id']}&id={pair[1]['id']}&all=1"
+    whole = CompareView.of(pair, shows_all=True)
+    assert rows(whole)["Message"] == ("4 KiB", "4 KiB")
+    assert len(whole.rows) == len(view.rows) + view.hidden
+    assert rows(whole)["Stage 1"][0] == "sender copy: 7.2 µs + 7.03125 ns/byte"
+
+
+def test_latencies_are_beside_the_first(pair: list[dict[str, Any]]) -> None:
+    """The first as it is, others with their excess."""
+    first, second = rows(CompareView.of(pair, shows_all=False))["Latency"]
+    assert first == "184.36 µs"
+    assert second == "188.89 µs (+2.46 %)"
+
+
+def test_bars_are_the_cut(pair: list[dict[str, Any]]) -> None:
+    """As wide as their part of the message; the greatest fragment of all is as high as can be."""
+    view = CompareView.of(pair, shows_all=False)
+    for side, document in zip(view.sides, pair, strict=True):
+        cut = document["fragment_bytes"]
+        assert len(side.bars) == len(cut)
+        assert side.bars[-1].x + side.bars[-1].width == pytest.approx(WIDTH, abs=1.1)
+        assert side.bars[1].x == pytest.approx(WIDTH * cut[0] / sum(cut), abs=0.01)
+    highest = max(bar.height for side in view.sides for bar in side.bars)
+    assert highest == HEIGHT
+
+
+def test_very_many_fragments_are_drawn_together(ask: Ask) -> None:
+    """No page has a bar for each of a hundred thousand fragments; none of them is lost."""
+    many = ask(message_bytes=2**17, strategy="static", static_bytes=64)
+    view = CompareView.of([many, ask(message_bytes=2**17)], shows_all=False)
+    bars = view.sides[0].bars
+    assert len(bars) <= MOST_BARS
+    assert bars[-1].title.endswith(f"to {many['fragments']}: 64 B")
+    assert view.sides[0].is_merged
+
+
+def test_timelines_of_one_message_alone(ask: Ask) -> None:
+    """Else it is said why there are none, also for an aggregate."""
+    other = ask(message_bytes=8192)
+    assert (
+        "the message is the same" in CompareView.of([ask(), other], shows_all=False).why_no_timeline
+    )
+    line = {"name": "all", "overhead_us": 20.0, "ns_per_byte": 60.0}
+    slowest = {"name": "slowest", "overhead_us": 7.0, "ns_per_byte": 25.0}
+    outside = ask(aggregate={"total": line, "bottleneck": slowest})
+    view = CompareView.of([ask(), outside], shows_all=True)
+    assert "aggregate" in view.why_no_timeline
+    assert rows(view)["Bottleneck"][1] == "not known"
+    assert rows(view)["Stage 1"][1].startswith("total: 20 µs")
+
+
+def test_the_picture_names_the_answers(pair: list[dict[str, Any]]) -> None:
+    """By the letters that the page has for them."""
+    picture = drawn(pair)
+    assert "A exact: 6 fragments" in picture
+    assert "B fixed: 5 fragments" in picture

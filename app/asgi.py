@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMappi
 from typing import Any, TypeAlias
 
 import orjson
-from fastapi import FastAPI
+from fastapi import FastAPI, Response
 
 from app.errors import problem_document
 from app.lookup.answers import SECURITY
@@ -22,12 +22,14 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-AsPage: TypeAlias = Callable[[Scope, Mapping[str, object]], bytes | None]
+AsPage: TypeAlias = Callable[[Scope, Mapping[str, object]], Response | None]
 
 log = logging.getLogger("sluice")
 _UNMATCHED = "unmatched"
 _HTML = b"text/html"
-_NO_REFERRER = (b"referrer-policy", b"no-referrer")
+# Nothing for other hosts. Under "no-referrer" a page's own forms would come from nowhere: browsers
+# then send `Origin: null`, as they do for foreign pages that hide where they are.
+_OWN_REFERRER = (b"referrer-policy", b"same-origin")
 
 
 def no_page(scope: Scope, document: Mapping[str, object]) -> None:
@@ -103,22 +105,22 @@ class Outermost:
         document = problem_document(
             SluiceError("the service met an unexpected error; it has been logged")
         )
-        kind, body = b"application/problem+json", orjson.dumps(document)
+        body = orjson.dumps(document)
+        said = Response(body, 500, media_type="application/problem+json")
         try:
-            if page := self._as_page(scope, document):
-                kind, body = b"text/html; charset=utf-8", page
+            said = self._as_page(scope, document) or said
         except Exception:  # what failed may be what pages are made with
             log.exception("no page of an unexpected error")
-        headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode())]
+        headers = said.raw_headers
         await send({"type": "http.response.start", "status": 500, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        await send({"type": "http.response.body", "body": said.body})
 
 
 def _guarded(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """With what keeps a browser from guessing, and a page from telling others where it was."""
     guarded = [*headers, SECURITY]
     if any(name == b"content-type" and value.startswith(_HTML) for name, value in headers):
-        guarded.append(_NO_REFERRER)
+        guarded.append(_OWN_REFERRER)
     return guarded
 
 

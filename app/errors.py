@@ -51,6 +51,12 @@ class MethodNotAllowed(SluiceError):
     code = "method_not_allowed"
 
 
+class ForeignOrigin(SluiceError):
+    """A page of another host has a browser ask."""
+
+    code = "foreign_origin"
+
+
 class Overloaded(SluiceError):
     """More work is waiting than this service accepts; `retry_after_s` is when to try again."""
 
@@ -118,6 +124,7 @@ KINDS: dict[str, ErrorKind] = {
     "body_too_slow": ErrorKind(408, _INPUT, "The body did not arrive in time"),
     "body_too_large": ErrorKind(413, _INPUT, "Body too large"),
     "unsupported_media_type": ErrorKind(415, _INPUT, "Unsupported media type"),
+    "foreign_origin": ErrorKind(403, _INPUT, "A page of another host asks"),
     "route_not_found": ErrorKind(404, _MISSING, "No such path"),
     "not_found": ErrorKind(404, _MISSING, "Not found"),
     "method_not_allowed": ErrorKind(405, _INPUT, "Method not allowed"),

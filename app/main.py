@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TypeAlias
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 import solvers
 from app.api import (
@@ -35,6 +35,7 @@ from app.jobs import Engine, local_engine
 from app.lookup.front import Front
 from app.lookup.shelf import Shelf
 from app.metrics import Metrics
+from app.own_origin import own_origin
 from app.service import Service
 from app.settings import Settings
 from app.web.refusals import failure_page
@@ -114,7 +115,7 @@ def create_app(
     app.add_middleware(Outermost, metrics=metrics, as_page=failure_page)
     problems.register(app)
     for module in _ROUTERS:
-        app.include_router(module.router)
+        app.include_router(module.router, dependencies=[Depends(own_origin)])
     attach_pages(app)
     publish(app)
     app.put_in_front(front, metrics)

@@ -16,7 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from app.errors import Overloaded, kind_of, problem_document
-from app.web.pages import Pages, has_own_place, page
+from app.web.pages import has_own_place, page
 from domain.errors import SluiceError
 
 View: TypeAlias = Callable[..., Awaitable[Response]]
@@ -34,13 +34,18 @@ def refused(request: Request, error: SluiceError) -> Response:
 
 
 def says_refusals(view: View) -> View:
-    """A view whose refusals are pages. Its first parameter is `request`."""
+    """A view whose refusals are pages, unless JSON is asked for.
+
+    Its first parameter is `request`.
+    """
 
     @wraps(view)
     async def guarded(request: Request, *given: Any, **named: Any) -> Response:
         try:
             return await view(request, *given, **named)
         except SluiceError as error:
+            if not _asks_for_page(request):
+                raise
             return refused(request, error)
 
     return guarded
@@ -66,12 +71,11 @@ def wants_page(path: str, accept: str, *, is_served: bool) -> bool:
     return _is_ours(path) and "json" not in accept
 
 
-def failure_page(scope: MutableMapping[str, Any], document: Mapping[str, Any]) -> bytes | None:
+def failure_page(scope: MutableMapping[str, Any], document: Mapping[str, Any]) -> Response | None:
     """The page of an unexpected error, or None where it is not a page that was asked for."""
     if "app" not in scope or not _asks_for_page(request := Request(scope)):
         return None
-    pages: Pages = request.app.state.pages
-    return pages.html("refused.html", status=500, **_values(document)).encode()
+    return _told(request, document, status=500, headers={})
 
 
 def _is_ours(path: str) -> bool:

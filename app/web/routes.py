@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.routing import APIRoute
 
+from app.own_origin import own_origin
 from app.web import assets
 from app.web.pages import all_pages
 from app.web.refusals import answer_browsers
@@ -47,7 +48,7 @@ def attach_pages(app: FastAPI) -> None:
     app.state.pages = all_pages()
     app.state.page_methods = _methods()
     for router in _ROUTERS:
-        app.include_router(router)
+        app.include_router(router, dependencies=[Depends(own_origin)])
     answer_browsers(app)
 
 

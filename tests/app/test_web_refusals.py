@@ -98,6 +98,8 @@ def test_an_unexpected_error_tells_nothing(accept: str, kind: str) -> None:
     app.add_api_route("/ui/broken", broken)
     response = asyncio.run(_asked(app, "/ui/broken", accept))
     assert (response.status_code, response.headers["content-type"]) == (500, kind)
+    said = response.headers.get("content-security-policy")
+    assert said == (POLICY if kind == PAGE else None)
     assert "internal_error" in response.text
     assert "secret" not in response.text
 
@@ -119,3 +121,10 @@ async def _asked(app: object, path: str, accept: str) -> httpx.Response:
     transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]
     async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
         return await client.get(path, headers={"Accept": accept})
+
+
+def test_below_the_pages_paths_json_is_had_for_the_asking(client: httpx.Client) -> None:
+    """Also of what a view itself refuses."""
+    for path in ("/ui/jobs/none-such", "/ui/answers/none-such", "/ui/profiles/none-such"):
+        response = client.get(path, headers={"Accept": "application/json"})
+        assert (response.status_code, response.headers["content-type"]) == (404, PROBLEM)

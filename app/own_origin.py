@@ -1,0 +1,83 @@
+"""Who may ask: pages of this service and programs, not the pages of other hosts.
+
+There are no accounts, so whatever a browser sends counts, also what a foreign page has it send: a
+form, or text without a preflight. Browsers say where a request comes from, in Sec-Fetch-Site where
+the connection can be trusted (Fetch Metadata, W3C) and in Origin everywhere (Fetch, WHATWG), and no
+page can change either. Programs send neither and are let through.
+
+A foreign host may also name this machine's own address (DNS rebinding); its pages then count as
+the same origin. They reach the service directly: at a loopback address, under its very port, with
+a name that is not this machine's. A proxy on this machine has a port of its own.
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from fastapi import Request
+
+from app.errors import ForeignOrigin
+
+_SAFE = ("GET", "HEAD", "OPTIONS")
+_OWN_SITES = ("same-origin", "none")
+_USUAL_PORTS = {"http": ":80", "https": ":443"}
+
+
+async def own_origin(request: Request) -> None:
+    """Raise ForeignOrigin for what a page of another host has a browser send.
+
+    For every route as a dependency: it stands before whatever the route reads.
+    """
+    if _is_rebound(request):
+        raise ForeignOrigin("expected localhost or an address as the name of this service")
+    if request.method not in _SAFE and not _is_own(request):
+        raise ForeignOrigin("expected a request of this service's own pages or of a program")
+
+
+def _is_own(request: Request) -> bool:
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site in _OWN_SITES
+    origin = request.headers.get("origin")
+    if origin is None:
+        return True
+    scheme, _, place = origin.lower().partition("://")
+    names = (request.headers.get(name, "") for name in ("host", "x-forwarded-host"))
+    return _without_usual_port(place, scheme) in {
+        _without_usual_port(name.lower(), scheme) for name in names if name
+    }
+
+
+def _without_usual_port(place: str, scheme: str) -> str:
+    return place.removesuffix(_USUAL_PORTS.get(scheme, "/"))
+
+
+def _is_rebound(request: Request) -> bool:
+    own_address, own_port = request.scope.get("server") or ("", None)
+    if not _is_loopback(own_address):
+        return False
+    try:
+        called = urlsplit(f"//{request.headers.get('host', '')}")
+        name, port = called.hostname or "", called.port or 80
+    except ValueError:
+        return True
+    return port == own_port and not _is_local(name)
+
+
+def _is_local(name: str) -> bool:
+    """An address, this machine, or a name without a domain, which no foreign host can have."""
+    plain = name.removesuffix(".")
+    return "." not in plain or plain.endswith(".localhost") or _is_address(plain)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_loopback(address: str) -> bool:
+    return _is_address(address) and ip_address(address).is_loopback

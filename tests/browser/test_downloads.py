@@ -56,6 +56,25 @@ def test_files_of_an_answer(browser_page: Page, answer: str, live: Live, tmp_pat
     expect(page.locator("#said")).to_have_text("PNG saved")
 
 
+def test_curves_are_saved_as_they_are_drawn(
+    browser_page: Page, answer: str, tmp_path: Path
+) -> None:
+    """A picture of each, under the name of what it shows."""
+    page = browser_page
+    page.goto(f"/ui/answers/{answer}")
+    for name in ("counts", "sizes"):
+        expect(page.locator(f"[data-chart={name}][data-drawn=yes]")).to_be_attached()
+    saved: list[Download] = []
+    page.on("download", lambda one: saved.append(one))
+    with page.expect_download(lambda one: "-sizes" in one.suggested_filename):
+        page.locator("#take-away").get_by_role("button", name="Curves").click()
+    names = [f"sluice-4096-bytes-{answer[-8:]}-{one}.png" for one in ("counts", "sizes")]
+    assert [one.suggested_filename for one in saved] == names
+    for one in saved:
+        one.save_as(tmp_path / one.suggested_filename)
+        assert (tmp_path / one.suggested_filename).read_bytes().startswith(PNG)
+
+
 def test_texts_are_copied(new_page: Callable[..., Page], answer: str, live: Live) -> None:
     """Exactly what is shown lands on the clipboard, by mouse and by keyboard."""
     page = new_page(permissions=["clipboard-read", "clipboard-write"])

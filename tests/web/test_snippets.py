@@ -64,7 +64,7 @@ def output_of(command: list[str | Path], **more: Any) -> str:
     ).stdout
 
 
-@pytest.fixture(params=QUESTIONS.values(), ids=QUESTIONS.keys())
+@pytest.fixture(params=QUESTIONS.values(), ids=[*QUESTIONS])
 def document(request: pytest.FixtureRequest, ask: Ask) -> dict[str, Any]:
     """An answer to each kind of question."""
     return ask(**request.param)

@@ -65,18 +65,36 @@
     setTimeout(() => URL.revokeObjectURL(link.href), SAID_MS);
   }
 
-  Sluice.onPart("[data-png]", (item) => {
+  async function saveCanvas(canvas, name) {
+    const blob = await new Promise((made) => canvas.toBlob(made, "image/png"));
+    if (!blob) {
+      throw new Error("the picture is too large for this browser");
+    }
+    save(blob, name);
+  }
+
+  /** The curves of this page, as they stand there. */
+  async function saveCharts(name) {
+    const places = [...document.querySelectorAll(".chart[data-drawn=yes]")];
+    if (!places.length) {
+      throw new Error("the curves are not drawn yet");
+    }
+    const backgroundColor = SluiceCharts.colours().panel;
+    for (const place of places) {
+      const chart = echarts.getInstanceByDom(place);
+      const canvas = chart.renderToCanvas({pixelRatio: SCALE, backgroundColor});
+      await saveCanvas(canvas, name.replace(/\.png$/, `-${place.dataset.chart}.png`));
+    }
+  }
+
+  function onPng(item, work) {
     const button = item.querySelector("button");
     item.hidden = false;
     button.addEventListener("click", async () => {
       button.disabled = true;
+      Sluice.warn("");
       try {
-        const canvas = await drawn(item.dataset.png);
-        const blob = await new Promise((made) => canvas.toBlob(made, "image/png"));
-        if (!blob) {
-          throw new Error("the picture is too large for this browser");
-        }
-        save(blob, item.dataset.name);
+        await work();
         Sluice.say("PNG saved");
       } catch (error) {
         Sluice.warn(`No PNG: ${error.message}`);
@@ -84,5 +102,10 @@
         button.disabled = false;
       }
     });
-  });
+  }
+
+  Sluice.onPart("[data-png]", (item) => onPng(item, async () => {
+    await saveCanvas(await drawn(item.dataset.png), item.dataset.name);
+  }));
+  Sluice.onPart("[data-png-of-charts]", (item) => onPng(item, () => saveCharts(item.dataset.pngOfCharts)));
 })();

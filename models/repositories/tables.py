@@ -37,8 +37,12 @@ class TableRepository:
     def add(self, record: TableRecord) -> None:
         """Store a table; one of these very bytes only gets its revision back where it lost it.
 
-        Raises Conflict where the revision that it belongs to is not stored.
+        The profile is locked first, as whoever deletes it does: in another order both would wait
+        for each other. Raises Conflict where the revision that it belongs to is not stored.
         """
+        named = record.profile_name
+        if named is not None and self._session.scalar(_lock_of(named)) is None:
+            raise Conflict("the revision that the table belongs to is not stored")
         try:
             is_new = insert_if_absent(self._session, CompiledTableRow, values_of(record))
             if is_new:
@@ -148,8 +152,7 @@ class TableRepository:
 
     def _lock(self, profile_name: str) -> None:
         """Of two choices for a profile one waits, and the profile is not deleted in between."""
-        statement = select(ProfileRow.name).where(ProfileRow.name == profile_name)
-        if not is_storable(profile_name) or not self._session.scalar(statement.with_for_update()):
+        if not is_storable(profile_name) or not self._session.scalar(_lock_of(profile_name)):
             raise NotFound(f"there is no hardware profile {profile_name!r}", field="profile")
 
     def _attach(self, record: TableRecord) -> None:
@@ -165,6 +168,10 @@ class TableRepository:
             return None
         row, file, document = found
         return row.to_record(file, document)
+
+
+def _lock_of(profile_name: str) -> Select[str]:
+    return select(ProfileRow.name).where(ProfileRow.name == profile_name).with_for_update()
 
 
 def _with_choice() -> Select[CompiledTableRow, str | None]:

@@ -6,16 +6,17 @@ import random
 import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Barrier
 from typing import Any
 
+from domain.errors import Conflict, NotFound
 from models.records import JobState
 from models.session import Store, create_store
 from tests.support.counts import count
-from tests.support.records import GIVEN, a_job, a_pipeline, an_answer
+from tests.support.records import GIVEN, a_job, a_pipeline, a_table, an_answer
 from tests.support.writers import (
     PROCESSES,
     digest,
@@ -49,6 +50,33 @@ def test_sixteen_threads_write_without_an_error(store: Store) -> None:
     with ThreadPoolExecutor(THREADS) as pool:
         written = [job.result(HANG_S) for job in [pool.submit(write) for _ in range(THREADS)]]
     _check_all_there(store, [answer for part in written for answer in part])
+
+
+def test_tables_are_kept_and_chosen_while_their_profile_comes_and_goes(store: Store) -> None:
+    """Whoever comes too late is told so; nobody waits for somebody who waits for it."""
+    tables = [a_table(bytes([at] * 9), profile_name="p", profile_revision=1) for at in range(3)]
+
+    def write(seed: int) -> None:
+        rng = random.Random(seed)
+        for _ in range(count(400)):
+            with suppress(Conflict, NotFound), store.unit_of_work() as work:
+                table = rng.choice(tables)
+                match rng.randrange(4):
+                    case 0:
+                        work.profiles.delete("p")
+                    case 1:
+                        work.profiles.create("p", a_pipeline(), GIVEN)
+                    case 2:
+                        work.tables.activate("p", table.digest)
+                    case _:
+                        work.tables.add(table)
+                        work.tables.activate_first(table.digest)
+
+    with ThreadPoolExecutor(4) as pool:
+        for job in [pool.submit(write, seed) for seed in range(4)]:
+            job.result(HANG_S)
+    with store.reading() as work:
+        assert len(work.tables.active_all()) <= 1
 
 
 def test_four_processes_write_without_an_error(store: Store, database_url: str) -> None:

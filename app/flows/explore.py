@@ -29,11 +29,13 @@ _DRAWN = 40  # of more
 _BESIDE = 3  # and those around the answer's
 _FARTHEST = 4.0  # times the answer's count
 
-# The cheap ones first: where time runs out it is the others that are left open.
+# What the others are measured by comes first, with half of the time; where it runs out it is the
+# last ones that are left open.
 _SHARED = (
-    *(Strategy.SINGLE, Strategy.REPEAT, Strategy.FIXED),
-    *(Strategy.RAMP, Strategy.RAMP_UP_DOWN, Strategy.EXACT),
+    *(Strategy.SINGLE, Strategy.EXACT, Strategy.REPEAT, Strategy.FIXED),
+    *(Strategy.RAMP, Strategy.RAMP_UP_DOWN),
 )
+_FOREMOST = (Strategy.EXACT, 0.5)
 _NESTED = (Strategy.HIERARCHICAL, Strategy.HIERARCHICAL_RAMP)
 _OF_AGGREGATE = (Strategy.SINGLE, Strategy.REPEAT, Strategy.FIXED)
 
@@ -139,7 +141,8 @@ def _lines(
             points = tuple(_priced(asked, asked.model, messages, static_bytes))
         else:
             # What a line does not need of its share is there for those after it.
-            share_s = max(1e-3, (ends_s - time.monotonic()) / (len(every) - place))
+            part = _FOREMOST[1] if strategy is _FOREMOST[0] else 1 / (len(every) - place)
+            share_s = max(1e-3, part * (ends_s - time.monotonic()))
             points = _solved(asked, messages, strategy, static_bytes, share_s)
         found.append(Line(strategy, static_bytes, points))
     return tuple(found)

@@ -124,6 +124,7 @@ def test_why_in_words(live: Live, ask: Ask) -> None:
     text = text_of(live, f"/ui/answers/{ask()['id']}/parts/why")
     assert "network DMAs and receiver host DMA holds the message up: 3 fragments" in text
     saved = [float(one) for one in re.findall(r"would save <b>([\d.]+) µs</b>", text)]
+    assert "with the schedule as it is" in text
     assert len(saved) == 8
     assert saved == sorted(saved, reverse=True)
     assert "A tenth less per byte in <b>sender host DMA</b> would save" in text

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from analysis.explanation import Cost, Explanation, PathShare, Saving
 from app.web.views.answer_words import TimeUnit
 from app.web.words import share
+from app.web.words import time_us as suited
 
 MOST_SAVINGS = 10
 _LEAST_SHARE = 1e-6  # of the latency: less than this is nothing
@@ -122,15 +123,21 @@ def _saved_us(one: Saving) -> float:
     return one.same_cut_us if one.best_cut_us is None else one.best_cut_us
 
 
+def _time(time_us: float, unit: TimeUnit) -> str:
+    """In the page's unit, where that leaves two digits; else in the one that suits it."""
+    least_us = 10.0 ** (1 - unit.decimals) * unit.us
+    return f"{unit.text(time_us)} {unit.name}" if time_us >= least_us else suited(time_us)
+
+
 def _saving_row(one: Saving, latency_us: float, unit: TimeUnit) -> SavingRow:
     saved_us = _saved_us(one)
     part = saved_us / latency_us
     return SavingRow(
         cost="overhead" if one.cost is Cost.OVERHEAD else "per byte",
         stage=one.name,
-        saved=f"{unit.text(saved_us)} {unit.name}",
+        saved=_time(saved_us, unit),
         share=share(part),
         width=round(1000.0 * min(part, 0.1), 3),
         is_solved=one.best_cut_us is not None,
-        same_cut=f"{unit.text(one.same_cut_us)} {unit.name}",
+        same_cut=_time(one.same_cut_us, unit),
     )

@@ -80,6 +80,12 @@ class InputState:
     may_refragment: bool = False
     save_as: str = ""
     mistakes: Mapping[str, str] = field(default_factory=dict)
+    # The first field that is wrong, from above. Every wrong field asks for it: it is found once.
+    first_mistake: str = field(init=False, default="")
+
+    def __post_init__(self) -> None:
+        if self.mistakes:
+            object.__setattr__(self, "first_mistake", self._first_mistake())
 
     @property
     def has_constraints(self) -> bool:
@@ -98,9 +104,7 @@ class InputState:
         """Whether how to fit was chosen, so that its part is shown open."""
         return bool(self.kind) or self.method != "robust" or self.shape != "ranges"
 
-    @property
-    def first_mistake(self) -> str:
-        """The first field that is wrong, from above; "" where none is."""
+    def _first_mistake(self) -> str:
         order = [f"{name}.{row}" for row in range(len(self.rows)) for name in _COLUMNS]
         places = (*order, "delay", "save_as", "profile", "trace", "kind", "message", *_UNUSUAL)
         return next((name for name in places if name in self.mistakes), "")

@@ -45,8 +45,8 @@ def test_what_may_take_long_becomes_a_job(live: Live) -> None:
     sent = post(live, *rows_of(LARGE), ("message", str(LARGE_BYTES)))
     assert sent.status_code == 303
     place = sent.headers["location"]
-    assert re.fullmatch("/ui/jobs/[0-9a-f]{32}", place)
-    assert live.client.get(place.removeprefix("/ui")).json()["kind"] == "optimize"
+    assert re.fullmatch(r"/ui/jobs/[0-9a-f]{32}\?follow=1", place)
+    assert live.client.get(place.removeprefix("/ui").partition("?")[0]).json()["kind"] == "optimize"
 
 
 def test_mistakes_come_back_in_the_page(live: Live) -> None:
@@ -148,3 +148,15 @@ def test_a_file_is_sent_as_it_is(live: Live) -> None:
     bad = live.client.post("/ui/fits", content=b"\x00\x01", headers=asked)
     assert bad.status_code == 422
     assert bad.json()["code"] == "unreadable_trace"
+
+
+def test_thousands_of_wrong_cells(live: Live) -> None:
+    """All are marked, the first one has the focus, and finding it does not take longer by each."""
+    rows = [("name", "in"), ("overhead", "1"), ("cost", "2"), ("up_to", "")]
+    wrong = [("name", "in"), ("overhead", "q"), ("cost", "2"), ("up_to", "")]
+    sent = post(live, *rows * 32, *wrong * 32)
+    assert sent.status_code == 422
+    assert sent.text.count('aria-invalid="true"') == 32
+    focused = re.search(r'id="([a-z]+-[0-9]+)"[^>]*autofocus', sent.text)
+    assert focused is not None
+    assert focused[1] == "overhead-32"

@@ -64,8 +64,13 @@ async def answer(
     body = await _body(request, id)
     wanted = _beside(beside)
     service, base_url = service_of(request), base_url_of(request)
-    values = await service.call(lambda: _values(service.context.store, body, wanted, base_url))
-    return page(request, "answer.html", section=SECTION, shown=_shown(sizes), **values)
+
+    def made() -> Response:
+        # Thousands of ranges or fragments make a page that takes a while to write as well.
+        values = _values(service.context.store, body, wanted, base_url)
+        return page(request, "answer.html", section=SECTION, shown=_shown(sizes), **values)
+
+    return await service.call(made)
 
 
 @router.get("/ui/answers/{id}/parts/timeline")
@@ -82,8 +87,11 @@ async def timeline(request: Request, id: str, beside: Annotated[str, Query()] = 
 async def cut(request: Request, id: str) -> Response:
     """Every size of a long cut."""
     body = await _body(request, id)
-    sizes = await service_of(request).call(lambda: json.loads(body)["fragment_bytes"])
-    return page(request, "answer_cut.html", sizes=sizes)
+
+    def made() -> Response:
+        return page(request, "answer_cut.html", sizes=json.loads(body)["fragment_bytes"])
+
+    return await service_of(request).call(made)
 
 
 @router.get("/ui/answers/{id}/parts/why")

@@ -29,8 +29,12 @@ async def job(request: Request, id: str, follow: Annotated[str, Query()] = "") -
     found = await service.call(lambda: get_job(service.context.store, id))
     if follow and found.state is JobState.DONE and found.answer_id is not None:
         return moved(request, f"/ui/answers/{found.answer_id}")
-    view, entry = await service.call(lambda: (JobView.of(found), entry_of(found)))
-    return page(request, "job.html", section="Workbench", job=view, entry=entry)
+
+    def made() -> Response:
+        view, entry = JobView.of(found), entry_of(found)
+        return page(request, "job.html", section="Workbench", job=view, entry=entry)
+
+    return await service.call(made)
 
 
 @router.post("/ui/jobs/{id}/cancel")

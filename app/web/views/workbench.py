@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -60,11 +61,11 @@ async def optimize(request: Request) -> Response:
     pairs = await read_form(request)
     entry = InputState.of_form(pairs)
     if change := change_of(pairs):
-        return page(request, "workbench.html", section="Workbench", entry=changed(entry, change))
+        return await _panel(request, changed(entry, change))
     try:
         return moved(request, await _outcome(request, entry))
     except Mistaken as refusal:
-        return _marked(request, refusal.entry, status=422)
+        return await _panel(request, refusal.entry, status=422)
 
 
 async def _outcome(request: Request, entry: InputState) -> str:
@@ -98,6 +99,8 @@ def _with_message(entry: InputState, text: str) -> InputState:
     return given
 
 
-def _marked(request: Request, entry: InputState, *, status: int) -> Response:
+async def _panel(request: Request, entry: InputState, *, status: int = 200) -> Response:
+    """The panel as it was sent. Thousands of rows take a while, so a thread renders it."""
     values: Mapping[str, Any] = {"section": "Workbench", "entry": entry}
-    return page(request, "workbench.html", status=status, **values)
+    make = partial(page, request, "workbench.html", status=status, **values)
+    return await service_of(request).call(make)

@@ -7,6 +7,7 @@ import json
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Download, Page, expect
@@ -128,12 +129,8 @@ def test_the_report_stands_alone(
     """Opened from the disk, offline and without scripts, it has all of it and asks for nothing."""
     browser_page.goto(f"/ui/answers/{answer}")
     saved, _ = downloaded(browser_page, "link", "Report", tmp_path)
-    size = {"width": width, "height": 900}
-    context = browser.new_context(
-        viewport=size,
-        offline=True,
-        color_scheme=scheme,  # type: ignore[arg-type]
-    )
+    options: dict[str, Any] = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
+    context = browser.new_context(offline=True, **options)
     page = context.new_page()
     asked: list[str] = []
     said: list[str] = []

@@ -59,9 +59,8 @@ def text_of(document: dict[str, Any], key: str, *, base_url: str = "http://h", *
 
 def output_of(command: list[str | Path], **more: Any) -> str:
     """What a program prints; it has to succeed."""
-    return subprocess.run(
-        command, capture_output=True, text=True, check=True, timeout=60, **more
-    ).stdout
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, **more)
+    return str(ended.stdout)
 
 
 @pytest.fixture(params=QUESTIONS.values(), ids=[*QUESTIONS])

@@ -96,12 +96,10 @@ def test_it_leads_on(browser_page: Page, address: str) -> None:
 
 def test_a_hundred_thousand_samples_are_thinned(browser_page: Page, live: Live) -> None:
     """On the server, and the page says so; it stays quick."""
-    rows = (
-        f"{64 << (row % 12)},{row // 12},{5 + (row % 12) + (row % 7) / 10}"
-        for row in range(100_000)
-    )
+    rows = (f"{64 << (n % 12)},{n // 12},{5 + n % 12 + n % 7 / 10}" for n in range(100_000))
     content = "message_bytes,repetition,wire_us\n" + "\n".join(rows)
-    sent = live.client.post("/ui/fits", content=content.encode())
+    place = "/ui/fits?method=ordinary&shape=line"
+    sent = live.client.post(place, content=content.encode())
     assert sent.status_code == 303, sent.text
     browser_page.goto(sent.headers["location"])
     expect(browser_page.locator("[data-fit-chart][data-drawn=yes]")).to_have_count(1)

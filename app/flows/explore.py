@@ -104,10 +104,10 @@ def _counts_outside(
     asked: Surroundings, model: Aggregate, wanted: tuple[int, ...]
 ) -> Iterator[CountPoint]:
     most = min(asked.message_bytes, asked.limits.max_fragments or asked.fragment_cap)
-    for k in wanted:
-        if k <= most:
-            equal_us = model.latency_us([asked.message_bytes / k] * k)
-            yield CountPoint(k, equal_us, asked.lower_bound_us, None)
+    for count in wanted:
+        if count <= most:
+            equal_us = model.latency_us([asked.message_bytes / count] * count)
+            yield CountPoint(count, equal_us, asked.lower_bound_us, None)
 
 
 def shown_sizes(message_bytes: int) -> tuple[int, ...]:

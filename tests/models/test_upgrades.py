@@ -11,7 +11,7 @@ from hashlib import sha256
 from alembic import command
 from sqlalchemy import Connection, insert, text
 
-from domain.fit import Combine, FitMethod, FitOptions, FitShape, StepGroup
+from domain.fit import Combine, ExcludedSample, FitMethod, FitOptions, FitShape, StepGroup
 from domain.measurement import TraceKind
 from models.base import utc_now
 from models.identifiers import new_id
@@ -86,6 +86,7 @@ def test_a_fit_keeps_its_traces_and_its_request(database_url: str) -> None:
             FitShape.NARROWED,
             3,
             (StepGroup("\x00 odd", ("copy", "crc"), Combine.SEQUENCE),),
+            (ExcludedSample("\x00 odd", 64, 0.1 + 0.2),),
         ),
         message_bytes=2**48,
         kinds=(None, TraceKind.INDIRECT, TraceKind.END_TO_END),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -174,7 +175,7 @@ def test_forms_of_too_many_fields_or_of_no_text_are_refused() -> None:
 
 def test_an_answer_fills_the_panel_with_what_it_was_asked() -> None:
     """Also with limits and ranges."""
-    answer = {
+    answer: dict[str, Any] = {
         "message_bytes": 65536,
         "constraints": {
             "min_fragment_bytes": 1,

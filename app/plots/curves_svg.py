@@ -162,7 +162,7 @@ def _x_ticks(plot: CurvesPlot, axis: Axis) -> list[Tick]:
     if axis.is_log:
         return burst_ticks(axis, most)
     step = max(1, round(nice_above(axis.greatest / most)))
-    return [Tick(float(k), str(k)) for k in range(step, int(axis.greatest) + 1, step)]
+    return [Tick(float(count), str(count)) for count in range(step, int(axis.greatest) + 1, step)]
 
 
 def _y_ticks(plot: CurvesPlot, axis: Axis) -> list[Tick]:

@@ -108,7 +108,9 @@ async def optimize(request: Request, fit_id: str) -> Response:
         if isinstance(model, Aggregate):
             sums = ("sum_overhead_us", "sum_ns_per_byte")
             aggregate = document["aggregate"]
-            document["aggregate"] = {k: v for k, v in aggregate.items() if k not in sums}
+            document["aggregate"] = {
+                name: value for name, value in aggregate.items() if name not in sums
+            }
         return moved(request, await answer_address(request, asked_document(document)))
     except SluiceError as refusal:
         return await _mistaken(request, fit_id, refusal, {"message": message})

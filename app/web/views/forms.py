@@ -62,7 +62,9 @@ class FieldReader:
         """The limits of fragments; those that exclude nothing where a text is wrong."""
         given = {key: self.size(name) for name, key in LIMITS}
         try:
-            return FragmentLimits(**{k: size for k, size in given.items() if size is not None})
+            return FragmentLimits(
+                **{name: size for name, size in given.items() if size is not None}
+            )
         except SluiceError as refusal:
             self.mistakes[_LIMIT_FIELDS.get(refusal.field or "", "min")] = refusal.detail
             return FragmentLimits()

@@ -7,7 +7,7 @@ from app.schemas.schedules import FORM, ScheduleRenderer
 from exports.lookup import TableReader, answer_by, open_reader
 from solvers import judge_of
 
-_BOOK_BYTES = 2**17  # what is held beside file and reader, about: buffers, the judge's numbers
+BOOK_BYTES = 2**17  # what is held beside file and reader, about: buffers, the judge's numbers
 _TAG_DIGITS = 16  # of the digest: 64 bits, and short, because servers look at every byte
 
 
@@ -20,7 +20,7 @@ class HeldTable:
         self.file = file
         self.head = head
         self.least_bytes, self.greatest_bytes = head.least_bytes, head.greatest_bytes
-        self.memory_bytes = len(file) + reader.memory_bytes + _BOOK_BYTES
+        self.memory_bytes = len(file) + reader.memory_bytes + BOOK_BYTES
         self._reader = reader
         self._judge = judge_of(head.pipeline)
         self._answer = reader.answerer(self._judge)

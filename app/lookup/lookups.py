@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from app.lookup.front import Choices, Front
-from app.lookup.held import HeldTable
+from app.lookup.held import BOOK_BYTES, HeldTable
 from domain.errors import SluiceError
 from models.session import Store
 
@@ -107,6 +107,8 @@ class Lookups:
             if generation == self._generation:
                 self.front.choices = self._last
         for digest in fresh:
+            if self.front.shelf.free_bytes < BOOK_BYTES:
+                break  # no table needs less: thousands more need not be read to be left out
             await self._load(digest)
 
     def _read(self) -> Choices:

@@ -348,6 +348,7 @@ def test_loading_takes_no_room_from_tables_in_use() -> None:
         held = [shelf.peek(one.digest) is not None for one in store.active]
         assert held == [True, True, False]
         assert shelf.held_bytes <= room
+        assert store.readings == 3  # the choices and two tables: where no room is, none is read
         await lookups.close()
 
     asyncio.run(run())

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import solvers
 from domain.aggregate import CostModel
-from domain.errors import StrategyDeclined
+from domain.errors import StrategyDeclined, TimeLimitReached
 from domain.plan_table import PlanTable
 from domain.problem import AnyProblem, FragmentLimits, problem_of
 from domain.regret import BestKnown
@@ -20,6 +20,7 @@ from domain.solution import Solution, Strategy
 
 SOLVED_GAP = 1e-4  # what a solve aims at: a regret is read to a tenth of a per cent
 LEAST_SHARE_S = 0.01  # of the time, for each of the two solves of a message
+LEAST_GRACE_S = 5.0  # after the limit, for solves that end later than they were asked to
 
 
 def best_known(
@@ -36,12 +37,19 @@ def best_known(
     `table` is used where it is of this model, these limits and this cap, and covers the sizes. Else
     each message is solved in this process, by `auto` and by `repeat`; what one leaves of its equal
     share of the time is there for the next, and a search that time ends leaves a wider bound, not
-    a wrong one. Raises Infeasible where the limits admit no cut of a message.
+    a wrong one. Raises Infeasible where the limits admit no cut of a message, and TimeLimitReached
+    where the solves of long pipelines of many ranges take more than twice the time.
     """
     if table is not None and _serves(table, model, sizes, limits=limits, fragment_cap=fragment_cap):
         return tuple(_looked_up(table, size) for size in sizes)
     found, deadline_s = [], time.monotonic() + time_limit_s
     for done, size in enumerate(sizes):
+        if time.monotonic() > deadline_s + max(LEAST_GRACE_S, time_limit_s):
+            raise TimeLimitReached(
+                f"within {time_limit_s:g} s only {done} of {len(sizes)} messages were solved; ask "
+                "for fewer of them or allow more time",
+                field="time_limit_s",
+            )
         problem = problem_of(model, size, limits, fragment_cap=fragment_cap)
         share_s = (deadline_s - time.monotonic()) / (2 * (len(sizes) - done))
         found.append(_solved(problem, max(share_s, LEAST_SHARE_S)))

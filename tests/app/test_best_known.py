@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 import solvers
 from app.flows.best_known import SOLVED_GAP, best_known
 from domain.aggregate import Aggregate
-from domain.errors import Infeasible
+from domain.errors import Infeasible, TimeLimitReached
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline, Stage, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 from domain.regret import BestKnown
@@ -116,3 +118,13 @@ def test_the_largest_message_and_no_time() -> None:
         assert one.lower_bound_us <= one.latency_us
         assert one.repeat_bytes is not None
         assert -(-one.message_bytes // one.repeat_bytes) <= CAP
+
+
+def test_solves_that_do_not_keep_their_time_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Far beyond the limit, with how many were done; the clock stands in for slow solves."""
+    clock = count(0.0, 4.0)
+    slow = SimpleNamespace(monotonic=lambda: next(clock))
+    monkeypatch.setattr("app.flows.best_known.time", slow)
+    with pytest.raises(TimeLimitReached, match="only 1 of 3 messages") as refused:
+        known(PIPELINE, (64, 128, 256), time_limit_s=2.0)
+    assert refused.value.field == "time_limit_s"

@@ -160,3 +160,9 @@ def test_thousands_of_wrong_cells(live: Live) -> None:
     focused = re.search(r'id="([a-z]+-[0-9]+)"[^>]*autofocus', sent.text)
     assert focused is not None
     assert focused[1] == "overhead-32"
+
+
+def test_the_address_under_mistakes_leads_back(live: Live) -> None:
+    """What a browser shows there after a refusal can be opened again, if without what was typed."""
+    opened = live.client.get("/ui/optimize", headers={"Accept": "text/html"})
+    assert (opened.status_code, opened.headers["location"]) == (303, "/")

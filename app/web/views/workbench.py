@@ -68,6 +68,12 @@ async def optimize(request: Request) -> Response:
         return await _panel(request, refusal.entry, status=422)
 
 
+@router.get("/ui/optimize")
+async def asked_again(request: Request) -> Response:
+    """Where a browser stands that was told of mistakes: its address leads back to the panel."""
+    return moved(request, "/")
+
+
 async def _outcome(request: Request, entry: InputState) -> str:
     if entry.source is InputSource.TRACE:
         return await fit_of_entry(request, entry) + with_message(entry.message)

@@ -80,5 +80,7 @@ def check_profile_name(name: str) -> None:
     """Raise InvalidInput unless this is a legal profile name."""
     if not re.fullmatch(PROFILE_NAME_RULE, name, re.ASCII):
         raise InvalidInput(
-            f"expected a profile name that matches {PROFILE_NAME_RULE}", field="name"
+            "expected a profile name of at most 64 lower-case letters, digits, dots, hyphens and "
+            f"underscores that starts with a letter or digit ({PROFILE_NAME_RULE})",
+            field="name",
         )

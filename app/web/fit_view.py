@@ -27,7 +27,7 @@ TITLES = {
 _VERDICTS = {
     Verdict.SUPPORTED: ("good", "supported"),
     Verdict.WEAK: ("warn", "weak"),
-    Verdict.UNSUPPORTED: ("bad", "not supported"),
+    Verdict.UNSUPPORTED: ("bad", "not determined"),
 }
 
 

@@ -89,6 +89,38 @@ def test_other_sheets(
     assert column(browser_page, "cost")[: len(names)] == costs
 
 
+def test_units_in_cells_are_read(browser_page: Page) -> None:
+    """The first row's units become the columns'; the others' numbers are converted to them."""
+    browser_page.goto("/")
+    paste(browser_page, "copy\t1.2 µs\t10 GB/s\nwire\t800 ns\t80 Gb/s")
+    assert column(browser_page, "overhead")[:2] == ["1.2", "0.8"]
+    assert column(browser_page, "cost")[:2] == ["10", "10"]
+    assert browser_page.input_value("#cost-unit") == "gb_per_s"
+    expect(browser_page.locator("#pasted")).to_be_hidden()
+    paste(browser_page, "disk\t1 ms\t16 Gb/s\nlast\t1 ns\t8 Gb/s", "#name-1")
+    assert column(browser_page, "overhead") == ["1.2", "1000", "0.001"]
+    assert column(browser_page, "cost") == ["10", "2", "1"]
+
+
+def test_numbers_without_units_say_how_they_were_read(browser_page: Page) -> None:
+    """Choosing a unit afterwards converts, which is not what a bandwidth that was pasted needs."""
+    browser_page.goto("/")
+    paste(browser_page, "copy\t1.2\t9.5\nwire\t0.4\t11.2")
+    expect(browser_page.locator("#pasted")).to_contain_text("Read as µs and ns/byte")
+    expect(browser_page.locator("#said")).to_have_text("2 rows pasted as µs and ns/byte")
+
+
+def test_an_answer_shows_the_units_that_were_sent(browser_page: Page) -> None:
+    """They outlast the stored answer, which is in µs and ns a byte."""
+    browser_page.goto("/")
+    paste(browser_page, "Stage\tOverhead (us)\tRate (GB/s)\ncopy\t1.2\t9.5\nwire\t0.4\t11.2")
+    browser_page.keyboard.press("Control+Enter")
+    browser_page.wait_for_selector("#answer-title")
+    expect(browser_page.locator("#cost-unit")).to_have_value("gb_per_s")
+    assert column(browser_page, "cost") == ["9.5", "11.2"]
+    assert column(browser_page, "overhead") == ["1.2", "0.4"]
+
+
 def test_a_sheet_without_a_header_goes_below_what_is_there(browser_page: Page) -> None:
     """From the cell that it was pasted into on; one cell alone is pasted as text."""
     browser_page.goto("/?example=gms")

@@ -28,6 +28,7 @@
       this.table.addEventListener("input", (event) => this.onInput(event));
       form.addEventListener("click", (event) => this.onClick(event));
       this.renumber();
+      if (document.getElementById("answer-title")) this.bringUnitsBack();
     }
 
     get rows() {
@@ -228,7 +229,10 @@
     /** Put pasted rows into the table from this row on; alone in it where they replace all. */
     fill(pasted, place, replaces) {
       if (replaces) this.empty(pasted.rows.length);
-      for (const [column, unit] of Object.entries(pasted.units)) this.setUnit(column, unit);
+      for (const [column, unit] of Object.entries(pasted.units)) {
+        if (replaces) this.setUnit(column, unit);
+        else this.convertPasted(pasted.rows, column, unit);
+      }
       pasted.rows.forEach((given, number) => {
         const row = this.rows[place + number] || this.add();
         for (const [column, text] of Object.entries(given)) {
@@ -239,7 +243,27 @@
       if (pasted.rows.some((row) => row.up_to)) this.showRanges();
       this.renumber();
       this.focus(Math.min(place + pasted.rows.length, this.rows.length) - 1, "name");
-      window.Sluice.say(`${pasted.rows.length} rows pasted`);
+      window.Sluice.say([`${pasted.rows.length} rows pasted`, this.assume(pasted)].join(" ").trim());
+    }
+
+    /** Say which units were taken for numbers that named none: choosing others converts the numbers. */
+    assume(pasted) {
+      const bare = ["overhead", "cost"].filter((column) =>
+        pasted.rows.some((row) => row[column]) && !pasted.units[column]);
+      const names = bare.map((column) =>
+        this.table.querySelector(`[data-unit=${column}]`).selectedOptions[0].textContent);
+      const note = this.form.querySelector("#pasted");
+      note.hidden = bare.length === 0;
+      note.textContent = note.hidden ? "" : `Read as ${names.join(" and ")}, for no unit was pasted. Choosing ` +
+        "another unit now converts the numbers; to read them in another, clear, choose it, and paste again.";
+      return note.hidden ? "" : `as ${names.join(" and ")}`;
+    }
+
+    /** Rows that join others take the units of those. */
+    convertPasted(rows, column, unit) {
+      const ours = this.units[column];
+      if (unit === ours) return;
+      for (const row of rows) row[column] = Units.convert(column, row[column], unit, ours) ?? row[column];
     }
 
     empty(count) {
@@ -256,10 +280,28 @@
       this.units[column] = unit;
     }
 
+    /** Answers are stored in µs and ns a byte: show their costs in the units that were last sent. */
+    bringUnitsBack() {
+      const kept = JSON.parse(sessionStorage.getItem("sluice.units") || "{}");
+      for (const chooser of this.table.querySelectorAll("[data-unit]")) {
+        const column = chooser.dataset.unit;
+        const [from, to] = [this.units[column], kept[column]];
+        if (!to || to === from) continue;
+        const texts = this.rows.map((row) => this.cell(row, column).value).filter((text) => text.trim());
+        if (texts.some((text) => Units.convert(column, text, from, to) === null)) continue;
+        chooser.value = to;
+        this.convertCells(column, from, to);
+      }
+    }
+
     /** Convert what is there. A cell keeps what was typed into it, so that going back restores it. */
     changeUnit(chooser) {
       const column = chooser.dataset.unit;
-      const [from, to] = [this.units[column], chooser.value];
+      this.convertCells(column, this.units[column], chooser.value);
+      window.Sluice.say(`Converted to ${chooser.selectedOptions[0].textContent}`);
+    }
+
+    convertCells(column, from, to) {
       this.units[column] = to;
       for (const row of this.rows) {
         const cell = this.cell(row, column);
@@ -270,7 +312,6 @@
         const {typed, typedUnit} = cell.dataset;
         cell.value = typedUnit === to ? typed : Units.convert(column, typed, typedUnit, to) ?? typed;
       }
-      window.Sluice.say(`Converted to ${chooser.selectedOptions[0].textContent}`);
     }
   }
 
@@ -285,6 +326,7 @@
       }
     });
     form.addEventListener("submit", () => {
+      sessionStorage.setItem("sluice.units", JSON.stringify(table.units));
       for (const button of form.querySelectorAll("[data-send]")) button.disabled = true;
     });
     window.addEventListener("pageshow", () => {

@@ -34,7 +34,7 @@ Sluice.onPart("[data-waits]", (part) => {
         clearInterval(timer);
         return;
       }
-      place.textContent = `${Math.round((performance.now() - began) / 1000)} s; it takes at most two minutes`;
+      place.textContent = `${Math.round((performance.now() - began) / 1000)} s; it takes at most two minutes; leaving this page gives it up`;
     }, 1000);
   }
 

@@ -89,7 +89,20 @@ window.SluiceSheet = (() => {
       });
       return made;
     });
+    for (const column of ["overhead", "cost"]) bare(rows, units, column);
     return {rows, units, hasHeader};
+  }
+
+  /** Take the units out of the cells of a column where every one of them names its own. */
+  function bare(rows, units, column) {
+    const found = rows.map((row) => Units.measured(row[column] || ""));
+    if (!found.every((one) => one?.column === column)) return;
+    units[column] ??= found[0].unit;
+    rows.forEach((row, place) => {
+      const {number, unit} = found[place];
+      const made = unit === units[column] ? number : Units.convert(column, number, unit, units[column]);
+      row[column] = made ?? row[column];
+    });
   }
 
   /** Whether a text is more than one cell. */

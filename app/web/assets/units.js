@@ -67,5 +67,12 @@ window.SluiceUnits = (() => {
     return found ? {column: found[0], unit: found[1]} : null;
   }
 
-  return {read, convert, named};
+  /** A number and the unit written after it, as {number, column, unit}, or null. */
+  function measured(text) {
+    const found = text.match(/^([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?)\s*([a-zµμ].*)$/i);
+    const unit = found && named(found[2]);
+    return unit && {number: found[1], ...unit};
+  }
+
+  return {read, convert, named, measured};
 })();

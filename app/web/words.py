@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from decimal import ROUND_FLOOR, Context
 from typing import Any
 
 from domain.units import format_bytes
+
+_DOWN = Context(prec=5, rounding=ROUND_FLOOR)
 
 
 def time_us(value: float) -> str:
@@ -14,6 +17,16 @@ def time_us(value: float) -> str:
         if abs(value) >= factor:
             return f"{_digits(value / factor)} {unit}"
     return f"{_digits(value * 1e3)} ns" if value else "0 µs"
+
+
+def bound_text(value: float, latency_us: float | None) -> str:
+    """A lower bound on this latency, as a time.
+
+    It is rounded down unless it is reached: rounded up it would say more than is proven.
+    """
+    if value == latency_us:
+        return time_us(value)
+    return time_us(float(_DOWN.create_decimal(repr(value))))
 
 
 def share(value: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.web.words import grouped, sentence, share, size, time_us
+from app.web.words import bound_text, grouped, sentence, share, size, time_us
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,22 @@ from app.web.words import grouped, sentence, share, size, time_us
 )
 def test_times_have_a_unit_that_suits_them(value: float, text: str) -> None:
     assert time_us(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "latency_us", "text"),
+    [
+        (1840.99, 1841.003, "1.8409 ms"),  # 1.841 ms is not proven
+        (19.95563, 19.95563, "19.956 µs"),  # the latency itself
+        (4.1, 4.2, "4.1 µs"),
+        (0.0, 1.0, "0 µs"),
+        (123456.78, None, "123.45 ms"),
+    ],
+)
+def test_bounds_say_no_more_than_is_proven(
+    value: float, latency_us: float | None, text: str
+) -> None:
+    assert bound_text(value, latency_us) == text
 
 
 def test_shares_sizes_and_whole_numbers() -> None:

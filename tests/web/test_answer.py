@@ -49,7 +49,7 @@ def test_the_page_says_what_the_document_says(live: Live, ask: Ask) -> None:
     """Figures, sizes, the usual settings and what they cost."""
     document = ask()
     text = text_of(live, f"/ui/answers/{document['id']}")
-    for told in ("184.36 µs", "184.35 µs", "0.00708 %", "820 B", "35.7 % less than sending it"):
+    for told in ("184.36 µs", "184.34 µs", "0.00708 %", "820 B", "35.7 % less than sending it"):
         assert told in text
     assert [
         int(size) for size in re.findall(r"<b>(\d[\d\u202f]*)</b> B", text.replace("\u202f", ""))

@@ -18,7 +18,7 @@ from app.web.views.answer_words import (
     proof_of,
     through_words,
 )
-from app.web.words import grouped, share, size, time_us
+from app.web.words import bound_text, grouped, share, size, time_us
 from domain.solution import relative_excess
 
 
@@ -95,7 +95,7 @@ class AnswerView:
 def _figures(document: Document) -> Iterator[Figure]:
     at_most = "at most, whichever stages these are" if is_at_most(document) else ""
     yield Figure("Latency", time_us(document["latency_us"]), at_most)
-    yield Figure("Proven bound", time_us(document["lower_bound_us"]))
+    yield Figure("Proven bound", bound_text(document["lower_bound_us"], document["latency_us"]))
     yield Figure("Gap to the bound", gap_text(document["relative_gap"]))
     yield Figure("Fragments", grouped(document["fragments"]), _range_words(document))
     yield Figure("Strategy", document["strategy"])

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from app.console.words import gap_text
-from app.web.words import grouped, size, time_us
+from app.web.words import bound_text, grouped, size
 from domain.solution import Status
 
 Document = Mapping[str, Any]
@@ -109,7 +109,7 @@ def is_at_most(document: Document) -> bool:
 def proof_of(document: Document) -> Proof:
     """What was proven of an answer."""
     status, gap = Status(document["status"]), document["relative_gap"]
-    bound = time_us(document["lower_bound_us"])
+    bound = bound_text(document["lower_bound_us"], document["latency_us"])
     admitted = _class_of(document)
     if status is Status.OPTIMAL:
         said = f"No {admitted} is faster"
@@ -135,7 +135,8 @@ def _by_more_than(gap: float) -> str:
 
 
 def _before_rounding(document: Document, admitted: str) -> str:
-    bound, gap = time_us(document["lower_bound_us"]), gap_text(document["relative_gap"])
+    bound = bound_text(document["lower_bound_us"], document["latency_us"])
+    gap = gap_text(document["relative_gap"])
     unit = document["constraints"]["alignment_bytes"]
     whole = "whole bytes" if unit == 1 else f"whole multiples of {size(unit)}"
     return (

@@ -11,7 +11,7 @@ from app.console.words import excess_text, gap_text
 from app.web.views.answer_timeline import cells_of
 from app.web.views.answer_words import limits_words, proof_of
 from app.web.views.listed import address
-from app.web.words import grouped, size, time_us
+from app.web.words import bound_text, grouped, size, time_us
 
 PLACE = "/ui/compare"
 LETTERS = "ABCDEF"
@@ -167,7 +167,9 @@ def _rows(documents: Sequence[Document]) -> Iterator[Row]:
     yield _row("Profile", documents, _profile)
     yield _row("Strategy", documents, lambda one: one["strategy"].replace("_", " "))
     yield _row("Latency", documents, lambda one: _latency(one, first))
-    yield _row("Proven bound", documents, lambda one: time_us(one["lower_bound_us"]))
+    yield _row(
+        "Proven bound", documents, lambda one: bound_text(one["lower_bound_us"], one["latency_us"])
+    )
     yield _row("Gap to the bound", documents, lambda one: gap_text(one["relative_gap"]))
     yield _row("Proof", documents, lambda one: proof_of(one).word)
     yield _row("Fragments", documents, lambda one: grouped(one["fragments"]))

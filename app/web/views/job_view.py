@@ -13,7 +13,7 @@ from app.schemas.base import dump_json
 from app.schemas.jobs import job_document
 from app.web.input_state import InputState
 from app.web.stage_units import number_text
-from app.web.words import grouped, size, time_us
+from app.web.words import bound_text, grouped, size, time_us
 from domain.profile import ProfileReference
 from models.records import JobRecord, JobState
 
@@ -103,7 +103,7 @@ class JobView:
             limit_s=asked.get("time_limit_s") or 0.0,
             elapsed_s=progress["elapsed_s"],
             best=_time(progress["best_latency_us"]),
-            bound=_time(progress["lower_bound_us"]),
+            bound=_bound(progress["lower_bound_us"], progress["best_latency_us"]),
             gap=_gap(progress["relative_gap"]),
             fragments=grouped(best["fragments"]) if best else "–",
             history=tuple(_improvements(progress["history"])),
@@ -173,6 +173,10 @@ def _title(asked: Document) -> str:
     return f"{size(size_bytes)} through {through}"
 
 
+def _bound(value_us: float | None, best_us: float | None) -> str:
+    return "–" if value_us is None else bound_text(value_us, best_us)
+
+
 def _time(value_us: float | None) -> str:
     return "–" if value_us is None else time_us(value_us)
 
@@ -188,7 +192,7 @@ def _improvements(history: list[Document]) -> Iterator[Improvement]:
         best_us, bound_us = point["best_latency_us"], point["lower_bound_us"]
         gap = relative_excess(best_us, bound_us, bound_us)
         elapsed = f"{point['elapsed_s']:.1f} s"
-        yield Improvement(elapsed, time_us(best_us), time_us(bound_us), gap_text(gap))
+        yield Improvement(elapsed, time_us(best_us), bound_text(bound_us, best_us), gap_text(gap))
 
 
 def _compared(comparison: Document | None) -> Iterator[Compared]:

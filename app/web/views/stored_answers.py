@@ -13,7 +13,7 @@ from app.flows.answers import AnswerFilter, AnswerPage, list_answers
 from app.web.pages import page
 from app.web.refusals import says_refusals
 from app.web.views.listed import address, moment_words, size_in
-from app.web.words import grouped, size, time_us
+from app.web.words import bound_text, grouped, size, time_us
 from domain.errors import InvalidInput
 from domain.profile import ProfileReference
 from domain.solution import Status, Strategy
@@ -87,7 +87,7 @@ class AnswerRow:
             strategy=strategy,
             fragments=grouped(summary.fragments),
             latency=time_us(summary.latency_us),
-            bound=time_us(summary.lower_bound_us),
+            bound=bound_text(summary.lower_bound_us, summary.latency_us),
             gap=gap_text(summary.relative_gap),
             status=words,
             badge=badge,

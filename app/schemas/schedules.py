@@ -65,7 +65,9 @@ class ScheduleRenderer:
         """TableScheduleOut as JSON."""
         fragments, sizes, latency_us, gap, size_bytes, repeats, repeat_us = answer
         bound = bound_below(latency_us, gap, operations=fragments + self._stages)
-        best = _BEST % (size_bytes, repeats, _number(repeat_us)) if repeats else b"null"
+        # A message below the table's size is sent whole, and said to be.
+        told_bytes = min(size_bytes, message_bytes)
+        best = _BEST % (told_bytes, repeats, _number(repeat_us)) if repeats else b"null"
         if repeats and gap <= self._tolerance:
             tail = self._unwarned
         else:

@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 from app.errors import KINDS
 from app.main import create_app
@@ -258,7 +258,8 @@ def test_every_part_of_a_body_is_whole(value: Any, model: type[BaseModel]) -> No
 )
 def test_every_way_to_say_a_setting_is_read(setting: Setting) -> None:
     """By the service."""
-    assert audit.SettingIn.model_validate_json(json.dumps(setting.document))
+    read = TypeAdapter[object](audit.SettingIn)
+    assert read.validate_json(json.dumps(setting.document)) is not None
 
 
 PAIRS: list[tuple[type, type[BaseModel]]] = [

@@ -27,6 +27,7 @@ from domain.problem import Problem
 from domain.schedule import latency_us
 from domain.solution import relative_excess
 from solvers.contract import Deadline
+from solvers.convex_least import Between, least_between
 from solvers.kernels import stage_times_us
 from solvers.parametric_points import between, up
 from solvers.range_bound import Span
@@ -39,7 +40,6 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-_ROUNDS = 60
 _FIRST_RATIO = 2.0
 _MOST_COUNTS = 2_048  # that are bounded one by one
 _MOST_POINTS = 6_000  # message sizes that are tried; then the gaps reached are stated
@@ -100,37 +100,8 @@ class Lines:
 
 def minimised(pieces: Pieces, B: Floats) -> Lines:
     """The best s of each piece for its own message, by supporting lines from both ends."""
-    low, high, low_move, high_move = pieces.interval(B)
-    f0, d0, r0 = _value(pieces, B, low)
-    f1, d1, r1 = _value(pieces, B, high)
-    s0, s1 = low, high
-    best, size = np.minimum(f0, f1), np.where(f0 <= f1, low, high)
-    open_ = (d0 < 0.0) & (d1 > 0.0) & (s1 > s0)
-    for _ in range(_ROUNDS):
-        if not open_.any():
-            break
-        with np.errstate(divide="ignore", invalid="ignore"):
-            s = s0 + np.where(open_, (f0 - f1 + d1 * (s1 - s0)) / (d1 - d0), 0.0)
-            meet = f0 + d0 * (s - s0)
-        s = np.where(open_, np.clip(s, s0, s1), s0)
-        f, d, r = _value(pieces, B, s)
-        better = open_ & (f < best)
-        best, size = np.where(better, f, best), np.where(better, s, size)
-        done = f <= meet * (1.0 + 1e-13)
-        left, right = open_ & ~done & (d < 0.0), open_ & ~done & (d >= 0.0)
-        s0, f0, d0, r0 = (np.where(left, x, y) for x, y in ((s, s0), (f, f0), (d, d0), (r, r0)))
-        s1, f1, d1, r1 = (np.where(right, x, y) for x, y in ((s, s1), (f, f1), (d, d1), (r, r1)))
-        open_ = left | right
-    inner = (d0 < 0.0) & (d1 > 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(inner, d1 / (d1 - d0), 0.0)
-        mixed = share * (f0 - d0 * s0) + (1.0 - share) * (f1 - d1 * s1)
-        slope = share * r0 + (1.0 - share) * r1
-    rises = ~inner & (d0 >= 0.0)
-    lower = np.where(inner, mixed, np.where(rises, f0, f1))
-    ends = np.where(rises, r0 + d0 * low_move, r1 + np.minimum(d1, 0.0) * high_move)
-    slope = np.where(inner, slope, ends)
-    return Lines(B, size, best, np.minimum(lower, best) * (1.0 - 1e-12), slope)
+    ends = Between(*pieces.interval(B))
+    return Lines(B, *least_between(lambda s: _value(pieces, B, s), ends))
 
 
 def _value(pieces: Pieces, B: Floats, s: Floats) -> tuple[Floats, Floats, Floats]:

@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domain.problem import Problem
+from solvers.convex_least import Between, least_between
 from solvers.kernels import PipelineArrays
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_ROUNDS = 60
 _MOST_COUNTS = 4_096
 _WORTHWHILE = 1e-4  # relative gain that further fragments must bring
 
@@ -110,39 +110,8 @@ def _minimised(
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Best s, its latency, and the lower line (value here, slope in B) for each count."""
     B = float(problem.message_bytes)
-    low, high, low_move, high_move = _interval(problem, k)
-    f0, d0, r0 = value_us(g, G, B, k, low)
-    f1, d1, r1 = value_us(g, G, B, k, high)
-    s0, s1 = low.copy(), high.copy()
-    best, size = np.minimum(f0, f1), np.where(f0 <= f1, low, high)
-    open_ = (d0 < 0.0) & (d1 > 0.0) & (s1 > s0)
-    for _ in range(_ROUNDS):
-        if not open_.any():
-            break
-        with np.errstate(divide="ignore", invalid="ignore"):
-            s = s0 + np.where(open_, (f0 - f1 + d1 * (s1 - s0)) / (d1 - d0), 0.0)
-            meet = f0 + d0 * (s - s0)
-        s = np.where(open_, np.clip(s, s0, s1), s0)
-        f, d, r = value_us(g, G, B, k, s)
-        better = open_ & (f < best)
-        best, size = np.where(better, f, best), np.where(better, s, size)
-        done = f <= meet * (1.0 + 1e-13)
-        left, right = open_ & ~done & (d < 0.0), open_ & ~done & (d >= 0.0)
-        s0, f0, d0, r0 = (np.where(left, x, y) for x, y in ((s, s0), (f, f0), (d, d0), (r, r0)))
-        s1, f1, d1, r1 = (np.where(right, x, y) for x, y in ((s, s1), (f, f1), (d, d1), (r, r1)))
-        open_ = left | right
-    inner = (d0 < 0.0) & (d1 > 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(inner, d1 / (d1 - d0), 0.0)
-        mixed = share * (f0 - d0 * s0) + (1.0 - share) * (f1 - d1 * s1)
-        slope = share * r0 + (1.0 - share) * r1
-    rises = ~inner & (d0 >= 0.0)
-    lower = np.where(inner, mixed, np.where(rises, f0, f1))
-    slope = np.where(
-        inner, slope, np.where(rises, r0 + d0 * low_move, r1 + np.minimum(d1, 0.0) * high_move)
-    )
-    lower = np.minimum(lower, best) * (1.0 - 1e-12)
-    return size, best, lower, slope
+    ends = Between(*_interval(problem, k))
+    return least_between(lambda s: value_us(g, G, B, k, s), ends)
 
 
 def value_us(g: Floats, G: Floats, B: float, k: Ints, s: Floats) -> tuple[Floats, Floats, Floats]:

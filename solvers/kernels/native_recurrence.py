@@ -20,21 +20,9 @@ from numpy.typing import NDArray
 
 from domain.pipeline import Pipeline
 from solvers.kernels.native import Choice, library
+from solvers.kernels.native_pipeline import NS_PER_US, NativePipeline
 
 Floats = NDArray[np.float64]
-
-_NS_PER_US = 1000.0
-
-
-class _Pipeline(ctypes.Structure):
-    _fields_ = [
-        ("stages", ctypes.c_int64),
-        ("ranges", ctypes.c_void_p),
-        ("end_bytes", ctypes.c_void_p),
-        ("overhead_us", ctypes.c_void_p),
-        ("cost", ctypes.c_void_p),
-        ("divisor", ctypes.c_double),
-    ]
 
 
 class _Stages(NamedTuple):
@@ -54,7 +42,7 @@ class NativeRecurrence:
         self._latencies = library.sluice_latencies
         self._latencies.restype = ctypes.c_int
         self._latencies.argtypes = [
-            ctypes.POINTER(_Pipeline),
+            ctypes.POINTER(NativePipeline),
             ctypes.c_int64,
             ctypes.c_int64,
             ctypes.c_void_p,
@@ -69,7 +57,7 @@ class NativeRecurrence:
             [inf if part.up_to_bytes is None else part.up_to_bytes for part in parts],
             [part.overhead_us for part in parts],
             [part.ns_per_byte for part in parts],
-            _NS_PER_US,
+            NS_PER_US,
         )
         latencies: Floats = self._call(stages, x) + pipeline.delay_us
         return latencies
@@ -86,7 +74,7 @@ class NativeRecurrence:
         counts = array("q", stages.ranges)
         numbers = [array("d", of) for of in (stages.ends, stages.overheads, stages.costs)]
         addresses = [values.buffer_info()[0] for values in numbers]
-        told = _Pipeline(len(counts), counts.buffer_info()[0], *addresses, stages.divisor)
+        told = NativePipeline(len(counts), counts.buffer_info()[0], *addresses, stages.divisor)
         status = self._latencies(
             told, out.size, sizes.shape[-1], sizes.ctypes.data, out.ctypes.data
         )

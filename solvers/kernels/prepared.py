@@ -18,21 +18,9 @@ from typing import TypeAlias
 from domain.pipeline import Pipeline
 from domain.schedule import latency_us
 from solvers.kernels.native import Choice, library
+from solvers.kernels.native_pipeline import NS_PER_US, NativePipeline
 
 Judge: TypeAlias = Callable[[Sequence[int]], float]
-
-_NS_PER_US = 1000.0
-
-
-class _Pipeline(ctypes.Structure):
-    _fields_ = [
-        ("stages", ctypes.c_int64),
-        ("ranges", ctypes.c_void_p),
-        ("end_bytes", ctypes.c_void_p),
-        ("overhead_us", ctypes.c_void_p),
-        ("cost", ctypes.c_void_p),
-        ("divisor", ctypes.c_double),
-    ]
 
 
 def judge_of(pipeline: Pipeline, *, kernels: Choice = "auto") -> Judge:
@@ -57,7 +45,7 @@ class _NativeJudge:
         costs = array("d", [part.ns_per_byte for part in parts])
         self._kept = counts, ends, overheads, costs
         at = [numbers.buffer_info()[0] for numbers in self._kept]
-        self._pipeline = _Pipeline(len(counts), *at, _NS_PER_US)
+        self._pipeline = NativePipeline(len(counts), *at, NS_PER_US)
         self._at = ctypes.addressof(self._pipeline)
         self._delay_us = pipeline.delay_us
         self._latencies = loaded.sluice_latencies

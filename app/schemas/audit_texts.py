@@ -3,39 +3,75 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from domain.errors import InvalidInput
 from domain.units import parse_bytes
 
 _WHOLE = "whole"
+_UNCUT = frozenset({_WHOLE, "never cut", "not cut", "uncut"})
+_RULE = "expected a size as 512 KiB, or whole, or steps as whole, from 64 KiB: 16 KiB"
+_FILLER = re.compile(r"\b(always|(for )?(every|all) messages?)\b")
+_BARE_POWER = re.compile(r"([0-9]\s*)([kmgt])\s*")
 
 
 def setting_of_text(text: str) -> dict[str, Any]:
-    """512KiB, whole, or steps as 1:whole,64KiB:512KiB. Raises InvalidInput."""
-    if ":" not in text:
-        return {_WHOLE: True} if text == _WHOLE else {"static_bytes": _size(text)}
-    steps = []
-    for word in text.split(","):
-        begin, _, size = word.partition(":")
-        steps.append({"from_bytes": _size(begin), "size_bytes": _step_size(size)})
-    return {"steps": steps}
+    """512KiB, whole, or steps as 1:whole,64KiB:512KiB. Raises InvalidInput.
+
+    So are "always 512K", with the powers of 1024 that libraries' own settings mean by bare letters;
+    "never cut"; and "whole, from 64 KiB: 16 KiB" or "16 KiB from 64 KiB". Below a first step that
+    says "from", messages are whole.
+    """
+    plain = " ".join(_FILLER.sub(" ", text.lower()).split())
+    words = [word.strip() for word in re.split(r"[,;]", plain)]
+    if len(words) == 1 and not _is_step(words[0]):
+        size = _step_size(words[0])
+        return {_WHOLE: True} if size is None else {"static_bytes": size}
+    return {"steps": list(_steps(words))}
+
+
+def _steps(words: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for number, word in enumerate(words):
+        begin, size = _parted(word) if number or _is_step(word) else ("1", word)
+        from_bytes = _size(begin)
+        if number == 0 and from_bytes > 1 and "from" in word:
+            yield {"from_bytes": 1, "size_bytes": None}
+        yield {"from_bytes": from_bytes, "size_bytes": _step_size(size)}
+
+
+def _is_step(word: str) -> bool:
+    return ":" in word or "from " in word
+
+
+def _parted(word: str) -> tuple[str, str]:
+    """Where a step begins and its size, of "64KiB:16KiB" or "16 KiB from 64 KiB"."""
+    if ":" in word:
+        begin, _, size = word.removeprefix("from ").partition(":")
+        return begin, size
+    size, _, begin = word.partition("from ")
+    return begin, size
 
 
 def _step_size(text: str) -> int | None:
-    return None if text.strip() == _WHOLE else _size(text)
+    return None if text.strip() in _UNCUT else _size(text)
 
 
 def _size(text: str) -> int:
     try:
-        size = parse_bytes(text)
-    except InvalidInput as refusal:
-        raise InvalidInput(
-            f"{refusal.detail}; or whole, or steps as 1:whole,64KiB:512KiB", field="setting"
-        ) from None
+        size = parse_bytes(_in_binary(text))
+    except InvalidInput:
+        raise InvalidInput(_RULE, field="setting") from None
     if size == 0:
         raise InvalidInput("expected a size of at least 1 byte", field="setting")
     return size
+
+
+def _in_binary(text: str) -> str:
+    """512k as 512kib."""
+    found = _BARE_POWER.search(text)
+    is_bare = found is not None and found.end() == len(text)
+    return f"{text.strip()}ib" if is_bare else text
 
 
 def mix_of_text(text: str) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ import orjson
 from fastapi import FastAPI, Response
 
 from app.errors import problem_document
+from app.head import HeadersSaid, as_get, headers_only
 from app.lookup.answers import SECURITY
 from app.lookup.front import Front
 from app.metrics import Metrics
@@ -81,7 +82,9 @@ class Outermost:
             await self._app(scope, receive, send)
             return
         started_s = time.perf_counter()
-        status = 0
+        method, status = _method(scope), 0
+        if method == "HEAD":
+            scope, send = as_get(scope), headers_only(send)
 
         async def observed(message: Message) -> None:
             nonlocal status
@@ -92,14 +95,16 @@ class Outermost:
 
         try:
             await self._app(scope, receive, observed)
+        except HeadersSaid:
+            pass
         except Exception:
-            log.exception("unexpected error in %s %s", scope["method"], _route(scope))
+            log.exception("unexpected error in %s %s", method, _route(scope))
             if status:  # too late for another answer: cut the connection
                 raise
             await self._send_internal_error(scope, observed)
         finally:
             elapsed_s = time.perf_counter() - started_s
-            self._metrics.request(_method(scope), _route(scope), status, elapsed_s)
+            self._metrics.request(method, _route(scope), status, elapsed_s)
 
     async def _send_internal_error(self, scope: Scope, send: Send) -> None:
         document = problem_document(

@@ -48,7 +48,8 @@ VERSION = "0.1.0"
 BODIES_HELD = 32  # full bodies' worth of bytes that may be held at once
 DESCRIPTION = (
     "Fragment schedules for messages that cross a pipeline of stages, each with a proof of how "
-    "good it is. Times are in µs, sizes in bytes, per-byte costs in ns."
+    "good it is. Times are in µs, sizes in bytes, per-byte costs in ns. Every path with GET "
+    "answers HEAD as well: the same status and headers, without the body."
 )
 OpenEngine: TypeAlias = Callable[[Settings], Engine]
 

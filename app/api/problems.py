@@ -11,6 +11,7 @@ from starlette.requests import ClientDisconnect
 
 from app.api.respond import problem
 from app.errors import MethodNotAllowed, NotJson, RouteNotFound
+from app.head import with_head
 from app.schemas.base import invalid_fields
 from domain.errors import NotFound, SluiceError
 
@@ -58,4 +59,5 @@ def _allowed_methods(request: Request) -> str:
     operations = request.app.openapi()["paths"].get(path)
     if operations is None:  # a page, or the document itself
         operations = request.app.state.page_methods.get(path, {"GET"})
-    return ", ".join(sorted(method.upper() for method in operations))
+    methods = {method.upper() for method in operations}
+    return ", ".join(sorted(with_head(methods)))

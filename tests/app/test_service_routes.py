@@ -112,7 +112,7 @@ class TestProblems:
         ProblemOut.model_validate_json(response.content)
 
     def test_405_names_every_method_of_the_path(self, client: httpx.Client) -> None:
-        assert client.patch("/profiles/gms").headers["allow"] == "DELETE, GET, PUT"
+        assert client.patch("/profiles/gms").headers["allow"] == "DELETE, GET, HEAD, PUT"
 
     def test_unexpected_errors_tell_nothing(self) -> None:
         """500 as a problem document; the text of the exception goes to the log only."""

@@ -40,5 +40,7 @@ def asked_traces(
         return (body,), asked
     if asked.kinds != (None,):
         raise InconsistentInput("each of several files says its own kind", field="kind")
-    traces, kinds = held_measurements(parse_json(FitIn, content).to_domain())
-    return traces, replace(asked, kinds=kinds)
+    given = parse_json(FitIn, content)
+    traces, kinds = held_measurements(given.to_domain())
+    excluded = (*asked.options.excluded, *given.left_out())
+    return traces, replace(asked, kinds=kinds, options=replace(asked.options, excluded=excluded))

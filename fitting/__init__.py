@@ -13,7 +13,16 @@ from domain.fit_plot import FitPlot
 from domain.measurement import MessageTrace, Reading, Trace, TraceKind
 from domain.plan import MeasurementPlan, PlanLimits
 
-__all__ = ["fit", "join", "measured_sizes", "part_within", "plan", "plot", "read"]
+__all__ = [
+    "fit",
+    "join",
+    "measured_sizes",
+    "part_within",
+    "plan",
+    "plot",
+    "read",
+    "without_excluded",
+]
 
 
 def read(content: bytes, *, kind: TraceKind | None = None) -> Reading:
@@ -37,6 +46,16 @@ def fit(readings: Sequence[Reading], options: FitOptions | None = None) -> Trace
 
     options = options or FitOptions()
     return fit_readings(without_excluded(readings, options), options)
+
+
+def without_excluded(readings: Sequence[Reading], options: FitOptions) -> Sequence[Reading]:
+    """The readings without the samples that are left out by hand, as `fit` takes them.
+
+    Raises PoorFit where nothing would stay.
+    """
+    from fitting.exclusion import without_excluded as cut
+
+    return cut(readings, options)
 
 
 def join(readings: Sequence[Reading]) -> Trace:

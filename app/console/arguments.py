@@ -152,6 +152,12 @@ def _add_fit(commands: _Commands[Parser]) -> None:
         help="name:overlap:step,step or name:sequence:step,step; may be repeated",
     )
     parser.add_argument(
+        "--exclude",
+        action="append",
+        metavar="SAMPLE",
+        help="bytes:µs:stage, a sample to leave out; may be repeated",
+    )
+    parser.add_argument(
         "--message-bytes", type=size, metavar="SIZE", help="with shape narrowed: the message"
     )
     parser.add_argument("--save-as", metavar="PROFILE", help="store traces, fit and stages")

@@ -100,7 +100,7 @@ def _fit_each(
 def _request(arguments: argparse.Namespace) -> FitRequest:
     """How to fit, by the same rules as in the service. Raises InvalidInput."""
     from app.flows.fit_trace import check_request
-    from app.schemas.fit_options import parse_group
+    from app.schemas.fit_options import parse_excluded, parse_group
     from domain.fit import DEFAULT_MAX_RANGES, FitMethod, FitOptions, FitShape
     from models.records import FitRequest
 
@@ -109,6 +109,7 @@ def _request(arguments: argparse.Namespace) -> FitRequest:
         FitShape(arguments.shape or FitShape.RANGES),
         DEFAULT_MAX_RANGES if arguments.max_ranges is None else arguments.max_ranges,
         tuple(map(parse_group, arguments.group or ())),
+        tuple(map(parse_excluded, arguments.exclude or ())),
     )
     kind = None if arguments.kind is None else TraceKind(arguments.kind)
     request = FitRequest(options, arguments.message_bytes, (kind,))

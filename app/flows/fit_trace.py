@@ -107,9 +107,10 @@ def fit_readings(
 
 
 def _narrowed(readings: Sequence[Reading], options: FitOptions, sizes_used: SizesUsed) -> TraceFit:
-    from fitting import fit, join, measured_sizes, part_within
+    from fitting import fit, join, measured_sizes, part_within, without_excluded
 
-    as_line = replace(options, shape=FitShape.LINE)
+    readings = without_excluded(readings, options)
+    as_line = replace(options, shape=FitShape.LINE, excluded=())
     trace, whole = join(readings), fit(readings, as_line)
     measured = measured_sizes(trace)
     notices = tuple(notice for reading in readings for notice in reading.notices)

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from app.schemas.base import Input, whole
+from app.schemas.base import Bytes, Input, whole
 from domain.errors import InvalidInput
-from domain.fit import DEFAULT_MAX_RANGES, Combine, FitMethod, FitOptions, FitShape, StepGroup
-from domain.pipeline import MAX_NAME_LENGTH, MAX_STAGES
+from domain.fit import (
+    DEFAULT_MAX_RANGES,
+    MAX_EXCLUDED,
+    Combine,
+    ExcludedSample,
+    FitMethod,
+    FitOptions,
+    FitShape,
+    StepGroup,
+)
+from domain.measurement import MAX_TIME_US
+from domain.pipeline import MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_STAGES
 
 MAX_FIT_RANGES = 16
+_WHOLE = re.compile(r"[0-9]{1,18}", re.ASCII)
+_DECIMAL = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re.ASCII)
 
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH)]
 MaxRanges = Annotated[int, Field(ge=1, le=MAX_FIT_RANGES)]
@@ -35,6 +48,37 @@ def parse_group(text: str) -> StepGroup:
     return StepGroup(name, words, Combine(combine))
 
 
+def parse_excluded(text: str) -> ExcludedSample:
+    """A sample in one word, `bytes:µs:stage`. Raises InvalidInput naming `exclude`."""
+    size, _, rest = text.partition(":")
+    time, _, stage = rest.partition(":")
+    if not (_WHOLE.fullmatch(size) and _DECIMAL.fullmatch(time) and stage):
+        raise _no_sample()
+    found = ExcludedSample(stage, int(size), float(time))
+    if not 1 <= found.message_bytes <= MAX_MESSAGE_BYTES or not found.time_us <= MAX_TIME_US:
+        raise _no_sample()
+    return found
+
+
+def _no_sample() -> InvalidInput:
+    return InvalidInput(
+        "expected a sample as bytes:µs:stage, its time to the last digit, as in 4096:12.75:copy",
+        field="exclude",
+    )
+
+
+class ExcludedSampleIn(Input):
+    """A sample to leave out: every one of this stage with this size and this time."""
+
+    stage: Name
+    message_bytes: Bytes
+    time_us: Annotated[float, Field(ge=0, le=MAX_TIME_US, allow_inf_nan=False)]
+
+    def to_domain(self) -> ExcludedSample:
+        """The sample."""
+        return ExcludedSample(self.stage, self.message_bytes, self.time_us)
+
+
 class StepGroupIn(Input):
     """Measured steps, neighbours in the trace, that form one stage."""
 
@@ -47,15 +91,20 @@ class StepGroupIn(Input):
         return StepGroup(self.name, tuple(self.steps), self.combine)
 
 
+Excluded = Annotated[tuple[ExcludedSampleIn, ...], Field(max_length=MAX_EXCLUDED)]
+
+
 class FitOptionsIn(Input):
-    """How to fit measurements; `groups` are for direct traces."""
+    """How to fit measurements; `groups` are for direct traces, `excluded` is left out by hand."""
 
     method: FitMethod = FitMethod.ROBUST
     shape: FitShape = FitShape.RANGES
     max_ranges: Annotated[MaxRanges, BeforeValidator(whole)] = DEFAULT_MAX_RANGES
     groups: tuple[StepGroupIn, ...] = Field(default=(), max_length=MAX_STAGES)
+    excluded: Excluded = ()
 
     def to_domain(self) -> FitOptions:
         """The options."""
         groups = tuple(group.to_domain() for group in self.groups)
-        return FitOptions(self.method, self.shape, self.max_ranges, groups)
+        excluded = tuple(sample.to_domain() for sample in self.excluded)
+        return FitOptions(self.method, self.shape, self.max_ranges, groups, excluded)

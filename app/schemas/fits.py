@@ -11,7 +11,7 @@ from domain.fit import AggregateFit, FitMethod, LineFit, SizeFit, StageFit, Trac
 from domain.loggp import Estimate, LogGPFit, LogGPParameters
 from domain.measurement import TraceKind
 from domain.solution import Notice
-from models.records import FitRecord
+from models.records import FitRecord, FitRequest
 
 
 class NoticeOut(Output):
@@ -122,13 +122,21 @@ class LogGPFitOut(Output):
     assumptions: list[str]
 
 
+class ExcludedSampleOut(Output):
+    """A sample that was left out by hand."""
+
+    stage: str
+    message_bytes: int
+    time_us: float
+
+
 class FitOut(Output):
     """A fit: what was understood, the stages, and what to beware of.
 
     `aggregate` is for traces that do not tell the stages apart, `loggp` for signatures of an end
     point; each is null elsewhere. `trace_digests` are the SHA-256 of the files, in their
-    order. `profile` is what the fit was saved as with this request; `plot` is what a plot of it
-    shows, where that was asked for.
+    order. `excluded` are the samples that were to be left out by hand. `profile` is what the fit
+    was saved as with this request; `plot` is what a plot of it shows, where that was asked for.
     """
 
     kind: TraceKind
@@ -138,6 +146,7 @@ class FitOut(Output):
     aggregate: AggregateFitOut | None
     loggp: LogGPFitOut | None
     warnings: list[NoticeOut]
+    excluded: list[ExcludedSampleOut]
     trace_digests: list[str]
     fit_id: str | None
     profile: ProfileRevisionOut | None
@@ -148,6 +157,7 @@ def fit_document(fitted: FittedTrace, saved: SavedFit | None) -> dict[str, Any]:
     """FitOut of a fit that was just made."""
     return {
         **_fit_document(fitted.fit),
+        "excluded": excluded_document(fitted.request),
         "trace_digests": fitted.trace_digests,
         "fit_id": saved.fit_id if saved else None,
         "profile": (
@@ -163,11 +173,20 @@ def stored_fit_document(record: FitRecord) -> dict[str, Any]:
     """FitOut of a stored fit."""
     return {
         **_fit_document(record.fit),
+        "excluded": excluded_document(record.request),
         "trace_digests": record.trace_digests,
         "fit_id": record.id,
         "profile": None,
         "plot": None,
     }
+
+
+def excluded_document(request: FitRequest | None) -> list[dict[str, Any]]:
+    """What was left out by hand; nothing for a fit of a version that did not keep its request."""
+    samples = request.options.excluded if request else ()
+    return [
+        {name: getattr(one, name) for name in ExcludedSampleOut.model_fields} for one in samples
+    ]
 
 
 def _fit_document(fit: TraceFit) -> dict[str, Any]:

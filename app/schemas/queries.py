@@ -10,7 +10,7 @@ from analysis.explanation import USUAL_SHARE
 from app.flows.fit_trace import check_request
 from app.lookup.forms import TableFormat
 from app.schemas.base import ProfileName
-from app.schemas.fit_options import MaxRanges, parse_group
+from app.schemas.fit_options import MaxRanges, parse_excluded, parse_group
 from domain.fit import DEFAULT_MAX_RANGES, FitMethod, FitOptions, FitShape
 from domain.measurement import TraceKind
 from domain.pipeline import MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_STAGES
@@ -19,6 +19,8 @@ from models.records import FitRequest
 
 MAX_PAGE_SIZE = 1_000
 DEFAULT_PAGE_SIZE = 50
+MAX_EXCLUDED_IN_QUERY = 500
+_MAX_EXCLUDED_LENGTH = 20 + 40 + MAX_NAME_LENGTH
 _MAX_GROUP_LENGTH = (MAX_STAGES + 2) * MAX_NAME_LENGTH
 
 
@@ -112,6 +114,15 @@ class FitQuery(Query):
         ],
         Field(max_length=MAX_STAGES, description="name:overlap:step,step or name:sequence:..."),
     ] = []
+    exclude: Annotated[
+        list[
+            Annotated[
+                str,
+                Field(max_length=_MAX_EXCLUDED_LENGTH, pattern=r"^[0-9]{1,18}:[0-9.eE+\-]+:.+$"),
+            ]
+        ],
+        Field(max_length=MAX_EXCLUDED_IN_QUERY, description="bytes:µs:stage, left out by hand"),
+    ] = []
     message_bytes: Annotated[int, Field(ge=1, le=MAX_MESSAGE_BYTES), Digits] | None = None
     save_as: ProfileName | None = None
     plot: Flag = False
@@ -119,7 +130,8 @@ class FitQuery(Query):
     def to_request(self, num_traces: int = 1) -> FitRequest:
         """How to fit. Raises InvalidInput."""
         groups = tuple(map(parse_group, self.group))
-        options = FitOptions(self.method, self.shape, self.max_ranges, groups)
+        excluded = tuple(map(parse_excluded, self.exclude))
+        options = FitOptions(self.method, self.shape, self.max_ranges, groups, excluded)
         request = FitRequest(options, self.message_bytes, (self.kind,) * num_traces)
         check_request(request)
         return request

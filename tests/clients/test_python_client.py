@@ -16,6 +16,7 @@ from sluice_client import (
     Constraints,
     DeadlineExceeded,
     Declined,
+    ExcludedSample,
     FitOptions,
     FitRange,
     InputRefused,
@@ -171,6 +172,18 @@ def test_fit_takes_groups_of_steps(client: Any) -> None:
     group = StepGroup("both", tuple(steps[:2]), "sequence")
     fitted = client.fit(text, kind="direct", method="weighted", groups=[group])
     assert [stage.name for stage in fitted.pipeline.stages] == ["both", *steps[2:]]
+
+
+def test_fit_leaves_samples_out(client: Any) -> None:
+    """By the query of one file, and by the body of several; the answer tells which."""
+    rows = "message_bytes,repetition,wire_us\n64,0,1.25\n64,1,9\n256,0,2\n1024,0,4\n"
+    left = ExcludedSample("wire", 64, 9.0)
+    for fit in (
+        client.fit(rows, method="weighted", excluded=[left]),
+        client.fit_together([Measurement(rows)], method="weighted", excluded=[left]),
+    ):
+        assert fit.excluded == (left,)
+        assert fit.pipeline.stages[0].num_samples == 3
 
 
 def test_several_files_are_fitted_together(client: Any) -> None:

@@ -40,6 +40,7 @@ from sluice_client import (
     Client,
     Constraints,
     Declined,
+    ExcludedSample,
     FitOptions,
     FitRange,
     InputRefused,
@@ -68,7 +69,8 @@ AGGREGATE = Aggregate(STAGE, STAGE, 1.0)
 GIVEN = Measurement("x", "direct")
 LIMITS = Constraints(1, 2, 1, 4)
 GROUP = StepGroup("a", ("b", "c"), "overlap")
-OPTIONS = FitOptions("robust", "line", 3, (GROUP,))
+LEFT_OUT = ExcludedSample("a", 1, 0.1)
+OPTIONS = FitOptions("robust", "line", 3, (GROUP,), (LEFT_OUT,))
 SOURCES: dict[str, Any] = {
     "pipeline": PIPELINE,
     "aggregate": AGGREGATE,
@@ -86,6 +88,7 @@ FITTING: dict[str, Any] = {
     "shape": "narrowed",
     "max_ranges": 3,
     "groups": [GROUP],
+    "excluded": [LEFT_OUT],
     "message_bytes": 1,
     "save_as": "a",
     "plot": True,
@@ -300,6 +303,7 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (export_answers.Regret, audit.SpanOut),
     (SettingStep, audit.StepOut),
     (fit_answers.Fit, fits.FitOut),
+    (ExcludedSample, fits.ExcludedSampleOut),
     (fit_answers.FittedPipeline, fits.FittedPipelineOut),
     (fit_answers.FittedAggregate, fits.AggregateFitOut),
     (fit_answers.FittedStage, fits.StageFitOut),

@@ -67,8 +67,11 @@ def test_a_plot_is_without_them_too() -> None:
     ],
 )
 def test_what_is_no_sample_changes_nothing(other: ExcludedSample) -> None:
-    """Another stage, size or time."""
-    assert fit([READING], options(other)) == fit([READING], options())
+    """Another stage, size or time; the fit says that it was not there."""
+    found = fit([READING], options(other))
+    assert found.stages == fit([READING], options()).stages
+    (told,) = [one.detail for one in found.notices if one.code == "excluded_not_found"]
+    assert told.startswith("1 of 1 samples to leave out are not in the measurements")
 
 
 def test_a_group_is_left_out_by_its_own_time() -> None:
@@ -79,6 +82,9 @@ def test_a_group_is_left_out_by_its_own_time() -> None:
     )
     (left,) = without_excluded([READING], grouped)
     assert len(left.trace) == 19
+    (by_step,) = without_excluded([READING], replace(grouped, excluded=(FAR,)))
+    assert len(by_step.trace) == 19
+    assert by_step.notices == ()
 
 
 def test_messages_from_outside() -> None:
@@ -97,6 +103,14 @@ def test_messages_from_outside() -> None:
         options(ExcludedSample("end to end", 64, COPY[1])),
     )
     assert len(end.trace) == 19
+
+
+def test_what_one_of_several_files_has_is_found() -> None:
+    """The other file is as it was."""
+    two = replace(TRACE, stage_us=(COPY, COPY))
+    parts = without_excluded([Reading("test", two), READING], options(FAR))
+    assert [len(part.trace) for part in parts] == [20, 19]
+    assert [part.notices for part in parts] == [(), ()]
 
 
 def test_something_has_to_stay() -> None:

@@ -31,6 +31,7 @@ from sluice_client.errors import (
 from sluice_client.shapes import (
     Aggregate,
     Constraints,
+    ExcludedSample,
     FitOptions,
     FitRange,
     Measurement,
@@ -58,6 +59,7 @@ __all__ = [
     "Constraints",
     "DeadlineExceeded",
     "Declined",
+    "ExcludedSample",
     "FieldProblem",
     "FitOptions",
     "FitRange",

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sluice_client.shapes import ExcludedSample
+
 
 @dataclass(frozen=True, slots=True)
 class Notice:
@@ -201,6 +203,7 @@ class Fit:
     fit_id: str | None
     profile: ProfileRevision | None
     plot: FitPlot | None
+    excluded: tuple[ExcludedSample, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

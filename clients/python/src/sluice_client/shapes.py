@@ -134,6 +134,23 @@ class StepGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class ExcludedSample:
+    """A sample to leave out of a fit: every one of this stage with this size and this time."""
+
+    stage: str
+    message_bytes: int
+    time_us: float
+
+    def as_json(self) -> dict[str, Any]:
+        """As bodies have it."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def as_word(self) -> str:
+        """As the query of a fit has it."""
+        return f"{self.message_bytes}:{self.time_us!r}:{self.stage}"
+
+
+@dataclass(frozen=True, slots=True)
 class FitOptions:
     """How to fit measurements; None leaves the choice to the service."""
 
@@ -141,6 +158,7 @@ class FitOptions:
     shape: str | None = None
     max_ranges: int | None = None
     groups: tuple[StepGroup, ...] = ()
+    excluded: tuple[ExcludedSample, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """As bodies have it."""
@@ -148,6 +166,8 @@ class FitOptions:
         document: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
         if self.groups:
             document["groups"] = [group.as_json() for group in self.groups]
+        if self.excluded:
+            document["excluded"] = [sample.as_json() for sample in self.excluded]
         return document
 
 

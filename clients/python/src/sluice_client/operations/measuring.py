@@ -9,7 +9,7 @@ from sluice_client.calls import Answer, Call, get, reads, send
 from sluice_client.calls import segment as one_segment
 from sluice_client.fit_answers import Fit, FitPlot, MeasurementPlan
 from sluice_client.operations.solving import measurements_json
-from sluice_client.shapes import Measurement, StepGroup
+from sluice_client.shapes import ExcludedSample, Measurement, StepGroup
 
 _FIT_LIMIT_S = 120.0  # the service's own, for a long file
 
@@ -23,6 +23,7 @@ def fit(
     shape: str | None = None,
     max_ranges: int | None = None,
     groups: Sequence[StepGroup] = (),
+    excluded: Sequence[ExcludedSample] = (),
     message_bytes: int | None = None,
     save_as: str | None = None,
     plot: bool | None = None,
@@ -33,6 +34,7 @@ def fit(
     JSON format alone.
     """
     query = _fit_query(method, shape, max_ranges, groups, message_bytes, save_as, plot)
+    query["exclude"] = [sample.as_word() for sample in excluded]
     return Call(
         "POST",
         "/fit",
@@ -52,6 +54,7 @@ def fit_together(
     shape: str | None = None,
     max_ranges: int | None = None,
     groups: Sequence[StepGroup] = (),
+    excluded: Sequence[ExcludedSample] = (),
     message_bytes: int | None = None,
     save_as: str | None = None,
     plot: bool | None = None,
@@ -61,7 +64,10 @@ def fit_together(
         "POST",
         "/fit",
         reads(Fit),
-        {"measurements": measurements_json(measurements)},
+        {
+            "measurements": measurements_json(measurements),
+            "excluded": [sample.as_json() for sample in excluded],
+        },
         may_repeat=save_as is None,
         takes_s=_FIT_LIMIT_S,
     )

@@ -8,13 +8,15 @@ can be drawn. A test holds its times to be theirs, to the last bit.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, repeat
+from operator import sub
 
 from domain.errors import InvalidInput
 from domain.nested import NestedSchedule
-from domain.pipeline import Pipeline, Stage
+from domain.pipeline import FitRange, Pipeline, Stage
 from domain.schedule import Schedule
 
 
@@ -23,6 +25,9 @@ class StageCourse:
     """One stage: its cut, and for each fragment (k,) of it, start and exit in µs.
 
     `awaits[i]` is the fragment of the stage before that carries the last byte of fragment i.
+    `sizes` has each size of the cut once, ascending. `busy_us` is how long the stage is occupied:
+    from starts to exits, `priced_us` the same as the sum of its times. `idle_us` is how long it
+    waits between its first fragment and its last.
     """
 
     stage: Stage
@@ -30,18 +35,22 @@ class StageCourse:
     start_us: Sequence[float]
     exit_us: Sequence[float]
     awaits: Sequence[int]
+    sizes: tuple[int, ...]
+    busy_us: float
+    priced_us: float
+    idle_us: float
 
     @property
-    def busy_us(self) -> float:
-        """How long the stage is occupied."""
-        pairs = zip(self.start_us, self.exit_us, strict=True)
-        return sum(exit_us - start_us for start_us, exit_us in pairs)
-
-    @property
-    def idle_us(self) -> float:
-        """How long the stage waits between its first fragment and its last."""
-        pairs = zip(self.start_us[1:], self.exit_us[:-1], strict=True)
-        return sum(start_us - before_us for start_us, before_us in pairs)
+    def used_ranges(self) -> tuple[FitRange, ...]:
+        """The fit ranges of the stage that the cut uses. O(ranges log k)."""
+        used, begun = [], 0
+        for part in self.stage.ranges:
+            end = part.up_to_bytes
+            beyond = len(self.sizes) if end is None else bisect_right(self.sizes, end)
+            if beyond > begun:
+                used.append(part)
+            begun = beyond
+        return tuple(used)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +77,12 @@ class Course:
         return sum(self.stages[0].fragment_bytes)
 
     @property
+    def is_shared(self) -> bool:
+        """Whether all stages have one cut."""
+        first = self.stages[0].fragment_bytes
+        return all(one.fragment_bytes == first for one in self.stages)
+
+    @property
     def exit_us(self) -> float:
         """When the last fragment leaves the last stage."""
         return self.stages[-1].exit_us[-1]
@@ -83,7 +98,7 @@ class Course:
 
         Judged by the stages' times for the cut, as in `domain.schedule.busiest_stage`.
         """
-        busy = [sum(_times(one.stage, one.fragment_bytes)) for one in self.stages]
+        busy = [one.priced_us for one in self.stages]
         return busy.index(max(busy))
 
     def critical_path(self) -> tuple[tuple[int, int], ...]:
@@ -131,33 +146,69 @@ def nested_course_of(pipeline: Pipeline, schedule: NestedSchedule) -> Course:
 
 def _course(pipeline: Pipeline, cuts: Sequence[tuple[int, ...]]) -> Course:
     stages: list[StageCourse] = []
+    sizes: tuple[int, ...] = ()
     for stage, cut in zip(pipeline.stages, cuts, strict=True):
         before = stages[-1] if stages else None
-        stages.append(_stage_course(stage, cut, before))
+        if before is None or cut is not before.fragment_bytes:
+            sizes = tuple(sorted(set(cut)))
+        stages.append(_stage_course(stage, cut, sizes, before))
     return Course(tuple(stages), pipeline.delay_us)
 
 
-def _stage_course(stage: Stage, cut: tuple[int, ...], before: StageCourse | None) -> StageCourse:
+def _stage_course(
+    stage: Stage, cut: tuple[int, ...], sizes: tuple[int, ...], before: StageCourse | None
+) -> StageCourse:
     awaits = _awaited(before.fragment_bytes, cut) if before is not None else range(len(cut))
-    ready: Iterable[float] = repeat(0.0, len(cut))
-    if before is not None:
-        ready = map(before.exit_us.__getitem__, awaits)
-    times = _times(stage, cut)
+    times_us = list(_times(stage, cut, sizes))
+    if before is None:
+        exits, idle_us = array("d", accumulate(times_us)), 0.0
+        starts = array("d", [0.0])
+        starts.extend(exits[:-1])
+    else:
+        ready_us: Iterable[float] = before.exit_us
+        if not isinstance(awaits, range):
+            ready_us = map(before.exit_us.__getitem__, awaits)
+        starts, exits, idle_us = _queued(ready_us, times_us)
+    busy_us, priced_us = sum(map(sub, exits, starts)), sum(times_us)
+    return StageCourse(
+        stage,
+        cut,
+        starts,
+        exits,
+        awaits,
+        sizes,
+        busy_us=busy_us,
+        priced_us=priced_us,
+        idle_us=idle_us,
+    )
+
+
+def _queued(
+    ready_us: Iterable[float], times_us: Iterable[float]
+) -> tuple[array[float], array[float], float]:
+    """Starts and exits of fragments that come when they are ready, and the pauses among them.
+
+    One loop over plain names: it runs once for each fragment of each stage.
+    """
     starts, exits = array("d"), array("d")
     started, ended = starts.append, exits.append
-    free_us = 0.0
-    for ready_us, time_us in zip(ready, times, strict=True):
-        if ready_us > free_us:
-            free_us = ready_us
+    free_us, idle_us = -1.0, 0.0
+    for ready, time in zip(ready_us, times_us, strict=True):
+        if ready > free_us:
+            if free_us >= 0.0:
+                idle_us += ready - free_us
+            free_us = ready
         started(free_us)
-        free_us += time_us
+        free_us += time
         ended(free_us)
-    return StageCourse(stage, cut, starts, exits, awaits)
+    return starts, exits, idle_us
 
 
-def _times(stage: Stage, cut: Sequence[int]) -> Iterator[float]:
+def _times(stage: Stage, cut: Sequence[int], sizes: Sequence[int]) -> Iterable[float]:
     """The time of each fragment in µs; each size that occurs is priced once."""
-    return map({size: stage.time_us(size) for size in set(cut)}.__getitem__, cut)
+    if len(sizes) == 1:
+        return repeat(stage.time_us(sizes[0]), len(cut))
+    return map(dict(zip(sizes, map(stage.time_us, sizes), strict=True)).__getitem__, cut)
 
 
 def _awaited(before: tuple[int, ...], cut: tuple[int, ...]) -> Sequence[int]:

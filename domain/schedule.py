@@ -78,11 +78,10 @@ def check_sizes(fragment_bytes: Sequence[int]) -> None:
     """Raise InvalidInput unless these are one or more positive whole sizes."""
     if not fragment_bytes:
         raise InvalidInput("expected at least one fragment", field="fragment_bytes")
-    for size in fragment_bytes:
-        if isinstance(size, bool) or not isinstance(size, int):
-            raise InvalidInput("expected whole fragment sizes", field="fragment_bytes")
-        if size < 1:
-            raise InvalidInput("expected fragment sizes of at least 1 byte", field="fragment_bytes")
+    if any(kind is bool or not issubclass(kind, int) for kind in set(map(type, fragment_bytes))):
+        raise InvalidInput("expected whole fragment sizes", field="fragment_bytes")
+    if min(fragment_bytes) < 1:
+        raise InvalidInput("expected fragment sizes of at least 1 byte", field="fragment_bytes")
     if sum(fragment_bytes) > MAX_MESSAGE_BYTES:
         raise InvalidInput(
             f"expected fragments that sum to at most {MAX_MESSAGE_BYTES} bytes",

@@ -42,11 +42,16 @@ def excess_text(latency_us: float, reference_us: float) -> str:
 def sizes_text(sizes: Sequence[int]) -> str:
     """Fragment sizes in order, equal neighbours together: "3 x 4096, 17"; long lists shortened."""
     runs = [(size, len(list(group))) for size, group in groupby(sizes)]
-    words = [f"{count} × {size}" if count > 1 else str(size) for size, count in runs]
-    if len(words) > MOST_RUNS:
-        left_out = sum(count for _, count in runs[8:-3])
-        words = [*words[:8], f"… {left_out} more …", *words[-3:]]
+    if len(runs) <= MOST_RUNS:
+        return ", ".join(map(_run_text, runs))
+    left_out = sum(count for _, count in runs[8:-3])
+    words = [*map(_run_text, runs[:8]), f"… {left_out} more …", *map(_run_text, runs[-3:])]
     return ", ".join(words)
+
+
+def _run_text(run: tuple[int, int]) -> str:
+    size, count = run
+    return f"{count} × {size}" if count > 1 else str(size)
 
 
 def printable(text: str) -> str:

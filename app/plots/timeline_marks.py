@@ -6,8 +6,11 @@ them could be seen and the run stays short: what is in it is then told by shares
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import sub
 
 from domain.course import StageCourse
 
@@ -52,31 +55,46 @@ def marks_of(stage: StageCourse, *, least_us: float, longest_us: float) -> Itera
     """The marks of a stage in order of time.
 
     Blocks shorter than `least_us` are merged across pauses shorter than it, into runs that are not
-    longer than `longest_us`. O(k).
+    longer than `longest_us`. O(k), of which all but the marks themselves is done by built-ins.
     """
-    overhead_us = {size: overhead_of(stage, size) for size in set(stage.fragment_bytes)}
-    first, begun_us, ended_us, busy_us, over_us = -1, 0.0, 0.0, 0.0, 0.0
-    rows = zip(stage.fragment_bytes, stage.start_us, stage.exit_us, strict=True)
-    for i, (size, start_us, exit_us) in enumerate(rows):
-        taken_us, fixed_us = exit_us - start_us, overhead_us[size]
-        is_narrow = taken_us < least_us
-        if first >= 0:
-            goes_on = is_narrow and start_us - ended_us < least_us
-            if goes_on and exit_us - begun_us <= longest_us:
-                ended_us, busy_us, over_us = exit_us, busy_us + taken_us, over_us + fixed_us
-                continue
-            until_us = start_us if goes_on else ended_us
-            yield Mark(first, i - 1, begun_us, ended_us, busy_us, over_us, until_us)
-            first = -1
-        if is_narrow:
-            first, begun_us, ended_us, busy_us, over_us = i, start_us, exit_us, taken_us, fixed_us
-        else:
-            yield Mark(i, i, start_us, exit_us, taken_us, fixed_us, exit_us)
-    if first >= 0:
-        last = len(stage.exit_us) - 1
-        yield Mark(first, last, begun_us, ended_us, busy_us, over_us, ended_us)
+    starts, exits = stage.start_us, stage.exit_us
+    first = 0
+    for end in _stretches(stage, least_us):
+        while first < end:
+            cut = bisect_right(exits, starts[first] + longest_us, first + 1, end)
+            until_us = starts[cut] if cut < end else exits[cut - 1]
+            yield _mark(stage, first, cut, until_us)
+            first = cut
 
 
-def overhead_of(stage: StageCourse, size: int) -> float:
-    """The fixed part of the time of a fragment of this size, µs."""
-    return stage.stage.range_at(size).overhead_us
+def _stretches(stage: StageCourse, least_us: float) -> Iterator[int]:
+    """Where stretches end, exclusive: a block that can be seen, or narrow ones without a pause
+    between them that could.
+    """
+    pairs = zip(stage.start_us, stage.exit_us, strict=True)
+    wide = [i for i, (start_us, exit_us) in enumerate(pairs) if not exit_us - start_us < least_us]
+    pauses = zip(stage.start_us[1:], stage.exit_us, strict=False)
+    after = [
+        i for i, (start_us, exit_us) in enumerate(pauses, 1) if not start_us - exit_us < least_us
+    ]
+    ends = {len(stage.exit_us), *after, *wide, *(i + 1 for i in wide)}
+    return iter(sorted(ends - {0}))
+
+
+def _mark(stage: StageCourse, first: int, end: int, until_us: float) -> Mark:
+    begun_us, ended_us = stage.start_us[first], stage.exit_us[end - 1]
+    sizes = stage.fragment_bytes[first:end]
+    busy_us = ended_us - begun_us
+    if end > first + 1:
+        starts, exits = stage.start_us[first:end], stage.exit_us[first:end]
+        busy_us = sum(map(sub, exits, starts))
+    return Mark(first, end - 1, begun_us, ended_us, busy_us, _overhead_us(stage, sizes), until_us)
+
+
+def _overhead_us(stage: StageCourse, sizes: Sequence[int]) -> float:
+    """The fixed part of the times of these fragments, µs."""
+    ranges = stage.stage.ranges
+    if len(ranges) == 1:
+        return ranges[0].overhead_us * len(sizes)
+    counted = Counter(sizes)
+    return sum(stage.stage.range_at(size).overhead_us * n for size, n in counted.items())

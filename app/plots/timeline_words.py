@@ -46,15 +46,15 @@ class DrawnSchedule:
     @property
     def range_text(self) -> str:
         """The least and the greatest fragment of any stage."""
-        cuts = {stage.fragment_bytes for stage in self.course.stages}
-        least, greatest = min(map(min, cuts)), max(map(max, cuts))
+        stages = self.course.stages
+        least, greatest = min(one.sizes[0] for one in stages), max(one.sizes[-1] for one in stages)
         return f"{format_bytes(least)} to {format_bytes(greatest)} a fragment"
 
     @property
     def cut_text(self) -> str:
         """The sizes."""
         cuts = [stage.fragment_bytes for stage in self.course.stages]
-        if len(set(cuts)) == 1:
+        if self.course.is_shared:
             return f"{sizes_text(cuts[0])} bytes"
         told = " | ".join(map(sizes_text, cuts[:_MOST_TOLD]))
         return f"{told}{' | …' if len(cuts) > _MOST_TOLD else ''} bytes by stage"
@@ -62,7 +62,7 @@ class DrawnSchedule:
 
 def costs_text(stage: StageCourse) -> str:
     """Overhead and per-byte cost; from least to greatest where the cut uses several ranges."""
-    used = {stage.stage.range_at(size) for size in set(stage.fragment_bytes)}
+    used = stage.used_ranges
     overhead = _span({part.overhead_us for part in used})
     per_byte = _span({part.ns_per_byte for part in used})
     return f"{overhead} µs + {per_byte} ns/B"

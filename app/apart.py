@@ -1,7 +1,8 @@
 """Runs one piece of work in a process of its own, with a memory cap and a time limit.
 
-Started as `python -m app.apart <memory bytes> <task> <outcome>`, the last two being descriptors of
-files without names: the child unpickles its task from the one and leaves its outcome in the other.
+Started as `python -m app.apart <memory bytes> <task> <outcome> <progress>`, the last three being
+descriptors of files without names: the child unpickles its task from the first, leaves its outcome
+in the second, and tells on the way how far it is in the third.
 The task comes from this program alone, and so does the outcome, whose length is checked all the
 same: the text that the child has read is anybody's.
 """
@@ -17,11 +18,14 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
-from typing import IO, Generic, Protocol, TypeVar, cast
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import IO, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from app.pool.child import NICENESS
 from app.pool.processes import die_with_parent, environment_for_children, give_way
+from app.progress_file import Steps, read_steps, write_steps
 from app.settings import CHECKOUT, MIB
 from domain.errors import (
     Cancelled,
@@ -33,11 +37,14 @@ from domain.errors import (
 
 TIME_LIMIT_S = 120.0
 MAX_OUTCOME_BYTES = 64 * MIB
+_LOOK_S = 0.1  # between looks at how far the child is
 _OOM_SCORE = 500  # where the machine runs out of memory, it is this process that goes
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 Out_co = TypeVar("Out_co", covariant=True)
 T = TypeVar("T")
+ReportSteps: TypeAlias = Callable[[int, int], None]  # steps done, of all
+Watch: TypeAlias = Callable[[Steps | None], None]  # what it raises ends the child
 
 
 class Task(Protocol[Out_co]):
@@ -50,18 +57,26 @@ class Task(Protocol[Out_co]):
     def prepare(self) -> None:
         """Load libraries; the memory cap holds from here on."""
 
-    def run(self) -> Out_co:
-        """Do the work. Raises SluiceError."""
+    def run(self, report: ReportSteps, /) -> Out_co:
+        """Do the work, and report how far it is where that can be said. Raises SluiceError."""
 
 
 class Child(Protocol[Out_co]):
     """A piece of work in a process of its own, for whoever waits."""
 
-    def run(self) -> Out_co:
-        """The outcome. Raises SluiceError."""
+    def run(self, watch: Watch = ...) -> Out_co:
+        """The outcome; `watch` is called while it runs. Raises SluiceError."""
 
     def cancel(self) -> None:
         """Nobody waits any more: end it. May be called by another thread."""
+
+
+def unreported(done: int, total: int) -> None:
+    """For work in this process that nobody asks how far it is."""
+
+
+def unwatched(steps: Steps | None) -> None:
+    """For whoever does not ask how far it is."""
 
 
 class Apart(Generic[T]):
@@ -77,13 +92,16 @@ class Apart(Generic[T]):
         self._process: subprocess.Popen[bytes] | None = None
         self._is_cancelled = False
 
-    def run(self) -> T:
-        """The outcome. Raises what the task does, Cancelled, LimitReached and SolverFailed."""
-        with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as told:
+    def run(self, watch: Watch = unwatched) -> T:
+        """The outcome. Raises what the task does, Cancelled, LimitReached and SolverFailed.
+
+        `watch` is told every tenth of a second how far it is; what it raises ends the child.
+        """
+        with _unnamed() as asked, _unnamed() as told, _unnamed() as progress:
             pickle.dump(self._task, asked)
             asked.seek(0)
-            with self._started(asked, told) as process:
-                code = self._wait(process)
+            with self._started(asked, told, progress) as process:
+                code = self._watched(process, progress, watch)
             return self._outcome(code, told)
 
     def cancel(self) -> None:
@@ -93,8 +111,8 @@ class Apart(Generic[T]):
             if self._process is not None:
                 self._process.kill()
 
-    def _started(self, asked: IO[bytes], told: IO[bytes]) -> subprocess.Popen[bytes]:
-        ends = (asked.fileno(), told.fileno())
+    def _started(self, *files: IO[bytes]) -> subprocess.Popen[bytes]:
+        ends = [file.fileno() for file in files]
         with self._lock:
             if self._is_cancelled:
                 raise Cancelled("the client went away")
@@ -108,14 +126,20 @@ class Apart(Generic[T]):
             )
             return self._process
 
-    def _wait(self, process: subprocess.Popen[bytes]) -> int:
+    def _watched(self, process: subprocess.Popen[bytes], progress: IO[bytes], watch: Watch) -> int:
+        """The child's exit code. Nothing leaves this while the child runs."""
+        end_s = time.monotonic() + TIME_LIMIT_S
         try:
-            return process.wait(TIME_LIMIT_S)
-        except subprocess.TimeoutExpired:
+            while (code := _ended(process, until_s=end_s)) is None:
+                if time.monotonic() >= end_s:
+                    raise TimeLimitReached(
+                        f"the {self._task.noun} took longer than {TIME_LIMIT_S:g} s"
+                    )
+                watch(read_steps(progress.fileno()))
+        except BaseException:
             process.kill()
-            raise TimeLimitReached(
-                f"the {self._task.noun} took longer than {TIME_LIMIT_S:g} s"
-            ) from None
+            raise
+        return code
 
     def _outcome(self, code: int, told: IO[bytes]) -> T:
         if self._is_cancelled:
@@ -130,6 +154,18 @@ class Apart(Generic[T]):
         return cast(T, outcome)
 
 
+def _ended(process: subprocess.Popen[bytes], *, until_s: float) -> int | None:
+    """Its exit code, or None at the next moment to look."""
+    try:
+        return process.wait(max(0.0, min(_LOOK_S, until_s - time.monotonic())))
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def _unnamed() -> IO[bytes]:
+    return tempfile.TemporaryFile()
+
+
 def _environment() -> dict[str, str]:
     return {**environment_for_children(), **dict.fromkeys(_ONE_THREAD, "1")}
 
@@ -138,7 +174,7 @@ def _environment() -> dict[str, str]:
 
 
 def _main() -> None:
-    memory_bytes, asked, told = map(int, sys.argv[1:])
+    memory_bytes, asked, told, progress = map(int, sys.argv[1:])
     die_with_parent()
     os.setsid()
     give_way(NICENESS)
@@ -149,16 +185,16 @@ def _main() -> None:
         file.write(str(_OOM_SCORE))
     with open(asked, "rb") as source:
         task = pickle.load(source)
-    outcome = _result(task, memory_bytes)
+    outcome = _result(task, memory_bytes, partial(write_steps, progress))
     with open(told, "wb") as target:
         pickle.dump(outcome, target)
 
 
-def _result(task: Task[object], memory_bytes: int) -> object:
+def _result(task: Task[object], memory_bytes: int, report: ReportSteps) -> object:
     task.prepare()
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
     try:
-        return task.run()
+        return task.run(report)
     except SluiceError as refusal:
         return refusal
     except MemoryError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.apart import Apart
+from app.apart import Apart, ReportSteps, Watch, unwatched
 from app.flows.audit_setting import Audit, AuditQuestion, audit
 
 
@@ -26,9 +26,9 @@ class AuditTask:
 
         solvers.warm_up()
 
-    def run(self) -> Audit:
+    def run(self, report: ReportSteps) -> Audit:
         """Audit. Raises SluiceError."""
-        return audit(self.question)
+        return audit(self.question, report)
 
 
 class AuditApart:
@@ -37,9 +37,9 @@ class AuditApart:
     def __init__(self, question: AuditQuestion, *, memory_bytes: int) -> None:
         self._child = Apart(AuditTask(question), memory_bytes=memory_bytes)
 
-    def run(self) -> Audit:
+    def run(self, watch: Watch = unwatched) -> Audit:
         """The audit. Raises what `audit` does, Cancelled, LimitReached and SolverFailed."""
-        return self._child.run()
+        return self._child.run(watch)
 
     def cancel(self) -> None:
         """Nobody waits any more: kill the process."""

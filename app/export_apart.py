@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.apart import Apart
+from app.apart import Apart, ReportSteps, Watch, unwatched
 from app.flows.export_setting import Exported, ExportQuestion, export
 
 
@@ -27,9 +27,9 @@ class ExportTask:
 
         solvers.warm_up()
 
-    def run(self) -> Exported:
+    def run(self, report: ReportSteps) -> Exported:
         """Choose and render. Raises SluiceError."""
-        return export(self.question)
+        return export(self.question, report)
 
 
 class ExportApart:
@@ -38,9 +38,9 @@ class ExportApart:
     def __init__(self, question: ExportQuestion, *, memory_bytes: int) -> None:
         self._child = Apart(ExportTask(question), memory_bytes=memory_bytes)
 
-    def run(self) -> Exported:
+    def run(self, watch: Watch = unwatched) -> Exported:
         """The export. Raises what `export` does, Cancelled, LimitReached and SolverFailed."""
-        return self._child.run()
+        return self._child.run(watch)
 
     def cancel(self) -> None:
         """Nobody waits any more: kill the process."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from app.export_apart import ExportApart
 from app.flows import export_setting as flow
-from app.flows.solve_message import ProfileRevision, stored_revision
 from domain.profile import ProfileReference
 
 if TYPE_CHECKING:
@@ -41,7 +40,14 @@ class ExportDesk:
         Raises NotFound, Conflict, StrategyDeclined, InvalidInput, Infeasible, Overloaded,
         Cancelled, LimitReached and SolverFailed.
         """
-        question = await self._service.call(lambda: self._question(reference, scope, table))
+        question = await self._service.call(
+            lambda: flow.find_question(
+                self._service.context,
+                reference,
+                scope,
+                lambda unit, of: flow.stored_table(unit, of, table),
+            )
+        )
         if not question.takes_long:
             return await self._service.call(lambda: flow.export(question))
         digest = question.digest()
@@ -53,21 +59,6 @@ class ExportDesk:
             )
         self._keep(digest, found)
         return found
-
-    def _question(
-        self, reference: ProfileReference, scope: flow.ExportScope, table: str | None
-    ) -> flow.ExportQuestion:
-        context = self._service.context
-        with context.store.reading() as unit:
-            revision = stored_revision(unit)(reference)
-            profile = ProfileRevision(revision.profile, revision.number)
-            return flow.export_question(
-                revision.model,
-                profile,
-                scope,
-                flow.stored_table(unit, profile, table),
-                fragment_cap=context.settings.max_fragments,
-            )
 
     def _keep(self, digest: str, made: flow.Exported) -> None:
         """Keep it as the youngest, and let the oldest go."""

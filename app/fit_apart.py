@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import IO
 
-from app.apart import Apart
+from app.apart import Apart, ReportSteps, Watch, unwatched
 from app.flows.fit_trace import FittedTrace, fit_traces
 from app.flows.held_trace import HeldTrace
 from app.flows.solve_message import sizes_used_for
@@ -46,7 +46,7 @@ class FitTask:
 
             solvers.warm_up()
 
-    def run(self) -> tuple[TraceFit, FitPlot | None]:
+    def run(self, report: ReportSteps) -> tuple[TraceFit, FitPlot | None]:
         """Read and fit. Raises as `fit_traces` does."""
         fitted = fit_traces(
             [
@@ -84,10 +84,10 @@ class FitApart:
             descriptors=[descriptor for descriptor, _, _ in files],
         )
 
-    def run(self) -> FittedTrace:
+    def run(self, watch: Watch = unwatched) -> FittedTrace:
         """The fit. Raises as `fit_traces` does, Cancelled, LimitReached and SolverFailed."""
         with self._open:
-            fit, plot = self._child.run()
+            fit, plot = self._child.run(watch)
         return FittedTrace(fit, self._traces, self._request, plot)
 
     def cancel(self) -> None:

@@ -38,13 +38,13 @@ from app.metrics import Metrics
 from app.own_origin import own_origin
 from app.service import Service
 from app.settings import Settings
+from app.version import VERSION
 from app.web.refusals import failure_page
 from app.web.routes import attach_pages
 from models.session import create_store
 
 log = logging.getLogger("sluice")
 
-VERSION = "0.1.0"
 BODIES_HELD = 32  # full bodies' worth of bytes that may be held at once
 DESCRIPTION = (
     "Fragment schedules for messages that cross a pipeline of stages, each with a proof of how "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.apart import Apart
+from app.apart import Apart, ReportSteps
 from app.flows.fit_plot import StoredFit, plot_stored
 from domain.fit_plot import FitPlot
 
@@ -25,7 +25,7 @@ class PlotTask:
         import fitting.plotting
         import fitting.recognise  # noqa: F401
 
-    def run(self) -> FitPlot:
+    def run(self, report: ReportSteps) -> FitPlot:
         """Read the traces and plot. Raises SluiceError."""
         return plot_stored(self.stored)
 

@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from app.apart import Child
+from app.child_places import ChildPlaces
+from app.errand import Errand
 from app.errors import Overloaded
 from app.explorer import Explorer
 from app.export_desk import ExportDesk
 from app.fit_apart import FitApart
-from app.flows import build_table as tabling
 from app.flows import compare as comparing
 from app.flows import solve_message as solving
 from app.flows.compare import Comparison, ComparisonTable
@@ -48,22 +49,20 @@ from app.lookup.lookups import Lookups
 from app.metrics import Metrics
 from app.plot_apart import plot_apart
 from app.schemas.optimize import render_answer
-from app.schemas.tables import render_table
-from app.table_apart import TableApart
-from domain.errors import Cancelled
+from app.table_desk import TableDesk
+from app.work_desk import WorkDesk
 from domain.fit_plot import FitPlot
 from domain.profile import ProfileReference
 from domain.solution import Solution
 from models.packing import PackedTrace
-from models.records import FitRecord, FitRequest, JobRecord, TableRecord
+from models.records import FitRecord, FitRequest, JobRecord
 
 if TYPE_CHECKING:
-    from app.jobs import Engine, SolveTask
+    from app.jobs import SolveTask
 
 CALL_THREADS = 4
 MAX_PENDING_CALLS = 512
 MAX_PENDING_SOLVES = 64
-MAX_LONG_FITS = 2
 HERE_PER_SOLVE = 2  # small solves that may wait here for each one that waits in the engine
 LONG_TRACE_BYTES = 2**20
 
@@ -77,14 +76,6 @@ class FitOutcome:
 
     fitted: FittedTrace
     saved: SavedFit | None
-
-
-@dataclass(frozen=True, slots=True)
-class TableOutcome:
-    """A compiled table, and whether it was compiled now."""
-
-    record: TableRecord
-    is_new: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +109,16 @@ class Service:
     def __init__(self, context: Context, metrics: Metrics, front: Front) -> None:
         self.context = context
         self.metrics = metrics
+        self.places = ChildPlaces()
         self.exports = ExportDesk(self)
+        self.tables = TableDesk(self)
+        self.work = WorkDesk(self)
         self.explorer = Explorer()
         self.lookups = Lookups(context.store, front, refresh_s=context.settings.lookup_refresh_s)
-        self.runner = JobRunner(context, threads=context.settings.worker_count + 1)
+        self.runner = JobRunner(context, self.places, threads=context.settings.worker_count + 1)
         self.pending_calls = 0
         self.pending_solves = 0
         self.open_streams = 0
-        self.pending_long_fits = 0
         self._solving_here = 0
         self._calls = ThreadPoolExecutor(CALL_THREADS, thread_name_prefix="sluice-call")
         # One thread: solving holds the interpreter's lock, and more would only take turns.
@@ -189,7 +182,7 @@ class Service:
         """Check a request, store it as a job, and have it run. Raises what the check raises."""
         self.runner.check_room()
         job = await self.call(lambda: accept_job(self.context.store, kind, make_request()))
-        self.runner.submit(job.id)
+        self.runner.submit(job)
         return job
 
     async def cancel_job(self, identifier: str) -> JobRecord:
@@ -237,27 +230,6 @@ class Service:
             return await self.call(lambda: plot_stored(stored))
         memory_bytes = self.context.settings.worker_memory_bytes
         return await self._long_fit(lambda: plot_apart(stored, memory_bytes=memory_bytes))
-
-    async def compile_table(
-        self,
-        reference: ProfileReference,
-        scope: tabling.TableScope,
-        gone: Gone,
-        *,
-        activate: bool | None,
-    ) -> TableOutcome:
-        """The plan table of a profile: a stored one, or one that is compiled and stored now.
-
-        It is compiled in a process of its own, and counts as a long fit does; `activate` is as
-        for `choose_table`. Raises NotFound,
-        StrategyDeclined, Infeasible, Overloaded, Cancelled, LimitReached and SolverFailed.
-        """
-        found = await self.call(lambda: self._find_table(reference, scope, activate=activate))
-        if isinstance(found, TableRecord):
-            return TableOutcome(found, is_new=False)
-        compiled = await self._compiled(found, gone)
-        record = await self.call(lambda: self._keep_table(compiled, activate=activate))
-        return TableOutcome(record, is_new=True)
 
     async def apart(self, child: Child[T], gone: Gone) -> T:
         """Wait for a process of its own, and end it where the client goes away.
@@ -338,30 +310,6 @@ class Service:
         with self.context.store.unit_of_work() as unit:
             return solving.keep(unit, answer, render_answer).body
 
-    def _find_table(
-        self, reference: ProfileReference, scope: tabling.TableScope, *, activate: bool | None
-    ) -> tabling.TableQuestion | TableRecord:
-        with self.context.store.reading() as unit:
-            revision = solving.stored_revision(unit)(reference)
-            question = tabling.table_question(
-                revision.model,
-                solving.ProfileRevision(revision.profile, revision.number),
-                scope,
-                fragment_cap=self.context.settings.max_fragments,
-            )
-            stored = tabling.find_table(unit, question)
-            if stored is None:
-                return question
-            is_to_choose = tabling.needs_choosing(unit, stored, activate=activate)
-        if is_to_choose:
-            with self.context.store.unit_of_work() as unit:
-                tabling.choose_table(unit, stored, activate=activate)
-        return stored
-
-    def _keep_table(self, compiled: tabling.CompiledTable, *, activate: bool | None) -> TableRecord:
-        with self.context.store.unit_of_work() as unit:
-            return tabling.keep_table(unit, compiled, render_table, activate=activate)
-
     def _from_table(self, asked: Lookup) -> FromTable | None:
         """The active table's answer, and the table where it was not held."""
         name, revision = asked.reference.name, asked.reference.revision
@@ -379,10 +327,6 @@ class Service:
         if found.table is not None:
             self.lookups.keep(found.table)
         return found.ready
-
-    async def _compiled(self, question: tabling.TableQuestion, gone: Gone) -> tabling.CompiledTable:
-        child = TableApart(question, memory_bytes=self.context.settings.worker_memory_bytes)
-        return await self.apart(child, gone)
 
     def _save_fit(self, fitted: FittedTrace, name: str) -> SavedFit:
         with self.context.store.unit_of_work() as unit:
@@ -408,13 +352,11 @@ class Service:
 
     async def _long_fit(self, work: Callable[[], T]) -> T:
         """Wait for a process of its own. Raises Overloaded where there are enough of them."""
-        if self.pending_long_fits >= MAX_LONG_FITS:
-            raise Overloaded("more long fits and compilations are running than are accepted")
-        self.pending_long_fits += 1
+        self.places.take_for_client()
         try:
             return await asyncio.get_running_loop().run_in_executor(self._waits, work)
         finally:
-            self.pending_long_fits -= 1
+            self.places.leave_client()
 
     def _table(
         self, resolved: comparing.Resolved, solve: Callable[[SolveTask], Solution]
@@ -464,35 +406,3 @@ async def _then(gone: Gone, act: Callable[[], None]) -> None:
     """Act once the client has gone."""
     await gone()
     act()
-
-
-class Errand:
-    """Work in the engine on behalf of one client; `cancel` may be called by any thread."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._ticket: str | None = None
-        self._cancelled = False
-
-    def solve(self, task: SolveTask) -> Solution:
-        """The engine's solution. Raises Cancelled where nobody waits for it any more."""
-        self.check()
-        self._ticket = self._engine.submit(task)
-        if self._cancelled:
-            self._engine.cancel(self._ticket)
-        solution = self._engine.result(self._ticket)
-        self._ticket = None
-        self.check()
-        return solution
-
-    def check(self) -> None:
-        """Raise Cancelled where nobody waits for the result any more."""
-        if self._cancelled:
-            raise Cancelled("the client went away")
-
-    def cancel(self) -> None:
-        """Nobody waits any more. Nothing happens where the work has ended."""
-        self._cancelled = True
-        ticket = self._ticket
-        if ticket is not None:
-            self._engine.cancel(ticket)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.apart import Apart
+from app.apart import Apart, ReportSteps, Watch, unwatched
 from app.flows.build_table import CompiledTable, TableQuestion, compile_table
 
 
@@ -26,9 +26,9 @@ class TableTask:
 
         solvers.warm_up()
 
-    def run(self) -> CompiledTable:
+    def run(self, report: ReportSteps) -> CompiledTable:
         """Compile. Raises SluiceError."""
-        return compile_table(self.question)
+        return compile_table(self.question, report)
 
 
 class TableApart:
@@ -37,9 +37,9 @@ class TableApart:
     def __init__(self, question: TableQuestion, *, memory_bytes: int) -> None:
         self._child = Apart(TableTask(question), memory_bytes=memory_bytes)
 
-    def run(self) -> CompiledTable:
+    def run(self, watch: Watch = unwatched) -> CompiledTable:
         """The table. Raises what `compile_table` does, Cancelled, LimitReached, SolverFailed."""
-        return self._child.run()
+        return self._child.run(watch)
 
     def cancel(self) -> None:
         """Nobody waits any more: kill the process."""

@@ -170,12 +170,15 @@ class JobState(StrEnum):
 class JobRecord:
     """A durable job. `request` is the body that asked for it, `best` the best answer so far,
     `history` how latency and bound came about, `error` the problem document; all as JSON bytes.
+    `request_digest` is equal for jobs of one question. `steps_done` of `steps_total` is how far it
+    is, where that can be counted.
     """
 
     id: str
     kind: str = "optimize"
     state: JobState = JobState.QUEUED
     request: bytes
+    request_digest: str | None = None
     created_at: datetime
     started_at: datetime | None = None
     finished_at: datetime | None = None
@@ -184,6 +187,8 @@ class JobRecord:
     lower_bound_us: float | None = None
     best: bytes | None = None
     history: bytes | None = None
+    steps_done: int | None = None
+    steps_total: int | None = None
     answer_id: str | None = None
     error: bytes | None = None
     cancel_requested: bool = False
@@ -199,4 +204,7 @@ class JobChanges(TypedDict, total=False):
     lower_bound_us: float | None
     best: bytes | None
     history: bytes | None
+    steps_done: int | None
+    steps_total: int | None
+    request_digest: str | None
     cancel_requested: bool

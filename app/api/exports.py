@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from app.api.openapi import refuses
-from app.api.respond import tagged
-from app.deps import gone, service_of
+from app.api.respond import accepted, tagged
+from app.deps import gone, prefers_async, service_of
 from app.flows.profiles import known_reference
 from app.schemas.base import dump_json
 from app.schemas.exports import ExportQuery, ExportTargetsOut, targets_document
@@ -42,7 +42,7 @@ async def export_targets(request: Request, _: Annotated[NoQuery, Query()]) -> Re
 @router.get(
     "/profiles/{name}/exports/{target}",
     response_class=Response,
-    **refuses(404, 409, 422, 503, also=_FILE),
+    **refuses(404, 409, 422, 503, may_be_async=True, also=_FILE),
 )
 async def export(
     request: Request, name: str, target: _Target, query: Annotated[ExportQuery, Query()]
@@ -52,6 +52,8 @@ async def export(
     if target not in _NAMES:
         raise NotFound("there is no export target of this name")
     scope = query.to_domain(target)
-    desk = service_of(request).exports
-    found = await desk.export(reference, scope, gone(request), table=query.table)
+    service = service_of(request)
+    if prefers_async(request):
+        return accepted(await service.work.export(reference, scope, query.table))
+    found = await service.exports.export(reference, scope, gone(request), table=query.table)
     return tagged(request, found.content, media_type=found.media_type, file_name=found.file_name)

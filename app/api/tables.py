@@ -7,9 +7,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from app.api.openapi import reads, refuses
+from app.api.respond import accepted as accepted_job
 from app.api.respond import if_none_match, json_bytes, json_document, sent
 from app.bodies import read_json
-from app.deps import body_rules, gone, service_of
+from app.deps import body_rules, gone, prefers_async, service_of
 from app.flows import build_table as flow
 from app.flows.profiles import known_reference
 from app.lookup.forms import JSON, SLT, TWIN, TableFormat, accepted, active_form, immutable_form
@@ -37,14 +38,17 @@ _AGAIN = {
     "/profiles/{name}/tables",
     status_code=201,
     response_model=TableOut,
-    **reads(TableIn, 404, 409, also=_AGAIN),
+    **reads(TableIn, 404, 409, may_be_async=True, also=_AGAIN),
 )
 async def compile_table(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Compile a schedule and a repeated size for every message of a range. `name@2` pins one."""
     service = service_of(request)
     reference = ProfileReference.parse(known_reference(name))
     asked = await read_json(request, TableIn, **body_rules(request))
-    outcome = await service.compile_table(
+    if prefers_async(request):
+        scope = asked.to_domain()
+        return accepted_job(await service.work.table(reference, scope, activate=asked.activate))
+    outcome = await service.tables.compile(
         reference, asked.to_domain(), gone(request), activate=asked.activate
     )
     headers = {"Location": f"/tables/{outcome.record.digest}"}

@@ -8,6 +8,7 @@ most what a proven bound leaves open. docs/audit.md says what decides against a 
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -104,6 +105,11 @@ class AuditQuestion:
     fit_notices: tuple[Notice, ...] = ()
     measured_bytes: int | None = None
 
+    def digest(self) -> str:
+        """SHA-256 in hexadecimal; equal exactly for questions of one answer."""
+        parts = (getattr(self, name) for name in self.__slots__)
+        return hashlib.sha256("\n".join(map(repr, parts)).encode()).hexdigest()
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -173,8 +179,11 @@ def audit_question(prepared: Prepared, scope: AuditScope, *, fragment_cap: int) 
     )
 
 
-def audit(question: AuditQuestion) -> Audit:
-    """Price the setting and its alternatives. Raises InvalidInput, LimitReached."""
+def audit(question: AuditQuestion, progress: Callable[[int, int], None] | None = None) -> Audit:
+    """Price the setting and its alternatives. Raises InvalidInput, LimitReached.
+
+    `progress` is told messages solved and messages in all.
+    """
     started_s = time.perf_counter()
     scope, model = question.scope, question.model
     mix = scope.mix or MessageMix.log_uniform(scope.least_bytes, scope.greatest_bytes)
@@ -186,6 +195,7 @@ def audit(question: AuditQuestion) -> Audit:
         limits=_PLAIN,
         fragment_cap=question.fragment_cap,
         time_limit_s=scope.time_limit_s,
+        progress=progress,
     )
     best = tuple(map(_with, solvers.regrets(model, scope.setting, found)))
     priced = price(model, scope.setting, best, mix)

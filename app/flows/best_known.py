@@ -7,7 +7,7 @@ bytes; every bound is proven over all schedules that the limits and the cap on f
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import solvers
 from domain.aggregate import CostModel
@@ -31,13 +31,16 @@ def best_known(
     limits: FragmentLimits,
     fragment_cap: int,
     time_limit_s: float,
+    progress: Callable[[int, int], None] | None = None,
 ) -> tuple[BestKnown, ...]:
     """The best known for each of these message sizes, in their order.
 
     `table` is used where it is of this model, these limits and this cap, and covers the sizes. Else
     each message is solved in this process, by `auto` and by `repeat`; what one leaves of its equal
     share of the time is there for the next, and a search that time ends leaves a wider bound, not
-    a wrong one. Raises Infeasible where the limits admit no cut of a message, and TimeLimitReached
+    a wrong one. `progress` is told messages done and messages in all.
+
+    Raises Infeasible where the limits admit no cut of a message, and TimeLimitReached
     where the solves of long pipelines of many ranges take more than twice the time.
     """
     if table is not None and _serves(table, model, sizes, limits=limits, fragment_cap=fragment_cap):
@@ -53,6 +56,8 @@ def best_known(
         problem = problem_of(model, size, limits, fragment_cap=fragment_cap)
         share_s = (deadline_s - time.monotonic()) / (2 * (len(sizes) - done))
         found.append(_solved(problem, max(share_s, LEAST_SHARE_S)))
+        if progress is not None:
+            progress(len(found), len(sizes))
     return tuple(found)
 
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 DEFAULT_GREATEST_BYTES = 2**24
 COMPILE_LIMIT_S = 110.0  # the process of its own is ended at 120 s
+PROGRESS_STEPS = 1_000
 MAX_LISTED = 50
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
@@ -157,12 +158,17 @@ def find_table(unit: UnitOfWork, question: TableQuestion) -> TableRecord | None:
     return None if question.profile is None else unit.tables.find(question.digest())
 
 
-def compile_table(question: TableQuestion) -> CompiledTable:
-    """Compile in this process. Raises Infeasible, LimitReached and SolverFailed."""
+def compile_table(
+    question: TableQuestion, progress: Callable[[int, int], None] | None = None
+) -> CompiledTable:
+    """Compile in this process. Raises Infeasible, LimitReached and SolverFailed.
+
+    `progress` is told steps done and steps in all, which are PROGRESS_STEPS.
+    """
     from exports.slt import digest_of, encode
 
     started_s = time.perf_counter()
-    table = _plan_table(question)
+    table = _plan_table(question, progress)
     compile_ms = (time.perf_counter() - started_s) * 1e3
     profile = question.profile or ProfileRevision("", 0)
     file = encode(table, profile=profile.name, revision=profile.revision)
@@ -170,7 +176,7 @@ def compile_table(question: TableQuestion) -> CompiledTable:
     return CompiledTable(question, file, digest_of(file), facts_of(table), compile_ms, now)
 
 
-def _plan_table(question: TableQuestion) -> PlanTable:
+def _plan_table(question: TableQuestion, progress: Callable[[int, int], None] | None) -> PlanTable:
     import solvers
 
     scope = question.scope
@@ -183,9 +189,15 @@ def _plan_table(question: TableQuestion) -> PlanTable:
             relative_gap=scope.relative_gap,
             fragment_cap=question.fragment_cap,
             time_limit_s=COMPILE_LIMIT_S,
+            on_progress=_in_steps(progress) if progress else None,
         )
     except InvalidInput as defect:  # the question was checked: these are entries that break a rule
         raise SolverFailed(f"the compiler broke its contract: {defect.detail}") from defect
+
+
+def _in_steps(progress: Callable[[int, int], None]) -> Callable[[float], None]:
+    """Takes the share that is done."""
+    return lambda share: progress(min(PROGRESS_STEPS, int(share * PROGRESS_STEPS)), PROGRESS_STEPS)
 
 
 def facts_of(table: PlanTable) -> TableFacts:

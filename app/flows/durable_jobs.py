@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 
 
 class JobKind(StrEnum):
-    """What a job does: one optimisation, or a table of them."""
+    """What a job does: an optimisation or many; a plan table, a configuration, an audit."""
 
     OPTIMIZE = "optimize"
     COMPARE = "compare"
+    TABLE = "table"
+    EXPORT = "export"
+    AUDIT = "audit"
 
 
 def accept_job(store: Store, kind: JobKind, request: bytes) -> JobRecord:
@@ -29,6 +32,30 @@ def accept_job(store: Store, kind: JobKind, request: bytes) -> JobRecord:
     with store.unit_of_work() as unit:
         unit.jobs.add(job)
     return job
+
+
+def accept_once(
+    store: Store, kind: JobKind, request: bytes, digest: str, *, document: bytes | None
+) -> tuple[JobRecord, bool]:
+    """A job of this question that is open or done, or a new one; whether it is new.
+
+    With a `document` a new one is done. Without, a compilation that is done is not taken: its table
+    was deleted since.
+    """
+    states = [JobState.QUEUED, JobState.RUNNING, JobState.DONE]
+    if kind is JobKind.TABLE and document is None:
+        states.remove(JobState.DONE)
+    now = datetime.now(UTC)
+    job = JobRecord(id=new_id(), kind=kind, request=request, request_digest=digest, created_at=now)
+    with store.unit_of_work() as unit:
+        found = unit.jobs.find(digest, *states)
+        if found is not None:
+            return found, False
+        unit.jobs.add(job)
+        if document is not None:
+            unit.jobs.update(job.id, best=document)
+            unit.jobs.finish(job.id, JobState.DONE)
+        return unit.jobs.get(job.id), True
 
 
 def get_job(store: Store, identifier: str) -> JobRecord:

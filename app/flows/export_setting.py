@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from app.errors import InconsistentInput
 from app.flows.build_table import DEFAULT_GREATEST_BYTES
-from app.flows.solve_message import ProfileRevision
+from app.flows.solve_message import ProfileRevision, stored_revision
 from domain.aggregate import CostModel
 from domain.errors import Conflict, Infeasible, InvalidInput, LimitReached, StrategyDeclined
 from domain.message_mix import MessageMix
@@ -28,6 +28,8 @@ from exports.target import ExportInput, Takes, Target
 from exports.targets import target_named
 
 if TYPE_CHECKING:
+    from app.flows.context import Context
+    from domain.profile import ProfileReference
     from exports.stored_table import StoredTable
     from models.session import UnitOfWork
 
@@ -144,6 +146,24 @@ def export_question(
     )
 
 
+def find_question(
+    context: Context,
+    reference: ProfileReference,
+    scope: ExportScope,
+    find: Callable[[UnitOfWork, ProfileRevision], TableFile | None],
+) -> ExportQuestion:
+    """The question about a stored revision, with the table that `find` gives for it.
+
+    Raises NotFound, and as `export_question` does.
+    """
+    with context.store.reading() as unit:
+        revision = stored_revision(unit)(reference)
+        profile = ProfileRevision(revision.profile, revision.number)
+        table = find(unit, profile)
+    cap = context.settings.max_fragments
+    return export_question(revision.model, profile, scope, table, fragment_cap=cap)
+
+
 def stored_table(
     unit: UnitOfWork, profile: ProfileRevision, digest: str | None
 ) -> TableFile | None:
@@ -157,9 +177,11 @@ def stored_table(
     return TableFile(found.digest, found.file)
 
 
-def export(question: ExportQuestion) -> Exported:
+def export(
+    question: ExportQuestion, progress: Callable[[int, int], None] | None = None
+) -> Exported:
     """Choose and render. Raises InconsistentInput, Infeasible, InvalidTable, Conflict for a table
-    of another pipeline, and LimitReached.
+    of another pipeline, and LimitReached. `progress` is told messages solved and messages in all.
     """
     from exports.slt import decode
 
@@ -168,7 +190,7 @@ def export(question: ExportQuestion) -> Exported:
         raise Conflict("the compiled table is of another pipeline", field="table")
     target = question.target
     try:
-        chosen = _chosen(question, stored) if target.takes in _SIZED else None
+        chosen = _chosen(question, stored, progress) if target.takes in _SIZED else None
         given = _input(question, stored, chosen)
         content = target.render(given).encode()
     except InvalidInput as refusal:
@@ -220,7 +242,11 @@ class _Range:
     limits: FragmentLimits = field(default_factory=FragmentLimits)
 
 
-def _chosen(question: ExportQuestion, stored: StoredTable | None) -> ChosenSetting:
+def _chosen(
+    question: ExportQuestion,
+    stored: StoredTable | None,
+    progress: Callable[[int, int], None] | None,
+) -> ChosenSetting:
     import solvers
     from app.flows.audit_setting import powers_of_two
     from app.flows.best_known import best_known
@@ -236,6 +262,7 @@ def _chosen(question: ExportQuestion, stored: StoredTable | None) -> ChosenSetti
         limits=wanted.limits,
         fragment_cap=question.fragment_cap,
         time_limit_s=SOLVE_LIMIT_S,
+        progress=progress,
     )
     choose = solvers.choose_ladder if question.target.takes is Takes.LADDER else solvers.choose_size
     chosen = choose(question.pipeline, best, mix, rule=rule, objective=question.scope.objective)

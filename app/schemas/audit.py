@@ -24,6 +24,7 @@ from app.flows.audit_setting import (
     span_of,
 )
 from app.flows.questions import Question
+from app.flows.solve_message import ProfileRevision
 from app.schemas.aggregates import AggregateIn, AggregateOut, model_document
 from app.schemas.base import (
     CONFIGURATION,
@@ -214,6 +215,15 @@ class AuditIn(Input):
             message_bytes=self.greatest_bytes or DEFAULT_GREATEST_BYTES, **given
         )
         return asked.to_domain()
+
+    def as_job(self, profile: ProfileRevision | None) -> bytes:
+        """This request as a job keeps it: a profile pinned to the revision that it had."""
+        pinned = self
+        if profile is not None:
+            name = f"{profile.name}@{profile.revision}"
+            pinned = self.model_copy(update={"profile": name})
+        # What is null is said, as of a step's size. Pydantic warns of unions told by a function.
+        return pinned.model_dump_json(exclude_unset=True, warnings=False).encode()
 
     def _mix(self) -> MessageMix | None:
         if self.mix is None:

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.errors import InconsistentInput
-from app.flows.export_setting import ExportScope
-from app.schemas.base import Output
+from app.flows.export_setting import Exported, ExportQuestion, ExportScope
+from app.schemas.base import Output, dump_json
+from app.schemas.fits import ProfileRevisionOut
 from app.schemas.queries import Digits, Query
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.problem import FragmentLimits
@@ -121,6 +122,30 @@ class ExportTargetsOut(Output):
     """Every target, in the order of their names."""
 
     items: list[ExportTargetOut]
+
+
+class ExportedOut(Output):
+    """A profile as a library's configuration: the text, and what a file of it is called."""
+
+    profile: ProfileRevisionOut | None
+    target: str
+    file_name: str
+    media_type: str
+    text: str
+
+
+def render_exported(question: ExportQuestion, made: Exported) -> bytes:
+    """The JSON of an export: ExportedOut."""
+    profile = question.profile
+    return dump_json(
+        {
+            "profile": {"name": profile.name, "revision": profile.revision} if profile else None,
+            "target": question.target.name,
+            "file_name": made.file_name,
+            "media_type": made.media_type,
+            "text": made.content.decode(),
+        }
+    )
 
 
 def targets_document() -> dict[str, Any]:

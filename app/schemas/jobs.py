@@ -8,9 +8,12 @@ from typing import Any
 import orjson
 
 from app.flows.durable_jobs import JobKind
+from app.schemas.audit import AuditOut
 from app.schemas.base import Output, timestamp
 from app.schemas.compare import CompareOut
+from app.schemas.exports import ExportedOut
 from app.schemas.problems import ProblemOut
+from app.schemas.tables import TableOut
 from domain.solution import Status, Strategy, relative_excess
 from models.records import JobRecord, JobState
 
@@ -45,6 +48,8 @@ class JobProgressOut(Output):
     """How long a job has run, and how good its best answer is; null before there is one.
 
     `history` is how an optimisation came there: each improvement, thinned out where there are many.
+    Steps are counted of a comparison (cells), a compilation (thousandths of it), an audit and an
+    export (messages).
     """
 
     elapsed_s: float
@@ -52,12 +57,15 @@ class JobProgressOut(Output):
     lower_bound_us: float | None
     relative_gap: float | None
     history: list[JobPointOut]
+    steps_done: int | None
+    steps_total: int | None
 
 
 class JobOut(Output):
     """A job. `answer_id` names the stored answer once it has one, also after a cancel.
 
-    `best` is the best so far of an optimisation; `comparison` is the table of a comparison.
+    `best` is the best so far of an optimisation; `comparison`, `table`, `audit` and
+    `export` are the results of these, at their end.
     """
 
     id: str
@@ -72,7 +80,20 @@ class JobOut(Output):
     best: BestSoFarOut | None
     answer_id: str | None
     comparison: CompareOut | None
+    table: TableOut | None
+    audit: AuditOut | None
+    export: ExportedOut | None
     error: ProblemOut | None
+
+
+# What a job's row holds as `best`, by its kind.
+_HELD = {
+    JobKind.OPTIMIZE: "best",
+    JobKind.COMPARE: "comparison",
+    JobKind.TABLE: "table",
+    JobKind.AUDIT: "audit",
+    JobKind.EXPORT: "export",
+}
 
 
 def job_document(job: JobRecord) -> dict[str, Any]:
@@ -88,9 +109,8 @@ def job_document(job: JobRecord) -> dict[str, Any]:
         "attempts": job.attempts,
         "cancel_requested": job.cancel_requested,
         "progress": _progress_document(job),
-        "best": held if job.kind == JobKind.OPTIMIZE else None,
         "answer_id": job.answer_id,
-        "comparison": held if job.kind == JobKind.COMPARE else None,
+        **{field: held if job.kind == kind else None for kind, field in _HELD.items()},
         "error": _fragment(job.error),
     }
 
@@ -108,6 +128,8 @@ def _progress_document(job: JobRecord) -> dict[str, Any]:
         "lower_bound_us": bound_us,
         "relative_gap": gap,
         "history": _fragment(job.history) or [],
+        "steps_done": job.steps_done,
+        "steps_total": job.steps_total,
     }
 
 

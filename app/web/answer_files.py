@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from app.apart import ReportSteps, unreported
 from domain.errors import StrategyDeclined
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class FileTask:
         """Load what the work needs."""
         import app.plots.timeline_svg  # noqa: F401
 
-    def run(self) -> bytes:
+    def run(self, _: ReportSteps = unreported) -> bytes:
         """The file. Raises StrategyDeclined for a picture of an aggregate, and LimitReached."""
         document = json.loads(self.body)
         if self.kind is FileKind.SVG:
@@ -71,7 +72,7 @@ class ReportTask:
 
         solvers.warm_up()
 
-    def run(self) -> Report:
+    def run(self, _: ReportSteps = unreported) -> Report:
         """All of it. Raises LimitReached."""
         from app.web.report import report_of
 

@@ -52,6 +52,20 @@ class JobRepository:
             statement = statement.where(JobRow.id < after)
         return [row.to_record() for row in self._session.scalars(statement)]
 
+    def find(self, request_digest: str, *states: JobState) -> JobRecord | None:
+        """The newest job of this question in one of these states that nobody asked to stop."""
+        if not is_storable(request_digest):
+            return None
+        statement = _asked().order_by(JobRow.id.desc()).limit(1)
+        found = self._session.scalars(
+            statement.where(
+                JobRow.request_digest == request_digest,
+                JobRow.state.in_(states),
+                JobRow.cancel_requested.is_(False),
+            )
+        ).first()
+        return None if found is None else found.to_record()
+
     def unfinished(self) -> Jobs:
         """Every job that has not ended, the oldest first."""
         statement = _asked().where(JobRow.state.in_(_OPEN)).order_by(JobRow.id)

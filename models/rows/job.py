@@ -23,12 +23,14 @@ class JobRow(Base):
             "(state IN ('done', 'failed', 'cancelled')) = (finished_at IS NOT NULL)", name="end"
         ),
         Index("ix_job_state", "state", "id"),
+        Index("ix_job_request_digest", "request_digest", "id"),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)
     kind: Mapped[str]
     state: Mapped[str]
     request: Mapped[bytes]
+    request_digest: Mapped[str | None]
     created_at: Mapped[datetime]
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
@@ -37,6 +39,8 @@ class JobRow(Base):
     lower_bound_us: Mapped[float | None]
     best: Mapped[bytes | None]
     history: Mapped[bytes | None]
+    steps_done: Mapped[int | None]
+    steps_total: Mapped[int | None]
     answer_id: Mapped[str | None] = mapped_column(ForeignKey("answer.id"))
     error: Mapped[bytes | None]
     cancel_requested: Mapped[bool]

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from app.apart import ReportSteps
 from domain.errors import PoorFit
 
 
@@ -22,7 +23,7 @@ class Do:
     def prepare(self) -> None:
         """Nothing to load."""
 
-    def run(self) -> object:
+    def run(self, report: ReportSteps) -> object:
         """Do it."""
         return _THINGS[self.what]()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.apart import Watch, unwatched
 from app.flows.audit_setting import Audit, AuditQuestion, audit
 
 
@@ -11,7 +12,7 @@ class AuditHere:
     def __init__(self, question: AuditQuestion, *, memory_bytes: int) -> None:
         self._question = question
 
-    def run(self) -> Audit:
+    def run(self, watch: Watch = unwatched) -> Audit:
         """The audit."""
         return audit(self._question)
 

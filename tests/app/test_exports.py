@@ -352,7 +352,7 @@ def test_an_export_ends_with_its_client(own: Live, monkeypatch: pytest.MonkeyPat
     for asker in askers:
         asker.join(GUARD_S)
     wait_until(lambda: all(one.ended.is_set() for one in Endless.made))
-    wait_until(lambda: own.service.pending_long_fits == 0)
+    wait_until(lambda: own.service.places.of_clients == 0)
 
 
 # --- the flow's own rules -------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from app import service, trace_bodies
+from app import child_places, service, trace_bodies
 from app.bodies import BodyBudget
 from app.flows.fit_trace import FittedTrace
 from domain.errors import Cancelled
@@ -212,11 +212,11 @@ class TestLongFits:
             sending(live, CSV, length=len(CSV)),
             sending(live, CSV, length=len(CSV)),
         ):
-            wait_until(lambda: slow() == service.MAX_LONG_FITS == 2)
+            wait_until(lambda: slow() == child_places.MOST_FOR_CLIENTS == 2)
             refused = live.client.post("/fit?save_as=never", content=CSV, headers=TEXT)
             assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
             assert live.client.get("/healthz").status_code == 200
-        wait_until(lambda: slow() == 0 and live.service.pending_long_fits == 0)
+        wait_until(lambda: slow() == 0 and live.service.places.of_clients == 0)
 
     def test_memory_and_kills_are_answered(
         self, live: Live, monkeypatch: pytest.MonkeyPatch

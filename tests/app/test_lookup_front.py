@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 import solvers
-from app import service
+from app import table_desk
 from app.flows import build_table as flow
 from app.flows.solve_message import ProfileRevision
 from app.schemas.tables import render_table
@@ -37,7 +37,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compilations of nothing but whole messages, in the thread."""
     Here.compiled = []
     monkeypatch.setattr(solvers, "compile_table", whole_messages)
-    monkeypatch.setattr(service, "TableApart", Here)
+    monkeypatch.setattr(table_desk, "TableApart", Here)
 
 
 def compiled(client: httpx.Client, name: str, **changes: Any) -> str:

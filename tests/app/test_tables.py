@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 import solvers
-from app import service
+from app import child_places, table_desk
 from app.flows.build_table import CompiledTable, TableQuestion, compile_table
 from domain.errors import Cancelled, MemoryLimitReached, SluiceError, SolverFailed, TimeLimitReached
 from domain.schedule import latency_us
@@ -66,7 +66,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> list[TableQuestion]:
     """Compilations are whole messages, made in the thread; gives what was compiled."""
     Here.compiled = []
     monkeypatch.setattr(solvers, "compile_table", whole_messages)
-    monkeypatch.setattr(service, "TableApart", Here)
+    monkeypatch.setattr(table_desk, "TableApart", Here)
     return Here.compiled
 
 
@@ -234,7 +234,7 @@ class TestEndings:
             def run(self) -> CompiledTable:
                 raise ending
 
-        monkeypatch.setattr(service, "TableApart", Ended)
+        monkeypatch.setattr(table_desk, "TableApart", Ended)
         refused = client.post(f"/profiles/{name}/tables", json=BODY)
         assert (refused.status_code, refused.json()["code"]) == (status, ending.code)
         assert client.get(f"/profiles/{name}/tables").json()["items"] == []
@@ -253,7 +253,7 @@ class TestEndings:
                 assert client.delete(f"/profiles/{name}").status_code == 204
                 return super().run()
 
-        monkeypatch.setattr(service, "TableApart", Deleting)
+        monkeypatch.setattr(table_desk, "TableApart", Deleting)
         refused = client.post(f"/profiles/{name}/tables", json=BODY)
         assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
 
@@ -262,18 +262,18 @@ class TestEndings:
     ) -> None:
         """A client that leaves ends its compilation; the one too many is told when to come back."""
         Endless.made = []
-        monkeypatch.setattr(service, "TableApart", Endless)
+        monkeypatch.setattr(table_desk, "TableApart", Endless)
         leaving = [HTTPConnection("127.0.0.1", live.port) for _ in range(2)]
         for connection in leaving:
             headers = {"Content-Type": "application/json"}
             connection.request("POST", "/profiles/gms/tables", json.dumps(BODY), headers)
-        wait_until(lambda: live.service.pending_long_fits == service.MAX_LONG_FITS == 2)
+        wait_until(lambda: live.service.places.of_clients == child_places.MOST_FOR_CLIENTS == 2)
         refused = live.client.post("/profiles/gms/tables", json=BODY)
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
         assert live.client.get("/healthz").status_code == 200
         for connection in leaving:
             connection.close()
-        wait_until(lambda: live.service.pending_long_fits == 0)
+        wait_until(lambda: live.service.places.of_clients == 0)
         assert all(one.ended.is_set() for one in Endless.made)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from app import service as running
+from app import table_desk
 from app.flows.build_table import CompiledTable, TableQuestion, compile_table
 from app.flows.paper_profiles import paper_profiles
 from app.schemas.stages import constraints_document, pipeline_document
@@ -85,7 +85,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """A service that compiles in its own process."""
     url = f"sqlite:///{tmp_path_factory.mktemp('same') / 'sluice.db'}"
     with pytest.MonkeyPatch.context() as patch, serving(settings_for(url)) as live:
-        patch.setattr(running, "TableApart", Here)
+        patch.setattr(table_desk, "TableApart", Here)
         yield live
 
 

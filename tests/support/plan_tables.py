@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 
 from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
@@ -94,6 +94,7 @@ def whole_messages(
     relative_gap: float,
     fragment_cap: int,
     time_limit_s: float,
+    on_progress: Callable[[float], None] | None = None,
 ) -> PlanTable:
     """In place of the compiler: every message in one piece, with a certificate that is none.
 

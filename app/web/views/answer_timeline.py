@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from app.apart import ReportSteps
 from app.web.views.answer_words import Document
 from domain.errors import StrategyDeclined
 
@@ -49,7 +50,7 @@ class TimelineTask:
         """Load what drawing needs."""
         import app.plots.timeline_svg  # noqa: F401
 
-    def run(self) -> Timeline:
+    def run(self, _: ReportSteps) -> Timeline:
         """Draw. Raises SluiceError."""
         return timeline_of(json.loads(self.body), self.beside)
 

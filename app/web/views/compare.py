@@ -9,7 +9,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from app.apart import Apart
+from app.apart import Apart, ReportSteps
 from app.deps import gone, service_of
 from app.flows.answers import get_answer
 from app.web.pages import is_htmx, page
@@ -39,7 +39,7 @@ class TimelinesTask:
         """Load what drawing needs."""
         import app.plots.timeline_svg  # noqa: F401
 
-    def run(self) -> str:
+    def run(self, _: ReportSteps) -> str:
         """Draw. Raises SluiceError."""
         return drawn([json.loads(body) for body in self.bodies])
 

@@ -1,0 +1,102 @@
+"""A job that is being run: what is shown of it on the way, its end, and whether it is to stop."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Unpack
+
+from app.errors import NotReady
+from app.progress_file import Steps
+from domain.errors import Cancelled, Conflict
+from models.records import JobChanges, JobRecord, JobState
+
+if TYPE_CHECKING:
+    from models.session import Store, UnitOfWork
+
+SHOW_S = 0.5  # between writes of how far it is, and looks for a cancel asked elsewhere
+
+
+class EndedElsewhere(Exception):
+    """The job has ended in the meantime; what was about to be stored is rolled back."""
+
+
+class OpenJob:
+    """For the thread that runs the job; `stop` may be set by any thread."""
+
+    def __init__(
+        self, record: JobRecord, store: Store, *, stop: threading.Event, closing: threading.Event
+    ) -> None:
+        self.record = record
+        self.store = store
+        self.closing = closing
+        self._stop = stop
+        self._look_at_s = time.monotonic() + SHOW_S
+        self._unshown: Steps | None = None
+
+    def is_cancelled(self) -> bool:
+        """Whether somebody wants it to stop."""
+        return self._stop.is_set()
+
+    @property
+    def elapsed_s(self) -> float:
+        """Since it began."""
+        began = self.record.started_at or self.record.created_at
+        return (datetime.now(UTC) - began).total_seconds()
+
+    def check(self) -> None:
+        """Raise Cancelled where it is to stop, and NotReady where the service is stopping."""
+        if self.is_cancelled():
+            raise Cancelled("the job was cancelled")
+        if self.closing.is_set():
+            raise NotReady("the service is stopping")
+
+    def is_due(self) -> bool:
+        """Whether it is time to write or look; the next time is SHOW_S later."""
+        if time.monotonic() < self._look_at_s:
+            return False
+        self._look_at_s = time.monotonic() + SHOW_S
+        return True
+
+    def step(self, steps: Steps | None) -> None:
+        """How far it is, where that is known; written with what is shown next."""
+        self._unshown = steps or self._unshown
+        if self.is_due():
+            self.show()
+
+    def show(self, **changes: Unpack[JobChanges]) -> None:
+        """Write these changes, or only look, and notice what another process was asked for."""
+        if self._unshown is not None:
+            changes["steps_done"] = self._unshown.done
+            changes["steps_total"] = self._unshown.total
+            self._unshown = None
+        try:
+            if changes:
+                with self.store.unit_of_work() as unit:
+                    now = unit.jobs.update(self.record.id, **changes)
+            else:
+                with self.store.reading() as unit:
+                    now = unit.jobs.get(self.record.id)
+        except Conflict:
+            self._stop.set()  # ended by another process
+            return
+        if now.cancel_requested or now.state.is_terminal:
+            self._stop.set()
+
+    def end(
+        self,
+        unit: UnitOfWork,
+        state: JobState,
+        last: JobChanges | None = None,
+        *,
+        answer_id: str | None = None,
+    ) -> None:
+        """End it in this unit of work, with the last changes. Raises EndedElsewhere."""
+        try:
+            if last:
+                unit.jobs.update(self.record.id, **last)
+        except Conflict:
+            raise EndedElsewhere from None
+        if not unit.jobs.finish(self.record.id, state, answer_id=answer_id):
+            raise EndedElsewhere

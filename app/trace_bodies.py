@@ -22,13 +22,15 @@ from app.bodies import (
     check_declared_length,
     media_type,
     too_large,
-    too_slow,
 )
-from app.errors import Overloaded, UnsupportedMediaType
+from app.errors import BodyTooSlow, Overloaded, UnsupportedMediaType
 from app.flows.held_trace import HeldTrace
 from app.gunzip import MAGIC, Expander
 
 ARRIVAL_LIMIT_S = 300.0
+# Many small files come slowly without harm; what comes more slowly than this later on never ends.
+AT_ANY_RATE_S = 30.0
+LEAST_BYTES_PER_S = 2**14
 _BATCH_BYTES = 2**19  # handed to a thread at once: a hop costs as much as hashing a few kilobytes
 _JSON_TYPES = ("application/json",)
 _TEXT_TYPES = ("text/csv", "text/plain", "application/csv", "application/octet-stream")
@@ -61,17 +63,30 @@ def is_json(request: Request) -> bool:
 
 async def _fill(spool: _Spool, request: Request) -> None:
     try:
-        async with asyncio.timeout(ARRIVAL_LIMIT_S):
-            async for batch in _batches(request):
+        async with asyncio.timeout(AT_ANY_RATE_S) as patience:
+            async for batch in _batches(_in_time(request.stream(), patience)):
                 await asyncio.to_thread(spool.take, batch)
     except TimeoutError:
-        raise too_slow(ARRIVAL_LIMIT_S) from None
+        raise BodyTooSlow(
+            f"expected the body within {ARRIVAL_LIMIT_S:g} s, and after {AT_ANY_RATE_S:g} s at "
+            f"least {LEAST_BYTES_PER_S} bytes of it a second"
+        ) from None
 
 
-async def _batches(request: Request) -> AsyncIterator[bytes]:
+async def _in_time(chunks: AsyncIterator[bytes], patience: asyncio.Timeout) -> AsyncIterator[bytes]:
+    """The chunks; each is given time by what has arrived, up to the limit."""
+    began_s, arrived = asyncio.get_running_loop().time(), 0
+    async for chunk in chunks:
+        arrived += len(chunk)
+        allowed_s = AT_ANY_RATE_S + arrived / LEAST_BYTES_PER_S
+        patience.reschedule(began_s + min(ARRIVAL_LIMIT_S, allowed_s))
+        yield chunk
+
+
+async def _batches(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     batch: list[bytes] = []
     held = 0
-    async for chunk in request.stream():
+    async for chunk in chunks:
         batch.append(chunk)
         held += len(chunk)
         if held >= _BATCH_BYTES:

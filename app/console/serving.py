@@ -86,8 +86,11 @@ def configured(app: Callable[..., Any], *, log_level: str) -> uvicorn.Config:
     """The server's options, which are the same for whatever it serves."""
     import uvicorn
 
+    from app.connections import WatchedConnection
+
     return uvicorn.Config(
         app,
+        http=WatchedConnection,
         log_level=log_level,
         # A log on the event loop that nobody drains would stop the service; /metrics counts.
         access_log=False,

@@ -156,9 +156,11 @@ class TestLength:
 
 class TestTime:
     def test_a_body_that_does_not_arrive(self, live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(trace_bodies, "ARRIVAL_LIMIT_S", 0.2)
-        with unchanged(live), sending(live, CSV) as connection:
-            assert connection.recv(65536).startswith(b"HTTP/1.1 408")
+        for patient, limit_s in (("ARRIVAL_LIMIT_S", 0.2), ("AT_ANY_RATE_S", 0.0)):
+            with monkeypatch.context() as patched:
+                patched.setattr(trace_bodies, patient, limit_s)
+                with unchanged(live), sending(live, CSV) as connection:
+                    assert connection.recv(65536).startswith(b"HTTP/1.1 408"), patient
 
     def test_a_client_that_leaves_in_mid_body(self, live: Live) -> None:
         with unchanged(live):

@@ -12,9 +12,11 @@ from domain.fit import FitOptions, TraceFit
 from domain.fit_plot import FitPlot
 from domain.measurement import MessageTrace, Reading, Trace, TraceKind
 from domain.plan import MeasurementPlan, PlanLimits
+from domain.trace_formats import TraceFormat
 
 __all__ = [
     "fit",
+    "formats",
     "join",
     "measured_sizes",
     "part_within",
@@ -28,11 +30,18 @@ __all__ = [
 def read(content: bytes, *, kind: TraceKind | None = None) -> Reading:
     """Recognise and read the content of one file. `kind` is for what its layout does not tell.
 
-    Raises UnreadableTrace, which says what was looked for where nothing was recognised.
+    Raises UnreadableTrace; where nothing was recognised, UnrecognisedTrace says what is nearest.
     """
     from fitting.recognise import read_recognised
 
     return read_recognised(content, kind)
+
+
+def formats() -> tuple[TraceFormat, ...]:
+    """Every format that is read, for people."""
+    from fitting.recognise import known_formats
+
+    return known_formats()
 
 
 def fit(readings: Sequence[Reading], options: FitOptions | None = None) -> TraceFit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,16 +10,32 @@ from domain.measurement import Reading, TraceKind
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """What every file of a format has: in words that follow "lacks", and as a line of it holds."""
+
+    words: str
+    pattern: re.Pattern[str]
+
+
+def mark(words: str, pattern: str) -> Mark:
+    """A mark that is told whatever its case."""
+    return Mark(words, re.compile(pattern, re.IGNORECASE))
+
+
+@dataclass(frozen=True, slots=True)
 class ReaderSpec:
     """A registered file format.
 
-    `layout` says in a few words how the format is told ("a header line message_bytes,..."), for the
-    refusal of a file that nothing recognises. `recognises(head)` is given the first 64 KiB as text,
+    `about` says what it holds or which program writes it, and `layout` how it is told ("a header
+    line message_bytes,..."), in a few words each; `marks`, one or more, are for a file that nothing
+    recognises, to say what it lacks. `recognises(head)` is given the first 64 KiB as text,
     undecodable bytes replaced; it answers whether the file claims this format, and never raises.
     `read(content, kind)` is given the whole file; it raises UnreadableTrace naming line and rule.
     """
 
     format: str
+    about: str
     layout: str
+    marks: tuple[Mark, ...]
     recognises: Callable[[str], bool]
     read: Callable[[bytes, TraceKind | None], Reading]

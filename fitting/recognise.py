@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from domain.errors import UnreadableTrace
 from domain.measurement import Reading, TraceKind
+from domain.trace_formats import TraceFormat, UnrecognisedTrace
 from fitting.contract import ReaderSpec
+from fitting.nearness import header_hint, nearest_formats
 from fitting.readers import (
     csv_direct,
     csv_messages,
@@ -46,7 +48,7 @@ def read_recognised(content: bytes, kind: TraceKind | None) -> Reading:
 
 
 def reader_of(content: bytes) -> ReaderSpec:
-    """The reader for this content. Raises UnreadableTrace, which says what was looked for."""
+    """The reader for this content. Raises UnreadableTrace; UnrecognisedTrace if none knows it."""
     if not content.strip():
         raise UnreadableTrace("the file is empty", field=_FIELD)
     if content[:2] == b"\x1f\x8b":
@@ -59,8 +61,21 @@ def reader_of(content: bytes) -> ReaderSpec:
     for reader in READERS:
         if reader.recognises(head):
             return reader
-    raise UnreadableTrace(
-        "the file is not recognised; looked for: "
-        + "; ".join(f"{reader.format} ({reader.layout})" for reader in READERS),
-        field=_FIELD,
-    )
+    raise _unrecognised(head)
+
+
+def known_formats() -> tuple[TraceFormat, ...]:
+    """What is read, in the order in which it is looked for."""
+    return tuple(TraceFormat(one.format, one.about, one.layout) for one in READERS)
+
+
+def _unrecognised(head: str) -> UnrecognisedTrace:
+    near, hint = nearest_formats(head, READERS), header_hint(head)
+    detail = "the file is not recognised"
+    if near:
+        detail += f": nearest is {near[0].format}, but {near[0].words}"
+    elif hint is None:
+        detail += f" as any format that is read: {', '.join(one.format for one in READERS)}"
+    if hint is not None:
+        detail += f"; times in a CSV would begin {hint.header}"
+    return UnrecognisedTrace(detail, field=_FIELD, nearest=near, hint=hint)

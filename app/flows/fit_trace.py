@@ -18,6 +18,7 @@ from domain.fit import FitOptions, FitShape, TraceFit
 from domain.fit_plot import FitPlot
 from domain.measurement import Reading, TraceKind
 from domain.profile import Origin, Provenance
+from domain.trace_formats import UnrecognisedTrace
 from models.records import FitRecord, FitRequest
 
 if TYPE_CHECKING:
@@ -221,7 +222,10 @@ def known_kind(name: str | None) -> TraceKind | None:
 
 
 def _of_file(refusal: UnreadableTrace, place: int) -> UnreadableTrace:
-    return UnreadableTrace(f"file {place + 1}: {refusal.detail}", field=refusal.field)
+    refusal.detail = f"file {place + 1}: {refusal.detail}"
+    if isinstance(refusal, UnrecognisedTrace):
+        refusal.in_file(place + 1)
+    return refusal
 
 
 def utf8(text: str | bytes) -> bytes:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from app.flows.paper_profiles import paper_profiles
 from app.web.stage_units import CostUnit, OverheadUnit
 from domain.errors import NotFound
 from domain.pipeline import Pipeline
+from domain.trace_formats import TraceFormat
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
 COMMON_SIZES = (
@@ -74,6 +76,14 @@ EXAMPLES = (
 )
 
 
+@cache
+def trace_formats() -> tuple[TraceFormat, ...]:
+    """The formats that are read: readers are loaded when the panel is first shown."""
+    from fitting import formats
+
+    return formats()
+
+
 @dataclass(frozen=True, slots=True)
 class Offers:
     """All that can be chosen in the panel, each with its words."""
@@ -86,6 +96,11 @@ class Offers:
     kinds: tuple[tuple[str, str], ...] = KINDS
     methods: tuple[tuple[str, str], ...] = METHODS
     shapes: tuple[tuple[str, str], ...] = SHAPES
+
+    @property
+    def formats(self) -> tuple[TraceFormat, ...]:
+        """Every format of measurements."""
+        return trace_formats()
 
 
 OFFERS = Offers()

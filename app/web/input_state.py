@@ -15,6 +15,7 @@ from app.schemas.stages import pipeline_document
 from app.web.input_choices import OFFERS, Offers, example_named, trace_text
 from app.web.stage_units import CostUnit, OverheadUnit, number_text
 from domain.pipeline import MAX_RANGES, MAX_STAGES
+from domain.trace_formats import UnrecognisedTrace
 from domain.units import format_bytes
 
 MAX_ROWS = MAX_STAGES * MAX_RANGES
@@ -80,6 +81,7 @@ class InputState:
     may_refragment: bool = False
     save_as: str = ""
     mistakes: Mapping[str, str] = field(default_factory=dict)
+    unread: UnrecognisedTrace | None = None  # why the trace is in no format, beside `mistakes`
     # The first field that is wrong, from above. Every wrong field asks for it: it is found once.
     first_mistake: str = field(init=False, default="")
 

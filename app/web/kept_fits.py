@@ -16,6 +16,7 @@ from app.web.input_request import request_of
 from app.web.input_state import InputState
 from domain.errors import SluiceError
 from domain.fit import ExcludedSample, FitMethod, FitOptions, FitShape
+from domain.trace_formats import UnrecognisedTrace
 from models.records import FitRequest
 
 _OF_THE_TRACE = ("trace", "kind")
@@ -67,7 +68,9 @@ async def fit_of_entry(request: Request, entry: InputState) -> str:
         if isinstance(refusal, Overloaded) or kind_of(refusal.code).status >= 500:
             raise
         place = "kind" if refusal.field == "kind" else "trace"
-        raise Mistaken(entry.with_mistakes({place: refusal.detail})) from None
+        marked = entry.with_mistakes({place: refusal.detail})
+        unread = refusal if isinstance(refusal, UnrecognisedTrace) else None
+        raise Mistaken(replace(marked, unread=unread)) from None
 
 
 def fit_request_of(entry: InputState) -> FitRequest:

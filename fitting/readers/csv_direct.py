@@ -25,7 +25,7 @@ from domain.measurement import MAX_TIME_US, DirectTrace, Reading, TraceKind
 from domain.pipeline import MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_STAGES
 from domain.units import format_bytes
 from fitting.columns import Sizes, Times
-from fitting.contract import ReaderSpec
+from fitting.contract import ReaderSpec, mark
 from fitting.readers.fast_rows import plain_rows
 from fitting.readers.kinds import check_kind
 
@@ -352,7 +352,13 @@ def understood(trace: DirectTrace) -> tuple[tuple[str, str], ...]:
 
 SPEC = ReaderSpec(
     format="direct CSV",
+    about="the time of every stage of each message",
     layout="a header line " + _HEADER_RULE,
+    marks=(
+        mark("message_bytes as the first column", r'^"?message_bytes\b"?\s*,'),
+        mark("repetition as the second", r'^[^,]+,\s*"?repetition\b'),
+        mark("columns of stages, whose names end in _us", r',\s*"?[^,]*[^,\s]_us\b'),
+    ),
     recognises=_recognises,
     read=_read,
 )

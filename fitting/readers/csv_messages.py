@@ -11,7 +11,7 @@ names is never one of stages: beside stages, the time of the whole message is to
 from __future__ import annotations
 
 from domain.measurement import MessageTrace, Reading, TraceKind
-from fitting.contract import ReaderSpec
+from fitting.contract import ReaderSpec, mark
 from fitting.readers.columns import (
     REPETITION,
     SIZE,
@@ -69,7 +69,13 @@ def _check_header(names: tuple[str, ...], number: int) -> None:
 
 SPEC = ReaderSpec(
     format=FORMAT,
+    about="latencies of whole messages, times between arrivals, or both",
     layout=f"a header line {_HEADER}",
+    marks=(
+        mark("message_bytes as the first column", r'^"?message_bytes\b"?\s*,'),
+        mark("repetition as the second", r'^[^,]+,\s*"?repetition\b'),
+        mark("a column latency_us or interarrival_us", r"\b(latency|interarrival)_us\b"),
+    ),
     recognises=_recognises,
     read=_read,
 )

@@ -13,7 +13,7 @@ them, and one of them cost `cost_us` on average, computation and the handling of
 from __future__ import annotations
 
 from domain.measurement import Reading, Samples, SignatureTrace, TraceKind
-from fitting.contract import ReaderSpec
+from fitting.contract import ReaderSpec, mark
 from fitting.readers.columns import (
     BURST,
     REPETITION,
@@ -70,7 +70,13 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
 
 SPEC = ReaderSpec(
     format=FORMAT,
+    about="LogP signatures of an end point, with round trips or without",
     layout=f"the header lines {_HEADERS}",
+    marks=(
+        mark("message_bytes as the first column", r'^"?message_bytes\b"?\s*,'),
+        mark("burst as the second", r'^[^,]+,\s*"?burst\b'),
+        mark("the columns computation_us and cost_us", r"\bcomputation_us\b.*\bcost_us\b"),
+    ),
     recognises=_recognises,
     read=_read,
 )

@@ -18,7 +18,7 @@ import re
 from dataclasses import dataclass, field
 
 from domain.measurement import MessageTrace, Reading, TraceKind
-from fitting.contract import ReaderSpec
+from fitting.contract import ReaderSpec, mark
 from fitting.readers.kinds import check_kind
 from fitting.readers.text import (
     Collector,
@@ -157,7 +157,13 @@ def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], 
 
 SPEC = ReaderSpec(
     format=FORMAT,
+    about="PingPong of IMB-MPI1",
     layout='a header line "#bytes #repetitions t[usec]"',
+    marks=(
+        mark("a column #bytes", r"#bytes\b"),
+        mark("a column #repetitions", r"#repetitions\b"),
+        mark("a column t[usec]", r"\bt\[usec\]"),
+    ),
     recognises=_recognises,
     read=_read,
 )

@@ -24,7 +24,7 @@ from domain.measurement import (
     TraceKind,
 )
 from domain.pipeline import MAX_NAME_LENGTH, MAX_STAGES
-from fitting.contract import ReaderSpec
+from fitting.contract import ReaderSpec, mark
 from fitting.readers.columns import BURST, REPETITION, SIZE, Column
 from fitting.readers.kinds import check_kind
 from fitting.readers.text import decoded, refuse, sizes_text
@@ -197,7 +197,12 @@ def _parts(trace: Trace) -> tuple[Samples | None, ...]:
 
 SPEC = ReaderSpec(
     format=FORMAT,
+    about="the project's own, for every kind of trace",
     layout='a JSON object with "kind" and columns as arrays',
+    marks=(
+        mark("a { at its beginning", r"^\{"),
+        mark('the key "kind"', r'"kind"\s*:'),
+    ),
     recognises=_recognises,
     read=_read,
 )

@@ -21,7 +21,7 @@ import re
 from dataclasses import dataclass, field
 
 from domain.measurement import MAX_TIME_US, Reading, SignatureTrace, TraceKind
-from fitting.contract import ReaderSpec
+from fitting.contract import ReaderSpec, mark
 from fitting.readers.kinds import check_kind
 from fitting.readers.text import (
     Collector,
@@ -156,7 +156,12 @@ def _receive(size: int, words: list[str], rows: _Rows) -> None:
 
 SPEC = ReaderSpec(
     format=FORMAT,
+    about="netgauge -x loggp -o FILE",
     layout='a header line "# size n PRTT(1,0,s) PRTT(n,0,s) ..."',
+    marks=(
+        mark('a line that begins "# size n"', r"^#\s*size n\b"),
+        mark("a column PRTT(1,0,s)", r"PRTT\(1,0,s\)"),
+    ),
     recognises=_recognises,
     read=_read,
 )

@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass, field
 
 from domain.measurement import MessageTrace, Reading, TraceKind
-from fitting.contract import ReaderSpec
+from fitting.contract import ReaderSpec, mark
 from fitting.readers.kinds import check_kind
 from fitting.readers.text import (
     Collector,
@@ -169,7 +169,15 @@ def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], 
 
 SPEC = ReaderSpec(
     format=FORMAT,
+    about="osu_latency and osu_bw, versions 2 to 7",
     layout='lines "# OSU ... Test v..." and "# Size ... Latency (us)" or "Bandwidth (MB/s)"',
+    marks=(
+        mark('its title, "# OSU ... Test v..."', r"#\s*OSU\s.*(v[0-9]|Version)"),
+        mark(
+            'the header line "# Size ... Latency (us)" or "Bandwidth (MB/s)"',
+            r"#?\s*\bSize\s+(Avg\s+)?(Latency|Bandwidth)\s*\(",
+        ),
+    ),
     recognises=_recognises,
     read=_read,
 )

@@ -19,7 +19,7 @@ from math import nan
 
 from domain.measurement import MessageTrace, Reading, TraceKind
 from domain.solution import Notice
-from fitting.contract import ReaderSpec
+from fitting.contract import ReaderSpec, mark
 from fitting.readers.kinds import check_kind
 from fitting.readers.text import (
     Collector,
@@ -215,7 +215,16 @@ def _notices(trace: MessageTrace, output: _Output) -> tuple[Notice, ...]:
 
 SPEC = ReaderSpec(
     format=FORMAT,
+    about="ib_send_lat, ib_write_lat, ib_read_lat and ib_*_bw",
     layout='a header line "#bytes #iterations ... t_typical[usec]" or "... BW average[...]"',
+    marks=(
+        mark("a column #bytes", r"#bytes\b"),
+        mark("a column #iterations", r"#iterations\b"),
+        mark(
+            "a column t_typical[usec], t_avg[usec] or BW average",
+            r"\bt_(typical|avg)\[|\bBW average",
+        ),
+    ),
     recognises=_recognises,
     read=_read,
 )

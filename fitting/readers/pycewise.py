@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from domain.errors import UnreadableTrace
 from domain.measurement import MessageTrace, Reading, Samples, TraceKind
 from domain.solution import Notice
-from fitting.contract import ReaderSpec
+from fitting.contract import ReaderSpec, mark
 from fitting.readers.columns import fields_of
 from fitting.readers.kinds import check_kind
 from fitting.readers.simgrid import is_calls
@@ -194,7 +194,12 @@ def _unit_assumed(layout: _Layout) -> Notice:
 
 SPEC = ReaderSpec(
     format=FORMAT,
+    about="sizes and durations in seconds",
     layout="a header line with the columns size and duration, or two columns of numbers and a kind",
+    marks=(
+        mark("a column size", r'(^|,)\s*"?size"?\s*(,|$)'),
+        mark("a column duration or duration_us", r'(^|,)\s*"?duration(_us)?"?\s*(,|$)'),
+    ),
     recognises=_recognises,
     read=_read,
 )

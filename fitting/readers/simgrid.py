@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from domain.measurement import MessageTrace, Reading, TraceKind
-from fitting.contract import ReaderSpec
+from fitting.contract import ReaderSpec, mark
 from fitting.readers.columns import fields_of
 from fitting.readers.kinds import check_kind
 from fitting.readers.text import (
@@ -180,7 +180,15 @@ def _missing(found: _PingPongs) -> str:
 
 SPEC = ReaderSpec(
     format=FORMAT,
+    about="the ping-pong of platform-calibration",
     layout="rows MPI_Send,bytes,start,duration and MPI_Recv,..., with or without a header line",
+    marks=(
+        mark("rows of MPI calls", r"\bMPI_[A-Z][a-z]+"),
+        mark(
+            "commas between operation, bytes, start and duration",
+            r'\bMPI_\w+"?\s*,|,\s*"?MPI_\w+',
+        ),
+    ),
     recognises=is_calls,
     read=_read,
 )

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from domain.measurement import MessageTrace, Reading, TraceKind
 from domain.solution import Notice
-from fitting.contract import ReaderSpec
+from fitting.contract import ReaderSpec, mark
 from fitting.readers.kinds import check_kind
 from fitting.readers.text import (
     Collector,
@@ -223,7 +223,12 @@ def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], 
 
 SPEC = ReaderSpec(
     format=FORMAT,
+    about="ucx_perftest -v",
     layout="a header line iterations,...,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr",
+    marks=(
+        mark("a column overall_lat", r"\boverall_lat\b"),
+        mark("a column overall_mr", r"\boverall_mr\b"),
+    ),
     recognises=_recognises,
     read=_read,
 )

@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass, field
 
 from domain.measurement import MessageTrace, Reading, TraceKind
-from fitting.contract import ReaderSpec
+from fitting.contract import ReaderSpec, mark
 from fitting.readers.kinds import check_kind
 from fitting.readers.text import (
     Collector,
@@ -140,7 +140,13 @@ def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], 
 
 SPEC = ReaderSpec(
     format=FORMAT,
+    about="ucx_perftest, the box that it prints",
     layout='a box with "| Test: ..." and "| Message size: ...", then rows up to "Final:"',
+    marks=(
+        mark('a line "| Test: ..."', r"\|\s*Test:"),
+        mark('a line "| Message size: ..."', r"\|\s*Message size:"),
+        mark('a column "# iterations"', r"# iterations\b"),
+    ),
     recognises=_recognises,
     read=_read,
 )

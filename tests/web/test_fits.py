@@ -12,6 +12,7 @@ import pytest
 from app.flows.fit_plot import find_fit, plot_stored
 from app.web.fit_view import chart_views, fit_view, sample_value
 from domain.fit import ExcludedSample
+from fitting import formats
 from tests.app.serving import Live
 
 FOLDER = Path(__file__).parents[2] / "examples"
@@ -67,6 +68,31 @@ def test_outliers_are_left_out_and_taken_back(live: Live) -> None:
         fits = [unit.fits.get(place.rsplit("/", 1)[1]).fit for place in (address, again, back)]
     assert fits[0] == fits[2] != fits[1]
     assert last(address).status_code == 200
+
+
+def test_a_file_in_no_format_is_told_what_it_lacks(live: Live) -> None:
+    """Pasted or sent: the nearest formats, and how a simple header would be written."""
+    text = "bytes,copy_us\n64,1.5\n"
+    pasted = post(live, "/ui/optimize", ("source", "trace"), ("trace", text))
+    sent = live.client.post("/ui/fits", content=text, headers={"hx-request": "true"})
+    for said in (pasted, sent):
+        assert said.status_code == 422
+        assert 'id="mistake-trace"' in said.text
+        assert "message_bytes,repetition,copy_us\n" in said.text
+        assert "<b>direct CSV</b>, line 1 lacks" in said.text
+    assert sent.text.count("<html") == 0
+    several = {"measurements": [{"content": text}, {"content": text}]}
+    assert (
+        "file 1" in live.client.post("/ui/fits", json=several, headers={"hx-request": "true"}).text
+    )
+    plain = live.client.post("/ui/fits", content=text, headers={"accept": "application/json"})
+    assert plain.json()["detail"].startswith("the file is not recognised: nearest is direct CSV")
+
+
+def test_every_format_is_offered(live: Live) -> None:
+    """By the readers themselves."""
+    page = unescape(live.client.get("/").text)
+    assert all(f"<dt>{one.name}</dt><dd>{one.about}" in page for one in formats())
 
 
 @pytest.mark.parametrize("value", ["", "a|b|c", "1|x|copy_in", "1"])

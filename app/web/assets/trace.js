@@ -82,6 +82,7 @@
     onAnswer(request) {
       const place = request.getResponseHeader("HX-Location");
       if (place) window.location.assign(JSON.parse(place).path);
+      else if (told(request)) this.explain(told(request));
       else this.refuse(detail(request));
     }
 
@@ -93,17 +94,22 @@
     }
 
     refuse(words) {
-      this.clear();
-      const area = this.form.querySelector("#trace");
       const said = document.createElement("p");
       said.className = "mistake";
       said.id = "mistake-trace";
       said.textContent = words;
+      this.explain(said);
+    }
+
+    /** Below the field: what is wrong, in a sentence or with the nearest formats. */
+    explain(said) {
+      this.clear();
+      const area = this.form.querySelector("#trace");
       area.after(said);
       area.setAttribute("aria-invalid", "true");
       area.setAttribute("aria-describedby", said.id);
       area.focus();
-      window.Sluice.say(words);
+      window.Sluice.say(said.querySelector("p")?.textContent ?? said.textContent);
     }
 
     clear() {
@@ -120,6 +126,12 @@
     const texts = await Promise.all(files.map((file) => file.text()));
     const measurements = texts.map((content) => ({content}));
     return {content: JSON.stringify({measurements}), type: "application/json"};
+  }
+
+  /** What the server wrote of a file that is in no format; null where it said something else. */
+  function told(request) {
+    if (!request.getResponseHeader("Content-Type")?.startsWith("text/html")) return null;
+    return new DOMParser().parseFromString(request.responseText, "text/html").getElementById("mistake-trace");
   }
 
   function detail(request) {

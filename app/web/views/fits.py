@@ -22,12 +22,13 @@ from app.web.answer_address import answer_address
 from app.web.fit_view import chart_views, fit_view, sample_value
 from app.web.input_form import asked_document, read_form
 from app.web.kept_fits import fit_again, kept_fit
-from app.web.pages import moved, page
+from app.web.pages import is_htmx, moved, page
 from app.web.refusals import says_refusals
 from domain.aggregate import Aggregate
 from domain.errors import InvalidInput, SluiceError
 from domain.fit import ExcludedSample
 from domain.profile import check_profile_name
+from domain.trace_formats import UnrecognisedTrace
 from domain.units import parse_bytes
 
 router = APIRouter(include_in_schema=False)
@@ -47,7 +48,12 @@ async def fit(request: Request, query: Annotated[SentQuery, Query()]) -> Respons
         wanted = query.to_request()
         unpack = partial(asked_traces, request, body, wanted)
         traces, asked = await service_of(request).call(unpack)
-        address = await kept_fit(request, traces, asked)
+        try:
+            address = await kept_fit(request, traces, asked)
+        except UnrecognisedTrace as refusal:
+            if not is_htmx(request):
+                raise
+            return page(request, "trace_refused.html", status=422, refusal=refusal)
     return moved(request, address + with_message(query.message))
 
 

@@ -19,7 +19,9 @@ from domain.measurement import (
     SignatureTrace,
     TraceKind,
 )
+from domain.trace_formats import UnrecognisedTrace
 from fitting import read
+from fitting.nearness import nearest_formats
 from fitting.recognise import READERS, reader_of
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"
@@ -103,13 +105,70 @@ class TestRecognition:
             (b"\x7fELF\x02\x01\x01\x00\x00", "NUL"),
             ("message_bytes,repetition".encode("utf-16"), "UTF-16"),
             (gzip.compress(b"message_bytes,repetition,copy_us\n64,0,1\n", mtime=0), "gzip"),
-            (b"hello world\n1 2 3\n", "looked for: .*OSU .*perftest .*JSON"),
+            (b"hello world\n1 2 3\n", "not recognised as any .*OSU .*perftest.*JSON"),
             (b"\x80\x81\x82,1,2", "not recognised"),
         ],
     )
     def test_what_nothing_claims_is_refused(self, content: bytes, rule: str) -> None:
         with pytest.raises(UnreadableTrace, match=rule):
             read(content)
+
+    @pytest.mark.parametrize("name", FORMATS)
+    def test_each_file_lacks_nothing_of_its_format(self, name: str) -> None:
+        """So that what a refused file is told to lack is what all others have."""
+        nearest, *_ = nearest_formats(content_of(name).decode(), READERS)
+        assert (nearest.format, nearest.missing) == (FORMATS[name], ())
+
+    @pytest.mark.parametrize(
+        ("text", "nearest", "lacks"),
+        [
+            (
+                "bytes,copy_us\n64,1\n",
+                "direct CSV",
+                "line 1 lacks message_bytes as the first",
+            ),
+            ("\n# Size   Latency (us)\n1  2.4\n", "OSU micro-benchmarks", "line 2 lacks its title"),
+            ("#bytes #repetitions t_min\n", "Intel MPI Benchmarks", "lacks a column t[usec]"),
+            ("size,time\n64,1\n", "pycewise CSV", "lacks a column duration"),
+            ("MPI_Send 64 1.0 0.1\n", "SimGrid calibration CSV", "lacks commas"),
+        ],
+    )
+    def test_what_is_nearest_comes_first(self, text: str, nearest: str, lacks: str) -> None:
+        with pytest.raises(UnrecognisedTrace) as refusal:
+            read(text.encode())
+        assert refusal.value.nearest[0].format == nearest
+        assert lacks in refusal.value.detail
+        assert len(refusal.value.detail) < 250
+
+    @pytest.mark.parametrize(
+        ("header", "ours", "about"),
+        [
+            ("bytes,copy_us", "message_bytes,repetition,copy_us", "each stage"),
+            ("size,time", "message_bytes,repetition,latency_us", "one-way latency"),
+            ("bytes\tcopy [us]\twire [us]", "message_bytes,repetition,copy_us,wire_us", "commas"),
+            ("message bytes,rep,pack_ns", "message_bytes,repetition,pack_us", "all times in µs"),
+            ("size,inter-arrival (us)", "message_bytes,repetition,interarrival_us", "back-to-back"),
+            ("64,1.5,2.5", "message_bytes,repetition,stage1_us,stage2_us", "each stage"),
+        ],
+    )
+    def test_a_simple_header_is_told_how_it_would_be_read(
+        self, header: str, ours: str, about: str
+    ) -> None:
+        """And a file that is written so is read."""
+        with pytest.raises(UnrecognisedTrace) as refusal:
+            read(f"{header}\n".encode())
+        hint = refusal.value.hint
+        assert hint is not None
+        assert hint.header == ours
+        assert about in hint.about
+        assert len(read(f"{hint.header}\n{hint.row}\n".encode()).trace) == 1
+
+    def test_names_that_are_no_names_are_not_repeated(self) -> None:
+        """Nothing of a file but short plain names comes back."""
+        with pytest.raises(UnrecognisedTrace) as refusal:
+            read(("bytes,<script>,\x1b[31m," + "x" * 9000 + "\n").encode())
+        assert refusal.value.hint is not None
+        assert refusal.value.hint.header == "message_bytes,repetition,stage1_us,stage2_us,stage3_us"
 
     @pytest.mark.parametrize("name", FORMATS)
     @pytest.mark.parametrize("kind", list(TraceKind))

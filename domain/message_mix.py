@@ -10,7 +10,18 @@ from domain.errors import InvalidInput
 from domain.pipeline import MAX_MESSAGE_BYTES
 
 MAX_MIX_SIZES = 10_000
+# The range of a mix where none is stated. Below it there are ten more octaves, of messages that are
+# sent whole by almost any setting: they would be half of the mean, and tell nothing of a setting.
+USUAL_LEAST_BYTES = 2**10
+USUAL_GREATEST_BYTES = 2**24
 _GOLDEN = 0.6180339887498949  # the fraction whose multiples are spread most evenly
+
+
+def usual_least(greatest_bytes: int, *, known_least_bytes: int = 1) -> int:
+    """Where a range begins that only its greatest message is stated of, and maybe a known least."""
+    if greatest_bytes < USUAL_LEAST_BYTES:
+        return min(known_least_bytes, greatest_bytes)
+    return max(known_least_bytes, USUAL_LEAST_BYTES)
 
 
 @dataclass(frozen=True, slots=True)

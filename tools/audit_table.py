@@ -15,20 +15,14 @@ from math import ceil
 from pathlib import Path
 
 import solvers
-from app.flows.audit_setting import (
-    DEFAULT_GREATEST_BYTES,
-    DEFAULT_LEAST_BYTES,
-    percent,
-    powers_of_two,
-    price,
-)
+from app.flows.audit_setting import percent, powers_of_two, price
 from app.flows.best_known import best_known
 from app.flows.paper_profiles import paper_profiles
 from app.flows.questions import Measurement, Question
 from app.flows.solve_message import prepare
 from domain.aggregate import CostModel
 from domain.fragment_setting import FragmentSetting
-from domain.message_mix import MessageMix
+from domain.message_mix import USUAL_GREATEST_BYTES, USUAL_LEAST_BYTES, MessageMix
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits
 from domain.profile import ProfileReference, Revision
 from domain.regret import BestKnown, SizeRule
@@ -69,7 +63,7 @@ def _models() -> Iterator[tuple[str, CostModel]]:
     for profile in paper_profiles():
         yield f"`{profile.name}`", profile.pipeline
     source = (Measurement((CHECKOUT / TRACE).read_bytes()),)
-    question = Question(message_bytes=DEFAULT_GREATEST_BYTES, source=source)
+    question = Question(message_bytes=USUAL_GREATEST_BYTES, source=source)
     yield (
         f"`{TRACE}`",
         prepare(question, _no_profile, fragment_cap=DEFAULT_FRAGMENT_CAP).problem.model,
@@ -81,8 +75,8 @@ def _no_profile(reference: ProfileReference) -> Revision:
 
 
 def _studied(name: str, model: CostModel) -> Studied:
-    mix = MessageMix.log_uniform(DEFAULT_LEAST_BYTES, DEFAULT_GREATEST_BYTES)
-    powers = powers_of_two(DEFAULT_LEAST_BYTES, DEFAULT_GREATEST_BYTES)
+    mix = MessageMix.log_uniform(USUAL_LEAST_BYTES, USUAL_GREATEST_BYTES)
+    powers = powers_of_two(USUAL_LEAST_BYTES, USUAL_GREATEST_BYTES)
     best = best_known(
         model,
         sorted({*powers, *(size.message_bytes for size in mix.sizes)}),

@@ -219,7 +219,7 @@ def _add_export(commands: _Commands[Parser]) -> None:
         help="an option of the target; may be repeated",
     )
     parser.add_argument(
-        "--least", dest="least_bytes", type=size, metavar="SIZE", help="smallest message (1 B)"
+        "--least", dest="least_bytes", type=size, metavar="SIZE", help="smallest message (1 KiB)"
     )
     parser.add_argument(
         "--greatest", dest="greatest_bytes", type=size, metavar="SIZE", help="largest (16 MiB)"

@@ -22,15 +22,13 @@ from domain.aggregate import CostModel
 from domain.errors import InvalidInput
 from domain.fit import TraceFit
 from domain.fragment_setting import FragmentSetting
-from domain.message_mix import MessageMix
+from domain.message_mix import USUAL_GREATEST_BYTES, USUAL_LEAST_BYTES, MessageMix
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
 from domain.problem import FragmentLimits
 from domain.regret import BestKnown, ChosenSetting, Objective, Regret, SizeRule
 from domain.solution import Notice
 from domain.units import format_bytes
 
-DEFAULT_LEAST_BYTES = 2**10
-DEFAULT_GREATEST_BYTES = 2**24
 DEFAULT_TIME_LIMIT_S = 30.0
 MAX_TIME_LIMIT_S = 60.0  # of the solves; the process of its own is ended at 120 s
 MAX_AUDIT_MIX_SIZES = 512
@@ -62,8 +60,8 @@ class AuditScope:
     """
 
     setting: FragmentSetting
-    least_bytes: int = DEFAULT_LEAST_BYTES
-    greatest_bytes: int = DEFAULT_GREATEST_BYTES
+    least_bytes: int = USUAL_LEAST_BYTES
+    greatest_bytes: int = USUAL_GREATEST_BYTES
     mix: MessageMix | None = None
     rule: SizeRule = field(default_factory=SizeRule)
     takes_ladder: bool = True

@@ -16,11 +16,10 @@ from math import lcm
 from typing import TYPE_CHECKING, TypeAlias
 
 from app.errors import InconsistentInput
-from app.flows.build_table import DEFAULT_GREATEST_BYTES
 from app.flows.solve_message import ProfileRevision, stored_revision
 from domain.aggregate import CostModel
 from domain.errors import Conflict, Infeasible, InvalidInput, LimitReached, StrategyDeclined
-from domain.message_mix import MessageMix
+from domain.message_mix import USUAL_GREATEST_BYTES, MessageMix, usual_least
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits
 from domain.regret import ChosenSetting, Objective, SizeRule
@@ -45,8 +44,9 @@ _PLAIN = FragmentLimits()
 class ExportScope:
     """What is asked for besides the pipeline. Raises InvalidInput.
 
-    `least_bytes` and `greatest_bytes` None are the table's, or 1 B and 16 MiB; `limits` None are
-    the table's, or none. `options` are checked by the target.
+    `least_bytes` None is the table's, but at least 1 KiB where the greatest is no less, as without
+    a table; `greatest_bytes` None is the table's, or 16 MiB; `limits` None are the table's, or
+    none. `options` are checked by the target.
     """
 
     target: str
@@ -273,8 +273,9 @@ def _chosen(
 def _range_of(scope: ExportScope, stored: StoredTable | None) -> _Range:
     """What is asked for; what is not, the table says. Raises InvalidInput."""
     table = stored.table if stored else None
-    least = scope.least_bytes or (table.least_bytes if table else 1)
-    greatest = scope.greatest_bytes or (table.greatest_bytes if table else DEFAULT_GREATEST_BYTES)
+    greatest = scope.greatest_bytes or (table.greatest_bytes if table else USUAL_GREATEST_BYTES)
+    known_least_bytes = table.least_bytes if table else 1
+    least = scope.least_bytes or usual_least(greatest, known_least_bytes=known_least_bytes)
     if least > greatest:
         raise InvalidInput(
             f"expected least_bytes <= greatest_bytes, which are {least} and {greatest}",

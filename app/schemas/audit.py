@@ -10,8 +10,6 @@ from typing_extensions import TypeAliasType
 
 from app.errors import InconsistentInput
 from app.flows.audit_setting import (
-    DEFAULT_GREATEST_BYTES,
-    DEFAULT_LEAST_BYTES,
     DEFAULT_TIME_LIMIT_S,
     MAX_AUDIT_MIX_SIZES,
     MAX_TIME_LIMIT_S,
@@ -49,7 +47,7 @@ from app.schemas.optimize import (
 from app.schemas.stages import PipelineIn, PipelineOut
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
-from domain.message_mix import MessageMix
+from domain.message_mix import USUAL_GREATEST_BYTES, MessageMix, usual_least
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.regret import Objective, Regret, SizeRule
 from exports.target import Takes
@@ -166,7 +164,7 @@ class AuditIn(Input):
     """A setting, the pipeline it is for, and the messages that count.
 
     Without a `mix` every octave of the range counts the same. A range that is left out is the
-    mix's, or 1 KiB to 16 MiB.
+    mix's, or 1 KiB to 16 MiB; below a greatest message of less than 1 KiB, from 1 byte.
     """
 
     model_config = ConfigDict(json_schema_extra={"oneOf": exactly_one(*SOURCES)})
@@ -190,12 +188,10 @@ class AuditIn(Input):
     def to_domain(self) -> AuditScope:
         """What is audited. Raises InvalidInput."""
         mix = self._mix()
-        least = mix.sizes[0].message_bytes if mix else DEFAULT_LEAST_BYTES
-        greatest = mix.sizes[-1].message_bytes if mix else DEFAULT_GREATEST_BYTES
-        if not mix and self.greatest_bytes is not None:
-            least = min(least, self.greatest_bytes)
+        greatest = mix.sizes[-1].message_bytes if mix else USUAL_GREATEST_BYTES
         if not mix and self.least_bytes is not None:
             greatest = max(greatest, self.least_bytes)
+        least = mix.sizes[0].message_bytes if mix else usual_least(self.greatest_bytes or greatest)
         return AuditScope(
             setting=self.setting.to_domain(),
             least_bytes=self.least_bytes or least,
@@ -212,7 +208,7 @@ class AuditIn(Input):
         """The question that finds or fits the model. Raises InvalidInput."""
         given = {name: getattr(self, name) for name in (*SOURCES, "fit_options")}
         asked = OptimizeIn.model_construct(
-            message_bytes=self.greatest_bytes or DEFAULT_GREATEST_BYTES, **given
+            message_bytes=self.greatest_bytes or USUAL_GREATEST_BYTES, **given
         )
         return asked.to_domain()
 

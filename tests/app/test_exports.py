@@ -16,6 +16,7 @@ from app import export_desk
 from app.flows import export_setting
 from app.flows.export_setting import Exported, ExportQuestion, narrowed
 from app.flows.solve_message import ProfileRevision
+from app.schemas.audit import AuditIn
 from domain.errors import Cancelled, Infeasible, LimitReached
 from domain.pipeline import pipeline_of_lines
 from domain.problem import FragmentLimits
@@ -176,6 +177,19 @@ def test_the_active_table_gives_range_limits_and_figures(client: httpx.Client, n
     assert assigned(text, "MC_SLICE_SIZE") <= 6000
     freed = client.get(where, params={"min_fragment_bytes": 6016}).text
     assert assigned(freed, "MC_SLICE_SIZE") >= 6016
+
+
+def test_short_messages_are_not_in_the_usual_mix(client: httpx.Client, name: str) -> None:
+    """Of a table from 1 byte the part from 1 KiB on; an audit takes the same."""
+    compiled(client, name, greatest_bytes=1100)
+    text = client.get(f"/profiles/{name}/exports/mooncake").text
+    assert "log-uniform from 1024 to 1100 bytes" in text
+    scopes = [
+        AuditIn.model_validate({"profile": name, "setting": {"whole": True}, **given}).to_domain()
+        for given in ({}, {"greatest_bytes": 1100}, {"greatest_bytes": 99}, {"least_bytes": 2**25})
+    ]
+    ranges = [(scope.least_bytes, scope.greatest_bytes) for scope in scopes]
+    assert ranges == [(1024, 2**24), (1024, 1100), (1, 99), (2**25, 2**25)]
 
 
 @pytest.mark.parametrize("target", SIZED)

@@ -7,8 +7,27 @@ from math import log
 import pytest
 
 from domain.errors import InvalidInput
-from domain.message_mix import MAX_MIX_SIZES, MessageMix, MixSize
+from domain.message_mix import MAX_MIX_SIZES, MessageMix, MixSize, usual_least
 from domain.pipeline import MAX_MESSAGE_BYTES
+
+
+@pytest.mark.parametrize(
+    ("greatest_bytes", "known_least_bytes", "least_bytes"),
+    [
+        (2**24, 1, 1024),
+        (2**24, 4096, 4096),  # a table for long messages alone
+        (1024, 1, 1024),
+        (1023, 1, 1),  # nothing but short messages
+        (1000, 64, 64),
+        (32, 64, 32),
+    ],
+)
+def test_a_range_of_which_only_the_greatest_is_stated(
+    greatest_bytes: int, known_least_bytes: int, least_bytes: int
+) -> None:
+    """From 1 KiB, unless all messages are shorter or all known ones longer."""
+    found = usual_least(greatest_bytes, known_least_bytes=known_least_bytes)
+    assert found == least_bytes
 
 
 def test_weights_become_shares_and_equal_sizes_are_added_up() -> None:

@@ -44,6 +44,7 @@ from solvers.parametric_cuts import (
     whole_cut,
 )
 from solvers.parametric_points import Point, between, count_grid
+from solvers.parametric_progress import CompileProgress
 from solvers.parametric_range_repeat import compile_range_repeats
 from solvers.parametric_ranges import RangeCompiler
 from solvers.parametric_repeat import compile_repeats
@@ -75,11 +76,15 @@ class CutCompiler:
         self._entries: list[TableCut] = []
         self._floors: dict[int, float] = {}
 
-    def run(self, deadline: Deadline, on_progress: Callable[[float], None]) -> list[TableCut]:
-        """The entries, ascending. Raises Infeasible and TimeLimitReached."""
+    def run(self, deadline: Deadline, reached: Callable[[int], None]) -> list[TableCut]:
+        """The entries, ascending; `reached` is told the message that it is at.
+
+        Raises Infeasible and TimeLimitReached.
+        """
         ahead = [self._point(size) for size in self._first_sizes()][::-1]
         here, pending = ahead.pop(), None
         while ahead:
+            reached(here.size)
             if deadline.passed:
                 raise TimeLimitReached("the plan table was not compiled within its time limit")
             last = ahead[-1]
@@ -98,7 +103,6 @@ class CutCompiler:
                 if self._is_done(relative_gap, floor, last.size - here.size):
                     self._add(here.size, pending or ends[0], relative_gap)
                     here, pending = ahead.pop(), ends[1]
-                    on_progress(float(here.size) / self._greatest)
                 else:
                     ahead.append(self._point(between(here.size, last.size)))
         self._close(here, pending or self._alone(here))
@@ -279,8 +283,8 @@ def compile_table(
 ) -> PlanTable:
     """The plan table of a pipeline, limits, range of message sizes and tolerance.
 
-    `on_progress` is told the share that is done. Raises InvalidInput, Infeasible where no cut of
-    some message size satisfies the limits, and TimeLimitReached.
+    `on_progress` is told the share that is done, 1 at the end alone. Raises InvalidInput,
+    Infeasible where no cut of some message size satisfies the limits, and TimeLimitReached.
     """
     check_table_range(least_bytes, greatest_bytes)
     check_table_gap(relative_gap)
@@ -293,14 +297,17 @@ def compile_table(
         greatest_bytes=greatest_bytes,
         tolerance=relative_gap * _MARGIN,
     )
-    cuts = compiler.run(deadline, on_progress)
+    progress = CompileProgress(least_bytes, greatest_bytes, on_progress)
+    cuts = compiler.run(deadline, progress.cuts_at)
     repeats = (compile_repeats if lines else compile_range_repeats)(
         problem,
         least_bytes=least_bytes,
         greatest_bytes=greatest_bytes,
         tolerance=relative_gap * _MARGIN,
         deadline=deadline,
+        reached=progress.repeats_at,
     )
+    progress.end()
     return PlanTable(
         pipeline=pipeline,
         limits=limits,

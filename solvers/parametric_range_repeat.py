@@ -16,6 +16,7 @@ that the piece has, and a supporting line at either end of them is below it at a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -150,11 +151,15 @@ class RangeRepeatCompiler:
         self._entries: list[TableRepeat] = []
         self._points = 0
 
-    def run(self, deadline: Deadline) -> list[TableRepeat]:
-        """The entries, ascending. Raises Infeasible and TimeLimitReached."""
+    def run(self, deadline: Deadline, reached: Callable[[int], None]) -> list[TableRepeat]:
+        """The entries, ascending; `reached` is told the message that it is at.
+
+        Raises Infeasible and TimeLimitReached.
+        """
         ahead = self._first_sizes()[::-1]
         here, pending, proven = ahead.pop(), None, np.inf
         while ahead:
+            reached(here)
             if deadline.passed:
                 raise TimeLimitReached("the plan table was not compiled within its time limit")
             last = ahead[-1]
@@ -437,9 +442,13 @@ def compile_range_repeats(
     greatest_bytes: int,
     tolerance: float,
     deadline: Deadline,
+    reached: Callable[[int], None],
 ) -> list[TableRepeat]:
-    """The repeated sizes of a table, ascending. Raises Infeasible and TimeLimitReached."""
+    """The repeated sizes of a table, ascending; `reached` is told the message that it is at.
+
+    Raises Infeasible and TimeLimitReached.
+    """
     compiler = RangeRepeatCompiler(
         problem, least_bytes=least_bytes, greatest_bytes=greatest_bytes, tolerance=tolerance
     )
-    return compiler.run(deadline)
+    return compiler.run(deadline, reached)

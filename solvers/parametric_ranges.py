@@ -88,11 +88,15 @@ class RangeCompiler:
         self._are_many, self._points = False, 0
         self.solves = 0
 
-    def run(self, deadline: Deadline, on_progress: Callable[[float], None]) -> list[TableCut]:
-        """The entries, ascending. Raises Infeasible and TimeLimitReached."""
+    def run(self, deadline: Deadline, reached: Callable[[int], None]) -> list[TableCut]:
+        """The entries, ascending; `reached` is told the message that it is at.
+
+        Raises Infeasible and TimeLimitReached.
+        """
         ahead = self._first_sizes()[::-1]
         here, pending = ahead.pop(), None
         while ahead:
+            reached(here)
             if deadline.passed:
                 raise TimeLimitReached("the plan table was not compiled within its time limit")
             last = ahead[-1]
@@ -113,7 +117,6 @@ class RangeCompiler:
             else:
                 self._add(here, ends[0].cut, ends[1].relative_gap)
                 here, pending = ahead.pop(), ends[1]
-                on_progress(here / self._greatest)
         self._close(here, pending)
         return self._entries
 

@@ -12,6 +12,7 @@ Traps     a size that falls short of B/k by one byte costs a further fragment: r
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -63,11 +64,15 @@ class RepeatCompiler:
         self._entries: list[TableRepeat] = []
         self._points = 0
 
-    def run(self, deadline: Deadline) -> list[TableRepeat]:
-        """The entries, ascending. Raises Infeasible and TimeLimitReached."""
+    def run(self, deadline: Deadline, reached: Callable[[int], None]) -> list[TableRepeat]:
+        """The entries, ascending; `reached` is told the message that it is at.
+
+        Raises Infeasible and TimeLimitReached.
+        """
         ahead = [self._point(size) for size in self._first_sizes()][::-1]
         here, pending = ahead.pop(), None
         while ahead:
+            reached(here.message)
             if deadline.passed:
                 raise TimeLimitReached("the plan table was not compiled within its time limit")
             last = ahead[-1]
@@ -359,9 +364,13 @@ def compile_repeats(
     greatest_bytes: int,
     tolerance: float,
     deadline: Deadline,
+    reached: Callable[[int], None],
 ) -> list[TableRepeat]:
-    """The repeated sizes of a table, ascending. Raises Infeasible and TimeLimitReached."""
+    """The repeated sizes of a table, ascending; `reached` is told the message that it is at.
+
+    Raises Infeasible and TimeLimitReached.
+    """
     compiler = RepeatCompiler(
         problem, least_bytes=least_bytes, greatest_bytes=greatest_bytes, tolerance=tolerance
     )
-    return compiler.run(deadline)
+    return compiler.run(deadline, reached)

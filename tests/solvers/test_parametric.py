@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -398,14 +399,19 @@ def test_bad_questions_name_their_field(field: str, values: dict[str, float]) ->
     assert caught.value.field == field
 
 
-def test_progress_only_grows() -> None:
-    """From 0 to 1."""
+@pytest.mark.parametrize("pipeline", [MYRINET, a_ranged_pipeline()], ids=["lines", "ranges"])
+@pytest.mark.parametrize("least", [1, 2_000, 4_096])
+def test_progress_only_grows(pipeline: Pipeline, least: int) -> None:
+    """From 0 to 1, which it reaches once, at the end; both halves are told of."""
     told: list[float] = []
     compile_table(
-        MYRINET, FragmentLimits(), least_bytes=1, greatest_bytes=65_536, on_progress=told.append
+        pipeline, FragmentLimits(), least_bytes=least, greatest_bytes=4_096, on_progress=told.append
     )
     assert told == sorted(told)
-    assert 0.0 <= told[0] <= told[-1] <= 1.0
+    assert (told.count(1.0), told[-1]) == (1, 1.0)
+    if least < 4_096:
+        assert (told[0], 0.5 in told) == (0.0, True)
+        assert max(after - before for before, after in pairwise(told)) < 0.5
 
 
 def test_stretches_of_pipelines_with_ranges_are_below_2_gib_too() -> None:

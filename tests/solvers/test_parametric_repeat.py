@@ -150,6 +150,7 @@ def test_none_where_none_is_admitted() -> None:
 def test_the_time_limit_ends_it() -> None:
     """At once where there is none left, and with no half of a table."""
     problem = Problem(pipeline_of_lines([("a", 1.0, 1.0), ("b", 1.0, 2.0)]), 10_000)
+    reached: list[int] = []
     with pytest.raises(TimeLimitReached):
         compile_repeats(
             problem,
@@ -157,4 +158,6 @@ def test_the_time_limit_ends_it() -> None:
             greatest_bytes=10_000,
             tolerance=1e-3,
             deadline=Deadline.after(0.0),
+            reached=reached.append,
         )
+    assert reached == [1]

@@ -36,7 +36,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[LocalEngine]:
 
 def test_the_best_so_far_is_the_answer_and_says_how_far_it_is(engine: LocalEngine) -> None:
     """The time limit ends a solve in the middle of an iteration; what was reported is kept."""
-    ticket = engine.submit(SolveTask(heavy(), Strategy.AUTO, 1e-9, 1.0))
+    ticket = engine.submit(SolveTask(heavy(), Strategy.AUTO, 1e-9, 2.0))
     solution = engine.result(ticket, GUARD_S)
     assert solution.status is Status.TIME_LIMIT
     assert heavy().admits(solution.schedule.fragment_bytes)

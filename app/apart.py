@@ -136,6 +136,7 @@ class Apart(Generic[T]):
                         f"the {self._task.noun} took longer than {TIME_LIMIT_S:g} s"
                     )
                 watch(read_steps(progress.fileno()))
+            watch(read_steps(progress.fileno()))  # what it came to since
         except BaseException:
             process.kill()
             raise

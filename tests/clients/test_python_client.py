@@ -325,6 +325,20 @@ def test_a_comparison_is_a_job_too(client: Any) -> None:
     assert client.wait_job(job.id, within_s=60.0).comparison.rows[0].strategy == "single"
 
 
+def test_long_work_is_a_job_too(client: Any, name: str) -> None:
+    """A table, an export, an audit: each result as the operation itself gives it."""
+    compiled = client.start_compile_table(name, least_bytes=4000, greatest_bytes=4040)
+    table = client.wait_job(compiled.id, within_s=60.0).check().table
+    assert table == client.compile_table(name, least_bytes=4000, greatest_bytes=4040)
+    assert client.start_compile_table(name, least_bytes=4000, greatest_bytes=4040).table == table
+    exported = client.start_export(name, "ucx-costs").export
+    assert exported.text == client.export(name, "ucx-costs").text
+    scope = {"least_bytes": 4096, "greatest_bytes": 4096}
+    audited = client.wait_job(client.start_audit(Setting.whole(), profile=name, **scope).id)
+    assert (audited.progress.steps_done, audited.progress.steps_total) == (1, 1)
+    assert audited.audit.setting.steps == (SettingStep(1, None),)
+
+
 def test_a_job_is_cancelled(client: Any) -> None:
     """And waits no longer than it is told to."""
     job = client.start_optimize(2**40, pipeline=HARD, relative_gap=0.0, time_limit_s=600.0)

@@ -288,6 +288,7 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (answers.ProvenRange, tables.GapRangeOut),
     (answers.CountRun, tables.CountRunOut),
     (export_answers.ExportTarget, exports.ExportTargetOut),
+    (export_answers.Exported, exports.ExportedOut),
     (export_answers.ExportSizes, exports.ExportSizesOut),
     (export_answers.ExportOption, exports.ExportOptionOut),
     (answers.Job, jobs.JobOut),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from sluice_client.errors import Problem
+from sluice_client.export_answers import Audit, Exported
 from sluice_client.fit_answers import Fit, Notice, ProfileRevision
 from sluice_client.shapes import Aggregate, Constraints, Pipeline
 
@@ -365,18 +366,25 @@ class JobPoint:
 
 @dataclass(frozen=True, slots=True)
 class JobProgress:
-    """How long a job has run, how good its best answer is, and how it came there."""
+    """How long a job has run, how good its best answer is, and how it came there.
+
+    Steps are cells of a comparison, thousandths of a compilation, messages of an audit or export.
+    """
 
     elapsed_s: float
     best_latency_us: float | None
     lower_bound_us: float | None
     relative_gap: float | None
     history: tuple[JobPoint, ...] = ()
+    steps_done: int | None = None
+    steps_total: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A durable job: `answer_id` names the stored answer, `comparison` is a comparison's table."""
+    """A durable job: `answer_id` names the stored answer; `comparison`, `table`, `audit` and
+    `export` are what jobs of these kinds came to.
+    """
 
     id: str
     kind: str
@@ -391,6 +399,9 @@ class Job:
     answer_id: str | None
     comparison: Comparison | None
     error: Problem | None
+    table: CompiledTable | None = None
+    audit: Audit | None = None
+    export: Exported | None = None
 
     @property
     def has_ended(self) -> bool:

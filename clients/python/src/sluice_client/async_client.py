@@ -122,6 +122,7 @@ class AsyncClient:
     set_current = _method(storing.set_current)
 
     compile_table = _method(storing.compile_table)
+    start_compile_table = _method(storing.start_compile_table)
     tables = _method(storing.tables)
     each_table = _each(storing.tables)
     table = _method(storing.table)
@@ -133,7 +134,9 @@ class AsyncClient:
 
     export_targets = _method(exporting.export_targets)
     export = _method(exporting.export)
+    start_export = _method(exporting.start_export)
     audit = _method(exporting.audit)
+    start_audit = _method(exporting.start_audit)
 
     job = _method(storing.job)
     cancel_job = _method(storing.cancel_job)

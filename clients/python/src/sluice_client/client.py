@@ -119,6 +119,7 @@ class Client:
     set_current = _method(storing.set_current)
 
     compile_table = _method(storing.compile_table)
+    start_compile_table = _method(storing.start_compile_table)
     tables = _method(storing.tables)
     each_table = _each(storing.tables)
     table = _method(storing.table)
@@ -130,7 +131,9 @@ class Client:
 
     export_targets = _method(exporting.export_targets)
     export = _method(exporting.export)
+    start_export = _method(exporting.start_export)
     audit = _method(exporting.audit)
+    start_audit = _method(exporting.start_audit)
 
     job = _method(storing.job)
     cancel_job = _method(storing.cancel_job)

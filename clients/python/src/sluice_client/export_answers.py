@@ -64,6 +64,17 @@ class ExportedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Exported:
+    """The same as the result of a job."""
+
+    profile: ProfileRevision | None
+    target: str
+    file_name: str
+    media_type: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Regret:
     """A share, 0.05 for 5 %: over the best schedule that was found, and over the proven bound.
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from sluice_client.calls import Answer, Call, get, reads, reads_page, segment, send
 from sluice_client.export_answers import Audit, ExportedFile, ExportTarget
+from sluice_client.operations.as_job import as_job
 from sluice_client.operations.solving import measurements_json
 from sluice_client.shapes import (
     Aggregate,
@@ -105,6 +106,11 @@ def audit(
         may_repeat=True,
         takes_s=_AUDIT_LIMIT_S,
     )
+
+
+# The service finds a job of the same question again: sent twice it starts one.
+start_export = as_job(export, may_repeat=True)
+start_audit = as_job(audit, may_repeat=True)
 
 
 def _limits(constraints: Constraints | None) -> dict[str, object]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from sluice_client.answers import (
     Comparison,
     Explanation,
-    Job,
     Optimization,
     OptimizationSummary,
     Page,
@@ -19,35 +16,10 @@ from sluice_client.answers import (
     Simulation,
 )
 from sluice_client.calls import Call, get, reads, reads_page, segment, send
+from sluice_client.operations.as_job import as_job
 from sluice_client.shapes import Aggregate, Constraints, FitOptions, Measurement, Pipeline
 
-P = ParamSpec("P")
-T = TypeVar("T")
 _DEFAULT_LIMIT_S = 10.0  # the service's own, where the request names none
-
-
-def _as_job(build: Callable[P, Call[T]]) -> Callable[P, Call[Job]]:
-    """The same request answered at once by a durable job. Sent twice it would make two."""
-
-    @wraps(build)
-    def job(*args: P.args, **kwargs: P.kwargs) -> Call[Job]:
-        call = build(*args, **kwargs)
-        return Call(
-            call.method,
-            call.path,
-            reads(Job),
-            call.query,
-            call.content,
-            {**call.headers, "Prefer": "respond-async"},
-        )
-
-    job.__name__ = f"start_{build.__name__}"
-    job.__doc__ = (
-        f"{(build.__doc__ or '').rstrip()}\n\n    Answered at once by the job that does it."
-    )
-    signature = inspect.signature(build).replace(return_annotation="Call[Job]")
-    job.__signature__ = signature  # type: ignore[attr-defined]
-    return job
 
 
 def optimize(
@@ -181,8 +153,8 @@ def schedule(name: str, message_bytes: int) -> Call[Schedule]:
     return replace(call, takes_s=_DEFAULT_LIMIT_S)
 
 
-start_optimize = _as_job(optimize)
-start_compare = _as_job(compare)
+start_optimize = as_job(optimize)
+start_compare = as_job(compare)
 
 
 def measurements_json(given: Measurement | Sequence[Measurement] | None) -> Any:

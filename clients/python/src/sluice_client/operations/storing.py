@@ -13,6 +13,7 @@ from sluice_client.answers import (
     TableSummary,
 )
 from sluice_client.calls import Answer, Call, get, reads, reads_page, segment, send
+from sluice_client.operations.as_job import as_job
 from sluice_client.shapes import Aggregate, Constraints, Pipeline
 
 _COMPILE_LIMIT_S = 120.0  # the service's own
@@ -105,6 +106,9 @@ def compile_table(
         may_repeat=True,
         takes_s=_COMPILE_LIMIT_S,
     )
+
+
+start_compile_table = as_job(compile_table, may_repeat=True)  # a second one joins the first
 
 
 def tables(

@@ -192,7 +192,9 @@ class CutCompiler:
         sizes = np.arange(first.size, last.size, dtype=np.int64)
         latency = reader_latencies_us(self._problem, ends[0], ends[1], sizes)
         bound = stretch.lower_us(sizes.astype(float)) + self._problem.pipeline.delay_us
-        return max(_excess_of(float(t), float(b)) for t, b in zip(latency, bound, strict=True))
+        with np.errstate(all="ignore"):
+            worst = np.argmax(np.where(bound > 0.0, (latency - bound) / bound, np.inf))
+        return _excess_of(float(latency[worst]), float(bound[worst]))
 
     def _is_done(self, relative_gap: float, floor: float, length: int) -> bool:
         """Within the tolerance, or as good as halving can make it, or enough sizes were tried."""

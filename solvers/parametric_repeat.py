@@ -63,6 +63,7 @@ class RepeatCompiler:
         self._unit = problem.limits.alignment_bytes
         self._entries: list[TableRepeat] = []
         self._points = 0
+        self._excesses: dict[int, float] = {}  # of the best whole size, by message size
 
     def run(self, deadline: Deadline, reached: Callable[[int], None]) -> list[TableRepeat]:
         """The entries, ascending; `reached` is told the message that it is at.
@@ -225,9 +226,12 @@ class RepeatCompiler:
         return max(self._excess_alone(point) for point in (first, last))
 
     def _excess_alone(self, point: RepeatPoint) -> float:
-        bound = float(self._bound_us(point, point, np.array([float(point.message)]))[0])
-        size = self._alone(point)
-        return relative_excess(self._latency_us(point, size), bound, bound) if size else 0.0
+        if point.message not in self._excesses:  # every stretch that ends here asks for it
+            bound = float(self._bound_us(point, point, np.array([float(point.message)]))[0])
+            size = self._alone(point)
+            excess = relative_excess(self._latency_us(point, size), bound, bound) if size else 0.0
+            self._excesses[point.message] = excess
+        return self._excesses[point.message]
 
     def _chord_excess(self, first: RepeatPoint, last: RepeatPoint, ends: tuple[int, int]) -> float:
         """Chord and rounding against the bound, by pieces on which all lines are straight."""

@@ -1,27 +1,14 @@
-// Follows a job by the service's events: figures, the curve of what was known when, and its end.
+// A solve while it runs: figures, the curve of what was known when, and its end.
 "use strict";
 
 (() => {
-  const AGAIN_MS = 3000; // where the browser itself has given up
-  const TICK_MS = 100;
   const DRAWN_MS = 1000; // the curves go on to this moment
-  const ENDS = ["done", "failed", "cancelled"];
   const STEPS = [["best_latency_us", "best so far"], ["lower_bound_us", "proven bound"]];
+  const TEXTS = [SluiceJob.latencyText, SluiceJob.boundText];
 
   /** Put the page of this address in the place of this one, as a link would. */
   function show(address) {
     htmx.ajax("GET", address, {target: "#main", select: "#main", swap: "outerHTML"});
-  }
-
-  function secondsText(s) {
-    return s < 60 ? `${s.toFixed(1)} s` : `${Math.floor(s / 60)} min ${Math.floor(s % 60)} s`;
-  }
-
-  function gapText(gap) {
-    if (gap === null || gap === undefined) {
-      return "–";
-    }
-    return gap <= 0 ? "0 %" : `${Number((100 * gap).toPrecision(3))} %`;
   }
 
   /** The points of one curve: a step at each improvement, and on to this moment. */
@@ -47,8 +34,8 @@
       }),
       tooltip: {
         ...SluiceCharts.base(colour).tooltip,
-        formatter: (found) => [`after ${secondsText(found[0].value[0])}`,
-          ...found.map((one) => `${one.seriesName}: ${SluiceCharts.timeText(one.value[1])}`)].join("\n"),
+        formatter: (found) => [`after ${SluiceJob.secondsText(found[0].value[0])}`,
+          ...found.map((one) => `${one.seriesName}: ${TEXTS[one.seriesIndex](one.value[1])}`)].join("\n"),
       },
       series: STEPS.map(([name, words], at) => ({
         name: words, type: "line", step: "end", data: stepsOf(progress, name), symbolSize: 6,
@@ -75,70 +62,46 @@
       const best = point.best_latency_us;
       const bound = point.lower_bound_us;
       const gap = bound > 0 ? best / bound - 1 : null;
-      row.append(cell(`${point.elapsed_s.toFixed(1)} s`), cell(SluiceCharts.timeText(best)),
-        cell(SluiceCharts.timeText(bound)), cell(gapText(gap)));
+      row.append(cell(`${point.elapsed_s.toFixed(1)} s`), cell(SluiceJob.latencyText(best)),
+        cell(SluiceJob.boundText(bound, best)), cell(SluiceJob.gapText(gap)));
       return row;
     }));
   }
 
-  class Follower {
+  class Solve {
     constructor(part) {
-      this.part = part;
-      this.address = `/jobs/${part.dataset.job}/events`;
       this.progress = Sluice.data("job-data")?.progress;
       this.chart = null;
       this.toldBest = this.progress?.best_latency_us ?? null;
-      this.startedAt = null;
       this.drawnAt = 0;
+      this.bar = part.querySelector("progress");
+      this.follower = new SluiceJob.Follower(part, part.dataset.job, {
+        told: (job) => this.told(job),
+        ended: (job) => this.ended(job),
+        ticked: (elapsed) => this.ticked(elapsed),
+      });
       this.drawChart();
       if (part.dataset.open === "yes") {
-        this.listen();
-        this.ticking = setInterval(() => this.tick(), TICK_MS);
+        this.follower.follow();
       }
-    }
-
-    listen() {
-      this.source = new EventSource(this.address);
-      this.source.addEventListener("progress", (event) => this.told(JSON.parse(event.data)));
-      ENDS.forEach((name) => this.source.addEventListener(name, (event) => this.ended(JSON.parse(event.data))));
-      this.source.addEventListener("open", () => this.trouble(""));
-      this.source.addEventListener("error", () => this.failed());
-    }
-
-    /** The browser tries again by itself, and says what it saw last; unless it was refused. */
-    failed() {
-      if (this.gone()) {
-        return;
-      }
-      this.trouble("The connection broke; trying again. The job goes on meanwhile.");
-      if (this.source.readyState === EventSource.CLOSED) {
-        setTimeout(() => this.gone() || this.listen(), AGAIN_MS);
-      }
-    }
-
-    gone() {
-      if (this.part.isConnected) {
-        return false;
-      }
-      this.source?.close();
-      clearInterval(this.ticking);
-      return true;
     }
 
     told(job) {
-      if (this.gone()) {
-        return;
-      }
       this.progress = job.progress;
-      this.startedAt = job.state === "running" ? performance.now() - 1000 * job.progress.elapsed_s : null;
-      if (job.cancel_requested) {
-        this.put("word", "stopping…");
-      } else {
-        this.put("word", job.state === "queued" ? "waiting" : job.state);
-      }
       this.putFigures(job);
+      this.countCells(job.progress);
       fillRows(job.progress.history);
       this.drawChart();
+    }
+
+    countCells({steps_done: done, steps_total: total}) {
+      if (total) {
+        this.put("steps", SluiceJob.stepsText(done, total, "cells"));
+      }
+      if (total && this.bar?.dataset.counts !== undefined) {
+        this.bar.max = total;
+        this.bar.value = done;
+      }
     }
 
     putFigures(job) {
@@ -146,22 +109,17 @@
       if (best === null) {
         return;
       }
-      this.put("best", SluiceCharts.timeText(best));
-      this.put("bound", SluiceCharts.timeText(bound));
-      this.put("gap", gapText(gap));
+      this.put("best", SluiceJob.latencyText(best));
+      this.put("bound", SluiceJob.boundText(bound, best));
+      this.put("gap", SluiceJob.gapText(gap));
       this.put("fragments", job.best ? job.best.fragments.toLocaleString("en").replaceAll(",", "\u202f") : "–");
       if (this.toldBest === null) {
-        Sluice.say(`A first answer: ${SluiceCharts.timeText(best)}`);
+        Sluice.say(`A first answer: ${SluiceJob.latencyText(best)}`);
       }
       this.toldBest = best;
     }
 
     ended(job) {
-      this.source.close();
-      if (this.gone()) {
-        return;
-      }
-      clearInterval(this.ticking);
       if (job.state === "done" && job.answer_id) {
         Sluice.say("Done: the answer follows");
         location.replace(`/ui/answers/${job.answer_id}`);
@@ -172,20 +130,18 @@
       Sluice.say(job.state === "cancelled" ? `Stopped. ${kept}` : "The job has ended.");
     }
 
-    tick() {
-      if (this.gone() || this.startedAt === null) {
-        return;
-      }
-      const elapsed = (performance.now() - this.startedAt) / 1000;
-      this.put("elapsed", secondsText(elapsed));
+    ticked(elapsed) {
       if (performance.now() - this.drawnAt > DRAWN_MS && this.progress) {
         this.progress.elapsed_s = elapsed;
         this.drawChart();
       }
-      const bar = this.part.querySelector("progress");
-      if (bar) {
-        bar.value = Math.min(bar.max, elapsed);
+      if (this.bar?.dataset.counts === undefined && this.bar) {
+        this.bar.value = Math.min(this.bar.max, elapsed);
       }
+    }
+
+    put(name, text) {
+      this.follower.put(name, text);
     }
 
     async drawChart() {
@@ -198,19 +154,7 @@
       this.chart ??= SluiceCharts.mount(place, (colour, isNarrow) => option(this.progress, colour, isNarrow));
       (await this.chart)?.draw();
     }
-
-    put(name, text) {
-      const place = this.part.querySelector(`[data-told=${name}]`);
-      if (place.textContent !== text) {
-        place.textContent = text;
-      }
-    }
-
-    trouble(text) {
-      this.put("trouble", text);
-      this.part.querySelector("[data-told=trouble]").hidden = !text;
-    }
   }
 
-  Sluice.onPart("[data-job]", (part) => new Follower(part));
+  Sluice.onPart("[data-job]", (part) => new Solve(part));
 })();

@@ -1,4 +1,4 @@
-// Copies a text that is shown, and counts the seconds while something is waited for.
+// Copies a text that is shown, and counts the seconds while a picture is waited for.
 "use strict";
 
 Sluice.onPart("[data-copy]", (button) => {
@@ -18,8 +18,6 @@ Sluice.onPart("[data-copy]", (button) => {
     setTimeout(() => { button.textContent = label; }, 2500);
   });
 });
-
-Sluice.onPart("[data-said]", (part) => Sluice.say(part.dataset.said));
 
 Sluice.onPart("[data-waits]", (part) => {
   const place = part.querySelector("[data-elapsed]");

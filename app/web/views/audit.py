@@ -1,31 +1,33 @@
-"""Audits of existing settings: the form, and the result as a part of its own."""
+"""Audits of existing settings: the form, and beside it the job that audits, then its result."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from app.audit_apart import AuditApart
-from app.deps import gone, service_of
+from app.deps import service_of
 from app.errors import Overloaded, kind_of
-from app.flows.audit_setting import audit_question
+from app.flows.durable_jobs import JobKind, get_job
 from app.flows.profiles import list_profiles
-from app.schemas.audit import AuditIn, render_audit
+from app.schemas.audit import AuditIn
 from app.web.input_form import read_form
 from app.web.pages import is_htmx, moved, page
 from app.web.refusals import says_refusals
 from app.web.views.audit_form import MAX_ADDRESS, AuditForm
 from app.web.views.audit_view import AuditView
-from domain.errors import Cancelled, SluiceError
+from app.web.views.listed import moment_words
+from app.web.views.work_view import SHORT_S, WorkPlace, WorkView
+from domain.errors import NotFound, SluiceError
+from models.records import JobRecord, JobState
 
 router = APIRouter(include_in_schema=False)
 
 SECTION = "Audit"
 PLACE = "/ui/audit"
 RESULT = f"{PLACE}/result"
+KEPT = "/ui/audits/{id}"
 MOST_NAMES = 200
 
 
@@ -34,78 +36,113 @@ MOST_NAMES = 200
 async def audit(request: Request) -> Response:
     """The form; where the address has a setting, also a place for its result."""
     form = AuditForm.of(request.query_params.multi_items())
-    return await _form_page(request, form, is_in_address=True)
+    asked = None
+    if form.is_asked:
+        asked, form = form.asked()
+    ask = f"{RESULT}?{form.query()}" if asked is not None else ""
+    status = 422 if form.mistakes else 200
+    return await _form_page(request, form, {"ask": ask}, status=status)
 
 
 @router.post(PLACE)
 @says_refusals
 async def ask(request: Request) -> Response:
-    """To the address of the result; what is too long for one is audited from the form."""
+    """To the address of the result: the question's own, or its job's where it is too long."""
     form = AuditForm.of(await read_form(request))
-    asked, marked = form.asked()
+    asked, form = form.asked()
+    if asked is None:
+        return await _form_page(request, form, {}, status=422)
     query = form.query()
-    if asked is not None and len(query) <= MAX_ADDRESS:
+    if len(query) <= MAX_ADDRESS:
         return moved(request, f"{PLACE}?{query}")
-    return await _form_page(request, marked, is_in_address=False)
-
-
-@router.get(RESULT)
-@says_refusals
-async def result(request: Request) -> Response:
-    """The result of what the address asks."""
-    return await _result(request, AuditForm.of(request.query_params.multi_items()))
+    try:
+        job = await service_of(request).work.audit(asked)
+    except SluiceError as refusal:
+        if isinstance(refusal, Overloaded):
+            raise
+        status = kind_of(refusal.code).status
+        return await _form_page(request, form.refused(refusal), {}, status=status)
+    return moved(request, KEPT.format(id=job.id))
 
 
 @router.post(RESULT)
 @says_refusals
-async def long_result(request: Request) -> Response:
-    """The result of what a form asks that is too long for an address."""
-    return await _result(request, AuditForm.of(await read_form(request)))
+async def result(request: Request) -> Response:
+    """Start what the address asks, or join it; its result where that takes no time."""
+    asked, form = AuditForm.of(request.query_params.multi_items()).asked()
+    if asked is None:
+        return _part(request, {"form": form}, status=422)
+    try:
+        job = await _settled(request, asked)
+    except SluiceError as refusal:
+        if isinstance(refusal, Overloaded):
+            raise
+        status = kind_of(refusal.code).status
+        return _part(request, {"form": form.refused(refusal)}, status=status)
+    if not is_htmx(request):
+        return moved(request, KEPT.format(id=job.id))
+    here = f"{PLACE}?{form.query()}"
+    return _part(request, _outcome(job, form, here=here), status=200)
 
 
-async def _form_page(request: Request, form: AuditForm, *, is_in_address: bool) -> Response:
-    asked = None
-    if form.is_asked or not is_in_address:
-        asked, form = form.asked()
+@router.get(KEPT)
+@says_refusals
+async def kept(request: Request, id: str) -> Response:
+    """What a job was asked, and how far it is or what it found."""
+    job, form = await _find(request, id)
+    return await _form_page(request, form, _outcome(job, form, here=KEPT.format(id=id)))
+
+
+@router.get(KEPT + "/result")
+@says_refusals
+async def kept_result(request: Request, id: str) -> Response:
+    """What takes the place of a job that was waited for."""
+    job, form = await _find(request, id)
+    return _part(request, _outcome(job, form, here=KEPT.format(id=id)), status=200)
+
+
+async def _settled(request: Request, asked: AuditIn) -> JobRecord:
+    work = service_of(request).work
+    return await work.settled(await work.audit(asked), within_s=SHORT_S)
+
+
+async def _find(request: Request, identifier: str) -> tuple[JobRecord, AuditForm]:
+    service = service_of(request)
+    job = await service.call(lambda: get_job(service.context.store, identifier))
+    if job.kind != JobKind.AUDIT:
+        raise NotFound("there is no audit of this identifier")
+    return job, AuditForm.of_request(json.loads(job.request))
+
+
+def _outcome(job: JobRecord, form: AuditForm, *, here: str) -> dict[str, Any]:
+    """What audit_part.html is given: the result, the refusal, or the work."""
+    shown: dict[str, Any] = {"form": form}
+    if job.state is JobState.DONE and job.best is not None:
+        shown["view"] = AuditView.of(json.loads(job.best))
+        shown["audited"] = moment_words(job.finished_at or job.created_at)
+    elif job.state is JobState.FAILED and job.error is not None:
+        problem = json.loads(job.error)
+        shown |= {"form": form.failed(problem), "problem": problem}
+    else:
+        place = WorkPlace(
+            title=form.title,
+            here=here,
+            part=f"{KEPT.format(id=job.id)}/result",
+            again_form="audit-form",
+        )
+        shown["work"] = WorkView.of(job, place)
+    return shown
+
+
+async def _form_page(
+    request: Request, form: AuditForm, shown: dict[str, Any], *, status: int = 200
+) -> Response:
     service = service_of(request)
     known = await service.call(lambda: list_profiles(service.context.store, limit=MOST_NAMES))
-    return page(
-        request,
-        "audit.html",
-        status=422 if form.mistakes else 200,
-        section=SECTION,
-        form=form,
-        names=[profile.name for profile in known.profiles],
-        result_address=f"{RESULT}?{form.query()}" if is_in_address else "",
-        is_asked=asked is not None,
-    )
+    names = [profile.name for profile in known.profiles]
+    given = {"ask": "", "section": SECTION, "form": form, "names": names, **shown}
+    return page(request, "audit.html", status=status, **given)
 
 
-async def _result(request: Request, form: AuditForm) -> Response:
-    asked, form = form.asked()
-    if asked is None:
-        return _shown(request, {"view": None, "form": form}, status=422)
-    try:
-        document = json.loads(await _audited(request, asked))
-    except (Cancelled, Overloaded):
-        raise
-    except SluiceError as refusal:
-        status = kind_of(refusal.code).status
-        return _shown(request, {"view": None, "form": form.refused(refusal)}, status=status)
-    return _shown(request, {"view": AuditView.of(document), "form": form}, status=200)
-
-
-def _shown(request: Request, values: Mapping[str, Any], *, status: int) -> Response:
-    template = "audit_result.html" if is_htmx(request) else "audit_alone.html"
-    return page(request, template, status=status, section=SECTION, **values)
-
-
-async def _audited(request: Request, asked: AuditIn) -> bytes:
-    """The audit, in a process of its own as POST /audit does it."""
-    service = service_of(request)
-    settings = service.context.settings
-    question = asked.to_question()
-    prepared = await service.call(lambda: service.prepare(question))
-    wanted = audit_question(prepared, asked.to_domain(), fragment_cap=settings.max_fragments)
-    child = AuditApart(wanted, memory_bytes=settings.worker_memory_bytes)
-    return render_audit(await service.apart(child, gone(request)))
+def _part(request: Request, shown: dict[str, Any], *, status: int) -> Response:
+    return page(request, "audit_part.html", status=status, section=SECTION, **shown)

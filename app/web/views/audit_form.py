@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 from urllib.parse import urlencode
@@ -16,9 +16,11 @@ from app.web.input_request import request_of
 from app.web.input_state import InputSource, InputState, StageRow
 from app.web.views.forms import FieldReader, share_in
 from domain.errors import InvalidInput, SluiceError
+from domain.units import format_bytes
 from exports.targets import TARGETS
 
 MAX_ADDRESS = 6_000  # characters of a query that browsers, proxies and mail programs pass on whole
+MOST_TITLE = 40  # characters of a setting
 _USUAL = {"objective": "mean", "over": "best", "time_limit": f"{DEFAULT_TIME_LIMIT_S:g}"}
 _TEXTS = ("profile", "setting", "target", "configuration", "least", "greatest", "mix", "max_regret")
 _STAGES = ("name", "overhead", "cost", "up_to")
@@ -68,9 +70,35 @@ class AuditForm:
         return tuple(row for row in self.stages.rows if not row.is_blank)
 
     @property
+    def title(self) -> str:
+        """The work in a few words."""
+        setting = self.text("setting") or "a configuration"
+        return f"Auditing {setting if len(setting) <= MOST_TITLE else 'steps by message size'}"
+
+    @property
     def is_asked(self) -> bool:
         """Whether a setting was given, so that there is something to audit."""
         return bool(self.text("setting") or self.text("configuration"))
+
+    @classmethod
+    def of_request(cls, document: Mapping[str, Any]) -> AuditForm:
+        """As an AuditIn asks, as far as the form has fields for it."""
+        texts = {
+            "profile": document.get("profile") or "",
+            **_setting_texts(document["setting"]),
+            "least": _size_text(document.get("least_bytes")),
+            "greatest": _size_text(document.get("greatest_bytes")),
+            "mix": "\n".join(_mix_lines(document.get("mix") or ())),
+            "max_regret": _share_text(document.get("max_regret")),
+            "objective": document.get("objective") or "",
+            "over": document.get("over") or "",
+            "time_limit": f"{document.get('time_limit_s') or DEFAULT_TIME_LIMIT_S:g}",
+        }
+        pipeline = document.get("pipeline")
+        stages = InputState(rows=())
+        if pipeline is not None:
+            stages = stages.with_pipeline({"delay_us": 0.0, **pipeline})
+        return cls({name: text for name, text in texts.items() if text}, stages)
 
     @property
     def has_more(self) -> bool:
@@ -123,6 +151,14 @@ class AuditForm:
             found[_place(f"/{at}")] = refusal.detail
         return replace(self, mistakes=found)
 
+    def failed(self, problem: Mapping[str, Any]) -> AuditForm:
+        """The form with what a job's problem document says."""
+        faults = problem.get("errors") or [{"pointer": "", "detail": problem["detail"]}]
+        found: dict[str, str] = {}
+        for fault in faults:
+            found.setdefault(_place(fault["pointer"]), fault["detail"])
+        return replace(self, mistakes=found)
+
     def _body(self, reader: FieldReader) -> dict[str, Any]:
         time_limit = reader.read("time_limit", _seconds)
         optional = {
@@ -157,7 +193,10 @@ class AuditForm:
         if setting and content:
             reader.mistakes["setting"] = "expected a setting or a configuration, not both"
         elif not (setting or content):
-            reader.mistakes["setting"] = "expected a size, whole, or steps; or a configuration"
+            reader.mistakes["setting"] = (
+                "expected a size as 512 KiB, whole, or steps as whole, from 64 KiB: 16 KiB; "
+                "or a configuration"
+            )
         elif content and not self.text("target"):
             reader.mistakes["target"] = "expected the library that reads this configuration"
         elif content:
@@ -186,3 +225,34 @@ def _seconds(text: str) -> float:
 
 def _place(pointer: str) -> str:
     return next((name for start, name in _PLACES if pointer.startswith(start)), "")
+
+
+def _setting_texts(setting: Mapping[str, Any]) -> dict[str, str]:
+    if setting.get("configuration"):
+        given = setting["configuration"]
+        return {"target": given["target"], "configuration": given["content"].strip()}
+    if setting.get("static_bytes"):
+        return {"setting": format_bytes(setting["static_bytes"])}
+    steps = setting.get("steps") or [{"from_bytes": 1, "size_bytes": None}]
+    if len(steps) == 1 and steps[0]["from_bytes"] == 1:
+        return {"setting": _cut_text(steps[0]["size_bytes"])}
+    words = [f"{format_bytes(s['from_bytes'])}: {_cut_text(s['size_bytes'])}" for s in steps]
+    return {"setting": ", ".join(words)}
+
+
+def _cut_text(size_bytes: int | None) -> str:
+    return "whole" if size_bytes is None else format_bytes(size_bytes)
+
+
+def _size_text(size_bytes: int | None) -> str:
+    return "" if size_bytes is None else format_bytes(size_bytes)
+
+
+def _share_text(share: float | None) -> str:
+    return "" if share is None else f"{100.0 * share:.12g} %"
+
+
+def _mix_lines(mix: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for one in mix:
+        size = format_bytes(one["message_bytes"]).replace(" ", "")
+        yield f"{size} {one.get('weight', 1.0):.12g}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context
 from typing import Any
 
 from app.console.words import gap_text
@@ -13,20 +14,15 @@ from app.schemas.base import dump_json
 from app.schemas.jobs import job_document
 from app.web.input_state import InputState
 from app.web.stage_units import number_text
+from app.web.views.work_view import WORDS, seconds_words, steps_words
 from app.web.words import bound_text, grouped, size, time_us
 from domain.profile import ProfileReference
 from models.records import JobRecord, JobState
 
+_UP = Context(prec=5, rounding=ROUND_CEILING)
 MOST_ROWS = 40  # of the table of improvements, the newest ones
 
 Document = Mapping[str, Any]
-_WORDS = {
-    JobState.QUEUED: ("", "waiting"),
-    JobState.RUNNING: ("", "running"),
-    JobState.DONE: ("good", "done"),
-    JobState.FAILED: ("bad", "failed"),
-    JobState.CANCELLED: ("warn", "stopped"),
-}
 _UNLIMITED: dict[str, int | None] = {
     "min_fragment_bytes": 1,
     "max_fragment_bytes": None,
@@ -74,8 +70,10 @@ class JobView:
     bound: str
     gap: str
     fragments: str
+    steps: str
     history: tuple[Improvement, ...]
     compared: tuple[Compared, ...]
+    is_comparison: bool
     answer_id: str
     error_title: str
     error_detail: str
@@ -88,7 +86,7 @@ class JobView:
         """Of a row of the store."""
         document = json.loads(dump_json(job_document(job)))
         asked, progress = json.loads(job.request), document["progress"]
-        kind, word = _WORDS[job.state]
+        kind, word = WORDS[job.state]
         is_stopping = job.cancel_requested and not job.state.is_terminal
         best, error = document["best"], document["error"] or {}
         return cls(
@@ -98,7 +96,7 @@ class JobView:
             word="stopping…" if is_stopping else word,
             is_open=not job.state.is_terminal,
             is_stopping=is_stopping,
-            elapsed=seconds(progress["elapsed_s"]),
+            elapsed=seconds_words(progress["elapsed_s"]),
             limit=number_text(asked.get("time_limit_s") or 0.0),
             limit_s=asked.get("time_limit_s") or 0.0,
             elapsed_s=progress["elapsed_s"],
@@ -106,8 +104,10 @@ class JobView:
             bound=_bound(progress["lower_bound_us"], progress["best_latency_us"]),
             gap=_gap(progress["relative_gap"]),
             fragments=grouped(best["fragments"]) if best else "–",
+            steps=steps_words(job),
             history=tuple(_improvements(progress["history"])),
             compared=tuple(_compared(document["comparison"])),
+            is_comparison=job.kind == JobKind.COMPARE,
             answer_id=job.answer_id or "",
             error_title=error.get("title", ""),
             error_detail=error.get("detail", ""),
@@ -115,14 +115,6 @@ class JobView:
             was_cancelled=job.state is JobState.CANCELLED,
             data={"state": job.state, "progress": progress},
         )
-
-
-def seconds(elapsed_s: float) -> str:
-    """A time that somebody waits: a tenth of a second is enough."""
-    if elapsed_s < 60.0:
-        return f"{elapsed_s:.1f} s"
-    minutes, rest = divmod(int(elapsed_s), 60)
-    return f"{minutes} min {rest} s"
 
 
 def entry_of(job: JobRecord) -> InputState:
@@ -174,11 +166,18 @@ def _title(asked: Document) -> str:
 
 
 def _bound(value_us: float | None, best_us: float | None) -> str:
-    return "–" if value_us is None else bound_text(value_us, best_us)
+    if value_us is None:
+        return "–"
+    return latency_text(value_us) if value_us == best_us else bound_text(value_us, best_us)
 
 
 def _time(value_us: float | None) -> str:
-    return "–" if value_us is None else time_us(value_us)
+    return "–" if value_us is None else latency_text(value_us)
+
+
+def latency_text(value_us: float) -> str:
+    """A latency that was found, five digits and never less than it takes."""
+    return time_us(float(_UP.create_decimal(repr(value_us))))
 
 
 def _gap(gap: float | None) -> str:
@@ -192,7 +191,7 @@ def _improvements(history: list[Document]) -> Iterator[Improvement]:
         best_us, bound_us = point["best_latency_us"], point["lower_bound_us"]
         gap = relative_excess(best_us, bound_us, bound_us)
         elapsed = f"{point['elapsed_s']:.1f} s"
-        yield Improvement(elapsed, time_us(best_us), bound_text(bound_us, best_us), gap_text(gap))
+        yield Improvement(elapsed, _time(best_us), _bound(bound_us, best_us), gap_text(gap))
 
 
 def _compared(comparison: Document | None) -> Iterator[Compared]:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
 from app.deps import service_of
-from app.flows.durable_jobs import get_job
-from app.web.pages import moved, page
+from app.flows.durable_jobs import JobKind, get_job
+from app.web.pages import has_own_place, is_htmx, moved, page
 from app.web.refusals import says_refusals
+from app.web.views.forms import sent_fields
+from app.web.views.job_places import SECTIONS, WORKS, place_of
 from app.web.views.job_view import JobView, entry_of
+from app.web.views.work_view import WorkView
 from models.records import JobRecord, JobState
 
 router = APIRouter(include_in_schema=False)
+
+OWN = re.compile(r"/ui/[^\x00-\x20\\]{1,8000}", re.ASCII)
 
 
 def job_address(job: JobRecord) -> str:
@@ -27,8 +33,15 @@ async def job(request: Request, id: str, follow: Annotated[str, Query()] = "") -
     """The job as it stands. With `follow` a job that is done leads on to its answer."""
     service = service_of(request)
     found = await service.call(lambda: get_job(service.context.store, id))
-    if follow and found.state is JobState.DONE and found.answer_id is not None:
+    is_done = follow and found.state is JobState.DONE
+    if is_done and found.answer_id is not None:
         return moved(request, f"/ui/answers/{found.answer_id}")
+    if found.kind in WORKS:
+        place = place_of(found)
+        if is_done:
+            return moved(request, place.result)
+        view = WorkView.of(found, place)
+        return page(request, "job_work.html", section=SECTIONS[JobKind(found.kind)], work=view)
 
     def made() -> Response:
         view, entry = JobView.of(found), entry_of(found)
@@ -40,6 +53,13 @@ async def job(request: Request, id: str, follow: Annotated[str, Query()] = "") -
 @router.post("/ui/jobs/{id}/cancel")
 @says_refusals
 async def cancel(request: Request, id: str) -> Response:
-    """Stop the job; its page says when it has stopped. The best answer so far is kept."""
+    """Stop the job; the page that shows it says when it has stopped.
+
+    The best answer of a solve so far is kept.
+    """
+    sent = await sent_fields(request)
     found = await service_of(request).cancel_job(id)
-    return moved(request, f"/ui/jobs/{found.id}")
+    if is_htmx(request) and not has_own_place(request):
+        return Response(status_code=204)  # the part that asked follows the job, and sees its end
+    back = sent.get("back", "")
+    return moved(request, back if OWN.fullmatch(back) else f"/ui/jobs/{found.id}")

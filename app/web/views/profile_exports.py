@@ -1,22 +1,29 @@
-"""A profile as a library's configuration: the form at once, the text as a part of its own."""
+"""A profile as a library's configuration: the form at once, the text by a job as soon as it is."""
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from fastapi import APIRouter, Request, Response
 
-from app.deps import gone, service_of
+from app.deps import service_of
+from app.flows.durable_jobs import JobKind, get_job
 from app.flows.profiles import get_revision, known_reference
-from app.web.pages import is_htmx, page
+from app.web.pages import is_htmx, moved, page
 from app.web.refusals import says_refusals
-from app.web.views.export_choices import export_form
-from app.web.views.listed import in_path
+from app.web.views.export_choices import ExportForm, export_form
+from app.web.views.listed import address, in_path
 from app.web.views.profiles import PLACE, SECTION
-from domain.errors import InvalidInput
+from app.web.views.work_view import SHORT_S, WorkPlace, WorkView
+from domain.errors import InvalidInput, NotFound
 from domain.profile import ProfileReference
+from models.records import JobRecord, JobState
 
 router = APIRouter(include_in_schema=False)
 
 MOST_SHOWN = 200_000  # characters; the file has all of them
+WORK = "work"
 
 
 @router.get(PLACE + "/{name}/exports/{target}")
@@ -24,44 +31,115 @@ MOST_SHOWN = 200_000  # characters; the file has all of them
 async def export(request: Request, name: str, target: str) -> Response:
     """The form of a target, and a place for its text, which comes by itself."""
     reference = ProfileReference.parse(known_reference(name))
-    form = export_form(target, dict(request.query_params))
+    form = export_form(target, _choices(request))
     service = service_of(request)
     revision = await service.call(lambda: get_revision(service.context.store, reference))
-    is_ready = form.scope is not None
+    shown: dict[str, Any] = {"ask": ""}
+    if form.scope is not None:
+        shown["ask"] = _address(request, name, f"{target}/text")
+        if identifier := request.query_params.get(WORK):
+            job = await _find(request, reference, target, identifier)
+            shown |= {"ask": "", **_outcome(request, name, form, job)}
     return page(
         request,
         "profile_export.html",
-        status=200 if is_ready else 422,
+        status=200 if form.scope is not None else 422,
         section=SECTION,
         name=revision.profile,
         reference=name,
         number=revision.number,
         form=form,
-        file_address=form.file_address(name) if is_ready else "",
-        text_address=f"{PLACE}/{in_path(name)}/exports/{target}/text?{request.url.query}",
+        **shown,
     )
+
+
+@router.post(PLACE + "/{name}/exports/{target}/text")
+@says_refusals
+async def write(request: Request, name: str, target: str) -> Response:
+    """Start to write the text, or join who does; the text where that takes no time."""
+    reference = ProfileReference.parse(known_reference(name))
+    form = export_form(target, _choices(request))
+    if form.scope is None:
+        raise InvalidInput(next(iter(form.mistakes.values())))
+    work = service_of(request).work
+    job = await work.settled(await work.export(reference, form.scope), within_s=SHORT_S)
+    if not is_htmx(request):
+        return moved(request, _address(request, name, target, job))
+    return _part(request, name, form, job)
 
 
 @router.get(PLACE + "/{name}/exports/{target}/text")
 @says_refusals
-async def export_text(request: Request, name: str, target: str) -> Response:
-    """The text, to read and to copy."""
+async def text(request: Request, name: str, target: str) -> Response:
+    """What takes the place of the job that was waited for."""
     reference = ProfileReference.parse(known_reference(name))
-    form = export_form(target, dict(request.query_params))
-    if form.scope is None:
-        raise InvalidInput(next(iter(form.mistakes.values())))
+    form = export_form(target, _choices(request))
+    job = await _find(request, reference, target, request.query_params.get(WORK, ""))
+    return _part(request, name, form, job)
+
+
+@router.get("/ui/exports/{id}")
+@says_refusals
+async def file(request: Request, id: str) -> Response:
+    """The text that a job has written, as a file."""
     service = service_of(request)
-    made = await service.exports.export(reference, form.scope, gone(request), table=None)
-    text = made.content.decode("utf-8", "replace")
-    template = "profile_export_text.html" if is_htmx(request) else "profile_export_alone.html"
-    return page(
-        request,
-        template,
-        section=SECTION,
-        reference=name,
-        form=form,
-        text=text[:MOST_SHOWN],
-        is_cut=len(text) > MOST_SHOWN,
-        file_name=made.file_name,
-        file_address=form.file_address(name),
+    job = await service.call(lambda: get_job(service.context.store, id))
+    if job.kind != JobKind.EXPORT or job.best is None:
+        raise NotFound("there is no export of this identifier")
+    made = json.loads(job.best)
+    headers = {
+        "Content-Disposition": f'attachment; filename="{made["file_name"]}"',
+        "X-Content-Type-Options": "nosniff",
+    }
+    return Response(made["text"].encode(), headers=headers, media_type=made["media_type"])
+
+
+def _choices(request: Request) -> dict[str, str]:
+    return {name: text for name, text in request.query_params.items() if name != WORK}
+
+
+def _address(request: Request, name: str, path: str, job: JobRecord | None = None) -> str:
+    """A page below this profile's exports with the same choices."""
+    pairs = list(_choices(request).items()) + ([(WORK, job.id)] if job else [])
+    return address(f"{PLACE}/{in_path(name)}/exports/{path}", pairs)
+
+
+async def _find(
+    request: Request, reference: ProfileReference, target: str, identifier: str
+) -> JobRecord:
+    """The job, where it is an export of this profile to this target. Raises NotFound."""
+    service = service_of(request)
+    job = await service.call(lambda: get_job(service.context.store, identifier))
+    asked = json.loads(job.request) if job.kind == JobKind.EXPORT else {}
+    if not asked or (asked["target"], _name(asked["profile"])) != (target, reference.name):
+        raise NotFound("there is no such export of this profile")
+    return job
+
+
+def _name(profile: str) -> str:
+    return profile.partition("@")[0]
+
+
+def _part(request: Request, name: str, form: ExportForm, job: JobRecord) -> Response:
+    shown = {"form": form, "reference": name, **_outcome(request, name, form, job)}
+    return page(request, "profile_export_part.html", section=SECTION, **shown)
+
+
+def _outcome(request: Request, name: str, form: ExportForm, job: JobRecord) -> dict[str, Any]:
+    """What profile_export_part.html is given: the text, or the work."""
+    if job.state is JobState.DONE and job.best is not None:
+        made = json.loads(job.best)
+        return {
+            "text": made["text"][:MOST_SHOWN],
+            "is_cut": len(made["text"]) > MOST_SHOWN,
+            "file_name": made["file_name"],
+            "file_address": f"/ui/exports/{job.id}",
+        }
+    target = form.target.name
+    place = WorkPlace(
+        title="Choosing sizes" if form.has_sizes else "Writing",
+        here=_address(request, name, target, job),
+        part=_address(request, name, f"{target}/text", job),
+        again_form="export-form",
     )
+    return {"work": WorkView.of(job, place)}

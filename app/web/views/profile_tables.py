@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from app.deps import gone, service_of
-from app.errors import kind_of
+from app.deps import service_of
+from app.errors import Overloaded, kind_of
 from app.flows.build_table import activate_table
 from app.flows.profiles import known_reference
 from app.web.pages import moved
@@ -14,7 +14,9 @@ from app.web.views.forms import sent_fields
 from app.web.views.listed import in_path
 from app.web.views.profiles import PLACE, profile_page
 from app.web.views.table_form import TableForm
-from domain.errors import Cancelled, NotFound, SluiceError
+from app.web.views.table_work import work_address
+from app.web.views.work_view import SHORT_S
+from domain.errors import NotFound, SluiceError
 from domain.profile import ProfileReference
 
 router = APIRouter(include_in_schema=False)
@@ -23,22 +25,22 @@ router = APIRouter(include_in_schema=False)
 @router.post(PLACE + "/{name}/tables")
 @says_refusals
 async def compile_one(request: Request, name: str) -> Response:
-    """Compile a table, or show the profile with what is wrong with what was asked for."""
+    """Start to compile a table, or show the profile with what is wrong with what was asked for."""
     reference = ProfileReference.parse(known_reference(name))
     form = TableForm.of(await sent_fields(request))
     scope, form = form.scope()
     if scope is None:
         return await profile_page(request, reference, form, status=422)
+    work = service_of(request).work
     try:
-        await service_of(request).compile_table(
-            reference, scope, gone(request), activate=True if form.activate else None
-        )
-    except (NotFound, Cancelled):
+        job = await work.table(reference, scope, activate=True if form.activate else None)
+    except (NotFound, Overloaded):
         raise
     except SluiceError as refusal:
         status = kind_of(refusal.code).status
         return await profile_page(request, reference, form.refused(refusal), status=status)
-    return moved(request, f"{PLACE}/{in_path(name)}#tables")
+    await work.settled(job, within_s=SHORT_S)
+    return moved(request, work_address(name, job.id))
 
 
 @router.post(PLACE + "/{name}/table")

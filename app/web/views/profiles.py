@@ -18,6 +18,7 @@ from app.web.views.forms import sent_fields
 from app.web.views.listed import address, in_path
 from app.web.views.profile_view import ProfileRow, ProfileView, TableRow
 from app.web.views.table_form import TableForm
+from app.web.views.table_work import TableWork, table_work
 from domain.errors import InvalidInput, NotFound
 from domain.profile import HardwareProfile, ProfileReference, Revision
 
@@ -41,6 +42,8 @@ class Found:
     revisions: tuple[Revision, ...]
     shown: Revision
     tables: TablePage
+    is_first: bool
+    work: TableWork | None
 
 
 @router.get(PLACE)
@@ -82,7 +85,10 @@ async def profile_page(
     service = service_of(request)
     before = _number(request.query_params.get("before", ""))
     after = request.query_params.get("tables") or None
-    found = await service.call(lambda: _find(service.context.store, reference, after))
+    asked = request.query_params.get("work", "")
+    found = await service.call(lambda: _find(service.context.store, reference, after, asked))
+    if found.work is not None and not form.mistakes:
+        form = found.work.form
     view = ProfileView.of(found.profile, found.revisions, found.shown, before)
     here = f"{PLACE}/{view.reference}"
     return page(
@@ -95,6 +101,9 @@ async def profile_page(
         older_tables=address(here, (("tables", found.tables.after or ""),)),
         has_older_tables=found.tables.after is not None,
         form=form,
+        is_first=found.is_first,
+        work=found.work.work if found.work else None,
+        compiled=found.work.compiled if found.work else None,
         targets=offered_targets(),
     )
 
@@ -122,14 +131,16 @@ async def delete(request: Request, name: str) -> Response:
     return moved(request, PLACE)
 
 
-def _find(store: Store, reference: ProfileReference, after: str | None) -> Found:
+def _find(store: Store, reference: ProfileReference, after: str | None, work: str) -> Found:
     found, revisions = flow.list_revisions(store, reference.name)
     number = reference.revision or found.current.number
     shown = next((one for one in revisions if one.number == number), None)
     if shown is None:
         raise NotFound(f"this profile has no revision {number}", field="profile")
     tables = list_tables(store, reference.name, after=after, limit=TABLES_SHOWN)
-    return Found(found, revisions, shown, tables)
+    is_first = not list_tables(store, reference.name, revision=number, limit=1).summaries
+    asked = table_work(store, reference.name, work) if work else None
+    return Found(found, revisions, shown, tables, is_first, asked)
 
 
 def _reference(name: str, revision: str) -> ProfileReference:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from app.flows.build_table import DEFAULT_GREATEST_BYTES, TableScope
 from app.web.views.forms import FieldReader, share_in
@@ -61,7 +62,31 @@ class TableForm:
         except SluiceError as refusal:
             return None, self.refused(refusal)
 
+    @classmethod
+    def of_request(cls, asked: Mapping[str, Any]) -> TableForm:
+        """As a job was asked for it."""
+        given = {**asked, **asked["constraints"]}
+        texts = {name: _text(given.get(key), name) for key, name in _FIELDS.items()}
+        return cls(activate="yes" if asked.get("activate") else "", mistakes={}, **texts)
+
+    def failed(self, problem: Mapping[str, Any]) -> TableForm:
+        """The form with what a job's problem document says."""
+        faults = problem.get("errors") or ()
+        found = {
+            _FIELDS.get(one["pointer"].rpartition("/")[2], ""): one["detail"] for one in faults
+        }
+        return replace(self, mistakes={name: words for name, words in found.items() if name})
+
     def refused(self, refusal: SluiceError) -> TableForm:
         """The form with what was refused."""
         name = _FIELDS.get((refusal.field or "").rpartition(".")[2], "")
         return replace(self, mistakes={name: refusal.detail})
+
+
+def _text(value: float | None, name: str) -> str:
+    """A field's text; what excludes nothing is left empty."""
+    if value is None or (name in ("min", "align") and value == 1):
+        return ""
+    if name == "tolerance":
+        return f"{100.0 * value:.12g} %"
+    return str(value) if name == "most" else size(int(value))

@@ -1,0 +1,152 @@
+// Follows a job by the service's events, and says what it has come to without saying too much.
+"use strict";
+
+window.SluiceJob = (() => {
+  const AGAIN_MS = 3000; // where the browser itself has given up
+  const TICK_MS = 100;
+  const TIME_DIGITS = 5;
+  const GAP_DIGITS = 3;
+  const MOST_DIGITS = 15;
+  const ENDS = ["done", "failed", "cancelled"];
+
+  function secondsText(s) {
+    return s < 60 ? `${s.toFixed(1)} s` : `${Math.floor(s / 60)} min ${Math.floor(s % 60)} s`;
+  }
+
+  /** The next number of so many digits, upwards or downwards; the same where it has no more. */
+  function rounded(value, digits, direction) {
+    const [mantissa, exponent] = value.toExponential(digits - 1).split("e");
+    const near = Number(`${mantissa}e${exponent}`);
+    const isBeyond = direction > 0 ? near < value : near > value;
+    if (!isBeyond) {
+      return near;
+    }
+    const whole = Math.round(Number(mantissa) * 10 ** digits); // one digit more: 1.0000 goes down to 0.99999
+    const step = direction < 0 && whole === 10 ** digits ? 1 : 10;
+    return Number(`${whole + direction * step}e${Number(exponent) - digits}`);
+  }
+
+  /** A latency that was found: never less than it takes. */
+  function latencyText(us) {
+    return us > 0 ? SluiceCharts.timeText(rounded(us, TIME_DIGITS, 1)) : SluiceCharts.timeText(us);
+  }
+
+  /** A lower bound on that latency: never more than is proven, and the same text where it is reached. */
+  function boundText(us, latencyUs) {
+    if (us === latencyUs || !(us > 0)) {
+      return latencyText(us);
+    }
+    return SluiceCharts.timeText(rounded(us, TIME_DIGITS, -1));
+  }
+
+  /** A relative gap in per cent: never less than is left open. */
+  function gapText(gap) {
+    if (gap === null || gap === undefined) {
+      return "–";
+    }
+    if (gap <= 0) {
+      return "0 %";
+    }
+    if (gap < 1e-9) {
+      return "< 1e-7 %";
+    }
+    const share = gap < 1 ? rounded(gap, GAP_DIGITS, 1) : Math.ceil(Number((100 * gap).toPrecision(MOST_DIGITS))) / 100;
+    return `${Number((100 * share).toPrecision(MOST_DIGITS))} %`;
+  }
+
+  /** How far the counted part has come, as app/web/views/work_view.py says it. */
+  function stepsText(done, total, unit) {
+    if (!total) {
+      return "";
+    }
+    const grouped = (number) => number.toLocaleString("en").replaceAll(",", "\u202f");
+    return unit ? `${grouped(done)} of ${grouped(total)} ${unit}` : `${Math.floor((100 * done) / total)} % of the range`;
+  }
+
+  /** One job and the part of the page that shows it; `told(job)`, `ended(job)` and `ticked(elapsed)` are its. */
+  class Follower {
+    constructor(part, identifier, {told, ended, ticked}) {
+      this.part = part;
+      this.address = `/jobs/${identifier}/events`;
+      this.calls = {told, ended, ticked};
+      this.startedAt = null;
+    }
+
+    follow() {
+      this.listen();
+      this.ticking = setInterval(() => this.tick(), TICK_MS);
+    }
+
+    listen() {
+      this.source = new EventSource(this.address);
+      this.source.addEventListener("progress", (event) => this.told(JSON.parse(event.data)));
+      ENDS.forEach((name) => this.source.addEventListener(name, (event) => this.ended(JSON.parse(event.data))));
+      this.source.addEventListener("open", () => this.trouble(""));
+      this.source.addEventListener("error", () => this.failed());
+    }
+
+    /** The browser tries again by itself, and says what it saw last; unless it was refused. */
+    failed() {
+      if (this.gone()) {
+        return;
+      }
+      this.trouble("The connection broke; trying again. The job goes on meanwhile.");
+      if (this.source.readyState === EventSource.CLOSED) {
+        setTimeout(() => this.gone() || this.listen(), AGAIN_MS);
+      }
+    }
+
+    gone() {
+      if (this.part.isConnected) {
+        return false;
+      }
+      this.stop();
+      return true;
+    }
+
+    stop() {
+      this.source?.close();
+      clearInterval(this.ticking);
+    }
+
+    told(job) {
+      if (this.gone()) {
+        return;
+      }
+      this.startedAt = job.state === "running" ? performance.now() - 1000 * job.progress.elapsed_s : null;
+      this.put("word", job.cancel_requested ? "stopping…" : {queued: "waiting"}[job.state] ?? job.state);
+      this.calls.told?.(job);
+    }
+
+    ended(job) {
+      this.source.close();
+      if (!this.gone()) {
+        this.stop();
+        this.calls.ended(job);
+      }
+    }
+
+    tick() {
+      if (this.gone() || this.startedAt === null) {
+        return;
+      }
+      const elapsed = (performance.now() - this.startedAt) / 1000;
+      this.put("elapsed", secondsText(elapsed));
+      this.calls.ticked?.(elapsed);
+    }
+
+    put(name, text) {
+      const place = this.part.querySelector(`[data-told=${name}]`);
+      if (place && place.textContent !== text) {
+        place.textContent = text;
+      }
+    }
+
+    trouble(text) {
+      this.put("trouble", text);
+      this.part.querySelector("[data-told=trouble]").hidden = !text;
+    }
+  }
+
+  return {Follower, secondsText, latencyText, boundText, gapText, stepsText};
+})();

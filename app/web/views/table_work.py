@@ -1,0 +1,93 @@
+"""A compilation on its profile's page: while it runs, and what look-ups do once it is there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from app.flows.build_table import list_tables
+from app.flows.durable_jobs import JobKind, get_job
+from app.web.views.listed import in_path
+from app.web.views.table_form import TableForm
+from app.web.views.work_view import WorkPlace, WorkView, elapsed_s, seconds_words
+from app.web.words import size
+from domain.errors import NotFound
+from models.records import JobRecord, JobState, TableSummary
+
+if TYPE_CHECKING:
+    from models.session import Store
+
+PLACE = "/ui/profiles"
+INTO = "#tables"
+FORM = "compile-form"
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What is said of a table that has just been compiled."""
+
+    title: str
+    words: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableWork:
+    """The compilation that an address names: `work` unless it is done, and `compiled` if it is."""
+
+    form: TableForm
+    work: WorkView | None
+    compiled: Compiled | None
+
+
+def work_address(reference: str, identifier: str) -> str:
+    """The page of a profile with this compilation."""
+    return f"{PLACE}/{in_path(reference)}?work={identifier}{INTO}"
+
+
+def table_work(store: Store, name: str, identifier: str) -> TableWork | None:
+    """The compilation for this profile; None where there is none of this identifier. Blocks."""
+    try:
+        job = get_job(store, identifier)
+    except NotFound:
+        return None
+    asked = json.loads(job.request)
+    if job.kind != JobKind.TABLE or asked["profile"].partition("@")[0] != name:
+        return None
+    form = TableForm.of_request(asked)
+    if job.state is JobState.DONE and job.best is not None:
+        document = json.loads(job.best)
+        tables = list_tables(store, name, revision=document["profile"]["revision"], limit=50)
+        return TableWork(TableForm(), None, _compiled(job, document, tables.summaries))
+    if job.state is JobState.FAILED and job.error is not None:
+        form = form.failed(json.loads(job.error))
+    place = WorkPlace(
+        title=f"Compiling {range_words(asked)}",
+        here=work_address(asked["profile"], job.id),
+        part=work_address(asked["profile"], job.id).removesuffix(INTO),
+        into=INTO,
+        again_form=FORM,
+    )
+    return TableWork(form, WorkView.of(job, place), None)
+
+
+def range_words(asked: Mapping[str, Any]) -> str:
+    """The messages of a table."""
+    return f"{size(asked['least_bytes'])} to {size(asked['greatest_bytes'])}"
+
+
+def _compiled(
+    job: JobRecord, document: Mapping[str, Any], tables: tuple[TableSummary, ...]
+) -> Compiled:
+    revision = document["profile"]["revision"]
+    active = next((one.digest for one in tables if one.is_active), "")
+    if active == document["digest"]:
+        words = f"Look-ups of revision {revision} answer from it now."
+        if len(tables) == 1:
+            words = f"It is the first of revision {revision}, so look-ups answer from it now."
+    else:
+        words = f"Look-ups of revision {revision} still answer from the active one."
+    took = seconds_words(elapsed_s(job))
+    return Compiled(f"{range_words(document)} is compiled, in {took}.", words, document["digest"])

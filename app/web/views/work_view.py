@@ -1,0 +1,173 @@
+"""Work that a job does, as templates/work.html shows it: how far it is, and how it has ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from app.flows.durable_jobs import JobKind
+from app.web.words import grouped
+from models.records import JobRecord, JobState
+
+SHORT_S = 1.0  # what ends within this time is shown as if there had been nothing to wait for
+Document = Mapping[str, Any]
+WORDS = {
+    JobState.QUEUED: ("", "waiting"),
+    JobState.RUNNING: ("", "running"),
+    JobState.DONE: ("good", "done"),
+    JobState.FAILED: ("bad", "failed"),
+    JobState.CANCELLED: ("warn", "stopped"),
+}
+# What is counted; of a table it is the share of the range.
+UNITS = {JobKind.AUDIT: "messages", JobKind.EXPORT: "messages", JobKind.COMPARE: "cells"}
+_DOING = {
+    JobKind.AUDIT: "Auditing",
+    JobKind.EXPORT: "Choosing sizes",
+    JobKind.TABLE: "Compiling",
+    JobKind.COMPARE: "Comparing",
+    JobKind.OPTIMIZE: "Solving",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkPlace:
+    """Where a page shows work.
+
+    `here` is the address that shows where it stands, `part` what takes its place when it has ended,
+    `into` the element that does ("": the work's own). Either the form `again_form` starts it again,
+    or `result` leads to where that can be done.
+    """
+
+    title: str
+    here: str
+    part: str
+    into: str = ""
+    again_form: str = ""
+    result: str = ""
+    result_words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkView:
+    """What templates/work.html is given."""
+
+    id: str
+    kind: str
+    word: str
+    is_open: bool
+    is_stopping: bool
+    steps: str
+    done: int
+    total: int
+    unit: str
+    elapsed: str
+    said: str
+    ending: str
+    error_title: str
+    error_detail: str
+    error_code: str
+    place: WorkPlace
+
+    @property
+    def title(self) -> str:
+        """What is done."""
+        return self.place.title
+
+    @property
+    def here(self) -> str:
+        """The address that shows where it stands."""
+        return self.place.here
+
+    @property
+    def part(self) -> str:
+        """What takes its place when it has ended."""
+        return self.place.part
+
+    @property
+    def into(self) -> str:
+        """What that is put in the place of; empty: the work itself."""
+        return self.place.into
+
+    @property
+    def again_form(self) -> str:
+        """The form that starts it again."""
+        return self.place.again_form
+
+    @property
+    def result(self) -> str:
+        """Where the result is."""
+        return self.place.result
+
+    @property
+    def result_words(self) -> str:
+        """What is there."""
+        return self.place.result_words
+
+    @classmethod
+    def of(cls, job: JobRecord, place: WorkPlace) -> WorkView:
+        """Of a row of the store."""
+        kind, word = WORDS[job.state]
+        is_stopping = job.cancel_requested and not job.state.is_terminal
+        error = json.loads(job.error) if job.error else {}
+        return cls(
+            id=job.id,
+            kind="warn" if is_stopping else kind,
+            word="stopping…" if is_stopping else word,
+            is_open=not job.state.is_terminal,
+            is_stopping=is_stopping,
+            steps=steps_words(job),
+            done=job.steps_done or 0,
+            total=job.steps_total or 0,
+            unit=UNITS.get(JobKind(job.kind), ""),
+            elapsed=seconds_words(elapsed_s(job)),
+            said=_said(job),
+            ending=_ending(job),
+            error_title=error.get("title", ""),
+            error_detail=error.get("detail", ""),
+            error_code=error.get("code", ""),
+            place=place,
+        )
+
+
+def steps_words(job: JobRecord) -> str:
+    """How far the counted part has come; assets/follow.js goes on with the same words."""
+    done, total = job.steps_done or 0, job.steps_total
+    if not total:
+        return ""
+    unit = UNITS.get(JobKind(job.kind), "")
+    if not unit:
+        return f"{100 * done // total} % of the range"
+    return f"{grouped(done)} of {grouped(total)} {unit}"
+
+
+def elapsed_s(job: JobRecord) -> float:
+    """How long it has run, or ran."""
+    if job.started_at is None:
+        return 0.0
+    return max(0.0, ((job.finished_at or datetime.now(UTC)) - job.started_at).total_seconds())
+
+
+def seconds_words(seconds: float) -> str:
+    """A time that somebody waits: a tenth of a second is enough."""
+    if seconds < 60.0:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes} min {rest} s"
+
+
+def _said(job: JobRecord) -> str:
+    if not job.state.is_terminal:
+        return f"{_DOING[JobKind(job.kind)]}…"
+    return {JobState.CANCELLED: "Stopped.", JobState.FAILED: "It failed."}.get(job.state, "Done.")
+
+
+def _ending(job: JobRecord) -> str:
+    after = seconds_words(elapsed_s(job))
+    if job.state is JobState.CANCELLED:
+        steps = steps_words(job)
+        reached = f" and {steps}" if steps else ""
+        return f"Stopped after {after}{reached}. Nothing of it is kept."
+    return f"It ended after {after}." if job.state is not JobState.DONE else f"It took {after}."

@@ -1,7 +1,7 @@
 """What question a job answers, so that the same one is not worked on twice, and how far it is.
 
-Jobs that were stored before have neither. Going back forgets both; a job of a kind that is not
-known then stays as it is.
+Jobs that were stored before have neither. Going back forgets both; jobs of tables, exports and
+audits stay, and earlier software ends those that are open as failed.
 """
 
 from __future__ import annotations

@@ -25,6 +25,8 @@ class Do:
 
     def run(self, report: ReportSteps) -> object:
         """Do it."""
+        if self.what in _REPORTING:
+            return _REPORTING[self.what](report)
         return _THINGS[self.what]()
 
 
@@ -32,6 +34,18 @@ def _refuse() -> object:
     raise PoorFit("too little of it", field="measurements")
 
 
+def _count(report: ReportSteps) -> object:
+    for done in range(4):
+        report(done, 3)
+    return "counted"
+
+
+def _begin(report: ReportSteps) -> object:
+    report(1, 3)
+    return time.sleep(600)
+
+
+_REPORTING: dict[str, Callable[[ReportSteps], object]] = {"count": _count, "begin": _begin}
 _THINGS: dict[str, Callable[[], object]] = {
     "answer": lambda: ("fine", 1.5),
     "refuse": _refuse,

@@ -13,8 +13,10 @@ from app import apart
 from app.apart import Apart
 from app.fit_apart import FitApart
 from app.flows.held_trace import HeldTrace
+from app.progress_file import Steps
 from domain.errors import (
     Cancelled,
+    Conflict,
     MemoryLimitReached,
     PoorFit,
     SolverFailed,
@@ -98,6 +100,26 @@ class TestEndings:
         child.cancel()
         with pytest.raises(Cancelled):
             child.run()
+
+    def test_how_far_it_is(self) -> None:
+        """To the last step, also of a child that ended between two looks."""
+        seen: list[Steps | None] = []
+        assert Apart(Do("count"), memory_bytes=512 * MIB).run(seen.append) == "counted"
+        assert seen[-1] == Steps(3, 3)
+
+    def test_who_watches_may_end_it(self) -> None:
+        """What they raise comes out, and the process is gone at once."""
+        seen: list[Steps | None] = []
+
+        def watch(steps: Steps | None) -> None:
+            seen.append(steps)
+            if steps is not None:
+                raise Conflict("enough")
+
+        before = open_files()
+        with pytest.raises(Conflict, match="enough"):
+            Apart(Do("begin"), memory_bytes=512 * MIB).run(watch)
+        assert (seen[-1], children(), open_files()) == (Steps(1, 3), [], before)
 
     def test_what_it_is_given(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Nothing of the service: the address of its database may hold a password."""

@@ -40,6 +40,9 @@ class JobContract:
             best_latency_us=1 / 3,
             lower_bound_us=0.1,
             best=b"\x00\xff",
+            request_digest="d" * 64,
+            steps_done=3,
+            steps_total=2**31 - 1,
             answer_id=answer.id,
             error=b"{}",
             cancel_requested=True,
@@ -74,6 +77,26 @@ class JobContract:
                 with pytest.raises(NotFound):
                     call()
             assert not work.jobs.claim(job_id)
+
+    def test_a_job_is_found_by_its_question(self, store: Store) -> None:
+        """The newest in one of these states; none that was asked to stop."""
+        first, second, other = (a_job(request_digest=digest) for digest in ("a", "a", "b"))
+        every = tuple(JobState)
+        with store.unit_of_work() as work:
+            for job in (first, second, other, a_job()):
+                work.jobs.add(job)
+            assert work.jobs.find("a", *every) == second
+            work.jobs.finish(second.id, JobState.FAILED)
+            assert work.jobs.find("a", JobState.QUEUED, JobState.DONE) == first
+            work.jobs.claim(first.id)
+            assert work.jobs.find("a", JobState.QUEUED, JobState.DONE) is None
+            running = work.jobs.find("a", JobState.RUNNING)
+            assert running is not None
+            assert running.id == first.id
+            work.jobs.update(first.id, cancel_requested=True)
+            assert work.jobs.find("a", JobState.RUNNING) is None
+            work.jobs.update(other.id, request_digest="c")
+            assert [work.jobs.find(one, *every) for one in ("b", "", "\x00")] == [None] * 3
 
     def test_a_job_is_claimed_once(self, store: Store) -> None:
         """The claim starts it; put back into the queue it can be claimed again."""

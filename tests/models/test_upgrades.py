@@ -15,7 +15,7 @@ from domain.fit import Combine, ExcludedSample, FitMethod, FitOptions, FitShape,
 from domain.measurement import TraceKind
 from models.base import utc_now
 from models.identifiers import new_id
-from models.records import FitRequest
+from models.records import FitRequest, JobState
 from models.rows.compiled_table import CompiledTableRow, values_of
 from models.rows.compiled_table_file import CompiledTableFileRow
 from models.schema import alembic_config
@@ -172,6 +172,24 @@ def test_jobs_of_before_have_no_history(empty_database_url: str) -> None:
     store.upgrade()
     with store.reading() as work:
         assert work.jobs.get(job.id) == replace(job, history=None)
+    store.dispose()
+
+
+def test_jobs_of_before_have_no_question(empty_database_url: str) -> None:
+    """0005 to 0006 and back: the job stays, its question and its steps are forgotten."""
+    job = a_job(request_digest="d" * 64, steps_done=1, steps_total=2)
+    store = create_store(empty_database_url)
+    store.upgrade()
+    with store.unit_of_work() as work:
+        work.jobs.add(job)
+    store.dispose()
+    with connected(empty_database_url) as connection:
+        command.downgrade(alembic_config(connection), "0005")
+    store.upgrade()
+    with store.reading() as work:
+        found = work.jobs.get(job.id)
+        assert found == replace(job, request_digest=None, steps_done=None, steps_total=None)
+        assert work.jobs.find("d" * 64, *JobState) is None
     store.dispose()
 
 

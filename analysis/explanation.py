@@ -94,8 +94,10 @@ def path_shares(course: Course) -> tuple[PathShare, ...]:
 def _share(course: Course, stage: int, leg: Leg) -> PathShare:
     here = course.stages[stage]
     sizes = here.fragment_bytes[leg.first : leg.last + 1]
-    overhead_us = sum(_overhead_us(here.stage, size) for size in sizes)
-    spent_us = sum(here.stage.time_us(size) for size in sizes)
+    fixed = {size: _overhead_us(here.stage, size) for size in set(sizes)}
+    times = {size: here.stage.time_us(size) for size in fixed}
+    overhead_us = sum(map(fixed.__getitem__, sizes))
+    spent_us = sum(map(times.__getitem__, sizes))
     return PathShare(
         stage,
         here.stage.name,

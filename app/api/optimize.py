@@ -10,9 +10,10 @@ from app.api.openapi import reads, refuses
 from app.api.respond import accepted, json_bytes, json_document
 from app.bodies import read_json
 from app.deps import body_rules, gone, prefers_async, service_of
+from app.explorer import Asker
 from app.flows.answers import AnswerFilter, get_answer, list_answers
 from app.flows.durable_jobs import JobKind
-from app.flows.explain_answer import explain
+from app.flows.explain_answer import EXPLAINED_AT_ONCE, explain
 from app.schemas.explanations import ExplanationOut, explained_of, explanation_document
 from app.schemas.optimizations import OptimizationsOut, optimizations_document
 from app.schemas.optimize import OptimizeIn, OptimizeOut
@@ -67,5 +68,12 @@ async def explanation(
     cap = service.context.settings.max_fragments
     record = await service.call(lambda: get_answer(service.context.store, id))
     asked = explained_of(record.body, cheaper_by=query.cheaper_by, fragment_cap=cap)
-    found = await service.call(lambda: explain(asked))
+    if asked.cells <= EXPLAINED_AT_ONCE:
+        found = await service.call(lambda: explain(asked))
+    else:
+        client = Asker(request.client.host if request.client else "", id)
+        question = ("explanation", id, query.cheaper_by)
+        found = await service.explorer.run(
+            lambda: explain(asked), gone(request), asker=client, question=question
+        )
     return json_document(explanation_document(found, answer_id=id))

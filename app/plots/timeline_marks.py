@@ -51,15 +51,21 @@ class Mark:
         return min(busy, self.overhead_us / whole_us), busy
 
 
-def marks_of(stage: StageCourse, *, least_us: float, longest_us: float) -> Iterator[Mark]:
-    """The marks of a stage in order of time.
+def marks_of(
+    stage: StageCourse,
+    *,
+    least_us: float,
+    longest_us: float,
+    shown: tuple[int, int] | None = None,
+) -> Iterator[Mark]:
+    """The marks of a stage in order of time, of the fragments from `shown[0]` to before `shown[1]`.
 
     Blocks shorter than `least_us` are merged across pauses shorter than it, into runs that are not
     longer than `longest_us`. O(k), of which all but the marks themselves is done by built-ins.
     """
     starts, exits = stage.start_us, stage.exit_us
-    first = 0
-    for end in _stretches(stage, least_us):
+    first, beyond = shown or (0, len(exits))
+    for end in _stretches(starts[first:beyond], exits[first:beyond], least_us, first):
         while first < end:
             cut = bisect_right(exits, starts[first] + longest_us, first + 1, end)
             until_us = starts[cut] if cut < end else exits[cut - 1]
@@ -67,18 +73,17 @@ def marks_of(stage: StageCourse, *, least_us: float, longest_us: float) -> Itera
             first = cut
 
 
-def _stretches(stage: StageCourse, least_us: float) -> Iterator[int]:
+def _stretches(
+    starts: Sequence[float], exits: Sequence[float], least_us: float, first: int
+) -> list[int]:
     """Where stretches end, exclusive: a block that can be seen, or narrow ones without a pause
-    between them that could.
+    between them that could. The first fragment is number `first`.
     """
-    pairs = zip(stage.start_us, stage.exit_us, strict=True)
-    wide = [i for i, (start_us, exit_us) in enumerate(pairs) if not exit_us - start_us < least_us]
-    pauses = zip(stage.start_us[1:], stage.exit_us, strict=False)
-    after = [
-        i for i, (start_us, exit_us) in enumerate(pauses, 1) if not start_us - exit_us < least_us
-    ]
-    ends = {len(stage.exit_us), *after, *wide, *(i + 1 for i in wide)}
-    return iter(sorted(ends - {0}))
+    times = enumerate(zip(starts, exits, strict=True), first)
+    wide = [i for i, (start_us, exit_us) in times if not exit_us - start_us < least_us]
+    pauses = enumerate(zip(starts[1:], exits, strict=False), first + 1)
+    after = [i for i, (start_us, exit_us) in pauses if not start_us - exit_us < least_us]
+    return sorted({first + len(exits), *after, *wide, *(i + 1 for i in wide)} - {first})
 
 
 def _mark(stage: StageCourse, first: int, end: int, until_us: float) -> Mark:

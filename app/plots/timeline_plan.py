@@ -6,6 +6,7 @@ so that both have the picture's whole width.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
@@ -34,6 +35,7 @@ class Plan:
 
     `marks` has those of each stage; blocks narrower than `least` are merged. `ident` begins the
     names inside the picture, and `compared_us` is the latency that this one's is compared with.
+    `is_window`: it is a stretch of the time that is drawn.
     """
 
     drawn: DrawnSchedule
@@ -44,6 +46,7 @@ class Plan:
     marks: tuple[tuple[Mark, ...], ...]
     legs: tuple[Leg, ...]
     busiest: int
+    is_window: bool = False
 
     @property
     def bar(self) -> float:
@@ -106,11 +109,16 @@ class Plan:
         return sum(mark.blocks for marks in self.marks for mark in marks if mark.is_run)
 
 
-def planned(schedules: Sequence[DrawnSchedule], ident: str) -> list[Plan]:
-    """A plan for each of the schedules, of which the first is what the others are compared with."""
-    times_us = [one.course.latency_us for one in schedules]
-    times_us += [one.lower_bound_us for one in schedules if one.lower_bound_us is not None]
-    scale = TimeScale(max(times_us), MARGIN, ROOM)
+def planned(
+    schedules: Sequence[DrawnSchedule], ident: str, window: tuple[float, float] | None = None
+) -> list[Plan]:
+    """A plan for each of the schedules, of which the first is what the others are compared with.
+
+    A window is a stretch of time, from and to in µs; without one all of it is shown.
+    """
+    span_us = span_of(schedules)
+    begin_us, end_us = window or (0.0, span_us)
+    scale = TimeScale(end_us, MARGIN, ROOM, begin_us)
     rows = sum(len(one.course.stages) for one in schedules)
     least = max(LEAST, ROOM * rows / _MOST_BLOCKS)
     first_us = schedules[0].course.latency_us
@@ -124,9 +132,17 @@ def planned(schedules: Sequence[DrawnSchedule], ident: str) -> list[Plan]:
             marks=tuple(_marks(stage, scale, least) for stage in drawn.course.stages),
             legs=drawn.course.critical_legs(),
             busiest=drawn.course.busiest_stage,
+            is_window=window is not None,
         )
         for place, drawn in enumerate(schedules)
     ]
+
+
+def span_of(schedules: Sequence[DrawnSchedule]) -> float:
+    """The end of the time axis where all of it is shown, µs."""
+    times_us = [one.course.latency_us for one in schedules]
+    times_us += [one.lower_bound_us for one in schedules if one.lower_bound_us is not None]
+    return max(times_us)
 
 
 def _marks(stage: StageCourse, scale: TimeScale, least: float) -> tuple[Mark, ...]:
@@ -134,4 +150,5 @@ def _marks(stage: StageCourse, scale: TimeScale, least: float) -> tuple[Mark, ..
         return tuple(marks_of(stage, least_us=inf, longest_us=inf))
     least_us = scale.duration_us(least)
     longest_us = scale.duration_us(max(_LONGEST_RUN, 6 * least))
-    return tuple(marks_of(stage, least_us=least_us, longest_us=longest_us))
+    shown = bisect_left(stage.exit_us, scale.from_us), bisect_right(stage.start_us, scale.to_us)
+    return tuple(marks_of(stage, least_us=least_us, longest_us=longest_us, shown=shown))

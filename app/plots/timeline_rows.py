@@ -96,8 +96,8 @@ def _bar(plan: Plan, j: int, stage: StageCourse) -> Iterator[str]:
         class_="idle",
     )
     leg = plan.legs[j]
-    following = (*plan.marks[j][1:], None)
-    for mark, after in zip(plan.marks[j], following, strict=True):
+    marks = plan.marks[j]
+    for mark, after in zip(marks, (*marks[1:], None), strict=False):
         if mark.is_run:
             goes_on = after is not None and after.is_run and after.start_us == mark.until_us
             yield _run(plan, mark, stage, overlap=_OVERLAP if goes_on else 0.0)

@@ -1,9 +1,9 @@
-"""The time axis of a timeline: from 0 on, linear, in the unit that suits its end."""
+"""The time axis of a timeline: linear, in the unit that suits its end."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import floor
+from math import ceil, floor
 
 from app.plots.scales import Tick, nice_above
 
@@ -13,11 +13,17 @@ _LEAST_US = 1e-290  # below it nothing can be divided by reliably; such a pictur
 
 @dataclass(frozen=True, slots=True)
 class TimeScale:
-    """Times from 0 to `span_us` on pixels from `left` on, `width` of them."""
+    """Times from `from_us` to `to_us` on pixels from `left` on, `width` of them."""
 
-    span_us: float
+    to_us: float
     left: float
     width: float
+    from_us: float = 0.0
+
+    @property
+    def span_us(self) -> float:
+        """How much time is shown."""
+        return self.to_us - self.from_us
 
     @property
     def is_empty(self) -> bool:
@@ -25,8 +31,9 @@ class TimeScale:
         return self.span_us < _LEAST_US
 
     def place(self, time_us: float) -> float:
-        """Where a moment is drawn."""
-        return self.left + self.length(time_us)
+        """Where a moment is drawn; what is before or after is kept within a picture's width."""
+        place = self.left + self.length(time_us - self.from_us)
+        return min(max(place, self.left - self.width), self.left + 2.0 * self.width)
 
     def length(self, time_us: float) -> float:
         """How long a time is drawn."""
@@ -37,16 +44,17 @@ class TimeScale:
         return self.span_us * (length / self.width)
 
     def ticks(self, most_steps: int) -> list[Tick]:
-        """0 and whole multiples of 1, 2 or 5 times a power of ten, all in one unit."""
+        """Whole multiples of 1, 2 or 5 times a power of ten, all in one unit."""
         if self.is_empty:
             return [Tick(0.0, "0")]
         step_us = nice_above(self.span_us / most_steps)
-        unit, factor = unit_of(self.span_us)
-        last = floor(self.span_us / step_us * (1 + 1e-12))
-        later = [
-            Tick(i * step_us, f"{i * step_us / factor:.6g} {unit}") for i in range(1, last + 1)
+        unit, factor = unit_of(self.to_us)
+        first = ceil(self.from_us / step_us * (1 - 1e-12))
+        last = floor(self.to_us / step_us * (1 + 1e-12))
+        return [
+            Tick(i * step_us, f"{i * step_us / factor:.9g} {unit}" if i else "0")
+            for i in range(first, last + 1)
         ]
-        return [Tick(0.0, "0"), *later]
 
 
 def unit_of(time_us: float) -> tuple[str, float]:

@@ -12,16 +12,18 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from app.plots.svg import group, line_at, number, safe, shortened, tag, text_at, text_width
 from app.plots.timeline_panel import draw_schedule
-from app.plots.timeline_plan import MARGIN, NARROW_PX, ROOM, SHEET, Plan, planned
+from app.plots.timeline_plan import MARGIN, NARROW_PX, ROOM, SHEET, Plan, planned, span_of
 from app.plots.timeline_style import SCOPE, STYLE
 from app.plots.timeline_words import DrawnSchedule, description, headline
 from domain.errors import InvalidInput
 
 _TITLE_PX = 32.0
 _TITLE, _LINE, _LEGEND, _BETWEEN = 50.0, 32.0, 32.0, 26.0
+_LEAST_WINDOW = 1e-9  # of all the time
 
 
 def render_timeline_svg(schedules: Sequence[DrawnSchedule]) -> str:
@@ -29,14 +31,55 @@ def render_timeline_svg(schedules: Sequence[DrawnSchedule]) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{timeline_element(schedules)}\n'
 
 
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The <svg>, which shows `from_us` to `to_us` of the time from 0 to `span_us`.
+
+    `is_merged`: some of its marks are several blocks.
+    """
+
+    markup: str
+    span_us: float
+    from_us: float
+    to_us: float
+    is_merged: bool
+
+
 def timeline_element(schedules: Sequence[DrawnSchedule], *, rules: str = STYLE) -> str:
     """The <svg> alone, for a page of HTML. A page that brings `STYLE` itself gives no `rules`.
 
     Raises InvalidInput unless there is a schedule and all are of one message.
     """
+    return timeline_picture(schedules, rules=rules).markup
+
+
+def timeline_picture(
+    schedules: Sequence[DrawnSchedule],
+    *,
+    rules: str = STYLE,
+    window: tuple[float, float] | None = None,
+) -> Picture:
+    """The <svg> of a window of time (from, to in µs), or of all of it. Raises InvalidInput."""
     _check(schedules)
-    ident = f"timeline-{_digest(schedules)}"
-    plans = planned(schedules, ident)
+    span_us = span_of(schedules)
+    window = _within(window, span_us)
+    ident = f"timeline-{_digest(schedules, window)}"
+    plans = planned(schedules, ident, window)
+    from_us, to_us = window or (0.0, span_us)
+    is_merged = any(plan.merged_blocks for plan in plans)
+    return Picture(_element(schedules, plans, rules), span_us, from_us, to_us, is_merged)
+
+
+def _within(window: tuple[float, float] | None, span_us: float) -> tuple[float, float] | None:
+    """The window as far as there is anything in it, or all of it."""
+    if window is None:
+        return None
+    from_us, to_us = window[0], min(window[1], span_us)
+    return (from_us, to_us) if to_us - from_us > _LEAST_WINDOW * span_us else None
+
+
+def _element(schedules: Sequence[DrawnSchedule], plans: Sequence[Plan], rules: str) -> str:
+    ident = plans[0].ident
     legend, legend_lines = _legend(schedules, ident)
     top = _TITLE + _LEGEND * legend_lines + 8
     bottom = top + sum(plan.height + _BETWEEN for plan in plans)
@@ -75,9 +118,9 @@ def _stacked(plans: Sequence[Plan], y: float) -> Iterator[str]:
         y += plan.height + _BETWEEN
 
 
-def _digest(schedules: Sequence[DrawnSchedule]) -> str:
+def _digest(schedules: Sequence[DrawnSchedule], window: tuple[float, float] | None) -> str:
     """Equal for equal pictures."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(repr(window).encode() if window else b"")
     for one in schedules:
         # Of the bound what is shown: its last bits differ from machine to machine.
         digest.update(repr((one.heading, one.proof, one.course.delay_us)).encode())
@@ -103,6 +146,10 @@ def _footer(plans: Sequence[Plan], y: float) -> Iterator[str]:
         )
         return
     merged = sum(plan.merged_blocks for plan in plans)
+    if not merged and plans[0].is_window:
+        # As high as the picture of all of it, which a page exchanges for this one.
+        yield text_at(MARGIN, y + 14, "Every block is drawn for itself.", "muted note")
+        yield text_at(MARGIN, y + 14 + _LINE, "", "muted note")
     if not merged:
         return
     least = f"{plans[0].least:.1f}".removesuffix(".0")

@@ -14,7 +14,8 @@ from domain.errors import StrategyDeclined
 if TYPE_CHECKING:
     from app.web.report import Report
 
-IN_THREAD_CELLS = 20_000  # fragments times stages: some 100 ms
+IN_THREAD_CELLS = 60_000  # fragments times stages: some 100 ms
+EXPLORED_CELLS = 1_000_000  # beyond, they take a process of its own
 
 Document = Mapping[str, Any]
 
@@ -77,11 +78,6 @@ class ReportTask:
         from app.web.report import report_of
 
         return report_of(self.body, fragment_cap=self.fragment_cap)
-
-
-def is_quick(document: Document) -> bool:
-    """Whether a thread may do it without holding up others."""
-    return cells_of(document) <= IN_THREAD_CELLS
 
 
 def cells_of(document: Document) -> int:

@@ -13,6 +13,8 @@ from typing import Any
 
 Document = Mapping[str, Any]
 
+MOST_RUNS = 4096  # of equal neighbours in a program that is pasted
+
 _SCHEDULE = """\
 /* {about} */
 #include <inttypes.h>
@@ -84,15 +86,24 @@ def c_of_schedule(document: Document) -> str:
     """A program that prints offset and size of every fragment; a stage after the other where
     they cut differently.
     """
-    levels = document["levels"] or [document["fragment_bytes"]]
-    if all(cut == levels[0] for cut in levels):
-        levels = levels[:1]
+    levels = _distinct(document)
     names = ["runs"] if len(levels) == 1 else [f"stage_{n}_runs" for n in range(1, len(levels) + 1)]
     arrays = "\n".join(_array(name, cut) for name, cut in zip(names, levels, strict=True))
     calls = "\n".join(
         f"    send_in_fragments({name}, sizeof {name} / sizeof *{name});" for name in names
     )
     return _SCHEDULE.format(about=_about(document), arrays=arrays, calls=calls)
+
+
+def is_too_long(document: Document) -> bool:
+    """Whether the sizes are too many to be pasted."""
+    return sum(1 for cut in _distinct(document) for _ in groupby(cut)) > MOST_RUNS
+
+
+def _distinct(document: Document) -> Sequence[Sequence[int]]:
+    """The cut of each stage, or the one that all share."""
+    levels: Sequence[Sequence[int]] = document["levels"] or [document["fragment_bytes"]]
+    return levels[:1] if all(cut == levels[0] for cut in levels) else levels
 
 
 def c_of_table(document: Document, base_url: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -51,3 +52,25 @@ def _source(document: Document) -> Iterator[tuple[str, Any]]:
         yield "aggregate", {name: aggregate[name] for name in names}
     else:
         yield "pipeline", document["pipeline"]
+
+
+def json_lines(question: Document) -> str:
+    """A question as JSON, a line for each field and for each stage."""
+    return (
+        "{\n" + ",\n".join(f"  {_dump(key)}: {_field(question[key])}" for key in question) + "\n}"
+    )
+
+
+def _field(value: Any) -> str:
+    if not isinstance(value, dict) or "stages" not in value:
+        return _dump(value)
+    stages = ",\n".join(f"      {_dump(stage)}" for stage in value["stages"])
+    others = "".join(
+        f",\n    {_dump(key)}: {_dump(value[key])}" for key in value if key != "stages"
+    )
+    return f'{{\n    "stages": [\n{stages}\n    ]{others}\n  }}'
+
+
+def _dump(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isprintable() else json.dumps(value)

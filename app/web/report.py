@@ -1,7 +1,6 @@
 """The report of a stored answer: one HTML file that stands alone, for a reader and for paper.
 
-`report_of` does the work and may run in a process of its own; `report_html` writes the page. It has
-no script and loads nothing, so its sheet is part of it.
+`report_of` does the work and may run in a process of its own; `report_page` writes the file.
 """
 
 from __future__ import annotations
@@ -9,14 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
-from app.web.assets import FOLDER
-from app.web.pages import Pages
-from app.web.questions import whole_question_of
+from app.web.questions import json_lines, whole_question_of
 from app.web.report_curves import Around
-from app.web.snippets import json_lines
 from app.web.views.answer_view import AnswerView, Rival
 from app.web.views.answer_words import TimeUnit
 from app.web.words import grouped, share, size, time_us
@@ -89,7 +84,7 @@ class Report:
 
 
 def report_of(body: bytes, *, fragment_cap: int) -> Report:
-    """The report of an OptimizeOut. Solves what surrounds it, for up to four seconds."""
+    """The report of an OptimizeOut. Solves what surrounds it, for up to two seconds."""
     document = json.loads(body)
     drawn, no_timeline = _drawn(document)
     explained = _explained(body, fragment_cap) if drawn else None
@@ -114,21 +109,6 @@ def report_of(body: bytes, *, fragment_cap: int) -> Report:
         source=_source(document),
         question=json_lines(whole_question_of(document)),
     )
-
-
-def report_html(pages: Pages, report: Report, *, base_url: str, version: str) -> bytes:
-    """The file. `base_url` is where the service is that has the answer."""
-    body = pages.html(
-        "report.html", report=report, view=report.view, base_url=base_url, version=version
-    )
-    sheet = (FOLDER / "report.css").read_text(encoding="utf-8")
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f"<title>{escape(report.view.title)} · Sluice</title>\n"
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<style>\n{sheet}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
-    ).encode()
 
 
 # --- the picture ----------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from app.web.views.answer_view import AnswerView, Rival
 Document = Mapping[str, Any]
 
 LEAST_SHOWN = 1e-4  # of what lies above the best known
+_COUNTS_S, _SIZES_S, _RIVALS_S = 0.4, 0.9, 0.6  # less than on the page, where each comes by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +30,12 @@ class Around:
     def of(cls, document: Document, fragment_cap: int) -> Around:
         """Of an OptimizeOut; each part has a time of its own."""
         asked = surroundings_of(document, fragment_cap=fragment_cap)
-        points = explore.counts(asked, time_limit_s=explore.COUNTS_LIMIT_S)
+        points = explore.counts(asked, time_limit_s=min(_COUNTS_S, explore.COUNTS_LIMIT_S))
         counts = counts_chart(document, points)
-        sizes = sizes_chart(document, explore.sizes(asked, time_limit_s=explore.SIZES_LIMIT_S))
-        rivals = explore.rivals(asked, time_limit_s=explore.RIVALS_LIMIT_S)
+        sizes = sizes_chart(
+            document, explore.sizes(asked, time_limit_s=min(_SIZES_S, explore.SIZES_LIMIT_S))
+        )
+        rivals = explore.rivals(asked, time_limit_s=min(_RIVALS_S, explore.RIVALS_LIMIT_S))
         return cls(
             curves_element(counts_plot(counts.data)),
             curves_element(sizes_plot(sizes.data)),

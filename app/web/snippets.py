@@ -8,7 +8,6 @@ request's header) are quoted for the language that they stand in; C has none of 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from shlex import quote
@@ -17,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 from fastapi import Request
 
 from app.flows.answers import has_active_table
-from app.web.c_snippet import c_of_schedule, c_of_table
+from app.web.c_snippet import c_of_schedule, c_of_table, is_too_long
 from app.web.python_snippet import python_of
-from app.web.questions import question_of
+from app.web.questions import json_lines, question_of
+from app.web.schedule_csv import leaves_out_times
 
 if TYPE_CHECKING:
     from models.session import Store
@@ -93,10 +93,16 @@ def file_stem(document: Document) -> str:
 
 def _files(document: Document, place: str) -> Iterator[AnswerFile]:
     yield AnswerFile(f"{place}/report.html", "Report", "one page that stands alone, to print")
-    yield AnswerFile(f"{place}/schedule.csv", "CSV", "fragments with offsets, sizes and times")
+    yield AnswerFile(f"{place}/schedule.csv", "CSV", _csv_words(document))
     yield AnswerFile(f"{place}/schedule.json", "JSON", "the stored answer, byte for byte")
     if document["pipeline"]:
         yield AnswerFile(f"{place}/schedule.svg", "SVG", "the timeline")
+
+
+def _csv_words(document: Document) -> str:
+    if leaves_out_times(document):
+        return "fragments with offsets and sizes; of the many times when each begins and arrives"
+    return "fragments with offsets, sizes and times"
 
 
 def _snippets(document: Document, base_url: str, *, has_table: bool) -> Iterator[Snippet]:
@@ -113,6 +119,11 @@ def _snippets(document: Document, base_url: str, *, has_table: bool) -> Iterator
         said = "Looks every message up in the profile's compiled table, with libsluice."
         yield Snippet("c", "C", said, c_of_table(document, base_url))
         return
+    if is_too_long(document):
+        address = f"{base_url}/optimizations/{document['id']}"
+        said = "So many sizes are a file rather than something to paste; this fetches them."
+        yield Snippet("c", "C", said, f"curl -fsS {quote(address)} -o schedule.json\n")
+        return
     yield Snippet("c", "C", "The sizes, for this message; C11.", c_of_schedule(document))
 
 
@@ -124,25 +135,3 @@ def curl_of(document: Document, base_url: str) -> str:
         "  -H 'content-type: application/json' \\\n"
         f"  --data-binary @- <<'END'\n{body}\nEND\n"
     )
-
-
-def json_lines(question: Document) -> str:
-    """A question as JSON, a line for each field and for each stage."""
-    return (
-        "{\n" + ",\n".join(f"  {_dump(key)}: {_field(question[key])}" for key in question) + "\n}"
-    )
-
-
-def _field(value: Any) -> str:
-    if not isinstance(value, dict) or "stages" not in value:
-        return _dump(value)
-    stages = ",\n".join(f"      {_dump(stage)}" for stage in value["stages"])
-    others = "".join(
-        f",\n    {_dump(key)}: {_dump(value[key])}" for key in value if key != "stages"
-    )
-    return f'{{\n    "stages": [\n{stages}\n    ]{others}\n  }}'
-
-
-def _dump(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if text.isprintable() else json.dumps(value)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TypeAlias
+from urllib.parse import urlencode
 
 from app.apart import ReportSteps
 from app.web.views.answer_words import Document
 from domain.errors import StrategyDeclined
 
-if TYPE_CHECKING:
-    from app.plots.timeline_words import DrawnSchedule
+Window: TypeAlias = tuple[float, float]
 
-AT_ONCE_CELLS = 4_000  # fragments times stages: some 50 ms
-IN_THREAD_CELLS = 60_000  # beyond, it takes a process of its own
+MOST_US = 1e300
+AT_ONCE_CELLS = 4_000  # fragments times stages: some 10 ms
+IN_THREAD_CELLS = 60_000  # some 50 ms; beyond, readers take turns
+EXPLORED_CELLS = 1_000_000  # beyond, it takes a process of its own
 
 
 class Beside(StrEnum):
@@ -26,11 +28,34 @@ class Beside(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Drawing:
+    """What of an answer is drawn: `window`, from and to in µs, where it is not all of its time."""
+
+    beside: Beside
+    window: Window | None = None
+
+    @property
+    def query(self) -> str:
+        """As an address has it."""
+        given = [("beside", str(self.beside))] if self.beside else []
+        if self.window is not None:
+            given += zip(("from_us", "to_us"), map(repr, self.window), strict=True)
+        return f"?{urlencode(given)}" if given else ""
+
+
+@dataclass(frozen=True, slots=True)
 class Timeline:
-    """The picture as markup, and what a script needs to place times in it."""
+    """The picture as markup, and what a script needs to place times in it.
+
+    It shows `from_us` to `to_us` of the time from 0 to `span_us`. `is_merged`: a closer look
+    shows more blocks.
+    """
 
     svg: str
     span_us: float
+    from_us: float
+    to_us: float
+    is_merged: bool
     beside: Beside
 
 
@@ -39,7 +64,7 @@ class TimelineTask:
     """A timeline that is drawn in a process of its own."""
 
     body: bytes
-    beside: Beside
+    drawing: Drawing
 
     @property
     def noun(self) -> str:
@@ -52,7 +77,7 @@ class TimelineTask:
 
     def run(self, _: ReportSteps) -> Timeline:
         """Draw. Raises SluiceError."""
-        return timeline_of(json.loads(self.body), self.beside)
+        return timeline_of(json.loads(self.body), self.drawing)
 
 
 def cells_of(document: Document) -> int:
@@ -62,19 +87,30 @@ def cells_of(document: Document) -> int:
     return int(document["fragments"]) * len(document["pipeline"]["stages"])
 
 
-def timeline_of(document: Document, beside: Beside) -> Timeline:
+def window_of(from_us: str, to_us: str) -> Window | None:
+    """A stretch of time as an address has it; what is none, a page never sends, is all of it."""
+    try:
+        begin_us, end_us = float(from_us), float(to_us)
+    except ValueError:
+        return None
+    return (begin_us, end_us) if 0.0 <= begin_us < end_us < MOST_US else None
+
+
+def timeline_of(document: Document, drawing: Drawing) -> Timeline:
     """Draw an answer. Raises StrategyDeclined for an aggregate, and LimitReached."""
     from app.console.timeline_file import answer_schedules
-    from app.plots.timeline_svg import timeline_element
+    from app.plots.timeline_svg import timeline_picture
 
     if document["pipeline"] is None:
         raise StrategyDeclined("an aggregate does not know when a fragment is in which stage")
     every = answer_schedules(dict(document))
-    schedules = list(every) if beside is Beside.FIXED else [next(every)]
-    return Timeline(timeline_element(schedules, rules=""), _span_us(schedules), beside)
-
-
-def _span_us(schedules: list[DrawnSchedule]) -> float:
-    """The end of the time axis, as the picture has it."""
-    bounds = [one.lower_bound_us for one in schedules if one.lower_bound_us is not None]
-    return max([one.course.latency_us for one in schedules] + bounds)
+    schedules = list(every) if drawing.beside is Beside.FIXED else [next(every)]
+    picture = timeline_picture(schedules, rules="", window=drawing.window)
+    return Timeline(
+        picture.markup,
+        picture.span_us,
+        picture.from_us,
+        picture.to_us,
+        picture.is_merged,
+        drawing.beside,
+    )

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from analysis.explanation import Cost, Explanation, PathShare, Saving
-from app.web.views.answer_words import TimeUnit
-from app.web.words import share
+from app.web.views.answer_words import Document, TimeUnit
+from app.web.words import grouped, share
 from app.web.words import time_us as suited
 
 MOST_SAVINGS = 10
@@ -68,6 +68,26 @@ class WhyView:
             more=rows[MOST_SAVINGS:],
             useless=len(ranked) - len(rows),
             cheaper_by=_part_words(found.cheaper_by),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class UntoldWhy:
+    """Why an answer is not explained, and what is known of it all the same."""
+
+    reason: str
+    known: str
+
+    @classmethod
+    def of(cls, document: Document, cells: int, most: int) -> UntoldWhy:
+        """Of an OptimizeOut about stages with more fragments times stages than are followed."""
+        stage = document["pipeline"]["stages"][document["bottleneck_stage"]]["name"]
+        return cls(
+            f"This answer has {grouped(cells)} blocks, fragments times stages. The critical path "
+            f"is followed, and cheaper costs are tried, for up to {grouped(most)}.",
+            f"Known all the same: {stage} is occupied longest, so its cost per byte is what a long "
+            "message mostly waits for. An answer for a shorter message, or for larger fragments, "
+            "through the same stages is explained.",
         )
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
 from app.deps import gone, service_of
 from app.flows import explore
 from app.flows.answers import get_answer
-from app.flows.explain_answer import explain
+from app.flows.explain_answer import MAX_CELLS, explain
 from app.schemas.explanations import explained_of
 from app.web.input_state import InputState
 from app.web.pages import page
@@ -24,17 +23,20 @@ from app.web.views.answer_around import (
     sizes_chart,
     surroundings_of,
 )
+from app.web.views.answer_parts import Part, part_of, with_reader
 from app.web.views.answer_timeline import (
     AT_ONCE_CELLS,
+    EXPLORED_CELLS,
     IN_THREAD_CELLS,
     Beside,
-    Timeline,
+    Drawing,
     TimelineTask,
     cells_of,
     timeline_of,
+    window_of,
 )
 from app.web.views.answer_view import AnswerView
-from app.web.views.answer_why import WhyView
+from app.web.views.answer_why import UntoldWhy, WhyView
 from app.web.views.answer_words import Document, TimeUnit, through_words
 
 if TYPE_CHECKING:
@@ -44,10 +46,13 @@ router = APIRouter(include_in_schema=False)
 
 SECTION = "Workbench"
 _CHEAPER_BY = 0.1
-# A stored answer never changes, and going back to it shall not compute its parts again.
-_KEPT = {"Cache-Control": "private, max-age=600"}
-
-T = TypeVar("T")
+_TIMELINE = Part("timeline", "timeline", "Timeline", "answer_timeline.html")
+_WHY = Part("why", "why", "Why", "answer_why.html")
+_COUNTS = Part(
+    "counts", "by-count", "Latency against the number of fragments", "answer_counts.html"
+)
+_SIZES = Part("sizes", "by-size", "Latency against the size of the message", "answer_sizes.html")
+_RIVALS = Part("rivals", "rivals-table", "Strategies", "answer_rivals.html")
 
 
 @router.get("/ui/answers/{id}")
@@ -68,18 +73,38 @@ async def answer(
     def made() -> Response:
         # Thousands of ranges or fragments make a page that takes a while to write as well.
         values = _values(service.context.store, body, wanted, base_url)
-        return page(request, "answer.html", section=SECTION, shown=_shown(sizes), **values)
+        made = page(request, "answer.html", section=SECTION, shown=_shown(sizes), **values)
+        return with_reader(request, made)
 
     return await service.call(made)
 
 
 @router.get("/ui/answers/{id}/parts/timeline")
 @says_refusals
-async def timeline(request: Request, id: str, beside: Annotated[str, Query()] = "") -> Response:
-    """The timeline of an answer with many fragments."""
+async def timeline(
+    request: Request,
+    id: str,
+    beside: Annotated[str, Query()] = "",
+    from_us: Annotated[str, Query()] = "",
+    to_us: Annotated[str, Query()] = "",
+) -> Response:
+    """The timeline of an answer with many fragments, or of a stretch of its time."""
     body = await _body(request, id)
-    drawn = await _drawn(request, body, _beside(beside))
-    return page(request, "answer_timeline.html", timeline=drawn, answer_id=id)
+    service, wanted = service_of(request), Drawing(_beside(beside), window_of(from_us, to_us))
+    document = await service.call(lambda: json.loads(body))
+    cells = 0 if document["pipeline"] is None else cells_of(document)
+    if cells <= IN_THREAD_CELLS:
+        drawn = await service.call(lambda: timeline_of(document, wanted))
+    elif cells <= EXPLORED_CELLS:
+        work = lambda: {"timeline": timeline_of(document, wanted)}  # noqa: E731
+        return await part_of(request, id, _TIMELINE, work, query=wanted.query, answer_id=id)
+    else:
+        from app.apart import Apart
+
+        memory_bytes = service.context.settings.worker_memory_bytes
+        task = TimelineTask(body, wanted)
+        drawn = await service.apart(Apart(task, memory_bytes=memory_bytes), gone(request))
+    return page(request, _TIMELINE.template, timeline=drawn, answer_id=id)
 
 
 @router.get("/ui/answers/{id}/parts/cut")
@@ -99,9 +124,14 @@ async def cut(request: Request, id: str) -> Response:
 async def why(request: Request, id: str) -> Response:
     """The critical path by stage, and what cheaper costs would save."""
     body, cap = await _body(request, id), _fragment_cap(request)
-    asked = explained_of(body, cheaper_by=_CHEAPER_BY, fragment_cap=cap)
-    found = await _explored(request, lambda: WhyView.of(explain(asked)))
-    return page(request, "answer_why.html", headers=_KEPT, why=found)
+
+    def told() -> dict[str, Any]:
+        asked = explained_of(body, cheaper_by=_CHEAPER_BY, fragment_cap=cap)
+        if asked.cells > MAX_CELLS:
+            return {"why": None, "untold": UntoldWhy.of(json.loads(body), asked.cells, MAX_CELLS)}
+        return {"why": WhyView.of(explain(asked))}
+
+    return await part_of(request, id, _WHY, told)
 
 
 @router.get("/ui/answers/{id}/parts/counts")
@@ -116,8 +146,7 @@ async def counts(request: Request, id: str) -> Response:
         chart = counts_chart(document, explore.counts(asked, time_limit_s=explore.COUNTS_LIMIT_S))
         return {"counts": chart, "words": f"Latency by number of fragments, {_about(document)}"}
 
-    values = await _explored(request, drawn)
-    return page(request, "answer_counts.html", headers=_KEPT, **values)
+    return await part_of(request, id, _COUNTS, drawn)
 
 
 @router.get("/ui/answers/{id}/parts/sizes")
@@ -135,8 +164,8 @@ async def sizes(
         chart = sizes_chart(document, lines)
         return {"sizes": chart, "words": f"Latency by size of the message, {_about(document)}"}
 
-    values = await _explored(request, drawn)
-    return page(request, "answer_sizes.html", headers=_KEPT, shown=_shown(shown), **values)
+    chosen = _shown(shown)
+    return await part_of(request, id, _SIZES, drawn, query=f"?as={chosen}", shown=chosen)
 
 
 @router.get("/ui/answers/{id}/parts/rivals")
@@ -153,13 +182,8 @@ async def rivals(request: Request, id: str) -> Response:
         remark = rivals_remark(document)
         return {"rivals": rivals_of(document, lines), "unit": unit, "remark": remark}
 
-    values = await _explored(request, priced)
     caption = "The answer beside every strategy and the usual sizes"
-    return page(request, "answer_rivals.html", headers=_KEPT, caption=caption, **values)
-
-
-async def _explored(request: Request, work: Callable[[], T]) -> T:
-    return await service_of(request).explorer.run(work, gone(request))
+    return await part_of(request, id, _RIVALS, priced, caption=caption, comes_from="")
 
 
 def _fragment_cap(request: Request) -> int:
@@ -192,20 +216,8 @@ def _values(store: Store, body: bytes, beside: Beside, base_url: str) -> dict[st
     return {
         "view": AnswerView.of(document),
         "entry": InputState.of_answer(document),
-        "timeline": timeline_of(document, beside) if is_drawn else None,
+        "timeline": timeline_of(document, Drawing(beside)) if is_drawn else None,
         "answer_id": document["id"],
         "beside": beside,
         "take_away": take_away_of(store, document, base_url),
     }
-
-
-async def _drawn(request: Request, body: bytes, beside: Beside) -> Timeline:
-    service = service_of(request)
-    document = await service.call(lambda: json.loads(body))
-    if document["pipeline"] is None or cells_of(document) <= IN_THREAD_CELLS:
-        return await service.call(lambda: timeline_of(document, beside))
-    from app.apart import Apart
-
-    task = TimelineTask(body, beside)
-    memory_bytes = service.context.settings.worker_memory_bytes
-    return await service.apart(Apart(task, memory_bytes=memory_bytes), gone(request))

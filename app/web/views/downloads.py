@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import TypeVar
 
 from fastapi import APIRouter, Request, Response
 
-from app.apart import Apart
+from app.apart import Apart, Task
 from app.deps import gone, service_of
 from app.flows.answers import get_answer
-from app.web.answer_files import FileKind, FileTask, ReportTask, is_quick
+from app.web.answer_files import (
+    EXPLORED_CELLS,
+    IN_THREAD_CELLS,
+    FileKind,
+    FileTask,
+    ReportTask,
+    cells_of,
+)
 from app.web.pages import HTML
 from app.web.refusals import says_refusals
-from app.web.report import report_html
+from app.web.report_page import report_html
 from app.web.snippets import base_url_of, file_stem
+from app.web.views.answer_parts import explored
 
 router = APIRouter(include_in_schema=False)
+
+T = TypeVar("T")
 
 _MEDIA = {
     FileKind.CSV: "text/csv; charset=utf-8; header=present",
@@ -55,32 +66,39 @@ async def report(request: Request, id: str) -> Response:
     """All that is known of the answer, in one file."""
     service, pages = service_of(request), request.app.state.pages
     body = await _body(request, id)
-    settings = service.context.settings
-    task = ReportTask(body, settings.max_fragments)
-    if is_quick(await service.call(lambda: json.loads(body))):
-        found = await service.explorer.run(task.run, gone(request))
+    document = await service.call(lambda: json.loads(body))
+    task = ReportTask(body, service.context.settings.max_fragments)
+    if cells_of(document) <= EXPLORED_CELLS:
+        found = await explored(request, id, "report", task.run)
     else:
-        child = Apart(task, memory_bytes=settings.worker_memory_bytes)
-        found = await service.apart(child, gone(request))
+        found = await _apart(request, task)
     made = await service.call(
         lambda: report_html(
             pages, found, base_url=base_url_of(request), version=request.app.version
         )
     )
-    return _file(made, HTML, f"{file_stem(json.loads(body))}.html")
+    return _file(made, HTML, f"{file_stem(document)}.html")
 
 
 async def _made(request: Request, id: str, kind: FileKind) -> Response:
+    """In a thread for calls, at this reader's turn, or in a process, by how much there is."""
     service = service_of(request)
     body = await _body(request, id)
     document = await service.call(lambda: json.loads(body))
-    task = FileTask(body, kind)
-    if is_quick(document):
+    task, cells = FileTask(body, kind), cells_of(document)
+    if cells <= IN_THREAD_CELLS:
         made = await service.call(task.run)
+    elif cells <= EXPLORED_CELLS:
+        made = await explored(request, id, kind, task.run)
     else:
-        memory_bytes = service.context.settings.worker_memory_bytes
-        made = await service.apart(Apart(task, memory_bytes=memory_bytes), gone(request))
+        made = await _apart(request, task)
     return _file(made, _MEDIA[kind], f"{file_stem(document)}.{kind}")
+
+
+async def _apart(request: Request, task: Task[T]) -> T:
+    service = service_of(request)
+    memory_bytes = service.context.settings.worker_memory_bytes
+    return await service.apart(Apart(task, memory_bytes=memory_bytes), gone(request))
 
 
 async def _body(request: Request, id: str) -> bytes:

@@ -1,0 +1,169 @@
+"""The explorer: whose turn it is, one answer for all who ask the same, clients that go away."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from app.errors import Overloaded
+from app.explorer import MAX_OF_A_PARTY, Asker, Explorer
+from domain.errors import Cancelled, InvalidInput
+
+GUARD_S = 30.0
+
+
+class Scene:
+    """An explorer whose thread is held until `go`, and what it did, in order."""
+
+    def __init__(self) -> None:
+        self.explorer = Explorer()
+        self.go = threading.Event()
+        self.did: list[str] = []
+
+    def work(self, name: str) -> Callable[[], str]:
+        """Does nothing but to note that it was done."""
+
+        def done() -> str:
+            assert self.go.wait(GUARD_S)
+            self.did.append(name)
+            return name
+
+        return done
+
+    def ask(
+        self,
+        name: str,
+        party: str,
+        matter: str = "",
+        *,
+        gone: Callable[[], Awaitable[None]] | None = None,
+    ) -> asyncio.Task[str]:
+        """Somebody asks for this."""
+        return asyncio.ensure_future(
+            self.explorer.run(
+                self.work(name), gone or _stays, asker=Asker(party, matter), question=name
+            )
+        )
+
+
+async def _stays() -> None:
+    await asyncio.Event().wait()
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    """One for each test, with its thread ended."""
+    made = Scene()
+    yield made
+    made.go.set()
+    made.explorer.close()
+
+
+def run(coroutine: Any) -> Any:
+    """In a loop of its own, guarded."""
+    return asyncio.run(asyncio.wait_for(coroutine, GUARD_S))
+
+
+def test_a_flood_holds_up_another_client_for_one_work(scene: Scene) -> None:
+    """However many wait for the one, the other is next."""
+
+    async def flooded() -> None:
+        flood = [scene.ask(f"flood {i}", "flood", f"view {i}") for i in range(MAX_OF_A_PARTY + 1)]
+        await asyncio.sleep(0)
+        other = scene.ask("other", "other")
+        await asyncio.sleep(0)
+        scene.go.set()
+        assert await other == "other"
+        await asyncio.gather(*flood)
+
+    run(flooded())
+    assert scene.did[:2] == ["flood 0", "other"]
+    assert len(scene.did) == MAX_OF_A_PARTY + 2
+
+
+def test_too_much_of_one_client_is_refused_at_once(scene: Scene) -> None:
+    """Without waiting for anything; what is in the queue keeps its place."""
+
+    async def flooded() -> list[Any]:
+        asked = [scene.ask(str(i), "flood") for i in range(2 * MAX_OF_A_PARTY)]
+        await asyncio.wait(asked[MAX_OF_A_PARTY + 1 :])
+        assert not any(one.done() for one in asked[: MAX_OF_A_PARTY + 1])
+        assert scene.explorer.waiting == MAX_OF_A_PARTY
+        scene.go.set()
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    ended = run(flooded())
+    assert ended[: MAX_OF_A_PARTY + 1] == scene.did
+    assert all(isinstance(one, Overloaded) for one in ended[MAX_OF_A_PARTY + 1 :])
+
+
+def test_the_same_question_is_worked_out_once(scene: Scene) -> None:
+    """For whoever asks while it waits or runs, at the first turn that one of them has."""
+
+    async def asked_twice() -> list[Any]:
+        running = scene.ask("held", "someone")
+        tasks = [scene.ask(f"own {i}", "first", f"{i}") for i in range(3)]
+        tasks += [scene.ask("shared", "first", "4"), scene.ask("shared", "second")]
+        await asyncio.sleep(0)
+        scene.go.set()
+        return await asyncio.gather(running, *tasks)
+
+    found = run(asked_twice())
+    assert found[-2:] == ["shared", "shared"]
+    assert scene.did == ["held", "own 0", "shared", "own 1", "own 2"]
+
+
+def test_a_failure_is_told_to_all_who_wait(scene: Scene) -> None:
+    """And the next work is done."""
+
+    def fails() -> str:
+        assert scene.go.wait(GUARD_S)
+        raise InvalidInput("no")
+
+    async def asked() -> list[Any]:
+        explorer = scene.explorer
+        tasks = [
+            asyncio.ensure_future(
+                explorer.run(fails, _stays, asker=Asker(party), question="it fails")
+            )
+            for party in "ab"
+        ]
+        tasks.append(scene.ask("after", "c"))
+        await asyncio.sleep(0)
+        scene.go.set()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    first, second, after = run(asked())
+    assert isinstance(first, InvalidInput)
+    assert isinstance(second, InvalidInput)
+    assert after == "after"
+
+
+def test_what_nobody_waits_for_is_not_begun(scene: Scene) -> None:
+    """Unless another one asks the same."""
+
+    async def left() -> tuple[str, str]:
+        leaves = asyncio.Event()
+
+        async def gone() -> None:
+            await leaves.wait()
+
+        held = scene.ask("held", "someone")
+        alone = scene.ask("alone", "reader", gone=gone)
+        shared = scene.ask("shared", "reader", gone=gone)
+        stays = scene.ask("shared", "other")
+        await asyncio.sleep(0)
+        leaves.set()
+        for task in (alone, shared):
+            with pytest.raises(Cancelled):
+                await task
+        scene.go.set()
+        return await asyncio.gather(held, stays)
+
+    assert list(run(left())) == ["held", "shared"]
+    assert scene.did == ["held", "shared"]
+    assert scene.explorer.waiting == 0

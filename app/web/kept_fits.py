@@ -15,9 +15,9 @@ from app.web.input_form import Mistaken
 from app.web.input_request import request_of
 from app.web.input_state import InputState
 from domain.errors import SluiceError
-from domain.fit import ExcludedSample, FitMethod, FitOptions, FitShape
+from domain.fit import FitMethod, FitOptions, FitShape
 from domain.trace_formats import UnrecognisedTrace
-from models.records import FitRequest
+from models.records import FitRecord, FitRequest
 
 _OF_THE_TRACE = ("trace", "kind")
 
@@ -34,18 +34,15 @@ async def kept_fit(request: Request, traces: Sequence[HeldTrace], asked: FitRequ
     return f"/ui/fits/{await service.call(lambda: keep(outcome.fitted))}"
 
 
-async def fit_again(request: Request, fit_id: str, excluded: tuple[ExcludedSample, ...]) -> str:
-    """A stored fit once more without these samples; the new fit's address.
+async def fit_again(request: Request, record: FitRecord, wanted: FitRequest) -> str:
+    """The measurements of a stored fit fitted in another way; the new fit's address.
 
     Raises NotFound, and what `Service.fit` does.
     """
     service = service_of(request)
-    record = await service.stored_fit(fit_id)
     digests = record.trace_digests
     packed = [await service.stored_trace(digest) for digest in digests]
     traces = [HeldTrace(one.digest, one.content_bytes, one.pieces, one.content) for one in packed]
-    before = record.request or FitRequest()
-    wanted = replace(before, options=replace(before.options, excluded=excluded))
     outcome = await service.fit(traces, wanted, save_as=None, gone=gone(request))
 
     def keep() -> str:

@@ -34,6 +34,16 @@ def share(value: float) -> str:
     return f"{100.0 * value:.3g} %"
 
 
+def signed_share(value: float) -> str:
+    """A change as per cent, with its sign: +2.46 %."""
+    return f"{100.0 * value:+.3g} %"
+
+
+def capitalised(text: str) -> str:
+    """With a capital, the rest as it is."""
+    return text[:1].upper() + text[1:]
+
+
 def grouped(value: int) -> str:
     """A whole number with thin spaces between thousands."""
     return f"{value:,}".replace(",", "\u202f")
@@ -58,6 +68,8 @@ def _digits(value: float) -> str:
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "time_us": time_us,
     "share": share,
+    "signed_share": signed_share,
+    "capitalised": capitalised,
     "grouped": grouped,
     "size": size,
     "sentence": sentence,

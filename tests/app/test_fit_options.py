@@ -122,6 +122,35 @@ class TestOptions:
         assert live.stored() == before
 
 
+class TestExcluded:
+    def test_one_file(self, client: httpx.Client) -> None:
+        """Left out in every stage of the row; told in the answer, and what is not there too."""
+        document = fit(client, exclude=["64:2.256:copy", "64:2.25:copy"])
+        assert [stage["num_samples"] for stage in document["pipeline"]["stages"]] == [15, 15, 15]
+        assert document["understood"]["left out by hand"] == "3 of 18 measured messages"
+        assert [one["time_us"] for one in document["excluded"]] == [2.256, 2.25]
+        assert "excluded_not_found" in codes(document)
+
+    def test_several_files_and_an_optimisation(self, client: httpx.Client) -> None:
+        """By the body."""
+        left = [{"stage": "total", "message_bytes": 64, "time_us": 33.2}]
+        body = {**several(LATENCY, INTERARRIVAL), "excluded": left}
+        document = client.post("/fit", json=body).json()
+        assert document["excluded"] == left
+        assert document["aggregate"]["total"]["num_samples"] == 15
+        assert document["aggregate"]["bottleneck"]["num_samples"] == 18
+        asked = {**body, "message_bytes": 65536, "fit_options": {"excluded": left}}
+        del asked["excluded"]
+        answer = client.post("/optimize", json=asked).json()
+        assert answer["fit"]["excluded"] == left
+
+    @pytest.mark.parametrize("word", ["64:2.256", "x:1:copy", "64:nan:copy", "0:1:copy", "64:-1:a"])
+    def test_refusals(self, client: httpx.Client, word: str) -> None:
+        response = client.post("/fit", content=DIRECT, headers=TEXT, params={"exclude": word})
+        assert response.status_code == 422
+        assert "exclude" in response.json()["errors"][0]["pointer"]
+
+
 class TestNarrowed:
     def test_one_line_over_the_sizes_in_use(
         self, client: httpx.Client, monkeypatch: pytest.MonkeyPatch

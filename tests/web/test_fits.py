@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 import pytest
 
 from app.flows.fit_plot import find_fit, plot_stored
-from app.web.fit_view import chart_views, fit_view, sample_value
+from app.web.fit_charts import ROWS_A_PAGE, chart_views, sample_value
+from app.web.fit_view import fit_view
 from domain.fit import ExcludedSample
 from fitting import formats
 from tests.app.serving import Live
@@ -36,7 +37,7 @@ def test_a_fit_is_a_page(live: Live) -> None:
     """With its parameters, what was read, and what to beware of; no profile was stored."""
     page = live.client.get(fitted(live))
     assert page.status_code == 200
-    for words in ("copy_in", "write_fdatasync", "Optimise with this", "things to know"):
+    for words in ("copy_in", "write_fdatasync", "Optimise with this", "To know about these"):
         assert words in page.text
 
 
@@ -58,11 +59,16 @@ def test_outliers_are_left_out_and_taken_back(live: Live) -> None:
     assert sent.status_code == 303
     again, query = sent.headers["location"].split("?")
     assert again != address
-    assert query == "bytes=1+MiB"
-    assert "left out by hand" in live.client.get(again).text
-    ticked = re.findall(r'value="([^"]+)" checked', live.client.get(f"{again}/parts/charts").text)
+    assert query == f"bytes=1+MiB&before={address.rsplit('/', 1)[1]}"
+    page = live.client.get(f"{again}?{query}").text
+    assert "1 sample left out by hand" in page
+    assert "What changed" in page
+    assert f'href="{address}?bytes=1%20MiB">The earlier fit' in page
+    ticked = re.findall(r'value="([^"]+)" checked', page)
     assert list(map(unescape, ticked)) == [value]
-    back = post(live, f"{again}/again").headers["location"]
+    told = live.client.get(again.replace("/ui/", "/")).json()["excluded"]
+    assert [f"{one['message_bytes']}|{one['time_us']!r}|{one['stage']}" for one in told] == [value]
+    back = post(live, f"{again}/again").headers["location"].partition("?")[0]
     first, last = (live.service.context.store, live.client.get)
     with first.reading() as unit:
         fits = [unit.fits.get(place.rsplit("/", 1)[1]).fit for place in (address, again, back)]
@@ -95,12 +101,68 @@ def test_every_format_is_offered(live: Live) -> None:
     assert all(f"<dt>{one.name}</dt><dd>{one.about}" in page for one in formats())
 
 
-@pytest.mark.parametrize("value", ["", "a|b|c", "1|x|copy_in", "1"])
-def test_samples_that_are_none_are_refused(live: Live, value: str) -> None:
-    """In words."""
-    sent = post(live, f"{fitted(live)}/again", ("excluded", value))
+@pytest.fixture(scope="module")
+def local(live: Live) -> str:
+    """The address of a fit that tests look at and go on from."""
+    return fitted(live)
+
+
+@pytest.mark.parametrize(
+    ("fields", "place", "words"),
+    [
+        *((("excluded", value), "again", "xpected samples as") for value in ("", "a|b|c", "1|x|a")),
+        (("max_ranges", "17"), "max_ranges", "1 &lt;= max_ranges &lt;= 16"),
+        (("max_ranges", "many"), "max_ranges", "whole number from 1 to 16"),
+        (("join", "overlap sequence"), "join", "all at the same time or all one after the other"),
+        (("shape", "narrowed"), "again", "needs a message"),
+    ],
+)
+def test_what_cannot_be_fitted_again_is_marked(
+    live: Live, local: str, fields: tuple[str, str], place: str, words: str
+) -> None:
+    """At its field, or at the form."""
+    name, values = fields
+    sent = post(live, f"{local}/again", *((name, one) for one in values.split(" ")))
     assert sent.status_code == 422
-    assert "xpected samples as" in sent.text
+    assert f'id="mistake-{place}"' in sent.text
+    assert words in sent.text
+
+
+def test_a_fit_is_made_in_another_way(live: Live, local: str) -> None:
+    """Steps that form one stage, another method and fewer ranges; the page says what changed."""
+    joins = [("join", "overlap"), *[("join", "own")] * 3]
+    asked = ("method", "weighted"), ("max_ranges", "1"), *joins
+    place = post(live, f"{local}/again", *asked).headers["location"]
+    page = unescape(live.client.get(place).text)
+    for words in (
+        "copy_in and crc32 as one stage",
+        "ethod weighted instead of robust",
+        "1 instead of 6 ranges",
+        "has 1 fit range instead of 2",
+        "copy_in + crc32 instead of copy_in and crc32",
+        "No longer said",
+    ):
+        assert words.lower() in page.lower()
+    assert re.search(r'<option value="overlap" selected>', page)
+    apart = post(live, f"{place.partition('?')[0]}/again", *[("join", "own")] * 4)
+    page = unescape(live.client.get(apart.headers["location"]).text)
+    assert "copy_in and crc32 no longer as one stage" in page.lower()
+
+
+def test_changes_are_of_the_same_measurements(live: Live, local: str) -> None:
+    """Another trace's fit, and one that is not there, are refused."""
+    other = fitted(live, (FOLDER / "osu-latency.txt").read_bytes()).rsplit("/", 1)[1]
+    assert live.client.get(f"{local}?before={other}").status_code == 422
+    assert live.client.get(f"{local}?before={'0' * 32}").status_code == 404
+
+
+def test_signatures_are_charts_with_tables(live: Live) -> None:
+    """As stages are."""
+    traces = Path(__file__).parents[1] / "data" / "traces"
+    address = fitted(live, (traces / "signature.csv").read_bytes())
+    part = live.client.get(f"{address}/parts/charts").text
+    for words in ("data-signature=", "data-logp", "no computation", "20 µs between"):
+        assert words in part
 
 
 def test_a_fit_leads_to_an_answer_or_its_job(live: Live) -> None:
@@ -175,6 +237,11 @@ def test_axes_suit_the_data(live: Live) -> None:
     charts = chart_views(plot_stored(find_fit(live.service.context.store, fit_id)))
     assert all(chart.data["logSize"] for chart in charts)
     assert all(0.02 <= chart.data["residualEnd"] < 10.0 for chart in charts)
+    for chart in charts:
+        off = [abs(row.residual or 0.0) for row in chart.rows]
+        assert off == sorted(off, reverse=True)
+        assert len(off) == min(ROWS_A_PAGE, chart.num_rows)
+        assert chart.num_rows <= len(chart.data["points"])
     assert {stage.name for stage in fit_view(record).stages} == {chart.name for chart in charts}
 
 

@@ -1,11 +1,13 @@
 // Charts of a fit: samples, lines with their band, residuals; a click on a sample leaves it out.
+// Which samples go is one choice for the whole page: charts, tables and the form all show it.
 "use strict";
 
-(() => {
+window.SluiceFit = (() => {
   const Charts = window.SluiceCharts;
   const USED = 0;
   const OUTLIER = 1;
   const UNUSED = 2;
+  const KINDS = {[OUTLIER]: "outlier", [UNUSED]: "not fitted to"};
 
   function sizeText(bytes) {
     for (const [power, unit] of [[40, "TiB"], [30, "GiB"], [20, "MiB"], [10, "KiB"]]) {
@@ -34,15 +36,137 @@
     return [Math.max(0, least - room), greatest + room];
   }
 
+  /** The samples that the form leaves out, and what shows them. */
+  class Choice {
+    constructor(form) {
+      this.form = form;
+      this.button = form.querySelector("#again");
+      this.picked = form.querySelector("#picked");
+      this.watchers = [];
+      const boxes = this.boxes().filter((box) => box.checked);
+      this.before = new Map(boxes.map((box) => [normal(box.value), box.value]));
+      this.values = new Map(this.before);
+      document.addEventListener("change", ({target}) => this.onChange(target));
+      form.addEventListener("input", () => this.told());
+      form.addEventListener("formdata", ({formData}) => this.send(formData));
+      this.told();
+    }
+
+    boxes() {
+      return [...this.form.elements].filter((one) => one.name === "excluded");
+    }
+
+    has(value) {
+      return this.values.has(normal(value));
+    }
+
+    /** Call again(choice) whenever another sample is left out or kept. */
+    watch(again) {
+      this.watchers.push(again);
+    }
+
+    onChange(box) {
+      if (box.form !== this.form) return;
+      if (box.name === "excluded") this.set(box.value, box.checked);
+      else this.told();
+    }
+
+    set(value, isOut) {
+      if (isOut) this.values.set(normal(value), value);
+      else this.values.delete(normal(value));
+      this.list();
+      for (const box of this.boxes()) box.checked = this.has(box.value);
+      this.told();
+      this.watchers.forEach((again) => again(this));
+      const [size, time] = parts(value);
+      window.Sluice.say(`${sizeText(size)}, ${Charts.timeText(time)}: ${isOut ? "left out" : "kept"}`);
+    }
+
+    /** Those that were picked on this page; those left out before have boxes of their own. */
+    list() {
+      const focused = this.picked.contains(document.activeElement);
+      const rows = [...this.values].filter(([key]) => !this.before.has(key)).map(([, value]) => this.row(value));
+      this.picked.replaceChildren(...rows);
+      if (focused) this.button.focus();
+    }
+
+    row(value) {
+      const [size, time, stage] = parts(value);
+      const [row, label, box] = ["li", "label", "input"].map((name) => document.createElement(name));
+      label.className = "tick";
+      Object.assign(box, {type: "checkbox", name: "excluded", value, checked: true});
+      label.append(box, ` ${stage}, ${sizeText(size)}, ${Charts.timeText(time)}`);
+      row.append(label);
+      return row;
+    }
+
+    /** What is sent: every sample once, on whichever page of a table its box was. */
+    send(formData) {
+      formData.delete("excluded");
+      for (const value of this.values.values()) formData.append("excluded", value);
+    }
+
+    isChanged() {
+      const same = this.values.size === this.before.size && [...this.values.keys()].every((key) => this.before.has(key));
+      return !same || [...this.form.elements].some((one) => one.name !== "excluded" && isEdited(one));
+    }
+
+    /** How many samples go, on the button. */
+    told() {
+      const count = this.values.size;
+      this.button.disabled = !this.isChanged();
+      this.button.textContent = count === 0 ? "Fit again" : `Fit again without ${count} ${count === 1 ? "sample" : "samples"}`;
+    }
+  }
+
+  function isEdited(field) {
+    if (field.localName === "select") return [...field.options].some((one) => one.selected !== one.defaultSelected);
+    return field.localName === "input" && field.type !== "hidden" && field.value !== field.defaultValue;
+  }
+
+  const choices = new WeakMap();
+
+  function choice() {
+    const form = document.getElementById("again-form");
+    if (!choices.has(form)) choices.set(form, new Choice(form));
+    return choices.get(form);
+  }
+
+  /** Places of labels on a log axis: 1, 2, 5 where there are few decades. */
+  function timeTicks(least, greatest) {
+    const decades = Math.log10(greatest / least);
+    const digits = decades < 2.2 ? [1, 2, 5] : decades < 3.5 ? [1, 3] : [1];
+    const [first, last] = [Math.floor(Math.log10(least)), Math.ceil(Math.log10(greatest))];
+    const powers = Array.from({length: last - first + 1}, (_, place) => first + place);
+    return within(powers.flatMap((power) => digits.map((digit) => Number(`${digit}e${power}`))), least, greatest);
+  }
+
+  /** The same for sizes: powers of 2, 4 or 16. */
+  function sizeTicks(least, greatest) {
+    const doublings = Math.log2(greatest / least);
+    const step = doublings < 5 ? 1 : doublings < 20 ? 2 : 4;
+    const powers = Array.from({length: 64 / step}, (_, place) => 2 ** (place * step));
+    return within(powers, least, greatest);
+  }
+
+  const within = (values, least, greatest) => values.filter((one) => one >= least && one <= greatest);
+
+  /** A log axis whose lines and labels stand at these values. */
+  function logAxis(values, more) {
+    return {
+      type: "log", ...more, axisTick: {...more.axisTick, customValues: values},
+      axisLabel: {...more.axisLabel, customValues: values, showMinLabel: true, showMaxLabel: true},
+    };
+  }
+
   class FitChart {
     constructor(place) {
       this.place = place;
-      this.form = place.closest("form");
+      this.choice = choice();
       this.data = window.Sluice.data(`fit-chart-${place.dataset.fitChart}`);
-      this.picked = place.parentElement.querySelector(".picked");
       this.remember();
       this.draw();
-      this.form.addEventListener("change", () => this.one?.draw());
+      this.choice.watch(() => this.one?.draw());
     }
 
     async draw() {
@@ -56,42 +180,16 @@
 
     /** Samples that were left out before are no part of the fit's data; the form has them. */
     remember() {
-      for (const box of this.boxes().filter((one) => one.defaultChecked)) {
-        const [size, time, stage] = parts(box.value);
+      for (const value of this.choice.before.values()) {
+        const [size, time, stage] = parts(value);
         if (stage === this.data.stage) this.data.points.push([size, time, null, USED]);
       }
     }
 
-    boxes() {
-      return [...this.form.querySelectorAll("[name=excluded]")];
-    }
-
-    excluded() {
-      return new Set(this.boxes().filter((box) => box.checked).map((box) => normal(box.value)));
-    }
-
-    /** Tick the sample's box, or make one where the outliers do not have it. */
     onClick(event) {
       const point = event.data?.point;
       if (!point || !this.data.canExclude) return;
-      const value = this.value(point);
-      let box = this.boxes().find((one) => normal(one.value) === value);
-      if (box) box.checked = !box.checked;
-      else box = this.add(value, point);
-      box.dispatchEvent(new Event("change", {bubbles: true}));
-      window.Sluice.say(`${sizeText(point[0])}, ${Charts.timeText(point[1])}: ${box.checked ? "left out" : "kept"}`);
-    }
-
-    add(value, point) {
-      const label = document.createElement("label");
-      const box = document.createElement("input");
-      const row = document.createElement("li");
-      label.className = "tick";
-      Object.assign(box, {type: "checkbox", name: "excluded", value, checked: true});
-      label.append(box, ` ${sizeText(point[0])}, ${Charts.timeText(point[1])}`);
-      row.append(label);
-      this.picked.append(row);
-      return box;
+      this.choice.set(this.value(point), !this.choice.has(this.value(point)));
     }
 
     // --- drawing --------------------------------------------------------------------------------
@@ -102,26 +200,31 @@
       const [leastTime, greatestTime] = extent(points.map((one) => one[1]), logTime);
       const side = {left: isNarrow ? 54 : 62, right: 16};
       const base = Charts.base(colour, isNarrow);
-      const size = (more) => Charts.axis(colour, {
-        type: logSize ? "log" : "value", logBase: greatestSize > leastSize * 4 ** 9 ? 16 : 4, min: leastSize, max: greatestSize,
+      const kind = (isLog, ticks) => (one) => Charts.axis(colour, isLog ? logAxis(ticks, one) : {type: "value", ...one});
+      const sizes = kind(logSize, sizeTicks(leastSize, greatestSize));
+      const size = (more) => sizes({
+        min: leastSize, max: greatestSize, axisTick: {lineStyle: {color: colour.line}},
         axisLabel: {color: colour.quiet, hideOverlap: true, showMinLabel: false, showMaxLabel: false, formatter: sizeText}, ...more,
       });
+      const above = {nameLocation: "end", nameGap: 8, nameTextStyle: {color: colour.quiet, align: "left"}};
       return {
         ...base,
-        grid: [{...side, top: 40, height: "52%"}, {...side, bottom: 44, height: "22%"}],
+        // Both as wide as they are told: room made for labels would be another one in each.
+        grid: [{...side, top: 60, height: "50%"}, {...side, bottom: 44, height: "20%"}].map((one) => ({
+          ...one, outerBoundsMode: "none",
+        })),
         xAxis: [
           size({gridIndex: 0, axisLabel: {show: false}}),
-          size({gridIndex: 1, name: "Message size", nameGap: 26}),
+          size({gridIndex: 1, name: "message size", nameGap: 26}),
         ],
         yAxis: [
-          Charts.axis(colour, {
-            gridIndex: 0, type: logTime ? "log" : "value", min: leastTime, max: greatestTime,
-            name: "Time, µs", nameGap: isNarrow ? 40 : 46,
+          kind(logTime, timeTicks(leastTime, greatestTime))({
+            gridIndex: 0, min: leastTime, max: greatestTime, ...above, name: "time, µs", axisTick: {lineStyle: {color: colour.line}},
             axisLabel: {color: colour.quiet, hideOverlap: true, showMinLabel: false, showMaxLabel: false, formatter: (us) => String(Number(us.toPrecision(3)))},
           }),
           Charts.axis(colour, {
             gridIndex: 1, type: "value", min: -residualEnd, max: residualEnd, interval: residualEnd,
-            name: "Residual", nameGap: isNarrow ? 40 : 46,
+            ...above, name: "off the line by",
             axisLabel: {color: colour.quiet, hideOverlap: true, formatter: percent},
           }),
         ],
@@ -132,7 +235,7 @@
 
     words(point) {
       if (!point) return "";
-      const kind = {[OUTLIER]: "outlier", [UNUSED]: "not fitted to"}[point[3]];
+      const kind = KINDS[point[3]];
       const off = point[2] === null ? "" : `${point[2] > 0 ? "+" : ""}${percent(point[2])} off the line`;
       const click = this.data.canExclude ? "click: leave out or keep" : "";
       return [`${sizeText(point[0])}: ${Charts.timeText(point[1])}`, off, kind, click].filter(Boolean).join("\n");
@@ -179,7 +282,6 @@
     }
 
     samples(colour, leastTime) {
-      const gone = this.excluded();
       const {points, residualEnd} = this.data;
       const inside = (value) => Math.max(-residualEnd, Math.min(residualEnd, value));
       const groups = [
@@ -187,7 +289,7 @@
         ["outliers", colour.series[1], "diamond", (point) => point[3] === OUTLIER],
         ["not fitted to", colour.line, "circle", (point) => point[3] === UNUSED],
       ];
-      const isGone = (point) => gone.has(this.value(point));
+      const isGone = (point) => this.choice.has(this.value(point));
       const drawn = [
         ...groups.map(([name, shade, symbol, belongs]) => [
           name, shade, symbol, points.filter((point) => belongs(point) && !isGone(point)),
@@ -212,19 +314,7 @@
     }
   }
 
-  /** How many samples would go, on the button. */
-  function startForm(form) {
-    const button = form.querySelector("#again");
-    const before = form.querySelectorAll("[name=excluded]:checked").length;
-    const told = () => {
-      const count = form.querySelectorAll("[name=excluded]:checked").length;
-      button.disabled = count === before && ![...form.querySelectorAll("[name=excluded]")].some((box) => box.checked !== box.defaultChecked);
-      button.textContent = count === 0 ? "Fit again" : `Fit again without ${count} ${count === 1 ? "sample" : "samples"}`;
-    };
-    form.addEventListener("change", told);
-    told();
-  }
-
+  window.Sluice.onPart("[data-fit]", choice);
   window.Sluice.onPart("[data-fit-chart]", (place) => new FitChart(place));
-  window.Sluice.onPart("[data-fit]", startForm);
+  return {choice, sizeText, percent, kinds: KINDS, logAxis, sizeTicks, timeTicks};
 })();

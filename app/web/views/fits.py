@@ -19,17 +19,20 @@ from app.schemas.aggregates import model_document
 from app.schemas.queries import FitQuery
 from app.trace_bodies import arriving_trace
 from app.web.answer_address import answer_address
-from app.web.fit_view import chart_views, fit_view, sample_value
+from app.web.fit_again import asked_again
+from app.web.fit_changes import FitChanges, fit_changes
+from app.web.fit_charts import chart_views, parameters_data, signature_views
+from app.web.fit_view import fit_view
 from app.web.input_form import asked_document, read_form
 from app.web.kept_fits import fit_again, kept_fit
 from app.web.pages import is_htmx, moved, page
 from app.web.refusals import says_refusals
 from domain.aggregate import Aggregate
 from domain.errors import InvalidInput, SluiceError
-from domain.fit import ExcludedSample
 from domain.profile import check_profile_name
 from domain.trace_formats import UnrecognisedTrace
 from domain.units import parse_bytes
+from models.records import FitRecord
 
 router = APIRouter(include_in_schema=False)
 USUAL_MESSAGE = "64 KiB"
@@ -60,24 +63,22 @@ async def fit(request: Request, query: Annotated[SentQuery, Query()]) -> Respons
 @router.get("/ui/fits/{fit_id}")
 @says_refusals
 async def shown(request: Request, fit_id: str) -> Response:
-    """A stored fit."""
+    """A stored fit, and with `before` what has changed since that one."""
     return await _page(request, fit_id, message=request.query_params.get("bytes", ""))
 
 
 @router.get("/ui/fits/{fit_id}/parts/charts")
 @says_refusals
 async def charts(request: Request, fit_id: str) -> Response:
-    """Its charts and its outliers, which need its measurements to be read again."""
+    """Its charts and its samples, which need its measurements to be read again."""
     plot = await service_of(request).stored_plot(fit_id)
-    record = await service_of(request).stored_fit(fit_id)
-    excluded = record.request.options.excluded if record.request else ()
+    fit = (await service_of(request).stored_fit(fit_id)).fit
     return page(
         request,
         "fit_charts.html",
-        fit_id=fit_id,
-        message=request.query_params.get("bytes", "")[:40],
         charts=chart_views(plot),
-        excluded=[(sample_value(one), one) for one in excluded],
+        signatures=signature_views(plot, fit.loggp),
+        parameters=parameters_data(fit.loggp) if fit.loggp and fit.loggp.sizes else None,
     )
 
 
@@ -96,11 +97,16 @@ async def drawn(request: Request, fit_id: str) -> Response:
 @router.post("/ui/fits/{fit_id}/again")
 @says_refusals
 async def again(request: Request, fit_id: str) -> Response:
-    """The same without the samples that are ticked: another fit, with an address of its own."""
+    """The same in another way, or without some samples: a fit with an address of its own."""
     pairs = await read_form(request)
-    excluded = tuple(_sample(value) for name, value in pairs if name == "excluded")
-    address = await fit_again(request, fit_id, tuple(dict.fromkeys(excluded)))
-    return moved(request, address + with_message(dict(pairs).get("message", "")))
+    record = await service_of(request).stored_fit(fit_id)
+    message = dict(pairs).get("message", "")
+    try:
+        address = await fit_again(request, record, asked_again(record, pairs))
+    except SluiceError as refusal:
+        place = refusal.field if refusal.field in ("join", "max_ranges") else "again"
+        return await _mistaken(request, fit_id, refusal, {place: ""}, message=message)
+    return moved(request, address + with_message(message, before=fit_id))
 
 
 @router.post("/ui/fits/{fit_id}/optimize")
@@ -119,7 +125,7 @@ async def optimize(request: Request, fit_id: str) -> Response:
             }
         return moved(request, await answer_address(request, asked_document(document)))
     except SluiceError as refusal:
-        return await _mistaken(request, fit_id, refusal, {"message": message})
+        return await _mistaken(request, fit_id, refusal, {"message": message}, message=message)
 
 
 @router.post("/ui/fits/{fit_id}/profile")
@@ -137,12 +143,14 @@ async def save(request: Request, fit_id: str) -> Response:
     try:
         return moved(request, f"/ui/profiles/{await service.call(named)}")
     except InvalidInput as refusal:
-        return await _mistaken(request, fit_id, refusal, {"name": name})
+        return await _mistaken(request, fit_id, refusal, {"name": name}, name=name)
 
 
-def with_message(message: str) -> str:
-    """The query of a fit's address that carries the message on."""
-    return f"?{urlencode({'bytes': message})}" if message else ""
+def with_message(message: str, *, before: str = "") -> str:
+    """The query of a fit's address: the message to go on with, and the fit it was made from."""
+    given = {"bytes": message, "before": before}
+    kept = {name: value for name, value in given.items() if value}
+    return f"?{urlencode(kept)}" if kept else ""
 
 
 async def _page(
@@ -158,6 +166,7 @@ async def _page(
     values: dict[str, Any] = {
         "section": "Workbench",
         "view": fit_view(record),
+        "changes": await _changes(request, record),
         "message": message[:40] or USUAL_MESSAGE,
         "name": name[:100],
         "mistakes": mistakes or {},
@@ -165,22 +174,23 @@ async def _page(
     return page(request, "fit.html", status=status, **values)
 
 
+async def _changes(request: Request, record: FitRecord) -> FitChanges | None:
+    """What is new since the fit that the address names; None where it names none of these data."""
+    before = request.query_params.get("before", "")
+    if not before or before == record.id:
+        return None
+    earlier = await service_of(request).stored_fit(before)
+    if earlier.trace_digests != record.trace_digests:
+        raise InvalidInput("expected an earlier fit of the same measurements", field="before")
+    return fit_changes(earlier, record)
+
+
 async def _mistaken(
-    request: Request, fit_id: str, refusal: SluiceError, typed: Mapping[str, str]
+    request: Request, fit_id: str, refusal: SluiceError, typed: Mapping[str, str], **more: str
 ) -> Response:
     """The page again, with what was typed and what is wrong with it."""
     status = kind_of(refusal.code).status
     if status >= 500:
         raise refusal
     mistakes = dict.fromkeys(typed, refusal.detail)
-    return await _page(request, fit_id, status=status, mistakes=mistakes, **typed)
-
-
-def _sample(value: str) -> ExcludedSample:
-    """What a form names. Raises InvalidInput."""
-    size, _, rest = value.partition("|")
-    time, _, stage = rest.partition("|")
-    try:
-        return ExcludedSample(stage[:200], int(size[:20]), float(time[:40]))
-    except ValueError:
-        raise InvalidInput("expected samples as bytes|µs|stage", field="excluded") from None
+    return await _page(request, fit_id, status=status, mistakes=mistakes, **more)

@@ -10,8 +10,18 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from app.web.views.job_view import latency_text
+from app.web.words import bound_text
 from tests.app.scripted_solver import CRASHES, GATE, IMPROVES, WAITS
-from tests.app.serving import LARGE, LARGE_BYTES, Live, scripted_engine, serving, settings_for
+from tests.app.serving import (
+    LARGE,
+    LARGE_BYTES,
+    Live,
+    scripted_engine,
+    serving,
+    settings_for,
+    wait_for_end,
+)
 
 Axe = Callable[[Page], list[str]]
 
@@ -179,7 +189,59 @@ def test_a_comparison_has_a_table(browser_page: Page, live: Live) -> None:
     page.goto(f"/ui/jobs/{response.json()['id']}")
     expect(page.locator("#job-title")).to_have_text("Comparing strategies on 2 messages")
     expect(page.locator("[data-told=word]")).to_have_text("done")
+    expect(page.locator("[data-told=steps]")).to_have_text("4 of 4 cells")
     expect(page.locator("#compared-title + .scroll tbody tr")).to_have_count(4)
+
+
+def test_every_kind_of_work_has_a_page(browser_page: Page, live: Live) -> None:
+    """It says what it is, and leads to what was found."""
+    page = browser_page
+    headers = {"prefer": "respond-async"}
+    scope = {"least_bytes": 4096, "greatest_bytes": 8192, "relative_gap": 0.05}
+    asked = {"profile": "gms", "setting": {"static_bytes": 4096}, "mix": [{"message_bytes": 8192}]}
+    started = {
+        "Compiling 4 KiB to 8 KiB": live.client.post(
+            "/profiles/gms/tables", json=scope, headers=headers
+        ),
+        "Exporting gms@1 to simgrid": live.client.get(
+            "/profiles/gms/exports/simgrid", headers=headers
+        ),
+        "Auditing 4 KiB": live.client.post("/audit", json=asked, headers=headers),
+    }
+    for title, response in started.items():
+        job = response.json()["id"]
+        page.goto(f"/ui/jobs/{job}")
+        expect(page.get_by_role("heading", level=2)).to_contain_text(title)
+        expect(page.locator("[data-told=word]")).to_have_text("done")
+        page.goto(f"/ui/jobs/{job}?follow=1")
+        expect(page.locator(".notice.good, .exported, .audited").first).to_be_visible()
+
+
+NUMBERS = [
+    *(0.5 * 1.0000000001**power * 10**scale for power in (-3, 1, 7) for scale in range(-2, 8)),
+    *(184.354999, 184.355001, 999.9999, 999.99001, 0.99999999, 1e6 - 1e-4, 184.36, 1.0, 0.0),
+]
+
+
+def test_bounds_are_never_rounded_up_nor_latencies_down(browser_page: Page, live: Live) -> None:
+    """What the script writes into a running job is what the server writes at its end."""
+    body = {"profile": "gms", "message_bytes": 4096}
+    started = live.client.post("/optimize", json=body, headers={"prefer": "respond-async"})
+    wait_for_end(live.client, started.headers["location"])
+    browser_page.goto(f"/ui/jobs/{started.json()['id']}")
+    best, bound, reached, gaps = browser_page.evaluate(
+        """numbers => [
+          numbers.map(SluiceJob.latencyText),
+          numbers.map((us) => SluiceJob.boundText(us, us + 1)),
+          numbers.map((us) => SluiceJob.boundText(us, us)),
+          numbers.map(SluiceJob.gapText),
+        ]""",
+        NUMBERS,
+    )
+    assert best == reached == [latency_text(us) for us in NUMBERS]
+    assert bound == [bound_text(us, us + 1.0) for us in NUMBERS]
+    for gap, text in zip(NUMBERS, gaps, strict=True):
+        assert gap <= float(text.removesuffix(" %")) / 100.0 <= 1.011 * gap
 
 
 def test_an_unknown_job_is_said_to_be_unknown(browser: Browser, live: Live) -> None:

@@ -62,11 +62,15 @@ def test_a_table_is_compiled_activated_and_downloaded(
     page.get_by_role("button", name="Compile").click()
     expect(page.get_by_label("to", exact=True)).to_have_attribute("aria-invalid", "true")
     expect(page.locator(".mistake")).to_contain_text("expected a size")
-    for greatest in ("16 KiB", "32 KiB"):
+    expect(page.get_by_text("It will be the first of revision 2")).to_be_visible()
+    told = {"16 KiB": "It is the first of revision 2", "32 KiB": "still answer from the active one"}
+    for greatest, words in told.items():
         page.get_by_label("to", exact=True).fill(greatest)
         page.get_by_label("Tolerance").fill("5 %")
         page.get_by_role("button", name="Compile").click()
-        expect(page.get_by_text(f"1 B to {greatest}")).to_be_visible()
+        expect(page.locator(".notice.good")).to_contain_text(f"1 B to {greatest} is compiled")
+        expect(page.locator(".notice.good")).to_contain_text(words)
+        expect(page.locator("#said")).to_contain_text(words)
     tables = page.get_by_role("region", name="Compiled tables")
     expect(tables.get_by_text("active", exact=True)).to_have_count(1)
     expect(tables.get_by_role("row", name="16 KiB")).to_contain_text("active")
@@ -78,6 +82,31 @@ def test_a_table_is_compiled_activated_and_downloaded(
     digest = live.client.get(f"/profiles/{profile}/table").json()["digest"]
     stored = live.client.get(f"/tables/{digest}?format=slt").content
     assert awaited.value.path().read_bytes() == stored
+
+
+def test_a_compilation_goes_on_without_its_page(
+    browser_page: Page, profile: str, live: Live
+) -> None:
+    """Its address shows where it stands; Cancel says so, and the form keeps what was asked."""
+    page = browser_page
+    page.goto(f"/ui/profiles/{profile}")
+    page.get_by_label("to", exact=True).fill("4 MiB")
+    page.get_by_label("Tolerance").fill("0.0002 %")
+    page.get_by_role("button", name="Compile").click()
+    work = page.locator(".work")
+    expect(work.locator("[data-told=steps]")).to_contain_text("% of the range")
+    expect(work.get_by_role("heading")).to_be_in_viewport()
+    job, address = work.get_attribute("data-work"), page.url
+    page.goto("/ui/profiles")
+    assert live.client.get(f"/jobs/{job}").json()["state"] == "running"
+    page.goto(address)
+    expect(work).to_have_attribute("data-work", str(job))
+    work.get_by_role("button", name="Cancel").click()
+    expect(work.locator("[data-told=word]")).to_have_text("stopped")
+    expect(page.locator("#said")).to_have_text("Stopped.")
+    expect(page.get_by_role("button", name="Start again")).to_be_visible()
+    expect(page.get_by_label("Tolerance")).to_have_value("0.0002 %")
+    expect(page.get_by_role("region", name="Compiled tables")).to_contain_text("None is compiled")
 
 
 def test_limits_that_exclude_each_other_are_said_at_the_form(

@@ -50,6 +50,9 @@ window.SluiceJob = (() => {
     if (gap < 1e-9) {
       return "< 1e-7 %";
     }
+    if (gap >= 1e6) {
+      return `${rounded(100 * gap, GAP_DIGITS, 1).toExponential(GAP_DIGITS - 1).replace(/\+(\d)$/, "+0$1")} %`;
+    }
     const share = gap < 1 ? rounded(gap, GAP_DIGITS, 1) : Math.ceil(Number((100 * gap).toPrecision(MOST_DIGITS))) / 100;
     return `${Number((100 * share).toPrecision(MOST_DIGITS))} %`;
   }

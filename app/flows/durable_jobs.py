@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from models.session import Store
 
 
+MOST_RUNNING = 64
+
+
 class JobKind(StrEnum):
     """What a job does: an optimisation or many; a plan table, a configuration, an audit."""
 
@@ -63,6 +66,13 @@ def get_job(store: Store, identifier: str) -> JobRecord:
     known_identifier(identifier, "job")
     with store.reading() as unit:
         return unit.jobs.get(identifier)
+
+
+def running_jobs(store: Store, kind: JobKind) -> tuple[JobRecord, ...]:
+    """The jobs of this kind that run now, the newest first; only so many run at once."""
+    with store.reading() as unit:
+        found = unit.jobs.list(state=JobState.RUNNING, limit=MOST_RUNNING)
+    return tuple(job for job in found if job.kind == kind)
 
 
 def cancel_job(store: Store, identifier: str) -> JobRecord:

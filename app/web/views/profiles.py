@@ -18,7 +18,7 @@ from app.web.views.forms import sent_fields
 from app.web.views.listed import address, in_path
 from app.web.views.profile_view import ProfileRow, ProfileView, TableRow
 from app.web.views.table_form import TableForm
-from app.web.views.table_work import TableWork, table_work
+from app.web.views.table_work import Running, TableWork, running_tables, table_work
 from domain.errors import InvalidInput, NotFound
 from domain.profile import HardwareProfile, ProfileReference, Revision
 
@@ -44,6 +44,7 @@ class Found:
     tables: TablePage
     is_first: bool
     work: TableWork | None
+    running: tuple[Running, ...]
 
 
 @router.get(PLACE)
@@ -102,6 +103,7 @@ async def profile_page(
         has_older_tables=found.tables.after is not None,
         form=form,
         is_first=found.is_first,
+        running=found.running,
         work=found.work.work if found.work else None,
         compiled=found.work.compiled if found.work else None,
         targets=offered_targets(),
@@ -140,7 +142,8 @@ def _find(store: Store, reference: ProfileReference, after: str | None, work: st
     tables = list_tables(store, reference.name, after=after, limit=TABLES_SHOWN)
     is_first = not list_tables(store, reference.name, revision=number, limit=1).summaries
     asked = table_work(store, reference.name, work) if work else None
-    return Found(found, revisions, shown, tables, is_first, asked)
+    running = running_tables(store, reference.name, work)
+    return Found(found, revisions, shown, tables, is_first, asked, running)
 
 
 def _reference(name: str, revision: str) -> ProfileReference:

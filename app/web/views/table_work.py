@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from app.flows.build_table import list_tables
-from app.flows.durable_jobs import JobKind, get_job
+from app.flows.durable_jobs import JobKind, get_job, running_jobs
 from app.web.views.listed import in_path
 from app.web.views.table_form import TableForm
 from app.web.views.work_view import WorkPlace, WorkView, elapsed_s, seconds_words
@@ -42,6 +42,14 @@ class TableWork:
     compiled: Compiled | None
 
 
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A compilation that runs, and where it is shown."""
+
+    words: str
+    address: str
+
+
 def work_address(reference: str, identifier: str) -> str:
     """The page of a profile with this compilation."""
     return f"{PLACE}/{in_path(reference)}?work={identifier}{INTO}"
@@ -54,7 +62,7 @@ def table_work(store: Store, name: str, identifier: str) -> TableWork | None:
     except NotFound:
         return None
     asked = json.loads(job.request)
-    if job.kind != JobKind.TABLE or asked["profile"].partition("@")[0] != name:
+    if job.kind != JobKind.TABLE or _name(asked) != name:
         return None
     form = TableForm.of_request(asked)
     if job.state is JobState.DONE and job.best is not None:
@@ -73,9 +81,25 @@ def table_work(store: Store, name: str, identifier: str) -> TableWork | None:
     return TableWork(form, WorkView.of(job, place), None)
 
 
+def running_tables(store: Store, name: str, shown: str) -> tuple[Running, ...]:
+    """The compilations for this profile that run, besides the one that is shown. Blocks."""
+    found = []
+    for job in running_jobs(store, JobKind.TABLE):
+        asked = json.loads(job.request)
+        if job.id != shown and _name(asked) == name:
+            words = f"{range_words(asked)} for revision {asked['profile'].partition('@')[2]}"
+            found.append(Running(words, work_address(asked["profile"], job.id)))
+    return tuple(found)
+
+
 def range_words(asked: Mapping[str, Any]) -> str:
     """The messages of a table."""
     return f"{size(asked['least_bytes'])} to {size(asked['greatest_bytes'])}"
+
+
+def _name(asked: Mapping[str, Any]) -> str:
+    profile: str = asked["profile"]
+    return profile.partition("@")[0]
 
 
 def _compiled(

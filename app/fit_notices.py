@@ -102,6 +102,7 @@ MEANINGS: Mapping[str, Meaning] = {
     ),
 }
 _ORDER = {code: place for place, code in enumerate(MEANINGS)}
+_HARMLESS = ("narrowed_fit", "switch_found")
 _UNKNOWN = Meaning("")
 
 
@@ -118,6 +119,11 @@ class NoticeItem:
     def stages(self) -> tuple[str, ...]:
         """The stages that it is said of, once each."""
         return tuple(dict.fromkeys(stage for stage, _ in self.said if stage))
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether it tells how the fit is, and nothing to beware of."""
+        return self.code in _HARMLESS
 
     @property
     def is_grouped(self) -> bool:

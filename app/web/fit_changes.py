@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from app.fit_notices import MEANINGS, named, notice_items
-from domain.fit import FitOptions, StageFit, StepGroup, TraceFit
+from domain.fit import FitOptions, StageFit, TraceFit
 from domain.units import format_bytes
 from models.records import FitRecord
 
@@ -27,12 +27,16 @@ class ChangeRow:
 
 @dataclass(frozen=True, slots=True)
 class FitChanges:
-    """`asked` says what was asked differently, in words; `rows` the greatest changes first."""
+    """`asked` says what was asked differently, in words; `rows` the greatest changes first.
+
+    `ranges` says where their number changed, `stages` which came instead of which.
+    """
 
     before_id: str
     asked: tuple[str, ...]
     rows: tuple[ChangeRow, ...]
-    remarks: tuple[str, ...]
+    ranges: tuple[str, ...]
+    stages: str
     unchanged: tuple[str, ...]
     gone: tuple[str, ...]
     new: tuple[str, ...]
@@ -64,7 +68,7 @@ def fit_changes(before: FitRecord, after: FitRecord) -> FitChanges:
         found = list(_rows(old[name], new[name]))
         counts = (len(old[name].lines), len(new[name].lines))
         if counts[0] != counts[1]:
-            remarks.append(f"{name} has {_ranges(counts[1])} instead of {counts[0]}")
+            remarks.append(f"{name} {counts[1]} instead of {counts[0]}")
         elif not found:
             same.append(name)
         rows += found
@@ -76,7 +80,8 @@ def fit_changes(before: FitRecord, after: FitRecord) -> FitChanges:
         before_id=before.id,
         asked=tuple(_asked(_options(before), _options(after))),
         rows=tuple(rows),
-        remarks=(*remarks, *_stages_moved(old, new)),
+        ranges=tuple(remarks),
+        stages="; ".join(_stages_moved(old, new)),
         unchanged=tuple(same),
         gone=tuple(_words(said_before, said_after)),
         new=tuple(_words(said_after, said_before)),
@@ -145,22 +150,14 @@ def _asked(before: FitOptions, after: FitOptions) -> Iterator[str]:
             yield f"{words} {other} instead of {one}" + (" ranges" if name == "max_ranges" else "")
     for group in after.groups:
         if group not in before.groups:
-            yield f"{_steps(group)} as one stage"
+            yield f"one stage made of {named(group.steps)}"
     for group in before.groups:
         if group not in after.groups:
-            yield f"{_steps(group)} no longer as one stage"
-
-
-def _steps(group: StepGroup) -> str:
-    return named(group.steps)
+            yield f"stages of their own for {named(group.steps)}"
 
 
 def _samples(count: int) -> str:
     return f"{count} sample" if count == 1 else f"{count} samples"
-
-
-def _ranges(count: int) -> str:
-    return f"{count} fit range" if count == 1 else f"{count} fit ranges"
 
 
 # --- what was said --------------------------------------------------------------------------------

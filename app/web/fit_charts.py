@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from app.web.words import grouped
 from domain.fit import ExcludedSample
 from domain.fit_plot import FitPlot, PlotPoints, PlotRole, SignaturePlot, StagePlot
 from domain.loggp import Estimate, LogGPFit
@@ -105,8 +106,8 @@ def _remark(stage: StagePlot) -> str:
         return "Medians of sizes: the single samples are not at hand."
     if len(stage.points) < stage.num_samples:
         return (
-            f"{len(stage.points)} of {stage.num_samples} samples are drawn and listed, the extreme "
-            "ones among them; the fit uses all."
+            f"{grouped(len(stage.points))} of {grouped(stage.num_samples)} samples are drawn and "
+            "listed, the extreme ones among them; the fit uses all."
         )
     return ""
 

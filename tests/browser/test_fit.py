@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from fitting import formats
 from tests.app.serving import Live
 
+TRACES = Path(__file__).parents[1] / "data" / "traces"
 TRACE = (Path(__file__).parents[2] / "examples" / "local-path-direct.csv").read_bytes()
 
 
@@ -41,22 +43,49 @@ def test_it_is_accessible_and_fits_its_window(
     for part in page.locator("details > summary").all():
         part.click()
     assert axe(page) == []
+    unique = "async () => (await axe.run({runOnly: ['landmark-unique']})).violations"
+    assert page.evaluate(unique) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_outliers_are_ticked_and_the_fit_is_redone(browser_page: Page, address: str) -> None:
-    """It has another address, which shows it again with the same samples left out."""
+def test_samples_go_by_keyboard_alone(browser_page: Page, address: str) -> None:
+    """From the table below a chart to a fit of another address, which says what changed."""
     drawn(browser_page, address)
     again = browser_page.locator("#again")
     expect(again).to_be_disabled()
-    browser_page.locator("summary", has_text="outliers").first.click()
-    browser_page.locator("[name=excluded]").nth(0).check()
-    browser_page.locator("[name=excluded]").nth(1).check()
+    samples = browser_page.locator(".samples").nth(1)
+    samples.locator("summary").focus()
+    browser_page.keyboard.press("Enter")
+    boxes = samples.locator("[name=excluded]")
+    expect(boxes).to_have_count(50)
+    expect(samples.locator("caption")).to_have_text("1 to 50 of 325, farthest off the line first")
+    boxes.nth(0).focus()
+    browser_page.keyboard.press("Space")
+    expect(browser_page.locator("#said")).to_contain_text("left out")
+    samples.get_by_role("button", name="Next").focus()
+    browser_page.keyboard.press("Enter")
+    expect(samples.locator("caption")).to_contain_text("51 to 100 of 325")
+    boxes.nth(49).focus()
+    browser_page.keyboard.press("Space")
+    samples.get_by_label("Order").select_option("size")
+    expect(samples.locator("caption")).to_have_text("1 to 50 of 325, by size")
+    expect(browser_page.locator("#picked [name=excluded]")).to_have_count(2)
     expect(again).to_have_text("Fit again without 2 samples")
-    again.click()
-    browser_page.wait_for_url(lambda url: address not in url)
-    expect(browser_page.locator("#fit-title + p")).to_contain_text("2 samples left out by hand")
+    browser_page.locator("summary", has_text="How to fit").focus()
+    browser_page.keyboard.press("Enter")
+    browser_page.get_by_role("combobox", name="crc32").select_option("sequence")
+    again.focus()
+    browser_page.keyboard.press("Enter")
+    browser_page.wait_for_url("**/ui/fits/*before=*")
+    expect(browser_page.locator("#changes header")).to_contain_text("2 samples left out")
+    expect(browser_page.locator("#changes header")).to_contain_text(
+        "one stage made of copy_in and crc32"
+    )
     expect(browser_page.locator("[name=excluded]:checked")).to_have_count(2)
+    expect(browser_page.locator("[data-fit-chart][data-drawn=yes]")).to_have_count(4)
+    expect(browser_page.locator("#again")).to_be_disabled()
+    browser_page.get_by_role("link", name="The earlier fit").click()
+    browser_page.wait_for_url(f"**{address}*")
 
 
 def test_a_sample_is_clicked_in_its_chart(browser_page: Page, address: str) -> None:
@@ -76,7 +105,53 @@ def test_a_sample_is_clicked_in_its_chart(browser_page: Page, address: str) -> N
     again = browser_page.locator("#again")
     expect(again).to_have_text("Fit again without 1 sample")
     expect(browser_page.locator("#said")).to_contain_text("left out")
-    expect(browser_page.locator(".picked [name=excluded]")).to_have_count(1)
+    expect(browser_page.locator("#picked [name=excluded]")).to_have_count(1)
+    place.click(position={"x": spot[0], "y": spot[1]})
+    expect(again).to_be_disabled()
+    expect(browser_page.locator("#picked [name=excluded]")).to_have_count(0)
+    edges = browser_page.evaluate(
+        """() => {
+            const place = document.querySelector("[data-fit-chart='0']");
+            const model = window.echarts.getInstanceByDom(place).getModel();
+            const grid = (number) => model.getComponent("grid", number).coordinateSystem;
+            return [0, 1].map((number) => grid(number).getRect());
+        }"""
+    )
+    assert edges[0]["x"] == edges[1]["x"]
+    assert edges[0]["width"] == edges[1]["width"]
+
+
+def test_signatures_are_drawn(
+    new_page: Callable[..., Page], axe: Callable[[Page], list[str]], live: Live
+) -> None:
+    """And the parameters found in them, with a table of each; nothing complains of what is 0."""
+    content = (TRACES / "netgauge-loggp.out").read_bytes()
+    page = new_page(width=360, color_scheme="dark")
+    page.goto(live.client.post("/ui/fits", content=content).headers["location"])
+    expect(page.locator("[data-signature][data-drawn=yes]")).to_have_count(3)
+    expect(page.locator("[data-logp][data-drawn=yes]")).to_have_count(1)
+    for part in page.locator("details > summary").all():
+        part.click()
+    assert axe(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_a_file_in_no_format_says_what_is_nearest(browser_page: Page) -> None:
+    """Dropped or pasted; and how its header would be written."""
+    browser_page.goto("/")
+    browser_page.get_by_label("Trace", exact=True).check()
+    browser_page.locator("#file").set_input_files(
+        {"name": "a.csv", "mimeType": "text/csv", "buffer": b"bytes,copy_us\n64,1.5\n"}
+    )
+    said = browser_page.locator("#mistake-trace")
+    expect(said.locator("pre")).to_contain_text("message_bytes,repetition,copy_us")
+    expect(said).to_contain_text("direct CSV, line 1 lacks")
+    expect(browser_page.locator("#trace")).to_be_focused()
+    browser_page.locator("#trace").fill("size,time\n64,1\n")
+    browser_page.get_by_role("button", name="Fit", exact=True).click()
+    expect(said.locator("pre")).to_contain_text("message_bytes,repetition,latency_us")
+    browser_page.locator(".formats summary").click()
+    expect(browser_page.locator(".formats dt")).to_have_count(len(formats()))
 
 
 def test_it_leads_on(browser_page: Page, address: str) -> None:
@@ -103,6 +178,8 @@ def test_a_hundred_thousand_samples_are_thinned(browser_page: Page, live: Live) 
     assert sent.status_code == 303, sent.text
     browser_page.goto(sent.headers["location"])
     expect(browser_page.locator("[data-fit-chart][data-drawn=yes]")).to_have_count(1)
-    expect(browser_page.locator("#charts")).to_contain_text("of 100000 samples are drawn")
+    expect(browser_page.locator("#charts")).to_contain_text(
+        "of 100\u202f000 samples are drawn and listed"
+    )
     count = browser_page.evaluate("Sluice.data('fit-chart-0').points.length")
     assert count <= 2_000

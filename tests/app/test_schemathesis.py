@@ -17,10 +17,12 @@ from hypothesis import settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 import app.api.audit
+from app import job_work
 from app.main import create_app
 from tests.app.audit_here import AuditHere
 from tests.app.schemathesis_hooks import keep_short
 from tests.app.serving import Live, serving, settings_for
+from tests.app.work_here import Refused
 from tests.support.counts import count
 
 CHECKOUT = Path(__file__).parents[2]
@@ -51,7 +53,10 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """A server of its own, because the cases store and delete."""
     url = f"sqlite:///{tmp_path_factory.mktemp('generated') / 'sluice.db'}"
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(app.api.audit, "AuditApart", AuditHere)
+        for module in (app.api.audit, job_work):
+            patched.setattr(module, "AuditApart", AuditHere)
+        for name in ("TableApart", "ExportApart"):  # processes of jobs would slow the cases down
+            patched.setattr(job_work, name, Refused)
         with serving(settings_for(url, max_fragments=MAX_FRAGMENTS)) as running:
             yield running
 

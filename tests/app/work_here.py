@@ -73,6 +73,17 @@ class WorkHere:
         return Child
 
 
+class Refused:
+    """In place of a process: work that fails at once."""
+
+    def __init__(self, question: object, *, memory_bytes: int) -> None:
+        assert memory_bytes > 0
+
+    def run(self, watch: Watch = unwatched) -> object:
+        """Fail."""
+        raise MemoryLimitReached("too much of it")
+
+
 def asleep(question: object, *, memory_bytes: int) -> Apart[object]:
     """In place of a compilation: a process that is there, says how far it is, and sleeps."""
     return Apart(Do("begin"), memory_bytes=512 * MIB)

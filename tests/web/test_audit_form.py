@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from urllib.parse import parse_qsl
 
 import pytest
@@ -141,3 +142,40 @@ def test_a_refusal_of_the_service_is_at_its_field() -> None:
     """Here the profile is not stored."""
     marked = form(profile="gms", setting="1").refused(NotFound("none", field="profile"))
     assert marked.mistakes == {"profile": "none"}
+
+
+@pytest.mark.parametrize(
+    ("pairs", "texts"),
+    [
+        ((), {"profile": "gms@1", "setting": "2 MiB"}),
+        ((), {"profile": "gms@1", "setting": "whole", "least": "3 KiB", "greatest": "5000"}),
+        ((), {"profile": "gms@1", "setting": "from 64 KiB: 16 KiB", "max_regret": "0.1 %"}),
+        (ROWS, {"setting": "4 KiB", "mix": "4KiB 0.25\n64KiB", "objective": "worst"}),
+        (
+            (("name", "bus"), ("overhead", "5"), ("cost", "2"), ("up_to", "4 KiB")),
+            {"setting": "4 KiB", "over": "bound", "time_limit": "2.5"},
+        ),
+        (
+            (),
+            {"profile": "gms@1", "target": "ucx", "configuration": "UCX_RNDV_FRAG_SIZE=host:4096"},
+        ),
+    ],
+)
+def test_a_job_restores_the_form(pairs: tuple[tuple[str, str], ...], texts: dict[str, str]) -> None:
+    """What it says is asked again word for word as it was."""
+    ranges = (("name", ""), ("overhead", "6"), ("cost", "1"), ("up_to", ""))
+    rows = (*pairs, *ranges) if ("up_to", "4 KiB") in pairs else pairs
+    asked, marked = form(*rows, **texts).asked()
+    assert asked is not None, marked.mistakes
+    stored = json.loads(asked.as_job(None))
+    again, marked = AuditForm.of_request(stored).asked()
+    assert again is not None, marked.mistakes
+    assert again.to_domain() == asked.to_domain()
+    assert again.to_question() == asked.to_question()
+
+
+def test_costs_without_fields_are_said() -> None:
+    """What a program asked with measurements has a form without them."""
+    found = AuditForm.of_request({"setting": {"whole": True}, "aggregate": {"delay_us": 0.0}})
+    assert found.elsewhere == "costs that are known from outside"
+    assert found.text("setting") == "whole"

@@ -41,16 +41,22 @@ _PLACES = (
     ("/time_limit_s", "time_limit"),
 )
 
+_ELSEWHERE = {"aggregate": "costs that are known from outside", "measurements": "measurements"}
+
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class AuditForm:
-    """What is to be audited, as typed. `mistakes` is by field, "" for what fits none."""
+    """What is to be audited, as typed. `mistakes` is by field, "" for what fits none.
+
+    `elsewhere` says which costs a program gave that the form has no fields for.
+    """
 
     texts: Mapping[str, str] = field(default_factory=dict)
     stages: InputState = field(default_factory=InputState)
     mistakes: Mapping[str, str] = field(default_factory=dict)
+    elsewhere: str = ""
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str]]) -> AuditForm:
@@ -98,7 +104,9 @@ class AuditForm:
         stages = InputState(rows=())
         if pipeline is not None:
             stages = stages.with_pipeline({"delay_us": 0.0, **pipeline})
-        return cls({name: text for name, text in texts.items() if text}, stages)
+        elsewhere = next((words for key, words in _ELSEWHERE.items() if document.get(key)), "")
+        kept = {name: text for name, text in texts.items() if text}
+        return cls(kept, stages, elsewhere=elsewhere)
 
     @property
     def has_more(self) -> bool:

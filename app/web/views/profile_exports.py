@@ -134,6 +134,7 @@ def _outcome(request: Request, name: str, form: ExportForm, job: JobRecord) -> d
             "is_cut": len(made["text"]) > MOST_SHOWN,
             "file_name": made["file_name"],
             "file_address": f"/ui/exports/{job.id}",
+            "api_address": form.file_address(name),
         }
     target = form.target.name
     place = WorkPlace(

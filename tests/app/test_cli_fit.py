@@ -170,6 +170,23 @@ class TestOptions:
         _, out, _ = printed("fit", TRACE, "--json", *groups)
         stages = json.loads(out)["pipeline"]["stages"]
         assert [stage["name"] for stage in stages] == ["in", "loopback_tcp", "out"]
+        _, out, _ = printed("fit", path, "--json", "--exclude", "64:6.28:wire")
+        assert json.loads(out)["excluded"][0] == {
+            "stage": "wire",
+            "message_bytes": 64,
+            "time_us": 6.28,
+        }
+        assert json.loads(out)["pipeline"]["stages"][0]["num_samples"] == 55
+
+    def test_equal_warnings_are_one_line(self, printed: Any) -> None:
+        """With the stages named, and what to do."""
+        _, out, _ = printed("fit", TRACE)
+        said = " ".join(out.split())
+        assert (
+            "crc32, loopback_tcp, copy_out and write_fdatasync: many outliers (outliers). The"
+            in said
+        )
+        assert said.count("(outliers)") == 1
 
     @pytest.mark.parametrize(
         ("options", "rule"),
@@ -182,6 +199,7 @@ class TestOptions:
             (("--max-ranges", "0"), "max_ranges"),
             (("--group", "nothing"), "group"),
             (("--group", "a:overlap:copy_in,unknown"), "group"),
+            (("--exclude", "64:soon:copy_in"), "exclude"),
             (("--save-as", "No"), "save_as"),
         ],
     )

@@ -6,11 +6,11 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Request, expect, sync_playwright
 
 from tests.app.serving import Live, serving, settings_for
 from tests.support.system import require_system
@@ -26,6 +26,8 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+Scheme = Literal["light", "dark"]
+VIOLATIONS = "async () => (await axe.run({resultTypes: ['violations']})).violations"
 SERIOUS = ("serious", "critical")
 WAIT_MS = 30_000  # against tests that hang
 expect.set_options(timeout=WAIT_MS)
@@ -55,36 +57,45 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
+@pytest.fixture(scope="package")
+def common(browser: Browser, live: Live) -> Iterator[BrowserContext]:
+    """Where pages are opened that ask for nothing special; it keeps the files of the pages."""
+    context = _context(browser, live)
+    yield context
+    context.close()
+
+
 @pytest.fixture
-def new_page(browser: Browser, live: Live) -> Iterator[Callable[..., Page]]:
+def new_page(browser: Browser, live: Live, common: BrowserContext) -> Iterator[Callable[..., Page]]:
     """Opens pages, `new_page(width=…, height=…, color_scheme=…)`, on the shared server.
 
-    At the end of the test none may have written an error to its console (a refusal of the content
-    policy is one), met an uncaught error, or asked another host for anything.
+    What else is given are options of a context, which such a page has to itself. At the end of the
+    test none may have written an error to its console (a refusal of the content policy is one), met
+    an uncaught error, or asked another host for anything.
     """
     complaints: list[str] = []
-    contexts = []
+    own: list[BrowserContext] = []
 
     def watch(page: Page) -> None:
         page.on("console", lambda said: _note(complaints, said.type, said.text))
         page.on("pageerror", lambda error: complaints.append(f"uncaught: {error}"))
         page.on("request", lambda request: _own_host(complaints, request, live.port))
 
-    def opened(*, width: int = 1280, height: int = 900, **more: Any) -> Page:
-        context = browser.new_context(
-            base_url=f"http://127.0.0.1:{live.port}",
-            viewport={"width": width, "height": height},
-            **more,
-        )
-        context.set_default_timeout(WAIT_MS)
-        contexts.append(context)
-        page = context.new_page()
+    def opened(
+        *, width: int = 1280, height: int = 900, color_scheme: Scheme = "light", **more: Any
+    ) -> Page:
+        if more:
+            own.append(_context(browser, live, **more))
+        page = (own[-1] if more else common).new_page()
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=color_scheme)
         watch(page)
         return page
 
     yield opened
-    for context in contexts:
-        context.close()
+    for left in (*own, *common.pages):
+        left.close()
+    common.clear_cookies()
     assert complaints == []
 
 
@@ -92,6 +103,12 @@ def new_page(browser: Browser, live: Live) -> Iterator[Callable[..., Page]]:
 def browser_page(new_page: Callable[..., Page]) -> Page:
     """A page of common size."""
     return new_page()
+
+
+def _context(browser: Browser, live: Live, **options: Any) -> BrowserContext:
+    context = browser.new_context(base_url=f"http://127.0.0.1:{live.port}", **options)
+    context.set_default_timeout(WAIT_MS)
+    return context
 
 
 def _note(complaints: list[str], kind: str, text: str) -> None:
@@ -113,7 +130,7 @@ def axe() -> Callable[[Page], list[str]]:
     def findings(page: Page) -> list[str]:
         # Outside the page's content policy, which refuses what it did not bring itself.
         page.evaluate(AXE.read_text(encoding="utf-8"))
-        found = page.evaluate("async () => (await axe.run()).violations")
+        found = page.evaluate(VIOLATIONS)
         return [
             f"{one['id']}: {node['target']}"
             for one in found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,10 @@ register_hypothesis_profiles()
 def pytest_configure(config: pytest.Config) -> None:
     """Open the folder that the processes of this run share."""
     config.stash[_RUN] = RunFolder.open()
+    # A shell without job control has what it puts in the background ignore Ctrl-C, and so has
+    # whatever that starts: commands that the tests end with it would go on.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -58,15 +58,21 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="package")
-def common(browser: Browser, live: Live) -> Iterator[BrowserContext]:
-    """Where pages are opened that ask for nothing special; it keeps the files of the pages."""
-    context = _context(browser, live)
-    yield context
-    context.close()
+def shared(browser: Browser) -> Iterator[dict[int, BrowserContext]]:
+    """By port of a server: where pages are opened that ask for nothing special.
+
+    So that each file of the pages is fetched and read once.
+    """
+    contexts: dict[int, BrowserContext] = {}
+    yield contexts
+    for context in contexts.values():
+        context.close()
 
 
 @pytest.fixture
-def new_page(browser: Browser, live: Live, common: BrowserContext) -> Iterator[Callable[..., Page]]:
+def new_page(
+    browser: Browser, live: Live, shared: dict[int, BrowserContext]
+) -> Iterator[Callable[..., Page]]:
     """Opens pages, `new_page(width=…, height=…, color_scheme=…)`, on the shared server.
 
     What else is given are options of a context, which such a page has to itself. At the end of the
@@ -74,6 +80,9 @@ def new_page(browser: Browser, live: Live, common: BrowserContext) -> Iterator[C
     an uncaught error, or asked another host for anything.
     """
     complaints: list[str] = []
+    if live.port not in shared:
+        shared[live.port] = _context(browser, live)
+    common = shared[live.port]
     own: list[BrowserContext] = []
 
     def watch(page: Page) -> None:

@@ -33,6 +33,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     config.stash[_RUN].close()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes long: at the end the other processes would wait for it."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """With CI=true a run that skipped anything has failed."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")

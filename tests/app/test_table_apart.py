@@ -18,7 +18,7 @@ from tests.app.test_apart import children
 from tests.support.plan_tables import a_line_pipeline
 
 PROFILE = ProfileRevision("of-a-test", 3)
-SMALL = TableScope(least_bytes=1000, greatest_bytes=5000)
+SMALL = TableScope(least_bytes=1000, greatest_bytes=2000)
 
 
 def asked(scope: TableScope = SMALL) -> TableQuestion:
@@ -35,7 +35,7 @@ def test_the_same_bytes_as_in_this_process() -> None:
     stored = decode(there.file)
     assert (stored.profile, stored.revision) == ("of-a-test", 3)
     assert stored.table.pipeline == a_line_pipeline()
-    assert (stored.table.least_bytes, stored.table.greatest_bytes) == (1000, 5000)
+    assert (stored.table.least_bytes, stored.table.greatest_bytes) == (1000, 2000)
     assert children() == []
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tools.audit_table import BEGIN, DOCUMENT, END, written
 
 
+@pytest.mark.long
 def test_the_document_holds_what_the_command_makes() -> None:
     """Byte for byte: a change of a solver, of a profile or of the mix has to be written down."""
     text = DOCUMENT.read_text(encoding="utf-8")

@@ -23,7 +23,7 @@ FOLDER = CHECKOUT / "docs" / "screenshots"
 EXAMPLES = CHECKOUT / "examples"
 Scheme = Literal["light", "dark"]
 AUDITED = "profile=myrinet-gam&setting=4KiB&least=1KiB&greatest=1MiB&max_regret=5%25"
-STILL_LOADING = ".later, .waiting, [aria-busy=true], .htmx-request"
+STILL_LOADING = ".later, .waiting, .asking, [data-work], [aria-busy=true], .htmx-request"
 # When something was stored, and how long it took, changes from run to run.
 SAME_TIMES = r"""() => {
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);

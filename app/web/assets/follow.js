@@ -6,7 +6,7 @@ window.SluiceJob = (() => {
   const TICK_MS = 100;
   const TIME_DIGITS = 5;
   const GAP_DIGITS = 3;
-  const MOST_DIGITS = 15;
+  const LEAST_GAP = 1e-6; // of a whole; less is told in words
   const ENDS = ["done", "failed", "cancelled"];
 
   function secondsText(s) {
@@ -39,7 +39,7 @@ window.SluiceJob = (() => {
     return SluiceCharts.timeText(rounded(us, TIME_DIGITS, -1));
   }
 
-  /** A relative gap in per cent: never less than is left open. */
+  /** A relative gap in per cent: never less than is left open, as app/console/words.py tells it. */
   function gapText(gap) {
     if (gap === null || gap === undefined) {
       return "–";
@@ -47,14 +47,14 @@ window.SluiceJob = (() => {
     if (gap <= 0) {
       return "0 %";
     }
-    if (gap < 1e-9) {
-      return "< 1e-7 %";
+    if (gap < LEAST_GAP) {
+      return "< 0.0001 %";
     }
     if (gap >= 1e6) {
-      return `${rounded(100 * gap, GAP_DIGITS, 1).toExponential(GAP_DIGITS - 1).replace(/\+(\d)$/, "+0$1")} %`;
+      return Number.isFinite(gap) ? `${(100 * rounded(gap, GAP_DIGITS, 1)).toExponential(GAP_DIGITS - 1)} %` : "∞ %";
     }
-    const share = gap < 1 ? rounded(gap, GAP_DIGITS, 1) : Math.ceil(Number((100 * gap).toPrecision(MOST_DIGITS))) / 100;
-    return `${Number((100 * share).toPrecision(MOST_DIGITS))} %`;
+    // The point is moved in the text: a product would have another last digit.
+    return gap < 1 ? `${Number(`${rounded(gap, GAP_DIGITS, 1)}e2`)} %` : `${Math.ceil(Number(`${gap}e2`))} %`;
   }
 
   /** How far the counted part has come, as app/web/views/work_view.py says it. */

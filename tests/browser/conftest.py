@@ -133,18 +133,22 @@ def _own_host(complaints: list[str], request: Request, port: int) -> None:
 
 
 @pytest.fixture
-def axe() -> Callable[[Page], list[str]]:
-    """What axe finds on a page that is serious or worse: rule and place."""
+def axe_of_any_impact() -> Callable[[Page], list[str]]:
+    """What axe finds on a page: impact, rule and place."""
 
     def findings(page: Page) -> list[str]:
         # Outside the page's content policy, which refuses what it did not bring itself.
         page.evaluate(AXE.read_text(encoding="utf-8"))
-        found = page.evaluate(VIOLATIONS)
         return [
-            f"{one['id']}: {node['target']}"
-            for one in found
-            if one["impact"] in SERIOUS
+            f"{one['impact']} {one['id']}: {node['target']}"
+            for one in page.evaluate(VIOLATIONS)
             for node in one["nodes"]
         ]
 
     return findings
+
+
+@pytest.fixture
+def axe(axe_of_any_impact: Callable[[Page], list[str]]) -> Callable[[Page], list[str]]:
+    """What axe finds on a page that is serious or worse."""
+    return lambda page: [one for one in axe_of_any_impact(page) if one.startswith(SERIOUS)]

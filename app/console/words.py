@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from decimal import ROUND_CEILING, Context, Decimal
 from itertools import groupby
+from math import inf
 
 MOST_RUNS = 12
-_SMALLEST_SHOWN_GAP = 1e-9
+_LEAST_TOLD = 1e-6  # of a whole; less is told in words
+_ARITHMETIC = 1e-12  # relative: what two ways of adding up may differ by
+_UP, _NEAREST = Context(prec=3, rounding=ROUND_CEILING), Context(prec=3)
 
 
 def time_text(time_us: float, micro: str = "µs") -> str:
@@ -19,24 +23,52 @@ def time_text(time_us: float, micro: str = "µs") -> str:
 
 
 def gap_text(gap: float) -> str:
-    """A relative gap in percent: three digits, no rounding to an unearned zero."""
+    """A relative gap in per cent: what was proven, so never less than the gap itself.
+
+    Three digits, rounded up in the last one, and without an exponent below a million; whole per
+    cents from 100 on. Above 0 and below one in a million it is "< 0.0001 %"; 0 is for a gap that is
+    0. Scripts that write gaps follow the same rule.
+    """
     if gap <= 0.0:
         return "0 %"
-    if gap < _SMALLEST_SHOWN_GAP:
-        return "< 1e-7 %"
+    if gap < _LEAST_TOLD:
+        return "< 0.0001 %"
     if gap >= 1e6:
-        return f"{gap * 100.0:.2e} %"
-    return f"{gap * 100.0:.3g} %" if gap < 1.0 else f"{gap * 100.0:.0f} %"
+        return f"{_UP.create_decimal(repr(gap)) * 100:.2e} %" if gap < inf else "∞ %"
+    percent = Decimal(repr(gap)) * 100
+    if gap >= 1.0:
+        return f"{percent.to_integral_value(ROUND_CEILING)} %"
+    return f"{_plain(_UP.create_decimal(percent))} %"
 
 
 def excess_text(latency_us: float, reference_us: float) -> str:
-    """By how much a latency is above another: "+12.3 %"; "" where there is nothing to divide by."""
+    """By how much a latency is above another: "+12.3 %"; "" where there is nothing to divide by.
+
+    Nearly nothing is "< +0.0001 %"; "equal" is for what differs by the arithmetic alone.
+    """
     if reference_us <= 0.0:
         return ""
     excess = latency_us / reference_us - 1.0
-    if abs(excess) < 5e-8:
+    if abs(excess) < _ARITHMETIC:
         return "equal"
+    if abs(excess) < _LEAST_TOLD:
+        return "< +0.0001 %" if excess > 0.0 else "> -0.0001 %"
     return f"{excess * 100.0:+.3g} %" if excess < 1.0 else f"{excess * 100.0:+.0f} %"
+
+
+def share_text(share: float) -> str:
+    """A share in per cent, three digits, without an exponent: 0.0246 is 2.46 %."""
+    if 0.0 < share < _LEAST_TOLD:
+        return "< 0.0001 %"
+    if not _LEAST_TOLD <= share < 1e6:
+        return f"{100.0 * share:.3g} %"
+    return f"{_plain(_NEAREST.create_decimal(repr(share)) * 100)} %"
+
+
+def _plain(value: Decimal) -> str:
+    """Without an exponent and without zeros at its end."""
+    text = f"{value:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def sizes_text(sizes: Sequence[int]) -> str:

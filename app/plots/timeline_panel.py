@@ -34,8 +34,8 @@ def draw_schedule(plan: Plan, y: float) -> str:
         *_axes(plan),
         *draw_rows(plan),
         *_critical_path(plan),
-        *_ends(plan),
         group(draw_labels(plan), class_="labels"),
+        *_ends(plan),
     ]
     return group(content, class_="schedule", transform=f"translate(0 {number(y)})")
 

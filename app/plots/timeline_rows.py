@@ -39,8 +39,10 @@ def draw_labels(plan: Plan) -> Iterator[str]:
     for j, stage in enumerate(course.stages):
         yield _label(plan, j, stage)
     if plan.has_delay:
-        name = tag("tspan", "constant delay", class_="name")
-        yield _labelled(plan, len(plan.marks), name, _about(duration_text(course.delay_us)))
+        name, time = "constant delay", duration_text(course.delay_us)
+        widths = [text_width(f"{name}  {time}", 1.1 * px) for px in (NARROW_PX, WIDE_PX)]
+        spans = tag("tspan", name, class_="name"), _about(time)
+        yield _labelled(plan, len(plan.marks), (widths[0], widths[1]), *spans)
 
 
 def _is_busiest(plan: Plan, j: int) -> bool:
@@ -60,15 +62,25 @@ def _label(plan: Plan, j: int, stage: StageCourse) -> str:
             tag("tspan", safe(mark + wide), class_="name wide"),
         ]
     more = tag("tspan", safe(details), class_="muted wide")
-    return _labelled(plan, j, *names, _about(costs), more)
+    widths = (
+        text_width(narrow, _bold_px(narrow, NARROW_PX)) + text_width(f"{mark}  {costs}", NARROW_PX),
+        text_width(wide, _bold_px(wide, WIDE_PX))
+        + text_width(f"{mark}  {costs}{details}", WIDE_PX),
+    )
+    return _labelled(plan, j, widths, *names, _about(costs), more)
 
 
 def _name(stage: StageCourse, others: str, px: float) -> str:
     """A stage's name in bold letters, shortened to what the rest of its label leaves."""
     name = stage.stage.name
-    capitals, wide = (sum(map(test, name)) / len(name) for test in (str.isupper, _is_wide))
-    bold_px = px * (1.12 + 0.35 * capitals + 0.6 * wide)
-    return shortened(name, ROOM - text_width(others, px), bold_px)
+    return shortened(name, ROOM - text_width(others, px), _bold_px(name, px))
+
+
+def _bold_px(name: str, px: float) -> float:
+    """The size of common letters that are about as wide as these are in bold."""
+    letters = max(1, len(name))
+    capitals, wide = (sum(map(test, name)) / letters for test in (str.isupper, _is_wide))
+    return px * (1.12 + 0.35 * capitals + 0.6 * wide)
 
 
 def _is_wide(letter: str) -> bool:
@@ -79,10 +91,22 @@ def _about(text: str) -> str:
     return tag("tspan", safe(text), class_="muted", dx=8.0)
 
 
-def _labelled(plan: Plan, place: int, *spans: str) -> str:
-    y = plan.rows_top + place * plan.pitch + LABEL - 8
-    class_ = "label on-ground" if _is_busiest(plan, place) else "label"
-    return tag("text", *spans, x=MARGIN, y=y, class_=class_)
+def _labelled(plan: Plan, place: int, widths: tuple[float, float], *spans: str) -> str:
+    """A label on a ground of its own, below which the critical path passes unseen.
+
+    `widths` are of the text in narrow windows and in wide ones.
+    """
+    y = plan.rows_top + place * plan.pitch
+    ground = " on-ground" if _is_busiest(plan, place) else ""
+    plates = [
+        tag("rect", x=MARGIN - 3, y=top, width=min(width, ROOM) + 8, height=high, class_=class_)
+        for width, top, high, class_ in (
+            (widths[0], y + 2, LABEL - 4, f"plate narrow{ground}"),
+            (widths[1], y + LABEL - 22, 20.0, f"plate wide{ground}"),
+        )
+    ]
+    text = tag("text", *spans, x=MARGIN, y=y + LABEL - 8, class_=f"label{ground}")
+    return "".join((*plates, text))
 
 
 def _bar(plan: Plan, j: int, stage: StageCourse) -> Iterator[str]:

@@ -22,9 +22,7 @@ font:13px system-ui,-apple-system,"Segoe UI","Noto Sans",sans-serif}
 .sluice-timeline .name{font-weight:650}.sluice-timeline .narrow{display:none}
 .sluice-timeline .muted,.sluice-timeline .tick{fill:var(--muted)}
 .sluice-timeline .end{text-anchor:end}.sluice-timeline .middle{text-anchor:middle}
-.sluice-timeline .label{paint-order:stroke;stroke:var(--paper);stroke-width:4px;
-stroke-linejoin:round}
-.sluice-timeline .on-ground{stroke:var(--mark)}
+.sluice-timeline .plate{fill:var(--paper)}.sluice-timeline .plate.on-ground{fill:var(--mark)}
 .sluice-timeline .ground{fill:var(--mark)}
 .sluice-timeline .grid{stroke:var(--grid)}.sluice-timeline .axis{stroke:var(--edge)}
 .sluice-timeline .hatch{stroke:var(--idle);stroke-width:1.6}

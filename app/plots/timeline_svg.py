@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from app.plots.svg import group, line_at, number, safe, shortened, tag, text_at, text_width
 from app.plots.timeline_panel import draw_schedule
-from app.plots.timeline_plan import MARGIN, NARROW_PX, ROOM, SHEET, Plan, planned, span_of
+from app.plots.timeline_plan import MARGIN, NARROW_PX, ROOM, SHEET, WIDE_PX, Plan, planned, span_of
 from app.plots.timeline_style import SCOPE, STYLE
 from app.plots.timeline_words import DrawnSchedule, description, headline
 from domain.errors import InvalidInput
@@ -181,10 +181,19 @@ def _hatch(ident: str) -> str:
 
 
 def _legend(schedules: Sequence[DrawnSchedule], ident: str) -> tuple[list[str], int]:
-    """The entries, and in how many lines they stand; each has room for the greatest letters."""
-    parts, x, line = [], MARGIN, 0
-    for label, mark in _entries(schedules, ident):
-        width = 34 + text_width(label, NARROW_PX) + 18
+    """The entries as they stand in narrow windows and in wide ones, and in how many lines."""
+    entries = list(_entries(schedules, ident))
+    narrow, lines = _placed(entries, NARROW_PX, 0)
+    _, wide_lines = _placed(entries, WIDE_PX, 0)
+    wide, _ = _placed(entries, WIDE_PX, lines - wide_lines)
+    return [group(narrow, class_="narrow"), group(wide, class_="wide")], lines
+
+
+def _placed(entries: Sequence[tuple[str, str]], px: float, line: int) -> tuple[list[str], int]:
+    """Entries from this line on, with room for letters of this size; the line behind the last."""
+    parts, x = [], MARGIN
+    for label, mark in entries:
+        width = 34 + text_width(label, px) + 18
         if x + width - 18 > SHEET - MARGIN and x > MARGIN:
             x, line = MARGIN, line + 1
         y = _TITLE + 6 + _LEGEND * line

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from decimal import ROUND_FLOOR, Context
 from typing import Any
 
+from app.console.words import share_text
 from domain.units import format_bytes
 
 _DOWN = Context(prec=5, rounding=ROUND_FLOOR)
@@ -31,7 +32,7 @@ def bound_text(value: float, latency_us: float | None) -> str:
 
 def share(value: float) -> str:
     """A share as per cent, three digits: 0.0246 is 2.46 %."""
-    return f"{100.0 * value:.3g} %"
+    return share_text(value)
 
 
 def signed_share(value: float) -> str:

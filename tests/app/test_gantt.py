@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from math import inf
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -12,6 +15,7 @@ from app.console.words import (
     fit_to,
     gap_text,
     printable,
+    share_text,
     sizes_text,
     time_text,
     width_of,
@@ -125,16 +129,44 @@ class TestWords:
         assert "… 89 more …" in sizes_text(range(1, 101))
 
     @pytest.mark.parametrize(
-        ("gap", "text"), [(0.0, "0 %"), (1e-12, "< 1e-7 %"), (1.1e-4, "0.011 %"), (2.5, "250 %")]
+        ("gap", "text"),
+        [
+            (0.0, "0 %"),
+            (1e-12, "< 0.0001 %"),
+            (9.99e-7, "< 0.0001 %"),
+            (1e-6, "0.0001 %"),
+            (1.1e-4, "0.011 %"),
+            (0.0246, "2.46 %"),
+            (0.024601, "2.47 %"),
+            (0.99999, "100 %"),
+            (2.5, "250 %"),
+            (2.501, "251 %"),
+            (2e9, "2.00e+11 %"),
+            (inf, "∞ %"),
+        ],
     )
     def test_a_gap_is_zero_only_where_it_is(self, gap: float, text: str) -> None:
         assert gap_text(gap) == text
+
+    @given(st.floats(0.0, 1e12))
+    def test_no_gap_is_told_smaller_than_it_is(self, gap: float) -> None:
+        told = gap_text(gap).removesuffix(" %").removeprefix("< ")
+        assert Decimal(told) >= 100 * Decimal(gap) * (1 - Decimal(2) ** -52)
+        assert "e-" not in told
+
+    @pytest.mark.parametrize(
+        ("share", "text"), [(0.0, "0 %"), (9e-7, "< 0.0001 %"), (3e-6, "0.0003 %"), (0.5, "50 %")]
+    )
+    def test_a_share_has_no_exponent(self, share: float, text: str) -> None:
+        assert share_text(share) == text
 
     def test_excess(self) -> None:
         assert excess_text(150.0, 100.0) == "+50 %"
         assert excess_text(90.0, 100.0) == "-10 %"
         assert excess_text(100.0, 100.0) == "equal"
         assert excess_text(1671.0, 100.0) == "+1571 %"
+        assert excess_text(100.0 + 1e-6, 100.0) == "< +0.0001 %"
+        assert excess_text(100.0 - 1e-6, 100.0) == "> -0.0001 %"
         assert excess_text(1.0, 0.0) == ""
 
     def test_names_cannot_steer_a_terminal(self) -> None:

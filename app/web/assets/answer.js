@@ -1,6 +1,7 @@
 // The timeline: time can be zoomed and moved by wheel, keys, buttons and dragging, and a block that
 // is pointed at tells its size and times. Rows keep their height and letters their shape: only the
-// time axis is stretched. What is shown stands in the address, so that a link shows the same.
+// time axis is stretched. Where blocks are merged into runs the server draws a stretch that is zoomed
+// into anew, so that they come apart. What is shown stands in the address, so that a link shows the same.
 "use strict";
 
 (() => {
@@ -8,26 +9,28 @@
   const MARGIN = 24;
   const ROOM = SHEET - 2 * MARGIN;
   const MOST = 2000; // times
+  const MOST_CLOSER = 100000; // where the server draws it closer
   const STEP = 1.6;
   const NAMESPACE = "http://www.w3.org/2000/svg";
   const UNITS = [["s", 1e6], ["ms", 1e3], ["µs", 1], ["ns", 1e-3]];
 
-  class Timeline {
-    constructor(part) {
-      this.part = part;
-      this.frame = part.querySelector(".timeline-picture");
-      this.svg = this.frame.querySelector("svg");
-      this.span = Number(part.dataset.spanUs);
-      this.height = this.svg.viewBox.baseVal.height;
-      this.left = 0;
-      this.scale = 1;
-      this.svg.setAttribute("preserveAspectRatio", "none");
-      this.pinned = [...this.svg.querySelectorAll(".legend, .labels text, .heading, .title, .note, .schedule > .muted:not(.tick)")];
-      this.hatches = [...this.svg.querySelectorAll("pattern")];
-      this.placed = [...this.svg.querySelectorAll(".size, .bound-label")];
-      this.axes = [...this.svg.querySelectorAll(".schedule")].map((one) => this.axisOf(one));
-      this.listen();
-      this.restore();
+  /** One drawing of the schedule: it shows `from` to `to` of the time, µs. */
+  class Picture {
+    constructor(svg, data) {
+      this.svg = svg;
+      [this.from, this.to] = [Number(data.fromUs), Number(data.toUs)];
+      this.isMerged = data.merged === "yes";
+      this.height = svg.viewBox.baseVal.height;
+      svg.setAttribute("preserveAspectRatio", "none");
+      this.pinned = [...svg.querySelectorAll(".legend, .labels, .heading, .title, .note, .schedule > .muted:not(.tick)")];
+      this.hatches = [...svg.querySelectorAll("pattern")];
+      this.placed = [...svg.querySelectorAll(".size, .bound-label")];
+      this.axes = [...svg.querySelectorAll(".schedule")].map((one) => this.axisOf(one));
+      // A title inside a picture would show a second time, later and smaller.
+      for (const title of svg.querySelectorAll("g > title")) {
+        title.parentElement.dataset.told = title.textContent;
+        title.remove();
+      }
     }
 
     axisOf(schedule) {
@@ -35,9 +38,7 @@
       const grid = own("line.grid");
       const ticks = own("text.tick");
       const group = document.createElementNS(NAMESPACE, "g");
-      if (grid.length) {
-        grid[0].before(group);
-      }
+      schedule.querySelector(":scope > .stage")?.before(group);
       return {
         group,
         marks: [...grid, ...ticks],
@@ -46,60 +47,108 @@
       };
     }
 
-    // --- what is shown --------------------------------------------------------------------------
+    /** Where a moment stands in this drawing. */
+    place(us) {
+      return MARGIN + ROOM * ((us - this.from) / (this.to - this.from));
+    }
 
-    show(left, scale) {
-      this.scale = Math.min(MOST, Math.max(1, scale));
-      const width = SHEET / this.scale;
-      this.left = Math.min(SHEET - width, Math.max(0, left));
-      const isWhole = this.scale === 1;
-      this.svg.setAttribute("viewBox", `${this.left} 0 ${width} ${this.height}`);
-      this.part.classList.toggle("zoomed", !isWhole);
-      const pinned = isWhole ? "" : `translate(${this.left} 0) scale(${1 / this.scale} 1)`;
+    covers([from, until]) {
+      const slack = 1e-9 * (this.to - this.from);
+      return from >= this.from - slack && until <= this.to + slack;
+    }
+
+    /** Show `width` of this drawing from `left` on; `shown` are the moments at both ends. */
+    show(left, width, shown) {
+      this.left = left;
+      this.scale = SHEET / width;
+      this.svg.setAttribute("viewBox", `${left} 0 ${width} ${this.height}`);
+      const isWhole = shown === null;
+      const pinned = isWhole ? "" : `translate(${left} 0) scale(${1 / this.scale} 1)`;
       this.pinned.forEach((one) => one.setAttribute("transform", pinned));
-      this.placed.forEach((one) => this.place(one, Number(one.getAttribute("x"))));
+      this.placed.forEach((one) => this.unstretch(one, Number(one.getAttribute("x"))));
       this.hatches.forEach((one) => one.setAttribute("patternTransform", `scale(${1 / this.scale} 1) rotate(45)`));
-      this.axes.forEach((axis) => this.draw(axis, isWhole));
-      this.part.querySelectorAll("[data-zoom=out], [data-zoom=all]").forEach((button) => {
-        button.disabled = isWhole;
-      });
+      this.axes.forEach((axis) => this.draw(axis, shown));
     }
 
-    place(text, x) {
-      const whole = this.scale === 1;
-      text.setAttribute("transform", whole ? "" : `translate(${x * (1 - 1 / this.scale)} 0) scale(${1 / this.scale} 1)`);
+    unstretch(text, x) {
+      text.setAttribute("transform", this.scale === 1 ? "" : `translate(${x * (1 - 1 / this.scale)} 0) scale(${1 / this.scale} 1)`);
     }
 
-    draw(axis, isWhole) {
+    draw(axis, shown) {
       axis.group.replaceChildren();
-      axis.marks.forEach((mark) => mark.classList.toggle("unshown", !isWhole));
-      if (isWhole || !(this.span > 0)) {
+      axis.marks.forEach((mark) => mark.classList.toggle("unshown", shown !== null));
+      if (shown === null) {
         return;
       }
-      const [from, until] = this.window();
+      const [from, until] = shown;
       const step = niceStep((until - from) / 6);
       const [unit, factor] = UNITS.find(([, us]) => until >= us) || UNITS[3];
-      for (let at = Math.ceil(from / step) * step; at <= until; at += step) {
-        const x = MARGIN + ROOM * (at / this.span);
+      for (let i = Math.ceil(from / step); i * step <= until; i += 1) {
+        const x = this.place(i * step);
         axis.lines.forEach(([y1, y2]) => axis.group.append(made("line", {x1: x, x2: x, y1, y2, class: "grid"})));
         axis.heights.forEach((y) => {
           const text = made("text", {x, y, class: "tick middle"});
-          text.textContent = `${Number((at / factor).toPrecision(9))} ${unit}`;
-          this.place(text, x);
+          text.textContent = `${Number(((i * step) / factor).toPrecision(12))} ${unit}`;
+          this.unstretch(text, x);
           axis.group.append(text);
         });
       }
     }
+  }
+
+  class Timeline {
+    constructor(part) {
+      this.part = part;
+      this.frame = part.querySelector(".timeline-picture");
+      this.whole = new Picture(this.frame.querySelector("svg"), part.dataset);
+      this.closer = null;
+      this.span = Number(part.dataset.spanUs);
+      // What is drawn block by block cannot be seen better; runs are drawn anew, closer.
+      this.most = this.whole.isMerged ? MOST_CLOSER : MOST;
+      this.left = 0;
+      this.scale = 1;
+      this.listen();
+      this.restore();
+    }
+
+    // --- what is shown --------------------------------------------------------------------------
+
+    show(left, scale) {
+      this.scale = Math.min(this.most, Math.max(1, scale));
+      const width = SHEET / this.scale;
+      this.left = Math.min(SHEET - width, Math.max(0, left));
+      const isWhole = this.scale === 1;
+      const shown = isWhole || !(this.span > 0) ? null : this.window();
+      const best = shown && this.closer?.covers(shown) ? this.closer : this.whole;
+      for (const picture of [this.whole, this.closer].filter(Boolean)) {
+        picture.svg.classList.toggle("unshown", picture !== best);
+      }
+      if (best === this.whole) {
+        best.show(this.left, width, shown);
+      } else {
+        const stretch = this.span / (best.to - best.from);
+        best.show(best.place(this.timeAt(this.left)), width * stretch, shown);
+      }
+      this.part.classList.toggle("zoomed", !isWhole);
+      this.part.querySelectorAll("[data-zoom=out], [data-zoom=all]").forEach((button) => {
+        button.disabled = isWhole;
+      });
+      this.best = best;
+    }
+
+    timeAt(x) {
+      return (this.span * (x - MARGIN)) / ROOM;
+    }
 
     /** The first and the last moment that are shown, µs. */
     window() {
-      const at = (x) => Math.min(this.span, Math.max(0, (this.span * (x - MARGIN)) / ROOM));
+      const at = (x) => Math.min(this.span, Math.max(0, this.timeAt(x)));
       return [at(this.left), at(this.left + SHEET / this.scale)];
     }
 
     zoom(factor, share = 0.5) {
       const width = SHEET / this.scale;
-      const scale = Math.min(MOST, Math.max(1, this.scale * factor));
+      const scale = Math.min(this.most, Math.max(1, this.scale * factor));
       this.show(this.left + share * (width - SHEET / scale), scale);
       this.tell();
     }
@@ -114,6 +163,56 @@
       this.tell();
     }
 
+    // --- a closer drawing, where runs are merged ------------------------------------------------
+
+    /** Have the stretch that is shown drawn anew where that splits a run into its fragments. */
+    async lookCloser() {
+      this.looking?.abort();
+      const isEnough = this.best !== this.whole && (!this.best.isMerged || this.best.scale < 3);
+      if (this.scale === 1 || !this.whole.isMerged || isEnough) {
+        this.sayClosing("");
+        return;
+      }
+      const looking = new AbortController();
+      this.looking = looking;
+      const [from, until] = this.window();
+      const beside = (until - from) / 2; // on each side, for moving a little
+      const place = new URL(this.part.dataset.closer, location.href);
+      place.searchParams.set("from_us", String(Math.max(0, from - beside)));
+      place.searchParams.set("to_us", String(Math.min(this.span, until + beside)));
+      this.sayClosing(" · drawing it closer …");
+      try {
+        const response = await fetch(place, {signal: looking.signal, headers: {Accept: "text/html"}});
+        if (response.status === 503) {
+          this.sayClosing(" · busy, trying again …");
+          const wait = 1000 * Number(response.headers.get("Retry-After") || 2);
+          setTimeout(() => !looking.signal.aborted && this.part.isConnected && this.lookCloser(), wait);
+          return;
+        }
+        const text = response.ok ? await response.text() : "";
+        const found = new DOMParser().parseFromString(text, "text/html").querySelector(".timeline");
+        if (!found || looking.signal.aborted) {
+          this.sayClosing(found ? "" : " · a closer drawing could not be had");
+          return;
+        }
+        this.closer?.svg.remove();
+        const svg = document.adoptNode(found.querySelector("svg"));
+        this.frame.append(svg);
+        this.closer = new Picture(svg, found.dataset);
+        this.hideTip();
+        this.show(this.left, this.scale);
+        this.sayClosing("");
+      } catch (error) {
+        if (error.name !== "AbortError") {
+          this.sayClosing(" · a closer drawing could not be had");
+        }
+      }
+    }
+
+    sayClosing(text) {
+      this.part.querySelector(".timeline-closing").textContent = text;
+    }
+
     // --- in words, and in the address -----------------------------------------------------------
 
     tell() {
@@ -125,14 +224,25 @@
           if (this.scale === 1) {
             place.searchParams.delete(name);
           } else {
-            place.searchParams.set(name, String(Number(shown[i].toPrecision(6))));
+            place.searchParams.set(name, String(Number(shown[i].toPrecision(6 + this.digits()))));
           }
         });
         history.replaceState(history.state, "", place);
-        const words = this.scale === 1 ? "all of it" : shown.map(timeText).join(" to ");
+        const words = this.words();
         this.part.querySelector(".timeline-window").textContent = words;
         Sluice.say(`Timeline: ${words}`);
+        this.lookCloser();
       }, 250);
+    }
+
+    /** How many more digits a closer look needs. */
+    digits() {
+      return Math.ceil(Math.log10(this.scale));
+    }
+
+    words() {
+      const shown = this.window().map((us) => timeText(us, 4 + this.digits()));
+      return this.scale === 1 ? "all of it" : shown.join(" to ");
     }
 
     restore() {
@@ -141,7 +251,8 @@
       if (this.span > 0 && until > from && from >= 0) {
         const place = (at) => MARGIN + (ROOM * at) / this.span;
         this.show(from > 0 ? place(from) : 0, SHEET / (place(until) - (from > 0 ? place(from) : 0)));
-        this.part.querySelector(".timeline-window").textContent = this.window().map(timeText).join(" to ");
+        this.part.querySelector(".timeline-window").textContent = this.words();
+        this.lookCloser();
       } else {
         this.show(0, 1);
       }
@@ -164,15 +275,10 @@
           ({in: () => this.zoom(STEP), out: () => this.zoom(1 / STEP), all: () => this.all()})[button.dataset.zoom]();
         });
       }
-      // A title inside a picture would show a second time, later and smaller.
-      for (const title of this.svg.querySelectorAll("g > title")) {
-        title.parentElement.dataset.told = title.textContent;
-        title.remove();
-      }
     }
 
     shareAt(event) {
-      const box = this.svg.getBoundingClientRect();
+      const box = this.best.svg.getBoundingClientRect();
       return Math.min(1, Math.max(0, (event.clientX - box.left) / box.width));
     }
 
@@ -202,7 +308,7 @@
         return;
       }
       const [left, startX] = [this.left, event.clientX];
-      const width = this.svg.getBoundingClientRect().width;
+      const width = this.best.svg.getBoundingClientRect().width;
       const drag = (moved) => {
         this.show(left - ((moved.clientX - startX) / width) * (SHEET / this.scale), this.scale);
       };
@@ -218,7 +324,7 @@
 
     point(event) {
       const found = event.target.closest?.("[data-told]");
-      if (!found || !this.svg.contains(found)) {
+      if (!found || !this.frame.contains(found)) {
         this.hideTip();
         return;
       }
@@ -257,9 +363,9 @@
     return [1, 2, 5, 10].map((one) => one * power).find((one) => one >= least * (1 - 1e-9));
   }
 
-  function timeText(us) {
+  function timeText(us, digits) {
     const [unit, factor] = UNITS.find(([, size]) => us >= size) || UNITS[2];
-    return `${Number((us / factor).toPrecision(5))} ${unit}`;
+    return `${Number((us / factor).toPrecision(Math.min(15, digits)))} ${unit}`;
   }
 
   Sluice.onPart(".timeline", (part) => new Timeline(part));

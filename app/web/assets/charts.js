@@ -69,6 +69,14 @@ window.SluiceCharts = (() => {
     return `${Number((us / factor).toPrecision(5))} ${unit}`;
   }
 
+  /** By how much something is above the best, as app/console/words.py tells it. */
+  function excessText(excess) {
+    if (excess < 1e-6) {
+      return excess < 1e-12 ? "equal" : "< +0.0001 %";
+    }
+    return `+${excess < 1 ? Number((100 * excess).toPrecision(3)) : Math.round(100 * excess)} %`;
+  }
+
   /** Draw an option that `make(colour, isNarrow)` gives; draws again where the place changes. */
   async function mount(place, make) {
     let echarts;
@@ -205,7 +213,7 @@ window.SluiceCharts = (() => {
             .map((line) => ({line, us: line.latency_us[at]}))
             .filter((one) => one.us !== null)
             .sort((one, other) => one.us - other.us)
-            .map(({line, us}) => `${line.name}: ${timeText(us)}${us > data.best_us[at] ? `, +${Number((100 * (us / data.best_us[at] - 1)).toPrecision(3))} %` : ""}${line.is_partial[at] ? " (ended by time)" : ""}`);
+            .map(({line, us}) => `${line.name}: ${timeText(us)}${us > data.best_us[at] ? `, ${excessText(us / data.best_us[at] - 1)}` : ""}${line.is_partial[at] ? " (ended by time)" : ""}`);
           return [data.labels[at], ...rows].join("\n");
         },
       },

@@ -116,7 +116,7 @@ def proof_of(document: Document) -> Proof:
         return Proof("good", "optimal", f"{said}{_by_more_than(gap)}.")
     if status is Status.OPTIMAL_BEFORE_ROUNDING:
         return Proof("good", "optimal before rounding", _before_rounding(document, admitted))
-    between = f"No {admitted} is faster than {bound}; this one is {gap_text(gap)} above that."
+    between = f"No {admitted} is faster than {bound}; this one is {_about(gap)} above that."
     if status is Status.TIME_LIMIT:
         told = "The time limit ended the search: this is the best found until then. "
         return Proof("warn", "time limit reached", told + between)
@@ -131,12 +131,17 @@ def _class_of(document: Document) -> str:
 
 
 def _by_more_than(gap: float) -> str:
-    return f" by more than {gap_text(gap)}" if gap > 0.0 else ""
+    return f" by more than {gap_text(gap).removeprefix('< ')}" if gap > 0.0 else ""
+
+
+def _about(gap: float) -> str:
+    """A gap inside a sentence."""
+    return gap_text(gap).replace("< ", "less than ")
 
 
 def _before_rounding(document: Document, admitted: str) -> str:
     bound = bound_text(document["lower_bound_us"], document["latency_us"])
-    gap = gap_text(document["relative_gap"])
+    gap = _about(document["relative_gap"])
     unit = document["constraints"]["alignment_bytes"]
     whole = "whole bytes" if unit == 1 else f"whole multiples of {size(unit)}"
     return (

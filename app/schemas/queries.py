@@ -10,7 +10,7 @@ from analysis.explanation import USUAL_SHARE
 from app.flows.fit_trace import check_request
 from app.lookup.forms import TableFormat
 from app.schemas.base import ProfileName
-from app.schemas.fit_options import MaxRanges, parse_excluded, parse_group
+from app.schemas.fit_options import EXCLUDED_PATTERN, MaxRanges, parse_excluded, parse_group
 from domain.fit import DEFAULT_MAX_RANGES, FitMethod, FitOptions, FitShape
 from domain.measurement import TraceKind
 from domain.pipeline import MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_STAGES
@@ -19,7 +19,7 @@ from models.records import FitRequest
 
 MAX_PAGE_SIZE = 1_000
 DEFAULT_PAGE_SIZE = 50
-MAX_EXCLUDED_IN_QUERY = 500
+MAX_EXCLUDED_IN_QUERY = 100
 _MAX_EXCLUDED_LENGTH = 20 + 40 + MAX_NAME_LENGTH
 _MAX_GROUP_LENGTH = (MAX_STAGES + 2) * MAX_NAME_LENGTH
 
@@ -118,7 +118,7 @@ class FitQuery(Query):
         list[
             Annotated[
                 str,
-                Field(max_length=_MAX_EXCLUDED_LENGTH, pattern=r"^[0-9]{1,18}:[0-9.eE+\-]+:.+$"),
+                Field(max_length=_MAX_EXCLUDED_LENGTH, pattern=EXCLUDED_PATTERN),
             ]
         ],
         Field(max_length=MAX_EXCLUDED_IN_QUERY, description="bytes:µs:stage, left out by hand"),

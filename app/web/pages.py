@@ -59,8 +59,11 @@ class Pages:
             self._templates.get_template(name)
 
     def html(self, template: str, **values: Any) -> str:
-        """A template with these values; every text in them is escaped."""
-        return self._templates.get_template(template).render(**values)
+        """A template with these values; every text in them is escaped.
+
+        NUL, which stored names may hold, has no place in HTML, not even escaped.
+        """
+        return self._templates.get_template(template).render(**values).replace("\0", "\ufffd")
 
 
 @cache

@@ -31,9 +31,9 @@ def test_the_first_tab_skips_to_the_content(browser_page: Page) -> None:
     assert browser_page.evaluate("document.activeElement.id") == "main"
 
 
-@pytest.mark.parametrize("width", [360, 768, 1280, 1920])
+@pytest.mark.parametrize("width", [320, 768, 1280, 1920])
 def test_nothing_is_wider_than_the_window(new_page: Callable[..., Page], width: int) -> None:
-    """No view scrolls sideways as a whole."""
+    """No view scrolls sideways as a whole; 320 pixels are 1280 at a zoom of 400 %."""
     page = new_page(width=width)
     page.goto("/")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -42,7 +42,7 @@ def test_nothing_is_wider_than_the_window(new_page: Callable[..., Page], width: 
 VIEWS = ("/", "/ui/answers", "/ui/profiles", "/ui/audit", "/docs", "/ui/no-such-view")
 
 
-@pytest.mark.parametrize("width", [360, 1920])
+@pytest.mark.parametrize("width", [320, 1920])
 def test_every_section_is_reached_from_the_bar(new_page: Callable[..., Page], width: int) -> None:
     """By its link, which then says that it is where one is; nothing is wider than the window."""
     page = new_page(width=width)
@@ -118,3 +118,43 @@ def test_on_paper_there_are_neither_bars_nor_dark_grounds(new_page: Callable[...
     assert not page.locator(".bar").is_visible()
     ground = page.evaluate("getComputedStyle(document.querySelector('.panel')).backgroundColor")
     assert ground == "rgb(255, 255, 255)"
+
+
+def test_without_scripts_every_section_is_reached(new_page: Callable[..., Page]) -> None:
+    """By plain links; what needs a script says so."""
+    page = new_page(java_script_enabled=False)
+    page.goto("/ui/no-such-view")
+    for name in page.locator(".bar nav a").all_text_contents():
+        page.locator(".bar nav a", has_text=name).click()
+        expect(page.locator("nav [aria-current=page]")).to_have_text(name)
+        expect(page.locator("h1")).to_be_visible()
+    # The browser's switch for tests leaves this part unrendered.
+    assert "without it the document above says the same" in page.content()
+
+
+def test_where_the_system_chooses_the_colours(new_page: Callable[..., Page]) -> None:
+    """The section is told from the others, though their edges may not be see-through there."""
+    page = new_page(forced_colors="active")
+    page.goto("/ui/answers")
+    edge = "(link) => getComputedStyle(link).borderBottomColor"
+    here = page.locator(".bar nav [aria-current]").evaluate(edge)
+    others = page.locator(".bar nav a:not([aria-current])")
+    assert {one.evaluate(edge) for one in others.all()}.isdisjoint({here})
+
+
+MOVING = """() => {
+  const button = document.createElement("button");
+  button.className = "first htmx-request";
+  document.querySelector("main").append(button);
+  return document.getAnimations().length;
+}"""
+
+
+def test_nothing_moves_for_those_who_want_less(new_page: Callable[..., Page]) -> None:
+    """What waits is animated for the others alone."""
+    moving = {}
+    for wish in ("no-preference", "reduce"):
+        page = new_page(reduced_motion=wish)
+        page.goto("/ui/no-such-view")
+        moving[wish] = page.evaluate(MOVING)
+    assert moving == {"no-preference": 1, "reduce": 0}

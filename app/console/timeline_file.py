@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from app.console.stage_names import told_apart
 from app.console.whole_files import check_target, write_whole
 from domain.errors import LimitReached, StrategyDeclined
 
@@ -44,7 +45,8 @@ def answer_schedules(document: dict[str, Any]) -> Iterator[DrawnSchedule]:
     from domain.course import course_of, nested_course_of
     from domain.nested import NestedSchedule
 
-    pipeline, bound_us = pipeline_of(document["pipeline"]), document["lower_bound_us"]
+    pipeline = pipeline_of(told_apart(document)["pipeline"])
+    bound_us = document["lower_bound_us"]
     cut, levels = tuple(document["fragment_bytes"]), document["levels"]
     _check_blocks(sum(map(len, levels)) if levels else len(cut) * len(pipeline))
     if levels:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from app.console.stage_names import distinct_names
 from app.schemas.stages import pipeline_document
 from app.web.input_choices import OFFERS, Offers, example_named, trace_text
 from app.web.stage_units import CostUnit, OverheadUnit, number_text
@@ -100,6 +101,48 @@ class InputState:
     def has_ranges(self) -> bool:
         """Whether any stage has several fit ranges, so that their column is shown."""
         return any(row.up_to for row in self.rows)
+
+    @property
+    def stage_numbers(self) -> tuple[int, ...]:
+        """The number of each row's stage, from 1; 0 for a row that continues the one above.
+
+        Blank rows are no stages: they have the numbers that the next ones would have.
+        """
+        found: list[int] = []
+        stages, blank, goes_on = 0, 0, False
+        for row in self.rows:
+            if row.is_blank:
+                blank += 1
+                found.append(stages + blank)
+                continue
+            stages, blank = stages + (not goes_on), 0
+            found.append(0 if goes_on else stages)
+            goes_on = bool(row.up_to)
+        return tuple(found)
+
+    @property
+    def name_notes(self) -> Mapping[int, str]:
+        """What is said of names that were there before, by the row's place."""
+        first = [i for i, number in enumerate(self.stage_numbers) if number]
+        named = [i for i in first if self.rows[i].name]
+        told = distinct_names([self.rows[i].name for i in named])
+        return {
+            i: f"an earlier stage has this name; answers call this one “{name}”"
+            for i, name in zip(named, told, strict=True)
+            if name != self.rows[i].name
+        }
+
+    @property
+    def audit_address(self) -> str:
+        """Where a setting is audited on these costs; "" where they are too long for an address."""
+        from app.web.views.audit_form import MAX_ADDRESS, AuditForm
+
+        if self.source is InputSource.TRACE:
+            return ""
+        is_stored = self.source is InputSource.PROFILE
+        form = AuditForm({"profile": self.profile}) if is_stored else AuditForm(stages=self)
+        query = form.query()
+        return f"/ui/audit?{query}" if query and len(query) <= MAX_ADDRESS else ""
 
     @property
     def has_fit_choices(self) -> bool:

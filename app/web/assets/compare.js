@@ -7,11 +7,15 @@ Sluice.onPart("form.picking", (form) => {
   const said = form.querySelector("[data-picked]");
 
   function count() {
-    const picked = form.querySelectorAll("input[name=id]:checked").length;
+    const elsewhere = form.querySelectorAll("input[type=hidden][name=id]").length;
+    const picked = form.querySelectorAll("input[name=id]:checked").length + elsewhere;
     button.disabled = picked < 2 || picked > most;
     said.textContent = picked === 0 ? `Tick two to ${most}.`
       : picked === 1 ? "One is ticked: tick another." : picked > most ? `${picked} are ticked: at most ${most}.`
         : `${picked} are ticked.`;
+    if (elsewhere) {
+      said.textContent += ` On other pages: ${elsewhere}.`;
+    }
   }
 
   form.addEventListener("change", count);

@@ -26,6 +26,7 @@
       this.table.addEventListener("keydown", (event) => this.onKey(event));
       this.table.addEventListener("paste", (event) => this.onPaste(event));
       this.table.addEventListener("input", (event) => this.onInput(event));
+      this.table.addEventListener("change", () => this.renumber());
       form.addEventListener("click", (event) => this.onClick(event));
       this.renumber();
       if (document.getElementById("answer-title")) this.bringUnitsBack();
@@ -114,19 +115,48 @@
 
     /** Numbers, names for readers, and how many stages there are. */
     renumber() {
-      let stages = 0;
-      let goesOn = false;
+      let [stages, blank, goesOn] = [0, 0, false];
       this.rows.forEach((row, place) => {
-        if (!this.isBlank(row)) {
+        const name = this.cell(row, "name");
+        if (this.isBlank(row)) {
+          blank += 1;
+          name.placeholder = `stage ${stages + blank}`;
+        } else {
           row.classList.toggle("goes-on", goesOn);
           if (!goesOn) stages += 1;
+          name.placeholder = goesOn ? "" : `stage ${stages}`;
+          blank = 0;
           goesOn = this.cell(row, "up_to").value.trim() !== "";
         }
         this.renumberRow(row, place);
       });
+      this.noteNames();
       const count = this.form.querySelector("#stage-count");
       count.textContent = `${stages} of ${this.most} stages`;
       count.classList.toggle("over", stages > this.most);
+    }
+
+    /** Say at the cell where a name was there before: answers number the later ones. */
+    noteNames() {
+      const seen = new Map();
+      for (const row of this.rows) {
+        row.querySelector(".notes")?.remove();
+        const name = this.cell(row, "name").value.trim();
+        if (!name || row.classList.contains("goes-on")) continue;
+        const count = (seen.get(name) || 0) + 1;
+        seen.set(name, count);
+        if (count > 1) {
+          const note = document.createElement("tr");
+          note.className = "notes";
+          note.append(document.createElement("td"), document.createElement("td"));
+          note.lastChild.colSpan = 4;
+          const words = document.createElement("p");
+          words.className = "quiet";
+          words.textContent = `Stage: an earlier stage has this name; answers call this one “${name} (${count})”.`;
+          note.lastChild.append(words);
+          row.append(note);
+        }
+      }
     }
 
     renumberRow(row, place) {
@@ -315,6 +345,15 @@
     }
   }
 
+  /** The form of an audit with the costs as they stand in the panel now. */
+  function auditAddress(form) {
+    const given = new FormData(form);
+    const names = given.get("source") === "profile" ? ["profile"]
+      : ["name", "overhead", "cost", "up_to", "overhead_unit", "cost_unit", "delay"];
+    const query = new URLSearchParams(names.flatMap((name) => given.getAll(name).map((value) => [name, value])));
+    return `/ui/audit?${query}`;
+  }
+
   /** One request at a time, and Ctrl+Enter from anywhere in the panel. */
   function startForm(form) {
     form.classList.add("with-script");
@@ -331,6 +370,9 @@
     });
     window.addEventListener("pageshow", () => {
       for (const button of form.querySelectorAll("[data-send]")) button.disabled = false;
+    });
+    form.querySelector("[data-audit]")?.addEventListener("click", (event) => {
+      event.currentTarget.href = auditAddress(form);
     });
     form.querySelector("#message").addEventListener("input", (event) => table.unmark(event.target));
     const mistakes = document.getElementById("mistakes");

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
+from app.console.stage_names import body_told_apart, told_apart
 from app.deps import gone, service_of
 from app.flows import explore
 from app.flows.answers import get_answer
@@ -125,13 +126,14 @@ async def why(request: Request, id: str) -> Response:
     """The critical path by stage, and what cheaper costs would save."""
     body, cap = await _body(request, id), _fragment_cap(request)
 
-    def told() -> dict[str, Any]:
-        asked = explained_of(body, cheaper_by=_CHEAPER_BY, fragment_cap=cap)
+    def explained() -> dict[str, Any]:
+        told = body_told_apart(body)
+        asked = explained_of(told, cheaper_by=_CHEAPER_BY, fragment_cap=cap)
         if asked.cells > MAX_CELLS:
-            return {"why": None, "untold": UntoldWhy.of(json.loads(body), asked.cells, MAX_CELLS)}
+            return {"why": None, "untold": UntoldWhy.of(json.loads(told), asked.cells, MAX_CELLS)}
         return {"why": WhyView.of(explain(asked))}
 
-    return await part_of(request, id, _WHY, told)
+    return await part_of(request, id, _WHY, explained)
 
 
 @router.get("/ui/answers/{id}/parts/counts")
@@ -214,7 +216,7 @@ def _values(store: Store, body: bytes, beside: Beside, base_url: str) -> dict[st
     document = json.loads(body)
     is_drawn = document["pipeline"] is not None and cells_of(document) <= AT_ONCE_CELLS
     return {
-        "view": AnswerView.of(document),
+        "view": AnswerView.of(told_apart(document)),
         "entry": InputState.of_answer(document),
         "timeline": timeline_of(document, Drawing(beside)) if is_drawn else None,
         "answer_id": document["id"],

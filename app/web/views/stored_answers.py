@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fastapi import APIRouter, Request, Response
 
 from app.console.words import gap_text
 from app.deps import service_of
 from app.flows.answers import AnswerFilter, AnswerPage, list_answers
-from app.web.pages import page
+from app.web.pages import moved, page
 from app.web.refusals import says_refusals
+from app.web.views.compare_view import PLACE as COMPARE
 from app.web.views.listed import address, moment_words, size_in
 from app.web.words import bound_text, grouped, size, time_us
 from domain.errors import InvalidInput
@@ -24,6 +26,8 @@ router = APIRouter(include_in_schema=False)
 SECTION = "Answers"
 PLACE = "/ui/answers"
 PAGE_SIZE = 50
+MOST_TICKED = 30  # carried from page to page
+_IDENTIFIER = re.compile(r"[0-9a-f]{32}")
 STATUS_WORDS = {
     Status.OPTIMAL: ("optimal", "good"),
     Status.OPTIMAL_BEFORE_ROUNDING: ("optimal before rounding", "good"),
@@ -39,6 +43,7 @@ class AnswersForm:
     profile: str = ""
     message: str = ""
     strategy: str = ""
+    ticked: tuple[str, ...] = ()
     mistakes: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -47,14 +52,22 @@ class AnswersForm:
         return (("", "any"), *((one.value, one.value.replace("_", " ")) for one in Strategy))
 
     @property
+    def address(self) -> str:
+        """The list with these filters and nothing ticked."""
+        return address(PLACE, self._filters())
+
+    def _filters(self) -> tuple[tuple[str, str], ...]:
+        return (("profile", self.profile), ("message", self.message), ("strategy", self.strategy))
+
+    @property
     def is_empty(self) -> bool:
         """Whether every answer is wanted."""
         return not (self.profile or self.message or self.strategy)
 
     def page_address(self, after: str) -> str:
-        """The page that begins behind this answer."""
-        given = (("profile", self.profile), ("message", self.message), ("strategy", self.strategy))
-        return address(PLACE, (*given, ("after", after)))
+        """The page that begins behind this answer, with what is ticked."""
+        ticked = [("id", one) for one in self.ticked]
+        return address(PLACE, (*self._filters(), *ticked, ("after", after)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +114,9 @@ class AnswerRow:
 async def stored_answers(request: Request) -> Response:
     """A page of stored answers. Filters that cannot be read are marked, and nothing is listed."""
     form, wanted = read_filters(request.query_params)
+    form = replace(form, ticked=_ticked(request))
+    if request.query_params.get("compare"):
+        return moved(request, address(COMPARE, [("id", one) for one in form.ticked]))
     found = AnswerPage((), None)
     after = request.query_params.get("after") or None
     if wanted is not None:
@@ -115,9 +131,22 @@ async def stored_answers(request: Request) -> Response:
         section=SECTION,
         form=form,
         rows=[AnswerRow.of(summary) for summary in found.summaries],
-        later=form.page_address(found.after) if found.after else "",
+        elsewhere=_elsewhere(form.ticked, found),
+        later=found.after or "",
         first=form.page_address("") if after else "",
     )
+
+
+def _ticked(request: Request) -> tuple[str, ...]:
+    """The answers that are ticked, each once; more than can be compared are kept, and counted."""
+    given = dict.fromkeys(request.query_params.getlist("id"))
+    return tuple(one for one in given if _IDENTIFIER.fullmatch(one))[:MOST_TICKED]
+
+
+def _elsewhere(ticked: tuple[str, ...], found: AnswerPage) -> list[str]:
+    """Those of them that are on other pages."""
+    here = {summary.id for summary in found.summaries}
+    return [one for one in ticked if one not in here]
 
 
 def read_filters(given: Mapping[str, str]) -> tuple[AnswersForm, AnswerFilter | None]:

@@ -12,7 +12,8 @@ STYLE = """
 --over:#1c4f8f;--over-odd:#2f6fb5;--byte:#6fa5de;--byte-odd:#9cc3ee;--on-over:#fff;--on-byte:#14202e;
 --idle:#aeb8c3;--path:#c2410c;--bound:#6b46a8;--mark:#fdf0e4;max-width:100%;height:auto;
 font:13px system-ui,-apple-system,"Segoe UI","Noto Sans",sans-serif}
-@media (prefers-color-scheme:dark){.sluice-timeline{--paper:#14181e;--ink:#e8ebef;--muted:#9aa5b1;
+@media screen and (prefers-color-scheme:dark){
+.sluice-timeline{--paper:#14181e;--ink:#e8ebef;--muted:#9aa5b1;
 --grid:#29313a;--edge:#4a5561;--over:#86baf2;--over-odd:#aad0fa;--byte:#2f649f;--byte-odd:#42618a;
 --on-over:#10161d;--on-byte:#f3f7fb;--idle:#4b5661;--path:#ff9a5c;--bound:#c3a6f5;--mark:#2a221b}}
 .sluice-timeline text{fill:var(--ink);font-variant-numeric:tabular-nums}

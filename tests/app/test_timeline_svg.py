@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.console.words import printable
+from app.console.words import gap_text, printable
 from app.plots.timeline_marks import marks_of
 from app.plots.timeline_scale import TimeScale, duration_text
 from app.plots.timeline_style import SCOPE, STYLE
@@ -140,7 +140,7 @@ class TestWords:
         root = one(course, 180.0)
         said = text_of(root.find(f"{SVG}title") or root)
         latency = duration_text(course.latency_us)
-        gap = f"{(course.latency_us / 180.0 - 1) * 100:.3g} %"
+        gap = gap_text(course.latency_us / 180.0 - 1)
         for words in ("4 KiB through 4 stages", "exact: 6 fragments", latency, "180 µs", gap):
             assert words in said
         (heading,) = by_class(root, "heading")
@@ -367,12 +367,12 @@ class TestDocument:
             assert "Critical path" in (description.text or "")
 
     def test_every_rule_stays_inside_the_picture(self) -> None:
-        rules = re.sub(r"@media \([^)]*\)\{", "", STYLE)
+        rules = re.sub(r"@media (screen and )?\([^)]*\)\{", "", STYLE)
         selectors = [part for rule in re.findall(r"([^{}]+)\{", rules) for part in rule.split(",")]
         assert all(part.strip().startswith(f".{SCOPE}") for part in selectors)
 
     def test_light_and_dark(self) -> None:
-        light, dark = STYLE.split("@media (prefers-color-scheme:dark)")
+        light, dark = STYLE.split("@media screen and (prefers-color-scheme:dark)")
         declared = set(re.findall(r"(--[a-z-]+):#", light.split("}")[0]))
         assert set(re.findall(r"(--[a-z-]+):#", dark.split("}}")[0])) == declared
         assert set(re.findall(r"var\((--[a-z-]+)\)", STYLE)) == declared

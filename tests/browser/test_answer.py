@@ -147,6 +147,39 @@ def test_many_fragments_come_as_a_part(browser_page: Page, live: Live) -> None:
     expect(page.locator("#timeline")).to_contain_text("merged")
 
 
+def test_runs_come_apart_where_one_looks_closer(browser_page: Page, live: Live) -> None:
+    """The server draws the stretch anew; hovering tells single fragments; a link shows the same."""
+    page = browser_page
+    page.goto(
+        stored(
+            live,
+            pipeline=MANY,
+            message_bytes=2**24,
+            strategy="exact",
+            constraints={"max_fragments": 3000},
+        )
+    )
+    page.wait_for_selector("#timeline .timeline[data-started=yes]")
+    page.locator(".timeline-picture").focus()
+    for _ in range(12):
+        page.keyboard.press("+")
+    closer = page.locator(".timeline svg.sluice-timeline").nth(1)
+    expect(closer).to_contain_text("Every block is drawn for itself.")
+    expect(page.locator(".timeline svg.sluice-timeline").first).to_be_hidden()
+    page.wait_for_url(re.compile(r"from_us=.*to_us="))
+    box = closer.bounding_box()
+    assert box is not None
+    row = closer.locator(".stage .idle").nth(1).bounding_box()
+    assert row is not None
+    page.mouse.move(box["x"] + box["width"] / 2, row["y"] + row["height"] / 2)
+    expect(page.locator(".timeline-tip")).to_contain_text(re.compile(r"slow\nfragment \d+ of "))
+    page.reload()
+    expect(closer).to_contain_text("Every block is drawn for itself.")
+    page.locator(".timeline-picture").focus()
+    page.keyboard.press("0")
+    expect(page.locator(".timeline svg.sluice-timeline").first).to_be_visible()
+
+
 def test_the_timeline_by_keys(browser_page: Page, live: Live) -> None:
     """Plus, minus, arrows and 0; what is shown stands in the address, and a link shows the same."""
     page = browser_page

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from app.web.views import stored_answers
 from tests.app.serving import MYRINET, Live
 
 NAME = "listed-nic"
@@ -94,6 +95,27 @@ def test_two_are_compared_by_keyboard(browser_page: Page, stored: list[str]) -> 
     expect(table.get_by_role("rowheader", name="Message")).to_have_count(0)
     page.get_by_role("link", name="Also what is the same").click()
     expect(page.get_by_role("rowheader", name="Message")).to_be_visible()
+
+
+@pytest.mark.parametrize("has_script", [True, False])
+def test_ticks_go_along_from_page_to_page(
+    new_page: Callable[..., Page],
+    stored: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    has_script: bool,
+) -> None:
+    """Also without scripts, and what is ticked anywhere is compared."""
+    monkeypatch.setattr(stored_answers, "PAGE_SIZE", 1)
+    page = new_page(java_script_enabled=has_script)
+    page.goto(f"/ui/answers?profile={NAME}")
+    page.get_by_role("checkbox").check()
+    page.get_by_role("button", name="Older").click()
+    page.get_by_role("checkbox").check()
+    page.get_by_role("button", name="Newest").click()
+    expect(page.get_by_role("checkbox")).to_be_checked()
+    page.get_by_role("button", name="Compare those that are ticked").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("2 answers side by side")
+    assert all(one in page.url for one in stored[1:])
 
 
 def test_answers_of_different_messages(browser_page: Page, stored: list[str]) -> None:

@@ -153,7 +153,7 @@ def read_filters(given: Mapping[str, str]) -> tuple[AnswersForm, AnswerFilter | 
     """The filters as typed, and as meant; None where one of them cannot be read."""
     typed = {name: given.get(name, "").strip()[:200] for name in ("profile", "message", "strategy")}
     mistakes = dict(_mistakes(typed))
-    form = AnswersForm(**typed, mistakes=mistakes)
+    form = AnswersForm(typed["profile"], typed["message"], typed["strategy"], mistakes=mistakes)
     if mistakes:
         return form, None
     profile = ProfileReference.parse(form.profile) if form.profile else None

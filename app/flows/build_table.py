@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from app.flows.answers import IDENTIFIER
 from app.flows.solve_message import ProfileRevision
 from domain.aggregate import CostModel
-from domain.errors import InvalidInput, NotFound, SolverFailed, StrategyDeclined
+from domain.errors import Conflict, InvalidInput, NotFound, SolverFailed, StrategyDeclined
 from domain.pipeline import Pipeline
 from domain.plan_table import (
     DEFAULT_TABLE_GAP,
@@ -228,7 +228,8 @@ def keep_table(
 ) -> TableRecord:
     """Store the table in this unit of work; of the same bytes the record that is stored already.
 
-    `activate` is as for `choose_table`. Raises Conflict where its revision was deleted meanwhile.
+    `activate` is as for `choose_table`. Raises Conflict where its revision was deleted meanwhile,
+    also where another one has its name and number now.
     """
     question, scope = compiled.question, compiled.question.scope
     profile = question.profile
@@ -251,9 +252,19 @@ def keep_table(
             document=render(compiled),
         )
     )
+    _check_pipeline(unit, question)
     record = unit.tables.get(compiled.digest)
     choose_table(unit, record, activate=activate)
     return record
+
+
+def _check_pipeline(unit: UnitOfWork, question: TableQuestion) -> None:
+    """Storing a table has locked its profile: what its revision is now, it is at the end."""
+    profile = question.profile
+    if profile is None:
+        return
+    if unit.profiles.revision(profile.name, profile.revision).model != question.pipeline:
+        raise Conflict("the revision that was compiled is not stored any more", field="profile")
 
 
 def choose_table(unit: UnitOfWork, record: TableRecord, *, activate: bool | None) -> None:

@@ -15,6 +15,7 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from app.child_places import MOST_FOR_JOBS, ChildPlaces
 from app.errors import NotReady, Overloaded, problem_document
@@ -22,15 +23,19 @@ from app.flows.context import Context
 from app.flows.durable_jobs import JobKind
 from app.job_solving import compare, optimize
 from app.job_work import run_work
-from app.open_job import EndedElsewhere, OpenJob
+from app.open_job import EndedElsewhere, OpenJob, patiently
 from app.schemas.base import dump_json
 from domain.errors import Cancelled, LimitReached, SluiceError
 from models.records import JobRecord, JobState
 
+if TYPE_CHECKING:
+    from models.session import UnitOfWork
+
 log = logging.getLogger("sluice.jobs")
 
-MAX_ATTEMPTS = 3  # a job that has taken the process down this often is not run again
+MAX_ATTEMPTS = 3  # a job that was running when the process died this often is not run again
 MAX_WAITING = 10_000
+T = TypeVar("T")
 _SOLVING = (JobKind.OPTIMIZE, JobKind.COMPARE)
 
 
@@ -115,6 +120,8 @@ class JobRunner:
             self._stops[identifier] = threading.Event()
             try:
                 self._run(identifier, self._stops[identifier])
+            except NotReady:
+                pass  # the service stopped while the database was away
             except Exception:
                 # The row could not be read or written; the job is still open and runs at restart.
                 log.exception("job %s could not be run", identifier)
@@ -127,9 +134,11 @@ class JobRunner:
             return
         job = OpenJob(record, self._context.store, stop=stop, closing=self._closing)
         try:
-            self._see_through(job)
-        except (NotReady, EndedElsewhere):
-            return  # the service is stopping, or the job was ended by another process
+            patiently(lambda: self._see_through(job), self._closing)
+        except NotReady:
+            self._release(record)
+        except EndedElsewhere:
+            return
         except Cancelled:
             self._finish(record, JobState.CANCELLED)
         except LimitReached as error:
@@ -151,12 +160,20 @@ class JobRunner:
         else:
             run_work(job, self._context, self._places)
 
+    def _release(self, job: JobRecord) -> None:
+        """The service is stopping, on purpose: that counts as no attempt."""
+        with self._context.store.unit_of_work() as unit:
+            unit.jobs.release(job)
+
     def _claim(self, identifier: str) -> JobRecord | None:
         """The job, now running, unless it has ended or was taken by another process."""
-        with self._context.store.unit_of_work() as unit:
-            if not unit.jobs.claim(identifier):
-                return None
-            job = unit.jobs.get(identifier)
+
+        def claimed(unit: UnitOfWork) -> JobRecord | None:
+            return unit.jobs.get(identifier) if unit.jobs.claim(identifier) else None
+
+        job = self._patiently(claimed)
+        if job is None:
+            return None
         if job.cancel_requested:
             self._finish(job, JobState.CANCELLED)
             return None
@@ -168,5 +185,11 @@ class JobRunner:
 
     def _finish(self, job: JobRecord, state: JobState, *, error: SluiceError | None = None) -> None:
         problem = None if error is None else dump_json(problem_document(error))
-        with self._context.store.unit_of_work() as unit:
-            unit.jobs.finish(job.id, state, error=problem)
+        self._patiently(lambda unit: unit.jobs.finish(job.id, state, error=problem))
+
+    def _patiently(self, work: Callable[[UnitOfWork], T]) -> T:
+        def once() -> T:
+            with self._context.store.unit_of_work() as unit:
+                return work(unit)
+
+        return patiently(once, self._closing)

@@ -21,6 +21,7 @@ from models.records import JobChanges, JobState
 
 if TYPE_CHECKING:
     from app.jobs import SolveTask
+    from models.session import UnitOfWork
 
 _LOOK_S = 0.1  # between looks at the engine
 
@@ -36,18 +37,21 @@ def optimize(job: OpenJob, context: Context) -> None:
         )
         stored = solving.find_stored(unit, prepared)
     if stored is not None:
-        with context.store.unit_of_work() as unit:
-            job.end(unit, JobState.DONE, answer_id=stored.id)
+        found = stored.id
+        job.settle(lambda unit: job.end(unit, JobState.DONE, answer_id=found))
         return
     started_s, history = time.perf_counter(), JobHistory()
     solution = _solve(solving.task_of(prepared), job, context, history)
     solve_ms = (time.perf_counter() - started_s) * 1e3
     answer = solving.conclude(prepared, solution, solve_ms=solve_ms)
     state = JobState.CANCELLED if job.is_cancelled() else JobState.DONE
-    with context.store.unit_of_work() as unit:
+    history.note(solution, elapsed_s=job.elapsed_s)
+
+    def end(unit: UnitOfWork) -> None:
         record = solving.keep(unit, answer, render_answer)
-        history.note(solution, elapsed_s=job.elapsed_s)
         job.end(unit, state, _shown(solution, history), answer_id=record.id)
+
+    job.settle(end)
 
 
 def compare(job: OpenJob, context: Context) -> None:
@@ -62,9 +66,8 @@ def compare(job: OpenJob, context: Context) -> None:
         progress=lambda done, total: job.step(Steps(done, total)),
     )
     document, cells = dump_json(comparison_document(table)), len(table.cells)
-    with context.store.unit_of_work() as unit:
-        last: JobChanges = {"best": document, "steps_done": cells, "steps_total": cells}
-        job.end(unit, JobState.DONE, last)
+    last: JobChanges = {"best": document, "steps_done": cells, "steps_total": cells}
+    job.settle(lambda unit: job.end(unit, JobState.DONE, last))
 
 
 def _solve(task: SolveTask, job: OpenJob, context: Context, history: JobHistory | None) -> Solution:

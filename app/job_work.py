@@ -32,7 +32,7 @@ from app.schemas.tables import render_table
 from app.table_apart import TableApart
 from app.version import VERSION
 from domain.profile import ProfileReference
-from models.records import JobState
+from models.records import JobChanges, JobState
 
 if TYPE_CHECKING:
     from models.session import UnitOfWork
@@ -62,9 +62,8 @@ def run_work(job: OpenJob, context: Context, places: ChildPlaces) -> None:
     if work.digest != job.record.request_digest:
         job.show(request_digest=work.digest)  # accepted under another limit or version
     if work.document is not None:
-        document = work.document
-        with context.store.unit_of_work() as unit:
-            job.end(unit, JobState.DONE, {"best": document})
+        last_document: JobChanges = {"best": work.document}
+        job.settle(lambda unit: job.end(unit, JobState.DONE, last_document))
         return
     last = _Last()
 
@@ -75,10 +74,13 @@ def run_work(job: OpenJob, context: Context, places: ChildPlaces) -> None:
 
     with places.for_job(lambda: watch(None)):
         keep = work.run(watch)
-    with context.store.unit_of_work() as unit:
-        total = last.steps.total if last.steps else None
+    total = last.steps.total if last.steps else None
+
+    def end(unit: UnitOfWork) -> None:
         best = keep(unit)
         job.end(unit, JobState.DONE, {"best": best, "steps_done": total, "steps_total": total})
+
+    job.settle(end)
 
 
 @dataclass(slots=True)

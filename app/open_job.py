@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from app.errors import NotReady
 from app.progress_file import Steps
 from domain.errors import Cancelled, Conflict
+from models.errors import StoreUnavailable
 from models.records import JobChanges, JobRecord, JobState
 
 if TYPE_CHECKING:
     from models.session import Store, UnitOfWork
 
+log = logging.getLogger("sluice.jobs")
+
 SHOW_S = 0.5  # between writes of how far it is, and looks for a cancel asked elsewhere
+RETRY_S = 1.0  # between tries while the database is away
+
+T = TypeVar("T")
+
+
+def patiently(work: Callable[[], T], closing: threading.Event) -> T:
+    """What this gives, tried again while the database is away: nobody waits for a job.
+
+    Raises NotReady where the service stops meanwhile.
+    """
+    while True:
+        try:
+            return work()
+        except StoreUnavailable as error:
+            log.warning("a job waits for the database: %s", error)
+        if closing.wait(RETRY_S):
+            raise NotReady("the service is stopping")
 
 
 class EndedElsewhere(Exception):
@@ -33,7 +55,7 @@ class OpenJob:
         self.closing = closing
         self._stop = stop
         self._look_at_s = time.monotonic() + SHOW_S
-        self._unshown: Steps | None = None
+        self._unshown: JobChanges = {}
 
     def is_cancelled(self) -> bool:
         """Whether somebody wants it to stop."""
@@ -61,28 +83,46 @@ class OpenJob:
 
     def step(self, steps: Steps | None) -> None:
         """How far it is, where that is known; written with what is shown next."""
-        self._unshown = steps or self._unshown
+        if steps is not None:
+            self._unshown.update(steps_done=steps.done, steps_total=steps.total)
         if self.is_due():
             self.show()
 
     def show(self, **changes: Unpack[JobChanges]) -> None:
-        """Write these changes, or only look, and notice what another process was asked for."""
-        if self._unshown is not None:
-            changes["steps_done"] = self._unshown.done
-            changes["steps_total"] = self._unshown.total
-            self._unshown = None
+        """Write these changes, or only look, and notice what another process was asked for.
+
+        What cannot be written while the database is away is written the next time.
+        """
+        self._unshown.update(changes)
         try:
-            if changes:
-                with self.store.unit_of_work() as unit:
-                    now = unit.jobs.update(self.record.id, **changes)
-            else:
-                with self.store.reading() as unit:
-                    now = unit.jobs.get(self.record.id)
+            now = self._written()
         except Conflict:
             self._stop.set()  # ended by another process
-            return
-        if now.cancel_requested or now.state.is_terminal:
-            self._stop.set()
+        except StoreUnavailable as error:
+            log.warning("how far a job is could not be written: %s", error)
+        else:
+            self._unshown = {}
+            if now.cancel_requested or now.state.is_terminal:
+                self._stop.set()
+
+    def _written(self) -> JobRecord:
+        if not self._unshown:
+            with self.store.reading() as unit:
+                return unit.jobs.get(self.record.id)
+        with self.store.unit_of_work() as unit:
+            return unit.jobs.update(self.record.id, **self._unshown)
+
+    def settle(self, write: Callable[[UnitOfWork], None]) -> None:
+        """Write this in one unit of work, which ends the job; as often as it takes.
+
+        Raises what it does, but for a database that is away, and NotReady.
+        """
+
+        def once() -> None:
+            with self.store.unit_of_work() as unit:
+                write(unit)
+
+        patiently(once, self.closing)
 
     def end(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Unpack
 
-from sqlalchemy import CursorResult, Select, select, update
+from sqlalchemy import CursorResult, Select, Update, select, update
 from sqlalchemy.orm import Session
 
 from domain.errors import Conflict, NotFound
@@ -71,6 +71,16 @@ class JobRepository:
         statement = _asked().where(JobRow.state.in_(_OPEN)).order_by(JobRow.id)
         return [row.to_record() for row in self._session.scalars(statement)]
 
+    def release(self, job: JobRecord) -> bool:
+        """Put a claimed job back into the queue as if it had not been claimed.
+
+        False, with nothing changed, where it has ended or was claimed again since.
+        """
+        running = _guarded(job.id, (JobState.RUNNING,))
+        guarded = running.where(JobRow.attempts == job.attempts)
+        values = {"state": JobState.QUEUED, "started_at": None, "attempts": job.attempts - 1}
+        return self._execute(guarded, values)
+
     def claim(self, job_id: str) -> bool:
         """Take a queued job to run it: of several takers exactly one is told True."""
         values = {
@@ -125,12 +135,18 @@ class JobRepository:
             return False
         if not values:
             return self.get(job_id).state in states
-        guarded = update(JobRow).where(JobRow.id == job_id, JobRow.state.in_(states))
+        return self._execute(_guarded(job_id, states), values)
+
+    def _execute(self, guarded: Update, values: dict[str, Any]) -> bool:
         result = self._session.execute(
             guarded.values(**values).execution_options(synchronize_session=False)
         )
         assert isinstance(result, CursorResult)
         return bool(result.rowcount)
+
+
+def _guarded(job_id: str, states: tuple[str, ...]) -> Update:
+    return update(JobRow).where(JobRow.id == job_id, JobRow.state.in_(states))
 
 
 def _asked() -> Select[JobRow]:

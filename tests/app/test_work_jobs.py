@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count as numbers
 from pathlib import Path
@@ -14,21 +17,27 @@ import httpx
 import psutil
 import pytest
 
-from app import job_work
+from app import job_work, open_job
+from app.apart import Watch
+from app.flows import build_table
 from app.flows.context import Context
+from app.progress_file import Steps
 from app.schemas.jobs import JobOut
+from models.errors import StoreUnavailable
 from models.records import JobRecord, JobState
+from tests.app.scripted_solver import GATE, WAITS
 from tests.app.serving import (
     GUARD_S,
     MYRINET,
     Live,
+    scripted_engine,
     serving,
     settings_for,
     wait_for_end,
     wait_until,
 )
 from tests.app.test_apart import children
-from tests.app.test_jobs import ASYNC, killable
+from tests.app.test_jobs import ASYNC, killable, question
 from tests.app.work_here import WorkHere, asleep
 
 RANGE = {"least_bytes": 4096, "greatest_bytes": 4100}
@@ -270,6 +279,24 @@ class TestTheSameQuestion:
         assert second != first
         assert wait_for_end(client, second)["state"] == "done"
 
+    def test_a_profile_that_was_made_anew_meanwhile_gets_no_table_of_the_old_one(
+        self, client: httpx.Client, name: str, work: WorkHere
+    ) -> None:
+        """Of the same name and number; its look-ups would be answered for another pipeline."""
+
+        def meanwhile(question: Any, watch: Watch) -> object:
+            client.delete(f"/profiles/{name}")
+            pipeline = {"stages": MYRINET["stages"][1:]}
+            client.post("/profiles", json={"name": name, "pipeline": pipeline})
+            return build_table.compile_table(question)
+
+        work.run = meanwhile
+        job = wait_for_end(client, accepted(start(client, "table", name)))
+        assert (job["state"], job["error"]["code"]) == ("failed", "conflict")
+        assert client.get(f"/profiles/{name}/table").status_code == 404
+        # The old pipeline has gone, so of the same question this is another job.
+        assert wait_for_end(client, accepted(start(client, "table", name)))["state"] == "done"
+
     def test_who_asks_may_wait_a_little(self, live: Live, name: str, work: WorkHere) -> None:
         """For a job that ends soon; no longer than was said for another."""
         location = accepted(start(live.client, "audit", name))
@@ -282,6 +309,34 @@ class TestTheSameQuestion:
         assert not is_open.state.is_terminal
         work.gate.set()
         wait_for_end(live.client, location)
+
+
+@pytest.mark.parametrize("kind", ["table", "audit", "export"])
+def test_a_database_that_is_away_costs_no_job(
+    live: Live, name: str, work: WorkHere, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Neither while it runs nor at its end: what was found is written once it is back."""
+    monkeypatch.setattr(open_job, "RETRY_S", 0.01)
+    tries, store, here = numbers(), live.service.context.store, work.here
+
+    @contextmanager
+    def away() -> Iterator[Any]:
+        if next(tries) > 3:
+            monkeypatch.undo()
+        raise StoreUnavailable("the database is away")
+        yield
+
+    def meanwhile(question: Any, watch: Watch) -> object:
+        monkeypatch.setattr(store, "unit_of_work", away)
+        while next(tries) < 2:
+            watch(Steps(1, 2))
+            time.sleep(0.02)
+        return here(question, watch)
+
+    work.run = meanwhile
+    job = wait_for_end(live.client, accepted(start(live.client, kind, name)))
+    assert (job["state"], job["attempts"]) == ("done", 1)
+    assert next(tries) > 4
 
 
 class TestLines:
@@ -324,16 +379,25 @@ class TestProcesses:
     def test_a_service_that_stops_leaves_its_jobs_open(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The process is ended, and the next service compiles the table."""
+        """The process is ended, and the next service compiles the table. No stop is an attempt."""
         settings = settings_for(f"sqlite:///{tmp_path / 'sluice.db'}")
-        with monkeypatch.context() as patched, serving(settings) as live:
+        with (
+            monkeypatch.context() as patched,
+            serving(settings, open_engine=scripted_engine) as live,
+        ):
             patched.setattr(job_work, "TableApart", asleep)
             location = accepted(start(live.client, "table", "gms"))
             wait_until(lambda: live.client.get(location).json()["progress"]["steps_done"] == 1)
+            solve = live.client.post("/optimize", json=question(WAITS), headers=ASYNC)
+            solved = solve.headers["location"]
+            wait_until(lambda: live.client.get(solved).json()["state"] == "running")
         assert children() == []
-        with serving(settings) as restarted:
+        monkeypatch.setenv(GATE, __file__)  # open: what waits ends
+        with serving(settings, open_engine=scripted_engine) as restarted:
             job = wait_for_end(restarted.client, location)
-            assert (job["state"], job["attempts"]) == ("done", 2)
+            assert (job["state"], job["attempts"]) == ("done", 1)
+            other = wait_for_end(restarted.client, solved)
+            assert (other["state"], other["attempts"]) == ("done", 1)
             assert restarted.client.get(f"/tables/{job['table']['digest']}").status_code == 200
 
     def test_kill_9_in_the_middle_of_a_compilation(self, database_url: str) -> None:

@@ -21,10 +21,10 @@ from tests.support.plan_tables import whole_messages
 
 Run = Callable[[Any, Watch], Any]
 
-_KINDS = {
-    "TableApart": build_table.compile_table,
-    "ExportApart": export_setting.export,
-    "AuditApart": audit_setting.audit,
+_FLOWS: dict[type, Callable[..., Any]] = {
+    build_table.TableQuestion: build_table.compile_table,
+    export_setting.ExportQuestion: export_setting.export,
+    audit_setting.AuditQuestion: audit_setting.audit,
 }
 
 
@@ -45,16 +45,20 @@ class WorkHere:
             time.sleep(0.02)
         raise MemoryLimitReached("too much of it")
 
+    def here(self, question: Any, watch: Watch) -> Any:
+        """Do the work."""
+        return _FLOWS[type(question)](question, lambda done, total: watch(Steps(done, total)))
+
     def patch(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Stand in for processes, of clients that wait too; compilers give whole messages."""
         monkeypatch.setattr(solvers, "compile_table", whole_messages)
-        children = {name: self._child(flow) for name, flow in _KINDS.items()}
-        for name, child in children.items():
+        child = self._child()
+        for name in ("TableApart", "ExportApart", "AuditApart"):
             monkeypatch.setattr(job_work, name, child)
-        monkeypatch.setattr(table_desk, "TableApart", children["TableApart"])
-        monkeypatch.setattr(export_desk, "ExportApart", children["ExportApart"])
+        monkeypatch.setattr(table_desk, "TableApart", child)
+        monkeypatch.setattr(export_desk, "ExportApart", child)
 
-    def _child(self, flow: Callable[..., Any]) -> type:
+    def _child(self) -> type:
         work = self
 
         class Child:
@@ -64,9 +68,7 @@ class WorkHere:
 
             def run(self, watch: Watch = unwatched) -> Any:
                 work.asked.append(self.question)
-                if work.run is not None:
-                    return work.run(self.question, watch)
-                return flow(self.question, lambda done, total: watch(Steps(done, total)))
+                return (work.run or work.here)(self.question, watch)
 
             def cancel(self) -> None:
                 """Nothing to end."""

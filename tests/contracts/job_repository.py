@@ -111,6 +111,25 @@ class JobContract:
             assert work.jobs.claim(job.id)
             assert work.jobs.get(job.id).attempts == 2
 
+    def test_a_released_job_was_never_claimed(self, store: Store) -> None:
+        """As it was before; nothing happens where it is not this claim that is released."""
+        job = a_job()
+        with store.unit_of_work() as work:
+            work.jobs.add(job)
+            assert not work.jobs.release(job)
+            work.jobs.claim(job.id)
+            first = work.jobs.get(job.id)
+            assert work.jobs.release(first)
+            assert work.jobs.get(job.id) == job
+            assert not work.jobs.release(first)
+            for _ in range(2):
+                work.jobs.claim(job.id)
+                second = work.jobs.get(job.id)
+                work.jobs.update(job.id, state=JobState.QUEUED)
+            work.jobs.claim(job.id)
+            assert not work.jobs.release(second)
+            assert work.jobs.get(job.id).attempts == 3
+
     def test_progress_is_kept(self, store: Store) -> None:
         """An update changes what it names and nothing else."""
         job = a_job()

@@ -4,8 +4,7 @@ STYLE = """
 svg{--paper:#fff;--ink:#1c2128;--muted:#59636e;--grid:#e3e7ec;--edge:#b6bec8;--data:#2f6db3;
 --line:#c2410c;--band:#f59e0b;--end:#6b46a8;--s0:#0072b2;--s1:#d55e00;--s2:#00855f;--s3:#a3497f;
 --s4:#7a6a00;color:var(--ink);font:12px system-ui,-apple-system,"Segoe UI","Noto Sans",sans-serif}
-@media screen and (prefers-color-scheme:dark){
-svg{--paper:#14181e;--ink:#e8ebef;--muted:#9aa5b1;--grid:#29313a;
+@media (prefers-color-scheme:dark){svg{--paper:#14181e;--ink:#e8ebef;--muted:#9aa5b1;--grid:#29313a;
 --edge:#4a5561;--data:#79b4f2;--line:#ff9a5c;--band:#f5b942;--end:#c3a6f5;--s0:#5cb8f0;--s1:#ff9a5c;
 --s2:#3ecf9e;--s3:#e59cc6;--s4:#e0cf5a}}
 .paper{fill:var(--paper)}

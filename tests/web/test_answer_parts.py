@@ -25,7 +25,8 @@ def test_a_flood_does_not_hold_up_another_reader(
     """What is too much of it is refused at once, in words, with a part that asks again by itself;
     a reader with a name of its own is served after one work.
     """
-    go, begun = threading.Event(), []
+    go = threading.Event()
+    begun: list[int] = []
 
     def held(*_: Any, **__: Any) -> tuple[explore.Line, ...]:
         begun.append(len(begun))

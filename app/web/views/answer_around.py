@@ -31,6 +31,7 @@ class Chart:
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     remarks: tuple[str, ...]
+    why_empty: str = "Nothing here takes any time, so there is nothing to draw."
 
     @property
     def is_empty(self) -> bool:
@@ -80,6 +81,9 @@ def counts_chart(document: Document, points: Sequence[CountPoint]) -> Chart:
     }
     headings = ("Fragments", *(f"{name}, {unit.name}" for name in _CURVES))
     rows = tuple(_count_row(point, unit) for point in points if any(curves))
+    if len(points) == 1:
+        one = "No other number of fragments is possible here, so there is nothing to compare."
+        return Chart(data, headings, (), (), one)
     return Chart(data, headings, rows, tuple(_count_remarks(document, points)))
 
 

@@ -2,7 +2,8 @@
 
 A job's row is the truth. A runner claims it, shows the best so far in it, looks there for a cancel
 that another process was asked for, and ends it together with its answer in one transaction. What
-was left running when a process died is queued again by the next one that starts.
+was left running when a process died is queued again by the next one that starts; what another
+process is at is left to it.
 
 Jobs wait in two lines, each in the order in which they came, with threads of its own. Those of one
 line solve in the engine; those of the other start a process of their own, for minutes maybe. So
@@ -29,6 +30,7 @@ from domain.errors import Cancelled, LimitReached, SluiceError
 from models.records import JobRecord, JobState
 
 if TYPE_CHECKING:
+    from models.presence import Presence
     from models.session import UnitOfWork
 
 log = logging.getLogger("sluice.jobs")
@@ -66,6 +68,7 @@ class JobRunner:
         self._places = places
         self._stops: dict[str, threading.Event] = {}
         self._closing = threading.Event()
+        self._presence: Presence | None = None
         self._solving = _Line("sluice-job", threads, self._work)
         self._apart = _Line("sluice-work", MOST_FOR_JOBS, self._work)
 
@@ -77,8 +80,8 @@ class JobRunner:
     def start(self) -> int:
         """Queue every job that was left unfinished, start the threads; how many were queued."""
         left = self._left_unfinished()
-        for job in left:
-            self.submit(job)
+        for identifier, kind in left.items():
+            self._line_of(kind).waiting.put(identifier)
         for thread in (*self._solving.threads, *self._apart.threads):
             thread.start()
         return len(left)
@@ -90,8 +93,7 @@ class JobRunner:
 
     def submit(self, job: JobRecord) -> None:
         """Run a stored job when a thread is free."""
-        line = self._solving if job.kind in _SOLVING else self._apart
-        line.waiting.put(job.id)
+        self._line_of(job.kind).waiting.put(job.id)
 
     def cancel(self, identifier: str) -> None:
         """Stop a job at once where it runs in this process; its row says so already."""
@@ -104,14 +106,21 @@ class JobRunner:
         self._closing.set()
         self._solving.close()
         self._apart.close()
+        if self._presence is not None:
+            self._presence.close()
 
-    def _left_unfinished(self) -> list[JobRecord]:
-        with self._context.store.unit_of_work() as unit:
-            jobs = unit.jobs.unfinished()
-            for job in jobs:
-                if job.state is JobState.RUNNING:
-                    unit.jobs.update(job.id, state=JobState.QUEUED)
-        return jobs
+    def _line_of(self, kind: str) -> _Line:
+        return self._solving if kind in _SOLVING else self._apart
+
+    def _left_unfinished(self) -> dict[str, str]:
+        """The kinds of the jobs that wait, by identifier; also those whose process is gone."""
+        store = self._context.store
+        self._presence = here = store.presence()
+        with store.reading() as unit:
+            runners = unit.jobs.runners()
+        gone = [name for name in runners if name is None or not here.lives(name)]
+        with store.unit_of_work() as unit:
+            return unit.jobs.take_up(gone)
 
     # --- threads ----------------------------------------------------------------------------------
 
@@ -168,8 +177,11 @@ class JobRunner:
     def _claim(self, identifier: str) -> JobRecord | None:
         """The job, now running, unless it has ended or was taken by another process."""
 
+        runner = self._presence.name if self._presence else None
+
         def claimed(unit: UnitOfWork) -> JobRecord | None:
-            return unit.jobs.get(identifier) if unit.jobs.claim(identifier) else None
+            is_claimed = unit.jobs.claim(identifier, runner=runner)
+            return unit.jobs.get(identifier) if is_claimed else None
 
         job = self._patiently(claimed)
         if job is None:

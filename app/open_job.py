@@ -84,7 +84,8 @@ class OpenJob:
     def step(self, steps: Steps | None) -> None:
         """How far it is, where that is known; written with what is shown next."""
         if steps is not None:
-            self._unshown.update(steps_done=steps.done, steps_total=steps.total)
+            self._unshown["steps_done"] = steps.done
+            self._unshown["steps_total"] = steps.total
         if self.is_due():
             self.show()
 

@@ -171,7 +171,7 @@ class JobRecord:
     """A durable job. `request` is the body that asked for it, `best` the best answer so far,
     `history` how latency and bound came about, `error` the problem document; all as JSON bytes.
     `request_digest` is equal for jobs of one question. `steps_done` of `steps_total` is how far it
-    is, where that can be counted.
+    is, where that can be counted. `runner` is the process that took it last.
     """
 
     id: str
@@ -192,6 +192,7 @@ class JobRecord:
     answer_id: str | None = None
     error: bytes | None = None
     cancel_requested: bool = False
+    runner: str | None = None
 
 
 class JobChanges(TypedDict, total=False):

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from models.engines import open_engines, parse_url
 from models.errors import StoreUnavailable, translated_errors
+from models.presence import Presence, presence
 from models.repositories import (
     AnswerRepository,
     FitRepository,
@@ -91,6 +92,10 @@ class Store:
                 connection.execute(text("SELECT 1 FROM alembic_version"))
         except DBAPIError as error:
             raise StoreUnavailable("the database does not hold the schema") from error
+
+    def presence(self) -> Presence:
+        """This process among those that run the jobs of this database. Raises StoreUnavailable."""
+        return presence(self._writer)
 
     def dispose(self) -> None:
         """Close every connection. The store opens new ones if it is used again."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Unpack
 
-from sqlalchemy import CursorResult, Select, Update, select, update
+from sqlalchemy import ColumnElement, CursorResult, Select, Update, or_, select, update
 from sqlalchemy.orm import Session
 
 from domain.errors import Conflict, NotFound
@@ -66,10 +67,20 @@ class JobRepository:
         ).first()
         return None if found is None else found.to_record()
 
-    def unfinished(self) -> Jobs:
-        """Every job that has not ended, the oldest first."""
-        statement = _asked().where(JobRow.state.in_(_OPEN)).order_by(JobRow.id)
-        return [row.to_record() for row in self._session.scalars(statement)]
+    def runners(self) -> set[str | None]:
+        """Of the jobs that run; None of those whose process had no name."""
+        running = select(JobRow.runner).where(JobRow.state == JobState.RUNNING).distinct()
+        return set(self._session.scalars(running))
+
+    def take_up(self, gone: Iterable[str | None]) -> dict[str, str]:
+        """Queue what ran in processes that are gone; the kinds of all queued jobs, by identifier.
+
+        The oldest first. Their requests stay where they are: of many jobs they are long.
+        """
+        left = update(JobRow).where(JobRow.state == JobState.RUNNING, _is_one_of(gone))
+        self._execute(left, {"state": JobState.QUEUED})
+        queued = select(JobRow.id, JobRow.kind).where(JobRow.state == JobState.QUEUED)
+        return dict(iter(self._session.execute(queued.order_by(JobRow.id))))
 
     def release(self, job: JobRecord) -> bool:
         """Put a claimed job back into the queue as if it had not been claimed.
@@ -78,13 +89,14 @@ class JobRepository:
         """
         running = _guarded(job.id, (JobState.RUNNING,))
         guarded = running.where(JobRow.attempts == job.attempts)
-        values = {"state": JobState.QUEUED, "started_at": None, "attempts": job.attempts - 1}
-        return self._execute(guarded, values)
+        values: dict[str, Any] = {"state": JobState.QUEUED, "started_at": None, "runner": None}
+        return self._execute(guarded, {**values, "attempts": job.attempts - 1})
 
-    def claim(self, job_id: str) -> bool:
+    def claim(self, job_id: str, *, runner: str | None = None) -> bool:
         """Take a queued job to run it: of several takers exactly one is told True."""
         values = {
             "state": JobState.RUNNING,
+            "runner": runner,
             "started_at": utc_now(),
             "attempts": JobRow.attempts + 1,
         }
@@ -143,6 +155,12 @@ class JobRepository:
         )
         assert isinstance(result, CursorResult)
         return bool(result.rowcount)
+
+
+def _is_one_of(runners: Iterable[str | None]) -> ColumnElement[bool]:
+    names = set(runners)
+    named = JobRow.runner.in_(names - {None})
+    return or_(named, JobRow.runner.is_(None)) if None in names else named
 
 
 def _guarded(job_id: str, states: tuple[str, ...]) -> Update:

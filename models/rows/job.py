@@ -44,6 +44,7 @@ class JobRow(Base):
     answer_id: Mapped[str | None] = mapped_column(ForeignKey("answer.id"))
     error: Mapped[bytes | None]
     cancel_requested: Mapped[bool]
+    runner: Mapped[str | None]
 
     @classmethod
     def from_record(cls, record: JobRecord) -> JobRow:

@@ -6,8 +6,6 @@ import asyncio
 import json
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count as numbers
 from pathlib import Path
@@ -319,12 +317,10 @@ def test_a_database_that_is_away_costs_no_job(
     monkeypatch.setattr(open_job, "RETRY_S", 0.01)
     tries, store, here = numbers(), live.service.context.store, work.here
 
-    @contextmanager
-    def away() -> Iterator[Any]:
+    def away() -> None:
         if next(tries) > 3:
             monkeypatch.undo()
         raise StoreUnavailable("the database is away")
-        yield
 
     def meanwhile(question: Any, watch: Watch) -> object:
         monkeypatch.setattr(store, "unit_of_work", away)

@@ -193,6 +193,23 @@ def test_jobs_of_before_have_no_question(empty_database_url: str) -> None:
     store.dispose()
 
 
+def test_jobs_of_before_have_no_process(empty_database_url: str) -> None:
+    """0006 to 0007 and back: a job that runs is one that nobody is at."""
+    job = a_job(state=JobState.RUNNING, runner="somewhere")
+    store = create_store(empty_database_url)
+    store.upgrade()
+    with store.unit_of_work() as work:
+        work.jobs.add(job)
+    store.dispose()
+    with connected(empty_database_url) as connection:
+        command.downgrade(alembic_config(connection), "0006")
+    store.upgrade()
+    with store.reading() as work:
+        assert work.jobs.get(job.id) == replace(job, runner=None)
+        assert work.jobs.runners() == {None}
+    store.dispose()
+
+
 def test_an_upgrade_activates_no_table(empty_database_url: str) -> None:
     """0003 to 0004 and back: what was compiled stays, a choice is forgotten."""
     table = a_table(profile_name="old", profile_revision=1)

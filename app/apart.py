@@ -1,8 +1,8 @@
 """Runs one piece of work in a process of its own, with a memory cap and a time limit.
 
-Started as `python -m app.apart <memory bytes> <task> <outcome> <progress>`, the last three being
-descriptors of files without names: the child unpickles its task from the first, leaves its outcome
-in the second, and tells on the way how far it is in the third.
+Started as `python -m app.apart <parent> <memory bytes> <task> <outcome> <progress>`, the last three
+being descriptors of files without names: the child unpickles its task from the first, leaves its
+outcome in the second, and tells on the way how far it is in the third.
 The task comes from this program alone, and so does the outcome, whose length is checked all the
 same: the text that the child has read is anybody's.
 """
@@ -113,11 +113,12 @@ class Apart(Generic[T]):
 
     def _started(self, *files: IO[bytes]) -> subprocess.Popen[bytes]:
         ends = [file.fileno() for file in files]
+        given = (self._memory_bytes, *ends)
         with self._lock:
             if self._is_cancelled:
                 raise Cancelled("the client went away")
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "app.apart", str(self._memory_bytes), *map(str, ends)],
+                [sys.executable, "-m", "app.apart", *map(str, (os.getpid(), *given))],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=(*ends, *self._descriptors),
@@ -175,8 +176,10 @@ def _environment() -> dict[str, str]:
 
 
 def _main() -> None:
-    memory_bytes, asked, told, progress = map(int, sys.argv[1:])
+    parent, memory_bytes, asked, told, progress = map(int, sys.argv[1:])
     die_with_parent()
+    if os.getppid() != parent:
+        sys.exit("the service has ended already")
     os.setsid()
     give_way(NICENESS)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write that is too long fails instead

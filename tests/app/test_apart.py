@@ -62,6 +62,14 @@ class TestEndings:
             done(what)
         assert (children(), open_files()) == ([], before)
 
+    def test_a_service_that_ended_before_it_was_watched(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The process then ends by itself: nobody would ever end it."""
+        monkeypatch.setattr(apart.os, "getpid", lambda: 1)
+        with pytest.raises(SolverFailed):
+            done("answer")
+
     def test_memory(self) -> None:
         with pytest.raises(MemoryLimitReached, match="268435456 bytes"):
             done("allocate", memory_bytes=256 * MIB)

@@ -11,6 +11,7 @@ from app.flows.durable_jobs import get_job
 from app.schemas.base import dump_json
 from app.schemas.jobs import job_document
 from app.service import Service
+from models.errors import StoreUnavailable
 from models.records import JobRecord
 
 MAX_STREAMS = 500
@@ -41,7 +42,7 @@ class EventStream:
             told_s = time.monotonic()
             while not job.state.is_terminal:
                 await asyncio.sleep(_LOOK_S)
-                before, job = job, await self._look()
+                before, job = job, await self._again(job)
                 if job != before:
                     yield self._event(job)
                     told_s = time.monotonic()
@@ -50,6 +51,13 @@ class EventStream:
                     told_s = time.monotonic()
         finally:
             self._service.open_streams -= 1
+
+    async def _again(self, last: JobRecord) -> JobRecord:
+        """The job as it is now, or as it was last where that cannot be seen at this moment."""
+        try:
+            return await self._look()
+        except (StoreUnavailable, Overloaded):
+            return last
 
     async def _look(self) -> JobRecord:
         return await self._service.call(

@@ -335,6 +335,28 @@ def test_a_database_that_is_away_costs_no_job(
     assert next(tries) > 4
 
 
+def test_events_go_on_after_a_moment_without_the_database(
+    live: Live, name: str, work: WorkHere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stream stays open; the end comes once it can be seen."""
+    work.run = work.waits
+    location = accepted(start(live.client, "audit", name))
+    tries = numbers()
+
+    def away() -> None:
+        if next(tries) == 3:
+            monkeypatch.undo()
+            work.gate.set()
+        raise StoreUnavailable("the database is away")
+
+    with live.client.stream("GET", location + "/events") as stream:
+        lines = stream.iter_lines()
+        assert next(lines) == "id: 1"
+        monkeypatch.setattr(live.service.context.store, "reading", away)
+        assert [line for line in lines if line.startswith("event")][-1] == "event: failed"
+    assert next(tries) > 3
+
+
 class TestLines:
     def test_long_work_does_not_hold_up_solving(
         self, live: Live, name: str, work: WorkHere

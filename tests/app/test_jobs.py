@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -27,7 +26,6 @@ from tests.app.serving import (
     LARGE_BYTES,
     MYRINET,
     Live,
-    scripted_engine,
     serving,
     settings_for,
     wait_for_end,
@@ -294,61 +292,34 @@ class TestFailure:
         assert (job["state"], job["error"]["code"]) == ("failed", "strategy_declined")
 
 
-class TestRestart:
-    def test_a_job_found_unfinished_runs_again(self, database_url: str) -> None:
-        """Queued or running when the process died: both end, each with one answer."""
-        store = create_store(database_url)
-        body = json.dumps({"message_bytes": 4096, "pipeline": MYRINET}).encode()
-        queued = accept_job(store, JobKind.OPTIMIZE, body)
-        begun = accept_job(store, JobKind.OPTIMIZE, body.replace(b"4096", b"4097"))
-        with store.unit_of_work() as unit:
-            assert unit.jobs.claim(begun.id)
-        store.dispose()
-        with serving(settings_for(database_url)) as restarted:
-            ends = [wait_for_end(restarted.client, f"/jobs/{job.id}") for job in (queued, begun)]
-            assert [end["state"] for end in ends] == ["done", "done"]
-            assert [end["attempts"] for end in ends] == [1, 2]
-            assert restarted.stored()[0] == 2
+def test_a_restart(database_url: str) -> None:
+    """Jobs that were queued or running when the process died end, each with one answer.
 
-    def test_a_cancel_asked_before_the_crash_holds(self, database_url: str) -> None:
-        store = create_store(database_url)
-        job = accept_job(store, JobKind.OPTIMIZE, b'{"message_bytes":4096,"profile":"gms"}')
-        with store.unit_of_work() as unit:
-            unit.jobs.claim(job.id)
-            unit.jobs.update(job.id, cancel_requested=True)
-        store.dispose()
-        with serving(settings_for(database_url)) as restarted:
-            assert wait_for_end(restarted.client, f"/jobs/{job.id}")["state"] == "cancelled"
-
-    def test_a_job_that_takes_the_process_down_is_given_up(self, database_url: str) -> None:
-        store = create_store(database_url)
-        job = accept_job(store, JobKind.OPTIMIZE, b'{"message_bytes":4096,"profile":"gms"}')
-        with store.unit_of_work() as unit:
-            for _ in range(MAX_ATTEMPTS):
-                assert unit.jobs.claim(job.id)
-                unit.jobs.update(job.id, state=JobState.QUEUED)
-        store.dispose()
-        with serving(settings_for(database_url)) as restarted:
-            end = wait_for_end(restarted.client, f"/jobs/{job.id}")
-            assert (end["state"], end["error"]["code"]) == ("failed", "internal_error")
-
-    def test_kill_9_of_a_serving_process(
-        self, database_url: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """The job that was running then is done by the next process; nothing is lost or doubled."""
-        with killable(database_url) as (process, client):
-            location = client.post("/optimize", json=question(WAITS), headers=ASYNC).headers[
-                "location"
-            ]
-            answered = client.post("/optimize", json={"message_bytes": 99, "profile": "gms"})
-            wait_until(lambda: client.get(location).json()["state"] == "running")
-            process.send_signal(signal.SIGKILL)
-            process.wait(GUARD_S)
-        read_back = f"/optimizations/{answered.json()['id']}"
-        monkeypatch.setenv(GATE, __file__)  # the gate is open: what waits ends
-        with serving(settings_for(database_url), open_engine=scripted_engine) as restarted:
-            job = wait_for_end(restarted.client, location)
-            assert (job["state"], job["attempts"]) == ("done", 2)
-            assert restarted.client.get(f"/optimizations/{job['answer_id']}").status_code == 200
-            assert restarted.client.get(read_back).content == answered.content
-            assert restarted.stored()[0] == 2
+    What another process is at is left to it, a cancel that was asked for holds, and a job that was
+    running whenever the process died is given up.
+    """
+    store = create_store(database_url)
+    queued, begun, elsewhere, unwanted, deadly = (
+        accept_job(store, JobKind.OPTIMIZE, json.dumps(body).encode())
+        for body in ({"message_bytes": 4096 + n, "pipeline": MYRINET} for n in range(5))
+    )
+    gone, there = store.presence(), store.presence()
+    with store.unit_of_work() as unit:
+        for job, runner in ((begun, gone), (elsewhere, there), (unwanted, gone)):
+            assert unit.jobs.claim(job.id, runner=runner.name)
+        unit.jobs.update(unwanted.id, cancel_requested=True)
+        for _ in range(MAX_ATTEMPTS):
+            assert unit.jobs.claim(deadly.id)
+            unit.jobs.update(deadly.id, state=JobState.QUEUED)
+    gone.close()
+    with serving(settings_for(database_url)) as restarted:
+        jobs = (queued, begun, unwanted, deadly)
+        ends = [wait_for_end(restarted.client, f"/jobs/{job.id}") for job in jobs]
+        assert [end["state"] for end in ends] == ["done", "done", "cancelled", "failed"]
+        assert [end["attempts"] for end in ends[:2]] == [1, 2]
+        assert ends[3]["error"]["code"] == "internal_error"
+        left = restarted.client.get(f"/jobs/{elsewhere.id}").json()
+        assert (left["state"], left["attempts"]) == ("running", 1)
+        assert restarted.stored()[0] == 2
+    there.close()
+    store.dispose()

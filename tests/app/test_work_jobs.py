@@ -418,10 +418,16 @@ class TestProcesses:
             assert (other["state"], other["attempts"]) == ("done", 1)
             assert restarted.client.get(f"/tables/{job['table']['digest']}").status_code == 200
 
-    def test_kill_9_in_the_middle_of_a_compilation(self, database_url: str) -> None:
-        """The process goes with its service, and the next one compiles the table, once."""
+    def test_kill_9_of_a_serving_process(
+        self, database_url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What ran then is done by the next one, once; a compilation's process goes at once."""
         with killable(database_url) as (process, client):
             location = accepted(start(client, "table", "gms"))
+            solve = client.post("/optimize", json=question(WAITS), headers=ASYNC)
+            solved = solve.headers["location"]
+            answered = client.post("/optimize", json={"message_bytes": 99, "profile": "gms"})
+            wait_until(lambda: client.get(solved).json()["state"] == "running")
             wait_until(lambda: client.get(location).json()["progress"]["steps_done"] == 1)
             (child,) = (
                 one
@@ -431,10 +437,17 @@ class TestProcesses:
             process.send_signal(signal.SIGKILL)
             process.wait(GUARD_S)
             wait_until(lambda: not child.is_running())
-        with serving(settings_for(database_url)) as restarted:
+        read_back = f"/optimizations/{answered.json()['id']}"
+        monkeypatch.setenv(GATE, __file__)  # the gate is open: what waits ends
+        with serving(settings_for(database_url), open_engine=scripted_engine) as restarted:
             job = wait_for_end(restarted.client, location)
             assert (job["state"], job["attempts"]) == ("done", 2)
             assert job["progress"]["steps_done"] == 1000
             listed = restarted.client.get("/profiles/gms/tables").json()["items"]
             assert [one["digest"] for one in listed] == [job["table"]["digest"]]
             assert accepted(start(restarted.client, "table", "gms")) == location
+            job = wait_for_end(restarted.client, solved)
+            assert (job["state"], job["attempts"]) == ("done", 2)
+            assert restarted.client.get(f"/optimizations/{job['answer_id']}").status_code == 200
+            assert restarted.client.get(read_back).content == answered.content
+            assert restarted.stored()[0] == 2

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import httpx
 import pytest
 
 from tests.app.serving import Live, scripted_engine, serving, settings_for
+from tests.conftest import DIALECTS
+from tests.support.postgres import PostgresServer
 
 
 @pytest.fixture(scope="session")
@@ -31,8 +34,19 @@ def own(database_url: str) -> Iterator[Live]:
         yield running
 
 
-@pytest.fixture
-def scripted(database_url: str) -> Iterator[Live]:
-    """A server whose engine's solvers follow a script, on each database in turn."""
-    with serving(settings_for(database_url), open_engine=scripted_engine) as running:
-        yield running
+@pytest.fixture(scope="session", params=DIALECTS)
+def scripted(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    postgres: PostgresServer,
+) -> Iterator[Live]:
+    """A server whose engine's solvers follow a script, on each database in turn.
+
+    Tests share it, and leave no solve and no job behind.
+    """
+    with ExitStack() as stack:
+        if request.param == "sqlite":
+            url = f"sqlite:///{tmp_path_factory.mktemp('scripted') / 'sluice.db'}"
+        else:
+            url = stack.enter_context(postgres.database())
+        yield stack.enter_context(serving(settings_for(url), open_engine=scripted_engine))

@@ -26,6 +26,7 @@ from tests.app.serving import (
     LARGE_BYTES,
     MYRINET,
     Live,
+    scripted_engine,
     serving,
     settings_for,
     wait_for_end,
@@ -48,6 +49,13 @@ def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     path = tmp_path / "gate"
     monkeypatch.setenv(GATE, str(path))
     return path.touch
+
+
+@pytest.fixture
+def gated(gate: Callable[[], None], database_url: str) -> Iterator[Live]:
+    """A server of one test whose solvers wait at its gate, on each database in turn."""
+    with serving(settings_for(database_url), open_engine=scripted_engine) as running:
+        yield running
 
 
 @contextmanager
@@ -152,31 +160,31 @@ class TestAccept:
 
 class TestProgress:
     def test_the_best_so_far_is_shown_while_it_runs(
-        self, gate: Callable[[], None], scripted: Live
+        self, gate: Callable[[], None], gated: Live
     ) -> None:
-        location = scripted.client.post(
-            "/optimize", json=question(IMPROVES), headers=ASYNC
-        ).headers["location"]
-        wait_until(lambda: scripted.client.get(location).json()["best"] is not None)
-        job = scripted.client.get(location).json()
+        location = gated.client.post("/optimize", json=question(IMPROVES), headers=ASYNC).headers[
+            "location"
+        ]
+        wait_until(lambda: gated.client.get(location).json()["best"] is not None)
+        job = gated.client.get(location).json()
         assert job["state"] == "running"
         assert job["progress"]["best_latency_us"] == job["best"]["latency_us"]
         assert job["progress"]["lower_bound_us"] == 1.0
         gate()
-        assert wait_for_end(scripted.client, location)["best"]["fragments"] == 4
+        assert wait_for_end(gated.client, location)["best"]["fragments"] == 4
 
     def test_the_history_has_every_improvement_that_was_seen(
-        self, gate: Callable[[], None], scripted: Live
+        self, gate: Callable[[], None], gated: Live
     ) -> None:
         """Latency and bound with their moment; the last point is the end."""
-        location = scripted.client.post(
-            "/optimize", json=question(IMPROVES), headers=ASYNC
-        ).headers["location"]
-        wait_until(lambda: scripted.client.get(location).json()["best"] is not None)
-        running = scripted.client.get(location).json()["progress"]
+        location = gated.client.post("/optimize", json=question(IMPROVES), headers=ASYNC).headers[
+            "location"
+        ]
+        wait_until(lambda: gated.client.get(location).json()["best"] is not None)
+        running = gated.client.get(location).json()["progress"]
         assert len(running["history"]) == 1
         gate()
-        ended = wait_for_end(scripted.client, location)["progress"]
+        ended = wait_for_end(gated.client, location)["progress"]
         assert ended["history"][0] == running["history"][0]
         assert len(ended["history"]) == 2
         for name in ("best_latency_us", "lower_bound_us"):
@@ -185,12 +193,12 @@ class TestProgress:
         assert moments == sorted(moments)
         assert moments[-1] <= ended["elapsed_s"] + 0.1
 
-    def test_events_end_with_the_job(self, gate: Callable[[], None], scripted: Live) -> None:
-        location = scripted.client.post(
-            "/optimize", json=question(IMPROVES), headers=ASYNC
-        ).headers["location"]
+    def test_events_end_with_the_job(self, gate: Callable[[], None], gated: Live) -> None:
+        location = gated.client.post("/optimize", json=question(IMPROVES), headers=ASYNC).headers[
+            "location"
+        ]
         events: list[tuple[str, str]] = []
-        with scripted.client.stream("GET", location + "/events") as stream:
+        with gated.client.stream("GET", location + "/events") as stream:
             assert stream.headers["content-type"].startswith("text/event-stream")
             name = ""
             for line in stream.iter_lines():
@@ -204,8 +212,8 @@ class TestProgress:
         assert [name for name, _ in events[:-1]] == ["progress"] * (len(events) - 1)
         assert events[-1][0] == "done"
         last = json.loads(events[-1][1])
-        assert last == scripted.client.get(location).json()
-        assert scripted.service.open_streams == 0
+        assert last == gated.client.get(location).json()
+        assert gated.service.open_streams == 0
 
     def test_events_of_a_job_that_has_ended(self, client: httpx.Client) -> None:
         location = client.get("/profiles/gms/schedule?bytes=65", headers=ASYNC).headers["location"]
@@ -232,13 +240,13 @@ class TestCancel:
         assert client.get(location).json()["state"] == "cancelled"
 
     def test_a_job_without_an_answer_ends_without_one(self, scripted: Live) -> None:
-        client = scripted.client
+        client, before = scripted.client, scripted.stored()[0]
         location = client.post("/optimize", json=question(WAITS), headers=ASYNC).headers["location"]
         wait_until(lambda: client.get(location).json()["state"] == "running")
         client.delete(location)
         job = wait_for_end(client, location)
         assert (job["state"], job["answer_id"], job["best"]) == ("cancelled", None, None)
-        assert scripted.stored()[0] == 0
+        assert scripted.stored()[0] == before
 
     def test_a_waiting_job_ends_at_once(self, scripted: Live) -> None:
         client = scripted.client
@@ -255,13 +263,14 @@ class TestCancel:
             assert wait_for_end(client, location)["state"] == "cancelled"
 
     def test_a_client_that_goes_away_cancels_its_solve(self, scripted: Live) -> None:
+        before = scripted.stored()[0]
         with pytest.raises(httpx.ReadTimeout):
             scripted.client.post("/optimize", json=question(WAITS), timeout=0.5)
         wait_until(lambda: scripted.service.pending_solves == 0)
         # The only worker is free again.
         answer = scripted.client.post("/optimize", json=question(ANSWERS))
         assert answer.json()["fragments"] == 4
-        assert scripted.stored()[0] == 1
+        assert scripted.stored()[0] == before + 1
 
 
 class TestFailure:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import solvers
 from app.flows.compare import Cell, Comparison, Resolved, solve_in_process, tabulate
@@ -51,6 +51,7 @@ class Surroundings:
     allow_refragmentation: bool
     fragments: int
     lower_bound_us: float
+    latency_us: float | None  # None where the stages cut differently
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,18 @@ def counts(asked: Surroundings, *, time_limit_s: float) -> tuple[CountPoint, ...
     if isinstance(asked.model, Aggregate):
         return tuple(_counts_outside(asked, asked.model, wanted))
     problem = Problem(asked.model, asked.message_bytes, asked.limits, asked.fragment_cap)
-    return solvers.count_curve(problem, wanted, near=asked.fragments, time_limit_s=time_limit_s)
+    curve = solvers.count_curve(problem, wanted, near=asked.fragments, time_limit_s=time_limit_s)
+    return tuple(_known_of(asked, point) for point in curve)
+
+
+def _known_of(asked: Surroundings, point: CountPoint) -> CountPoint:
+    """The point with what the answer knows: its cut, and its bound, which is of all counts."""
+    best_us = point.best_us
+    if point.fragments == asked.fragments and asked.latency_us is not None:
+        best_us = min(asked.latency_us, best_us or asked.latency_us)
+    seen = [us for us in (best_us, point.equal_us) if us is not None]
+    bound_us = min(max(point.bound_us, asked.lower_bound_us), *seen)
+    return replace(point, best_us=best_us, bound_us=bound_us)
 
 
 def _counts_outside(

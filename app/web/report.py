@@ -74,6 +74,7 @@ class Report:
     savings: tuple[SavingLine, ...]
     cheaper_by: str
     rivals: tuple[Rival, ...]
+    rival_remarks: tuple[str, ...]
     unit: str
     timeline_svg: str
     no_timeline: str
@@ -102,6 +103,7 @@ def report_of(body: bytes, *, fragment_cap: int) -> Report:
         savings=tuple(_saving_lines(explained)),
         cheaper_by=share(explained.cheaper_by) if explained else "",
         rivals=around.rivals,
+        rival_remarks=around.rival_remarks,
         unit=TimeUnit.of(document["latency_us"]).name,
         counts_svg=around.counts_svg,
         sizes_svg=around.sizes_svg,

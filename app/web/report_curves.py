@@ -8,7 +8,13 @@ from typing import Any
 
 from app.flows import explore
 from app.plots.curves_svg import Across, Curve, CurvesPlot, Upwards, curves_element
-from app.web.views.answer_around import counts_chart, rivals_of, sizes_chart, surroundings_of
+from app.web.views.answer_around import (
+    counts_chart,
+    rivals_of,
+    rivals_remarks,
+    sizes_chart,
+    surroundings_of,
+)
 from app.web.views.answer_view import AnswerView, Rival
 
 Document = Mapping[str, Any]
@@ -24,6 +30,7 @@ class Around:
     counts_svg: str
     sizes_svg: str
     rivals: tuple[Rival, ...]
+    rival_remarks: tuple[str, ...]
     remarks: tuple[str, ...]
 
     @classmethod
@@ -40,6 +47,7 @@ class Around:
             curves_element(counts_plot(counts.data)),
             curves_element(sizes_plot(sizes.data)),
             rivals_of(document, rivals) if rivals else AnswerView.of(document).rivals,
+            rivals_remarks(document, rivals),
             (*counts.remarks, *sizes.remarks),
         )
 
@@ -50,7 +58,7 @@ def counts_plot(data: Document) -> CurvesPlot:
         Curve(name, _pairs(data["fragments"], data[key]))
         for name, key in (
             ("equal fragments", "equal_us"),
-            ("best sizes", "optimum_us"),
+            ("best sizes", "best_us"),
             ("proven bound", "bound_us"),
         )
     ]

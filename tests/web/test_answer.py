@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from analysis.explanation import Cost, Explanation, PathShare, Saving
+from app.flows import explore
 from app.plots.timeline_style import STYLE
 from app.web.assets import FOLDER
 from app.web.pages import POLICY
-from app.web.views.answer_around import about_size, counts_chart, sizes_chart
+from app.web.views.answer_around import about_size, counts_chart, sizes_chart, surroundings_of
 from app.web.views.answer_view import AnswerView
 from app.web.views.answer_why import WhyView
 from app.web.views.answer_words import TimeUnit, cut_of, proof_of
@@ -111,7 +112,14 @@ def test_a_long_cut_is_summarised() -> None:
 
 @pytest.mark.parametrize(
     ("time_us", "told"),
-    [(0.0, "0.0000 µs"), (184.361, "184.36 µs"), (0.0123, "12.300 ns"), (2.5e9, "2500.0 s")],
+    [
+        (0.0, "0.0000 µs"),
+        (184.361, "184.36 µs"),
+        (0.0123, "12.300 ns"),
+        (1000.05, "1000.0 µs"),
+        (1.5e4, "15.000 ms"),
+        (2.5e9, "2500.0 s"),
+    ],
 )
 def test_times_beside_each_other_share_a_unit(time_us: float, told: str) -> None:
     """Five digits of the one that it was chosen for."""
@@ -123,11 +131,18 @@ def test_why_in_words(live: Live, ask: Ask) -> None:
     """Binding stages and what each cost less would save, the most first."""
     text = text_of(live, f"/ui/answers/{ask()['id']}/parts/why")
     assert "network DMAs and receiver host DMA holds the message up: 3 fragments" in text
-    saved = [float(one) for one in re.findall(r"would save <b>([\d.]+) µs</b>", text)]
-    assert "with the schedule as it is" in text
-    assert len(saved) == 8
+    rows = re.findall(
+        r'<th scope="row">([^<]+)</th><td>(overhead|per byte)</td>\s*'
+        r'<td class="number">([\d.]+)</td>\s*<td class="number">([\d.]+)</td>',
+        text,
+    )
+    assert "Cut anew, µs" in text
+    assert "and with this one." in text
+    assert len(rows) == 8
+    saved = [float(row[2]) for row in rows]
     assert saved == sorted(saved, reverse=True)
-    assert "A tenth less per byte in <b>sender host DMA</b> would save" in text
+    assert all(float(row[3]) <= float(row[2]) for row in rows)
+    assert rows[1][:2] == ("sender host DMA", "per byte")
 
 
 def test_savings_of_nothing_are_counted_only() -> None:
@@ -149,11 +164,34 @@ def test_counts_surround_the_answer(live: Live, ask: Ask) -> None:
     data = chart_of(text_of(live, f"/ui/answers/{document['id']}/parts/counts"))
     assert data["answer"] == [6, document["latency_us"]]
     assert data["fragments"] == list(range(1, 25))
-    rows = zip(data["bound_us"], data["optimum_us"], data["equal_us"], strict=True)
-    for bound_us, optimum_us, equal_us in rows:
+    rows = zip(data["bound_us"], data["best_us"], data["equal_us"], strict=True)
+    for bound_us, best_us, equal_us in rows:
         assert bound_us <= equal_us * (1 + 1e-9)
-        assert optimum_us is None or bound_us <= optimum_us * (1 + 1e-9) <= equal_us * (1 + 2e-9)
+        assert best_us is None or bound_us <= best_us * (1 + 1e-9) <= equal_us * (1 + 2e-9)
     assert data["bound_us"][5] == pytest.approx(document["lower_bound_us"], rel=1e-3)
+
+
+def test_a_bound_is_rounded_down_unless_it_is_reached() -> None:
+    """In the unit of the latency that it stands beside."""
+    unit = TimeUnit.of(1000.05)
+    assert unit.bound(968.177, 1000.05) == "968.1 µs"
+    assert unit.bound(1000.05, 1000.05) == unit.named(1000.05)
+
+
+def test_through_ranges_no_count_is_shown_better_than_the_bound(ask: Ask) -> None:
+    """The curve of the best sizes is what cuts take, and the answer's own where it stands."""
+    ranges = [
+        {"overhead_us": 1.0, "ns_per_byte": 1.0, "up_to_bytes": 1024},
+        {"overhead_us": 40.0, "ns_per_byte": 1.0},
+    ]
+    wire = {"name": "wire", "overhead_us": 5.0, "ns_per_byte": 2.0}
+    document = ask(pipeline={"stages": [{"name": "jump", "ranges": ranges}, wire]})
+    asked = surroundings_of(document, fragment_cap=1000)
+    chart = counts_chart(document, explore.counts(asked, time_limit_s=30.0))
+    best = dict(zip(chart.data["fragments"], chart.data["best_us"], strict=True))
+    assert best[document["fragments"]] <= document["latency_us"]
+    assert min(us for us in best.values() if us) >= document["lower_bound_us"] * (1 - 1e-9)
+    assert any("best that were found" in remark for remark in chart.remarks)
 
 
 def test_sizes_surround_the_message(live: Live, ask: Ask) -> None:
@@ -184,7 +222,7 @@ def test_an_aggregate(live: Live, ask: Ask) -> None:
     address = f"/ui/answers/{document['id']}"
     assert "nothing to draw" in text_of(live, address)
     data = chart_of(text_of(live, f"{address}/parts/counts"))
-    assert set(data["optimum_us"]) == {None}
+    assert set(data["best_us"]) == {None}
     assert {
         line["name"] for line in chart_of(text_of(live, f"{address}/parts/sizes"))["lines"]
     } >= {
@@ -202,7 +240,7 @@ def test_numbers_that_no_axis_has_are_left_out(ask: Ask) -> None:
     data = counts_chart(document, points).data
     assert data["equal_us"] == [None, 5.0]
     assert data["bound_us"] == [None, 4.0]
-    assert data["optimum_us"] == [None, None]
+    assert data["best_us"] == [None, None]
     json.dumps(data, allow_nan=False)
     assert sizes_chart(document, []).is_empty
 

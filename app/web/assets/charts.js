@@ -65,7 +65,8 @@ window.SluiceCharts = (() => {
     if (us === null || us === undefined || !Number.isFinite(Number(us))) {
       return "–";
     }
-    const [unit, factor] = [["s", 1e6], ["ms", 1e3], ["µs", 1], ["ns", 1e-3]].find(([, size]) => us >= size) || ["µs", 1];
+    const units = [["s", 1e6], ["ms", 1e3], ["µs", 1], ["ns", 1e-3]];
+    const [unit, factor] = units.find(([, size]) => us >= size) || units[us > 0 ? 3 : 2];
     return `${Number((us / factor).toPrecision(5))} ${unit}`;
   }
 
@@ -154,12 +155,12 @@ window.SluiceCharts = (() => {
       },
       series: [
         curve("equal fragments", data.equal_us, {itemStyle: {color: equal}, lineStyle: {color: equal, width: 1.5}, symbol: "none"}),
-        curve("best sizes", data.optimum_us, {itemStyle: {color: optimum}, lineStyle: {color: optimum, width: 2}, symbol: "circle"}),
+        curve("best sizes", data.best_us, {itemStyle: {color: optimum}, lineStyle: {color: optimum, width: 2}, symbol: "circle"}),
         curve("proven bound", data.bound_us, {itemStyle: {color: bound}, lineStyle: {color: bound, width: 1.5, type: "dashed"}, symbol: "none", areaStyle: {color: bound, opacity: 0.1, origin: "start"}}),
         ...mark("best fixed size", data.fixed, "triangle", {itemStyle: {color: fixed}}),
         ...mark("answer", data.answer, "diamond", {
           itemStyle: {color: colour.text, borderColor: colour.panel, borderWidth: 1.5},
-          label: {show: true, position: "bottom", distance: 7, color: colour.text, formatter: `${data.answer[0]}: ${timeText(data.answer[1])}`},
+          label: {show: true, position: "bottom", distance: 7, color: colour.text, formatter: `${data.answer[0]}: ${data.answer_text}`},
         }),
       ],
     };
@@ -190,7 +191,7 @@ window.SluiceCharts = (() => {
       };
     });
     const own = {
-      silent: true, symbol: "none", label: {show: true, formatter: "this message", color: colour.quiet},
+      silent: true, symbol: "none", label: {show: true, formatter: "this message", color: colour.quiet, position: "insideEndTop"},
       lineStyle: {color: colour.quiet, type: "dotted"}, data: [{xAxis: data.own}],
     };
     if (series.length) {

@@ -56,6 +56,7 @@ def surroundings_of(document: Document, *, fragment_cap: int) -> Surroundings:
         allow_refragmentation=document["allow_refragmentation"],
         fragments=document["fragments"],
         lower_bound_us=document["lower_bound_us"],
+        latency_us=None if document["levels"] else document["latency_us"],
     )
 
 
@@ -73,9 +74,10 @@ def counts_chart(document: Document, points: Sequence[CountPoint]) -> Chart:
         "us": unit.us,
         "fragments": [point.fragments for point in points],
         "equal_us": curves,
-        "optimum_us": [_drawable(point.optimum_us) for point in points],
+        "best_us": [_drawable(point.best_us) for point in points],
         "bound_us": [_drawable(point.bound_us) for point in points],
         "answer": [document["fragments"], _drawable(document["latency_us"])],
+        "answer_text": unit.named(document["latency_us"]),
         "fixed": [best["fragments"], _drawable(best["latency_us"])] if best else None,
         "has_steps": bool(points) and points[-1].fragments <= _SEPARATE_UP_TO,
     }
@@ -91,8 +93,12 @@ _CURVES = ("Equal fragments", "Best sizes", "Proven bound")
 
 
 def _count_row(point: CountPoint, unit: TimeUnit) -> tuple[str, ...]:
-    times = (point.equal_us, point.optimum_us, point.bound_us)
+    times = (point.equal_us, point.best_us, point.bound_us)
     return (grouped(point.fragments), *("" if us is None else unit.text(us) for us in times))
+
+
+def _has_ranges(document: Document) -> bool:
+    return any(len(stage.get("ranges") or ()) > 1 for stage in document["pipeline"]["stages"])
 
 
 def _count_remarks(document: Document, points: Sequence[CountPoint]) -> Iterator[str]:
@@ -103,12 +109,17 @@ def _count_remarks(document: Document, points: Sequence[CountPoint]) -> Iterator
         )
         return
     yield "Curves are for sizes in fractions of a byte; the answer is in whole bytes."
+    if _has_ranges(document):
+        yield (
+            "Stages have several ranges here: of other numbers of fragments the best sizes are the "
+            "best that were found in this time, and more of it may find less."
+        )
     if document["levels"]:
         yield (
             "They are for one cut that all stages share; the answer cuts anew between stages, and "
             "may lie below them."
         )
-    if any(point.optimum_us is None for point in points):
+    if any(point.best_us is None for point in points):
         yield "Best sizes are drawn where they were found in time; the bound holds everywhere."
 
 
@@ -204,8 +215,14 @@ def rivals_of(document: Document, lines: Sequence[Line]) -> tuple[Rival, ...]:
     return (own, *(_rival(document, line, unit) for line in (*priced, *declined)))
 
 
-def rivals_remark(document: Document) -> str:
-    """What the column of bounds means; nothing where all rows share one bound."""
+def rivals_remarks(document: Document, lines: Sequence[Line]) -> tuple[str, ...]:
+    """What a star means, and the column of bounds where not all rows share one."""
+    is_partial = any(line.points[0].is_partial for line in lines)
+    star = "* Time ended this search, and more of it may find less."
+    return tuple(filter(None, (star if is_partial else "", _bounds_remark(document))))
+
+
+def _bounds_remark(document: Document) -> str:
     if document["pipeline"] is None or document["allow_refragmentation"] or document["levels"]:
         return ""
     return (
@@ -222,7 +239,7 @@ def _rival(document: Document, line: Line, unit: TimeUnit) -> Rival:
     bound_us = _bound_us(document, line, point)
     return Rival(
         line.strategy,
-        how + (" (search ended by time)" if point.is_partial else ""),
+        how + ("\N{NO-BREAK SPACE}*" if point.is_partial else ""),
         unit.text(point.latency_us),
         gap_text(relative_excess(point.latency_us, bound_us, bound_us)),
         excess_text(point.latency_us, document["latency_us"]),

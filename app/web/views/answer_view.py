@@ -18,7 +18,7 @@ from app.web.views.answer_words import (
     proof_of,
     through_words,
 )
-from app.web.words import bound_text, grouped, share, size, time_us
+from app.web.words import grouped, share, size, time_us
 from domain.solution import relative_excess
 
 
@@ -94,8 +94,10 @@ class AnswerView:
 
 def _figures(document: Document) -> Iterator[Figure]:
     at_most = "at most, whichever stages these are" if is_at_most(document) else ""
-    yield Figure("Latency", time_us(document["latency_us"]), at_most)
-    yield Figure("Proven bound", bound_text(document["lower_bound_us"], document["latency_us"]))
+    latency_us, bound_us = document["latency_us"], document["lower_bound_us"]
+    unit = TimeUnit.of(latency_us)
+    yield Figure("Latency", unit.named(latency_us), at_most)
+    yield Figure("Proven bound", unit.bound(bound_us, latency_us))
     yield Figure("Gap to the bound", gap_text(document["relative_gap"]))
     yield Figure("Fragments", grouped(document["fragments"]), _range_words(document))
     yield Figure("Strategy", document["strategy"])
@@ -116,14 +118,17 @@ def _range_words(document: Document) -> str:
 
 def _cost_words(document: Document, best: Document) -> str:
     more_us = best["latency_us"] - document["latency_us"]
-    latency = time_us(best["latency_us"])
+    unit = TimeUnit.of(document["latency_us"])
+    latency = unit.named(best["latency_us"])
     if more_us == 0.0:
         return f"{latency}, the same"
-    return f"{latency}, {_signed(more_us)}{_signed_share(more_us, document['latency_us'])}"
+    return f"{latency}, {_signed(more_us, unit)}{_signed_share(more_us, document['latency_us'])}"
 
 
-def _signed(more_us: float) -> str:
-    return f"{'+' if more_us > 0.0 else '−'}{time_us(abs(more_us))}"
+def _signed(more_us: float, unit: TimeUnit) -> str:
+    least_us = 10.0 ** (1 - unit.decimals) * unit.us  # what has two digits in the unit
+    more = unit.named(abs(more_us)) if abs(more_us) >= least_us else time_us(abs(more_us))
+    return f"{'+' if more_us > 0.0 else '−'}{more}"
 
 
 def _signed_share(more_us: float, reference_us: float) -> str:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from analysis.explanation import Cost, Explanation, PathShare, Saving
 from app.web.views.answer_words import Document, TimeUnit
 from app.web.words import grouped, share
-from app.web.words import time_us as suited
 
 MOST_SAVINGS = 10
 _LEAST_SHARE = 1e-6  # of the latency: less than this is nothing
@@ -30,7 +29,7 @@ class ShareRow:
 
 @dataclass(frozen=True, slots=True)
 class SavingRow:
-    """What one cost, made cheaper, would save: a sentence, and per cent of the latency."""
+    """What one cost, made cheaper, would save, in the page's unit, and per cent of the latency."""
 
     cost: str
     stage: str
@@ -52,6 +51,7 @@ class WhyView:
     more: tuple[SavingRow, ...]
     useless: int
     cheaper_by: str
+    is_solved: bool
 
     @classmethod
     def of(cls, found: Explanation) -> WhyView:
@@ -68,6 +68,7 @@ class WhyView:
             more=rows[MOST_SAVINGS:],
             useless=len(ranked) - len(rows),
             cheaper_by=_part_words(found.cheaper_by),
+            is_solved=any(one.is_solved for one in rows),
         )
 
 
@@ -144,9 +145,13 @@ def _saved_us(one: Saving) -> float:
 
 
 def _time(time_us: float, unit: TimeUnit) -> str:
-    """In the page's unit, where that leaves two digits; else in the one that suits it."""
-    least_us = 10.0 ** (1 - unit.decimals) * unit.us
-    return f"{unit.text(time_us)} {unit.name}" if time_us >= least_us else suited(time_us)
+    """In the unit of its column; what is too small for its digits says so."""
+    least_us = 0.5 * 10.0**-unit.decimals * unit.us
+    return (
+        unit.text(time_us)
+        if time_us >= least_us or time_us <= 0.0
+        else f"< {unit.text(2 * least_us)}"
+    )
 
 
 def _saving_row(one: Saving, latency_us: float, unit: TimeUnit) -> SavingRow:

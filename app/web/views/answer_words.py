@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal
 from itertools import groupby
 from typing import Any
 
 from app.console.words import gap_text
-from app.web.words import bound_text, grouped, size
+from app.web.words import grouped, size
 from domain.solution import Status
 
 Document = Mapping[str, Any]
@@ -70,9 +71,13 @@ class TimeUnit:
 
     @classmethod
     def of(cls, time_us: float) -> TimeUnit:
-        """What gives this time five significant digits."""
-        units = (("s", 1e6), ("ms", 1e3), ("µs", 1.0), ("ns", 1e-3))
-        name, us = next((one for one in units if abs(time_us) >= one[1]), units[2])
+        """What gives this time five significant digits, and times of a tenth of it some.
+
+        So a millisecond is 1000.0 µs, beside bounds and parts that are less.
+        """
+        units = (("s", 1e7, 1e6), ("ms", 1e4, 1e3), ("µs", 1.0, 1.0), ("ns", 1e-3, 1e-3))
+        found = (one for one in units if abs(time_us) >= one[1])
+        name, _, us = next(found, units[2])
         whole = len(str(int(abs(time_us) / us)))
         return cls(name, us, max(0, 5 - whole))
 
@@ -80,6 +85,18 @@ class TimeUnit:
         """A time in this unit, without its name."""
         value = time_us / self.us
         return f"{value:.{self.decimals}f}" if abs(value) < 1e9 else f"{value:.5g}"
+
+    def named(self, time_us: float) -> str:
+        """A time in this unit."""
+        return f"{self.text(time_us)} {self.name}"
+
+    def bound(self, bound_us: float, latency_us: float) -> str:
+        """A lower bound on this latency in this unit, rounded down unless it is reached."""
+        if bound_us == latency_us or abs(bound_us / self.us) >= 1e9:
+            return self.named(bound_us)
+        last = Decimal(1).scaleb(-self.decimals)
+        value = Decimal(repr(bound_us / self.us)).quantize(last, ROUND_FLOOR)
+        return f"{value} {self.name}"
 
 
 def runs_of(sizes: Sequence[int]) -> Iterator[SizeRun]:
@@ -109,7 +126,7 @@ def is_at_most(document: Document) -> bool:
 def proof_of(document: Document) -> Proof:
     """What was proven of an answer."""
     status, gap = Status(document["status"]), document["relative_gap"]
-    bound = bound_text(document["lower_bound_us"], document["latency_us"])
+    bound = _bound(document)
     admitted = _class_of(document)
     if status is Status.OPTIMAL:
         said = f"No {admitted} is faster"
@@ -121,6 +138,11 @@ def proof_of(document: Document) -> Proof:
         told = "The time limit ended the search: this is the best found until then. "
         return Proof("warn", "time limit reached", told + between)
     return Proof("", "proven gap", between)
+
+
+def _bound(document: Document) -> str:
+    latency_us = document["latency_us"]
+    return TimeUnit.of(latency_us).bound(document["lower_bound_us"], latency_us)
 
 
 def _class_of(document: Document) -> str:
@@ -140,7 +162,7 @@ def _about(gap: float) -> str:
 
 
 def _before_rounding(document: Document, admitted: str) -> str:
-    bound = bound_text(document["lower_bound_us"], document["latency_us"])
+    bound = _bound(document)
     gap = _about(document["relative_gap"])
     unit = document["constraints"]["alignment_bytes"]
     whole = "whole bytes" if unit == 1 else f"whole multiples of {size(unit)}"

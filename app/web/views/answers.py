@@ -20,7 +20,7 @@ from app.web.snippets import base_url_of, take_away_of
 from app.web.views.answer_around import (
     counts_chart,
     rivals_of,
-    rivals_remark,
+    rivals_remarks,
     sizes_chart,
     surroundings_of,
 )
@@ -181,8 +181,8 @@ async def rivals(request: Request, id: str) -> Response:
         asked = surroundings_of(document, fragment_cap=cap)
         lines = explore.rivals(asked, time_limit_s=explore.RIVALS_LIMIT_S)
         unit = TimeUnit.of(document["latency_us"]).name
-        remark = rivals_remark(document)
-        return {"rivals": rivals_of(document, lines), "unit": unit, "remark": remark}
+        remarks = rivals_remarks(document, lines)
+        return {"rivals": rivals_of(document, lines), "unit": unit, "remarks": remarks}
 
     caption = "The answer beside every strategy and the usual sizes"
     return await part_of(request, id, _RIVALS, priced, caption=caption, comes_from="")

@@ -11,7 +11,7 @@ from app.console.words import excess_text, gap_text
 from app.web.views.answer_timeline import cells_of
 from app.web.views.answer_words import limits_words, proof_of
 from app.web.views.listed import address
-from app.web.words import bound_text, grouped, size, time_us
+from app.web.words import bound_text, grouped, share, size, time_us
 
 PLACE = "/ui/compare"
 LETTERS = "ABCDEF"
@@ -69,7 +69,7 @@ class CompareView:
     hidden: int
     shows_all: bool
     toggle: str
-    greatest: str
+    highest: str
     why_no_timeline: str
     cells: int
     timeline_address: str
@@ -79,18 +79,18 @@ class CompareView:
         """Of two or more OptimizeOut."""
         rows = [row for row in _rows(documents) if any(row.values)]
         shown = tuple(row for row in rows if shows_all or row.differs)
-        greatest = max(max(document["fragment_bytes"]) for document in documents)
+        part = max(max(one["fragment_bytes"]) / one["message_bytes"] for one in documents)
         ids = [("id", document["id"]) for document in documents]
         why_not = _why_no_timeline(documents)
         return cls(
             sides=tuple(
-                _side(place, documents, greatest=greatest) for place in range(len(documents))
+                _side(place, documents, greatest_part=part) for place in range(len(documents))
             ),
             rows=shown,
             hidden=sum(1 for row in rows if not row.differs),
             shows_all=shows_all,
             toggle=address(PLACE, (*ids, ("all", "" if shows_all else "1"))),
-            greatest=size(greatest),
+            highest=_highest(documents, part),
             why_no_timeline=why_not,
             cells=0 if why_not else sum(map(cells_of, documents)),
             timeline_address=address(f"{PLACE}/timeline", ids),
@@ -111,7 +111,7 @@ def _why_no_timeline(documents: Sequence[Document]) -> str:
     return ""
 
 
-def _side(place: int, documents: Sequence[Document], *, greatest: int) -> Side:
+def _side(place: int, documents: Sequence[Document], *, greatest_part: float) -> Side:
     document = documents[place]
     others = [("id", one["id"]) for at, one in enumerate(documents) if at != place]
     cut = document["fragment_bytes"]
@@ -121,7 +121,7 @@ def _side(place: int, documents: Sequence[Document], *, greatest: int) -> Side:
         letter=LETTERS[place],
         name=f"{message}, {document['strategy'].replace('_', ' ')}",
         words=f"{time_us(document['latency_us'])}, {_counted(len(cut))}",
-        bars=tuple(_bars(cut, greatest)),
+        bars=tuple(_bars(cut, greatest_part)),
         is_merged=len(cut) > MOST_BARS,
         without=address(PLACE, others) if len(others) > 1 else "",
     )
@@ -131,14 +131,22 @@ def _counted(fragments: int) -> str:
     return f"{grouped(fragments)} fragment{'s' if fragments > 1 else ''}"
 
 
-def _bars(cut: Sequence[int], greatest: int) -> Iterator[Bar]:
+def _highest(documents: Sequence[Document], part: float) -> str:
+    """What the highest bar is: a size where the message is the same, else a part of it."""
+    if len({document["message_bytes"] for document in documents}) > 1:
+        return f"{share(part)} of its message"
+    return size(max(max(document["fragment_bytes"]) for document in documents))
+
+
+def _bars(cut: Sequence[int], greatest_part: float) -> Iterator[Bar]:
     """A bar a fragment, as wide as its part of the message; of very many those that touch."""
     scale = WIDTH / sum(cut)
+    tallest = greatest_part * sum(cut)
     step = -(-len(cut) // MOST_BARS)
     begun = 0
     for first in range(0, len(cut), step):
         some = cut[first : first + step]
-        height = max(HEIGHT * max(some) / greatest, 0.5)
+        height = max(HEIGHT * max(some) / tallest, 0.5)
         width = max(sum(some) * scale - (1.0 if step == 1 else 0.0), 0.4)
         yield Bar(
             round(begun * scale, 2),

@@ -177,10 +177,12 @@ class JobRunner:
     def _claim(self, identifier: str) -> JobRecord | None:
         """The job, now running, unless it has ended or was taken by another process."""
 
-        runner = self._presence.name if self._presence else None
+        here = self._presence
+        assert here is not None
+        patiently(here.keep, self._closing)
 
         def claimed(unit: UnitOfWork) -> JobRecord | None:
-            is_claimed = unit.jobs.claim(identifier, runner=runner)
+            is_claimed = unit.jobs.claim(identifier, runner=here.name)
             return unit.jobs.get(identifier) if is_claimed else None
 
         job = self._patiently(claimed)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Protocol
 
 from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import DBAPIError
 
 from models.engines import sqlite_file
 from models.errors import StoreUnavailable, translated_errors
@@ -35,6 +37,9 @@ class Presence(Protocol):
     def lives(self, name: str) -> bool:
         """Whether the process of this name still holds its lock. Raises StoreUnavailable."""
 
+    def keep(self) -> None:
+        """Take the lock again where it was lost. Raises StoreUnavailable."""
+
     def close(self) -> None:
         """Give the lock back."""
 
@@ -46,23 +51,40 @@ def presence(writer: Engine) -> Presence:
 
 
 class _Session:
-    """On PostgreSQL. A server that restarts forgets the lock: a job may then be begun twice."""
+    """On PostgreSQL. A server that restarts forgets the lock, until it is kept again."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._one_at_a_time = threading.Lock()
         self.name = f"{secrets.randbits(_BITS):016x}"
-        with translated_errors():
-            self._connection: Connection = engine.connect()
-            self._connection.execution_options(isolation_level="AUTOCOMMIT")
-            self._connection.execute(text(_SOON_GONE))
-            self._connection.execute(text("SELECT pg_advisory_lock(:key)"), _key(self.name))
+        self._connection = self._locked()
 
     def lives(self, name: str) -> bool:
         with translated_errors(), self._engine.begin() as connection:
             locks = text("SELECT pg_try_advisory_xact_lock(:key)")
             return not connection.execute(locks, _key(name)).scalar_one()
 
+    def keep(self) -> None:
+        with self._one_at_a_time, translated_errors():
+            try:
+                self._connection.execute(text("SELECT 1"))
+            except DBAPIError:
+                self._end()
+                self._connection = self._locked()
+
     def close(self) -> None:
+        with self._one_at_a_time:
+            self._end()
+
+    def _locked(self) -> Connection:
+        with translated_errors():
+            connection = self._engine.connect()
+            connection.execution_options(isolation_level="AUTOCOMMIT")
+            connection.execute(text(_SOON_GONE))
+            connection.execute(text("SELECT pg_advisory_lock(:key)"), _key(self.name))
+        return connection
+
+    def _end(self) -> None:
         self._connection.invalidate()  # its session ends, and the lock with it
         self._connection.close()
 
@@ -95,6 +117,9 @@ class _Files:
         except OSError:
             return False
         return False
+
+    def keep(self) -> None:
+        """It is lost with the process alone."""
 
     def close(self) -> None:
         self._path(self.name).unlink(missing_ok=True)

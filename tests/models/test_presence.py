@@ -6,10 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psycopg
 import pytest
+from sqlalchemy import make_url
 
 from models.errors import StoreUnavailable
 from models.session import Store, create_store
+from tests.support.postgres import PostgresServer
 
 CHECKOUT = Path(__file__).parents[2]
 _HOLDS = """
@@ -48,6 +51,28 @@ def test_a_killed_process_lives_no_more(database_url: str) -> None:
         pass
     here.close()
     store.dispose()
+
+
+def test_a_lock_that_the_server_forgot_is_taken_again(postgres: PostgresServer) -> None:
+    """As after a restart of PostgreSQL; not while it is away."""
+    with postgres.database() as url:
+        store = create_store(url)
+        here, other = store.presence(), store.presence()
+        here.keep()
+        assert other.lives(here.name)
+        plain = make_url(url).set(drivername="postgresql")
+        with psycopg.connect(plain.render_as_string(hide_password=False)) as admin:
+            admin.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_database ON oid = database"
+                " WHERE locktype = 'advisory' AND datname = current_database()"
+            )
+        while other.lives(here.name):
+            pass
+        here.keep()
+        assert other.lives(here.name)
+        here.close()
+        other.close()
+        store.dispose()
 
 
 def test_what_killed_processes_left_is_removed(tmp_path: Path) -> None:

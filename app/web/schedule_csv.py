@@ -49,7 +49,7 @@ def _lines(document: Document) -> Iterator[str]:
         yield ",".join(_SIZES)
         yield from _joined(_cut_columns(document["fragment_bytes"]))
         return
-    course = _course_of(document)
+    course = course_of_document(document)
     if course.is_shared:
         yield from _shared_lines(course, leaves_out=leaves_out_times(document))
     else:
@@ -58,7 +58,8 @@ def _lines(document: Document) -> Iterator[str]:
             yield from _stage_lines(number, stage)
 
 
-def _course_of(document: Document) -> Course:
+def course_of_document(document: Document) -> Course:
+    """The course of an OptimizeOut about a pipeline."""
     from app.console.timeline_file import answer_schedules
 
     return next(answer_schedules(dict(document))).course

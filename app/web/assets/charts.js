@@ -222,6 +222,36 @@ window.SluiceCharts = (() => {
     };
   };
 
+  // --- what has arrived by when ------------------------------------------------------------------
+
+  makers.arrivals = (data) => (colour, isNarrow) => {
+    const ends = data.lines.map((line) => line.points.at(-1)[0]);
+    const firsts = data.lines.map((line) => line.points[1][0]).filter((us) => us > 0);
+    const isLog = firsts.length === ends.length && Math.max(...ends) > 20 * Math.min(...ends);
+    return {
+      ...base(colour, isNarrow),
+      xAxis: axis(colour, {
+        type: isLog ? "log" : "value", name: `time, ${data.unit}`, nameGap: 26, splitLine: {show: false},
+        ...(isLog ? {min: Math.min(...firsts) / 2} : {min: 0, max: Math.max(...ends)}),
+        axisLabel: {color: colour.quiet, hideOverlap: true, formatter: (us) => String(Number((us / data.us).toPrecision(3)))},
+      }),
+      yAxis: axis(colour, {
+        type: "value", min: 0, max: 100, name: "arrived", nameLocation: "end", nameGap: 10,
+        nameTextStyle: {color: colour.quiet, align: "left"}, axisLabel: {color: colour.quiet, formatter: "{value} %"},
+      }),
+      tooltip: {
+        ...base(colour).tooltip, trigger: "item",
+        formatter: ({seriesName, value}) => `${seriesName}\n${Number(value[1].toPrecision(4))} % after ${timeText(value[0])}`,
+      },
+      series: data.lines.map((line, rank) => ({
+        name: line.name, type: "line", step: "end", symbolSize: 5, showSymbol: line.points.length < 60,
+        data: isLog ? line.points.slice(1) : line.points,
+        lineStyle: {width: 2, color: colour.series[rank % SERIES], type: ["solid", "dashed", "dotted"][rank % 3]},
+        itemStyle: {color: colour.series[rank % SERIES]},
+      })),
+    };
+  };
+
   // --- parts of the page ------------------------------------------------------------------------
 
   function choiceOf(name) {

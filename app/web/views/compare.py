@@ -15,6 +15,7 @@ from app.flows.answers import get_answer
 from app.web.pages import is_htmx, page
 from app.web.refusals import says_refusals
 from app.web.views.answer_timeline import AT_ONCE_CELLS, IN_THREAD_CELLS
+from app.web.views.arrivals import arrivals_chart
 from app.web.views.compare_view import MOST, PLACE, CompareView, drawn
 from domain.errors import InvalidInput
 from models.session import Store
@@ -92,8 +93,9 @@ def _view(bodies: Sequence[bytes], *, shows_all: bool) -> CompareView:
 
 
 def _values(store: Store, ids: Sequence[str], *, shows_all: bool) -> dict[str, Any]:
-    bodies = _bodies(store, ids)
-    view = _view(bodies, shows_all=shows_all)
+    documents = [json.loads(body) for body in _bodies(store, ids)]
+    view = CompareView.of(documents, shows_all=shows_all)
     is_at_once = not view.why_no_timeline and view.cells <= AT_ONCE_CELLS
-    svg = drawn([json.loads(body) for body in bodies]) if is_at_once else ""
-    return {"view": view, "svg": svg}
+    svg = drawn(documents) if is_at_once else ""
+    arrivals = arrivals_chart(documents, [f"{side.letter} {side.name}" for side in view.sides])
+    return {"view": view, "svg": svg, "arrivals": arrivals}

@@ -9,9 +9,9 @@ from typing import Any
 
 from app.console.words import excess_text, gap_text
 from app.web.views.answer_timeline import cells_of
-from app.web.views.answer_words import limits_words, proof_of
+from app.web.views.answer_words import TimeUnit, limits_words, proof_of
 from app.web.views.listed import address
-from app.web.words import bound_text, grouped, share, size, time_us
+from app.web.words import grouped, share, size, time_us
 
 PLACE = "/ui/compare"
 LETTERS = "ABCDEF"
@@ -120,7 +120,7 @@ def _side(place: int, documents: Sequence[Document], *, greatest_part: float) ->
         id=document["id"],
         letter=LETTERS[place],
         name=f"{message}, {document['strategy'].replace('_', ' ')}",
-        words=f"{time_us(document['latency_us'])}, {_counted(len(cut))}",
+        words=f"{_latency_of(document)}, {_counted(len(cut))}",
         bars=tuple(_bars(cut, greatest_part)),
         is_merged=len(cut) > MOST_BARS,
         without=address(PLACE, others) if len(others) > 1 else "",
@@ -175,9 +175,7 @@ def _rows(documents: Sequence[Document]) -> Iterator[Row]:
     yield _row("Profile", documents, _profile)
     yield _row("Strategy", documents, lambda one: one["strategy"].replace("_", " "))
     yield _row("Latency", documents, lambda one: _latency(one, first))
-    yield _row(
-        "Proven bound", documents, lambda one: bound_text(one["lower_bound_us"], one["latency_us"])
-    )
+    yield _row("Proven bound", documents, _bound)
     yield _row("Gap to the bound", documents, lambda one: gap_text(one["relative_gap"]))
     yield _row("Proof", documents, lambda one: proof_of(one).word)
     yield _row("Fragments", documents, lambda one: grouped(one["fragments"]))
@@ -204,8 +202,17 @@ def _profile(document: Document) -> str:
     return f"{profile['name']}@{profile['revision']}" if profile else _NONE
 
 
+def _latency_of(document: Document) -> str:
+    return TimeUnit.of(document["latency_us"]).named(document["latency_us"])
+
+
+def _bound(document: Document) -> str:
+    latency_us = document["latency_us"]
+    return TimeUnit.of(latency_us).bound(document["lower_bound_us"], latency_us)
+
+
 def _latency(document: Document, first: Document) -> str:
-    words = time_us(document["latency_us"])
+    words = _latency_of(document)
     if document is first:
         return words
     excess = excess_text(document["latency_us"], first["latency_us"])
@@ -214,7 +221,10 @@ def _latency(document: Document, first: Document) -> str:
 
 def _best_fixed(document: Document) -> str:
     best = document["best_fixed"]
-    return f"{size(best['size_bytes'])}, {time_us(best['latency_us'])}" if best else _NONE
+    if not best:
+        return _NONE
+    unit = TimeUnit.of(document["latency_us"])
+    return f"{size(best['size_bytes'])}, {unit.named(best['latency_us'])}"
 
 
 def _refragments(document: Document) -> str:

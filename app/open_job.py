@@ -109,7 +109,7 @@ class OpenJob:
     def _written(self) -> JobRecord:
         if not self._unshown:
             with self.store.reading() as unit:
-                return unit.jobs.get(self.record.id)
+                return unit.jobs.shown(self.record.id)
         with self.store.unit_of_work() as unit:
             return unit.jobs.update(self.record.id, **self._unshown)
 

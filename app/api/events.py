@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator
 
 from app.errors import Overloaded
-from app.flows.durable_jobs import get_job
+from app.flows.durable_jobs import shown_job
 from app.schemas.base import dump_json
 from app.schemas.jobs import job_document
 from app.service import Service
@@ -61,7 +61,7 @@ class EventStream:
 
     async def _look(self) -> JobRecord:
         return await self._service.call(
-            lambda: get_job(self._service.context.store, self._identifier)
+            lambda: shown_job(self._service.context.store, self._identifier)
         )
 
     def _event(self, job: JobRecord) -> bytes:

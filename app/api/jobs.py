@@ -11,7 +11,7 @@ from app.api.events import EventStream
 from app.api.openapi import refuses
 from app.api.respond import json_document
 from app.deps import service_of
-from app.flows.durable_jobs import get_job
+from app.flows.durable_jobs import shown_job
 from app.schemas.jobs import JobOut, job_document
 from app.schemas.queries import NoQuery
 
@@ -29,7 +29,7 @@ _STOPPING = {202: {"description": "The job is stopping", "model": JobOut}}
 async def job(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Where a job stands, with the best answer so far and the bound on it."""
     service = service_of(request)
-    found = await service.call(lambda: get_job(service.context.store, id))
+    found = await service.call(lambda: shown_job(service.context.store, id))
     return json_document(job_document(found))
 
 

@@ -68,6 +68,13 @@ def get_job(store: Store, identifier: str) -> JobRecord:
         return unit.jobs.get(identifier)
 
 
+def shown_job(store: Store, identifier: str) -> JobRecord:
+    """The job as it stands, without its request: for who looks again and again. Raises NotFound."""
+    known_identifier(identifier, "job")
+    with store.reading() as unit:
+        return unit.jobs.shown(identifier)
+
+
 def running_jobs(store: Store, kind: JobKind) -> tuple[JobRecord, ...]:
     """The jobs of this kind that run now, the newest first; only so many run at once."""
     with store.reading() as unit:

@@ -39,8 +39,17 @@ class JobRepository:
         if is_storable(job_id):
             row = self._session.scalars(_asked().where(JobRow.id == job_id)).first()
         if row is None:
-            raise NotFound(f"there is no job {job_id!r}", field="id")
+            raise _unknown(job_id)
         return row.to_record()
+
+    def shown(self, job_id: str) -> JobRecord:
+        """The same without its request, which may be as long as a body. Raises NotFound."""
+        columns = [getattr(JobRow, name) for name in JobRecord.__slots__ if name != "request"]
+        if is_storable(job_id):
+            found = self._session.execute(select(*columns).where(JobRow.id == job_id)).mappings()
+            for values in found:
+                return JobRecord(**{**values, "state": JobState(values["state"]), "request": b""})
+        raise _unknown(job_id)
 
     def list(self, *, state: JobState | None = None, after: str | None = None, limit: int) -> Jobs:
         """A page, newest first, beginning behind the identifier `after`."""
@@ -155,6 +164,10 @@ class JobRepository:
         )
         assert isinstance(result, CursorResult)
         return bool(result.rowcount)
+
+
+def _unknown(job_id: str) -> NotFound:
+    return NotFound(f"there is no job {job_id!r}", field="id")
 
 
 def _is_one_of(runners: Iterable[str | None]) -> ColumnElement[bool]:

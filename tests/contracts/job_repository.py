@@ -56,6 +56,7 @@ class JobContract:
         with store.reading() as work:
             assert work.jobs.get(full.id) == full
             assert work.jobs.get(plain.id) == plain
+            assert work.jobs.shown(full.id) == replace(full, request=b"")
 
     def test_an_identifier_is_used_once(self, store: Store) -> None:
         """The second job under it is a conflict."""
@@ -71,6 +72,7 @@ class JobContract:
         with store.unit_of_work() as work:
             for call in (
                 lambda: work.jobs.get(job_id),
+                lambda: work.jobs.shown(job_id),
                 lambda: work.jobs.update(job_id, attempts=1),
                 lambda: work.jobs.update(job_id),
                 lambda: work.jobs.finish(job_id, JobState.DONE),

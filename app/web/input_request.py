@@ -11,7 +11,8 @@ from typing import Any
 from app.errors import field_problems
 from app.flows.questions import MAX_TIME_LIMIT_S
 from app.web.input_state import InputSource, InputState, StageRow
-from domain.errors import SluiceError, UnitMismatch
+from app.web.shares import share_in
+from domain.errors import InvalidInput, SluiceError, UnitMismatch
 from domain.pipeline import (
     MAX_MESSAGE_BYTES,
     MAX_NAME_LENGTH,
@@ -91,7 +92,7 @@ class _Reader:
             "constraints": self._constraints(),
             "strategy": entry.strategy,
             "allow_refragmentation": entry.may_refragment,
-            "relative_gap": self._number("relative_gap", "/relative_gap", most=1.0),
+            "relative_gap": self._share("relative_gap", "/relative_gap"),
             "time_limit_s": self._number("time_limit", "/time_limit_s", most=MAX_TIME_LIMIT_S),
         }
         self.places |= {"/strategy": "strategy", "/save_as": "save_as"}
@@ -257,6 +258,18 @@ class _Reader:
         if value is None or value <= most:
             return value
         self.mistakes[name] = rule
+        return None
+
+    def _share(self, name: str, pointer: str) -> float | None:
+        self.places[pointer] = name
+        try:
+            value = share_in(getattr(self.entry, name))
+        except InvalidInput as refusal:
+            self.mistakes[name] = refusal.detail
+            return None
+        if value <= 1.0:
+            return value
+        self.mistakes[name] = "expected at most 100 %"
         return None
 
     def _parsed(self, name: str, text: str, *, rule: str) -> float | None:

@@ -116,6 +116,7 @@ def test_what_is_usual_is_not_in_the_address() -> None:
         ({"profile": "gms", "setting": "1", "max_regret": "nan"}, "max_regret"),
         ({"profile": "gms", "setting": "1", "max_regret": "inf %"}, "max_regret"),
         ({"profile": "gms", "setting": "1", "max_regret": "-1"}, "max_regret"),
+        ({"profile": "gms", "setting": "1", "max_regret": "5"}, "max_regret"),
         ({"profile": "gms", "setting": "1", "time_limit": "nan"}, "time_limit"),
         ({"profile": "gms", "setting": "1", "time_limit": "1e99"}, "time_limit"),
         ({"profile": "gms", "setting": "1", "mix": "4KiB nan"}, "mix"),

@@ -14,7 +14,8 @@ from app.schemas.audit_texts import mix_of_text, setting_of_text
 from app.schemas.base import dump_json, parse_json
 from app.web.input_request import request_of
 from app.web.input_state import InputSource, InputState, StageRow
-from app.web.views.forms import FieldReader, share_in
+from app.web.shares import share_in
+from app.web.views.forms import FieldReader
 from domain.errors import InvalidInput, SluiceError
 from domain.units import format_bytes
 from exports.targets import TARGETS

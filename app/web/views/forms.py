@@ -1,10 +1,9 @@
-"""Forms that change something, and texts of forms that are sizes, shares and limits."""
+"""Forms that change something, and texts of forms that are sizes and limits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import TypeVar
 
 from fastapi import Request
@@ -71,15 +70,3 @@ class FieldReader:
 
 
 _LIMIT_FIELDS = {key: name for name, key in LIMITS}
-
-
-def share_in(text: str) -> float:
-    """A share: "5 %", "5%" and "0.05" are the same. Raises InvalidInput."""
-    number, is_percent = text.removesuffix("%").strip(), text.endswith("%")
-    try:
-        value = float(number) / (100.0 if is_percent else 1.0)
-    except ValueError:
-        value = -1.0
-    if not isfinite(value) or value < 0.0:
-        raise InvalidInput("expected a share, as 5 % or 0.05")
-    return value

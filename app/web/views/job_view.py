@@ -13,6 +13,7 @@ from app.flows.durable_jobs import JobKind
 from app.schemas.base import dump_json
 from app.schemas.jobs import job_document
 from app.web.input_state import InputState
+from app.web.shares import share_given
 from app.web.stage_units import number_text
 from app.web.views.work_view import WORDS, seconds_words, steps_words
 from app.web.words import bound_text, grouped, size, time_us
@@ -138,7 +139,7 @@ def entry_of(job: JobRecord) -> InputState:
         entry,
         strategy=asked["strategy"],
         static_size=size(static_bytes) if static_bytes else "",
-        relative_gap=number_text(asked["relative_gap"]),
+        relative_gap=share_given(asked["relative_gap"]),
         time_limit=number_text(asked["time_limit_s"]),
     )
 

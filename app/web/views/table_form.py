@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.flows.build_table import DEFAULT_GREATEST_BYTES, TableScope
-from app.web.views.forms import FieldReader, share_in
+from app.web.shares import share_in
+from app.web.views.forms import FieldReader
 from app.web.words import size
 from domain.errors import SluiceError
 from domain.plan_table import DEFAULT_TABLE_GAP

@@ -13,8 +13,8 @@ neither ever waits for the other: a hundred compilations delay no optimisation.
 from __future__ import annotations
 
 import logging
-import queue
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -42,19 +42,42 @@ _SOLVING = (JobKind.OPTIMIZE, JobKind.COMPARE)
 
 
 class _Line:
-    """Identifiers of jobs that wait, and the threads that take them."""
+    """Identifiers of jobs that wait, and the threads that take them, the first one first."""
 
     def __init__(self, name: str, threads: int, work: Callable[[_Line], None]) -> None:
-        self.waiting: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._waiting: OrderedDict[str, None] = OrderedDict()
+        self._changed = threading.Condition()
+        self._is_closed = False
         self.threads = [
             threading.Thread(target=work, args=(self,), name=f"{name}-{number}", daemon=True)
             for number in range(threads)
         ]
 
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def join(self, identifier: str) -> None:
+        """Wait at the end."""
+        with self._changed:
+            self._waiting[identifier] = None
+            self._changed.notify()
+
+    def leave(self, identifier: str) -> None:
+        """Wait no more; nothing happens where it does not."""
+        with self._changed:
+            self._waiting.pop(identifier, None)
+
+    def take(self) -> str | None:
+        """The first one, once there is one; None when the line is closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._is_closed)
+            return None if self._is_closed else self._waiting.popitem(last=False)[0]
+
     def close(self) -> None:
         """End the threads."""
-        for _ in self.threads:
-            self.waiting.put(None)
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
         for thread in self.threads:
             if thread.is_alive():
                 thread.join(timeout=30.0)
@@ -75,13 +98,13 @@ class JobRunner:
     @property
     def waiting(self) -> int:
         """How many jobs wait for a thread."""
-        return self._solving.waiting.qsize() + self._apart.waiting.qsize()
+        return len(self._solving) + len(self._apart)
 
     def start(self) -> int:
         """Queue every job that was left unfinished, start the threads; how many were queued."""
         left = self._left_unfinished()
         for identifier, kind in left.items():
-            self._line_of(kind).waiting.put(identifier)
+            self._line_of(kind).join(identifier)
         for thread in (*self._solving.threads, *self._apart.threads):
             thread.start()
         return len(left)
@@ -93,10 +116,12 @@ class JobRunner:
 
     def submit(self, job: JobRecord) -> None:
         """Run a stored job when a thread is free."""
-        self._line_of(job.kind).waiting.put(job.id)
+        self._line_of(job.kind).join(job.id)
 
     def cancel(self, identifier: str) -> None:
-        """Stop a job at once where it runs in this process; its row says so already."""
+        """Stop a job at once where it waits or runs in this process; its row says so already."""
+        for line in (self._solving, self._apart):
+            line.leave(identifier)
         stop = self._stops.get(identifier)
         if stop is not None:
             stop.set()
@@ -125,7 +150,7 @@ class JobRunner:
     # --- threads ----------------------------------------------------------------------------------
 
     def _work(self, line: _Line) -> None:
-        while (identifier := line.waiting.get()) is not None and not self._closing.is_set():
+        while (identifier := line.take()) is not None and not self._closing.is_set():
             self._stops[identifier] = threading.Event()
             try:
                 self._run(identifier, self._stops[identifier])

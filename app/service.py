@@ -188,8 +188,7 @@ class Service:
     async def cancel_job(self, identifier: str) -> JobRecord:
         """Cancel a job, also one that this process is running. Raises NotFound."""
         job = await self.call(lambda: cancel_job(self.context.store, identifier))
-        if not job.state.is_terminal:
-            self.runner.cancel(identifier)
+        self.runner.cancel(identifier)
         return job
 
     async def fit(

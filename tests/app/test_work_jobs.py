@@ -374,6 +374,7 @@ class TestLines:
         assert states == ["running", "running", "queued", "queued"]
         assert live.service.runner.waiting == 2
         assert live.client.delete(places[-1]).json()["state"] == "cancelled"
+        assert live.service.runner.waiting == 1
         work.gate.set()
         ends = [wait_for_end(live.client, place)["state"] for place in places]
         assert ends == ["failed", "failed", "failed", "cancelled"]

@@ -296,3 +296,22 @@ def test_no_answer(browser_page: Page) -> None:
     assert response is not None
     assert response.status == 404
     expect(browser_page.locator(".refused")).to_be_visible()
+
+
+@pytest.mark.parametrize("has_scripts", [True, False], ids=["scripts", "no scripts"])
+def test_where_panels_stack_the_answer_comes_first(
+    new_page: Callable[..., Page], has_scripts: bool
+) -> None:
+    """On a phone what was asked for is what is seen, read and focused; its question follows."""
+    more = {} if has_scripts else {"java_script_enabled": False}
+    page = new_page(width=360, height=640, **more)
+    page.goto("/?example=myrinet-gam")
+    page.get_by_role("button", name="Optimise").last.click()
+    title = page.locator("#answer-title")
+    expect(title).to_be_in_viewport()
+    answer, question = title.bounding_box(), page.locator("#input-title").bounding_box()
+    assert answer and question and answer["y"] < question["y"]
+    if has_scripts:
+        expect(title).to_be_focused()
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("link", name="Change the question")).to_be_focused()

@@ -78,6 +78,19 @@ window.Sluice = (() => {
     }
   }
 
+  // Who has asked is led to the heading of what came of it, also over the page of a job; who follows
+  // a link begins at the top.
+  const ASKED = "sluice.asked";
+  function arrive(heading) {
+    const focused = document.activeElement;
+    if (sessionStorage.getItem(ASKED) && (focused === document.body || focused.id === "main")) {
+      heading.focus();
+    }
+    if (!heading.closest("[data-open=yes]")) {
+      sessionStorage.removeItem(ASKED);
+    }
+  }
+
   document.addEventListener("htmx:before:swap", ({detail}) => loadHead(detail.ctx.text ?? ""));
   document.addEventListener("htmx:after:swap", ({detail}) => {
     warn("");
@@ -88,5 +101,7 @@ window.Sluice = (() => {
     warn("The service does not answer. What you entered is still here: try again in a moment.");
   });
   document.addEventListener("DOMContentLoaded", () => startIn(document));
+  document.addEventListener("submit", ({target}) => target.id === "input" && sessionStorage.setItem(ASKED, "yes"));
+  onPart("[data-arrived]", arrive);
   return {onPart, say, warn, data};
 })();

@@ -15,7 +15,7 @@ from domain.solution import Strategy
 from domain.units import parse_bytes
 
 EPILOG = """\
-Sizes take units: 4096, 4KiB, 64KiB, 1MB (KiB, MiB are powers of 1024; KB, MB powers of 1000).
+Sizes take units: 4096, 64K, 64KiB, 1MB (K, M, KiB, MiB: powers of 1024; KB, MB: of 1000).
 SOURCE is a file or - for standard input: a pipeline or a request body in JSON, or a trace in any
 format that is recognised, also as gzip. A SOURCE that is no file is the name of a stored hardware
 profile, as myrinet-gam or myrinet-gam@2. Questions about files touch no database; those about

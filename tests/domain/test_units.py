@@ -17,17 +17,21 @@ from domain.units import (
         ("4096", 4096),
         ("64 KiB", 65536),
         ("64kib", 65536),
+        ("64K", 65536),
+        ("1.5 m", 3 * 2**19),
+        ("2G", 2**31),
+        ("1t", 2**40),
         ("1MB", 10**6),
         ("1.5 KiB", 1536),
         (" 2GiB ", 2**31),
     ],
 )
 def test_sizes_are_read_with_their_units(text: str, size: int) -> None:
-    """KiB is 1024, KB is 1000."""
+    """KiB and K are 1024, KB is 1000."""
     assert parse_bytes(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "KiB", "-1", "1e3", "4 XB", "1.2345 KB extra", "1.0001B"])
+@pytest.mark.parametrize("text", ["", "KiB", "-1", "1e3", "4 XB", "1.2345 KB extra", "1.0001B", "1,000"])
 def test_what_is_no_size_is_refused(text: str) -> None:
     """The message lists what is accepted."""
     with pytest.raises(UnitMismatch):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from app.flows.paper_profiles import paper_profiles
-from app.web.stage_units import CostUnit, OverheadUnit
+from app.web.stage_units import CostUnit, OverheadUnit, unit_table
 from domain.errors import NotFound
 from domain.pipeline import Pipeline
 from domain.trace_formats import TraceFormat
@@ -90,12 +91,17 @@ class Offers:
 
     examples: tuple[InputExample, ...] = EXAMPLES
     sizes: tuple[str, ...] = COMMON_SIZES
-    overhead_units: tuple[OverheadUnit, ...] = tuple(OverheadUnit)
-    cost_units: tuple[CostUnit, ...] = tuple(CostUnit)
+    overhead_units: tuple[OverheadUnit, ...] = tuple(OverheadUnit)[:-1]  # all that are told
+    cost_units: tuple[CostUnit, ...] = tuple(CostUnit)[:-1]
     strategies: tuple[tuple[str, str], ...] = STRATEGIES
     kinds: tuple[tuple[str, str], ...] = KINDS
     methods: tuple[tuple[str, str], ...] = METHODS
     shapes: tuple[tuple[str, str], ...] = SHAPES
+
+    @property
+    def unit_table(self) -> dict[str, Any]:
+        """Every unit for the page's script."""
+        return unit_table()
 
     @property
     def formats(self) -> tuple[TraceFormat, ...]:

@@ -12,6 +12,7 @@ from app.errors import field_problems
 from app.flows.questions import MAX_TIME_LIMIT_S
 from app.web.input_state import InputSource, InputState, StageRow
 from app.web.shares import share_in
+from app.web.stage_units import Unit, measured
 from domain.errors import InvalidInput, SluiceError, UnitMismatch
 from domain.pipeline import (
     MAX_MESSAGE_BYTES,
@@ -200,26 +201,38 @@ class _Reader:
         return {"overhead_us": overhead, "ns_per_byte": cost}
 
     def _overhead(self, name: str, text: str) -> float | None:
-        unit = self.entry.overhead_unit
-        value = self._parsed(name, text, rule=f"expected a number of {unit.words}, 0 or more")
-        if value is None or unit.to_us(value) <= MAX_OVERHEAD_US:
-            return None if value is None else unit.to_us(value)
+        found = self._measured(name, text, self.entry.overhead_unit, "overhead-unit")
+        if found is None or found[1].to_us(found[0]) <= MAX_OVERHEAD_US:
+            return None if found is None else found[1].to_us(found[0])
         self.mistakes[name] = f"expected at most {MAX_OVERHEAD_US:g} µs"
         return None
 
     def _cost(self, name: str, text: str) -> float | None:
-        unit = self.entry.cost_unit
-        value = self._parsed(name, text, rule=f"expected a number of {unit.words}, 0 or more")
-        if value is None:
+        found = self._measured(name, text, self.entry.cost_unit, "cost-unit")
+        if found is None:
             return None
         try:
-            cost = unit.to_ns_per_byte(value)
+            cost = found[1].to_ns_per_byte(found[0])
         except UnitMismatch as refusal:
             self.mistakes[name] = refusal.detail
             return None
         if cost <= MAX_NS_PER_BYTE:
             return cost
         self.mistakes[name] = f"expected at most {MAX_NS_PER_BYTE:g} ns/byte"
+        return None
+
+    def _measured(
+        self, name: str, text: str, unit: Unit, chooser: str
+    ) -> tuple[float, Unit] | None:
+        """A cell's number and unit; one that nobody told is asked for at the column's chooser."""
+        try:
+            found = measured(text, unit)
+        except UnitMismatch as refusal:
+            self.mistakes[name] = refusal.detail
+            return None
+        if found[1].value != "untold":
+            return found
+        self.mistakes[chooser] = "expected a unit for the numbers of this column: choose it"
         return None
 
     def _constraints(self) -> dict[str, int]:

@@ -151,7 +151,8 @@ class InputState:
 
     def _first_mistake(self) -> str:
         order = [f"{name}.{row}" for row in range(len(self.rows)) for name in _COLUMNS]
-        places = (*order, "delay", "save_as", "profile", "trace", "kind", "message", *_UNUSUAL)
+        before = ("overhead-unit", "cost-unit", *order)
+        places = (*before, "delay", "save_as", "profile", "trace", "kind", "message", *_UNUSUAL)
         return next((name for name in places if name in self.mistakes), "")
 
     @property
@@ -187,8 +188,8 @@ class InputState:
         return cls(
             source=_one_of(InputSource, given, "source"),
             rows=_rows(given),
-            overhead_unit=_one_of(OverheadUnit, given, "overhead_unit"),
-            cost_unit=_one_of(CostUnit, given, "cost_unit"),
+            overhead_unit=_one_of(OverheadUnit, given, "overhead_unit", other="untold"),
+            cost_unit=_one_of(CostUnit, given, "cost_unit", other="untold"),
             may_refragment="may_refragment" in given,
             **texts,
         )
@@ -271,7 +272,10 @@ def _whole_text(number: int | None) -> str:
     return "" if number is None else str(number)
 
 
-def _one_of(kind: type[Choice], given: Mapping[str, list[str]], name: str) -> Choice:
-    """The choice that was sent; the first one where it is none, as a page never sends one."""
-    sent = given.get(name, [""])[-1]
-    return kind(sent) if sent in {str(one) for one in kind} else next(iter(kind))
+def _one_of(
+    kind: type[Choice], given: Mapping[str, list[str]], name: str, *, other: str = ""
+) -> Choice:
+    """The choice that was sent: the first one where none was, `other` or it where it is unknown."""
+    first = next(iter(kind))
+    sent = given.get(name, [""])[-1] or first
+    return next((one for wanted in (sent, other) for one in kind if one == wanted), first)

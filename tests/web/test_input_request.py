@@ -69,6 +69,57 @@ def test_units_of_the_columns_are_applied() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "ns_per_byte"),
+    [
+        ("10 GB/s", 0.1),
+        ("10GiB/s", 1e9 / (10 * 2**30)),
+        ("100 Gb/s", 0.08),
+        ("100gbps", 0.08),
+        ("500 MB/sec", 2.0),
+        ("8000 Mb/s", 1.0),
+        ("2 TB/s", 0.0005),
+        ("2 ns/byte", 2.0),
+        ("1e-3 µs/KB", 1e-3),
+    ],
+)
+def test_a_cell_may_name_its_own_unit(text: str, ns_per_byte: float) -> None:
+    """Whatever its column is in."""
+    entry = InputState(rows=(StageRow("wire", "1500 ns", text),), cost_unit=CostUnit.UNTOLD)
+    source = asked_of(entry).question.source
+    assert isinstance(source, Pipeline)
+    part = source.stages[0].ranges[0]
+    assert (part.overhead_us, part.ns_per_byte) == (1.5, pytest.approx(ns_per_byte, rel=1e-12))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("1,200", "1200 or 1.2? expected it without the comma"),
+        ("1,200,300", "without commas: 1200300"),
+        ("9.5x", "not “9.5x”"),
+        ("5 gb/s", "not “5 gb/s”"),
+        ("5 ns", "expected a number of GB/s"),
+        ("9 ?", "with its unit"),
+    ],
+)
+def test_a_cell_that_may_mean_two_things_is_asked_back(text: str, words: str) -> None:
+    """Instead of taking the likelier one."""
+    entry = InputState(rows=(StageRow("wire", "1", text),), cost_unit=CostUnit.GB_PER_S)
+    assert words in mistakes(entry)["cost.0"]
+
+
+def test_a_unit_that_nobody_told_is_asked_for() -> None:
+    """Also one that an address names and that is not known."""
+    pairs = [("name", "a"), ("overhead", "1"), ("cost", "10"), ("up_to", ""), ("message", "1K")]
+    entry = InputState.of_form([*pairs, ("cost_unit", "GiB/s")])
+    assert entry.cost_unit is CostUnit.UNTOLD
+    found = mistakes(entry)
+    assert set(found) == {"cost-unit"}
+    assert entry.with_mistakes(found).first_mistake == "cost-unit"
+    assert InputState.of_form(pairs).cost_unit is CostUnit.NS_PER_BYTE
+
+
 def test_stages_without_names_are_numbered_and_blank_rows_skipped() -> None:
     """Numbers alone are enough."""
     entry = InputState(

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from itertools import groupby
-from math import inf
+from math import floor, inf, log10
+
+from domain.solution import relative_excess
 
 MOST_RUNS = 12
 _LEAST_TOLD = 1e-6  # of a whole; less is told in words
+_MOST_DIGITS = 12
+_TOLD_US = (1e-9, 1e15)  # beyond, the least digits do
+_READ_OFF = 0.05  # relative, of a gap
 _ARITHMETIC = 1e-12  # relative: what two ways of adding up may differ by
 _UP, _NEAREST = Context(prec=3, rounding=ROUND_CEILING), Context(prec=3)
 
@@ -39,6 +44,46 @@ def gap_text(gap: float) -> str:
     if gap >= 1.0:
         return f"{percent.to_integral_value(ROUND_CEILING)} %"
     return f"{_plain(_UP.create_decimal(percent))} %"
+
+
+def agreeing_digits(
+    latency_us: float,
+    bound_us: float,
+    *,
+    least: int = 5,
+    rounded: Callable[[float], int] = round,
+) -> int:
+    """Significant digits of a latency with which its bound is as far below it as the gap says.
+
+    The latency is `rounded` to them, the bound to the same place, down. Gaps as read off are within
+    a twentieth of the gap itself, or below what is told at all where it is. Scripts follow this.
+    """
+    gap = relative_excess(latency_us, bound_us, bound_us)
+    if not (0.0 < gap < 1.0 and _TOLD_US[0] < latency_us < _TOLD_US[1]):
+        return least
+    magnitude = floor(log10(latency_us)) + 1
+    for digits in range(least, _MOST_DIGITS):
+        scale = 10.0 ** (digits - magnitude)
+        shown_bound = floor(bound_us * scale)
+        shown = rounded(latency_us * scale) / shown_bound - 1.0 if shown_bound else inf
+        if abs(shown - gap) <= _READ_OFF * gap or max(shown, gap) < _LEAST_TOLD:
+            return digits
+    return _MOST_DIGITS
+
+
+def regret_text(regret: float | None) -> str:
+    """A regret in per cent, two digits behind the point; whole per cents from 100 on."""
+    if regret is None:
+        return "unbounded"
+    return f"{100.0 * regret:.0f} %" if abs(regret) >= 1.0 else f"{100.0 * regret:.2f} %"
+
+
+def proven_regret_text(at_most: float | None, at_least: float | None) -> str:
+    """What a regret is at most, proven, and so rounded up, unless it is known to be `at_least`."""
+    if at_most is None or at_least is None or at_most - at_least <= _ARITHMETIC * (1.0 + at_most):
+        return regret_text(at_most)
+    step = Decimal("1") if at_most >= 1.0 else Decimal("0.01")
+    return f"{(Decimal(repr(at_most)) * 100).quantize(step, ROUND_CEILING)} %"
 
 
 def excess_text(latency_us: float, reference_us: float) -> str:

@@ -62,10 +62,10 @@ def unit_of(time_us: float) -> tuple[str, float]:
     return next((one for one in _UNITS if time_us >= one[1]), _UNITS[-1])
 
 
-def duration_text(time_us: float) -> str:
-    """A time with six significant digits, in the unit that suits it."""
+def duration_text(time_us: float, digits: int = 6) -> str:
+    """A time with so many significant digits, in the unit that suits it."""
     if time_us == 0.0:
         return "0 µs"
     unit, factor = unit_of(time_us)
-    text = f"{time_us / factor:.6g}"
+    text = f"{time_us / factor:.{digits}g}"
     return f"{float(text):.0f} {unit}" if "e+" in text and time_us < 1e15 else f"{text} {unit}"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context
 
-from app.console.words import gap_text, sizes_text
+from app.console.words import agreeing_digits, gap_text, sizes_text
 from app.plots.timeline_scale import duration_text
 from domain.course import Course, Leg, StageCourse
 from domain.solution import relative_excess
 from domain.units import format_bytes
 
+_LEAST_DIGITS = 6
 _MOST_TOLD = 8  # stages of the critical path in the description
 
 
@@ -24,7 +26,7 @@ class DrawnSchedule:
     @property
     def heading(self) -> str:
         """Name, fragments and latency."""
-        latency = duration_text(self.course.latency_us)
+        latency = duration_text(self.course.latency_us, self._digits)
         return f"{self.name}: {self.fragments_text}, {latency}"
 
     @property
@@ -40,8 +42,19 @@ class DrawnSchedule:
         """Bound and gap in words; nothing without a bound."""
         if self.lower_bound_us is None:
             return ""
-        gap = relative_excess(self.course.latency_us, self.lower_bound_us, self.lower_bound_us)
-        return f"proven bound {duration_text(self.lower_bound_us)}, gap {gap_text(gap)}"
+        latency_us, bound_us = self.course.latency_us, self.lower_bound_us
+        gap = relative_excess(latency_us, bound_us, bound_us)
+        if bound_us < latency_us:
+            down = Context(prec=self._digits, rounding=ROUND_FLOOR)
+            bound_us = float(down.create_decimal(repr(bound_us)))
+        return f"proven bound {duration_text(bound_us, self._digits)}, gap {gap_text(gap)}"
+
+    @property
+    def _digits(self) -> int:
+        """Of latency and bound, so that they are as far apart as the gap says."""
+        if self.lower_bound_us is None:
+            return _LEAST_DIGITS
+        return agreeing_digits(self.course.latency_us, self.lower_bound_us, least=_LEAST_DIGITS)
 
     @property
     def range_text(self) -> str:

@@ -9,25 +9,26 @@ from typing import Any
 from app.console.words import share_text
 from domain.units import format_bytes
 
-_DOWN = Context(prec=5, rounding=ROUND_FLOOR)
+DIGITS = 5  # of a time, where nothing asks for more
 
 
-def time_us(value: float) -> str:
+def time_us(value: float, digits: int = DIGITS) -> str:
     """A time with a unit that suits it, five digits: 184.36 µs, 1.2087 ms."""
     for factor, unit in ((1e6, "s"), (1e3, "ms"), (1.0, "µs")):
         if abs(value) >= factor:
-            return f"{_digits(value / factor)} {unit}"
-    return f"{_digits(value * 1e3)} ns" if value else "0 µs"
+            return f"{_digits(value / factor, digits)} {unit}"
+    return f"{_digits(value * 1e3, digits)} ns" if value else "0 µs"
 
 
-def bound_text(value: float, latency_us: float | None) -> str:
+def bound_text(value: float, latency_us: float | None, digits: int = DIGITS) -> str:
     """A lower bound on this latency, as a time.
 
     It is rounded down unless it is reached: rounded up it would say more than is proven.
     """
     if value == latency_us:
-        return time_us(value)
-    return time_us(float(_DOWN.create_decimal(repr(value))))
+        return time_us(value, digits)
+    down = Context(prec=digits, rounding=ROUND_FLOOR)
+    return time_us(float(down.create_decimal(repr(value))), digits)
 
 
 def share(value: float) -> str:
@@ -62,8 +63,8 @@ def sentence(text: str) -> str:
     return begun if not begun or begun.endswith((".", "!", "?", ":")) else f"{begun}."
 
 
-def _digits(value: float) -> str:
-    return f"{value:.5g}" if abs(value) < 1e5 else f"{value:.6g}"
+def _digits(value: float, digits: int) -> str:
+    return f"{value:.{digits if abs(value) < 10.0**digits else digits + 1}g}"
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from app.console.words import agreeing_digits, proven_regret_text
+from app.web.views.answer_words import TimeUnit
 from app.web.words import bound_text, grouped, sentence, share, size, time_us
 
 
@@ -38,6 +42,33 @@ def test_bounds_say_no_more_than_is_proven(
     assert bound_text(value, latency_us) == text
 
 
+@pytest.mark.parametrize(
+    ("latency_us", "bound_us", "told"),
+    [
+        (143.64594, 143.64593, ("143.6459 µs", "143.6459 µs")),  # below a millionth
+        (184.36081, 184.34775, ("184.3608 µs", "184.3477 µs")),
+        (100.0, 97.5, ("100 µs", "97.5 µs")),
+        (1.0, 1.0, ("1 µs", "1 µs")),
+        (4.0, 0.0, ("4 µs", "0 µs")),
+        (1e-310, 9e-311, ("1e-307 ns", "9e-308 ns")),
+    ],
+)
+def test_a_latency_and_its_bound_are_as_far_apart_as_their_gap(
+    latency_us: float, bound_us: float, told: tuple[str, str]
+) -> None:
+    digits = agreeing_digits(latency_us, bound_us)
+    assert (time_us(latency_us, digits), bound_text(bound_us, latency_us, digits)) == told
+
+
+@given(st.floats(1e-3, 1e10), st.floats(1e-9, 0.9))
+def test_the_gap_can_be_read_off(bound_us: float, gap: float) -> None:
+    """From what is shown, to a twentieth of itself; below a millionth nothing is told anyway."""
+    latency_us = bound_us * (1.0 + gap)
+    unit = TimeUnit.of(latency_us, bound_us)
+    shown = float(unit.text(latency_us)) / float(unit.bound(bound_us, latency_us).split()[0]) - 1.0
+    assert shown == pytest.approx(gap, rel=0.051) or max(shown, gap) < 1.01e-6
+
+
 def test_shares_sizes_and_whole_numbers() -> None:
     assert share(0.0246) == "2.46 %"
     assert size(4096) == "4 KiB"
@@ -56,3 +87,22 @@ def test_shares_sizes_and_whole_numbers() -> None:
 )
 def test_refusals_are_sentences(text: str, said: str) -> None:
     assert sentence(text) == said
+
+
+@pytest.mark.parametrize(
+    ("at_most", "at_least", "text"),
+    [
+        (0.05, 0.05, "5.00 %"),
+        (0.0500001, 0.05, "5.01 %"),
+        (0.05 + 1e-16, 0.05, "5.00 %"),
+        (1.2301, 1.2, "124 %"),
+        (None, None, "unbounded"),
+        (None, 0.1, "unbounded"),
+        (0.0, 0.0, "0.00 %"),
+    ],
+)
+def test_what_a_regret_is_at_most_is_rounded_up(
+    at_most: float | None, at_least: float | None, text: str
+) -> None:
+    """It is proven; unless it is the very figure that was found."""
+    assert proven_regret_text(at_most, at_least) == text

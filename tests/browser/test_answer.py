@@ -99,7 +99,7 @@ def test_the_parts_come_by_themselves(browser_page: Page, live: Live) -> None:
     page, waiting = browser_page, []
     page.route("**/parts/*", lambda route: waiting.append(route))
     page.goto(stored(live))
-    expect(page.locator(".figures .foremost dd")).to_have_text("184.36 µs")
+    expect(page.locator(".figures .foremost dd")).to_have_text("184.361 µs")
     assert page.locator("#timeline svg .block").count() == 24
     expect(page.locator(".later")).to_have_count(3)
     while len(waiting) < 4:
@@ -310,7 +310,9 @@ def test_where_panels_stack_the_answer_comes_first(
     title = page.locator("#answer-title")
     expect(title).to_be_in_viewport()
     answer, question = title.bounding_box(), page.locator("#input-title").bounding_box()
-    assert answer and question and answer["y"] < question["y"]
+    assert answer is not None
+    assert question is not None
+    assert answer["y"] < question["y"]
     if has_scripts:
         expect(title).to_be_focused()
         page.keyboard.press("Tab")

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from app.console.words import gap_text
-from app.web.views.job_view import latency_text
+from app.web.views.job_view import digits_of, latency_text
 from app.web.words import bound_text
 from tests.app.scripted_solver import CRASHES, GATE, IMPROVES, WAITS
 from tests.app.serving import (
@@ -231,18 +231,20 @@ def test_bounds_are_never_rounded_up_nor_latencies_down(browser_page: Page, live
     started = live.client.post("/optimize", json=body, headers={"prefer": "respond-async"})
     wait_for_end(live.client, started.headers["location"])
     browser_page.goto(f"/ui/jobs/{started.json()['id']}")
-    best, bound, reached, gaps = browser_page.evaluate(
+    best, bound, reached, gaps, digits = browser_page.evaluate(
         """numbers => [
-          numbers.map(SluiceJob.latencyText),
+          numbers.map((us) => SluiceJob.latencyText(us)),
           numbers.map((us) => SluiceJob.boundText(us, us + 1)),
           numbers.map((us) => SluiceJob.boundText(us, us)),
           numbers.map(SluiceJob.gapText),
+          numbers.flatMap((us) => numbers.map((gap) => SluiceJob.digitsOf(us * (1 + gap), us))),
         ]""",
         NUMBERS,
     )
     assert best == reached == [latency_text(us) for us in NUMBERS]
     assert bound == [bound_text(us, us + 1.0) for us in NUMBERS]
     assert gaps == [gap_text(gap) for gap in NUMBERS]
+    assert digits == [digits_of(us * (1 + gap), us) for us in NUMBERS for gap in NUMBERS]
 
 
 def test_an_unknown_job_is_said_to_be_unknown(browser: Browser, live: Live) -> None:

@@ -61,13 +61,13 @@ window.SluiceCharts = (() => {
     };
   }
 
-  function timeText(us) {
+  function timeText(us, digits = 5) {
     if (us === null || us === undefined || !Number.isFinite(Number(us))) {
       return "–";
     }
     const units = [["s", 1e6], ["ms", 1e3], ["µs", 1], ["ns", 1e-3]];
     const [unit, factor] = units.find(([, size]) => us >= size) || units[us > 0 ? 3 : 2];
-    return `${Number((us / factor).toPrecision(5))} ${unit}`;
+    return `${Number((us / factor).toPrecision(digits))} ${unit}`;
   }
 
   /** By how much something is above the best, as app/console/words.py tells it. */
@@ -204,7 +204,7 @@ window.SluiceCharts = (() => {
         type: "log", ...(isRatio ? {min: LEAST_SHOWN} : {}),
         name: isRatio ? "latency above the best known" : "latency", nameLocation: "end", nameGap: 10,
         nameTextStyle: {color: colour.quiet, align: "left"},
-        axisLabel: {color: colour.quiet, formatter: isRatio ? (part) => (part <= LEAST_SHOWN ? `≤ ${LEAST_SHOWN} %` : `${part} %`) : timeText},
+        axisLabel: {color: colour.quiet, formatter: isRatio ? (part) => (part <= LEAST_SHOWN ? `≤ ${LEAST_SHOWN} %` : `${part} %`) : (us) => timeText(us)},
       }),
       tooltip: {
         ...base(colour).tooltip,

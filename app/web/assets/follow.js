@@ -5,6 +5,9 @@ window.SluiceJob = (() => {
   const AGAIN_MS = 3000; // where the browser itself has given up
   const TICK_MS = 100;
   const TIME_DIGITS = 5;
+  const MOST_DIGITS = 12;
+  const TOLD_US = [1e-9, 1e15]; // beyond, five digits do
+  const READ_OFF = 0.05; // relative, of a gap
   const GAP_DIGITS = 3;
   const LEAST_GAP = 1e-6; // of a whole; less is told in words
   const ENDS = ["done", "failed", "cancelled"];
@@ -26,17 +29,41 @@ window.SluiceJob = (() => {
     return Number(`${whole + direction * step}e${Number(exponent) - digits}`);
   }
 
+  /** Digits with which a latency, rounded up, and its bound, down, are as far apart as their gap says. */
+  function digitsOf(bestUs, boundUs) {
+    const gap = (bestUs - boundUs) / boundUs;
+    if (!(gap > 0 && gap < 1 && bestUs > TOLD_US[0] && bestUs < TOLD_US[1])) {
+      return TIME_DIGITS;
+    }
+    const magnitude = Math.floor(Math.log10(bestUs)) + 1;
+    for (let digits = TIME_DIGITS; digits < MOST_DIGITS; digits += 1) {
+      const scale = 10 ** (digits - magnitude);
+      const shown = Math.ceil(bestUs * scale) / Math.floor(boundUs * scale) - 1;
+      if (Math.abs(shown - gap) <= READ_OFF * gap || Math.max(shown, gap) < LEAST_GAP) {
+        return digits;
+      }
+    }
+    return MOST_DIGITS;
+  }
+
   /** A latency that was found: never less than it takes. */
-  function latencyText(us) {
-    return us > 0 ? SluiceCharts.timeText(rounded(us, TIME_DIGITS, 1)) : SluiceCharts.timeText(us);
+  function latencyText(us, digits = TIME_DIGITS) {
+    return SluiceCharts.timeText(us > 0 ? rounded(us, digits, 1) : us, digits);
   }
 
   /** A lower bound on that latency: never more than is proven, and the same text where it is reached. */
-  function boundText(us, latencyUs) {
+  function boundText(us, latencyUs, digits = TIME_DIGITS) {
     if (us === latencyUs || !(us > 0)) {
-      return latencyText(us);
+      return latencyText(us, digits);
     }
-    return SluiceCharts.timeText(rounded(us, TIME_DIGITS, -1));
+    return SluiceCharts.timeText(rounded(us, digits, -1), digits);
+  }
+
+  /** What is known of a solve, as texts that agree: its best latency, the bound on it, the gap between. */
+  function knownTexts(bestUs, boundUs) {
+    const digits = digitsOf(bestUs, boundUs);
+    const gap = boundUs > 0 ? Math.max(0, bestUs - boundUs) / boundUs : null;
+    return {best: latencyText(bestUs, digits), bound: boundText(boundUs, bestUs, digits), gap: gapText(gap)};
   }
 
   /** A relative gap in per cent: never less than is left open, as app/console/words.py tells it. */
@@ -151,5 +178,5 @@ window.SluiceJob = (() => {
     }
   }
 
-  return {Follower, secondsText, latencyText, boundText, gapText, stepsText};
+  return {Follower, secondsText, latencyText, boundText, gapText, digitsOf, knownTexts, stepsText};
 })();

@@ -30,7 +30,7 @@
       yAxis: SluiceCharts.axis(colour, {
         type: isWide ? "log" : "value", scale: true, name: "latency", nameLocation: "end",
         nameTextStyle: {color: colour.quiet, align: "left"},
-        axisLabel: {color: colour.quiet, formatter: SluiceCharts.timeText},
+        axisLabel: {color: colour.quiet, formatter: (us) => SluiceCharts.timeText(us)},
       }),
       tooltip: {
         ...SluiceCharts.base(colour).tooltip,
@@ -59,11 +59,8 @@
     }
     rows.replaceChildren(...history.slice(-40).map((point) => {
       const row = document.createElement("tr");
-      const best = point.best_latency_us;
-      const bound = point.lower_bound_us;
-      const gap = bound > 0 ? best / bound - 1 : null;
-      row.append(cell(`${point.elapsed_s.toFixed(1)} s`), cell(SluiceJob.latencyText(best)),
-        cell(SluiceJob.boundText(bound, best)), cell(SluiceJob.gapText(gap)));
+      const {best, bound, gap} = SluiceJob.knownTexts(point.best_latency_us, point.lower_bound_us);
+      row.append(...[`${point.elapsed_s.toFixed(1)} s`, best, bound, gap].map(cell));
       return row;
     }));
   }
@@ -105,16 +102,17 @@
     }
 
     putFigures(job) {
-      const {best_latency_us: best, lower_bound_us: bound, relative_gap: gap} = job.progress;
+      const {best_latency_us: best, lower_bound_us: bound} = job.progress;
       if (best === null) {
         return;
       }
-      this.put("best", SluiceJob.latencyText(best));
-      this.put("bound", SluiceJob.boundText(bound, best));
-      this.put("gap", SluiceJob.gapText(gap));
+      const known = SluiceJob.knownTexts(best, bound);
+      this.put("best", known.best);
+      this.put("bound", known.bound);
+      this.put("gap", known.gap);
       this.put("fragments", job.best ? job.best.fragments.toLocaleString("en").replaceAll(",", "\u202f") : "–");
       if (this.toldBest === null) {
-        Sluice.say(`A first answer: ${SluiceJob.latencyText(best)}`);
+        Sluice.say(`A first answer: ${known.best}`);
       }
       this.toldBest = best;
     }

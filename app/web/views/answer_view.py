@@ -95,7 +95,7 @@ class AnswerView:
 def _figures(document: Document) -> Iterator[Figure]:
     at_most = "at most, whichever stages these are" if is_at_most(document) else ""
     latency_us, bound_us = document["latency_us"], document["lower_bound_us"]
-    unit = TimeUnit.of(latency_us)
+    unit = TimeUnit.of(latency_us, bound_us)
     yield Figure("Latency", unit.named(latency_us), at_most)
     yield Figure("Proven bound", unit.bound(bound_us, latency_us))
     yield Figure("Gap to the bound", gap_text(document["relative_gap"]))

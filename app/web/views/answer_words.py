@@ -8,7 +8,7 @@ from decimal import ROUND_FLOOR, Decimal
 from itertools import groupby
 from typing import Any
 
-from app.console.words import gap_text
+from app.console.words import agreeing_digits, gap_text
 from app.web.words import grouped, size
 from domain.solution import Status
 
@@ -70,16 +70,18 @@ class TimeUnit:
     decimals: int
 
     @classmethod
-    def of(cls, time_us: float) -> TimeUnit:
+    def of(cls, time_us: float, bound_us: float | None = None) -> TimeUnit:
         """What gives this time five significant digits, and times of a tenth of it some.
 
-        So a millisecond is 1000.0 µs, beside bounds and parts that are less.
+        So a millisecond is 1000.0 µs, beside bounds and parts that are less. With a bound there are
+        as many as tell the two as far apart as they are.
         """
+        digits = 5 if bound_us is None else agreeing_digits(time_us, bound_us)
         units = (("s", 1e7, 1e6), ("ms", 1e4, 1e3), ("µs", 1.0, 1.0), ("ns", 1e-3, 1e-3))
         found = (one for one in units if abs(time_us) >= one[1])
         name, _, us = next(found, units[2])
         whole = len(str(int(abs(time_us) / us)))
-        return cls(name, us, max(0, 5 - whole))
+        return cls(name, us, max(0, digits - whole))
 
     def text(self, time_us: float) -> str:
         """A time in this unit, without its name."""
@@ -141,8 +143,8 @@ def proof_of(document: Document) -> Proof:
 
 
 def _bound(document: Document) -> str:
-    latency_us = document["latency_us"]
-    return TimeUnit.of(latency_us).bound(document["lower_bound_us"], latency_us)
+    latency_us, bound_us = document["latency_us"], document["lower_bound_us"]
+    return TimeUnit.of(latency_us, bound_us).bound(bound_us, latency_us)
 
 
 def _class_of(document: Document) -> str:

@@ -203,12 +203,13 @@ def _profile(document: Document) -> str:
 
 
 def _latency_of(document: Document) -> str:
-    return TimeUnit.of(document["latency_us"]).named(document["latency_us"])
+    latency_us = document["latency_us"]
+    return TimeUnit.of(latency_us, document["lower_bound_us"]).named(latency_us)
 
 
 def _bound(document: Document) -> str:
-    latency_us = document["latency_us"]
-    return TimeUnit.of(latency_us).bound(document["lower_bound_us"], latency_us)
+    latency_us, bound_us = document["latency_us"], document["lower_bound_us"]
+    return TimeUnit.of(latency_us, bound_us).bound(bound_us, latency_us)
 
 
 def _latency(document: Document, first: Document) -> str:

@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context
+from math import ceil
 from typing import Any
 
-from app.console.words import gap_text
+from app.console.words import agreeing_digits, gap_text
 from app.flows.durable_jobs import JobKind
 from app.schemas.base import dump_json
 from app.schemas.jobs import job_document
@@ -16,11 +17,10 @@ from app.web.input_state import InputState
 from app.web.shares import share_given
 from app.web.stage_units import number_text
 from app.web.views.work_view import WORDS, seconds_words, steps_words
-from app.web.words import bound_text, grouped, size, time_us
+from app.web.words import DIGITS, bound_text, grouped, size, time_us
 from domain.profile import ProfileReference
 from models.records import JobRecord, JobState
 
-_UP = Context(prec=5, rounding=ROUND_CEILING)
 MOST_ROWS = 40  # of the table of improvements, the newest ones
 
 Document = Mapping[str, Any]
@@ -89,6 +89,7 @@ class JobView:
         asked, progress = json.loads(job.request), document["progress"]
         kind, word = WORDS[job.state]
         is_stopping = job.cancel_requested and not job.state.is_terminal
+        best_us, bound_us = progress["best_latency_us"], progress["lower_bound_us"]
         best, error = document["best"], document["error"] or {}
         return cls(
             id=job.id,
@@ -101,8 +102,8 @@ class JobView:
             limit=number_text(asked.get("time_limit_s") or 0.0),
             limit_s=asked.get("time_limit_s") or 0.0,
             elapsed_s=progress["elapsed_s"],
-            best=_time(progress["best_latency_us"]),
-            bound=_bound(progress["lower_bound_us"], progress["best_latency_us"]),
+            best=_time(best_us, bound_us),
+            bound=_bound(bound_us, best_us),
             gap=_gap(progress["relative_gap"]),
             fragments=grouped(best["fragments"]) if best else "–",
             steps=steps_words(job),
@@ -169,16 +170,27 @@ def _title(asked: Document) -> str:
 def _bound(value_us: float | None, best_us: float | None) -> str:
     if value_us is None:
         return "–"
-    return latency_text(value_us) if value_us == best_us else bound_text(value_us, best_us)
+    digits = digits_of(best_us, value_us)
+    if value_us == best_us:
+        return latency_text(value_us, digits)
+    return bound_text(value_us, best_us, digits)
 
 
-def _time(value_us: float | None) -> str:
-    return "–" if value_us is None else latency_text(value_us)
+def _time(value_us: float | None, bound_us: float | None = None) -> str:
+    return "–" if value_us is None else latency_text(value_us, digits_of(value_us, bound_us))
 
 
-def latency_text(value_us: float) -> str:
-    """A latency that was found, five digits and never less than it takes."""
-    return time_us(float(_UP.create_decimal(repr(value_us))))
+def digits_of(best_us: float | None, bound_us: float | None) -> int:
+    """Of a latency that is rounded up and its bound: five, or what tells them as far apart."""
+    if best_us is None or bound_us is None:
+        return DIGITS
+    return agreeing_digits(best_us, bound_us, rounded=ceil)
+
+
+def latency_text(value_us: float, digits: int = DIGITS) -> str:
+    """A latency that was found, never less than it takes."""
+    up = Context(prec=digits, rounding=ROUND_CEILING)
+    return time_us(float(up.create_decimal(repr(value_us))), digits)
 
 
 def _gap(gap: float | None) -> str:
@@ -192,7 +204,8 @@ def _improvements(history: list[Document]) -> Iterator[Improvement]:
         best_us, bound_us = point["best_latency_us"], point["lower_bound_us"]
         gap = relative_excess(best_us, bound_us, bound_us)
         elapsed = f"{point['elapsed_s']:.1f} s"
-        yield Improvement(elapsed, _time(best_us), _bound(bound_us, best_us), gap_text(gap))
+        best, bound = _time(best_us, bound_us), _bound(bound_us, best_us)
+        yield Improvement(elapsed, best, bound, gap_text(gap))
 
 
 def _compared(comparison: Document | None) -> Iterator[Compared]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from fastapi import APIRouter, Request, Response
 
-from app.console.words import gap_text
+from app.console.words import agreeing_digits, gap_text
 from app.deps import service_of
 from app.flows.answers import AnswerFilter, AnswerPage, list_answers
 from app.web.pages import moved, page
@@ -92,6 +92,8 @@ class AnswerRow:
         """Of a stored answer."""
         words, badge = STATUS_WORDS[summary.status]
         named = summary.profile_name is not None
+        latency_us, bound_us = summary.latency_us, summary.lower_bound_us
+        digits = agreeing_digits(latency_us, bound_us)
         message, strategy = size(summary.message_bytes), summary.strategy.replace("_", " ")
         return cls(
             id=summary.id,
@@ -99,8 +101,8 @@ class AnswerRow:
             message=message,
             strategy=strategy,
             fragments=grouped(summary.fragments),
-            latency=time_us(summary.latency_us),
-            bound=bound_text(summary.lower_bound_us, summary.latency_us),
+            latency=time_us(latency_us, digits),
+            bound=bound_text(bound_us, latency_us, digits),
             gap=gap_text(summary.relative_gap),
             status=words,
             badge=badge,

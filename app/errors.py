@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from domain.errors import InvalidInput, SluiceError
+from domain.trace_formats import UnreadableRows
 
 MAX_REPORTED = 20
 
@@ -169,12 +170,14 @@ def problem_document(error: SluiceError) -> dict[str, object]:
 
 
 def field_problems(error: SluiceError) -> tuple[FieldProblem, ...]:
-    """The fields at fault: those listed, or the one that the error names."""
+    """The fields at fault: those listed, or the one that the error names, once a row at fault."""
     if isinstance(error, InvalidFields):
         return error.problems
     if error.field is None or kind_of(error.code).status != 422:
         return ()
-    return (FieldProblem(pointer_of(error.field.split(".")), error.detail),)
+    pointer = pointer_of(error.field.split("."))
+    told = error.rows if isinstance(error, UnreadableRows) else (error.detail,)
+    return tuple(FieldProblem(pointer, words) for words in told)
 
 
 def pointer_of(steps: list[str]) -> str:

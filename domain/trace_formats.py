@@ -1,4 +1,7 @@
-"""Formats of measurements, as a user is told of them; and the refusal of a file that is in none."""
+"""Formats of measurements, as a user is told of them; and refusals of a file that tell more.
+
+That of a file which is in none of them, and that of one with several unreadable rows.
+"""
 
 from __future__ import annotations
 
@@ -53,6 +56,24 @@ class UnrecognisedTrace(UnreadableTrace):
         super().__init__(detail, field=field)
         self.nearest = nearest
         self.hint = hint
+        self.place = ""
+
+    def in_file(self, number: int) -> None:
+        """Say which of several files it was, counted from 1."""
+        self.place = f"file {number}"
+
+
+class UnreadableRows(UnreadableTrace):
+    """Several rows break rules. `rows` says of the first ones which line and which rule each."""
+
+    def __init__(self, rows: tuple[str, ...], *, has_more: bool = False) -> None:
+        self.title = (
+            f"more than {len(rows)} rows cannot be read, the first ones"
+            if has_more
+            else f"{len(rows)} rows cannot be read"
+        )
+        super().__init__(f"{self.title}: {'; '.join(rows)}", field="measurements")
+        self.rows = rows
         self.place = ""
 
     def in_file(self, number: int) -> None:

@@ -17,6 +17,10 @@ class Mark:
     pattern: re.Pattern[str]
 
 
+# A first column of sizes.
+FIRST_SIZE = r'^"?((message|msg)[_ ]?)?(bytes|size)\b"?\s*,'
+
+
 def mark(words: str, pattern: str) -> Mark:
     """A mark that is told whatever its case."""
     return Mark(words, re.compile(pattern, re.IGNORECASE))

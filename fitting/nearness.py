@@ -13,26 +13,21 @@ from collections.abc import Sequence
 
 from domain.trace_formats import FormatMiss, HeaderHint
 from fitting.contract import ReaderSpec
+from fitting.readers.header_names import (
+    INTERARRIVAL,
+    OF_WHOLE_MESSAGES,
+    UNIT,
+    is_no_stage,
+    is_repetition,
+    is_size,
+)
 
 MOST_NEAR = 4
 _MOST_LINES = 400
 _MOST_COLUMNS = 12
 _PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_ .-]{0,39}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?[0-9.][0-9.eE+-]*", re.ASCII)
-_UNIT = re.compile(
-    r"(?:[\s_]+|\s*[(\[]\s*)(us|usec|µs|μs|ms|msec|ns|nsec|s|sec|seconds)\s*[)\]]?$", re.IGNORECASE
-)
 _MICROSECONDS = {"us", "usec", "µs", "μs"}
-_SIZE = re.compile(
-    r"(?:(?:message|msg|packet|block|buffer|transfer|data)[_ ]?)?"
-    r"(?:bytes?|size|length|len)(?:[_ ]?[(\[]?(?:b|bytes?)[)\]]?)?",
-    re.IGNORECASE,
-)
-_REPETITION = re.compile(r"#|i|n|no|rep\w*|iter\w*|run|trial|sample|count", re.IGNORECASE)
-_OF_WHOLE_MESSAGES = re.compile(
-    r"t|time|lat(?:ency)?|duration|elapsed|rtt|avg|mean|median|us|usec", re.IGNORECASE
-)
-_INTERARRIVAL = re.compile(r"inter[_ -]?arrival\w*|gap", re.IGNORECASE)
 
 
 def nearest_formats(head: str, readers: Sequence[ReaderSpec]) -> tuple[FormatMiss, ...]:
@@ -69,15 +64,18 @@ def header_hint(head: str) -> HeaderHint | None:
         return None
     if separator and all(_NUMBER.fullmatch(name) for name in names):
         return _hint([f"stage{at}_us" for at in range(1, len(names))])
-    place = next((at for at, name in enumerate(names) if _SIZE.fullmatch(name)), None)
+    place = next((at for at, name in enumerate(names) if is_size(name)), None)
     if place is None or any(_NUMBER.fullmatch(name) for name in names):
         return None
     others = [name for at, name in enumerate(names) if at != place]
-    times = [name for name in others if not _REPETITION.fullmatch(name)]
+    times = [name for name in others if not is_repetition(name)]
     if not times:
         return None
-    columns = _whole(times) or [_stage_column(name, at) for at, name in enumerate(times, 1)]
-    units = {found.group(1).lower() for name in times if (found := _UNIT.search(name))}
+    whole = _whole(times)
+    if whole is None and any(is_no_stage(UNIT.sub("", name)) for name in times):
+        return None  # columns of statistics are neither stages nor one time
+    columns = whole or [_stage_column(name, at) for at, name in enumerate(times, 1)]
+    units = {found.group(1).lower() for name in times if (found := UNIT.search(name))}
     needs = ["with commas between columns"] if separator != "," else []
     needs += ["with all times in µs"] if units - _MICROSECONDS else []
     return _hint(columns, needs)
@@ -93,14 +91,14 @@ def _whole(times: list[str]) -> list[str] | None:
     """The column of whole messages, where a single one is named as theirs are."""
     if len(times) != 1:
         return None
-    name = _UNIT.sub("", times[0]) or times[0]
-    if _INTERARRIVAL.fullmatch(name):
+    name = UNIT.sub("", times[0]) or times[0]
+    if INTERARRIVAL.fullmatch(name):
         return ["interarrival_us"]
-    return ["latency_us"] if _OF_WHOLE_MESSAGES.fullmatch(name) else None
+    return ["latency_us"] if OF_WHOLE_MESSAGES.fullmatch(name) else None
 
 
 def _stage_column(name: str, place: int) -> str:
-    bare = _UNIT.sub("", name)
+    bare = UNIT.sub("", name)
     plain = re.sub(r"\W+", "_", bare.strip()).strip("_")
     return f"{plain}_us" if plain and _PLAIN_NAME.fullmatch(bare) else f"stage{place}_us"
 
@@ -109,19 +107,15 @@ def _hint(columns: list[str], needs: Sequence[str] = ()) -> HeaderHint:
     row = ",".join(f"{12.5 + 4 * at:g}" for at in range(len(columns)))
     if columns == ["latency_us"]:
         about = (
-            "a row is one message: its size in bytes, a number of the repetition, its one-way "
+            "a row is one message: its size in bytes, its one-way "
             "latency in µs. If the time is that of a stage, name the column for the stage, as in "
             "copy_us; if it is the time between back-to-back messages, interarrival_us"
         )
     elif columns == ["interarrival_us"]:
         about = (
-            "a row is one message: its size in bytes, a number of the repetition, the time between "
-            "back-to-back messages in µs"
+            "a row is one message: its size in bytes, the time between back-to-back messages in µs"
         )
     else:
-        about = (
-            "a row is one message: its size in bytes, a number of the repetition, the time of each "
-            "stage in µs"
-        )
+        about = "a row is one message: its size in bytes, the time of each stage in µs"
     about = f"{about}; {' and '.join(needs)}" if needs else about
-    return HeaderHint(f"message_bytes,repetition,{','.join(columns)}", f"4096,0,{row}", about)
+    return HeaderHint(f"message_bytes,{','.join(columns)}", f"4096,{row}", about)

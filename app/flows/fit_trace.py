@@ -18,7 +18,7 @@ from domain.fit import FitOptions, FitShape, TraceFit
 from domain.fit_plot import FitPlot
 from domain.measurement import Reading, TraceKind
 from domain.profile import Origin, Provenance
-from domain.trace_formats import UnrecognisedTrace
+from domain.trace_formats import UnreadableRows, UnrecognisedTrace
 from models.records import FitRecord, FitRequest
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def known_kind(name: str | None) -> TraceKind | None:
 
 def _of_file(refusal: UnreadableTrace, place: int) -> UnreadableTrace:
     refusal.detail = f"file {place + 1}: {refusal.detail}"
-    if isinstance(refusal, UnrecognisedTrace):
+    if isinstance(refusal, UnrecognisedTrace | UnreadableRows):
         refusal.in_file(place + 1)
     return refusal
 

@@ -16,7 +16,7 @@ from app.schemas.stages import pipeline_document
 from app.web.input_choices import OFFERS, Offers, example_named, trace_text
 from app.web.stage_units import CostUnit, OverheadUnit, number_text
 from domain.pipeline import MAX_RANGES, MAX_STAGES
-from domain.trace_formats import UnrecognisedTrace
+from domain.trace_formats import UnreadableRows, UnrecognisedTrace
 from domain.units import format_bytes
 
 MAX_ROWS = MAX_STAGES * MAX_RANGES
@@ -82,7 +82,7 @@ class InputState:
     may_refragment: bool = False
     save_as: str = ""
     mistakes: Mapping[str, str] = field(default_factory=dict)
-    unread: UnrecognisedTrace | None = None  # why the trace is in no format, beside `mistakes`
+    unread: UnrecognisedTrace | UnreadableRows | None = None  # more on the trace than `mistakes`
     # The first field that is wrong, from above. Every wrong field asks for it: it is found once.
     first_mistake: str = field(init=False, default="")
 

@@ -16,7 +16,7 @@ from app.web.input_request import request_of
 from app.web.input_state import InputState
 from domain.errors import SluiceError
 from domain.fit import FitMethod, FitOptions, FitShape
-from domain.trace_formats import UnrecognisedTrace
+from domain.trace_formats import UnreadableRows, UnrecognisedTrace
 from models.records import FitRecord, FitRequest
 
 _OF_THE_TRACE = ("trace", "kind")
@@ -66,7 +66,7 @@ async def fit_of_entry(request: Request, entry: InputState) -> str:
             raise
         place = "kind" if refusal.field == "kind" else "trace"
         marked = entry.with_mistakes({place: refusal.detail})
-        unread = refusal if isinstance(refusal, UnrecognisedTrace) else None
+        unread = refusal if isinstance(refusal, UnrecognisedTrace | UnreadableRows) else None
         raise Mistaken(replace(marked, unread=unread)) from None
 
 

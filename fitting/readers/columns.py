@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING
 from domain.measurement import MAX_TIME_US, Samples
 from domain.pipeline import MAX_MESSAGE_BYTES
 from fitting.columns import Sizes, Times
+from fitting.readers.bad_rows import BadRows
 from fitting.readers.fast_rows import plain_rows
+from fitting.readers.header_names import is_size
 from fitting.readers.text import MAX_LINE_LENGTH, number_of, refuse, size_of
 
 if TYPE_CHECKING:
@@ -62,10 +64,11 @@ BURST = Column("burst", 1, 2**31, is_whole=True)
 
 
 class Block:
-    """The rows below one header line, by column. The first column is SIZE."""
+    """The rows below one header line, by column: SIZE, other whole numbers, then times."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self.columns = tuple(columns)
+        self._num_whole = sum(column.is_whole for column in self.columns)
         self._values = tuple(Sizes("q") if c.is_whole else Times("d") for c in self.columns)
 
     def __len__(self) -> int:
@@ -96,7 +99,7 @@ class Block:
 
     def take(self, chunk: bytes) -> bool:
         """Take all rows of this chunk at once; False, and nothing taken, where that cannot be."""
-        rows = plain_rows(self._filled(chunk), len(self.columns))
+        rows = plain_rows(self._filled(chunk), len(self.columns), num_whole=self._num_whole)
         if rows is None or not self._are_within(rows):
             return False
         for values, column in zip(self._values, rows.T, strict=True):
@@ -130,20 +133,25 @@ class Block:
 def read_blocks(content: bytes, block_of: Callable[[tuple[str, ...], int], Block]) -> None:
     """Read every row into the block that `block_of(names, line number)` has for its header line.
 
-    A header line is one that begins with the name of the size column. Raises UnreadableTrace.
+    A header line is one that begins with a name of the size column. Raises UnreadableTrace; rows
+    that break a rule are told together.
     """
     block: Block | None = None
-    for chunk, first in _chunks(content.removeprefix(codecs.BOM_UTF8)):
-        if block is not None and block.take(chunk):
-            continue
-        for number, line in _lines(chunk, first):
-            fields = fields_of(line, number)
-            if fields[0] == SIZE.name:
-                block = block_of(tuple(fields), number)
-            elif block is None:
-                refuse(f"line {number}: expected a header line {SIZE.name},...")
-            else:
-                block.add(fields, number)
+    bad = BadRows()
+    with bad.told():
+        for chunk, first in _chunks(content.removeprefix(codecs.BOM_UTF8)):
+            if block is not None and block.take(chunk):
+                continue
+            for number, line in _lines(chunk, first):
+                fields = bad.tried(fields_of, line, number)
+                if fields is None:
+                    continue
+                if is_size(fields[0]):
+                    block = block_of(tuple(fields), number)
+                elif block is None:
+                    refuse(f"line {number}: expected a header line {SIZE.name},...")
+                else:
+                    bad.tried(block.add, fields, number)
 
 
 def _chunks(body: bytes) -> Iterator[tuple[bytes, int]]:
@@ -183,13 +191,16 @@ def fields_of(line: str, number: int) -> list[str]:
         refuse(f"line {number}: a quoted field is not closed")
 
 
-def header_of(head: str, first_column: str) -> tuple[str, ...]:
-    """The first header line's columns in the beginning of a file; empty where it has none."""
+def header_of(head: str) -> tuple[str, ...]:
+    """The first header line's columns in the beginning of a file; empty where it has none.
+
+    A header line begins with a column of sizes.
+    """
     for raw in head.removeprefix("\ufeff").splitlines():
         line = raw.strip()
         if line and not line.startswith("#"):
             names = tuple(name.strip().strip('"').strip() for name in line.split(","))
-            return names if names[0] == first_column else ()
+            return names if is_size(names[0]) else ()
     return ()
 
 

@@ -5,9 +5,11 @@
     64,0,0.366,1.256,1.7
 
 One row is one measured repetition of one unpipelined message; times are in µs. The last column may
-be the time of the whole message, which then is no stage. A byte order mark, CRLF line ends, empty
-lines and quoted fields are understood. Nothing is guessed: what breaks a rule is refused with its
-line, and the text itself is never repeated in the refusal.
+be the time of the whole message, which then is no stage. The column of repetitions may be absent:
+they are numbered in the order of the rows of a size; and that of sizes may be called bytes, size,
+msg_size and the like. A byte order mark, CRLF line ends, empty lines and quoted fields are
+understood. Nothing is guessed: what breaks a rule is refused with its line, and the text itself is
+never repeated in the refusal.
 """
 
 from __future__ import annotations
@@ -18,24 +20,28 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from domain.errors import UnreadableTrace
 from domain.measurement import MAX_TIME_US, DirectTrace, Reading, TraceKind
 from domain.pipeline import MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_STAGES
 from domain.units import format_bytes
 from fitting.columns import Sizes, Times
-from fitting.contract import ReaderSpec, mark
+from fitting.contract import FIRST_SIZE, ReaderSpec, mark
+from fitting.readers.bad_rows import BadRows
 from fitting.readers.fast_rows import plain_rows
+from fitting.readers.header_names import is_no_stage, is_repetition, is_size
 from fitting.readers.kinds import check_kind
+
+if TYPE_CHECKING:
+    from fitting.readers.fast_rows import Matrix
 
 SIZE_COLUMN = "message_bytes"
 REPETITION_COLUMN = "repetition"
 TIME_SUFFIX = "_us"
 MAX_REPETITION = 2**48
 MAX_LINE_LENGTH = 16_384
-_FIRST_STAGE_COLUMN = 2
-_OF_MESSAGES = {"latency_us", "interarrival_us", "round_trip_us"}
+_OF_OTHERS = {"latency_us", "interarrival_us", "round_trip_us", "duration_us"}
 _TOTAL = "total"  # the name of total_us without its unit
 _CHUNK_BYTES = 2**18  # more than the longest line that is read, four bytes a character
 # A row of plain decimal numbers: neither nan, inf and hexadecimal nor 1_000 and foreign digits.
@@ -53,16 +59,40 @@ def read_direct(content: bytes) -> DirectTrace:
     """The trace in this file, in one pass, 8 bytes a number. Raises UnreadableTrace.
 
     A chunk of plain rows is read at once, one with anything else in it row by row: that is where
-    every refusal comes from, with its line.
+    every refusal comes from, with its line. Those of several rows are told together.
     """
+    return _read_file(content)[1]
+
+
+def _read_file(content: bytes) -> tuple[_Header, DirectTrace]:
     body = content.removeprefix(codecs.BOM_UTF8)
-    names, place = _find_header(body, _Place(0, len(content) - len(body), 1))
-    columns = _Columns(names)
-    for chunk, where in _chunks(body, place):
-        if not columns.take(chunk):
-            for number, line in _content_lines(_decoded(chunk, where.offset), where.number):
-                columns.add(line, number)
-    return columns.trace()
+    header, place = _find_header(body, _Place(0, len(content) - len(body), 1))
+    columns, bad = _Columns(header), BadRows()
+    with bad.told():
+        for chunk, where in _chunks(body, place):
+            if not columns.take(chunk):
+                for number, line in _content_lines(_decoded(chunk, where.offset), where.number):
+                    bad.tried(columns.add, line, number)
+    return header, columns.trace()
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """What the columns of sizes is called, whether there is one of repetitions, and the others."""
+
+    size: str
+    has_repetitions: bool
+    names: tuple[str, ...]
+
+    @property
+    def num_whole(self) -> int:
+        """How many columns come before those of times."""
+        return 1 + self.has_repetitions
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return self.num_whole + len(self.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +109,7 @@ class _Place:
         return _Place(self.start + length, self.offset + length, self.number + piece.count(b"\n"))
 
 
-_HEADER_RULE = f"{SIZE_COLUMN},{REPETITION_COLUMN},<stage>{TIME_SUFFIX},..."
+_HEADER_RULE = f"{SIZE_COLUMN},<stage>{TIME_SUFFIX},..."
 
 
 def _chunks(body: bytes, place: _Place) -> Iterator[tuple[bytes, _Place]]:
@@ -95,8 +125,8 @@ def _chunks(body: bytes, place: _Place) -> Iterator[tuple[bytes, _Place]]:
         place = place.behind(piece)
 
 
-def _find_header(body: bytes, place: _Place) -> tuple[tuple[str, ...], _Place]:
-    """The names of the columns of times, and the place of the line behind the header."""
+def _find_header(body: bytes, place: _Place) -> tuple[_Header, _Place]:
+    """The header, and the place of the line behind it."""
     while place.start < len(body):
         end = body.find(b"\n", place.start, place.start + _CHUNK_BYTES) + 1
         if end == 0 and len(body) - place.start > _CHUNK_BYTES:
@@ -149,31 +179,35 @@ def _fields(line: str, number: int) -> list[str]:
 # --- header ---------------------------------------------------------------------------------------
 
 
-def _read_header(line: str, number: int) -> tuple[str, ...]:
-    """The stage names, in order."""
+def _read_header(line: str, number: int) -> _Header:
+    """The columns, in order. Raises UnreadableTrace."""
     columns = [column.strip() for column in _fields(line, number)]
     for separator, name in ((";", "semicolons"), ("\t", "tabs")):
-        if separator in line and len(columns) <= _FIRST_STAGE_COLUMN:
+        if separator in line and len(columns) <= 2:
             raise _unreadable(
                 f"line {number}: columns are separated by {name}; expected commas, and a point as "
                 "the decimal mark"
             )
     if "\r" in line:
         raise _unreadable(f"line {number}: expected lines that end in LF or CRLF, not in CR alone")
-    if columns[:_FIRST_STAGE_COLUMN] != [SIZE_COLUMN, REPETITION_COLUMN]:
+    if not is_size(columns[0]):
         raise _unreadable(f"line {number}: expected the header line {_HEADER_RULE}")
-    stages = columns[_FIRST_STAGE_COLUMN:]
+    has_repetitions = is_repetition("".join(columns[1:2]))
+    stages = columns[1 + has_repetitions :]
     if not 1 <= len(stages) <= MAX_STAGES:
         raise _unreadable(
             f"line {number}: expected 1 to {MAX_STAGES} stage columns, got {len(stages)}"
         )
+    first = 2 + has_repetitions
     names = tuple(
         _stage_name(column, f"line {number}, column {place}")
-        for place, column in enumerate(stages, _FIRST_STAGE_COLUMN + 1)
+        for place, column in enumerate(stages, first)
     )
-    _refuse_duplicates(names, number)
+    _refuse_duplicates(names, number, first)
     _check_total(names, number)
-    return names
+    if not has_repetitions:
+        _check_stages(names, number)
+    return _Header(columns[0], has_repetitions, names)
 
 
 def _stage_name(column: str, where: str) -> str:
@@ -198,13 +232,24 @@ def _check_total(names: tuple[str, ...], number: int) -> None:
     if names == (_TOTAL,):
         raise _unreadable(
             f"line {number}: expected the column of a stage before {_TOTAL}{TIME_SUFFIX}; for "
-            f"whole messages alone the header is {SIZE_COLUMN},{REPETITION_COLUMN},latency_us"
+            f"whole messages alone the header is {SIZE_COLUMN},latency_us"
         )
 
 
-def _refuse_duplicates(names: tuple[str, ...], number: int) -> None:
+def _check_stages(names: tuple[str, ...], number: int) -> None:
+    """Refuse statistics and times of whole messages, which tables of other tools have."""
+    for place, name in enumerate(names, 2):
+        if is_no_stage(name):
+            raise _unreadable(
+                f"line {number}, column {place}: {name}{TIME_SUFFIX} may be a statistic or a whole "
+                f"message; expected the name of a stage, as in copy{TIME_SUFFIX}. A row is one "
+                f"message; for whole messages alone the header is {SIZE_COLUMN},latency_us"
+            )
+
+
+def _refuse_duplicates(names: tuple[str, ...], number: int, first: int) -> None:
     seen: dict[str, int] = {}
-    for place, name in enumerate(names, _FIRST_STAGE_COLUMN + 1):
+    for place, name in enumerate(names, first):
         if name in seen:
             raise _unreadable(
                 f"line {number}: columns {seen[name]} and {place} have the same name; expected a "
@@ -219,45 +264,49 @@ def _refuse_duplicates(names: tuple[str, ...], number: int) -> None:
 class _Columns:
     """The numbers read so far, by column."""
 
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self._names = names
+    def __init__(self, header: _Header) -> None:
+        self._header = header
         self._sizes, self._repetitions = Sizes("q"), Sizes("q")
-        self._times = tuple(Times("d") for _ in names)
+        self._times = tuple(Times("d") for _ in header.names)
 
     def take(self, chunk: bytes) -> bool:
         """Take all rows of this chunk at once; False, and nothing taken, where that cannot be."""
-        rows = plain_rows(chunk, len(self._names) + _FIRST_STAGE_COLUMN)
+        rows = plain_rows(chunk, self._header.width, num_whole=self._header.num_whole)
         if rows is None:
             return False
         if not len(rows):
             return True
-        low, high = rows.min(axis=0), rows.max(axis=0)
-        if (
-            low[0] < 1
-            or high[0] > MAX_MESSAGE_BYTES
-            or high[1] > MAX_REPETITION
-            or low.min() < 0.0
-            or not high[_FIRST_STAGE_COLUMN:].max() <= MAX_TIME_US
-        ):
+        if not self._are_within(rows):
             return False
-        by_column = rows.T
+        by_column, first = rows.T, self._header.num_whole
         self._sizes.frombytes(by_column[0].astype("q").data.cast("B"))
-        self._repetitions.frombytes(by_column[1].astype("q").data.cast("B"))
-        for column, times in zip(self._times, by_column[_FIRST_STAGE_COLUMN:], strict=True):
+        if self._header.has_repetitions:
+            self._repetitions.frombytes(by_column[1].astype("q").data.cast("B"))
+        for column, times in zip(self._times, by_column[first:], strict=True):
             column.frombytes(times.copy().data.cast("B"))
         return True
 
+    def _are_within(self, rows: Matrix) -> bool:
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        first = self._header.num_whole
+        return bool(
+            low[0] >= 1
+            and high[0] <= MAX_MESSAGE_BYTES
+            and high[1:first].max(initial=0) <= MAX_REPETITION
+            and low.min() >= 0.0
+            and high[first:].max() <= MAX_TIME_US
+        )
+
     def add(self, line: str, number: int) -> None:
         """Read one row. Raises UnreadableTrace."""
-        fields = _fields(line, number)
-        if len(fields) != len(self._names) + _FIRST_STAGE_COLUMN:
+        fields, expected = _fields(line, number), self._header.width
+        if len(fields) != expected:
             raise _unreadable(
-                f"line {number}: expected {len(self._names) + _FIRST_STAGE_COLUMN} fields, as in "
-                f"the header, got {len(fields)}"
+                f"line {number}: expected {expected} fields, as in the header, got {len(fields)}"
             )
-        size, repetition, times = _numbers(fields, number)
-        self._sizes.append(size)
-        self._repetitions.append(repetition)
+        wholes, times = _numbers(fields, number, self._header.num_whole)
+        self._sizes.append(wholes[0])
+        self._repetitions.extend(wholes[1:])
         for column, time in zip(self._times, times, strict=True):
             column.append(time)
 
@@ -265,34 +314,51 @@ class _Columns:
         """The trace of these columns. Raises UnreadableTrace where there is no row."""
         if not self._sizes:
             raise _unreadable("no measurements: expected at least one row after the header")
-        names, times, total = self._names, self._times, None
+        names, times, total = self._header.names, self._times, None
         if names[-1] == _TOTAL:
             names, times, total = names[:-1], times[:-1], times[-1]
+        if not self._header.has_repetitions:
+            self._repetitions = _numbered(self._sizes)
         return DirectTrace(names, self._sizes, self._repetitions, times, total)
 
 
-def _numbers(fields: list[str], number: int) -> tuple[int, int, list[float]]:
-    """Size, repetition and times of a row. Raises UnreadableTrace."""
+def _numbered(sizes: Sizes) -> Sizes:
+    """For each row how many rows of its size come before it."""
+    import numpy as np
+
+    values = np.frombuffer(sizes, np.int64)
+    order = np.argsort(values, kind="stable")
+    _, starts, counts = np.unique(values[order], return_index=True, return_counts=True)
+    numbers = np.empty(len(values), np.int64)
+    numbers[order] = np.arange(len(values)) - np.repeat(starts, counts)
+    found = Sizes("q")
+    found.frombytes(numbers.data.cast("B"))
+    return found
+
+
+def _numbers(fields: list[str], number: int, num_whole: int) -> tuple[list[int], list[float]]:
+    """Size, repetition where it is given, and times of a row. Raises UnreadableTrace."""
     try:
-        size, repetition = int(fields[0]), int(fields[1])
-        times = list(map(float, fields[_FIRST_STAGE_COLUMN:]))
+        wholes = list(map(int, fields[:num_whole]))
+        times = list(map(float, fields[num_whole:]))
     except ValueError:
-        _explain(fields, number)
+        _explain(fields, number, num_whole)
     if (
         _PLAIN_ROW.fullmatch("".join(fields)) is None
-        or not 1 <= size <= MAX_MESSAGE_BYTES
-        or not 0 <= repetition <= MAX_REPETITION
+        or not 1 <= wholes[0] <= MAX_MESSAGE_BYTES
+        or not all(0 <= repetition <= MAX_REPETITION for repetition in wholes[1:])
         or not 0.0 <= min(times) <= max(times) <= MAX_TIME_US
     ):
-        _explain(fields, number)
-    return size, repetition, times
+        _explain(fields, number, num_whole)
+    return wholes, times
 
 
-def _explain(fields: list[str], number: int) -> NoReturn:
+def _explain(fields: list[str], number: int, num_whole: int) -> NoReturn:
     """Raise for the first field of a refused row that breaks a rule."""
     _explain_whole(fields[0], f"line {number}: {SIZE_COLUMN}", (1, MAX_MESSAGE_BYTES))
-    _explain_whole(fields[1], f"line {number}: {REPETITION_COLUMN}", (0, MAX_REPETITION))
-    for place, field in enumerate(fields[_FIRST_STAGE_COLUMN:], _FIRST_STAGE_COLUMN + 1):
+    for field in fields[1:num_whole]:
+        _explain_whole(field, f"line {number}: {REPETITION_COLUMN}", (0, MAX_REPETITION))
+    for place, field in enumerate(fields[num_whole:], num_whole + 1):
         if _PLAIN_NUMBER.fullmatch(field.strip()) is None:
             raise _unreadable(
                 f"line {number}, column {place}: expected a finite decimal number of µs, as 12.5"
@@ -321,17 +387,30 @@ def _unreadable(detail: str) -> UnreadableTrace:
 def _recognises(head: str) -> bool:
     lines = (line.strip() for line in head.removeprefix("\ufeff").splitlines())
     first = next((line for line in lines if line and not line.startswith("#")), "")
-    if not first.removeprefix('"').startswith(SIZE_COLUMN):
-        return False
     columns = [column.strip().strip('"').strip() for column in first.split(",")]
-    # Those that are told by these columns are other formats of ours.
-    return columns[1:2] != ["burst"] and _OF_MESSAGES.isdisjoint(columns[_FIRST_STAGE_COLUMN:])
+    # Those that are told by these columns are other formats.
+    if columns[1:2] == ["burst"] or not _OF_OTHERS.isdisjoint(columns[1:]):
+        return False
+    if first.removeprefix('"').startswith(SIZE_COLUMN):
+        return True
+    times = columns[2:] if is_repetition("".join(columns[1:2])) else columns[1:]
+    return is_size(columns[0]) and bool(times) and all(one.endswith(TIME_SUFFIX) for one in times)
 
 
 def _read(content: bytes, kind: TraceKind | None) -> Reading:
-    trace = read_direct(content)
+    header, trace = _read_file(content)
     check_kind(trace, kind, "direct CSV")
-    return Reading("direct CSV", trace, understood(trace))
+    return Reading("direct CSV", trace, (*understood(trace), *_said_of(header)))
+
+
+def _said_of(header: _Header) -> tuple[tuple[str, str], ...]:
+    """What of the columns is not as the format's own header has it."""
+    said = []
+    if header.size != SIZE_COLUMN:
+        said.append(("size_column", header.size[:MAX_NAME_LENGTH]))
+    if not header.has_repetitions:
+        said.append(("repetitions", "numbered in the order of the rows of each size"))
+    return tuple(said)
 
 
 def understood(trace: DirectTrace) -> tuple[tuple[str, str], ...]:
@@ -355,8 +434,7 @@ SPEC = ReaderSpec(
     about="the time of every stage of each message",
     layout="a header line " + _HEADER_RULE,
     marks=(
-        mark("message_bytes as the first column", r'^"?message_bytes\b"?\s*,'),
-        mark("repetition as the second", r'^[^,]+,\s*"?repetition\b'),
+        mark("message_bytes as the first column", FIRST_SIZE),
         mark("columns of stages, whose names end in _us", r',\s*"?[^,]*[^,\s]_us\b'),
     ),
     recognises=_recognises,

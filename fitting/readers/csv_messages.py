@@ -5,13 +5,14 @@
 
 Either time column, or both; an empty field was not measured. Latencies are one-way and of
 unpipelined messages, inter-arrival times of back-to-back messages of one size. A header with these
-names is never one of stages: beside stages, the time of the whole message is total_us.
+names is never one of stages: beside stages, the time of the whole message is total_us. The column
+of repetitions may be absent, and the sizes may be called bytes, size or msg_size.
 """
 
 from __future__ import annotations
 
 from domain.measurement import MessageTrace, Reading, TraceKind
-from fitting.contract import ReaderSpec, mark
+from fitting.contract import FIRST_SIZE, ReaderSpec, mark
 from fitting.readers.columns import (
     REPETITION,
     SIZE,
@@ -21,18 +22,24 @@ from fitting.readers.columns import (
     read_blocks,
     samples_of,
 )
+from fitting.readers.header_names import is_repetition
 from fitting.readers.kinds import check_kind
 from fitting.readers.text import refuse, sizes_text
 
 FORMAT = "message CSV"
 _LATENCY, _INTERARRIVAL = "latency_us", "interarrival_us"
 _TIMES = {_LATENCY, _INTERARRIVAL}
-_HEADER = f"{SIZE.name},{REPETITION.name},{_LATENCY} or {_INTERARRIVAL} or both"
+_HEADER = f"{SIZE.name},{_LATENCY} or {_INTERARRIVAL} or both"
 
 
 def _recognises(head: str) -> bool:
-    names = header_of(head, SIZE.name)
-    return names[1:2] == (REPETITION.name,) and not _TIMES.isdisjoint(names[2:])
+    times = _times_of(header_of(head))
+    return bool(times) and not _TIMES.isdisjoint(times)
+
+
+def _times_of(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns behind those of sizes and repetitions."""
+    return names[2:] if is_repetition("".join(names[1:2])) else names[1:]
 
 
 def _read(content: bytes, kind: TraceKind | None) -> Reading:
@@ -40,8 +47,9 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
 
     def block_of(names: tuple[str, ...], number: int) -> Block:
         _check_header(names, number)
-        times = (Column(name, may_be_empty=True) for name in names[2:])
-        return blocks.setdefault(names, Block((SIZE, REPETITION, *times)))
+        times = [Column(name, may_be_empty=True) for name in _times_of(names)]
+        numbers = [SIZE, REPETITION][: len(names) - len(times)]
+        return blocks.setdefault(names, Block((*numbers, *times)))
 
     read_blocks(content, block_of)
     latency, interarrival = (samples_of(blocks.values(), n) for n in (_LATENCY, _INTERARRIVAL))
@@ -58,9 +66,10 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
 
 
 def _check_header(names: tuple[str, ...], number: int) -> None:
-    if names[1:2] != (REPETITION.name,) or len(names) < 3 or len(set(names)) < len(names):
+    times = _times_of(names)
+    if not times or len(set(names)) < len(names):
         refuse(f"line {number}: expected the header line {_HEADER}")
-    if not set(names[2:]) <= _TIMES:
+    if not set(times) <= _TIMES:
         refuse(
             f"line {number}: expected the header line {_HEADER}; beside the times of stages the "
             "time of the whole message is total_us, the last column"
@@ -72,8 +81,7 @@ SPEC = ReaderSpec(
     about="latencies of whole messages, times between arrivals, or both",
     layout=f"a header line {_HEADER}",
     marks=(
-        mark("message_bytes as the first column", r'^"?message_bytes\b"?\s*,'),
-        mark("repetition as the second", r'^[^,]+,\s*"?repetition\b'),
+        mark("message_bytes as the first column", FIRST_SIZE),
         mark("a column latency_us or interarrival_us", r"\b(latency|interarrival)_us\b"),
     ),
     recognises=_recognises,

@@ -13,7 +13,7 @@ them, and one of them cost `cost_us` on average, computation and the handling of
 from __future__ import annotations
 
 from domain.measurement import Reading, Samples, SignatureTrace, TraceKind
-from fitting.contract import ReaderSpec, mark
+from fitting.contract import FIRST_SIZE, ReaderSpec, mark
 from fitting.readers.columns import (
     BURST,
     REPETITION,
@@ -37,7 +37,7 @@ _HEADERS = f"{_BURSTS_HEADER} and {_ROUND_TRIPS_HEADER}"
 
 
 def _recognises(head: str) -> bool:
-    return header_of(head, SIZE.name) in _LAYOUTS
+    return header_of(head) in _LAYOUTS
 
 
 def _read(content: bytes, kind: TraceKind | None) -> Reading:
@@ -73,7 +73,7 @@ SPEC = ReaderSpec(
     about="LogP signatures of an end point, with round trips or without",
     layout=f"the header lines {_HEADERS}",
     marks=(
-        mark("message_bytes as the first column", r'^"?message_bytes\b"?\s*,'),
+        mark("message_bytes as the first column", FIRST_SIZE),
         mark("burst as the second", r'^[^,]+,\s*"?burst\b'),
         mark("the columns computation_us and cost_us", r"\bcomputation_us\b.*\bcost_us\b"),
     ),

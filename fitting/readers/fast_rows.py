@@ -30,11 +30,11 @@ _MAX_DECIMALS = 22  # 10^22 is the greatest power of ten that a double holds exa
 _MAX_PLAIN_LINE = 4_000  # int() refuses more digits than this on its own account
 
 
-def plain_rows(chunk: bytes, num_columns: int) -> Matrix | None:
+def plain_rows(chunk: bytes, num_columns: int, *, num_whole: int = 2) -> Matrix | None:
     """Whole lines as numbers, (rows, num_columns); None unless every line is a plain row.
 
-    The first two columns are whole numbers. Empty lines and comments are left out. Nothing is said
-    about the range of a value, beyond that it is exact up to 2^53.
+    The first `num_whole` columns are whole numbers. Empty lines and comments are left out. Nothing
+    is said about the range of a value, beyond that it is exact up to 2^53.
     """
     import numpy as np
 
@@ -46,8 +46,8 @@ def plain_rows(chunk: bytes, num_columns: int) -> Matrix | None:
     if rows.translate(None, _DIGITS + b"." + _OTHER) != separators[:-1] or _has_long_line(rows):
         return None
     if any(letter in rows for letter in _OTHER):
-        return _general(rows, num_rows, num_columns)
-    return _decimal(rows, num_columns)
+        return _general(rows, (num_rows, num_columns), num_whole)
+    return _decimal(rows, (num_rows, num_columns), num_whole)
 
 
 def _without_comments(chunk: bytes) -> bytes:
@@ -67,7 +67,7 @@ def _has_long_line(rows: bytes) -> bool:
     return max(inner, first, last) > _MAX_PLAIN_LINE
 
 
-def _decimal(rows: bytes, num_columns: int) -> Matrix | None:
+def _decimal(rows: bytes, shape: tuple[int, int], num_whole: int) -> Matrix | None:
     """Numbers of digits and points alone."""
     import numpy as np
 
@@ -76,19 +76,20 @@ def _decimal(rows: bytes, num_columns: int) -> Matrix | None:
     points = np.flatnonzero(letters[marks] == _POINT)
     fields = points - np.arange(len(points))
     lengths = np.diff(marks, prepend=-1) - 1  # of the digits before each mark
-    if not _are_numbers(lengths, points, fields % num_columns):
+    num_columns = shape[1]
+    if not _are_numbers(lengths, points, fields % num_columns, num_whole):
         return None
     digits = np.fromstring(rows.translate(_JOINED, b"."), dtype=np.int64, sep=",")
     decimals = lengths[points + 1]
     if digits.max() >= _MAX_EXACT or decimals.max(initial=0) > _MAX_DECIMALS:
-        return _general(rows, rows.count(b"\n") + 1, num_columns)
+        return _general(rows, shape, num_whole)
     values = digits.astype(np.float64)
     values[fields] /= (10.0 ** np.arange(_MAX_DECIMALS + 1))[decimals]
     return values.reshape(-1, num_columns)
 
 
-def _are_numbers(lengths: Places, points: Places, columns: Places) -> bool:
-    """Whether every field is digits with at most one point, the first two columns without one.
+def _are_numbers(lengths: Places, points: Places, columns: Places, num_whole: int) -> bool:
+    """Whether every field is digits with at most one point, the first columns without one.
 
     `lengths` counts the digits before each mark, a point or the end of a field; `points` says which
     marks are points, `columns` the column of each.
@@ -99,7 +100,7 @@ def _are_numbers(lengths: Places, points: Places, columns: Places) -> bool:
     has_point[points] = True
     if len(points) and (
         has_point[points + 1].any()
-        or columns.min() < 2
+        or columns.min() < num_whole
         or (lengths[points] + lengths[points + 1]).min() == 0
     ):
         return False
@@ -108,17 +109,17 @@ def _are_numbers(lengths: Places, points: Places, columns: Places) -> bool:
     return not (lengths[ends] == 0).any()
 
 
-def _general(rows: bytes, num_rows: int, num_columns: int) -> Matrix | None:
+def _general(rows: bytes, shape: tuple[int, int], num_whole: int) -> Matrix | None:
     """Numbers with exponents, signs or blanks."""
     import numpy as np
 
     pattern = rows.translate(None, _DIGITS + b" \t")
-    wholes = pattern.count(b"\n,,") + pattern.startswith(b",,")
-    if wholes != num_rows:
+    bare = b"," * num_whole
+    if pattern.count(b"\n" + bare) + pattern.startswith(bare) != shape[0]:
         return None
     lines = rows.decode("ascii").split("\n")
     try:
         values = np.loadtxt(lines, np.float64, comments=None, delimiter=",", ndmin=2)
     except ValueError:
         return None
-    return values if values.shape == (num_rows, num_columns) else None
+    return values if values.shape == shape else None

@@ -9,6 +9,7 @@ import pytest
 
 from domain.errors import UnreadableTrace
 from domain.pipeline import MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_STAGES
+from domain.trace_formats import UnreadableRows
 from fitting.readers.csv_direct import MAX_LINE_LENGTH, read_direct_csv
 
 HEADER = "message_bytes,repetition,copy_us,wire_us"
@@ -83,8 +84,10 @@ class TestRefusedHeaders:
         [
             ("message_bytes;repetition;copy_us", "separated by semicolons; expected commas"),
             ("message_bytes\trepetition\tcopy_us", "separated by tabs; expected commas"),
-            ("size,repetition,copy_us", "message_bytes,repetition,<stage>_us"),
-            ("64,0,1.5", "message_bytes,repetition,<stage>_us"),
+            ("node,repetition,copy_us", "message_bytes,<stage>_us"),
+            ("64,0,1.5", "message_bytes,<stage>_us"),
+            ("message_bytes,time_us", "column 2: time_us may be a statistic or a whole message"),
+            ("bytes,copy_us,avg_us", "column 3: avg_us may be a statistic"),
             ("message_bytes,repetition", "expected 1 to 64 stage columns, got 0"),
             ("message_bytes,repetition,copy_ms", "column 3: expected the name of a stage"),
             ("message_bytes,repetition,a_us,_us", "column 4: expected the name of a stage"),
@@ -150,6 +153,28 @@ class TestRefusedRows:
         detail = refusal(text_of("64,0,1,2", "", row, "64,1,1,2"))
         assert detail.startswith("line 5")
         assert rule in detail
+
+    def test_several_are_told_together(self) -> None:
+        with pytest.raises(UnreadableRows) as caught:
+            read_direct_csv(text_of("64,0,1,2", "64,1,x,2", "64,2,1", "0,0,1,2", '64,3,"1,2'))
+        assert [row.partition(":")[0] for row in caught.value.rows] == [
+            "line 4, column 3",
+            "line 5",
+            "line 6",
+            "line 7",
+        ]
+        assert caught.value.detail.startswith("4 rows cannot be read: line 4, column 3: expected")
+
+    def test_no_more_than_ten_are_told(self) -> None:
+        with pytest.raises(UnreadableRows) as caught:
+            read_direct_csv(text_of(*["64,0,nan,2"] * 1000))
+        assert len(caught.value.rows) == 10
+        assert caught.value.detail.startswith("more than 10 rows cannot be read")
+
+    def test_what_ends_the_reading_comes_last(self) -> None:
+        with pytest.raises(UnreadableRows) as caught:
+            read_direct_csv(text_of("64,0,1", "64,0,1," + "2" * MAX_LINE_LENGTH))
+        assert caught.value.rows[1].startswith("line 4: longer than")
 
     def test_a_line_without_end(self) -> None:
         assert refusal(text_of("64,0,1," + "2" * MAX_LINE_LENGTH)).startswith("line 3: longer than")

@@ -78,21 +78,37 @@ def test_outliers_are_left_out_and_taken_back(live: Live) -> None:
 
 def test_a_file_in_no_format_is_told_what_it_lacks(live: Live) -> None:
     """Pasted or sent: the nearest formats, and how a simple header would be written."""
-    text = "bytes,copy_us\n64,1.5\n"
+    text = "bytes,copy\n64,1.5\n"
     pasted = post(live, "/ui/optimize", ("source", "trace"), ("trace", text))
     sent = live.client.post("/ui/fits", content=text, headers={"hx-request": "true"})
     for said in (pasted, sent):
         assert said.status_code == 422
         assert 'id="mistake-trace"' in said.text
-        assert "message_bytes,repetition,copy_us\n" in said.text
-        assert "<b>direct CSV</b>, line 1 lacks" in said.text
+        assert "message_bytes,copy_us\n" in said.text
+        assert "<b>message CSV</b>, line 1 lacks" in said.text
     assert sent.text.count("<html") == 0
     several = {"measurements": [{"content": text}, {"content": text}]}
     assert (
         "file 1" in live.client.post("/ui/fits", json=several, headers={"hx-request": "true"}).text
     )
     plain = live.client.post("/ui/fits", content=text, headers={"accept": "application/json"})
-    assert plain.json()["detail"].startswith("the file is not recognised: nearest is direct CSV")
+    assert plain.json()["detail"].startswith("the file is not recognised: nearest is message CSV")
+
+
+def test_all_rows_that_cannot_be_read_are_listed(live: Live) -> None:
+    """Each with its rule, pasted or sent, to the page and to programs."""
+    text = "bytes,copy_us\n64,1.5\n64,x\n128,2\n0,1\n"
+    pasted = post(live, "/ui/optimize", ("source", "trace"), ("trace", text))
+    sent = live.client.post("/ui/fits", content=text, headers={"hx-request": "true"})
+    for said in (pasted, sent):
+        assert said.status_code == 422
+        assert "<p>2 rows cannot be read:</p>" in said.text
+        assert "<li>line 3, column 2: expected a finite decimal number of µs" in said.text
+        assert "<li>line 5: message_bytes: expected a whole number" in said.text
+    told = live.client.post("/fit", content=text).json()
+    assert told["detail"].startswith("2 rows cannot be read: line 3, column 2: expected")
+    assert [one["pointer"] for one in told["errors"]] == ["/measurements"] * 2
+    assert told["errors"][1]["detail"].startswith("line 5: message_bytes")
 
 
 def test_every_format_is_offered(live: Live) -> None:

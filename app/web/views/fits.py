@@ -30,7 +30,7 @@ from app.web.refusals import says_refusals
 from domain.aggregate import Aggregate
 from domain.errors import InvalidInput, SluiceError
 from domain.profile import check_profile_name
-from domain.trace_formats import UnrecognisedTrace
+from domain.trace_formats import UnreadableRows, UnrecognisedTrace
 from domain.units import parse_bytes
 from models.records import FitRecord
 
@@ -53,7 +53,7 @@ async def fit(request: Request, query: Annotated[SentQuery, Query()]) -> Respons
         traces, asked = await service_of(request).call(unpack)
         try:
             address = await kept_fit(request, traces, asked)
-        except UnrecognisedTrace as refusal:
+        except (UnrecognisedTrace, UnreadableRows) as refusal:
             if not is_htmx(request):
                 raise
             return page(request, "trace_refused.html", status=422, refusal=refusal)

@@ -123,13 +123,13 @@ class TestRecognition:
         ("text", "nearest", "lacks"),
         [
             (
-                "bytes,copy_us\n64,1\n",
+                "node,copy_us\n64,1\n",
                 "direct CSV",
                 "line 1 lacks message_bytes as the first",
             ),
             ("\n# Size   Latency (us)\n1  2.4\n", "OSU micro-benchmarks", "line 2 lacks its title"),
             ("#bytes #repetitions t_min\n", "Intel MPI Benchmarks", "lacks a column t[usec]"),
-            ("size,time\n64,1\n", "pycewise CSV", "lacks a column duration"),
+            ("size,time\n64,1\n", "message CSV", "lacks a column latency_us"),
             ("MPI_Send 64 1.0 0.1\n", "SimGrid calibration CSV", "lacks commas"),
         ],
     )
@@ -143,12 +143,12 @@ class TestRecognition:
     @pytest.mark.parametrize(
         ("header", "ours", "about"),
         [
-            ("bytes,copy_us", "message_bytes,repetition,copy_us", "each stage"),
-            ("size,time", "message_bytes,repetition,latency_us", "one-way latency"),
-            ("bytes\tcopy [us]\twire [us]", "message_bytes,repetition,copy_us,wire_us", "commas"),
-            ("message bytes,rep,pack_ns", "message_bytes,repetition,pack_us", "all times in µs"),
-            ("size,inter-arrival (us)", "message_bytes,repetition,interarrival_us", "back-to-back"),
-            ("64,1.5,2.5", "message_bytes,repetition,stage1_us,stage2_us", "each stage"),
+            ("bytes,copy", "message_bytes,copy_us", "each stage"),
+            ("size,time", "message_bytes,latency_us", "one-way latency"),
+            ("bytes\tcopy [us]\twire [us]", "message_bytes,copy_us,wire_us", "commas"),
+            ("message bytes,rep,pack_ns", "message_bytes,pack_us", "all times in µs"),
+            ("size,inter-arrival (us)", "message_bytes,interarrival_us", "back-to-back"),
+            ("64,1.5,2.5", "message_bytes,stage1_us,stage2_us", "each stage"),
         ],
     )
     def test_a_simple_header_is_told_how_it_would_be_read(
@@ -163,12 +163,51 @@ class TestRecognition:
         assert about in hint.about
         assert len(read(f"{hint.header}\n{hint.row}\n".encode()).trace) == 1
 
+    @pytest.mark.parametrize("header", ["bytes,t_min,t_max,t_avg", "size,p50,p99", "size,min"])
+    def test_statistics_are_no_stages(self, header: str) -> None:
+        """So nobody is told to make stages of them, nor does a unit make them stages."""
+        with pytest.raises(UnrecognisedTrace) as refusal:
+            read(f"{header}\n64,1,2,3\n".encode())
+        assert refusal.value.hint is None
+        named = header.replace(",", "_us,") + "_us\n64,1,2,3\n"
+        with pytest.raises(UnreadableTrace, match=r"column 2: .* may be a statistic"):
+            read(named.replace("_us", "", 1).encode())
+
+    @pytest.mark.parametrize(
+        ("header", "stages"),
+        [
+            ("bytes,copy_us,send_us", ("copy", "send")),
+            ("msg_size,rep,copy_us,total_us", ("copy",)),
+            ("Size (bytes),pack_us,wire_us", ("pack", "wire")),
+        ],
+    )
+    def test_direct_times_as_people_write_them(self, header: str, stages: tuple[str, ...]) -> None:
+        """Without repetitions, and sizes by other names; both are said back."""
+        row = ",1" * header.count(",")
+        reading = read(f"{header}\n64{row}\n128{row}\n64{row}\n".encode())
+        said = dict(reading.understood)
+        assert isinstance(reading.trace, DirectTrace)
+        assert reading.trace.stage_names == stages
+        assert said["size_column"] == header.partition(",")[0]
+        if "rep" not in header:
+            assert list(reading.trace.repetitions) == [0, 0, 1]
+            assert said["repetitions"].startswith("numbered")
+
+    def test_whole_messages_without_repetitions(self) -> None:
+        """Nobody has to make such a column up."""
+        trace = read(b"bytes,latency_us,interarrival_us\n64,9,\n64,10.5,2e0\n").trace
+        assert isinstance(trace, MessageTrace)
+        assert trace.latency is not None
+        assert trace.interarrival is not None
+        assert list(trace.latency.times_us) == [9.0, 10.5]
+        assert list(trace.interarrival.message_bytes) == [64]
+
     def test_names_that_are_no_names_are_not_repeated(self) -> None:
         """Nothing of a file but short plain names comes back."""
         with pytest.raises(UnrecognisedTrace) as refusal:
             read(("bytes,<script>,\x1b[31m," + "x" * 9000 + "\n").encode())
         assert refusal.value.hint is not None
-        assert refusal.value.hint.header == "message_bytes,repetition,stage1_us,stage2_us,stage3_us"
+        assert refusal.value.hint.header == "message_bytes,stage1_us,stage2_us,stage3_us"
 
     @pytest.mark.parametrize("name", FORMATS)
     @pytest.mark.parametrize("kind", list(TraceKind))

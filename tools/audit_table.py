@@ -15,7 +15,7 @@ from math import ceil
 from pathlib import Path
 
 import solvers
-from app.flows.audit_setting import percent, powers_of_two, price
+from app.flows.audit_setting import percent, powers_of_two, price, turning_points
 from app.flows.best_known import best_known
 from app.flows.paper_profiles import paper_profiles
 from app.flows.questions import Measurement, Question
@@ -77,15 +77,27 @@ def _no_profile(reference: ProfileReference) -> Revision:
 def _studied(name: str, model: CostModel) -> Studied:
     mix = MessageMix.log_uniform(USUAL_LEAST_BYTES, USUAL_GREATEST_BYTES)
     powers = powers_of_two(USUAL_LEAST_BYTES, USUAL_GREATEST_BYTES)
-    best = best_known(
+    first = _best(model, {*powers, *(size.message_bytes for size in mix.sizes)})
+    settings = _settings(Studied(name, model, mix, first))
+    known = {one.message_bytes for one in first}
+    rest = _best(model, {size for _, setting in settings for size in _turns(setting)} - known)
+    best = tuple(sorted((*first, *rest), key=lambda one: one.message_bytes))
+    return Studied(name, model, mix, best)
+
+
+def _turns(setting: FragmentSetting) -> tuple[int, ...]:
+    return turning_points(setting, USUAL_LEAST_BYTES, USUAL_GREATEST_BYTES)
+
+
+def _best(model: CostModel, sizes: set[int]) -> tuple[BestKnown, ...]:
+    return best_known(
         model,
-        sorted({*powers, *(size.message_bytes for size in mix.sizes)}),
+        sorted(sizes),
         table=None,
         limits=FragmentLimits(),
         fragment_cap=DEFAULT_FRAGMENT_CAP,
         time_limit_s=_TIME_LIMIT_S,
     )
-    return Studied(name, model, mix, best)
 
 
 def _table(of: Studied) -> Iterator[str]:
@@ -112,7 +124,8 @@ def _settings(of: Studied) -> Iterator[tuple[str, FragmentSetting]]:
 
 
 def _cells(of: Studied, setting: FragmentSetting) -> list[str]:
-    priced = price(of.model, setting, of.best, of.mix)
+    everywhere = [one.message_bytes for one in of.best]
+    priced = price(of.model, setting, of.best, of.mix, also=everywhere)
     shown = [one for one in of.best if one.message_bytes in SHOWN]
     at_sizes = [one.over_best for one in solvers.regrets(of.model, setting, shown)]
     return [percent(one) for one in (priced.mean.at_least, priced.worst.over_best, *at_sizes)]
@@ -122,7 +135,7 @@ def _repeats(of: Studied) -> list[str]:
     known = {one.message_bytes: _repeat_regret(one) for one in of.best}
     counted = [(size.share, known[size.message_bytes]) for size in of.mix.sizes]
     mean = sum(share * regret for share, regret in counted)
-    worst = max(regret for _, regret in counted)
+    worst = max(known.values())
     return [percent(one) for one in (mean, worst, *(known[size] for size in SHOWN))]
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from app.console.regret_words import proven_regret_text, regret_text
 from app.console.reports import warning_parts
 from app.console.screen import Column, Facts, Grid, Part
-from app.console.words import printable, time_text
+from app.console.words import printable, share_text, time_text
 from domain.units import format_bytes
 
 Document = Mapping[str, Any]
@@ -36,25 +37,24 @@ def _facts(document: Document) -> Iterator[tuple[str, str]]:
     setting = document["setting"]
     worst = setting["worst"]
     yield "mean regret", f"{_span(setting['mean'])}, over {document['mix']['words']}"
-    yield "worst regret", f"{_span(worst['regret'])}, at {format_bytes(worst['message_bytes'])}"
+    at = f"at {format_bytes(worst['message_bytes'])}, of {document['worst_of']} sizes"
+    yield "worst regret", f"{_span(worst['regret'])}, {at}"
     yield "best size", _priced(document["best_size"])
     if document["best_ladder"]:
         yield "best ladder", _priced(document["best_ladder"])
     if document["best_repeats"] is not None:
-        yield "size by look-up", f"mean {_share(document['best_repeats'])}"
+        yield "size by look-up", f"mean {regret_text(document['best_repeats'])}"
     if document["verdict"]:
         yield "verdict", _verdict(document)
 
 
 def _verdict(document: Document) -> str:
-    limit = f"the {document['objective']} regret, {_share(document['max_regret'])} allowed"
-    if document["verdict"] == "within":
-        return f"kept: {limit}"
-    if document["verdict"] == "above":
-        return f"not kept: {limit}"
-    kept = "kept" if document["is_kept"] else "not kept"
+    of = f"the {document['objective']} regret"
+    limit = f"{'within' if document['is_kept'] else 'over'} {share_text(document['max_regret'])}"
+    if document["verdict"] != "between":
+        return f"{limit}: {of}"
     rule = {"best": "the best schedule found", "bound": "the proven bound"}[document["over"]]
-    return f"{kept}, by {rule}, which decides: {limit}"
+    return f"{limit}, by {rule}, which decides: {of}"
 
 
 def _powers(rows: list[Document]) -> Grid:
@@ -71,14 +71,14 @@ def _row(row: Document) -> tuple[str, ...]:
         str(row["fragments"]),
         time_text(row["latency_us"]),
         time_text(row["best_us"]),
-        _share(row["regret"]["at_least"]),
-        _share(row["regret"]["at_most"]),
+        regret_text(row["regret"]["at_least"]),
+        proven_regret_text(row["regret"]["at_most"], row["regret"]["at_least"]),
     )
 
 
 def _priced(priced: Document) -> str:
     mean, worst = priced["mean"]["at_least"], priced["worst"]["regret"]["at_least"]
-    return f"{_words(priced['steps'])}: mean {_share(mean)}, worst {_share(worst)}"
+    return f"{_words(priced['steps'])}: mean {regret_text(mean)}, worst {regret_text(worst)}"
 
 
 def _words(steps: list[Document]) -> str:
@@ -102,11 +102,6 @@ def _of(document: Document) -> str:
 
 
 def _span(span: Document) -> str:
-    least, most = _share(span["at_least"]), _share(span["at_most"])
+    least = regret_text(span["at_least"])
+    most = proven_regret_text(span["at_most"], span["at_least"])
     return least if least == most else f"at least {least}, at most {most}"
-
-
-def _share(share: float | None) -> str:
-    if share is None:
-        return "unbounded"
-    return f"{share:.0%}".replace("%", " %") if abs(share) >= 1.0 else f"{100.0 * share:.2f} %"

@@ -71,21 +71,6 @@ def agreeing_digits(
     return _MOST_DIGITS
 
 
-def regret_text(regret: float | None) -> str:
-    """A regret in per cent, two digits behind the point; whole per cents from 100 on."""
-    if regret is None:
-        return "unbounded"
-    return f"{100.0 * regret:.0f} %" if abs(regret) >= 1.0 else f"{100.0 * regret:.2f} %"
-
-
-def proven_regret_text(at_most: float | None, at_least: float | None) -> str:
-    """What a regret is at most, proven, and so rounded up, unless it is known to be `at_least`."""
-    if at_most is None or at_least is None or at_most - at_least <= _ARITHMETIC * (1.0 + at_most):
-        return regret_text(at_most)
-    step = Decimal("1") if at_most >= 1.0 else Decimal("0.01")
-    return f"{(Decimal(repr(at_most)) * 100).quantize(step, ROUND_CEILING)} %"
-
-
 def excess_text(latency_us: float, reference_us: float) -> str:
     """By how much a latency is above another: "+12.3 %"; "" where there is nothing to divide by.
 

@@ -11,27 +11,30 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from math import ceil, isfinite
 
 import solvers
 from app.errors import InconsistentInput
 from app.flows.best_known import best_known
 from app.flows.solve_message import Prepared, ProfileRevision
 from domain.aggregate import CostModel
-from domain.errors import InvalidInput
+from domain.errors import InvalidInput, TimeLimitReached
 from domain.fit import TraceFit
 from domain.fragment_setting import FragmentSetting
 from domain.message_mix import USUAL_GREATEST_BYTES, USUAL_LEAST_BYTES, MessageMix
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
 from domain.problem import FragmentLimits
-from domain.regret import BestKnown, ChosenSetting, Objective, Regret, SizeRule
+from domain.regret import BestKnown, Objective, Regret, SizeRule
 from domain.solution import Notice
 from domain.units import format_bytes
 
 DEFAULT_TIME_LIMIT_S = 30.0
 MAX_TIME_LIMIT_S = 60.0  # of the solves; the process of its own is ended at 120 s
 MAX_AUDIT_MIX_SIZES = 512
+MAX_TURNING_POINTS = 64
 WORTH_SAYING = 1e-3  # a change that gains less regret than this is not advised
 _PLAIN = FragmentLimits()
 
@@ -119,7 +122,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """A setting and its regret over the mix: the mean, and the message where it is worst."""
+    """A setting and its regret: the mean over the mix, and the message where it is worst."""
 
     setting: FragmentSetting
     mean: Span
@@ -139,12 +142,15 @@ class Priced:
 class Audit:
     """What an audit found. `single` and `ladder` are the best of their kind that was found.
 
+    `worst_of` is how many message sizes each worst regret was looked for among: those of the mix;
+    and of a whole range also its powers of two and where the settings turn.
     `repeats` is the mean regret of the best repeated size of each message, were it looked up; None
     where some message has none. `schedules_at_most` is what is left open of whole schedules.
     """
 
     question: AuditQuestion
     mix: MessageMix
+    worst_of: int
     priced: Priced
     at_powers: tuple[Regret, ...]
     single: Priced
@@ -186,29 +192,26 @@ def audit(question: AuditQuestion, progress: Callable[[int, int], None] | None =
     scope, model = question.scope, question.model
     mix = scope.mix or MessageMix.log_uniform(scope.least_bytes, scope.greatest_bytes)
     powers = powers_of_two(scope.least_bytes, scope.greatest_bytes)
-    found = best_known(
-        model,
-        sorted({*powers, *(size.message_bytes for size in mix.sizes)}),
-        table=None,
-        limits=_PLAIN,
-        fragment_cap=question.fragment_cap,
-        time_limit_s=scope.time_limit_s,
-        progress=progress,
+    solved = _Solved(question, started_s, progress)
+    solved.add({*powers, *(size.message_bytes for size in mix.sizes), *solved.turns(scope.setting)})
+    chosen = tuple(_chosen(question, solved.best, mix))
+    with suppress(TimeLimitReached):  # then their worst is looked for where it is known
+        solved.add({size for setting in chosen for size in solved.turns(setting)})
+    best = solved.best
+    looked_at = _looked_at(question, best)
+    priced, single, *ladders = (
+        price(model, setting, best, mix, also=looked_at) for setting in (scope.setting, *chosen)
     )
-    best = tuple(map(_with, solvers.regrets(model, scope.setting, found)))
-    priced = price(model, scope.setting, best, mix)
-    single = _priced_of(model, _chosen(question, best, mix, is_ladder=False), best, mix)
-    ladder = None
-    if scope.takes_ladder:
-        ladder = _priced_of(model, _chosen(question, best, mix, is_ladder=True), best, mix)
     at_powers = solvers.regrets(model, scope.setting, _of_sizes(best, powers))
+    counted = {size.message_bytes for size in mix.sizes if size.share > 0.0}
     outcome = Audit(
         question=question,
         mix=mix,
+        worst_of=len(counted.union(looked_at)),
         priced=priced,
         at_powers=at_powers,
         single=single,
-        ladder=ladder,
+        ladder=ladders[0] if ladders else None,
         repeats=_repeats(best, mix),
         schedules_at_most=_mean(mix, best, lambda one: Regret(one, 0, one.latency_us).over_bound),
         verdict=verdict(priced.value(scope.objective), scope.max_regret),
@@ -239,19 +242,106 @@ def powers_of_two(least_bytes: int, greatest_bytes: int) -> tuple[int, ...]:
     return tuple(power for power in powers if power >= least_bytes)
 
 
+def turning_points(
+    setting: FragmentSetting, least_bytes: int, greatest_bytes: int
+) -> tuple[int, ...]:
+    """Message sizes of the range at which a setting's cut changes most: its regret peaks there.
+
+    Of each step the first and the last message, the first that is whole fragments, and the one
+    beyond it, whose last fragment is a byte. Of more than MAX_TURNING_POINTS an even choice.
+    """
+    begins = [step.from_bytes for step in setting.steps]
+    ends = [begin - 1 for begin in begins[1:]] + [greatest_bytes]
+    found: set[int] = set()
+    for step, end in zip(setting.steps, ends, strict=True):
+        first, last = max(step.from_bytes, least_bytes), min(end, greatest_bytes)
+        size = step.size_bytes or last or 1
+        full = -(-first // size) * size
+        found.update(one for one in (first, full, full + 1, last) if first <= one <= last)
+    return _evenly(sorted(found), MAX_TURNING_POINTS)
+
+
+def _evenly(sizes: Sequence[int], most: int) -> tuple[int, ...]:
+    """At most so many of them, the first and the last among them."""
+    if len(sizes) <= most:
+        return tuple(sizes)
+    return tuple(sizes[number * (len(sizes) - 1) // (most - 1)] for number in range(most))
+
+
 def price(
-    model: CostModel, setting: FragmentSetting, best: Sequence[BestKnown], mix: MessageMix
+    model: CostModel,
+    setting: FragmentSetting,
+    best: Sequence[BestKnown],
+    mix: MessageMix,
+    *,
+    also: Sequence[int] = (),
 ) -> Priced:
-    """A setting's regret over a mix. Messages without a share do not count."""
+    """A setting's mean regret over a mix, and the worst in it or at the sizes `also`.
+
+    Messages without a share do not count.
+    """
     counted = [size for size in mix.sizes if size.share > 0.0]
     found = solvers.regrets(model, setting, _of_sizes(best, [c.message_bytes for c in counted]))
     at_least = sum(c.share * one.over_best for c, one in zip(counted, found, strict=True))
     at_most = sum(c.share * span_of(one).at_most for c, one in zip(counted, found, strict=True))
-    worst = max(found, key=lambda one: one.over_best)
+    beside = solvers.regrets(model, setting, _of_sizes(best, also)) if also else ()
+    worst = max((*found, *beside), key=lambda one: one.over_best)
     return Priced(setting, Span(at_least, max(at_least, at_most)), worst)
 
 
 # --- parts ----------------------------------------------------------------------------------------
+
+
+class _Solved:
+    """The best known for message after message, within the time of the audit."""
+
+    def __init__(
+        self,
+        question: AuditQuestion,
+        started_s: float,
+        progress: Callable[[int, int], None] | None,
+    ) -> None:
+        self.best: tuple[BestKnown, ...] = ()
+        self._question, self._started_s, self._progress = question, started_s, progress
+
+    def _left_s(self) -> float:
+        """What is left of the time for solving."""
+        return self._question.scope.time_limit_s - (time.perf_counter() - self._started_s)
+
+    def turns(self, setting: FragmentSetting) -> tuple[int, ...]:
+        """Where a setting turns; of a given mix, which is all that is sent, nowhere else."""
+        scope = self._question.scope
+        if scope.mix is not None:
+            return ()
+        return turning_points(setting, scope.least_bytes, scope.greatest_bytes)
+
+    def add(self, sizes: set[int]) -> None:
+        """Solve those that are not known yet, and price the setting's own cut with them."""
+        question, before = self._question, len(self.best)
+        wanted = sorted(sizes.difference(one.message_bytes for one in self.best))
+        limit_s = self._left_s() if before else question.scope.time_limit_s
+        if not wanted or limit_s <= 0.0:
+            return
+        found = best_known(
+            question.model,
+            wanted,
+            table=None,
+            limits=_PLAIN,
+            fragment_cap=question.fragment_cap,
+            time_limit_s=limit_s,
+            progress=self._counted_from(before),
+        )
+        known = map(_with, solvers.regrets(question.model, question.scope.setting, found))
+        self.best = tuple(sorted((*self.best, *known), key=lambda one: one.message_bytes))
+
+    def _counted_from(self, before: int) -> Callable[[int, int], None] | None:
+        tell = self._progress
+        return None if tell is None else lambda done, total: tell(before + done, before + total)
+
+
+def _looked_at(question: AuditQuestion, best: Sequence[BestKnown]) -> tuple[int, ...]:
+    """The messages beside the mix among which the worst is looked for: of a given mix none."""
+    return () if question.scope.mix is not None else tuple(one.message_bytes for one in best)
 
 
 def _with(regret: Regret) -> BestKnown:
@@ -265,17 +355,14 @@ def _with(regret: Regret) -> BestKnown:
 
 
 def _chosen(
-    question: AuditQuestion, best: Sequence[BestKnown], mix: MessageMix, *, is_ladder: bool
-) -> ChosenSetting:
+    question: AuditQuestion, best: Sequence[BestKnown], mix: MessageMix
+) -> Iterator[FragmentSetting]:
+    """The best single size, and the best ladder where the library takes one."""
     scope = question.scope
-    choose = solvers.choose_ladder if is_ladder else solvers.choose_size
-    return choose(question.model, best, mix, rule=scope.rule, objective=scope.objective)
-
-
-def _priced_of(
-    model: CostModel, chosen: ChosenSetting, best: Sequence[BestKnown], mix: MessageMix
-) -> Priced:
-    return price(model, chosen.setting, best, mix)
+    ways = (solvers.choose_size, *((solvers.choose_ladder,) if scope.takes_ladder else ()))
+    for choose in ways:
+        chosen = choose(question.model, best, mix, rule=scope.rule, objective=scope.objective)
+        yield chosen.setting
 
 
 def _of_sizes(best: Sequence[BestKnown], sizes: Sequence[int]) -> tuple[BestKnown, ...]:
@@ -361,7 +448,7 @@ def _look_up_words(outcome: Audit) -> Iterator[str]:
         )
     if gained >= WORTH_SAYING:
         left = outcome.schedules_at_most
-        words = "less than 0.1 %" if left < WORTH_SAYING else f"at most {percent(left)}"
+        words = "less than 0.1 %" if left < WORTH_SAYING else f"at most {_percent_up(left)}"
         yield (
             "send schedules of several sizes out of a compiled table: mean regret 0 %; any other "
             f"schedules could gain {words} more"
@@ -379,6 +466,14 @@ def _for_all(outcome: Audit) -> str:
     if size >= outcome.mix.sizes[-1].message_bytes:
         return "send every message whole"
     return f"repeat {format_bytes(size)} for all messages"
+
+
+def _percent_up(share: float) -> str:
+    """What is proven is rounded up."""
+    if not isfinite(share):
+        return percent(share)
+    steps = 1e3 if share < 1.0 else 1e2
+    return percent(ceil(share * steps) / steps)
 
 
 def percent(share: float) -> str:

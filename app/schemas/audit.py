@@ -288,7 +288,7 @@ class AuditRowOut(Output):
 
 
 class PricedOut(Output):
-    """A setting and its regret over the mix; `worst` is the message where it is greatest."""
+    """A setting and its regret: `mean` over the mix, `worst` the message where it is greatest."""
 
     steps: list[StepOut]
     mean: SpanOut
@@ -305,8 +305,9 @@ class AuditMixOut(Output):
 class AuditOut(Output):
     """What a setting costs over the optimum. Regrets are shares: 0.05 is 5 %.
 
-    `best_repeats` is the mean regret of the best repeated size of each message. `best_ladder` is
-    null where the configuration's library takes one size only.
+    `worst_of` is how many message sizes each `worst` was looked for among. `best_repeats` is the
+    mean regret of the best repeated size of each message. `best_ladder` is null where the
+    configuration's library takes one size only.
     """
 
     pipeline: PipelineOut | None
@@ -315,6 +316,7 @@ class AuditOut(Output):
     least_bytes: int
     greatest_bytes: int
     mix: AuditMixOut
+    worst_of: int
     objective: Objective
     setting: PricedOut
     at_powers: list[AuditRowOut]
@@ -347,6 +349,7 @@ def audit_document(audit: Audit) -> dict[str, Any]:
         "least_bytes": scope.least_bytes,
         "greatest_bytes": scope.greatest_bytes,
         "mix": {"words": audit.mix.words, "sizes": len(audit.mix.sizes)},
+        "worst_of": audit.worst_of,
         "objective": scope.objective,
         "setting": _priced(audit.priced),
         "at_powers": [_row(one) for one in audit.at_powers],

@@ -11,6 +11,7 @@ import pytest
 import solvers
 from app.audit_apart import AuditApart
 from app.flows.audit_setting import (
+    MAX_TURNING_POINTS,
     Audit,
     AuditQuestion,
     AuditScope,
@@ -20,11 +21,12 @@ from app.flows.audit_setting import (
     audit,
     percent,
     powers_of_two,
+    turning_points,
     verdict,
 )
 from app.schemas.audit import AuditOut, audit_document
 from domain.errors import InvalidInput
-from domain.fragment_setting import FragmentSetting
+from domain.fragment_setting import FragmentSetting, SettingStep
 from domain.message_mix import MessageMix
 from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import Problem
@@ -80,6 +82,23 @@ class TestFlow:
         assert found.priced.worst.message_bytes == 30_000
         assert found.priced.worst_span.at_least == pytest.approx(other.at_least, abs=1e-9)
         assert found.priced.mean.at_least <= found.priced.mean.at_most
+
+    def test_the_worst_of_a_range_is_not_below_any_message_that_is_shown(self) -> None:
+        """Nor below what the messages beside the setting's sizes cost; the mix has none of them."""
+        found = audited(scope(2**14))
+        beside = MessageMix.weighted([(2**14, 1.0), (2**14 + 1, 1.0)], "both")
+        worst = found.priced.worst.over_best
+        assert worst >= max(one.over_best for one in found.at_powers)
+        assert worst >= audited(scope(2**14, mix=beside)).priced.worst.over_best - 1e-9
+        assert found.worst_of > len(found.mix.sizes)
+        assert found.single.worst.over_best <= worst
+
+    def test_the_worst_of_a_given_mix_is_in_it(self) -> None:
+        """Nothing else is sent."""
+        mix = MessageMix.weighted([(5000, 1.0), (30_000, 1.0)], "two")
+        found = audited(scope(2**14, mix=mix))
+        assert found.worst_of == 2
+        assert found.priced.worst.message_bytes in (5000, 30_000)
 
     def test_the_best_size_and_the_ladder_are_better_than_the_setting(self) -> None:
         """And the look-up is better than both."""
@@ -214,6 +233,27 @@ def test_powers_of_two_of_a_range() -> None:
     assert powers_of_two(3, 17) == (4, 8, 16)
     assert powers_of_two(5, 7) == ()
     assert powers_of_two(2**48, 2**48) == (2**48,)
+
+
+class TestTurningPoints:
+    """Where a setting's cut changes most."""
+
+    def test_of_one_size_the_ends_the_size_and_the_byte_beyond(self) -> None:
+        assert turning_points(FragmentSetting.always(512), 100, 2000) == (100, 512, 513, 2000)
+        assert turning_points(FragmentSetting.always(None), 100, 2000) == (100, 2000)
+        assert turning_points(FragmentSetting.always(512), 600, 1000) == (600, 1000)
+
+    def test_of_steps_also_both_sides_of_each(self) -> None:
+        steps = FragmentSetting((SettingStep(1, None), SettingStep(1000, 300)))
+        assert turning_points(steps, 1, 4000) == (1, 999, 1000, 1200, 1201, 4000)
+        assert turning_points(steps, 2000, 4000) == (2000, 2100, 2101, 4000)
+
+    def test_of_very_many_an_even_choice(self) -> None:
+        steps = tuple(SettingStep(1 + 100 * i, 10) for i in range(1000))
+        found = turning_points(FragmentSetting(steps), 1, 10**6)
+        assert len(found) == MAX_TURNING_POINTS
+        assert (found[0], found[-1]) == (1, 10**6)
+        assert list(found) == sorted(set(found))
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_a_size_is_audited_and_shared_by_keyboard_alone(browser_page: Page) -> N
     page.keyboard.type("4KiB\n16KiB 3")
     tab_to(page, page.get_by_role("button", name="Audit"))
     page.keyboard.press("Enter")
-    expect(page.locator(".audited .badge")).to_have_text("not kept")
+    expect(page.locator(".audited .badge")).to_have_text("over 1 %")
     expect(page.locator("#said")).to_have_text("The audit is done.")
     expect(page.get_by_role("rowheader", name="16 KiB")).to_be_visible()
     expect(page.locator(".regret-chart canvas")).to_be_visible()
@@ -57,7 +57,7 @@ def test_a_size_is_audited_and_shared_by_keyboard_alone(browser_page: Page) -> N
     assert "setting=always+2+KiB" in address
     page.goto(address)
     expect(page.get_by_label("A size, “whole”")).to_have_value("always 2 KiB")
-    expect(page.locator(".audited .badge")).to_have_text("not kept")
+    expect(page.locator(".audited .badge")).to_have_text("over 1 %")
 
 
 def test_an_audit_shows_how_far_it_is_and_is_cancelled(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 from urllib.parse import parse_qsl
 
 import pytest
 
+from app.console.arguments import parse
+from app.web.views.audit_command import AuditCommand
 from app.web.views.audit_form import AuditForm
 from domain.errors import NotFound
 from domain.fragment_setting import FragmentSetting
@@ -180,3 +183,41 @@ def test_costs_without_fields_are_said() -> None:
     found = AuditForm.of_request({"setting": {"whole": True}, "aggregate": {"delay_us": 0.0}})
     assert found.elsewhere == "costs that are known from outside"
     assert found.text("setting") == "whole"
+
+
+@pytest.mark.parametrize(
+    ("texts", "command"),
+    [
+        (
+            {"profile": "mybox", "setting": "512 KiB", "max_regret": "5 %"},
+            "sluice audit mybox --setting 512KiB --max-regret 5%",
+        ),
+        (
+            {"profile": "mybox@2", "setting": "whole, from 64 KiB: 16 KiB", "max_regret": "0.05"},
+            "sluice audit mybox@2 --setting 'whole, from 64 KiB: 16 KiB' --max-regret 0.05",
+        ),
+        (
+            {
+                "profile": "b", "configuration": "A=1", "target": "ucx", "mix": "4KiB 1",
+                "max_regret": "5 %", "over": "bound", "least": "1 KiB", "time_limit": "5 s",
+            },
+            "sluice audit b --config library.conf --target ucx --mix mix.txt --least 1KiB"
+            " --max-regret 5% --over bound --time-limit 5",
+        ),
+    ],
+)
+def test_an_audit_is_a_command_for_ci(texts: dict[str, str], command: str) -> None:
+    """With the options that the command line reads; those that are as usual are left out."""
+    made = AuditCommand.of(AuditForm(texts))
+    assert made is not None
+    assert made.text == command
+    assert ("mix.txt" in made.files) == ("mix" in texts)
+    parsed = parse(shlex.split(command)[1:])
+    assert parsed.max_regret == 0.05
+
+
+@pytest.mark.parametrize("left_out", ["profile", "max_regret"])
+def test_without_a_limit_or_a_stored_profile_there_is_no_command(left_out: str) -> None:
+    """Nothing that a CI job could decide, or could look up."""
+    texts = {"profile": "mybox", "setting": "512 KiB", "max_regret": "5 %", left_out: ""}
+    assert AuditCommand.of(AuditForm(texts)) is None

@@ -15,6 +15,7 @@ from app.schemas.audit import AuditIn
 from app.web.input_form import read_form
 from app.web.pages import is_htmx, moved, page
 from app.web.refusals import says_refusals
+from app.web.views.audit_command import AuditCommand
 from app.web.views.audit_form import MAX_ADDRESS, AuditForm
 from app.web.views.audit_view import AuditView
 from app.web.views.listed import moment_words
@@ -119,6 +120,7 @@ def _outcome(job: JobRecord, form: AuditForm, *, here: str) -> dict[str, Any]:
     shown: dict[str, Any] = {"form": form}
     if job.state is JobState.DONE and job.best is not None:
         shown["view"] = AuditView.of(json.loads(job.best))
+        shown["command"] = AuditCommand.of(form)
         shown["audited"] = moment_words(job.finished_at or job.created_at)
     elif job.state is JobState.FAILED and job.error is not None:
         problem = json.loads(job.error)

@@ -71,6 +71,10 @@ class AuditForm:
         """One field."""
         return self.texts.get(name) or _USUAL.get(name, "")
 
+    def is_usual(self, name: str) -> bool:
+        """Whether a field has what it has by default."""
+        return self.text(name) == _USUAL.get(name, "")
+
     @property
     def rows(self) -> tuple[StageRow, ...]:
         """The stages that came along, where no profile is named."""

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.web.words import grouped, size, time_us
+from app.console.regret_words import proven_regret_text, regret_text
+from app.web.words import grouped, share, size, time_us
 
 Document = Mapping[str, Any]
 MOST_STEPS = 8
@@ -88,19 +89,13 @@ def setting_words(steps: list[Document]) -> str:
     return ", ".join(shown[:MOST_STEPS]) + (f" and {more} more steps" if more > 0 else "")
 
 
-def regret_words(regret: float | None) -> str:
-    """A regret in per cent, two digits behind the point."""
-    if regret is None:
-        return "unbounded"
-    return f"{100.0 * regret:.0f} %" if abs(regret) >= 1.0 else f"{100.0 * regret:.2f} %"
-
-
 def _size(size_bytes: int | None) -> str:
     return "whole" if size_bytes is None else size(size_bytes)
 
 
 def _span(span: Document) -> str:
-    least, most = regret_words(span["at_least"]), regret_words(span["at_most"])
+    least = regret_text(span["at_least"])
+    most = proven_regret_text(span["at_most"], span["at_least"])
     return least if least == most else f"{least} to {most}"
 
 
@@ -108,14 +103,17 @@ def _figures(document: Document) -> Iterator[AuditFigure]:
     setting = document["setting"]
     worst = setting["worst"]
     yield AuditFigure("Mean regret", _span(setting["mean"]), "over the mix")
-    yield AuditFigure("Worst regret", _span(worst["regret"]), f"at {size(worst['message_bytes'])}")
+    at = f"at {size(worst['message_bytes'])}"
+    if count := document.get("worst_of"):  # audits that were kept before had none
+        at += f", of {count} sizes"
+    yield AuditFigure("Worst regret", _span(worst["regret"]), at)
     yield _priced("Best single size", document["best_size"])
     if document["best_ladder"] and len(document["best_ladder"]["steps"]) > 1:
         ladder = document["best_ladder"]
         value = f"mean {_mean(ladder)}"
         yield AuditFigure("Best ladder", value, f"in {len(ladder['steps'])} steps")
     if document["best_repeats"] is not None:
-        value = f"mean {regret_words(document['best_repeats'])}"
+        value = f"mean {regret_text(document['best_repeats'])}"
         yield AuditFigure("Size by look-up", value, "in a compiled table")
 
 
@@ -126,30 +124,26 @@ def _ladder(document: Document) -> str:
 
 
 def _priced(name: str, priced: Document) -> AuditFigure:
-    at = regret_words(priced["worst"]["regret"]["at_least"])
+    at = regret_text(priced["worst"]["regret"]["at_least"])
     chosen = _size(priced["steps"][0]["size_bytes"])
     return AuditFigure(name, chosen, f"mean {_mean(priced)}, worst {at}")
 
 
 def _mean(priced: Document) -> str:
-    return regret_words(priced["mean"]["at_least"])
+    return regret_text(priced["mean"]["at_least"])
 
 
 def _verdict(document: Document) -> tuple[str, str, str]:
     """Its colour, its word and its sentence; empty without a limit."""
     if document["verdict"] is None:
         return "", "", ""
-    allowed = regret_words(document["max_regret"])
+    allowed = share(document["max_regret"])
     regret, limit = f"the {document['objective']} regret", f"the {allowed} that is allowed"
+    word = f"{'within' if document['is_kept'] else 'over'} {allowed}"
     if document["verdict"] == "within":
-        return "good", "kept", f"Proven: over any schedule there can be, {regret} keeps to {limit}."
+        return "good", word, f"Proven: over any schedule there can be, {regret} keeps to {limit}."
     if document["verdict"] == "above":
-        return (
-            "bad",
-            "not kept",
-            f"Proven: {regret} is above {limit}; a better schedule is in hand.",
-        )
-    word = "kept" if document["is_kept"] else "not kept"
+        return "bad", word, f"Proven: {regret} is above {limit}; a better schedule is in hand."
     rule = _YARDSTICKS[document["over"]]
     return "warn", word, f"Not proven: {limit} is inside what is known of {regret}. {rule} decides."
 
@@ -164,8 +158,8 @@ def _line(row: Document, allowed: float | None) -> AuditLine:
         fragments=grouped(row["fragments"]),
         latency=time_us(row["latency_us"]),
         best=time_us(row["best_us"]),
-        at_least=regret_words(least),
-        at_most=regret_words(regret["at_most"]),
+        at_least=regret_text(least),
+        at_most=proven_regret_text(regret["at_most"], least),
         best_repeat=size(repeat) if repeat else "none",
         is_over=allowed is not None and (least is None or least > allowed),
     )

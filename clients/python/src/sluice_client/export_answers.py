@@ -146,3 +146,4 @@ class Audit:
     audit_ms: float
     warnings: tuple[Notice, ...]
     fit_warnings: tuple[Notice, ...] = ()
+    worst_of: int = 0

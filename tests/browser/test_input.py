@@ -65,7 +65,7 @@ def test_a_spreadsheet_with_a_header_is_pasted(browser_page: Page) -> None:
     assert browser_page.input_value("#overhead-unit") == "ns"
     assert browser_page.input_value("#cost-unit") == "gbit_per_s"
     expect(browser_page.locator("#stage-count")).to_have_text("2 of 64 stages")
-    expect(browser_page.locator("#said")).to_have_text("2 rows pasted")
+    expect(browser_page.locator("#said")).to_have_text("2 rows pasted.")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_units_in_cells_are_read(browser_page: Page) -> None:
     assert column(browser_page, "overhead")[:2] == ["1.2", "0.8"]
     assert column(browser_page, "cost")[:2] == ["10", "10"]
     assert browser_page.input_value("#cost-unit") == "gb_per_s"
-    expect(browser_page.locator("#pasted")).to_be_hidden()
+    expect(browser_page.locator("#pasted p")).to_have_text("2 rows pasted.")
     paste(browser_page, "disk\t1 ms\t16 Gb/s\nlast\t1 ns\t8 Gb/s", "#name-1")
     assert column(browser_page, "overhead") == ["1.2", "1000", "0.001"]
     assert column(browser_page, "cost") == ["10", "2", "1"]
@@ -107,11 +107,13 @@ def test_numbers_without_units_say_how_they_were_read(browser_page: Page) -> Non
     browser_page.goto("/")
     paste(browser_page, "copy\t1.2\t9.5\nwire\t0.4\t11.2")
     expect(browser_page.locator("#pasted")).to_contain_text("Read as µs and ns/byte")
-    expect(browser_page.locator("#said")).to_have_text("2 rows pasted as µs and ns/byte")
+    expect(browser_page.locator("#said")).to_contain_text("2 rows pasted. Read as µs and ns/byte")
 
 
-def test_an_answer_shows_the_units_that_were_sent(browser_page: Page) -> None:
-    """They outlast the stored answer, which is in µs and ns a byte."""
+def test_an_answer_shows_the_units_that_were_sent(
+    browser_page: Page, new_page: Callable[..., Page]
+) -> None:
+    """Its address has them, so that whoever is sent it sees what was typed."""
     browser_page.goto("/")
     paste(browser_page, "Stage\tOverhead (us)\tRate (GB/s)\ncopy\t1.2\t9.5\nwire\t0.4\t11.2")
     browser_page.keyboard.press("Control+Enter")
@@ -119,10 +121,157 @@ def test_an_answer_shows_the_units_that_were_sent(browser_page: Page) -> None:
     expect(browser_page.locator("#cost-unit")).to_have_value("gb_per_s")
     assert column(browser_page, "cost") == ["9.5", "11.2"]
     assert column(browser_page, "overhead") == ["1.2", "0.4"]
+    assert browser_page.url.endswith("?cost_unit=gb_per_s")
+    colleague = new_page(java_script_enabled=False)
+    colleague.goto(browser_page.url)
+    expect(colleague.locator("#cost-0")).to_have_value("9.5")
+    expect(colleague.locator("#cost-unit")).to_have_value("gb_per_s")
+
+
+HEADERS = {
+    "Bandwidth (GiB/s)": "gib_per_s",
+    "BW (MB/s)": "mb_per_s",
+    "Throughput GB/sec": "gb_per_s",
+    "bandwidth gbps": "gbit_per_s",
+    "Bandwidth_GBs": "gb_per_s",
+    "rate, TB/s": "tb_per_s",
+    "Mb/s": "mbit_per_s",
+    "Time per byte (ns)": "ns_per_byte",
+    "cost a byte": "ns_per_byte",
+    "Bandwidth": "untold",
+    "Speed [x]": "untold",
+    "BW (gb/s)": "untold",
+    "cost_cycles": "untold",
+    "per byte (us)": "untold",
+}
+
+
+def test_headers_and_their_units(browser_page: Page) -> None:
+    """One that is not known is no time per byte."""
+    browser_page.goto("/")
+    found = {}
+    for header in HEADERS:
+        paste(browser_page, f"Stage\tOverhead (us)\t{header}\na\t1\t10\nb\t2\t20\n")
+        assert column(browser_page, "cost")[:2] == ["10", "20"]
+        found[header] = browser_page.input_value("#cost-unit")
+        browser_page.click("#undo-paste")
+    assert found == HEADERS
+
+
+def test_a_bandwidth_without_a_unit_is_asked_back(
+    browser_page: Page, axe: Callable[[Page], list[str]]
+) -> None:
+    """By the page at once and by the server; the unit that is chosen converts nothing."""
+    browser_page.goto("/")
+    paste(
+        browser_page, "Stage\tOvh\tFoo\tBW (GiB per x)\na\t1\t7\t10\nb\t2\t7\t20\nTotal\t3\t7\t30"
+    )
+    said = browser_page.locator("#pasted p")
+    expect(said).to_contain_text("2 rows pasted. Column “Foo” was not pasted")
+    expect(said).to_contain_text("Row “Total” was not pasted")
+    expect(said).to_contain_text("Cost: which unit is “GiB per x”? Choose it above.")
+    assert axe(browser_page) == []
+    browser_page.keyboard.press("Control+Enter")
+    expect(browser_page.locator("#mistakes")).to_contain_text("One field needs a change")
+    assert focused(browser_page) == "cost-unit"
+    browser_page.select_option("#cost-unit", "gib_per_s")
+    assert column(browser_page, "cost") == ["10", "20"]
+    expect(browser_page.locator("#mistake-cost-unit")).to_have_count(0)
+    browser_page.keyboard.press("Control+Enter")
+    browser_page.wait_for_url(ANSWER)
+
+
+WRITTEN = [
+    ("12,6 1,5", "12.6 1.5", "2 numbers were rewritten: 12,6 to 12.6, 1,5 to 1.5."),
+    ("1,200 12,345.5", "1200 12345.5", "1,200 to 1200, 12,345.5 to 12345.5"),
+    ("1,200 2.5", "1200 2.5", "1,200 to 1200"),
+    ("1,200 12,6", "1.200 12.6", "1,200 to 1.200"),
+    ("0,125 1.234,5", "0.125 1234.5", "1.234,5 to 1234.5"),
+    ("1,200 1,300", "1,200 1,300", "2 cells not read"),
+    ("1,200 7", "1,200 7", "1 cell not read"),
+    ("12,6 1.200", "12.6 1.200?", "1 cell not read"),
+    ("9.5x 7", "9.5x 7", "1 cell not read"),
+    ("9.5GB/s 7", "9.5 7?", "1 cell not read"),
+    ("9.5GB/s 8Gb/s", "9.5 1", "2 rows pasted."),
+]
+
+
+def test_numbers_as_people_write_them(browser_page: Page) -> None:
+    """Read where the column makes them certain, said in either case, and marked where not."""
+    browser_page.goto("/")
+    for cells, costs, words in WRITTEN:
+        first, second = cells.split()
+        paste(browser_page, f"Stage\tOverhead (us)\tCost\na\t1\t{first}\nb\t2\t{second}")
+        found = [cell.replace(" ", "") for cell in column(browser_page, "cost")[:2]]
+        assert found == costs.split()
+        expect(browser_page.locator("#pasted p")).to_contain_text(words)
+        wrong = re.search(r"(\d) cells? not read", words)
+        marked = browser_page.locator("[data-column=cost][aria-invalid=true]")
+        expect(marked).to_have_count(int(wrong[1]) if wrong else 0)
+
+
+def test_commas_within_numbers_do_not_shift_cells(browser_page: Page) -> None:
+    """Neither those of one column nor those of a row that has too many cells."""
+    browser_page.goto("/")
+    paste(browser_page, "1,200\n3,400", "#overhead-0")
+    assert column(browser_page, "overhead")[:2] == ["1,200", "3,400"]
+    paste(browser_page, "Stage,Overhead,Cost\na,1,200,5\nb,1,2")
+    assert column(browser_page, "overhead")[0] == "1 ?"
+    assert column(browser_page, "cost")[0] == "200 ?"
+    expect(browser_page.locator("#pasted p")).to_contain_text("Row 1 has more cells than others")
+
+
+@pytest.mark.parametrize("way", ["keys", "button"])
+def test_what_was_pasted_is_taken_back(browser_page: Page, way: str) -> None:
+    """With the units and rows that were there."""
+    browser_page.goto("/?example=gms")
+    before = [column(browser_page, name) for name in ("name", "overhead", "cost")]
+    paste(browser_page, "Stage\tOverhead (ns)\tBW\na\t1\tx")
+    expect(browser_page.locator("#mistake-cost-0")).to_contain_text("“x” is not read")
+    if way == "keys":
+        browser_page.keyboard.press("Control+z")
+    else:
+        browser_page.get_by_role("button", name="Undo").click()
+    assert [column(browser_page, name) for name in ("name", "overhead", "cost")] == before
+    assert browser_page.input_value("#overhead-unit") == "us"
+    assert browser_page.input_value("#cost-unit") == "ns_per_byte"
+    expect(browser_page.locator("[aria-invalid=true]")).to_have_count(0)
+    expect(browser_page.locator("#pasted button")).to_be_hidden()
+
+
+def test_one_cell_takes_a_cells_place_with_its_unit(browser_page: Page) -> None:
+    """Pasted or typed; the first of a column brings its unit."""
+    browser_page.goto("/")
+    browser_page.fill("#cost-0", "11.9 GB/s")
+    browser_page.press("#cost-0", "Tab")
+    assert browser_page.input_value("#cost-unit") == "gb_per_s"
+    browser_page.fill("#cost-1", "12.6")
+    paste(browser_page, "100 Gb/s", "#cost-1")
+    assert column(browser_page, "cost")[:2] == ["11.9", "12.5"]
+    expect(browser_page.locator("#pasted p")).to_have_text("“100 Gb/s” was read as 12.5 GB/s.")
+    browser_page.fill("#cost-2", "9.5x")
+    browser_page.press("#cost-2", "Tab")
+    expect(browser_page.locator("#mistake-cost-2")).to_have_text("Cost: “9.5x” is not read.")
+    browser_page.fill("#name-0", "old")
+    paste(browser_page, "copy\n", "#name-0")
+    assert column(browser_page, "name")[0] == "copy"
+
+
+def test_a_size_is_echoed_in_bytes(browser_page: Page) -> None:
+    """K is 1024 as KiB is, and KB is 1000."""
+    browser_page.goto("/")
+    for text, size in (
+        ("64K", "= 65 536 B."),
+        ("1.5 MB", "= 1 500 000 B."),
+        ("4096", ""),
+        ("x", ""),
+    ):
+        browser_page.fill("#message", text)
+        expect(browser_page.locator("#message-bytes")).to_have_text(size)
 
 
 def test_a_sheet_without_a_header_goes_below_what_is_there(browser_page: Page) -> None:
-    """From the cell that it was pasted into on; one cell alone is pasted as text."""
+    """From the cell that it was pasted into on."""
     browser_page.goto("/?example=gms")
     paste(browser_page, "7\t8\n9\t10", "#overhead-3")
     assert column(browser_page, "overhead")[3:] == ["7", "9"]
@@ -187,6 +336,7 @@ def test_the_limit_on_stages_is_shown_before_it_is_hit(browser_page: Page) -> No
     count = browser_page.locator("#stage-count")
     expect(count).to_have_text("65 of 64 stages")
     expect(count).to_have_class(re.compile("over"))
+    expect(browser_page.locator("#pasted")).to_contain_text("64 is the limit")
     browser_page.keyboard.press("Control+Enter")
     expect(browser_page.locator("#name-64")).to_have_attribute("aria-invalid", "true")
 

@@ -4,7 +4,6 @@
 
 (() => {
   const Units = window.SluiceUnits;
-  const Sheet = window.SluiceSheet;
   const COLUMNS = ["name", "overhead", "cost", "up_to"];
   const WORDS = {
     name: "name of the stage",
@@ -24,12 +23,11 @@
         chooser.addEventListener("change", () => this.changeUnit(chooser));
       }
       this.table.addEventListener("keydown", (event) => this.onKey(event));
-      this.table.addEventListener("paste", (event) => this.onPaste(event));
+      this.pasting = new window.SluicePaste(this);
       this.table.addEventListener("input", (event) => this.onInput(event));
       this.table.addEventListener("change", () => this.renumber());
       form.addEventListener("click", (event) => this.onClick(event));
       this.renumber();
-      if (document.getElementById("answer-title")) this.bringUnitsBack();
     }
 
     get rows() {
@@ -52,7 +50,10 @@
     add(after = null) {
       const row = this.rows[0].cloneNode(true);
       row.querySelector(".mistakes")?.remove();
-      for (const column of COLUMNS) this.clear(this.cell(row, column));
+      for (const column of COLUMNS) {
+        this.cell(row, column).removeAttribute("aria-invalid"); // what is said is the first row's
+        this.clear(this.cell(row, column));
+      }
       this.table.insertBefore(row, after ? after.nextSibling : null);
       this.renumber();
       return row;
@@ -200,6 +201,7 @@
       const button = event.target.closest("[data-do]");
       if (!button) return;
       event.preventDefault();
+      this.pasting.forget();
       const row = button.closest("tbody");
       const verb = button.dataset.do;
       if (verb === "add") {
@@ -220,7 +222,7 @@
         event.preventDefault();
         this.move(row, event.key === "ArrowUp" ? -1 : 1);
       } else if (event.ctrlKey || event.metaKey || event.altKey) {
-        return;
+        this.pasting.onKey(event);
       } else if (event.key === "Enter") {
         event.preventDefault();
         if (place === this.rows.length - 1) this.add();
@@ -245,57 +247,6 @@
       this.focus(place, beside);
     }
 
-    onPaste(event) {
-      const cell = event.target.closest("[data-column]");
-      const text = event.clipboardData.getData("text/plain");
-      if (!cell || !Sheet.isSheet(text)) return;
-      event.preventDefault();
-      const start = cell.dataset.column;
-      const pasted = Sheet.read(text, start);
-      const replaces = pasted.hasHeader || this.isEmpty();
-      this.fill(pasted, replaces ? 0 : this.rows.indexOf(cell.closest("tbody")), replaces);
-    }
-
-    /** Put pasted rows into the table from this row on; alone in it where they replace all. */
-    fill(pasted, place, replaces) {
-      if (replaces) this.empty(pasted.rows.length);
-      for (const [column, unit] of Object.entries(pasted.units)) {
-        if (replaces) this.setUnit(column, unit);
-        else this.convertPasted(pasted.rows, column, unit);
-      }
-      pasted.rows.forEach((given, number) => {
-        const row = this.rows[place + number] || this.add();
-        for (const [column, text] of Object.entries(given)) {
-          this.clear(this.cell(row, column));
-          this.cell(row, column).value = text;
-        }
-      });
-      if (pasted.rows.some((row) => row.up_to)) this.showRanges();
-      this.renumber();
-      this.focus(Math.min(place + pasted.rows.length, this.rows.length) - 1, "name");
-      window.Sluice.say([`${pasted.rows.length} rows pasted`, this.assume(pasted)].join(" ").trim());
-    }
-
-    /** Say which units were taken for numbers that named none: choosing others converts the numbers. */
-    assume(pasted) {
-      const bare = ["overhead", "cost"].filter((column) =>
-        pasted.rows.some((row) => row[column]) && !pasted.units[column]);
-      const names = bare.map((column) =>
-        this.table.querySelector(`[data-unit=${column}]`).selectedOptions[0].textContent);
-      const note = this.form.querySelector("#pasted");
-      note.hidden = bare.length === 0;
-      note.textContent = note.hidden ? "" : `Read as ${names.join(" and ")}, for no unit was pasted. Choosing ` +
-        "another unit now converts the numbers; to read them in another, clear, choose it, and paste again.";
-      return note.hidden ? "" : `as ${names.join(" and ")}`;
-    }
-
-    /** Rows that join others take the units of those. */
-    convertPasted(rows, column, unit) {
-      const ours = this.units[column];
-      if (unit === ours) return;
-      for (const row of rows) row[column] = Units.convert(column, row[column], unit, ours) ?? row[column];
-    }
-
     empty(count) {
       for (const row of this.rows.slice(Math.max(1, count))) row.remove();
       for (const row of this.rows) for (const column of COLUMNS) this.clear(this.cell(row, column));
@@ -305,28 +256,25 @@
       this.form.querySelector("#with-ranges").checked = true;
     }
 
-    setUnit(column, unit) {
-      this.table.querySelector(`[data-unit=${column}]`).value = unit;
-      this.units[column] = unit;
+    chooser(column) {
+      return this.table.querySelector(`[data-unit=${column}]`);
     }
 
-    /** Answers are stored in µs and ns a byte: show their costs in the units that were last sent. */
-    bringUnitsBack() {
-      const kept = JSON.parse(sessionStorage.getItem("sluice.units") || "{}");
-      for (const chooser of this.table.querySelectorAll("[data-unit]")) {
-        const column = chooser.dataset.unit;
-        const [from, to] = [this.units[column], kept[column]];
-        if (!to || to === from) continue;
-        const texts = this.rows.map((row) => this.cell(row, column).value).filter((text) => text.trim());
-        if (texts.some((text) => Units.convert(column, text, from, to) === null)) continue;
-        chooser.value = to;
-        this.convertCells(column, from, to);
-      }
+    setUnit(column, unit) {
+      this.pasting.told(column);
+      this.chooser(column).value = unit;
+      this.units[column] = unit;
     }
 
     /** Convert what is there. A cell keeps what was typed into it, so that going back restores it. */
     changeUnit(chooser) {
       const column = chooser.dataset.unit;
+      if (this.units[column] === Units.UNTOLD) {
+        this.setUnit(column, chooser.value);
+        for (const row of this.rows) this.pasting.settle(this.cell(row, column));
+        window.Sluice.say(`Read as ${chooser.selectedOptions[0].textContent}`);
+        return;
+      }
       this.convertCells(column, this.units[column], chooser.value);
       window.Sluice.say(`Converted to ${chooser.selectedOptions[0].textContent}`);
     }
@@ -354,6 +302,15 @@
     return `/ui/audit?${query}`;
   }
 
+  /** The bytes of a size that was written otherwise. */
+  function echoSize(form, text) {
+    const bytes = Units.bytes(text);
+    const place = form.querySelector("#message-bytes");
+    if (!place) return;
+    const isSaid = Number.isSafeInteger(bytes) && !/^\s*\d*\s*B?\s*$/i.test(text);
+    place.textContent = isSaid ? `= ${String(bytes).replace(/\B(?=(\d{3})+$)/g, "\u202f")} B. ` : "";
+  }
+
   /** One request at a time, and Ctrl+Enter from anywhere in the panel. */
   function startForm(form) {
     form.classList.add("with-script");
@@ -365,7 +322,6 @@
       }
     });
     form.addEventListener("submit", () => {
-      sessionStorage.setItem("sluice.units", JSON.stringify(table.units));
       for (const button of form.querySelectorAll("[data-send]")) button.disabled = true;
     });
     window.addEventListener("pageshow", () => {
@@ -374,7 +330,12 @@
     form.querySelector("[data-audit]")?.addEventListener("click", (event) => {
       event.currentTarget.href = auditAddress(form);
     });
-    form.querySelector("#message").addEventListener("input", (event) => table.unmark(event.target));
+    const message = form.querySelector("#message");
+    message.addEventListener("input", () => {
+      table.unmark(message);
+      echoSize(form, message.value);
+    });
+    echoSize(form, message.value);
     const mistakes = document.getElementById("mistakes");
     if (mistakes) {
       window.Sluice.say(mistakes.textContent.trim().replace(/\s+/g, " "));

@@ -1,25 +1,35 @@
 // What is pasted from a spreadsheet or a file of comma-separated values: its cells, which column of
-// the stage table each belongs to, and the units that its header names.
+// the stage table each belongs to, and the units that its header or its cells name. What is not
+// understood is said, and what may mean two things is left so that the service asks back.
 "use strict";
 
 window.SluiceSheet = (() => {
   const Units = window.SluiceUnits;
+  const COSTS = ["overhead", "cost"];
   // "g" and "G" are the papers' letters for the two costs, so these two are told apart by their case.
+  const BANDWIDTH = /^(bandwidth|bw(?![a-z])|throughput|(data.?|transfer.?)?rate|speed)/i;
   const COLUMNS = [
-    ["up_to", /^(up.?to|until|to|range.?end|max(imum)?.?size)\b/i],
+    ["up_to", /^(up.?to|until|to|range.?end|max(imum)?.?size)(?![a-z])/i],
     ["name", /^(stage|name|step|hop|resource)/i],
-    ["cost", /^(G\b|cost|per.?byte|ns.?per.?byte|bandwidth|bw\b|throughput|rate|slope)/],
-    ["cost", /^(cost|per.?byte|ns.?per.?byte|bandwidth|bw\b|throughput|rate|slope)/i],
-    ["overhead", /^(g\b|o\b)/],
-    ["overhead", /^(overhead|latency|fixed|start|set.?up|per.?fragment|alpha|intercept)/i],
+    ["cost", /^G(?![A-Za-z/])/],
+    ["cost", BANDWIDTH],
+    ["cost", /^(cost|(time.?)?per.?byte|slope)/i],
+    ["overhead", /^[go](?![A-Za-z/])/],
+    ["overhead", /^(overhead|ovh?d?(?![a-z])|latency|fixed|start|set.?up|(time.?)?per.?fragment|alpha|intercept)/i],
   ];
-  const PATTERN_OF_UNIT = /[([]\s*([^)\]]+?)\s*[)\]]|,\s*([^,]+)$|_(us|ns|ms|ns_per_byte)$/;
+  const PLAIN_WORDS = new RegExp("^(an?|the|of|per|in|and|each|to|up|times?|costs?|overheads?|latency|fixed|start|startup|"
+    + "setup|fragments?|messages?|packets?|bytes?|stages?|copy|mean|median|average|value|range)$", "i");
+  const SUMS = /^(grand )?(total|sum|mean|average|avg|median)\b/i;
+  const COMMA_IN_NUMBER = /(^|,)\s*[1-9]\d{0,2},\d{3}\s*(,|$)/;
 
-  /** Rows of cells, split at tabs, else at semicolons, else at commas outside quotes. */
+  /** {separator, rows of cells}: split at tabs, else at semicolons, else at commas outside quotes. */
   function cells(text) {
     const lines = text.replace(/\r\n?/g, "\n").split("\n").filter((line) => line.trim() !== "");
-    const separator = ["\t", ";", ","].find((one) => lines.some((line) => line.includes(one)));
-    return lines.map((line) => split(line, separator).map((cell) => plain(cell, separator)));
+    let separator = ["\t", ";", ","].find((one) => lines.some((line) => line.includes(one)));
+    // One column with a comma in every number, rather than two columns.
+    const numbers = lines.length > 1 && !lines[0].includes(",") ? lines.slice(1) : lines;
+    if (separator === "," && numbers.every((line) => /^\s*\d+(,\d+)?\s*$/.test(line))) separator = "";
+    return {separator, lines, all: lines.map((line) => split(line, separator).map((cell) => cell.trim()))};
   }
 
   function split(line, separator) {
@@ -37,72 +47,138 @@ window.SluiceSheet = (() => {
     return [...found, cell];
   }
 
-  /** A cell without its margins; a decimal comma where a comma cannot be anything else. */
-  function plain(cell, separator) {
-    const text = cell.trim();
-    return separator !== "," && /^[+-]?\d+,\d+$/.test(text) ? text.replace(",", ".") : text;
-  }
-
-  function unitOf(header) {
-    const found = header.match(PATTERN_OF_UNIT);
-    const text = found ? found[1] || found[2] || found[3].replace("_per_", "/") : header;
-    return Units.named(text);
-  }
-
   function columnOf(header) {
-    const found = COLUMNS.find(([, pattern]) => pattern.test(header));
-    return found ? found[0] : unitOf(header)?.column;
+    return COLUMNS.find(([, pattern]) => pattern.test(header))?.[0] ?? unitAlone(header)?.column;
+  }
+
+  /** The unit that a header is, or that stands at its end. */
+  function unitAlone(header) {
+    const last = header.match(/[([]([^)\]]*)[)\]]|[,_\s]([^,_\s]+)$/);
+    return Units.named(header) ?? (last && Units.named(last[1] ?? last[2]));
+  }
+
+  /** What a header says of its column's unit: {unit}, {asked: a text that is no unit}, or {}. */
+  function unitIn(header, column) {
+    const pattern = COLUMNS.find(([, one]) => one.test(header))?.[1];
+    if (!pattern) return {unit: unitAlone(header).unit};
+    const rest = header.replace(pattern, "");
+    const text = (rest.match(/[([]([^)\]]*)[)\]]/)?.[1] ?? rest).replace(/^[\s,:;_./-]+|[\s_:]+$/g, "");
+    const found = Units.named(text);
+    if (found?.column === column) return {unit: found.unit};
+    if (column === "cost" && found?.unit === "ns" && /(per|an?|\/)[\s_]*byte/i.test(header)) return {unit: "ns_per_byte"};
+    const isPlain = text.split(/[\s_]+/).every((word) => word === "" || PLAIN_WORDS.test(word));
+    if (!isPlain) return {asked: text};
+    return BANDWIDTH.test(header) ? {asked: ""} : {};
   }
 
   function isHeader(row) {
-    return row.every((cell) => Number.isNaN(Units.read(cell))) && row.some(columnOf);
+    return row.every((cell) => Units.split(cell).number === "") && row.some(columnOf);
   }
 
   /** Columns where no header says them: a name first where it is not a number. */
   function guessed(row, start) {
-    const order = ["name", "overhead", "cost", "up_to"];
-    const named = row.length > 2 || Number.isNaN(Units.read(row[0]));
+    const order = ["name", ...COSTS, "up_to"];
+    const named = row.length > 2 || Units.split(row[0]).number === "";
     const first = start === "name" && !named ? 1 : order.indexOf(start);
     return row.map((_, place) => order[first + place]);
   }
 
-  /**
-   * What a text holds for the stage table: {rows, units, hasHeader}. Each row is an object by column,
-   * `units` what the header said by column. `start` is the column that it was pasted into.
-   */
-  function read(text, start) {
-    const all = cells(text);
-    if (all.length === 0) return {rows: [], units: {}, hasHeader: false};
-    const hasHeader = isHeader(all[0]);
-    const columns = hasHeader ? all[0].map(columnOf) : guessed(all[0], start);
-    const units = {};
-    if (hasHeader) {
-      all[0].forEach((header, place) => {
-        const unit = unitOf(header);
-        if (unit && unit.column === columns[place]) units[unit.column] = unit.unit;
-      });
-    }
-    const rows = all.slice(hasHeader ? 1 : 0).map((row) => {
-      const made = {};
-      row.forEach((cell, place) => {
-        if (columns[place]) made[columns[place]] = cell;
-      });
-      return made;
+  /** The columns of a header, each once, and a note of those that are left out. */
+  function columnsOf(header, made) {
+    const found = header.map(columnOf);
+    return found.map((column, place) => {
+      if (column && found.indexOf(column) === place) return column;
+      if (header[place]) {
+        const why = column ? "there is one before it" : "it was not understood";
+        made.notes.push(`Column “${Units.shown(header[place])}” was not pasted: ${why}.`);
+      }
+      return undefined;
     });
-    for (const column of ["overhead", "cost"]) bare(rows, units, column);
-    return {rows, units, hasHeader};
   }
 
-  /** Take the units out of the cells of a column where every one of them names its own. */
-  function bare(rows, units, column) {
-    const found = rows.map((row) => Units.measured(row[column] || ""));
-    if (!found.every((one) => one?.column === column)) return;
-    units[column] ??= found[0].unit;
-    rows.forEach((row, place) => {
-      const {number, unit} = found[place];
-      const made = unit === units[column] ? number : Units.convert(column, number, unit, units[column]);
-      row[column] = made ?? row[column];
+  /**
+   * What a text holds for the stage table. `start` is the column that it was pasted into, `chosen` the
+   * units that stand there. Gives {hasHeader, rows, units, asked, changed, notes}: each row is an object
+   * by column; `units` and `asked` are by column what the text says, or what it says that is no unit;
+   * `changed` are numbers as they were and are; `notes` are sentences.
+   */
+  function read(text, start, chosen) {
+    const made = {hasHeader: false, rows: [], units: {}, asked: {}, changed: [], notes: []};
+    const {separator, lines, all} = cells(text);
+    if (all.length === 0) return made;
+    made.hasHeader = isHeader(all[0]);
+    const columns = made.hasHeader ? columnsOf(all[0], made) : guessed(all[0], start);
+    const said = {};
+    columns.forEach((column, place) => {
+      if (made.hasHeader && COSTS.includes(column)) said[column] = unitIn(all[0][place], column);
     });
+    const least = Math.min(...all.map((row) => row.length));
+    made.rows = all.slice(made.hasHeader ? 1 : 0).map((row, place) => {
+      const line = lines[place + (made.hasHeader ? 1 : 0)];
+      const one = rowOf(row, columns);
+      const more = row.slice(columns.length).some((cell) => cell) || (separator === "," && row.length > least);
+      if (more && (made.hasHeader || COMMA_IN_NUMBER.test(line))) doubt(one, place, made);
+      return one;
+    });
+    leaveSumOut(made);
+    for (const column of COSTS) readColumn(column, said[column] ?? {}, chosen[column], made);
+    return made;
+  }
+
+  function rowOf(row, columns) {
+    const one = {};
+    columns.forEach((column, place) => {
+      if (column) one[column] = row[place] ?? "";
+    });
+    return one;
+  }
+
+  /** A row whose cells may be shifted: its numbers are asked back. */
+  function doubt(row, place, made) {
+    made.notes.push(`Row ${place + 1} has more cells than others: is there a comma within a number?`);
+    for (const column of COSTS) if (row[column]) row[column] += " ?";
+  }
+
+  function leaveSumOut(made) {
+    const last = made.rows.at(-1);
+    if (made.rows.length > 2 && SUMS.test(last.name ?? "")) {
+      made.rows.pop();
+      made.notes.push(`Row “${Units.shown(last.name)}” was not pasted: it is no stage.`);
+    }
+  }
+
+  /** Plain numbers in one unit, as far as that is certain; the rest stays as it was written. */
+  function readColumn(column, said, chosen, made) {
+    const rows = made.rows.filter((row) => row[column]);
+    if (rows.length === 0) return;
+    const parts = rows.map((row) => partsOf(row[column], column));
+    const sign = Units.decimalSign(parts.filter((part) => part.number).map((part) => part.number));
+    const own = parts.filter((part) => part.unit);
+    const bare = parts.filter((part) => part.number && !part.name);
+    const unit = said.unit ?? (own.length > 0 ? own[0].unit : null);
+    if (unit) made.units[column] = unit;
+    else if (said.asked !== undefined && (said.asked || !Units.isBandwidth(chosen))) made.asked[column] = said.asked;
+    const isMixed = !said.unit && own.length > 0 && bare.length > 0;
+    rows.forEach((row, place) => {
+      row[column] = writeCell(row[column], parts[place], {column, sign, unit, isMixed, made});
+    });
+  }
+
+  /** A cell's {number, name of its unit as written, unit if known in this column}. */
+  function partsOf(text, column) {
+    const {number, unit: name} = Units.split(text);
+    const found = name ? Units.named(name) : null;
+    return {number, name, unit: found?.column === column ? found.unit : null};
+  }
+
+  function writeCell(text, part, {column, sign, unit, isMixed, made}) {
+    if (!part.number || (part.name && !part.unit)) return text;
+    const number = Units.plain(part.number, sign);
+    if (number === null) return part.number.includes(",") ? text : `${text} ?`;
+    if (Number.isNaN(Units.read(number))) return text;
+    if (number !== part.number) made.changed.push([part.number, number]);
+    if (part.unit && part.unit !== unit) return Units.convert(column, number, part.unit, unit) ?? text;
+    return isMixed && !part.unit ? `${number} ?` : number;
   }
 
   /** Whether a text is more than one cell. */

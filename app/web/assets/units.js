@@ -1,43 +1,35 @@
-// The units of the stage table's columns: how to name them, and how to turn one into another so that
-// turning back gives what was there.
+// The units of the stage table's columns, as the server names them: how cells and headers write them,
+// how to turn one into another so that turning back gives what was there, and numbers as people write
+// them. What may mean two things is never guessed.
 "use strict";
 
 window.SluiceUnits = (() => {
-  // Each to µs, or to ns a byte. A bandwidth is an inverse; 1e9 bytes a second are 1 ns a byte.
-  const UNITS = {
-    overhead: {
-      us: {factor: 1},
-      ns: {factor: 1e-3},
-      ms: {factor: 1e3},
-    },
-    cost: {
-      ns_per_byte: {factor: 1},
-      us_per_kb: {factor: 1},
-      us_per_kib: {factor: 1000 / 1024},
-      gb_per_s: {inverse: 1},
-      gbit_per_s: {inverse: 8},
-      mib_per_s: {inverse: 1e9 / 2 ** 20},
-    },
-  };
+  const UNTOLD = "untold"; // a column's unit while nobody has said it
+  const PLAIN = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?$/i;
+  const CELL = /^([+-]?[.,]?\d[\d.,'’\s]*(?:e[+-]?\d{1,3})?)(\D.*)?$/i;
+  const IN_GROUPS = /^[+-]?\d{1,3}([\s'’]\d{3})+([.,]\d+)?$/; // 1 200,5
+  const ONE_COMMA = /^[+-]?[1-9]\d{0,2},\d{3}$/; // 1200 or 1.2
+  const ONE_POINT = /^[+-]?[1-9]\d{0,2}\.\d{3}$/; // 1.2, or 1200 among decimal commas
+  const COMMAS_GROUP = /^[+-]?[1-9]\d{0,2}((,\d{3})+\.\d+|(,\d{3}){2,})$/; // 12,345.5
+  const POINTS_GROUP = /^[+-]?[1-9]\d{0,2}((\.\d{3})+,\d+|(\.\d{3}){2,})$/; // 12.345,5
+  const DECIMAL_COMMA = /^[+-]?\d*,\d+$/; // 12,6
+  const POWERS = {"": 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40};
+  let table = null;
 
-  // As spreadsheets write them; b and B differ, K and k do not.
-  const NAMES = [
-    ["overhead", "us", /^([uµμ]s|microsec(onds?)?|usec)$/],
-    ["overhead", "ns", /^(ns|nanosec(onds?)?|nsec)$/],
-    ["overhead", "ms", /^(ms|millisec(onds?)?|msec)$/],
-    ["cost", "ns_per_byte", /^ns\/(b|B|bytes?)$/],
-    ["cost", "us_per_kib", /^[uµμ]s\/[kK]i[bB]$/],
-    ["cost", "us_per_kb", /^[uµμ]s\/[kK][bB]$/],
-    ["cost", "gbit_per_s", /^(G(b|bit|bits)\/s|Gbps|Gbit)$/],
-    ["cost", "gb_per_s", /^(GB\/s|GBps|Gbytes?\/s)$/],
-    ["cost", "mib_per_s", /^(MiB\/s|MiBps)$/],
-  ];
+  /** By column and unit: {words, names, factor or inverse}. */
+  function units() {
+    if (!table) {
+      table = window.Sluice.data("unit-table");
+      for (const column of Object.values(table)) {
+        for (const unit of Object.values(column)) unit.names = new RegExp(`^(${unit.spelling})$`);
+      }
+    }
+    return table;
+  }
 
-  const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?$/i;
-
-  /** The number that a cell holds, or NaN. */
+  /** The number that a text is, or NaN. */
   function read(text) {
-    return NUMBER.test(text.trim()) ? Number(text) : NaN;
+    return PLAIN.test(text.trim()) ? Number(text) : NaN;
   }
 
   /** The shortest text of a number: without the last digits' noise where twelve say as much. */
@@ -56,23 +48,82 @@ window.SluiceUnits = (() => {
 
   /** A cell's text in another unit of its column; null where it has no such value. */
   function convert(column, text, from, to) {
-    const value = read(text);
-    const made = fromBase(UNITS[column][to], base(UNITS[column][from], value));
+    const [old, wanted] = [units()[column][from], units()[column][to]];
+    const made = old && wanted ? fromBase(wanted, base(old, read(text))) : NaN;
     return Number.isFinite(made) ? write(made) : null;
   }
 
   /** The unit that a text names, as {column, unit}, or null. */
   function named(text) {
-    const found = NAMES.find(([, , pattern]) => pattern.test(text.replace(/\s+/g, "")));
-    return found ? {column: found[0], unit: found[1]} : null;
+    const name = text.replace(/[\s_]+/g, "").replace(/[µμ]/g, "u");
+    for (const [column, known] of Object.entries(units())) {
+      const found = Object.keys(known).find((unit) => known[unit].names.test(name));
+      if (found) return {column, unit: found};
+    }
+    return null;
   }
 
-  /** A number and the unit written after it, as {number, column, unit}, or null. */
-  function measured(text) {
-    const found = text.match(/^([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?)\s*([a-zµμ].*)$/i);
-    const unit = found && named(found[2]);
-    return unit && {number: found[1], ...unit};
+  function wordsOf(column, unit) {
+    return units()[column][unit].words;
   }
 
-  return {read, convert, named, measured};
+  function isBandwidth(unit) {
+    return Boolean(units().cost[unit]?.inverse);
+  }
+
+  /** A cell's number and what follows it, both as written; the number is "" where there is none. */
+  function split(text) {
+    const found = text.trim().match(CELL);
+    return found ? {number: found[1].trim(), unit: (found[2] || "").trim()} : {number: "", unit: text.trim()};
+  }
+
+  function ungrouped(text) {
+    return IN_GROUPS.test(text) ? text.replace(/[\s'’]/g, "") : text;
+  }
+
+  /** Which sign begins the decimals in these numbers of one column: "," or ".", or null if unsure. */
+  function decimalSign(numbers) {
+    const texts = numbers.map(ungrouped);
+    const comma = texts.some((one) => POINTS_GROUP.test(one) || (DECIMAL_COMMA.test(one) && !ONE_COMMA.test(one)
+      && !COMMAS_GROUP.test(one)));
+    const point = texts.some((one) => COMMAS_GROUP.test(one)
+      || (PLAIN.test(one) && one.includes(".") && !ONE_POINT.test(one)));
+    return comma === point ? null : comma ? "," : ".";
+  }
+
+  /** A number as a plain one, where its column begins decimals with this sign; null where it may be two. */
+  function plain(number, sign) {
+    const text = ungrouped(number);
+    if (ONE_COMMA.test(text)) return sign === null ? null : text.replace(",", sign === "," ? "." : "");
+    if (ONE_POINT.test(text) && sign === ",") return null;
+    if (COMMAS_GROUP.test(text)) return text.replaceAll(",", "");
+    if (POINTS_GROUP.test(text)) return text.replaceAll(".", "").replace(",", ".");
+    return DECIMAL_COMMA.test(text) ? text.replace(",", ".") : text;
+  }
+
+  /** What is wrong with a cell of a cost, in words, or "". */
+  function wrong(text, column) {
+    const {number, unit} = split(text);
+    if (ONE_COMMA.test(number)) {
+      return `${number.replace(",", "")} or ${Number(number.replace(",", "."))}? Write it without the comma`;
+    }
+    if (unit.endsWith("?")) return `“${text}” may mean two things: write the number alone, or with its unit`;
+    if (Number.isNaN(read(number)) || (unit && named(unit)?.column !== column)) return `“${shown(text)}” is not read`;
+    return read(number) < 0 ? "expected 0 or more" : "";
+  }
+
+  function shown(text) {
+    return text.length > 24 ? `${text.slice(0, 24)}…` : text;
+  }
+
+  /** The bytes that a size with a binary or no unit is, or NaN. */
+  function bytes(text) {
+    const found = text.trim().match(/^(\d+(?:\.\d+)?)\s*([kmgt]?)(ib|b)?$/i);
+    if (!found) return NaN;
+    const decimal = found[2] && found[3]?.toLowerCase() === "b";
+    const unit = decimal ? 1000 ** ("kmgt".indexOf(found[2].toLowerCase()) + 1) : POWERS[found[2].toLowerCase()];
+    return Number(found[1]) * unit;
+  }
+
+  return {UNTOLD, read, convert, named, split, decimalSign, plain, wrong, shown, bytes, wordsOf, isBandwidth};
 })();

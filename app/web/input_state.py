@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from app.console.stage_names import distinct_names
 from app.schemas.stages import pipeline_document
 from app.web.input_choices import OFFERS, Offers, example_named, trace_text
+from app.web.shown_units import ShownUnits
 from app.web.stage_units import CostUnit, OverheadUnit, number_text
 from domain.pipeline import MAX_RANGES, MAX_STAGES
 from domain.trace_formats import UnreadableRows, UnrecognisedTrace
@@ -212,6 +213,28 @@ class InputState:
             return common
         return common.with_pipeline(answer["pipeline"])
 
+    @property
+    def units(self) -> ShownUnits:
+        """The units of the table's columns; the usual ones where the costs are not in it."""
+        if self.source is not InputSource.TABLE:
+            return ShownUnits()
+        return ShownUnits.of({"overhead_unit": self.overhead_unit, "cost_unit": self.cost_unit})
+
+    def in_units(self, units: ShownUnits) -> InputState:
+        """The same, of µs and ns a byte, in the units that it was typed in; each column as a whole.
+
+        A stage without a cost a byte has no bandwidth: then the costs stay as they are.
+        """
+        kept = units
+        if any(row.cost and not units.cost_text(float(row.cost)) for row in self.rows):
+            kept = ShownUnits(units.overhead)
+        return replace(
+            self,
+            rows=tuple(_in_units(row, kept) for row in self.rows),
+            overhead_unit=kept.overhead,
+            cost_unit=kept.cost,
+        )
+
     def with_profile(self, reference: str) -> InputState:
         """The same with this stored profile as where the costs come from."""
         return replace(self, source=InputSource.PROFILE, profile=reference)
@@ -251,6 +274,14 @@ def _rows(given: Mapping[str, list[str]]) -> tuple[StageRow, ...]:
     count = min(max(map(len, columns)), MAX_ROWS + 1)
     cells = [[*column, *[""] * count][:count] for column in columns]
     return tuple(StageRow(*row) for row in zip(*cells, strict=True)) or (StageRow(),)
+
+
+def _in_units(row: StageRow, units: ShownUnits) -> StageRow:
+    return replace(
+        row,
+        overhead=row.overhead and units.overhead_text(float(row.overhead)),
+        cost=row.cost and units.cost_text(float(row.cost)),
+    )
 
 
 def _rows_of(stage: Mapping[str, Any]) -> Iterable[StageRow]:

@@ -303,7 +303,9 @@ def test_where_panels_stack_the_answer_comes_first(
     new_page: Callable[..., Page], has_scripts: bool
 ) -> None:
     """On a phone what was asked for is what is seen, read and focused; its question follows."""
-    more = {} if has_scripts else {"java_script_enabled": False}
+    more: dict[str, Any] = {"java_script_enabled": False}
+    if has_scripts:
+        more = {"permissions": ["clipboard-read", "clipboard-write"]}
     page = new_page(width=360, height=640, **more)
     page.goto("/?example=myrinet-gam")
     page.get_by_role("button", name="Optimise").last.click()
@@ -315,5 +317,9 @@ def test_where_panels_stack_the_answer_comes_first(
     assert answer["y"] < question["y"]
     if has_scripts:
         expect(title).to_be_focused()
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        expect(page.locator("[data-copy-link]")).to_have_text("Link copied")
+        assert page.evaluate("navigator.clipboard.readText()") == page.url
         page.keyboard.press("Tab")
         expect(page.get_by_role("link", name="Change the question")).to_be_focused()

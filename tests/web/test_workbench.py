@@ -7,7 +7,11 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from app.web.shown_units import ShownUnits
+from app.web.stage_units import CostUnit, OverheadUnit
 from tests.app.serving import LARGE, LARGE_BYTES, MYRINET, Live
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
@@ -16,8 +20,8 @@ STAGES = [("name", "in"), ("overhead", "1"), ("cost", "2"), ("up_to", "")]
 
 def post(live: Live, *fields: tuple[str, str]):  # type: ignore[no-untyped-def]
     """The form as a browser sends it."""
-    given = [("source", "table"), ("message", "64 KiB"), *fields]
-    return live.client.post("/ui/optimize", content=urlencode(given), headers=FORM)
+    pairs = [("source", "table"), ("message", "64 KiB"), *fields]
+    return live.client.post("/ui/optimize", content=urlencode(pairs), headers=FORM)
 
 
 def rows_of(pipeline: dict) -> list[tuple[str, str]]:  # type: ignore[type-arg]
@@ -38,6 +42,45 @@ def test_an_answer_has_an_address_of_its_own(live: Live) -> None:
     document = live.client.get(f"/optimizations/{place.rsplit('/', 1)[1]}").json()
     assert document["message_bytes"] == 4096
     assert document["pipeline"]["stages"] == MYRINET["stages"]
+
+
+def test_the_units_that_were_typed_are_in_the_address(live: Live) -> None:
+    """Of an answer, of its timeline's links and of a job, and the question is shown in them."""
+    units = [("overhead_unit", "ns"), ("cost_unit", "gb_per_s")]
+    cells = [("name", "copy"), ("overhead", "1230"), ("cost", "9.8"), ("up_to", "")]
+    for message in ("4 KiB", "64 MiB"):
+        sent = post(live, *units, *cells, ("message", message))
+        place = sent.headers["location"]
+        assert place.endswith("overhead_unit=ns&cost_unit=gb_per_s")
+        page = live.client.get(place).text
+        assert 'value="1230"' in page
+        assert 'value="9.8"' in page
+        assert "beside=fixed&amp;overhead_unit=ns&amp;cost_unit=gb_per_s" in page
+    many = [*rows_of(LARGE), *cells]
+    sent = post(live, *units, *many, ("message", str(LARGE_BYTES)))
+    assert "/ui/jobs/" in sent.headers["location"]
+    page = live.client.get(sent.headers["location"]).text
+    assert 'data-units="?overhead_unit=ns&amp;cost_unit=gb_per_s"' in page
+    assert 'value="9.8"' in page
+
+
+def test_a_stage_without_a_cost_has_no_bandwidth(live: Live) -> None:
+    """Its column stays as it is stored; what is no unit counts as nothing."""
+    sent = post(live, ("name", "fixed"), ("overhead", "3"), ("cost", "0"), ("message", "4 KiB"))
+    page = live.client.get(sent.headers["location"] + "?cost_unit=gb_per_s&overhead_unit=x").text
+    assert '<option value="ns_per_byte" selected>' in page
+    assert '<option value="us" selected>' in page
+
+
+@given(st.floats(1e-6, 1e6), st.sampled_from([*CostUnit]), st.sampled_from([*OverheadUnit]))
+def test_what_was_typed_is_shown_again(
+    typed: float, cost: CostUnit, overhead: OverheadUnit
+) -> None:
+    """And means the same, to the last bit."""
+    units = ShownUnits.of({"overhead_unit": overhead, "cost_unit": cost})
+    text = f"{typed:.6g}"
+    ns, us = units.cost.to_ns_per_byte(float(text)), units.overhead.to_us(float(text))
+    assert float(units.cost_text(ns)) == float(units.overhead_text(us)) == float(text)
 
 
 def test_what_may_take_long_becomes_a_job(live: Live) -> None:

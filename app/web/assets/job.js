@@ -71,6 +71,7 @@
       this.chart = null;
       this.toldBest = this.progress?.best_latency_us ?? null;
       this.drawnAt = 0;
+      this.units = part.dataset.units;
       this.bar = part.querySelector("progress");
       this.follower = new SluiceJob.Follower(part, part.dataset.job, {
         told: (job) => this.told(job),
@@ -120,10 +121,10 @@
     ended(job) {
       if (job.state === "done" && job.answer_id) {
         Sluice.say("Done: the answer follows");
-        location.replace(`/ui/answers/${job.answer_id}`);
+        location.replace(`/ui/answers/${job.answer_id}${this.units}`);
         return;
       }
-      show(location.pathname);
+      show(location.pathname + this.units);
       const kept = job.answer_id ? "The best answer so far is kept." : "There is no answer.";
       Sluice.say(job.state === "cancelled" ? `Stopped. ${kept}` : "The job has ended.");
     }

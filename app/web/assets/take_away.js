@@ -5,15 +5,22 @@
   const SCALE = 2; // pixels of the PNG for each of the picture
   const SAID_MS = 2000;
 
+  async function toClipboard(text) {
+    if (!navigator.clipboard || !window.isSecureContext) {
+      return false;
+    }
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      return false; // refused, as some browsers do until they are asked: the selection is left
+    }
+  }
+
   /** Put a text on the clipboard; where the browser has none to offer, through a selection. */
   async function copy(place) {
-    if (navigator.clipboard && window.isSecureContext) {
-      try {
-        await navigator.clipboard.writeText(place.textContent);
-        return true;
-      } catch {
-        // Refused, as some browsers do until they are asked: the selection is left.
-      }
+    if (await toClipboard(place.textContent)) {
+      return true;
     }
     const range = document.createRange();
     range.selectNodeContents(place);
@@ -32,6 +39,18 @@
       const said = isCopied ? "Copied" : "Press Ctrl+C";
       button.textContent = said;
       Sluice.say(isCopied ? "Copied" : "The text is selected: copy it with Ctrl+C");
+      setTimeout(() => { button.textContent = words; }, SAID_MS);
+    });
+  });
+
+  // The address has all of what is seen; one that cannot be copied is in the browser's own bar.
+  Sluice.onPart("[data-copy-link]", (button) => {
+    const words = button.textContent;
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      const said = await toClipboard(location.href) ? "Link copied" : "Copy it from the address bar";
+      button.textContent = said;
+      Sluice.say(said);
       setTimeout(() => { button.textContent = words; }, SAID_MS);
     });
   });

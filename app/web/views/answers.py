@@ -16,6 +16,7 @@ from app.schemas.explanations import explained_of
 from app.web.input_state import InputState
 from app.web.pages import page
 from app.web.refusals import says_refusals
+from app.web.shown_units import ShownUnits
 from app.web.snippets import base_url_of, take_away_of
 from app.web.views.answer_around import (
     counts_chart,
@@ -65,15 +66,17 @@ async def answer(
     sizes: Annotated[str, Query()] = "",
 ) -> Response:
     """The answer as it is stored; `beside=fixed` draws the best fixed size below it, and
-    `sizes=latency` has the curves over messages show times instead of ratios.
+    `sizes=latency` has the curves over messages show times instead of ratios. The question is shown
+    in the units of the address.
     """
     body = await _body(request, id)
-    wanted = _beside(beside)
+    wanted, units = _beside(beside), ShownUnits.of(request.query_params)
     service, base_url = service_of(request), base_url_of(request)
 
     def made() -> Response:
         # Thousands of ranges or fragments make a page that takes a while to write as well.
         values = _values(service.context.store, body, wanted, base_url)
+        values |= {"entry": values["entry"].in_units(units), "units": units}
         made = page(request, "answer.html", section=SECTION, shown=_shown(sizes), **values)
         return with_reader(request, made)
 
@@ -90,7 +93,7 @@ async def timeline(
     to_us: Annotated[str, Query()] = "",
 ) -> Response:
     """The timeline of an answer with many fragments, or of a stretch of its time."""
-    body = await _body(request, id)
+    body, units = await _body(request, id), ShownUnits.of(request.query_params)
     service, wanted = service_of(request), Drawing(_beside(beside), window_of(from_us, to_us))
     document = await service.call(lambda: json.loads(body))
     cells = 0 if document["pipeline"] is None else cells_of(document)
@@ -98,14 +101,15 @@ async def timeline(
         drawn = await service.call(lambda: timeline_of(document, wanted))
     elif cells <= EXPLORED_CELLS:
         work = lambda: {"timeline": timeline_of(document, wanted)}  # noqa: E731
-        return await part_of(request, id, _TIMELINE, work, query=wanted.query, answer_id=id)
+        query = units.onto(wanted.query)
+        return await part_of(request, id, _TIMELINE, work, query=query, answer_id=id, units=units)
     else:
         from app.apart import Apart
 
         memory_bytes = service.context.settings.worker_memory_bytes
         task = TimelineTask(body, wanted)
         drawn = await service.apart(Apart(task, memory_bytes=memory_bytes), gone(request))
-    return page(request, _TIMELINE.template, timeline=drawn, answer_id=id)
+    return page(request, _TIMELINE.template, timeline=drawn, answer_id=id, units=units)
 
 
 @router.get("/ui/answers/{id}/parts/cut")

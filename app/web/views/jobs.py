@@ -11,6 +11,7 @@ from app.deps import service_of
 from app.flows.durable_jobs import JobKind, get_job
 from app.web.pages import has_own_place, is_htmx, moved, page
 from app.web.refusals import says_refusals
+from app.web.shown_units import ShownUnits
 from app.web.views.forms import sent_fields
 from app.web.views.job_places import SECTIONS, WORKS, place_of
 from app.web.views.job_view import JobView, entry_of
@@ -30,12 +31,15 @@ def job_address(job: JobRecord) -> str:
 @router.get("/ui/jobs/{id}")
 @says_refusals
 async def job(request: Request, id: str, follow: Annotated[str, Query()] = "") -> Response:
-    """The job as it stands. With `follow` a job that is done leads on to its answer."""
-    service = service_of(request)
+    """The job as it stands. With `follow` a job that is done leads on to its answer.
+
+    The question is shown in the units of the address, and so is the answer's.
+    """
+    service, units = service_of(request), ShownUnits.of(request.query_params)
     found = await service.call(lambda: get_job(service.context.store, id))
     is_done = follow and found.state is JobState.DONE
     if is_done and found.answer_id is not None:
-        return moved(request, f"/ui/answers/{found.answer_id}")
+        return moved(request, units.onto(f"/ui/answers/{found.answer_id}"))
     if found.kind in WORKS:
         place = place_of(found)
         if is_done:
@@ -44,8 +48,9 @@ async def job(request: Request, id: str, follow: Annotated[str, Query()] = "") -
         return page(request, "job_work.html", section=SECTIONS[JobKind(found.kind)], work=view)
 
     def made() -> Response:
-        view, entry = JobView.of(found), entry_of(found)
-        return page(request, "job.html", section="Workbench", job=view, entry=entry)
+        view, entry = JobView.of(found), entry_of(found).in_units(units)
+        values = {"job": view, "entry": entry, "units": units}
+        return page(request, "job.html", section="Workbench", **values)
 
     return await service.call(made)
 

@@ -79,7 +79,7 @@ async def _outcome(request: Request, entry: InputState) -> str:
         return await fit_of_entry(request, entry) + with_message(entry.message)
     asked = asked_of(entry)
     try:
-        return await answer_address(request, asked)
+        return entry.units.onto(await answer_address(request, asked))
     except SluiceError as refusal:
         if isinstance(refusal, Overloaded) or kind_of(refusal.code).status >= 500:
             raise

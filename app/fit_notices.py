@@ -16,10 +16,14 @@ MOST_NAMED = 6
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a code means in a few words that follow stages' names, and what to do about it."""
+    """What a code means in a few words that follow stages' names, and what to do about it.
+
+    `single` stands for the title where every stage has "1 of" so many.
+    """
 
     title: str
     advice: str = ""
+    single: str = ""
 
 
 # The first ones change every number, the last ones none.
@@ -84,7 +88,7 @@ MEANINGS: Mapping[str, Meaning] = {
     ),
     "quantised_clock": Meaning("the clock is coarse", "Time several repetitions at once."),
     "outliers": Meaning(
-        "many outliers", "The robust method weighs them down; find out what else ran."
+        "outliers", "The robust method weighs them down; find out what else ran.", "one outlier"
     ),
     "not_monotone": Meaning(
         "a larger size is faster", "Measure in random order, and leave first repetitions out."
@@ -175,4 +179,6 @@ def notice_lines(notices: Iterable[Notice], stages: Iterable[str]) -> Iterator[s
 def _item(code: str, said: list[tuple[str, str]]) -> NoticeItem:
     meaning = MEANINGS.get(code, _UNKNOWN)
     title = meaning.title or code.replace("_", " ")
+    if meaning.single and all(words.startswith("1 of ") for _, words in said):
+        title = meaning.single
     return NoticeItem(code, title, meaning.advice, tuple(said))

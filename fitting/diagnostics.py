@@ -364,16 +364,19 @@ def _outliers(evidence: Evidence, stage: StageFit) -> Notice | None:
     share = many / stage.num_samples
     if share < _SHARE or (share < _LARGE_SHARE and stage.outlier_influence < _INFLUENCE and robust):
         return None
+    lie, were, count, them = (
+        ("lies", "was", "counts", "it") if many == 1 else ("lie", "were", "count", "them")
+    )
     effect = (
-        f"were weighted down; with them fitted times would move by up to "
+        f"{were} weighted down; with {them} fitted times would move by up to "
         f"{stage.outlier_influence:.0%}"
         if robust
-        else f"count in full here: {evidence.method} least squares follows them"
+        else f"{count} in full here: {evidence.method} least squares follows {them}"
     )
     return Notice(
         "outliers",
-        f"stage {evidence.name}: {many} of {stage.num_samples} times ({share:.0%}) lie far off the "
-        f"others and {effect}",
+        f"stage {evidence.name}: {many} of {stage.num_samples} times ({share:.0%}) {lie} far off "
+        f"the others and {effect}",
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.web.words import grouped
+from app.web.words import grouped, signed_share
 from domain.fit import ExcludedSample
 from domain.fit_plot import FitPlot, PlotPoints, PlotRole, SignaturePlot, StagePlot
 from domain.loggp import Estimate, LogGPFit
@@ -36,15 +36,25 @@ class SampleRow:
     state: str
     count: int
 
+    @property
+    def time_text(self) -> str:
+        """The time in µs, five digits; all of a column in one unit, so that they compare."""
+        return f"{self.time_us:.0f}" if self.time_us >= 1e5 else f"{self.time_us:.5g}"
+
 
 @dataclass(frozen=True, slots=True)
 class ChartView:
-    """One stage's chart; `rows` are the first of `num_rows` of its table, farthest off first."""
+    """One stage's chart; `rows` are the first of `num_rows` of its table, farthest off first.
+
+    `caption` says how many rows there are, and of how many samples.
+    """
 
     number: int
     name: str
     words: str
     remark: str
+    beyond: str
+    caption: str
     num_outliers: int
     can_exclude: bool
     data: dict[str, Any]
@@ -82,6 +92,8 @@ def _chart(number: int, stage: StagePlot) -> ChartView:
         name=stage.name,
         words=_words(stage),
         remark=_remark(stage),
+        beyond=_beyond(stage.points),
+        caption=_caption(len(rows), len(stage.points)),
         num_outliers=stage.fit.outliers,
         can_exclude=not stage.shows_medians,
         data=_data(stage),
@@ -110,6 +122,28 @@ def _remark(stage: StagePlot) -> str:
             "listed, the extreme ones among them; the fit uses all."
         )
     return ""
+
+
+def _beyond(points: PlotPoints) -> str:
+    """Which samples the axis of residuals has no place for; "" for none."""
+    end = _residual_end(points)
+    off = [one for one in points.relative_residual if one is not None and abs(one) > end]
+    if not off:
+        return ""
+    farthest = signed_share(max(off, key=abs))
+    which = (
+        f"1 sample lies farther off its line, by {farthest}: an arrow marks it"
+        if len(off) == 1
+        else f"{grouped(len(off))} samples lie farther off their line, the farthest by {farthest}: "
+        "arrows mark them"
+    )
+    return f"Below, the axis ends at ±{100.0 * end:g} %; {which}."
+
+
+def _caption(num_rows: int, num_samples: int) -> str:
+    if num_rows == num_samples:
+        return f"{grouped(num_rows)}"
+    return f"{grouped(num_rows)} different samples ({grouped(num_samples)} with equal ones)"
 
 
 def _data(stage: StagePlot) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from app.fit_notices import NoticeItem, notice_items
 from app.web.fit_again import AgainForm, again_form
+from app.web.fit_beside import WANTED
 from app.web.fit_changes import fitted_stages
 from app.web.fit_charts import LOGP_SERIES, sample_value
 from domain.errors import MeasurementMissing
@@ -57,7 +58,8 @@ class StageView:
     def words(self) -> str:
         """The stage in a sentence, for those who do not see the chart."""
         ranges = "one line" if len(self.rows) == 1 else f"{len(self.rows)} fit ranges"
-        return f"{self.name}: {self.samples} samples, {ranges}, {self.outliers} outliers"
+        outliers = "1 outlier" if self.outliers == 1 else f"{self.outliers} outliers"
+        return f"{self.name}: {self.samples} samples, {ranges}, {outliers}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,8 @@ class LogPRow:
 class FitView:
     """The page of a fit, but what its charts show. `excluded` are as a form names them, and whole.
 
-    `notices` begin with what matters most; `missing` says why it gives no model.
+    `notices` begin with what matters most; `missing` says why it gives no model, and `wanted` which
+    measurements would.
     """
 
     id: str
@@ -86,6 +89,7 @@ class FitView:
     again: AgainForm
     digests: tuple[str, ...]
     missing: str
+    wanted: str
 
 
 def fit_view(record: FitRecord) -> FitView:
@@ -104,6 +108,7 @@ def fit_view(record: FitRecord) -> FitView:
         again=again_form(record),
         digests=record.trace_digests,
         missing=_missing(fit),
+        wanted=WANTED.get(fit.kind, ""),
     )
 
 

@@ -40,16 +40,23 @@ async def fit_again(request: Request, record: FitRecord, wanted: FitRequest) -> 
     Raises NotFound, and what `Service.fit` does.
     """
     service = service_of(request)
-    digests = record.trace_digests
-    packed = [await service.stored_trace(digest) for digest in digests]
-    traces = [HeldTrace(one.digest, one.content_bytes, one.pieces, one.content) for one in packed]
+    traces = await stored_traces(request, record)
     outcome = await service.fit(traces, wanted, save_as=None, gone=gone(request))
 
     def keep() -> str:
         with service.context.store.unit_of_work() as unit:
-            return unit.fits.add(digests, outcome.fitted.fit, wanted)
+            return unit.fits.add(record.trace_digests, outcome.fitted.fit, wanted)
 
     return f"/ui/fits/{await service.call(keep)}"
+
+
+async def stored_traces(request: Request, record: FitRecord) -> tuple[HeldTrace, ...]:
+    """The files that a fit was made of. Raises NotFound."""
+    service = service_of(request)
+    packed = [await service.stored_trace(digest) for digest in record.trace_digests]
+    return tuple(
+        HeldTrace(one.digest, one.content_bytes, one.pieces, one.content) for one in packed
+    )
 
 
 async def fit_of_entry(request: Request, entry: InputState) -> str:

@@ -183,7 +183,7 @@ class TestOptions:
         _, out, _ = printed("fit", TRACE)
         said = " ".join(out.split())
         assert (
-            "crc32, loopback_tcp, copy_out and write_fdatasync: many outliers (outliers). The"
+            "crc32, loopback_tcp, copy_out and write_fdatasync: outliers (outliers). The"
             in said
         )
         assert said.count("(outliers)") == 1

@@ -58,7 +58,9 @@ def test_samples_go_by_keyboard_alone(browser_page: Page, address: str) -> None:
     browser_page.keyboard.press("Enter")
     boxes = samples.locator("[name=excluded]")
     expect(boxes).to_have_count(50)
-    expect(samples.locator("caption")).to_have_text("1 to 50 of 325, farthest off the line first")
+    expect(samples.locator("caption")).to_have_text(
+        "1 to 50 of 325 different samples (350 with equal ones), farthest off the line first"
+    )
     boxes.nth(0).focus()
     browser_page.keyboard.press("Space")
     expect(browser_page.locator("#said")).to_contain_text("left out")
@@ -68,7 +70,7 @@ def test_samples_go_by_keyboard_alone(browser_page: Page, address: str) -> None:
     boxes.nth(49).focus()
     browser_page.keyboard.press("Space")
     samples.get_by_label("Order").select_option("size")
-    expect(samples.locator("caption")).to_have_text("1 to 50 of 325, by size")
+    expect(samples.locator("caption")).to_contain_text("1 to 50 of 325 different")
     expect(browser_page.locator("#picked [name=excluded]")).to_have_count(2)
     expect(again).to_have_text("Fit again without 2 samples")
     browser_page.locator("summary", has_text="How to fit").focus()
@@ -146,12 +148,65 @@ def test_a_file_in_no_format_says_what_is_nearest(browser_page: Page) -> None:
     said = browser_page.locator("#mistake-trace")
     expect(said.locator("pre")).to_contain_text("message_bytes,copy_us")
     expect(said).to_contain_text("direct CSV, line 1 lacks")
+    expect(said).to_contain_text("a.csv begins: bytes,copy")
     expect(browser_page.locator("#trace")).to_be_focused()
     browser_page.locator("#trace").fill("size,time\n64,1\n")
     browser_page.get_by_role("button", name="Fit", exact=True).click()
     expect(said.locator("pre")).to_contain_text("message_bytes,latency_us")
     browser_page.locator(".formats summary").click()
     expect(browser_page.locator(".formats dt")).to_have_count(len(formats()))
+
+
+FAILS_ONCE = """() => {
+    const {send} = XMLHttpRequest.prototype;
+    XMLHttpRequest.prototype.send = function () {
+        XMLHttpRequest.prototype.send = send;
+        for (const name of ["error", "loadend"]) this.dispatchEvent(new ProgressEvent(name));
+    };
+}"""
+
+
+def test_latencies_get_a_bandwidth_test_beside_them(
+    browser_page: Page, axe: Callable[[Page], list[str]], live: Live
+) -> None:
+    """Where they are shown; if nobody answers, the file is sent again by a button."""
+    examples = TRACES.parents[2] / "examples"
+    latency = (examples / "osu-latency.txt").read_bytes()
+    browser_page.goto(live.client.post("/ui/fits", content=latency).headers["location"])
+    assert axe(browser_page) == []
+    browser_page.evaluate(FAILS_ONCE)
+    browser_page.locator("#file").set_input_files(examples / "osu-bw.txt")
+    said = browser_page.locator("#mistake-trace")
+    expect(said).to_contain_text("the service does not answer. Is it running?")
+    expect(said).to_contain_text("osu-bw.txt begins: # OSU MPI Bandwidth")
+    said.get_by_role("button", name="Send again").click()
+    expect(browser_page.get_by_role("button", name="Optimise with this")).to_be_visible()
+    expect(browser_page.get_by_text("seen from outside")).to_be_visible()
+
+
+def test_what_lies_beyond_the_residuals_is_an_arrow(browser_page: Page, live: Live) -> None:
+    """With its value; equal samples are one row, and the table says so."""
+    rows = [f"{64 << n},{2 + (64 << n) / 100}" for n in range(8) for _ in range(6)]
+    content = "bytes,copy_us\n" + "\n".join([*rows, "1024,99.5"])
+    browser_page.goto(live.client.post("/ui/fits", content=content).headers["location"])
+    expect(browser_page.locator("[data-fit-chart][data-drawn=yes]")).to_have_count(1)
+    arrows = browser_page.evaluate(
+        """() => {
+            const place = document.querySelector("[data-fit-chart]");
+            const chart = window.echarts.getInstanceByDom(place);
+            return chart.getOption().series.filter((one) => one.symbol === "triangle")
+                .flatMap((one) => one.data.map(({value, point}) => [value[1], point[2]]));
+        }"""
+    )
+    assert len(arrows) == 1
+    edge, off = arrows[0]
+    assert 0.0 < edge < off
+    expect(browser_page.locator("#charts")).to_contain_text("an arrow marks it")
+    browser_page.locator(".samples summary").click()
+    expect(browser_page.locator(".samples caption")).to_contain_text(
+        "1 to 9 of 9 different samples (49 with equal ones)"
+    )
+    expect(browser_page.locator(".samples tbody tr").first).to_contain_text("99.5")
 
 
 def test_it_leads_on(browser_page: Page, address: str) -> None:

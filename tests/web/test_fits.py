@@ -200,11 +200,39 @@ def test_a_fit_from_outside_leads_to_an_answer(live: Live) -> None:
 
 
 def test_latencies_alone_say_what_is_missing(live: Live) -> None:
-    """Shown all the same; no message can be cut by it."""
-    page = live.client.get(fitted(live, (FOLDER / "osu-latency.txt").read_bytes()))
+    """Shown all the same, with a place for it: then a message can be cut by both."""
+    address = fitted(live, (FOLDER / "osu-latency.txt").read_bytes())
+    page = live.client.get(address)
     assert page.status_code == 200
     assert "inter-arrival times" in page.text
+    assert "osu_bw" in page.text
     assert "Optimise with this" not in page.text
+    beside = f"{address}/beside"
+    bandwidth = (FOLDER / "osu-bw.txt").read_text()
+    pasted = post(live, beside, ("trace", bandwidth), ("message", "1 MiB"))
+    sent = live.client.post(f"{beside}?message=1+MiB", content=bandwidth)
+    for told in (pasted, sent):
+        assert told.status_code == 303, told.text
+        assert told.headers["location"].endswith("?bytes=1+MiB")
+        assert "Optimise with this" in live.client.get(told.headers["location"]).text
+
+
+def test_what_does_not_go_beside_is_told(live: Live) -> None:
+    """At its field with what was pasted, to whoever sends a file, and to programs."""
+    beside = f"{fitted(live, (FOLDER / 'osu-latency.txt').read_bytes())}/beside"
+    unknown = post(live, beside, ("trace", "<b>,x\n"))
+    assert unknown.status_code == 422
+    assert "file 2: This is in no format" in unknown.text
+    assert ">&lt;b&gt;,x" in unknown.text
+    stages = post(live, beside, ("trace", TRACE.decode()))
+    assert stages.status_code == 422
+    assert 'id="mistake-trace"' in stages.text
+    rows = "bytes,interarrival_us\n64,x\n64,y\n"
+    listed = live.client.post(beside, content=rows, headers={"hx-request": "true"})
+    assert "file 2: 2 rows cannot be read" in listed.text
+    told = live.client.post(beside, content=rows, headers={"accept": "application/json"})
+    assert told.json()["code"] == "unreadable_trace"
+    assert live.client.post(f"/ui/fits/{'0' * 32}/beside", content=rows).status_code == 404
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,8 @@ window.SluiceFit = (() => {
 
   const percent = (value) => `${Number((100 * value).toPrecision(3))} %`;
 
+  const signed = (value) => `${value > 0 ? "+" : ""}${percent(value)}`;
+
   /** A log axis cannot hold 0: samples there stand at its least value. */
   function extent(values, isLog) {
     const usable = isLog ? values.filter((one) => one > 0) : values;
@@ -236,7 +238,7 @@ window.SluiceFit = (() => {
     words(point) {
       if (!point) return "";
       const kind = KINDS[point[3]];
-      const off = point[2] === null ? "" : `${point[2] > 0 ? "+" : ""}${percent(point[2])} off the line`;
+      const off = point[2] === null ? "" : `${signed(point[2])} off the line`;
       const click = this.data.canExclude ? "click: leave out or keep" : "";
       return [`${sizeText(point[0])}: ${Charts.timeText(point[1])}`, off, kind, click].filter(Boolean).join("\n");
     }
@@ -283,7 +285,6 @@ window.SluiceFit = (() => {
 
     samples(colour, leastTime) {
       const {points, residualEnd} = this.data;
-      const inside = (value) => Math.max(-residualEnd, Math.min(residualEnd, value));
       const groups = [
         ["samples", colour.series[6], "circle", (point) => point[3] !== OUTLIER && point[3] !== UNUSED],
         ["outliers", colour.series[1], "diamond", (point) => point[3] === OUTLIER],
@@ -303,14 +304,27 @@ window.SluiceFit = (() => {
           itemStyle: {opacity: name === "samples" ? 0.55 : 0.95, borderColor: shade, borderWidth: name === "left out" ? 2 : 0},
         };
         const above = found.map((point) => ({value: [point[0], Math.max(point[1], leastTime)], point}));
-        const below = found
-          .filter((point) => point[2] !== null)
-          .map((point) => ({value: [point[0], inside(point[2])], point}));
+        const off = found.filter((point) => point[2] !== null);
+        const isFar = (point) => Math.abs(point[2]) > residualEnd;
+        const below = off.filter((point) => !isFar(point)).map((point) => ({value: [point[0], point[2]], point}));
+        const far = off.filter(isFar).map((point) => this.arrow(point));
+        const beside = {...common, xAxisIndex: 1, yAxisIndex: 1};
+        const label = {show: true, color: colour.text, fontSize: 11, formatter: ({data}) => signed(data.point[2])};
         return [
           {...common, data: above},
-          {...common, data: below, xAxisIndex: 1, yAxisIndex: 1},
-        ];
+          {...beside, data: below},
+          {...beside, data: far, symbol: "triangle", symbolSize: 9, clip: false, label, labelLayout: {hideOverlap: true}},
+        ].filter((one) => one.data.length > 0);
       });
+    }
+
+    /** What lies beyond the axis: an arrow at its edge, with the value. */
+    arrow(point) {
+      const isAbove = point[2] > 0;
+      return {
+        value: [point[0], isAbove ? this.data.residualEnd : -this.data.residualEnd], point,
+        symbolRotate: isAbove ? 0 : 180, label: {position: isAbove ? "bottom" : "top"},
+      };
     }
   }
 

@@ -23,11 +23,15 @@
     return [...found.values()];
   }
 
+  /** A time without its unit, five digits, as the server writes it. */
+  const micros = (us) => (us >= 1e5 ? us.toFixed(0) : String(Number(us.toPrecision(5))));
+
   class SampleTable {
     constructor(place) {
       this.place = place;
       this.data = window.Sluice.data(`fit-chart-${place.dataset.samples}`);
       this.rows = rowsOf(this.data);
+      this.caption = place.querySelector("caption");
       this.order = "off";
       this.page = 0;
       const actions = place.querySelector(".actions");
@@ -48,7 +52,7 @@
     turn(step) {
       this.page += step;
       this.show();
-      window.Sluice.say(this.place.querySelector("caption").textContent);
+      window.Sluice.say(this.caption.textContent);
     }
 
     show() {
@@ -56,7 +60,7 @@
       const shown = this.rows.slice(start, start + ROWS);
       const [words] = ORDERS[this.order];
       this.place.querySelector("tbody").replaceChildren(...shown.map((row) => this.row(row)));
-      this.place.querySelector("caption").textContent = `${start + 1} to ${start + shown.length} of ${this.rows.length}, ${words}`;
+      this.caption.textContent = `${start + 1} to ${start + shown.length} of ${this.caption.dataset.of}, ${words}`;
       for (const button of this.steps) {
         const next = start + Number(button.dataset.page) * ROWS;
         button.disabled = next < 0 || next >= this.rows.length;
@@ -68,7 +72,7 @@
       const time = window.SluiceCharts.timeText(one.time);
       const off = one.residual === null ? "–" : `${one.residual > 0 ? "+" : ""}${Fit.percent(one.residual)}`;
       const alike = one.count > 1 ? `${one.count} alike` : "";
-      const texts = [Fit.sizeText(one.size), time, off, [Fit.kinds[one.state], alike].filter(Boolean).join(", ")];
+      const texts = [Fit.sizeText(one.size), micros(one.time), off, [Fit.kinds[one.state], alike].filter(Boolean).join(", ")];
       const cells = texts.map((text, place) => {
         const cell = document.createElement("td");
         if (place < 3) cell.className = "number";

@@ -3,6 +3,8 @@
 
 (() => {
   const MIB = 2 ** 20;
+  const MOST_NAMED = 4;
+  const MOST_LETTERS = 120;
 
   class TracePane {
     constructor(form) {
@@ -11,6 +13,7 @@
       this.progress = form.querySelector("#sending");
       this.stop = form.querySelector("#stop-sending");
       this.sending = null;
+      this.begins = [];
       const chooser = form.querySelector("#file");
       chooser.addEventListener("change", () => this.take([...chooser.files]));
       this.stop.addEventListener("click", () => this.sending?.abort());
@@ -36,7 +39,8 @@
     }
 
     show() {
-      this.form.querySelector("[name=source][value=trace]").checked = true;
+      const source = this.form.querySelector("[name=source][value=trace]");
+      if (source) source.checked = true;
     }
 
     /** Refuse what is too long before it is sent, else send it. */
@@ -44,6 +48,7 @@
       if (files.length === 0 || this.sending) return;
       const length = files.reduce((sum, file) => sum + file.size, 0);
       const limits = this.form.dataset;
+      this.begins = await Promise.all(files.slice(0, MOST_NAMED).map(beginning));
       const most = Number(files.length > 1 ? limits.mostBodyBytes : limits.mostTraceBytes);
       if (length > most) {
         this.refuse(`expected ${files.length > 1 ? "files" : "a file"} of at most ${most / MIB} MiB`);
@@ -51,7 +56,8 @@
       else this.send(await body(files));
     }
 
-    send({content, type}) {
+    send(sent) {
+      const {content, type} = sent;
       const request = new XMLHttpRequest();
       this.sending = request;
       this.clear();
@@ -63,7 +69,7 @@
         this.progress.value = event.total ? event.loaded / event.total : 0;
       });
       request.addEventListener("load", () => this.onAnswer(request));
-      request.addEventListener("error", () => this.refuse("the file could not be sent"));
+      request.addEventListener("error", () => this.offer(sent));
       request.addEventListener("loadend", () => this.end());
       this.progress.hidden = this.stop.hidden = false;
       window.Sluice.say("Sending the file");
@@ -73,10 +79,10 @@
     address() {
       const given = new URLSearchParams({message: this.form.elements.message.value});
       for (const name of ["kind", "method", "shape"]) {
-        const value = this.form.elements[name].value;
+        const value = this.form.elements[name]?.value;
         if (value) given.set(name, value);
       }
-      return `/ui/fits?${given}`;
+      return `${this.form.dataset.sendTo ?? "/ui/fits"}?${given}`;
     }
 
     onAnswer(request) {
@@ -94,16 +100,33 @@
     }
 
     refuse(words) {
-      const said = document.createElement("p");
+      const said = document.createElement("div");
       said.className = "mistake";
       said.id = "mistake-trace";
-      said.textContent = words;
+      said.append(paragraph(words));
       this.explain(said);
+      return said;
     }
 
-    /** Below the field: what is wrong, in a sentence or with the nearest formats. */
+    /** The same once more, where nobody answered. */
+    offer(sent) {
+      const said = this.refuse("the service does not answer. Is it running?");
+      const again = document.createElement("button");
+      again.type = "button";
+      again.textContent = "Send again";
+      again.addEventListener("click", () => this.sending || this.send(sent));
+      said.append(again);
+    }
+
+    /** Below the field: what is wrong, in a sentence or with the nearest formats, and of which file. */
     explain(said) {
       this.clear();
+      said.append(...this.begins.map(({name, line}) => {
+        const words = paragraph(line ? `${name} begins: ` : `${name} is no plain text.`);
+        words.className = "quiet";
+        if (line) words.append(Object.assign(document.createElement("code"), {textContent: line}));
+        return words;
+      }));
       const area = this.form.querySelector("#trace");
       area.after(said);
       area.setAttribute("aria-invalid", "true");
@@ -118,6 +141,18 @@
       area.removeAttribute("aria-invalid");
       area.removeAttribute("aria-describedby");
     }
+  }
+
+  function paragraph(words) {
+    return Object.assign(document.createElement("p"), {textContent: words});
+  }
+
+  /** A file's name and its first line, so that what is said of a line can be seen beside it. */
+  async function beginning(file) {
+    const text = await file.slice(0, 4 * MOST_LETTERS).text().catch(() => "");
+    const line = text.split(/[\r\n]+/).find((one) => one.trim()) ?? "";
+    const isPlain = !/[\u0000-\u0008\u000e-\u001f\ufffd]/.test(line.slice(0, MOST_LETTERS));
+    return {name: file.name, line: isPlain ? line.slice(0, MOST_LETTERS) : ""};
   }
 
   /** One file as it is; several in one document, as the service reads them together. */

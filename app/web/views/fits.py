@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
 from app.asked_traces import asked_traces
+from app.bodies import media_type
 from app.deps import service_of, trace_rules
 from app.errors import kind_of
-from app.flows.fit_trace import name_fit
+from app.flows.fit_trace import name_fit, utf8
+from app.flows.held_trace import HeldTrace
 from app.plots.fit_svg import render_fit_svg
 from app.schemas.aggregates import model_document
 from app.schemas.queries import FitQuery
 from app.trace_bodies import arriving_trace
 from app.web.answer_address import answer_address
 from app.web.fit_again import asked_again
+from app.web.fit_beside import fit_beside
 from app.web.fit_changes import FitChanges, fit_changes
 from app.web.fit_charts import chart_views, parameters_data, signature_views
 from app.web.fit_view import fit_view
-from app.web.input_form import asked_document, read_form
+from app.web.input_form import FORM, asked_document, read_form
 from app.web.kept_fits import fit_again, kept_fit
 from app.web.pages import is_htmx, moved, page
 from app.web.refusals import says_refusals
@@ -32,10 +35,11 @@ from domain.errors import InvalidInput, SluiceError
 from domain.profile import check_profile_name
 from domain.trace_formats import UnreadableRows, UnrecognisedTrace
 from domain.units import parse_bytes
-from models.records import FitRecord
+from models.records import FitRecord, FitRequest
 
 router = APIRouter(include_in_schema=False)
 USUAL_MESSAGE = "64 KiB"
+Keep: TypeAlias = Callable[[Sequence[HeldTrace], FitRequest], Awaitable[str]]
 
 
 class SentQuery(FitQuery):
@@ -47,17 +51,41 @@ class SentQuery(FitQuery):
 @router.post("/ui/fits")
 async def fit(request: Request, query: Annotated[SentQuery, Query()]) -> Response:
     """Fit the file of measurements that is the body, and go to the fit."""
+    return await _of_body(request, query.to_request(), partial(kept_fit, request), query.message)
+
+
+@router.post("/ui/fits/{fit_id}/beside")
+@says_refusals
+async def beside(
+    request: Request, fit_id: str, message: Annotated[str, Query(max_length=40)] = ""
+) -> Response:
+    """The measurements of a fit together with a further file: the body, or what was pasted."""
+    record = await service_of(request).stored_fit(fit_id)
+    together = partial(fit_beside, request, record)
+    if media_type(request)[0] != FORM:
+        return await _of_body(request, FitRequest(kinds=(None,)), together, message)
+    pairs = dict(await read_form(request))
+    text, message = pairs.get("trace", ""), pairs.get("message", "")
+    try:
+        address = await together((HeldTrace.of(utf8(text)),), FitRequest(kinds=(None,)))
+    except SluiceError as refusal:
+        marked = {"trace": ""}
+        return await _mistaken(request, fit_id, refusal, marked, message=message, trace=text)
+    return moved(request, address + with_message(message))
+
+
+async def _of_body(request: Request, wanted: FitRequest, keep: Keep, message: str) -> Response:
+    """Have the files that are the body fitted and kept, and go to the fit."""
     async with arriving_trace(request, **trace_rules(request)) as body:
-        wanted = query.to_request()
         unpack = partial(asked_traces, request, body, wanted)
         traces, asked = await service_of(request).call(unpack)
         try:
-            address = await kept_fit(request, traces, asked)
+            address = await keep(traces, asked)
         except (UnrecognisedTrace, UnreadableRows) as refusal:
             if not is_htmx(request):
                 raise
             return page(request, "trace_refused.html", status=422, refusal=refusal)
-    return moved(request, address + with_message(query.message))
+    return moved(request, address + with_message(message))
 
 
 @router.get("/ui/fits/{fit_id}")
@@ -159,8 +187,10 @@ async def _page(
     *,
     message: str = "",
     name: str = "",
-    mistakes: Mapping[str, str] | None = None,
+    trace: str = "",
+    refusal: SluiceError | None = None,
     status: int = 200,
+    mistakes: Mapping[str, str] | None = None,
 ) -> Response:
     record = await service_of(request).stored_fit(fit_id)
     values: dict[str, Any] = {
@@ -169,6 +199,8 @@ async def _page(
         "changes": await _changes(request, record),
         "message": message[:40] or USUAL_MESSAGE,
         "name": name[:100],
+        "trace": trace,
+        "unread": refusal if isinstance(refusal, UnrecognisedTrace | UnreadableRows) else None,
         "mistakes": mistakes or {},
     }
     return page(request, "fit.html", status=status, **values)
@@ -193,4 +225,4 @@ async def _mistaken(
     if status >= 500:
         raise refusal
     mistakes = dict.fromkeys(typed, refusal.detail)
-    return await _page(request, fit_id, status=status, mistakes=mistakes, **more)
+    return await _page(request, fit_id, status=status, mistakes=mistakes, refusal=refusal, **more)

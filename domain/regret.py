@@ -88,7 +88,8 @@ class SizeRule:
 class ChosenSetting:
     """A setting and what it costs: over the mix, and at each power of two in its range.
 
-    `mean_regret` and `worst_regret` are of `Regret.over_best` over the mix.
+    Both are of `Regret.over_best`: `mean_regret` over the mix, `worst_regret` over the mix or, where
+    they were looked at too, over more messages of its range.
     """
 
     setting: FragmentSetting

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import ROUND_CEILING, Context, Decimal
 from itertools import accumulate
 
 from domain.errors import InvalidInput
@@ -55,8 +56,8 @@ def _promises(table: PlanTable, prefix: str) -> str:
         f"messages of {table.least_bytes} to {table.greatest_bytes} bytes",
         *_limits(table),
         f"tolerance asked for: {_share(table.relative_gap)}; proven at every message size:",
-        f"  the schedule is at most {_share(cut_gap)} over every other one,",
-        f"  the repeated size at most {_share(repeat_gap)} over every other repeated size",
+        f"  the schedule is at most {_proven(cut_gap)} over every other one,",
+        f"  the repeated size at most {_proven(repeat_gap)} over every other repeated size",
         f"look-ups: {prefix}_repeat, {prefix}_schedule,",
         f"  {prefix}_begin with {prefix}_next",
     )
@@ -74,6 +75,12 @@ def _limits(table: PlanTable) -> Iterator[str]:
 
 def _share(share: float) -> str:
     return f"{100.0 * share:.4g} %"
+
+
+def _proven(share: float) -> str:
+    """Three digits, rounded up: less would not be proven."""
+    percent = Context(prec=3, rounding=ROUND_CEILING).create_decimal(Decimal(share) * 100)
+    return f"{percent.normalize():f} %"
 
 
 def _figures(table: PlanTable, capitals: str) -> str:

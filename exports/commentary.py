@@ -35,7 +35,7 @@ def commentary(
     lines = [
         *_origin(given, target),
         *_model(given.pipeline),
-        *(_costs(given.chosen) if given.chosen is not None else ()),
+        *(_costs(given.chosen, target) if given.chosen is not None else ()),
         _reading(read_by, target),
     ]
     pieces = (piece for line in lines for piece in _wrapped(line, LINE_BYTES - len(prefix)))
@@ -105,7 +105,7 @@ def _line(part: FitRange) -> str:
     return f"{part.overhead_us:.6g} us + {part.ns_per_byte:.6g} ns a byte{end}"
 
 
-def _costs(chosen: ChosenSetting) -> Iterator[str]:
+def _costs(chosen: ChosenSetting, target: Target) -> Iterator[str]:
     for step in chosen.setting.steps:
         is_all = len(chosen.setting.steps) == 1
         where = "for every message" if is_all else f"from {step.from_bytes}"
@@ -113,6 +113,8 @@ def _costs(chosen: ChosenSetting) -> Iterator[str]:
     yield f"chosen for {_WORDS[chosen.objective]} over the mix: {_short(chosen.mix.words)}"
     mean, worst = _share(chosen.mean_regret), _share(chosen.worst_regret)
     yield f"regret over the best schedule known: mean {mean}, worst {worst}"
+    if target.figures_note:
+        yield target.figures_note
     if chosen.at_powers:
         yield "  message bytes     size bytes  regret"
     yield from map(_row, chosen.at_powers)

@@ -22,7 +22,7 @@ from domain.fragment_setting import FragmentSetting
 from domain.regret import SizeRule
 from exports.commentary import commentary, one_size
 from exports.keyed_lines import Entry, in_range, ini_entries, refuse, the_one
-from exports.target import ExportInput, Takes, Target, TargetOption
+from exports.target import OF_A_COLLECTIVE, ExportInput, Takes, Target, TargetOption
 
 VERIFIED = "MPI_T of MPICH 4.0.2"
 SIZES = SizeRule(least_bytes=4096, greatest_bytes=2**30, multiple_of=64)
@@ -158,6 +158,7 @@ TARGET = Target(
     verified_by=VERIFIED,
     read=read,
     suffixes={"shell": "sh"},
+    figures_note=OF_A_COLLECTIVE,
 )
 OFI_TARGET = Target(
     name="mpich-ofi",

@@ -24,7 +24,7 @@ from exports.commentary import commentary
 from exports.keyed_lines import MOST_CHARACTERS, the_one
 from exports.openmpi_collectives import ALGORITHM, COLLECTIVE, PROGRAMS, SIZES, cut_of
 from exports.openmpi_rules import steps_of
-from exports.target import ExportInput, Takes, Target, TargetOption
+from exports.target import OF_A_COLLECTIVE, ExportInput, Takes, Target, TargetOption
 
 _KEY = "seg_size"
 _LOST = "segsize"
@@ -183,4 +183,5 @@ TARGET = Target(
     sizes=SIZES,
     options=_OPTIONS,
     read=read,
+    figures_note=OF_A_COLLECTIVE,
 )

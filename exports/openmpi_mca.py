@@ -20,7 +20,7 @@ from domain.fragment_setting import FragmentSetting
 from exports.commentary import commentary, one_size
 from exports.keyed_lines import Entry, Line, in_range, lines_of, refuse, the_one
 from exports.openmpi_collectives import ALGORITHMS, PROGRAMS, SIZES, check_uniform
-from exports.target import ExportInput, Takes, Target, TargetOption
+from exports.target import OF_A_COLLECTIVE, ExportInput, Takes, Target, TargetOption
 
 _VERIFIED = "ompi_info 4.1.4"
 
@@ -166,4 +166,5 @@ TARGET = Target(
     verified_by=_VERIFIED,
     read=read,
     suffixes={"shell": "sh"},
+    figures_note=OF_A_COLLECTIVE,
 )

@@ -23,7 +23,7 @@ from domain.regret import ChosenSetting
 from exports.commentary import check_size, commentary
 from exports.keyed_lines import lines_of, refuse, the_one
 from exports.openmpi_collectives import ALGORITHM, COLLECTIVE, NUMBERS, PROGRAMS, SIZES, Cut, cut_of
-from exports.target import ExportInput, Takes, Target, TargetOption
+from exports.target import OF_A_COLLECTIVE, ExportInput, Takes, Target, TargetOption
 
 _VERIFIED = "mpirun of Open MPI 4.1.4"
 _HEADER = "rule-file-version-2"
@@ -182,4 +182,5 @@ TARGET = Target(
     options=_OPTIONS,
     verified_by=_VERIFIED,
     read=read,
+    figures_note=OF_A_COLLECTIVE,
 )

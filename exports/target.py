@@ -48,6 +48,10 @@ class ExportInput:
     table_bytes: bytes = b""
 
 
+OF_A_COLLECTIVE = (
+    "these regrets are of one message from one process to the next, through the stages above; what "
+    "a collective adds, its tree of ranks and its arithmetic, is no part of them"
+)
 PLAIN_TEXT = "text/plain; charset=utf-8"
 _MEDIA_TYPES = {"json": "application/json", "xml": "application/xml"}
 
@@ -75,6 +79,7 @@ class Target:
     options: tuple[TargetOption, ...] = ()
     verified_by: str = ""
     read: Read | None = None
+    figures_note: str = ""  # what the figures of the head leave out, where that is not plain
     suffixes: Mapping[str, str] = field(default_factory=dict)  # by option `form`, where they differ
 
     def suffix_for(self, options: Mapping[str, str]) -> str:

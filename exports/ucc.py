@@ -23,7 +23,7 @@ from exports.keyed_lines import (
     refuse,
     the_one,
 )
-from exports.target import ExportInput, Takes, Target, TargetOption
+from exports.target import OF_A_COLLECTIVE, ExportInput, Takes, Target, TargetOption
 
 _SIZES = SizeRule(least_bytes=4096, greatest_bytes=2**30, multiple_of=64)
 _VARIABLES = (
@@ -112,4 +112,5 @@ TARGET = Target(
     options=_OPTIONS,
     read=read,
     suffixes={"shell": "sh"},
+    figures_note=OF_A_COLLECTIVE,
 )

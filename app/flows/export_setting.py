@@ -11,14 +11,23 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import lcm
 from typing import TYPE_CHECKING, TypeAlias
 
 from app.errors import InconsistentInput
 from app.flows.solve_message import ProfileRevision, stored_revision
 from domain.aggregate import CostModel
-from domain.errors import Conflict, Infeasible, InvalidInput, LimitReached, StrategyDeclined
+from domain.errors import (
+    Conflict,
+    Infeasible,
+    InvalidInput,
+    LimitReached,
+    StrategyDeclined,
+    TimeLimitReached,
+)
 from domain.message_mix import USUAL_GREATEST_BYTES, MessageMix, usual_least
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits
@@ -32,6 +41,7 @@ if TYPE_CHECKING:
     from exports.stored_table import StoredTable
     from models.session import UnitOfWork
 
+TURNS_LIMIT_S = 10.0  # for the messages at which the chosen sizes turn
 SOLVE_LIMIT_S = 60.0  # for the best known of all sizes together; the process is ended at 120 s
 MAX_EXPORT_BYTES = 48 * 2**20
 LONG_TABLE_BYTES = 2**17  # what is read and written out in some 20 ms
@@ -109,11 +119,12 @@ class ExportQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The text as bytes, what it is, and the name of a file for it."""
+    """The text as bytes, what it is, a name of a file for it, and the sizes if any were chosen."""
 
     content: bytes
     media_type: str
     file_name: str
+    chosen: ChosenSetting | None = None
 
 
 def export_question(
@@ -198,7 +209,7 @@ def export(
     if len(content) > MAX_EXPORT_BYTES:
         raise LimitReached(f"the export is longer than {MAX_EXPORT_BYTES} bytes", field="table")
     suffix, media_type = target.suffix_for(given.options), target.media_type_for(given.options)
-    return Exported(content, media_type, f"{_stem(question)}.{suffix}")
+    return Exported(content, media_type, f"{_stem(question)}.{suffix}", chosen)
 
 
 def _together(refusal: InvalidInput) -> InconsistentInput:
@@ -248,26 +259,33 @@ def _chosen(
     progress: Callable[[int, int], None] | None,
 ) -> ChosenSetting:
     import solvers
-    from app.flows.audit_setting import powers_of_two
+    from app.flows.audit_setting import powers_of_two, turning_points
     from app.flows.best_known import best_known
 
     wanted = _range_of(question.scope, stored)
     mix = MessageMix.log_uniform(wanted.least_bytes, wanted.greatest_bytes)
     rule = narrowed(question.target.sizes, wanted.limits, wanted.greatest_bytes)
     powers = powers_of_two(wanted.least_bytes, wanted.greatest_bytes)
-    best = best_known(
+    known = partial(
+        best_known,
         question.pipeline,
-        sorted({*powers, *(size.message_bytes for size in mix.sizes)}),
         table=stored.table if stored else None,
         limits=wanted.limits,
         fragment_cap=question.fragment_cap,
-        time_limit_s=SOLVE_LIMIT_S,
-        progress=progress,
     )
+    sizes = {*powers, *(size.message_bytes for size in mix.sizes)}
+    best = known(sorted(sizes), time_limit_s=SOLVE_LIMIT_S, progress=progress)
     choose = solvers.choose_ladder if question.target.takes is Takes.LADDER else solvers.choose_size
     chosen = choose(question.pipeline, best, mix, rule=rule, objective=question.scope.objective)
-    at_powers = [one for one in best if one.message_bytes in powers]  # the mix may end before
-    return replace(chosen, at_powers=solvers.regrets(question.pipeline, chosen.setting, at_powers))
+    turns = turning_points(chosen.setting, wanted.least_bytes, wanted.greatest_bytes)
+    with suppress(TimeLimitReached):  # then the worst is that of the messages that are known
+        best += known(sorted({*turns} - sizes), time_limit_s=TURNS_LIMIT_S)
+    found = solvers.regrets(question.pipeline, chosen.setting, best)
+    return replace(
+        chosen,
+        worst_regret=max(one.over_best for one in found),
+        at_powers=tuple(one for one in found if one.message_bytes in powers),
+    )
 
 
 def _range_of(scope: ExportScope, stored: StoredTable | None) -> _Range:

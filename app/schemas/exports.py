@@ -8,12 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.errors import InconsistentInput
 from app.flows.export_setting import Exported, ExportQuestion, ExportScope
+from app.schemas.audit import StepOut
 from app.schemas.base import Output, dump_json
 from app.schemas.fits import ProfileRevisionOut
 from app.schemas.queries import Digits, Query
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.problem import FragmentLimits
-from domain.regret import Objective
+from domain.regret import ChosenSetting, Objective
 from exports.target import Takes, Target
 from exports.targets import TARGETS
 
@@ -124,14 +125,26 @@ class ExportTargetsOut(Output):
     items: list[ExportTargetOut]
 
 
+class ChosenOut(Output):
+    """The sizes that an export has, and what they cost over the best schedules known, as shares."""
+
+    steps: list[StepOut]
+    mean_regret: float | None
+    worst_regret: float | None
+
+
 class ExportedOut(Output):
-    """A profile as a library's configuration: the text, and what a file of it is called."""
+    """A profile as a library's configuration: the text, and what a file of it is called.
+
+    `chosen` is null where no sizes were chosen for it.
+    """
 
     profile: ProfileRevisionOut | None
     target: str
     file_name: str
     media_type: str
     text: str
+    chosen: ChosenOut | None
 
 
 def render_exported(question: ExportQuestion, made: Exported) -> bytes:
@@ -144,8 +157,20 @@ def render_exported(question: ExportQuestion, made: Exported) -> bytes:
             "file_name": made.file_name,
             "media_type": made.media_type,
             "text": made.content.decode(),
+            "chosen": _chosen_document(made.chosen) if made.chosen else None,
         }
     )
+
+
+def _chosen_document(chosen: ChosenSetting) -> dict[str, Any]:
+    return {
+        "steps": [
+            {"from_bytes": step.from_bytes, "size_bytes": step.size_bytes}
+            for step in chosen.setting.steps
+        ],
+        "mean_regret": chosen.mean_regret,
+        "worst_regret": chosen.worst_regret,
+    }
 
 
 def targets_document() -> dict[str, Any]:

@@ -191,7 +191,7 @@ def test_the_head_says_what_it_is() -> None:
         "fragments of 64 to 4096 bytes, at most 9 of them",
         "every fragment but the last is a multiple of 64 bytes",
         "tolerance asked for: 0.1 %",
-        "the schedule is at most 33.33 % over",
+        "the schedule is at most 33.4 % over",
         "the repeated size at most 50 % over",
     ):
         assert said in head

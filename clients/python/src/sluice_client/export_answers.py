@@ -64,6 +64,15 @@ class ExportedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class ChosenSizes:
+    """The sizes that an export has, and what they cost over the best schedules known, as shares."""
+
+    steps: tuple[SettingStep, ...]
+    mean_regret: float | None
+    worst_regret: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Exported:
     """The same as the result of a job."""
 
@@ -72,6 +81,7 @@ class Exported:
     file_name: str
     media_type: str
     text: str
+    chosen: ChosenSizes | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,40 @@
-"""A question as a program in Python, with the client of clients/python."""
+"""A question as a program in Python: with its standard library alone, or with clients/python."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pprint import pformat
 from typing import Any
 
 Document = Mapping[str, Any]
+
+
+_WIDTH = 96
+
+
+def plain_python_of(question: Document, base_url: str) -> str:
+    """The same as `python_of` for any Python 3, with nothing to install."""
+    lines = [
+        "# Python 3; its standard library is enough.",
+        "import json",
+        "from urllib.request import Request, urlopen",
+        "",
+        f"question = {pformat(question, width=_WIDTH, sort_dicts=False)}",
+        'headers = {"Content-Type": "application/json"}',
+        f"request = Request({base_url + '/optimize'!r}, json.dumps(question).encode(), headers)",
+        "with urlopen(request) as response:",
+        "    answer = json.load(response)",
+        'print(answer["fragment_bytes"])',
+        'print(answer["latency_us"])',
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def python_of(question: Document, base_url: str) -> str:
     """A program that asks an OptimizeIn of `app.web.questions` and prints sizes and latency."""
     names = sorted(_imports(question))
     lines = [
+        "# In a checkout of the project, once: pip install ./clients/python",
         f"from sluice_client import {', '.join(names)}",
         "",
         *_source(question),

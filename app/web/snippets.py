@@ -17,7 +17,7 @@ from fastapi import Request
 
 from app.flows.answers import has_active_table
 from app.web.c_snippet import c_of_schedule, c_of_table, is_too_long
-from app.web.python_snippet import python_of
+from app.web.python_snippet import plain_python_of, python_of
 from app.web.questions import json_lines, question_of
 from app.web.schedule_csv import leaves_out_times
 
@@ -109,11 +109,18 @@ def _snippets(document: Document, base_url: str, *, has_table: bool) -> Iterator
     yield Snippet(
         "curl", "curl", "Asks the service the same question again.", curl_of(document, base_url)
     )
+    question = question_of(document)
     yield Snippet(
         "python",
         "Python",
-        "With the client of clients/python, sluice-client.",
-        python_of(question_of(document), base_url),
+        "Any Python 3, with nothing to install.",
+        plain_python_of(question, base_url),
+    )
+    yield Snippet(
+        "client",
+        "Python with the client",
+        "The package sluice-client: pip install ./clients/python in a checkout.",
+        python_of(question, base_url),
     )
     if has_table and document["profile"]:
         said = "Looks every message up in the profile's compiled table, with libsluice."

@@ -145,6 +145,23 @@ def test_why_in_words(live: Live, ask: Ask) -> None:
     assert rows[1][:2] == ("sender host DMA", "per byte")
 
 
+@pytest.mark.parametrize(
+    ("units", "told"),
+    [
+        ("", "at 21.9 instead of 24.3 ns/byte"),
+        ("?cost_unit=gb_per_s", "at 0.0457 instead of 0.0411 GB/s"),
+    ],
+)
+def test_what_would_help_most_is_said_above(live: Live, ask: Ask, units: str, told: str) -> None:
+    """In the units of the address, as one of the part's rows has it."""
+    place = f"/ui/answers/{ask()['id']}"
+    assert '<p id="advice"><a href="#why">What would help most</a></p>' in text_of(live, place)
+    text = text_of(live, f"{place}/parts/why{units}")
+    found = re.search(r'<p id="advice" hx-swap-oob="true">(.*)</p>', text)
+    assert found is not None
+    assert told in found[1]
+
+
 def test_savings_of_nothing_are_counted_only() -> None:
     """And one that was not solved anew says with what schedule it is had."""
     shares = (PathShare(0, "a", 1, 1.0, 9.0, 1.0),)

@@ -79,14 +79,17 @@ def test_curl_asks_again(document: dict[str, Any], live: Live) -> None:
 
 
 def test_python_asks_again(document: dict[str, Any], live: Live, tmp_path: Path) -> None:
-    """With the client of the checkout."""
+    """With the client of the checkout, and with the standard library alone."""
     program = tmp_path / "again.py"
     base_url = f"http://127.0.0.1:{live.port}"
-    program.write_text(text_of(document, "python", base_url=base_url), encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT / "clients" / "python" / "src")}
-    sizes, latency = output_of([sys.executable, program], env=environment).splitlines()
-    assert sizes == repr(tuple(document["fragment_bytes"]))
-    assert float(latency) == document["latency_us"]
+    client = {**os.environ, "PYTHONPATH": str(CHECKOUT / "clients" / "python" / "src")}
+    alone = ["-I", "-S"]
+    for key, options, environment in (("client", [], client), ("python", alone, {**os.environ})):
+        program.write_text(text_of(document, key, base_url=base_url), encoding="utf-8")
+        command = [sys.executable, *options, program]
+        sizes, latency = output_of(command, env=environment).splitlines()
+        assert tuple(json.loads(f"[{sizes[1:-1]}]")) == tuple(document["fragment_bytes"])
+        assert float(latency) == document["latency_us"]
 
 
 def test_c_has_the_sizes(document: dict[str, Any], tmp_path: Path) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from analysis.explanation import Cost, Explanation, PathShare, Saving
+from app.web.views.answer_advice import saved_us, worthwhile
 from app.web.views.answer_words import Document, TimeUnit
 from app.web.words import grouped, share
 
 MOST_SAVINGS = 10
-_LEAST_SHARE = 1e-6  # of the latency: less than this is nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +57,14 @@ class WhyView:
     def of(cls, found: Explanation) -> WhyView:
         """Of what the flow found."""
         unit = TimeUnit.of(found.latency_us)
-        ranked = sorted(found.savings, key=lambda one: -_saved_us(one))
-        useful = [one for one in ranked if _saved_us(one) > _LEAST_SHARE * found.latency_us]
-        rows = tuple(_saving_row(one, found.latency_us, unit) for one in useful)
+        rows = tuple(_saving_row(one, found.latency_us, unit) for one in worthwhile(found))
         return cls(
             unit=unit.name,
             binding=_binding_words(found),
             shares=tuple(_share_rows(found, unit)),
             savings=rows[:MOST_SAVINGS],
             more=rows[MOST_SAVINGS:],
-            useless=len(ranked) - len(rows),
+            useless=len(found.savings) - len(rows),
             cheaper_by=_part_words(found.cheaper_by),
             is_solved=any(one.is_solved for one in rows),
         )
@@ -140,10 +138,6 @@ def _width(part_us: float, whole_us: float) -> float:
     return round(100.0 * part_us / whole_us, 3) if whole_us > 0.0 else 0.0
 
 
-def _saved_us(one: Saving) -> float:
-    return one.same_cut_us if one.best_cut_us is None else one.best_cut_us
-
-
 def _time(time_us: float, unit: TimeUnit) -> str:
     """In the unit of its column; what is too small for its digits says so."""
     least_us = 0.5 * 10.0**-unit.decimals * unit.us
@@ -155,12 +149,11 @@ def _time(time_us: float, unit: TimeUnit) -> str:
 
 
 def _saving_row(one: Saving, latency_us: float, unit: TimeUnit) -> SavingRow:
-    saved_us = _saved_us(one)
-    part = saved_us / latency_us
+    part = saved_us(one) / latency_us
     return SavingRow(
         cost="overhead" if one.cost is Cost.OVERHEAD else "per byte",
         stage=one.name,
-        saved=_time(saved_us, unit),
+        saved=_time(saved_us(one), unit),
         share=share(part),
         width=round(1000.0 * min(part, 0.1), 3),
         is_solved=one.best_cut_us is not None,

@@ -18,6 +18,7 @@ from app.web.pages import page
 from app.web.refusals import says_refusals
 from app.web.shown_units import ShownUnits
 from app.web.snippets import base_url_of, take_away_of
+from app.web.views.answer_advice import advice_of
 from app.web.views.answer_around import (
     counts_chart,
     rivals_of,
@@ -127,17 +128,22 @@ async def cut(request: Request, id: str) -> Response:
 @router.get("/ui/answers/{id}/parts/why")
 @says_refusals
 async def why(request: Request, id: str) -> Response:
-    """The critical path by stage, and what cheaper costs would save."""
+    """The critical path by stage, and what cheaper costs would save: the most in one sentence."""
     body, cap = await _body(request, id), _fragment_cap(request)
+    units = ShownUnits.of(request.query_params)
 
     def explained() -> dict[str, Any]:
         told = body_told_apart(body)
         asked = explained_of(told, cheaper_by=_CHEAPER_BY, fragment_cap=cap)
+        document = json.loads(told)
         if asked.cells > MAX_CELLS:
-            return {"why": None, "untold": UntoldWhy.of(json.loads(told), asked.cells, MAX_CELLS)}
-        return {"why": WhyView.of(explain(asked))}
+            untold = UntoldWhy.of(document, asked.cells, MAX_CELLS)
+            return {"why": None, "advice": "", "untold": untold}
+        found = explain(asked)
+        advice = advice_of(found, document["pipeline"], units)
+        return {"why": WhyView.of(found), "advice": advice}
 
-    return await part_of(request, id, _WHY, explained)
+    return await part_of(request, id, _WHY, explained, query=units.asked)
 
 
 @router.get("/ui/answers/{id}/parts/counts")

@@ -34,6 +34,7 @@ _LEAST_BENT = 6  # sizes, for curvature
 _OFF, _BENT = 0.05, 0.03  # relative, for a size off the line and for curvature
 _COARSE = 0.02  # a clock's step, relative to the shortest times
 _SHARE, _LARGE_SHARE, _INFLUENCE = 0.01, 0.05, 0.02  # of outliers
+_HARDLY = 0.001  # of a time; smaller influences have no digits
 _SURE = 3.7  # standard deviations of the mean rank of first repetitions
 
 
@@ -368,8 +369,8 @@ def _outliers(evidence: Evidence, stage: StageFit) -> Notice | None:
         ("lies", "was", "counts", "it") if many == 1 else ("lie", "were", "count", "them")
     )
     effect = (
-        f"{were} weighted down; with {them} fitted times would move by up to "
-        f"{stage.outlier_influence:.0%}"
+        f"{were} weighted down; with {them} fitted times would move by "
+        f"{_at_most(stage.outlier_influence)}"
         if robust
         else f"{count} in full here: {evidence.method} least squares follows {them}"
     )
@@ -378,6 +379,12 @@ def _outliers(evidence: Evidence, stage: StageFit) -> Notice | None:
         f"stage {evidence.name}: {many} of {stage.num_samples} times ({share:.0%}) {lie} far off "
         f"the others and {effect}",
     )
+
+
+def _at_most(share: float) -> str:
+    if share < _HARDLY:
+        return f"less than {_HARDLY:.1%}"
+    return f"up to {share:.0%}" if share >= 0.01 else f"up to {share:.1%}"
 
 
 def _far(evidence: Evidence) -> int:

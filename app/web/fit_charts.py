@@ -137,7 +137,7 @@ def _beyond(points: PlotPoints) -> str:
         else f"{grouped(len(off))} samples lie farther off their line, the farthest by {farthest}: "
         "arrows mark them"
     )
-    return f"Below, the axis ends at ±{100.0 * end:g} %; {which}."
+    return f"The axis of residuals ends at ±{100.0 * end:g} %; {which}."
 
 
 def _caption(num_rows: int, num_samples: int) -> str:

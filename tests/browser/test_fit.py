@@ -174,10 +174,11 @@ def test_latencies_get_a_bandwidth_test_beside_them(
     latency = (examples / "osu-latency.txt").read_bytes()
     browser_page.goto(live.client.post("/ui/fits", content=latency).headers["location"])
     assert axe(browser_page) == []
+    expect(browser_page.get_by_text("Choose files…")).to_be_visible()
     browser_page.evaluate(FAILS_ONCE)
     browser_page.locator("#file").set_input_files(examples / "osu-bw.txt")
     said = browser_page.locator("#mistake-trace")
-    expect(said).to_contain_text("the service does not answer. Is it running?")
+    expect(said).to_contain_text("The service does not answer. Is it running?")
     expect(said).to_contain_text("osu-bw.txt begins: # OSU MPI Bandwidth")
     said.get_by_role("button", name="Send again").click()
     expect(browser_page.get_by_role("button", name="Optimise with this")).to_be_visible()

@@ -15,6 +15,7 @@
       this.sending = null;
       this.begins = [];
       const chooser = form.querySelector("#file");
+      form.classList.add("with-script");
       chooser.addEventListener("change", () => this.take([...chooser.files]));
       this.stop.addEventListener("click", () => this.sending?.abort());
       const panel = form.closest(".panel") || form;
@@ -110,7 +111,7 @@
 
     /** The same once more, where nobody answered. */
     offer(sent) {
-      const said = this.refuse("the service does not answer. Is it running?");
+      const said = this.refuse("The service does not answer. Is it running?");
       const again = document.createElement("button");
       again.type = "button";
       again.textContent = "Send again";

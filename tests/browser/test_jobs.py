@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -154,6 +156,25 @@ def test_a_job_that_has_ended_is_shown_as_it_was(
     expect(page.locator("#job-rows tr")).to_have_count(2)
     page.goto(f"/ui/jobs/{job}?follow=1")
     assert page.url == answer
+
+
+def test_a_silent_service_is_said_to_be_silent(
+    browser_page: Page, start: Callable[..., str], live: Live
+) -> None:
+    """Nothing is claimed of the job, its clock stands; one that is begun again says so."""
+    page, job = browser_page, start(WAITS)
+    seen = {"content_type": "text/event-stream", "body": ""}
+    page.route("**/events", lambda route: route.fulfill(**seen))
+    page.goto(f"/ui/jobs/{job}")
+    trouble, clock = page.locator("[data-told=trouble]"), page.locator("[data-told=elapsed]")
+    expect(trouble).to_contain_text(re.compile(r"has not answered for [1-9]\d* s"))
+    stood = clock.inner_text()
+    expect(trouble).to_contain_text(re.compile(r"has not answered for [2-9]\d* s"))
+    assert clock.inner_text() == stood
+    expect(page.locator("[data-told=again]")).to_be_hidden()
+    again = {**live.client.get(f"/jobs/{job}").json(), "attempts": 2}
+    seen["body"] = f"event: progress\ndata: {json.dumps(again)}\n\n"
+    expect(page.locator("[data-told=again]")).to_contain_text("This is attempt 2.")
 
 
 def test_it_works_without_scripts(

@@ -93,6 +93,15 @@ window.SluiceJob = (() => {
     return unit ? `${grouped(done)} of ${grouped(total)} ${unit}` : `${Math.floor((100 * done) / total)} % of the range`;
   }
 
+  function silentText(s) {
+    return `The service has not answered for ${Math.floor(s)} s; trying again. If it stopped, the job starts again with it.`;
+  }
+
+  /** That a job was begun before, as app/web/views/work_view.py says it. */
+  function againText(attempts) {
+    return attempts > 1 ? `Started again: what ran it stopped. This is attempt ${attempts}.` : "";
+  }
+
   /** One job and the part of the page that shows it; `told(job)`, `ended(job)` and `ticked(elapsed)` are its. */
   class Follower {
     constructor(part, identifier, {told, ended, ticked}) {
@@ -100,6 +109,7 @@ window.SluiceJob = (() => {
       this.address = `/jobs/${identifier}/events`;
       this.calls = {told, ended, ticked};
       this.startedAt = null;
+      this.silentAt = null;
     }
 
     follow() {
@@ -111,16 +121,18 @@ window.SluiceJob = (() => {
       this.source = new EventSource(this.address);
       this.source.addEventListener("progress", (event) => this.told(JSON.parse(event.data)));
       ENDS.forEach((name) => this.source.addEventListener(name, (event) => this.ended(JSON.parse(event.data))));
-      this.source.addEventListener("open", () => this.trouble(""));
       this.source.addEventListener("error", () => this.failed());
     }
 
-    /** The browser tries again by itself, and says what it saw last; unless it was refused. */
+    /**
+     * The browser tries again by itself, and says what it saw last; unless it was refused. Whether the
+     * job goes on is not known then, so its clock stands still.
+     */
     failed() {
       if (this.gone()) {
         return;
       }
-      this.trouble("The connection broke; trying again. The job goes on meanwhile.");
+      this.silentAt ??= performance.now();
       if (this.source.readyState === EventSource.CLOSED) {
         setTimeout(() => this.gone() || this.listen(), AGAIN_MS);
       }
@@ -143,6 +155,9 @@ window.SluiceJob = (() => {
       if (this.gone()) {
         return;
       }
+      this.silentAt = null;
+      this.tell("trouble", "");
+      this.tell("again", againText(job.attempts));
       this.startedAt = job.state === "running" ? performance.now() - 1000 * job.progress.elapsed_s : null;
       this.put("word", job.cancel_requested ? "stopping…" : {queued: "waiting"}[job.state] ?? job.state);
       this.calls.told?.(job);
@@ -157,7 +172,14 @@ window.SluiceJob = (() => {
     }
 
     tick() {
-      if (this.gone() || this.startedAt === null) {
+      if (this.gone()) {
+        return;
+      }
+      if (this.silentAt !== null) {
+        this.tell("trouble", silentText((performance.now() - this.silentAt) / 1000));
+        return;
+      }
+      if (this.startedAt === null) {
         return;
       }
       const elapsed = (performance.now() - this.startedAt) / 1000;
@@ -172,9 +194,10 @@ window.SluiceJob = (() => {
       }
     }
 
-    trouble(text) {
-      this.put("trouble", text);
-      this.part.querySelector("[data-told=trouble]").hidden = !text;
+    /** Something that is not always to be said. */
+    tell(name, text) {
+      this.put(name, text);
+      this.part.querySelector(`[data-told=${name}]`).hidden = !text;
     }
   }
 

@@ -16,7 +16,7 @@ from app.schemas.jobs import job_document
 from app.web.input_state import InputState
 from app.web.shares import share_given
 from app.web.stage_units import number_text
-from app.web.views.work_view import WORDS, seconds_words, steps_words
+from app.web.views.work_view import WORDS, again_words, seconds_words, steps_words
 from app.web.words import DIGITS, bound_text, grouped, size, time_us
 from domain.profile import ProfileReference
 from models.records import JobRecord, JobState
@@ -72,6 +72,7 @@ class JobView:
     gap: str
     fragments: str
     steps: str
+    again: str
     history: tuple[Improvement, ...]
     compared: tuple[Compared, ...]
     is_comparison: bool
@@ -107,6 +108,7 @@ class JobView:
             gap=_gap(progress["relative_gap"]),
             fragments=grouped(best["fragments"]) if best else "–",
             steps=steps_words(job),
+            again=again_words(job),
             history=tuple(_improvements(progress["history"])),
             compared=tuple(_compared(document["comparison"])),
             is_comparison=job.kind == JobKind.COMPARE,

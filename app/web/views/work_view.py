@@ -64,6 +64,7 @@ class WorkView:
     total: int
     unit: str
     elapsed: str
+    again: str
     said: str
     ending: str
     error_title: str
@@ -123,6 +124,7 @@ class WorkView:
             total=job.steps_total or 0,
             unit=UNITS.get(JobKind(job.kind), ""),
             elapsed=seconds_words(elapsed_s(job)),
+            again=again_words(job),
             said=_said(job),
             ending=_ending(job),
             error_title=error.get("title", ""),
@@ -148,6 +150,13 @@ def elapsed_s(job: JobRecord) -> float:
     if job.started_at is None:
         return 0.0
     return max(0.0, ((job.finished_at or datetime.now(UTC)) - job.started_at).total_seconds())
+
+
+def again_words(job: JobRecord) -> str:
+    """That a job was begun before; assets/follow.js goes on with the same words."""
+    if job.attempts < 2:
+        return ""
+    return f"Started again: what ran it stopped. This is attempt {job.attempts}."
 
 
 def seconds_words(seconds: float) -> str:

@@ -209,4 +209,4 @@ def _which_comma(number: str) -> str:
     if number.count(",") > 1:
         return f"expected a number without commas: {whole}"
     part = float(number.replace(",", "."))
-    return f"{whole} or {part:g}? expected it without the comma"
+    return f"{whole} or {part:g}? write it without the comma"

@@ -95,7 +95,7 @@ def test_a_cell_may_name_its_own_unit(text: str, ns_per_byte: float) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("1,200", "1200 or 1.2? expected it without the comma"),
+        ("1,200", "1200 or 1.2? write it without the comma"),
         ("1,200,300", "without commas: 1200300"),
         ("9.5x", "not “9.5x”"),
         ("5 gb/s", "not “5 gb/s”"),

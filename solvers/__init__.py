@@ -140,13 +140,15 @@ def compile_table(
     fragment_cap: int = 100_000,
     time_limit_s: float = 60.0,
     on_progress: Callable[[float], None] | None = None,
+    on_loosened: Callable[[float], None] | None = None,
 ) -> PlanTable:
     """Schedules and repeated sizes for every message of a range, each with a proven gap.
 
     Whatever a reader computes between two entries is within the gap that its stretch states;
     `relative_gap` is what is aimed at, and missed only where whole bytes, alignment, limits or
-    costs with several ranges do not let it be met. `on_progress` is told the share that is done.
-    Raises InvalidInput, Infeasible and TimeLimitReached.
+    costs with several ranges do not let it be met, or where it takes more cuts than are tried:
+    `on_loosened` is then told the tolerance that all of them are compiled to. `on_progress` is
+    told the share that is done. Raises InvalidInput, Infeasible and TimeLimitReached.
     """
     from solvers.parametric import compile_table as compiled
 
@@ -159,6 +161,7 @@ def compile_table(
         fragment_cap=fragment_cap,
         time_limit_s=time_limit_s,
         on_progress=on_progress or _quietly,
+        on_loosened=on_loosened or _quietly,
     )
 
 

@@ -26,6 +26,7 @@ from domain.plan_table import (
     MAX_STRETCH_BYTES,
     PlanTable,
     TableCut,
+    TableRepeat,
     check_table_gap,
     check_table_range,
 )
@@ -35,6 +36,7 @@ from domain.solution import relative_excess
 from solvers.contract import Deadline
 from solvers.line_problem import LineProblem
 from solvers.parametric_bound import Stretch
+from solvers.parametric_budget import MARGIN, Compiler, EvenCompilation, Memory
 from solvers.parametric_cuts import (
     Cut,
     has_room,
@@ -45,9 +47,9 @@ from solvers.parametric_cuts import (
 )
 from solvers.parametric_points import Point, between, count_grid
 from solvers.parametric_progress import CompileProgress
-from solvers.parametric_range_repeat import compile_range_repeats
+from solvers.parametric_range_repeat import RangeRepeatCompiler
 from solvers.parametric_ranges import RangeCompiler
-from solvers.parametric_repeat import compile_repeats
+from solvers.parametric_repeat import RepeatCompiler
 from solvers.rounding import round_cut
 
 Ints = NDArray[np.int64]
@@ -60,7 +62,7 @@ _MOST_POINTS = 4_000  # message sizes that are solved; then the gaps reached are
 _FLOOR_SLACK = 1.05  # of the gap that no halving can remove
 _UNIT_SHARE = 0.5  # of the greatest rounding to units, where these are greater than a byte
 _SAFE = 1e-12
-_MARGIN = 1.0 - 1e-8  # of the tolerance: what is deducted for rounding must not miss it
+_SEARCH_SHARE = 0.4  # of the time left, for each part that is compiled again to looser tolerances
 
 
 class CutCompiler:
@@ -75,6 +77,18 @@ class CutCompiler:
         self._grid = count_grid(self._point(greatest_bytes).greatest)
         self._entries: list[TableCut] = []
         self._floors: dict[int, float] = {}
+        self._memory = Memory()
+
+    def restart(self, tolerance: float) -> None:
+        """Begin anew to this tolerance, with what is known of single messages and stretches."""
+        self._tolerance, self._entries = tolerance, []
+        self._near, self._points = 0, 1
+        self._memory.open()
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether more message sizes were asked for than are tried."""
+        return self._points > _MOST_POINTS
 
     def run(self, deadline: Deadline, reached: Callable[[int], None]) -> list[TableCut]:
         """The entries, ascending; `reached` is told the message that it is at.
@@ -131,6 +145,10 @@ class CutCompiler:
     # ---- stretches -------------------------------------------------------------------------------
 
     def _chosen(self, first: Point, last: Point, pending: Cut | None) -> tuple[Cut, Cut] | None:
+        key = ("ends", first.size, last.size, pending)
+        return self._memory.of(key, lambda: self._chosen_now(first, last, pending))
+
+    def _chosen_now(self, first: Point, last: Point, pending: Cut | None) -> tuple[Cut, Cut] | None:
         """Cuts of the count that is best over both ends; None where no count suits both.
 
         With units above a byte also cuts that differ in the last fragment alone: they need no room
@@ -164,6 +182,18 @@ class CutCompiler:
 
     def _measured(self, first: Point, last: Point, ends: tuple[Cut, Cut]) -> tuple[float, float]:
         """The proven gap of a stretch, and what no halving can remove of it."""
+        key = ("gap", first.size, last.size, ends)
+        return self._memory.of(
+            key, lambda: self._measured_now(first, last, ends), holds=self._is_measured
+        )
+
+    def _is_measured(self, known: tuple[float, float]) -> bool:
+        """What sufficed for a looser tolerance need not do for this one."""
+        return known[0] <= self._tolerance or known[1] > 0.0
+
+    def _measured_now(
+        self, first: Point, last: Point, ends: tuple[Cut, Cut]
+    ) -> tuple[float, float]:
         latency = self._latency_us(ends[0]), self._latency_us(ends[1])
         added = rounding_us(self._problem, ends[0], ends[1], last.size - first.size)
         delay_us = self._problem.pipeline.delay_us
@@ -238,6 +268,9 @@ class CutCompiler:
 
     def _bound_us(self, point: Point) -> float:
         """A bound over every cut of one message size, delay included."""
+        return self._memory.of(("bound", point.size), lambda: self._bound_now_us(point))
+
+    def _bound_now_us(self, point: Point) -> float:
         for reach in (_NEIGHBOURS, _MORE_NEIGHBOURS, len(self._grid)):
             counts = self._counts(point, point, reach)
             stretch = Stretch.between(point, point, self._lines(point), counts)
@@ -282,33 +315,48 @@ def compile_table(
     fragment_cap: int = DEFAULT_FRAGMENT_CAP,
     time_limit_s: float = 60.0,
     on_progress: Callable[[float], None] = lambda share: None,
+    on_loosened: Callable[[float], None] = lambda relative_gap: None,
 ) -> PlanTable:
     """The plan table of a pipeline, limits, range of message sizes and tolerance.
 
-    `on_progress` is told the share that is done, 1 at the end alone. Raises InvalidInput,
-    Infeasible where no cut of some message size satisfies the limits, and TimeLimitReached.
+    `on_progress` is told the share that is done, 1 at the end alone; `on_loosened` the tolerance
+    that the cuts were compiled to, where the one asked for takes too many of them (theory.md,
+    section 15). Raises InvalidInput, Infeasible where no cut of some message size satisfies the
+    limits, and TimeLimitReached.
     """
     check_table_range(least_bytes, greatest_bytes)
     check_table_gap(relative_gap)
     deadline = Deadline.after(time_limit_s)
     lines = _as_lines(pipeline, limits, least_bytes, greatest_bytes)
     problem = Problem(lines or pipeline, greatest_bytes, limits, fragment_cap)
-    compiler = (CutCompiler if lines else RangeCompiler)(
+    compiler: Compiler[TableCut] = (CutCompiler if lines else RangeCompiler)(
         problem,
         least_bytes=least_bytes,
         greatest_bytes=greatest_bytes,
-        tolerance=relative_gap * _MARGIN,
+        tolerance=relative_gap * MARGIN,
+    )
+    repeater: Compiler[TableRepeat] = (RepeatCompiler if lines else RangeRepeatCompiler)(
+        problem,
+        least_bytes=least_bytes,
+        greatest_bytes=greatest_bytes,
+        tolerance=relative_gap * MARGIN,
     )
     progress = CompileProgress(least_bytes, greatest_bytes, on_progress)
-    cuts = compiler.run(deadline, progress.cuts_at)
-    repeats = (compile_repeats if lines else compile_range_repeats)(
-        problem,
-        least_bytes=least_bytes,
-        greatest_bytes=greatest_bytes,
-        tolerance=relative_gap * _MARGIN,
-        deadline=deadline,
-        reached=progress.repeats_at,
+    even, even_repeats = (
+        EvenCompilation(compiler, relative_gap),
+        EvenCompilation(repeater, relative_gap),
     )
+    even.first(deadline, progress.cuts_at)
+    even_repeats.first(deadline, progress.repeats_at)
+    cuts, kept_gap = even.loosened(
+        deadline.share(_SEARCH_SHARE), lambda size, before: progress.again(size, before / 2)
+    )
+    repeats, _ = even_repeats.loosened(
+        deadline.share(2 * _SEARCH_SHARE),
+        lambda size, before: progress.again(size, (1 + before) / 2),
+    )
+    if kept_gap > relative_gap:
+        on_loosened(kept_gap)
     progress.end()
     return PlanTable(
         pipeline=pipeline,

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from math import log2
 
 _OF_CUTS = 0.5
+_OF_A_PASS = 0.02  # of those to looser tolerances
+_MOST = 0.99  # before the end
 
 
 class CompileProgress:
@@ -21,19 +23,35 @@ class CompileProgress:
         self, least_bytes: int, greatest_bytes: int, tell: Callable[[float], None]
     ) -> None:
         self._least, self._greatest = least_bytes, greatest_bytes
-        self._tell = tell
+        self._tell, self._told = tell, 0.0
+        self._first: float | None = None  # what was told when the first passes were done
 
     def cuts_at(self, message_bytes: int) -> None:
         """The cuts have come to this message."""
-        self._tell(_OF_CUTS * self._part(message_bytes))
+        self._grow(_OF_CUTS * self._part(message_bytes))
 
     def repeats_at(self, message_bytes: int) -> None:
         """So have the repeated sizes; all cuts are there."""
-        self._tell(_OF_CUTS + (1.0 - _OF_CUTS) * self._part(message_bytes))
+        self._grow(_OF_CUTS + (1.0 - _OF_CUTS) * self._part(message_bytes))
+
+    def again(self, message_bytes: int, before: float) -> None:
+        """A pass to a looser tolerance has come to this message; `before` is the share before it.
+
+        How many passes there are shows at the end.
+        """
+        if self._first is None:
+            self._first = self._told
+        share = before + _OF_A_PASS * self._part(message_bytes)
+        self._grow(self._first + (_MOST - self._first) * min(1.0, share))
 
     def end(self) -> None:
         """Everything is there."""
         self._tell(1.0)
+
+    def _grow(self, share: float) -> None:
+        """A later pass begins with the least message again: nothing is told until it is further."""
+        self._told = max(self._told, share)
+        self._tell(self._told)
 
     def _part(self, message_bytes: int) -> float:
         """Of one part; below 1 while the message is below the greatest."""

@@ -151,6 +151,15 @@ class RangeRepeatCompiler:
         self._entries: list[TableRepeat] = []
         self._points = 0
 
+    def restart(self, tolerance: float) -> None:
+        """Begin anew to this tolerance, with what is known of single messages."""
+        self._tolerance, self._entries, self._points = tolerance, [], 0
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether more message sizes were asked for than are tried."""
+        return self._points > _MOST_POINTS
+
     def run(self, deadline: Deadline, reached: Callable[[int], None]) -> list[TableRepeat]:
         """The entries, ascending; `reached` is told the message that it is at.
 
@@ -433,22 +442,3 @@ def _worst(pieces: Pieces, span: Span) -> float:
             ratio = np.where(bound > 0.0, chord / bound, np.where(chord > 0.0, np.inf, 1.0))
         worst = max(worst, float(ratio.max()))
     return worst
-
-
-def compile_range_repeats(
-    problem: Problem,
-    *,
-    least_bytes: int,
-    greatest_bytes: int,
-    tolerance: float,
-    deadline: Deadline,
-    reached: Callable[[int], None],
-) -> list[TableRepeat]:
-    """The repeated sizes of a table, ascending; `reached` is told the message that it is at.
-
-    Raises Infeasible and TimeLimitReached.
-    """
-    compiler = RangeRepeatCompiler(
-        problem, least_bytes=least_bytes, greatest_bytes=greatest_bytes, tolerance=tolerance
-    )
-    return compiler.run(deadline, reached)

@@ -88,6 +88,16 @@ class RangeCompiler:
         self._are_many, self._points = False, 0
         self.solves = 0
 
+    def restart(self, tolerance: float) -> None:
+        """Begin anew to this tolerance, with what is known of single messages and structures."""
+        self._tolerance, self._entries, self._floors = tolerance, [], {}
+        self._are_many, self._points, self.solves = False, 0, 0
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether more message sizes were asked for than are tried."""
+        return self._points > _MOST_POINTS
+
     def run(self, deadline: Deadline, reached: Callable[[int], None]) -> list[TableCut]:
         """The entries, ascending; `reached` is told the message that it is at.
 

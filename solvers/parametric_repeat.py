@@ -24,6 +24,7 @@ from domain.schedule import latency_us
 from domain.solution import relative_excess
 from solvers.contract import Deadline
 from solvers.kernels import PipelineArrays
+from solvers.parametric_budget import Memory
 from solvers.parametric_points import between, up
 from solvers.parametric_repeat_points import (
     Floats,
@@ -64,6 +65,17 @@ class RepeatCompiler:
         self._entries: list[TableRepeat] = []
         self._points = 0
         self._excesses: dict[int, float] = {}  # of the best whole size, by message size
+        self._memory = Memory()
+
+    def restart(self, tolerance: float) -> None:
+        """Begin anew to this tolerance, with what is known of single messages and stretches."""
+        self._tolerance, self._entries, self._points = tolerance, [], 0
+        self._memory.open()
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether more message sizes were asked for than are tried."""
+        return self._points > _MOST_POINTS
 
     def run(self, deadline: Deadline, reached: Callable[[int], None]) -> list[TableRepeat]:
         """The entries, ascending; `reached` is told the message that it is at.
@@ -102,7 +114,11 @@ class RepeatCompiler:
 
     def _point(self, size: int) -> RepeatPoint:
         self._points += 1
-        return repeat_point(replace(self._problem, message_bytes=size))
+        return self._memory.of(
+            size,
+            lambda: repeat_point(replace(self._problem, message_bytes=size)),
+            cells=lambda point: 4 * len(point.size),
+        )
 
     def _first_sizes(self) -> list[int]:
         sizes = [self._least]
@@ -202,8 +218,20 @@ class RepeatCompiler:
             return False
         return size <= high and size >= low and low <= rest <= size and size % self._unit == 0
 
-    def _measured(
-        self, first: RepeatPoint, last: RepeatPoint, ends: tuple[int, int]
+    def _measured(self, first: RepeatPoint, last: RepeatPoint, ends: Ends) -> tuple[float, float]:
+        """The proven excess of a stretch, and what no halving can remove of it."""
+        return self._memory.of(
+            (first.message, last.message, ends),
+            lambda: self._measured_now(first, last, ends),
+            holds=self._is_measured,
+        )
+
+    def _is_measured(self, known: tuple[float, float]) -> bool:
+        """What sufficed for a looser tolerance need not do for this one."""
+        return known[0] <= self._tolerance or known[1] > 0.0
+
+    def _measured_now(
+        self, first: RepeatPoint, last: RepeatPoint, ends: Ends
     ) -> tuple[float, float]:
         length = last.message - first.message
         excess = self._chord_excess(first, last, ends)
@@ -359,22 +387,3 @@ def _value_of(
     g: Floats, G: Floats, B: Ints, count: int, size: Ints
 ) -> tuple[Floats, Floats, Floats]:
     return value_us(g, G, B.astype(float), np.full(len(B), count), size.astype(float))  # type: ignore[arg-type]
-
-
-def compile_repeats(
-    problem: Problem,
-    *,
-    least_bytes: int,
-    greatest_bytes: int,
-    tolerance: float,
-    deadline: Deadline,
-    reached: Callable[[int], None],
-) -> list[TableRepeat]:
-    """The repeated sizes of a table, ascending; `reached` is told the message that it is at.
-
-    Raises Infeasible and TimeLimitReached.
-    """
-    compiler = RepeatCompiler(
-        problem, least_bytes=least_bytes, greatest_bytes=greatest_bytes, tolerance=tolerance
-    )
-    return compiler.run(deadline, reached)

@@ -12,7 +12,7 @@ import hashlib
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, TypeAlias
@@ -106,7 +106,8 @@ class CountRun:
 class TableFacts:
     """What is told of a plan table; of long lists the first MAX_LISTED, and how many there are.
 
-    `missed_bytes` and `unrepeatable_bytes` count message sizes.
+    `missed_bytes` and `unrepeatable_bytes` count message sizes. `loosened_gap` is the tolerance
+    that the cuts were compiled to where the one asked for takes too many of them, else None.
     """
 
     cut_entries: int
@@ -119,6 +120,7 @@ class TableFacts:
     unrepeatable_bytes: int
     counts: tuple[CountRun, ...]
     counts_total: int
+    loosened_gap: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,20 +170,24 @@ def compile_table(
     from exports.slt import digest_of, encode
 
     started_s = time.perf_counter()
-    table = _plan_table(question, progress)
+    table, loosened_gap = _plan_table(question, progress)
     compile_ms = (time.perf_counter() - started_s) * 1e3
     profile = question.profile or ProfileRevision("", 0)
     file = encode(table, profile=profile.name, revision=profile.revision)
-    now = datetime.now(UTC)
-    return CompiledTable(question, file, digest_of(file), facts_of(table), compile_ms, now)
+    facts = replace(facts_of(table), loosened_gap=loosened_gap)
+    return CompiledTable(question, file, digest_of(file), facts, compile_ms, datetime.now(UTC))
 
 
-def _plan_table(question: TableQuestion, progress: Callable[[int, int], None] | None) -> PlanTable:
+def _plan_table(
+    question: TableQuestion, progress: Callable[[int, int], None] | None
+) -> tuple[PlanTable, float | None]:
+    """The table, and the tolerance of its cuts where that is looser than what was asked for."""
     import solvers
 
     scope = question.scope
+    loosened: list[float] = []
     try:
-        return solvers.compile_table(
+        table = solvers.compile_table(
             question.pipeline,
             scope.limits,
             least_bytes=scope.least_bytes,
@@ -190,9 +196,11 @@ def _plan_table(question: TableQuestion, progress: Callable[[int, int], None] | 
             fragment_cap=question.fragment_cap,
             time_limit_s=COMPILE_LIMIT_S,
             on_progress=_in_steps(progress) if progress else None,
+            on_loosened=loosened.append,
         )
     except InvalidInput as defect:  # the question was checked: these are entries that break a rule
         raise SolverFailed(f"the compiler broke its contract: {defect.detail}") from defect
+    return table, loosened[0] if loosened else None
 
 
 def _in_steps(progress: Callable[[int, int], None]) -> Callable[[float], None]:

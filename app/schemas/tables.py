@@ -194,8 +194,7 @@ def _notices(compiled: CompiledTable) -> Iterator[Notice]:
         yield Notice(
             "tolerance_missed",
             f"{facts.missed_bytes} message sizes in {facts.missed_total} ranges are not proven to "
-            "the tolerance: whole bytes, the alignment or the limits keep them from it, or the "
-            "bound does; each range states what is proven",
+            f"the tolerance: {_cause(facts.loosened_gap)}; each range states what is proven",
         )
     if facts.unrepeatable_bytes:
         yield Notice(
@@ -203,6 +202,15 @@ def _notices(compiled: CompiledTable) -> Iterator[Notice]:
             f"for {facts.unrepeatable_bytes} message sizes no size can be repeated within the "
             "limits; their schedules are there",
         )
+
+
+def _cause(loosened_gap: float | None) -> str:
+    if loosened_gap is None:
+        return "whole bytes, the alignment or the limits keep them from it, or the bound does"
+    return (
+        "it takes more cuts than a compilation may try, so all message sizes are compiled to "
+        f"{100.0 * loosened_gap:.3g} % instead"
+    )
 
 
 def _summary_document(summary: TableSummary) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from solvers.contract import Deadline
 from solvers.kernels import PipelineArrays
-from solvers.parametric_repeat import compile_repeats
+from solvers.parametric_repeat import RepeatCompiler
 from solvers.parametric_repeat_points import outside, repeat_point, rows_us, value_us
 from solvers.repeat import best_repeat
 from tests.solvers.table_cases import (
@@ -150,14 +150,8 @@ def test_none_where_none_is_admitted() -> None:
 def test_the_time_limit_ends_it() -> None:
     """At once where there is none left, and with no half of a table."""
     problem = Problem(pipeline_of_lines([("a", 1.0, 1.0), ("b", 1.0, 2.0)]), 10_000)
+    compiler = RepeatCompiler(problem, least_bytes=1, greatest_bytes=10_000, tolerance=1e-3)
     reached: list[int] = []
     with pytest.raises(TimeLimitReached):
-        compile_repeats(
-            problem,
-            least_bytes=1,
-            greatest_bytes=10_000,
-            tolerance=1e-3,
-            deadline=Deadline.after(0.0),
-            reached=reached.append,
-        )
+        compiler.run(Deadline.after(0.0), reached.append)
     assert reached == [1]

@@ -95,6 +95,7 @@ def whole_messages(
     fragment_cap: int,
     time_limit_s: float,
     on_progress: Callable[[float], None] | None = None,
+    on_loosened: Callable[[float], None] | None = None,
 ) -> PlanTable:
     """In place of the compiler: every message in one piece, with a certificate that is none.
 

@@ -11,6 +11,10 @@ from domain.aggregate import CostModel
 from domain.errors import InvalidInput
 
 PROFILE_NAME_RULE = r"[a-z0-9][a-z0-9._-]{0,63}"
+PROFILE_NAME_WORDS = (
+    "a profile's name: small letters, digits, . _ -, at most 64 of them, a letter or digit first; "
+    "such as my-box-1"
+)
 
 
 class Origin(StrEnum):
@@ -80,7 +84,6 @@ def check_profile_name(name: str) -> None:
     """Raise InvalidInput unless this is a legal profile name."""
     if not re.fullmatch(PROFILE_NAME_RULE, name, re.ASCII):
         raise InvalidInput(
-            "expected a profile name of at most 64 lower-case letters, digits, dots, hyphens and "
-            f"underscores that starts with a letter or digit ({PROFILE_NAME_RULE})",
+            f"expected {PROFILE_NAME_WORDS}",
             field="name",
         )

@@ -88,8 +88,8 @@ class SizeRule:
 class ChosenSetting:
     """A setting and what it costs: over the mix, and at each power of two in its range.
 
-    Both are of `Regret.over_best`: `mean_regret` over the mix, `worst_regret` over the mix or, where
-    they were looked at too, over more messages of its range.
+    Both are of `Regret.over_best`: `mean_regret` over the mix, `worst_regret` over the mix too or,
+    where they were looked at, over more messages of its range.
     """
 
     setting: FragmentSetting

@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from app.errors import MAX_REPORTED, FieldProblem, InvalidFields, NotJson, pointer_of
 from domain.errors import InvalidInput
 from domain.pipeline import MAX_MESSAGE_BYTES
-from domain.profile import PROFILE_NAME_RULE
+from domain.profile import PROFILE_NAME_RULE, PROFILE_NAME_WORDS
 
 MAX_ARRAYS_AND_OBJECTS = 20_000
 MAX_MEMBERS = 20_000
@@ -142,13 +142,21 @@ _RULES: dict[str, Callable[[dict[str, Any]], str]] = {
     "too_short": lambda limit: f"expected at least {limit['min_length']} items",
     "string_too_long": lambda limit: f"expected at most {limit['max_length']} characters",
     "string_too_short": lambda limit: f"expected at least {limit['min_length']} characters",
-    "string_pattern_mismatch": lambda limit: f"expected text that matches {limit['pattern']}",
+    "string_pattern_mismatch": lambda limit: _pattern_words(limit["pattern"]),
     "greater_than": lambda limit: f"expected a number > {limit['gt']}",
     "greater_than_equal": lambda limit: f"expected a number >= {limit['ge']}",
     "less_than_equal": lambda limit: f"expected a number <= {limit['le']}",
     "enum": lambda limit: f"expected one of {limit['expected']}",
     "value_error": lambda limit: str(limit["error"])[:300],  # our own validators' words
 }
+
+
+def _pattern_words(pattern: str) -> str:
+    """Of a profile's name, which people type, in words; of what programs send the pattern."""
+    if pattern.startswith(f"^{PROFILE_NAME_RULE}"):
+        pinned = ", or name@2 for a revision" if "@" in pattern else ""
+        return f"expected {PROFILE_NAME_WORDS}{pinned}"
+    return f"expected text that matches {pattern}"
 
 
 def _rule(error: dict[str, Any]) -> str:

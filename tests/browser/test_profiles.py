@@ -84,6 +84,32 @@ def test_a_table_is_compiled_activated_and_downloaded(
     assert awaited.value.path().read_bytes() == stored
 
 
+def test_a_table_that_misses_its_tolerance_is_activated_where_that_is_confirmed(
+    browser_page: Page, profile: str, live: Live, axe: Callable[[Page], list[str]]
+) -> None:
+    """It is said with the compilation; its page has the ranges and the cause."""
+    kept = live.client.post(f"/profiles/{profile}/tables", json={"greatest_bytes": 8192})
+    page = browser_page
+    page.goto(f"/ui/profiles/{profile}")
+    page.get_by_label("to", exact=True).fill("4 KiB")
+    page.get_by_text("Limits of fragments", exact=True).first.click()
+    page.get_by_label("Multiples of").fill("512 B")
+    page.get_by_role("button", name="Compile").click()
+    expect(page.locator(".notice.bad")).to_contain_text("It misses its tolerance of 0.1 %")
+    expect(page.locator("#said")).to_contain_text("It misses its tolerance")
+    page.get_by_role("link", name="which misses its tolerance…").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Compiled table of 1 B to 4 KiB")
+    missed = page.get_by_role("group", name="Where the tolerance is missed")
+    expect(missed.get_by_role("row").nth(1)).to_contain_text("11.9 %")
+    expect(page.locator(".notice.bad")).to_contain_text("not proven to the tolerance")
+    assert axe(page) == []
+    active = f"/profiles/{profile}/table"
+    assert live.client.get(active).json()["digest"] == kept.json()["digest"]
+    page.get_by_role("button", name="Activate all the same").click()
+    expect(page.get_by_role("row", name="4 KiB")).to_contain_text("active")
+    assert live.client.get(active).json()["digest"] != kept.json()["digest"]
+
+
 def test_a_compilation_goes_on_without_its_page(
     browser_page: Page, profile: str, live: Live
 ) -> None:
@@ -100,8 +126,9 @@ def test_a_compilation_goes_on_without_its_page(
     page.goto("/ui/profiles")
     assert live.client.get(f"/jobs/{job}").json()["state"] == "running"
     page.goto(f"/ui/profiles/{profile}")
-    page.get_by_role("link", name="1 B to 4 MiB for revision 2").click()
-    assert page.url.partition("?")[2].removesuffix("#tables") == address.partition("?")[2]
+    expect(work).to_have_attribute("data-work", str(job))
+    expect(work.get_by_role("progressbar")).to_be_visible()
+    page.goto(address)
     expect(work).to_have_attribute("data-work", str(job))
     work.get_by_role("button", name="Cancel").click()
     expect(work.locator("[data-told=word]")).to_have_text("stopped")
@@ -131,6 +158,9 @@ def test_an_export_is_written_copied_and_kept(new_page: Callable[..., Page], pro
     page.goto(f"/ui/profiles/{profile}/exports/nccl-env?least=4KiB&greatest=4100")
     text = page.locator("#exported-text")
     expect(text).to_contain_text("NCCL_P2P_NET_CHUNKSIZE=")
+    expect(page.locator(".exported .verdict")).to_contain_text(" in the mean, ")
+    expect(page.get_by_text("The target takes sizes of ")).to_be_visible()
+    expect(page.get_by_role("link", name="An audit of this size")).to_be_visible()
     page.get_by_label("form").select_option("shell")
     page.get_by_role("button", name="Write it").click()
     expect(text).to_contain_text("export NCCL_P2P_NET_CHUNKSIZE=")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from app.console.regret_words import regret_text
 from app.flows.export_setting import ExportScope
 from app.web.views.forms import FieldReader
 from app.web.views.listed import address, in_path
+from app.web.words import size
 from domain.errors import NotFound, SluiceError
-from domain.regret import Objective
+from domain.regret import Objective, SizeRule
 from exports.target import Takes, Target
 from exports.targets import TARGETS
 
@@ -23,6 +26,7 @@ OBJECTIVES = (
     (Objective.MEAN.value, "least mean regret"),
     (Objective.WORST.value, "least worst regret"),
 )
+_FINER = (Takes.LADDER, Takes.TABLE)
 _SIZES = ("least", "greatest", "min", "max", "align", "most")
 _KEYS = {
     "least": "least_bytes",
@@ -79,6 +83,18 @@ class ExportForm:
         return TAKES_WORDS[self.target.takes]
 
     @property
+    def rule_words(self) -> str:
+        """The sizes that the target takes; "" where it takes any, or none."""
+        return rule_words(self.target.sizes) if self.has_sizes else ""
+
+    @property
+    def finer(self) -> tuple[OfferedTarget, ...]:
+        """Beside a target of one size: those that take a size for each range, or the table."""
+        if self.target.takes is not Takes.ONE_SIZE:
+            return ()
+        return tuple(_offered(one) for one in _by_title() if one.takes in _FINER)
+
+    @property
     def objectives(self) -> tuple[tuple[str, str], ...]:
         """What sizes may be chosen for."""
         return OBJECTIVES
@@ -115,8 +131,38 @@ _LIMITS = ("min_fragment_bytes", "max_fragment_bytes", "alignment_bytes", "max_f
 
 def offered_targets() -> tuple[OfferedTarget, ...]:
     """Every target, by name."""
-    named = sorted(TARGETS, key=lambda target: target.title)
-    return tuple(OfferedTarget(one.name, one.title, TAKES_WORDS[one.takes]) for one in named)
+    return tuple(map(_offered, _by_title()))
+
+
+def _by_title() -> list[Target]:
+    return sorted(TARGETS, key=lambda target: target.title)
+
+
+def _offered(target: Target) -> OfferedTarget:
+    return OfferedTarget(target.name, target.title, TAKES_WORDS[target.takes])
+
+
+def rule_words(rule: SizeRule) -> str:
+    """The sizes of a rule: 64 KiB to 16 MiB, multiples of 64 B; "" where it takes any."""
+    if rule == SizeRule():
+        return ""
+    words = [f"{size(rule.least_bytes)} to {size(rule.greatest_bytes)}"]
+    if rule.multiple_of > 1:
+        words.append(f"multiples of {size(rule.multiple_of)}")
+    if rule.is_power_of_two:
+        words.append("powers of two")
+    return ", ".join(words)
+
+
+def cost_words(chosen: Mapping[str, Any]) -> str:
+    """What the sizes of an export cost, of an export's result."""
+    mean, worst = (regret_text(chosen[name]) for name in ("mean_regret", "worst_regret"))
+    steps = chosen["steps"]
+    if len(steps) > 1:
+        return f"A size for each range of messages costs {mean} in the mean, {worst} at worst."
+    cut = steps[0]["size_bytes"]
+    name = "Every message whole" if cut is None else f"One size, {size(cut)}, for all messages"
+    return f"{name} costs {mean} in the mean, {worst} at worst."
 
 
 def export_form(name: str, given: Mapping[str, str]) -> ExportForm:

@@ -12,10 +12,11 @@ from app.flows.durable_jobs import JobKind, get_job
 from app.flows.profiles import get_revision, known_reference
 from app.web.pages import is_htmx, moved, page
 from app.web.refusals import says_refusals
-from app.web.views.export_choices import ExportForm, export_form
+from app.web.views.export_choices import ExportForm, cost_words, export_form
 from app.web.views.listed import address, in_path
 from app.web.views.profiles import PLACE, SECTION
 from app.web.views.work_view import SHORT_S, WorkPlace, WorkView
+from app.web.words import size
 from domain.errors import InvalidInput, NotFound
 from domain.profile import ProfileReference
 from models.records import JobRecord, JobState
@@ -116,6 +117,12 @@ async def _find(
     return job
 
 
+def _audit_address(reference: str, size_bytes: int | None) -> str:
+    """An audit of one size, which names the best one that no rule of a target narrows."""
+    setting = "whole" if size_bytes is None else size(size_bytes)
+    return address("/ui/audit", (("profile", reference), ("setting", setting)))
+
+
 def _name(profile: str) -> str:
     return profile.partition("@")[0]
 
@@ -129,7 +136,11 @@ def _outcome(request: Request, name: str, form: ExportForm, job: JobRecord) -> d
     """What profile_export_part.html is given: the text, or the work."""
     if job.state is JobState.DONE and job.best is not None:
         made = json.loads(job.best)
+        chosen = made.get("chosen")  # exports that were kept before have none
+        steps = chosen["steps"] if chosen else ()
         return {
+            "costs": cost_words(chosen) if chosen else "",
+            "audit_address": _audit_address(name, steps[0]["size_bytes"]) if steps else "",
             "text": made["text"][:MOST_SHOWN],
             "is_cut": len(made["text"]) > MOST_SHOWN,
             "file_name": made["file_name"],

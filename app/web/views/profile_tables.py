@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import json
+from typing import TYPE_CHECKING
+
 from fastapi import APIRouter, Request, Response
 
 from app.deps import service_of
 from app.errors import Overloaded, kind_of
-from app.flows.build_table import activate_table
+from app.flows.build_table import activate_table, active_table, get_table
 from app.flows.profiles import known_reference
-from app.web.pages import moved
+from app.web.pages import moved, page
 from app.web.refusals import says_refusals
 from app.web.views.forms import sent_fields
 from app.web.views.listed import in_path
-from app.web.views.profiles import PLACE, profile_page
+from app.web.views.profiles import PLACE, SECTION, profile_page
 from app.web.views.table_form import TableForm
+from app.web.views.table_view import TableView
 from app.web.views.table_work import work_address
 from app.web.views.work_view import SHORT_S
 from domain.errors import NotFound, SluiceError
 from domain.profile import ProfileReference
+
+if TYPE_CHECKING:
+    from models.session import Store
 
 router = APIRouter(include_in_schema=False)
 
@@ -46,9 +53,39 @@ async def compile_one(request: Request, name: str) -> Response:
 @router.post(PLACE + "/{name}/table")
 @says_refusals
 async def activate(request: Request, name: str) -> Response:
-    """Have the look-ups of a table's revision answer from it."""
+    """Have the look-ups of a table's revision answer from it.
+
+    One that misses its tolerance is shown first, and activated where that is confirmed.
+    """
     reference = ProfileReference.parse(known_reference(name))
-    digest = (await sent_fields(request)).get("digest", "")
+    fields = await sent_fields(request)
+    digest = fields.get("digest", "")
     service = service_of(request)
+    if not fields.get("confirmed"):
+        found = await service.call(lambda: get_table(service.context.store, digest))
+        if found.worst_gap > found.relative_gap:
+            return moved(request, f"{PLACE}/{in_path(name)}/tables/{in_path(digest)}")
     await service.call(lambda: activate_table(service.context.store, reference, digest))
     return moved(request, f"{PLACE}/{in_path(name)}#tables")
+
+
+@router.get(PLACE + "/{name}/tables/{digest}")
+@says_refusals
+async def table(request: Request, name: str, digest: str) -> Response:
+    """What is proven of a table and where it misses its tolerance; where it can be activated."""
+    reference = ProfileReference.parse(known_reference(name))
+    service = service_of(request)
+    view = await service.call(lambda: _view(service.context.store, reference, digest))
+    return page(request, "profile_table.html", section=SECTION, view=view)
+
+
+def _view(store: Store, reference: ProfileReference, digest: str) -> TableView:
+    found = get_table(store, digest)
+    if found.profile_name != reference.name:
+        raise NotFound("there is no such table of this profile")
+    pinned = ProfileReference(reference.name, found.profile_revision)
+    try:
+        is_active = active_table(store, pinned).digest == digest
+    except NotFound:
+        is_active = False
+    return TableView.of(json.loads(found.document), is_active=is_active)

@@ -143,6 +143,8 @@ def _find(store: Store, reference: ProfileReference, after: str | None, work: st
     is_first = not list_tables(store, reference.name, revision=number, limit=1).summaries
     asked = table_work(store, reference.name, work) if work else None
     running = running_tables(store, reference.name, work)
+    if asked is None and running:  # who comes back without its address sees it all the same
+        asked, running = table_work(store, reference.name, running[0].id), running[1:]
     return Found(found, revisions, shown, tables, is_first, asked, running)
 
 

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from app.console.words import gap_text
 from app.flows.build_table import list_tables
 from app.flows.durable_jobs import JobKind, get_job, running_jobs
 from app.web.views.listed import in_path
 from app.web.views.table_form import TableForm
 from app.web.views.work_view import WorkPlace, WorkView, elapsed_s, seconds_words
-from app.web.words import size
+from app.web.words import grouped, share, size
 from domain.errors import NotFound
 from models.records import JobRecord, JobState, TableSummary
 
@@ -26,11 +27,12 @@ FORM = "compile-form"
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What is said of a table that has just been compiled."""
+    """What is said of a table that was just compiled; `missed` where it misses its tolerance."""
 
     title: str
     words: str
     digest: str
+    missed: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class TableWork:
 class Running:
     """A compilation that runs, and where it is shown."""
 
+    id: str
     words: str
     address: str
 
@@ -88,13 +91,30 @@ def running_tables(store: Store, name: str, shown: str) -> tuple[Running, ...]:
         asked = json.loads(job.request)
         if job.id != shown and _name(asked) == name:
             words = f"{range_words(asked)} for revision {asked['profile'].partition('@')[2]}"
-            found.append(Running(words, work_address(asked["profile"], job.id)))
+            found.append(Running(job.id, words, work_address(asked["profile"], job.id)))
     return tuple(found)
 
 
 def range_words(asked: Mapping[str, Any]) -> str:
     """The messages of a table."""
     return f"{size(asked['least_bytes'])} to {size(asked['greatest_bytes'])}"
+
+
+def missed_words(document: Mapping[str, Any]) -> str:
+    """By how much a table misses its tolerance; "" where it keeps it. Of a TableOut."""
+    if not document["missed_total"]:
+        return ""
+    worst, asked = document["worst"], share(document["relative_gap"])
+    return (
+        f"It misses its tolerance of {asked} for {grouped(document['missed_bytes'])} message "
+        f"sizes: proven is {gap_text(worst['relative_gap'])} at worst, at {range_text(worst)}."
+    )
+
+
+def range_text(one: Mapping[str, Any]) -> str:
+    """Message sizes, inclusive."""
+    least, greatest = one["from_bytes"], one["to_bytes"]
+    return size(least) if least == greatest else f"{size(least)} to {size(greatest)}"
 
 
 def _name(asked: Mapping[str, Any]) -> str:
@@ -114,4 +134,5 @@ def _compiled(
     else:
         words = f"Look-ups of revision {revision} still answer from the active one."
     took = seconds_words(elapsed_s(job))
-    return Compiled(f"{range_words(document)} is compiled, in {took}.", words, document["digest"])
+    title = f"{range_words(document)} is compiled, in {took}."
+    return Compiled(title, words, document["digest"], missed_words(document))

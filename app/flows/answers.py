@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -39,6 +41,16 @@ def get_answer(store: Store, identifier: str) -> AnswerRecord:
     known_identifier(identifier, "answer")
     with store.reading() as unit:
         return unit.answers.get(identifier)
+
+
+def get_answers(store: Store, identifiers: Iterable[str]) -> dict[str, AnswerRecord]:
+    """Those of these stored answers that are there, by identifier."""
+    found = {}
+    with store.reading() as unit:
+        for one in identifiers:
+            with suppress(NotFound):
+                found[one] = unit.answers.get(one)
+    return found
 
 
 def has_active_table(store: Store, profile: str, revision: int, message_bytes: int) -> bool:

@@ -41,6 +41,7 @@ def test_filters_have_units_and_an_address(browser_page: Page, stored: list[str]
     page.goto(address)
     expect(page.get_by_label("Message size")).to_have_value("5 KiB")
     expect(page.get_by_role("row")).to_have_count(2)
+    expect(page.get_by_role("row").last).to_contain_text("network DMAs and receiver host DMA, of 4")
     link = page.get_by_role("link", name="5 KiB")
     assert link.get_attribute("href") == f"/ui/answers/{stored[1]}"
 
@@ -50,7 +51,7 @@ def test_filters_have_units_and_an_address(browser_page: Page, stored: list[str]
     [
         ("message=many", "expected a size"),
         ("message=0", "at least 1 byte"),
-        ("profile=No%20Name", "expected a profile name"),
+        ("profile=No%20Name", "expected a profile"),
         ("strategy=best", "expected one of"),
     ],
 )

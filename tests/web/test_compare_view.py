@@ -42,6 +42,15 @@ def test_latencies_are_beside_the_first(pair: list[dict[str, Any]]) -> None:
     assert second == "188.89 µs (+2.46 %)"
 
 
+def test_equal_cuts_are_said(pair: list[dict[str, Any]]) -> None:
+    """Whatever strategy, costs or proof they come from."""
+    first, second = pair
+    assert CompareView.of(pair, shows_all=False).same == ()
+    again = {**first, "latency_us": 1.0}
+    view = CompareView.of([first, second, again, first], shows_all=False)
+    assert view.same == ("A, C and D are the same cut.",)
+
+
 def test_bars_are_the_cut(pair: list[dict[str, Any]]) -> None:
     """As wide as their part of the message; the greatest fragment of all is as high as can be."""
     view = CompareView.of(pair, shows_all=False)

@@ -266,11 +266,11 @@ def _how(line: Line, point: Point) -> str:
 _HOW = {
     Strategy.FIXED: "equal fragments",
     Strategy.REPEAT: "best fixed size",
-    Strategy.RAMP: "sizes rise",
-    Strategy.RAMP_UP_DOWN: "sizes rise and fall",
+    Strategy.RAMP: "sizes rise or fall steadily",
+    Strategy.RAMP_UP_DOWN: "sizes rise, then fall",
     Strategy.EXACT: "any sizes",
     Strategy.HIERARCHICAL: "stages cut anew",
-    Strategy.HIERARCHICAL_RAMP: "stages cut anew, sizes rise",
+    Strategy.HIERARCHICAL_RAMP: "stages cut anew, in ramps",
 }
 
 

@@ -65,6 +65,7 @@ class CompareView:
     """What templates/compare.html is given. `rows` are those that are to be shown."""
 
     sides: tuple[Side, ...]
+    same: tuple[str, ...]
     rows: tuple[Row, ...]
     hidden: int
     shows_all: bool
@@ -86,6 +87,7 @@ class CompareView:
             sides=tuple(
                 _side(place, documents, greatest_part=part) for place in range(len(documents))
             ),
+            same=tuple(_same_cuts(documents)),
             rows=shown,
             hidden=sum(1 for row in rows if not row.differs),
             shows_all=shows_all,
@@ -101,6 +103,18 @@ def letters_of(documents: Sequence[Document]) -> Iterator[str]:
     """A letter and the strategy of each, which is what it is called in the picture."""
     for letter, document in zip(LETTERS, documents, strict=False):
         yield f"{letter} {document['strategy'].replace('_', ' ')}"
+
+
+def _same_cuts(documents: Sequence[Document]) -> Iterator[str]:
+    """Which of them cut the message alike, at every stage."""
+    groups: dict[tuple[Any, ...], list[str]] = {}
+    for letter, document in zip(LETTERS, documents, strict=False):
+        cuts = tuple(map(tuple, document["levels"] or [document["fragment_bytes"]]))
+        alike = cuts[:1] if len(set(cuts)) == 1 else cuts
+        groups.setdefault(alike, []).append(letter)
+    for letters in groups.values():
+        if len(letters) > 1:
+            yield f"{', '.join(letters[:-1])} and {letters[-1]} are the same cut."
 
 
 def _why_no_timeline(documents: Sequence[Document]) -> str:

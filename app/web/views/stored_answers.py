@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
+import orjson
 from fastapi import APIRouter, Request, Response
 
 from app.console.words import agreeing_digits, gap_text
 from app.deps import service_of
-from app.flows.answers import AnswerFilter, AnswerPage, list_answers
+from app.flows.answers import AnswerFilter, AnswerPage, get_answers, list_answers
 from app.web.pages import moved, page
 from app.web.refusals import says_refusals
 from app.web.views.compare_view import PLACE as COMPARE
@@ -21,11 +23,15 @@ from domain.profile import ProfileReference
 from domain.solution import Status, Strategy
 from models.records import AnswerSummary
 
+if TYPE_CHECKING:
+    from models.session import Store
+
 router = APIRouter(include_in_schema=False)
 
 SECTION = "Answers"
 PLACE = "/ui/answers"
 PAGE_SIZE = 50
+MOST_READ = 2_000  # fragments of an answer that the list reads
 MOST_TICKED = 30  # carried from page to page
 _IDENTIFIER = re.compile(r"[0-9a-f]{32}")
 STATUS_WORDS = {
@@ -71,6 +77,24 @@ class AnswersForm:
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """What tells answers of one message apart; empty where its document is not read for a list."""
+
+    bottleneck: str = ""
+    first: str = ""
+
+    @classmethod
+    def of(cls, body: bytes) -> Known:
+        """Of an OptimizeOut as it is stored."""
+        document = orjson.loads(body)
+        first = size(document["fragment_bytes"][0])
+        if document["pipeline"] is None:
+            return cls("seen from outside", first)
+        stages = document["pipeline"]["stages"]
+        return cls(f"{stages[document['bottleneck_stage']]['name']}, of {len(stages)}", first)
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerRow:
     """One stored answer as a row."""
 
@@ -86,9 +110,10 @@ class AnswerRow:
     badge: str
     profile: str
     name: str
+    known: Known
 
     @classmethod
-    def of(cls, summary: AnswerSummary) -> AnswerRow:
+    def of(cls, summary: AnswerSummary, known: Known) -> AnswerRow:
         """Of a stored answer."""
         words, badge = STATUS_WORDS[summary.status]
         named = summary.profile_name is not None
@@ -108,6 +133,7 @@ class AnswerRow:
             badge=badge,
             profile=f"{summary.profile_name}@{summary.profile_revision}" if named else "",
             name=f"{message}, {strategy}, {time_us(summary.latency_us)}",
+            known=known,
         )
 
 
@@ -119,24 +145,31 @@ async def stored_answers(request: Request) -> Response:
     form = replace(form, ticked=_ticked(request))
     if request.query_params.get("compare"):
         return moved(request, address(COMPARE, [("id", one) for one in form.ticked]))
-    found = AnswerPage((), None)
+    found, known = AnswerPage((), None), dict[str, Known]()
     after = request.query_params.get("after") or None
     if wanted is not None:
         store = service_of(request).context.store
         found = await service_of(request).call(
             lambda: list_answers(store, wanted, after=after, limit=PAGE_SIZE)
         )
+        known = await service_of(request).call(lambda: _known(store, found))
     return page(
         request,
         "stored_answers.html",
         status=422 if form.mistakes else 200,
         section=SECTION,
         form=form,
-        rows=[AnswerRow.of(summary) for summary in found.summaries],
+        rows=[AnswerRow.of(one, known.get(one.id, Known())) for one in found.summaries],
         elsewhere=_elsewhere(form.ticked, found),
         later=found.after or "",
         first=form.page_address("") if after else "",
     )
+
+
+def _known(store: Store, found: AnswerPage) -> dict[str, Known]:
+    """Of the answers with few enough fragments that reading them takes no time."""
+    short = [one.id for one in found.summaries if one.fragments <= MOST_READ]
+    return {id: Known.of(record.body) for id, record in get_answers(store, short).items()}
 
 
 def _ticked(request: Request) -> tuple[str, ...]:

@@ -13,7 +13,6 @@ _WHOLE = "whole"
 _UNCUT = frozenset({_WHOLE, "never cut", "not cut", "uncut"})
 _RULE = "expected a size as 512 KiB, or whole, or steps as whole, from 64 KiB: 16 KiB"
 _FILLER = re.compile(r"\b(always|(for )?(every|all) messages?)\b")
-_BARE_POWER = re.compile(r"([0-9]\s*)([kmgt])\s*")
 
 
 def setting_of_text(text: str) -> dict[str, Any]:
@@ -59,19 +58,12 @@ def _step_size(text: str) -> int | None:
 
 def _size(text: str) -> int:
     try:
-        size = parse_bytes(_in_binary(text))
+        size = parse_bytes(text)
     except InvalidInput:
         raise InvalidInput(_RULE, field="setting") from None
     if size == 0:
         raise InvalidInput("expected a size of at least 1 byte", field="setting")
     return size
-
-
-def _in_binary(text: str) -> str:
-    """512k as 512kib."""
-    found = _BARE_POWER.search(text)
-    is_bare = found is not None and found.end() == len(text)
-    return f"{text.strip()}ib" if is_bare else text
 
 
 def mix_of_text(text: str) -> list[dict[str, Any]]:

@@ -252,10 +252,6 @@
       for (const row of this.rows) for (const column of COLUMNS) this.clear(this.cell(row, column));
     }
 
-    showRanges() {
-      this.form.querySelector("#with-ranges").checked = true;
-    }
-
     chooser(column) {
       return this.table.querySelector(`[data-unit=${column}]`);
     }

@@ -49,7 +49,7 @@
       if (files.length === 0 || this.sending) return;
       const length = files.reduce((sum, file) => sum + file.size, 0);
       const limits = this.form.dataset;
-      this.begins = await Promise.all(files.slice(0, MOST_NAMED).map(beginning));
+      this.begins = await Promise.all(files.filter((file) => file.size > 0).slice(0, MOST_NAMED).map(beginning));
       const most = Number(files.length > 1 ? limits.mostBodyBytes : limits.mostTraceBytes);
       if (length > most) {
         this.refuse(`expected ${files.length > 1 ? "files" : "a file"} of at most ${most / MIB} MiB`);

@@ -276,7 +276,8 @@ def test_a_size_is_echoed_in_bytes(browser_page: Page) -> None:
 def test_a_sheet_without_a_header_goes_below_what_is_there(browser_page: Page) -> None:
     """From the cell that it was pasted into on."""
     browser_page.goto("/?example=gms")
-    paste(browser_page, "7\t8\n9\t10", "#overhead-3")
+    paste(browser_page, "7\t8\t\tx\n9\t10", "#overhead-3")
+    expect(browser_page.locator("#pasted")).to_contain_text("Cells right of the table's columns")
     assert column(browser_page, "overhead")[3:] == ["7", "9"]
     assert column(browser_page, "cost")[3:] == ["8", "10"]
     assert column(browser_page, "name")[3:] == ["requester CPU", ""]

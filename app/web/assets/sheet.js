@@ -120,6 +120,9 @@ window.SluiceSheet = (() => {
       if (more && (made.hasHeader || COMMA_IN_NUMBER.test(line))) doubt(one, place, made);
       return one;
     });
+    if (!made.hasHeader && all.some((row) => row.some((cell, place) => cell && !columns[place]))) {
+      made.notes.push("Cells right of the table's columns were not pasted.");
+    }
     leaveSumOut(made);
     for (const column of COSTS) readColumn(column, said[column] ?? {}, chosen[column], made);
     return made;

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import groupby
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,6 +21,7 @@ from app.flows.build_table import (
     facts_of,
 )
 from app.flows.solve_message import ProfileRevision
+from app.schemas.tables import render_table
 from domain.errors import InvalidInput, SolverFailed
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
@@ -26,6 +30,7 @@ from tests.support.plan_tables import (
     a_plan_table,
     a_ranged_pipeline,
     the_sparse_example,
+    whole_messages,
 )
 
 LEVELS = (0.0, 5e-4, 1e-3, 2e-3, 0.5)
@@ -73,6 +78,28 @@ def test_a_compiler_that_breaks_the_rules_is_a_defect(monkeypatch: pytest.Monkey
     question = TableQuestion(a_line_pipeline(), None, TableScope(), 1000)
     with pytest.raises(SolverFailed, match="a cut must sum to its message"):
         compile_table(question)
+
+
+@pytest.mark.parametrize(
+    ("loosened", "cause"),
+    [((), "whole bytes, the alignment or the limits"), ((0.000957,), "are compiled to 0.0957 %")],
+)
+def test_the_warning_names_why_the_tolerance_is_missed(
+    monkeypatch: pytest.MonkeyPatch, loosened: tuple[float, ...], cause: str
+) -> None:
+    """Too many cuts are another reason than whole bytes."""
+
+    def loosening(*given: Any, on_loosened: Callable[[float], None], **named: Any) -> PlanTable:
+        for relative_gap in loosened:
+            on_loosened(relative_gap)
+        return whole_messages(*given, **named)
+
+    monkeypatch.setattr(solvers, "compile_table", loosening)
+    compiled = compile_table(TableQuestion(a_line_pipeline(), None, TableScope(), 1000))
+    assert compiled.facts.loosened_gap == (loosened[0] if loosened else None)
+    (warning,) = json.loads(render_table(compiled))["warnings"]
+    assert warning["code"] == "tolerance_missed"
+    assert cause in warning["detail"]
 
 
 def test_sizes_that_cannot_be_repeated_are_counted() -> None:

@@ -1,0 +1,136 @@
+"""Tables whose tolerance takes more entries than are tried: spread evenly, and said."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from domain.pipeline import Pipeline, pipeline_of_lines
+from domain.plan_table import PlanTable
+from domain.problem import FragmentLimits
+from solvers import (
+    compile_table,
+    parametric,
+    parametric_range_repeat,
+    parametric_ranges,
+    parametric_repeat,
+)
+from solvers.contract import Deadline
+from solvers.parametric_budget import MARGIN, EvenCompilation
+from solvers.parametric_repeat import RepeatCompiler
+from tests.solvers.table_cases import check_cut, check_entries, check_repeat, random_sizes
+from tests.support.plan_tables import a_line_pipeline, a_ranged_pipeline
+
+NO_LIMITS = FragmentLimits()
+MYRINET = pipeline_of_lines(
+    [
+        ("sender copy", 7.2, 7.03125),
+        ("sender host DMA", 5.2, 24.31640625),
+        ("network and receiver DMA", 7.5, 24.31640625),
+        ("receiver copy", 7.4, 7.71484375),
+    ]
+)
+QUESTIONS = [
+    pytest.param(MYRINET, NO_LIMITS, 30, id="myrinet"),
+    pytest.param(a_line_pipeline(), NO_LIMITS, 40, id="lines"),
+    pytest.param(MYRINET, FragmentLimits(alignment_bytes=16), 22, id="aligned"),
+    pytest.param(MYRINET, FragmentLimits(max_fragment_bytes=2048), 45, id="greatest size"),
+    pytest.param(a_ranged_pipeline(), NO_LIMITS, 20, id="ranges"),
+]
+TOLERANCES = (1e-2, 1e-3, 1e-5)
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> int:
+    """As many message sizes are tried as the question says."""
+    most: int = request.getfixturevalue("most")
+    for room in (parametric, parametric_repeat, parametric_ranges, parametric_range_repeat):
+        monkeypatch.setattr(room, "_MOST_POINTS", most)
+    return most
+
+
+def compiled(
+    pipeline: Pipeline, limits: FragmentLimits, relative_gap: float
+) -> tuple[PlanTable, list[float], list[float]]:
+    """The table, the tolerance that it was loosened to, and the progress."""
+    loosened: list[float] = []
+    told: list[float] = []
+    table = compile_table(
+        pipeline,
+        limits,
+        least_bytes=1,
+        greatest_bytes=256 if len(pipeline) == 2 else 2**12,
+        relative_gap=relative_gap,
+        time_limit_s=3600.0,
+        on_progress=told.append,
+        on_loosened=loosened.append,
+    )
+    return table, loosened, told
+
+
+def worst_gaps(table: PlanTable) -> tuple[float, float]:
+    """Of the cuts and of the repeated sizes."""
+    return (
+        max(cut.relative_gap for cut in table.cuts),
+        max(repeat.relative_gap for repeat in table.repeats),
+    )
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize(("pipeline", "limits", "most"), QUESTIONS)
+def test_a_stricter_tolerance_is_not_worse(
+    pipeline: Pipeline, limits: FragmentLimits, most: int
+) -> None:
+    """The tolerance that is stated is the one asked for; certificates hold; progress grows."""
+    tables = [compiled(pipeline, limits, tolerance) for tolerance in TOLERANCES]
+    for (loose, _, _), (strict, _, _) in pairwise(tables):
+        for before, after in zip(worst_gaps(loose), worst_gaps(strict), strict=True):
+            assert after <= 1.01 * before + 1e-9
+    for asked, (table, _, told) in zip(TOLERANCES, tables, strict=True):
+        assert table.relative_gap == asked
+        assert told == sorted(told)
+        assert (told.count(1.0), told[-1]) == (1, 1.0)
+    strictest, loosened, _ = tables[-1]
+    assert loosened
+    assert loosened[0] > TOLERANCES[-1]
+    assert len(strictest.cuts) < 2 * most
+    check_entries(strictest)
+    for size in random_sizes(strictest, 4, seed=1) if pipeline != a_ranged_pipeline() else ():
+        check_cut(strictest, size)
+        check_repeat(strictest, size)
+
+
+def test_what_takes_too_much_is_compiled_as_what_does_not() -> None:
+    """Two tolerances out of reach give the same entries, at the loosened tolerance everywhere."""
+    limits = FragmentLimits(max_fragments=1_000)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parametric, "_MOST_POINTS", 60)
+        patch.setattr(parametric_repeat, "_MOST_POINTS", 60)
+        one, kept, _ = compiled(MYRINET, limits, 1e-5)
+        other, also, _ = compiled(MYRINET, limits, 2e-6)
+    assert kept == also
+    assert [cut.message_bytes for cut in one.cuts] == [cut.message_bytes for cut in other.cuts]
+    assert max(cut.relative_gap for cut in one.cuts) <= kept[0]
+
+
+def test_nothing_is_said_where_the_tolerance_fits() -> None:
+    """Nor loosened."""
+    table, loosened, _ = compiled(MYRINET, NO_LIMITS, 1e-2)
+    assert loosened == []
+    assert max(worst_gaps(table)) <= 1e-2
+
+
+def test_without_time_the_first_pass_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It covers the whole range, and the worst that it states is what it was loosened to."""
+    from domain.problem import Problem
+
+    monkeypatch.setattr(parametric_repeat, "_MOST_POINTS", 60)
+    compiler = RepeatCompiler(
+        Problem(MYRINET, 2**13), least_bytes=1, greatest_bytes=2**13, tolerance=1e-5 * MARGIN
+    )
+    even = EvenCompilation(compiler, 1e-5)
+    even.first(Deadline.after(3600.0), lambda size: None)
+    entries, kept = even.loosened(Deadline.after(0.0), lambda size, before: None)
+    assert (entries[0].message_bytes, entries[-1].message_bytes) == (1, 2**13)
+    assert kept == max(entry.relative_gap for entry in entries) > 1e-5

@@ -1,7 +1,8 @@
 """Quantities with units, in and out. Nobody else converts.
 
 Accepted: sizes ("64 KiB", "64K", "1MB", "4096"), with KiB, MiB, GiB, TiB and K, M, G, T binary
-(as dd and the suffixes of most tools have them) and kB/KB, MB, GB, TB decimal. Times are printed in µs, sizes in the binary unit that divides them.
+(as dd and the suffixes of most tools have them) and kB/KB, MB, GB, TB decimal. Times are printed
+in µs, sizes in the binary unit that divides them.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ def parse_bytes(text: str) -> int:
     match = _SIZE.fullmatch(text)
     if match is None or match[3].upper() not in _SIZE_UNITS or len(text) > 40:
         raise UnitMismatch(
-            "expected a size such as 4096, 64K, 64KiB or 1MB (K, M, G, T and KiB, MiB, GiB, TiB are "
-            "powers of 1024; KB, MB, GB, TB powers of 1000)"
+            "expected a size such as 4096, 64K, 64KiB or 1MB (K, M, G, T and KiB, MiB, GiB, TiB "
+            "are powers of 1024; KB, MB, GB, TB powers of 1000)"
         )
     unit = _SIZE_UNITS[match[3].upper()]
     fraction = match[2] or ""

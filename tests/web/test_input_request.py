@@ -163,7 +163,7 @@ def test_what_is_no_number_is_marked_in_its_cell(text: str) -> None:
         (replace(ONE_STAGE, strategy="luck"), "strategy", "expected one of"),
         (replace(ONE_STAGE, save_as="../x"), "save_as", "expected"),
         (InputState(source=InputSource.PROFILE), "profile", "name of a stored profile"),
-        (InputState(source=InputSource.PROFILE, profile="a b"), "profile", "matches"),
+        (InputState(source=InputSource.PROFILE, profile="a b"), "profile", "small letters"),
         (InputState(source=InputSource.TRACE), "trace", "measurements"),
     ],
 )

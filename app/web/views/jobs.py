@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -49,7 +49,7 @@ async def job(request: Request, id: str, follow: Annotated[str, Query()] = "") -
 
     def made() -> Response:
         view, entry = JobView.of(found), entry_of(found).in_units(units)
-        values = {"job": view, "entry": entry, "units": units}
+        values: dict[str, Any] = {"job": view, "entry": entry, "units": units}
         return page(request, "job.html", section="Workbench", **values)
 
     return await service.call(made)

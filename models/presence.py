@@ -74,6 +74,9 @@ class _Session:
 
     def close(self) -> None:
         with self._one_at_a_time:
+            with suppress(DBAPIError):  # at once: a session that only ends does so when it can
+                unlocks = text("SELECT pg_advisory_unlock(:key)")
+                self._connection.execute(unlocks, _key(self.name))
             self._end()
 
     def _locked(self) -> Connection:

@@ -178,11 +178,11 @@ class TestResults:
         ],
     )
     def test_what_is_wrong_is_said_at_once(
-        self, live: Live, kind: str, more: dict[str, Any], status: int, code: str
+        self, live: Live, name: str, kind: str, more: dict[str, Any], status: int, code: str
     ) -> None:
         """And nothing is stored."""
         before = live.stored()
-        found = start(live.client, kind, **{"name": "myrinet-gam", **more})
+        found = start(live.client, kind, **{"name": name, **more})
         assert (found.status_code, found.json()["code"]) == (status, code)
         assert live.stored() == before
 
@@ -341,18 +341,19 @@ def test_events_go_on_after_a_moment_without_the_database(
     """The stream stays open; the end comes once it can be seen."""
     work.run = work.waits
     location = accepted(start(live.client, "audit", name))
-    tries = numbers()
+    tries, store = numbers(), live.service.context.store
+    reading = store.reading
 
     def away() -> None:
         if next(tries) == 3:
-            monkeypatch.undo()
+            monkeypatch.setattr(store, "reading", reading)
             work.gate.set()
         raise StoreUnavailable("the database is away")
 
     with live.client.stream("GET", location + "/events") as stream:
         lines = stream.iter_lines()
         assert next(lines) == "id: 1"
-        monkeypatch.setattr(live.service.context.store, "reading", away)
+        monkeypatch.setattr(store, "reading", away)
         assert [line for line in lines if line.startswith("event")][-1] == "event: failed"
     assert next(tries) > 3
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from sluice_client import (
     Stage,
     StepGroup,
     Table,
+    Unavailable,
 )
 from tests.app.serving import LARGE, LARGE_BYTES, MYRINET, Live, serving, settings_for
 from tests.clients.python_clients import KINDS, opened
@@ -351,11 +354,20 @@ def test_a_job_is_cancelled(client: Any) -> None:
 # --- the service, and refusals --------------------------------------------------------------------
 
 
+def _once_ready(client: Any) -> Any:
+    """What it tells when a worker is there: one that was cancelled is being replaced."""
+    for _ in range(600):
+        with suppress(Unavailable):
+            return client.readiness()
+        time.sleep(0.1)
+    return client.readiness()
+
+
 def test_the_service_tells_of_itself(client: Any) -> None:
     """Limits, health, counters, and whatever has no method."""
     assert client.limits().max_message_bytes == 2**48
     assert client.is_alive()
-    assert client.readiness().database == "sqlite"
+    assert _once_ready(client).database == "sqlite"
     assert "sluice_" in client.metrics()
     assert client.request("GET", "/limits")["max_stages"] == 64
     assert client.request("get", "/profiles", query={"limit": 1})["items"]

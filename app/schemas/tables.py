@@ -209,7 +209,7 @@ def _cause(loosened_gap: float | None) -> str:
         return "whole bytes, the alignment or the limits keep them from it, or the bound does"
     return (
         "it takes more cuts than a compilation may try, so all message sizes are compiled to "
-        f"{100.0 * loosened_gap:.3g} % instead"
+        f"{100.0 * loosened_gap:.3g} % instead, or as near to it as whole bytes and limits let"
     )
 
 

@@ -53,11 +53,15 @@ class TableView:
             entries=f"{grouped(document['cut_entries'])} cuts, "
             f"{grouped(document['repeat_entries'])} repeated sizes",
             missed=missed_words(document),
-            lines=tuple(MissedLine(range_text(o), gap_text(o["relative_gap"])) for o in lines),
+            lines=tuple(_missed(one) for one in lines),
             more=grouped(more) if more else "",
             warnings=tuple(one["detail"] for one in document["warnings"]),
             is_active=is_active,
         )
+
+
+def _missed(one: Document) -> MissedLine:
+    return MissedLine(range_text(one), gap_text(one["relative_gap"]))
 
 
 def _worst(one: Document) -> str:

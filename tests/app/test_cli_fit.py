@@ -182,10 +182,7 @@ class TestOptions:
         """With the stages named, and what to do."""
         _, out, _ = printed("fit", TRACE)
         said = " ".join(out.split())
-        assert (
-            "crc32, loopback_tcp, copy_out and write_fdatasync: outliers (outliers). The"
-            in said
-        )
+        assert "crc32, loopback_tcp, copy_out and write_fdatasync: outliers (outliers). The" in said
         assert said.count("(outliers)") == 1
 
     @pytest.mark.parametrize(

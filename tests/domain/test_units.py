@@ -31,7 +31,9 @@ def test_sizes_are_read_with_their_units(text: str, size: int) -> None:
     assert parse_bytes(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "KiB", "-1", "1e3", "4 XB", "1.2345 KB extra", "1.0001B", "1,000"])
+@pytest.mark.parametrize(
+    "text", ["", "KiB", "-1", "1e3", "4 XB", "1.2345 KB extra", "1.0001B", "1,000"]
+)
 def test_what_is_no_size_is_refused(text: str) -> None:
     """The message lists what is accepted."""
     with pytest.raises(UnitMismatch):

@@ -198,8 +198,14 @@ def test_costs_without_fields_are_said() -> None:
         ),
         (
             {
-                "profile": "b", "configuration": "A=1", "target": "ucx", "mix": "4KiB 1",
-                "max_regret": "5 %", "over": "bound", "least": "1 KiB", "time_limit": "5 s",
+                "profile": "b",
+                "configuration": "A=1",
+                "target": "ucx",
+                "mix": "4KiB 1",
+                "max_regret": "5 %",
+                "over": "bound",
+                "least": "1 KiB",
+                "time_limit": "5 s",
             },
             "sluice audit b --config library.conf --target ucx --mix mix.txt --least 1KiB"
             " --max-regret 5% --over bound --time-limit 5",

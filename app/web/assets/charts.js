@@ -233,7 +233,7 @@ window.SluiceCharts = (() => {
       xAxis: axis(colour, {
         type: isLog ? "log" : "value", name: `time, ${data.unit}`, nameGap: 26, splitLine: {show: false},
         ...(isLog ? {min: Math.min(...firsts) / 2} : {min: 0, max: Math.max(...ends)}),
-        axisLabel: {color: colour.quiet, hideOverlap: true, formatter: (us) => String(Number((us / data.us).toPrecision(3)))},
+        axisLabel: {color: colour.quiet, hideOverlap: true, showMaxLabel: isLog, formatter: (us) => String(Number((us / data.us).toPrecision(3)))},
       }),
       yAxis: axis(colour, {
         type: "value", min: 0, max: 100, name: "arrived", nameLocation: "end", nameGap: 10,

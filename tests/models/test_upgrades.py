@@ -7,7 +7,9 @@ import zlib
 from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
+from typing import Any
 
+import pytest
 from alembic import command
 from sqlalchemy import Connection, insert, text
 
@@ -159,53 +161,31 @@ def test_compiled_tables_come_and_go_beside_what_was_there(empty_database_url: s
     store.dispose()
 
 
-def test_jobs_of_before_have_no_history(empty_database_url: str) -> None:
-    """0004 to 0005 and back: the job stays, its history is forgotten."""
-    job = a_job(history=b"[]")
+@pytest.mark.parametrize(
+    ("before", "kept"),
+    [
+        ("0004", {"history": b"[]"}),
+        ("0005", {"request_digest": "d" * 64, "steps_done": 1, "steps_total": 2}),
+        ("0006", {"runner": "somewhere"}),
+    ],
+    ids=["history", "question and steps", "process"],
+)
+def test_jobs_of_before_lack_what_a_revision_adds(
+    empty_database_url: str, before: str, kept: dict[str, Any]
+) -> None:
+    """Back to the revision before and up again: the job stays, what was added is forgotten."""
+    job = a_job(state=JobState.RUNNING, **kept)
     store = create_store(empty_database_url)
     store.upgrade()
     with store.unit_of_work() as work:
         work.jobs.add(job)
     store.dispose()
     with connected(empty_database_url) as connection:
-        command.downgrade(alembic_config(connection), "0004")
+        command.downgrade(alembic_config(connection), before)
     store.upgrade()
     with store.reading() as work:
-        assert work.jobs.get(job.id) == replace(job, history=None)
-    store.dispose()
-
-
-def test_jobs_of_before_have_no_question(empty_database_url: str) -> None:
-    """0005 to 0006 and back: the job stays, its question and its steps are forgotten."""
-    job = a_job(request_digest="d" * 64, steps_done=1, steps_total=2)
-    store = create_store(empty_database_url)
-    store.upgrade()
-    with store.unit_of_work() as work:
-        work.jobs.add(job)
-    store.dispose()
-    with connected(empty_database_url) as connection:
-        command.downgrade(alembic_config(connection), "0005")
-    store.upgrade()
-    with store.reading() as work:
-        found = work.jobs.get(job.id)
-        assert found == replace(job, request_digest=None, steps_done=None, steps_total=None)
+        assert work.jobs.get(job.id) == replace(job, **dict.fromkeys(kept))
         assert work.jobs.find("d" * 64, *JobState) is None
-    store.dispose()
-
-
-def test_jobs_of_before_have_no_process(empty_database_url: str) -> None:
-    """0006 to 0007 and back: a job that runs is one that nobody is at."""
-    job = a_job(state=JobState.RUNNING, runner="somewhere")
-    store = create_store(empty_database_url)
-    store.upgrade()
-    with store.unit_of_work() as work:
-        work.jobs.add(job)
-    store.dispose()
-    with connected(empty_database_url) as connection:
-        command.downgrade(alembic_config(connection), "0006")
-    store.upgrade()
-    with store.reading() as work:
-        assert work.jobs.get(job.id) == replace(job, runner=None)
         assert work.jobs.runners() == {None}
     store.dispose()
 

@@ -13,6 +13,7 @@ from app.web.views.answer_words import (
     TimeUnit,
     cut_of,
     is_at_most,
+    latency_and_bound,
     limited_words,
     limits_words,
     proof_of,
@@ -94,10 +95,9 @@ class AnswerView:
 
 def _figures(document: Document) -> Iterator[Figure]:
     at_most = "at most, whichever stages these are" if is_at_most(document) else ""
-    latency_us, bound_us = document["latency_us"], document["lower_bound_us"]
-    unit = TimeUnit.of(latency_us, bound_us)
-    yield Figure("Latency", unit.named(latency_us), at_most)
-    yield Figure("Proven bound", unit.bound(bound_us, latency_us))
+    latency, bound = latency_and_bound(document)
+    yield Figure("Latency", latency, at_most)
+    yield Figure("Proven bound", bound)
     yield Figure("Gap to the bound", gap_text(document["relative_gap"]))
     yield Figure("Fragments", grouped(document["fragments"]), _range_words(document))
     yield Figure("Strategy", document["strategy"])

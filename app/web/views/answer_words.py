@@ -120,6 +120,13 @@ def cut_of(sizes: Sequence[int], *, name: str = "") -> Cut:
     return Cut(name, len(sizes), head, left_out, tail, min(sizes), max(sizes))
 
 
+def latency_and_bound(document: Document) -> tuple[str, str]:
+    """Both in one unit, with as many digits as tell the gap between them."""
+    latency_us, bound_us = document["latency_us"], document["lower_bound_us"]
+    unit = TimeUnit.of(latency_us, bound_us)
+    return unit.named(latency_us), unit.bound(bound_us, latency_us)
+
+
 def is_at_most(document: Document) -> bool:
     """Whether the latency is the most that a pipeline with these costs can take."""
     return any(found["code"] == _AT_MOST for found in document["warnings"])
@@ -128,7 +135,7 @@ def is_at_most(document: Document) -> bool:
 def proof_of(document: Document) -> Proof:
     """What was proven of an answer."""
     status, gap = Status(document["status"]), document["relative_gap"]
-    bound = _bound(document)
+    _, bound = latency_and_bound(document)
     admitted = _class_of(document)
     if status is Status.OPTIMAL:
         said = f"No {admitted} is faster"
@@ -140,11 +147,6 @@ def proof_of(document: Document) -> Proof:
         told = "The time limit ended the search: this is the best found until then. "
         return Proof("warn", "time limit reached", told + between)
     return Proof("", "proven gap", between)
-
-
-def _bound(document: Document) -> str:
-    latency_us, bound_us = document["latency_us"], document["lower_bound_us"]
-    return TimeUnit.of(latency_us, bound_us).bound(bound_us, latency_us)
 
 
 def _class_of(document: Document) -> str:
@@ -164,7 +166,7 @@ def _about(gap: float) -> str:
 
 
 def _before_rounding(document: Document, admitted: str) -> str:
-    bound = _bound(document)
+    _, bound = latency_and_bound(document)
     gap = _about(document["relative_gap"])
     unit = document["constraints"]["alignment_bytes"]
     whole = "whole bytes" if unit == 1 else f"whole multiples of {size(unit)}"

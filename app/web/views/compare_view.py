@@ -9,7 +9,7 @@ from typing import Any
 
 from app.console.words import excess_text, gap_text
 from app.web.views.answer_timeline import cells_of
-from app.web.views.answer_words import TimeUnit, limits_words, proof_of
+from app.web.views.answer_words import TimeUnit, latency_and_bound, limits_words, proof_of
 from app.web.views.listed import address
 from app.web.words import grouped, share, size, time_us
 
@@ -134,7 +134,7 @@ def _side(place: int, documents: Sequence[Document], *, greatest_part: float) ->
         id=document["id"],
         letter=LETTERS[place],
         name=f"{message}, {document['strategy'].replace('_', ' ')}",
-        words=f"{_latency_of(document)}, {_counted(len(cut))}",
+        words=f"{latency_and_bound(document)[0]}, {_counted(len(cut))}",
         bars=tuple(_bars(cut, greatest_part)),
         is_merged=len(cut) > MOST_BARS,
         without=address(PLACE, others) if len(others) > 1 else "",
@@ -189,7 +189,7 @@ def _rows(documents: Sequence[Document]) -> Iterator[Row]:
     yield _row("Profile", documents, _profile)
     yield _row("Strategy", documents, lambda one: one["strategy"].replace("_", " "))
     yield _row("Latency", documents, lambda one: _latency(one, first))
-    yield _row("Proven bound", documents, _bound)
+    yield _row("Proven bound", documents, lambda one: latency_and_bound(one)[1])
     yield _row("Gap to the bound", documents, lambda one: gap_text(one["relative_gap"]))
     yield _row("Proof", documents, lambda one: proof_of(one).word)
     yield _row("Fragments", documents, lambda one: grouped(one["fragments"]))
@@ -216,18 +216,8 @@ def _profile(document: Document) -> str:
     return f"{profile['name']}@{profile['revision']}" if profile else _NONE
 
 
-def _latency_of(document: Document) -> str:
-    latency_us = document["latency_us"]
-    return TimeUnit.of(latency_us, document["lower_bound_us"]).named(latency_us)
-
-
-def _bound(document: Document) -> str:
-    latency_us, bound_us = document["latency_us"], document["lower_bound_us"]
-    return TimeUnit.of(latency_us, bound_us).bound(bound_us, latency_us)
-
-
 def _latency(document: Document, first: Document) -> str:
-    words = _latency_of(document)
+    words, _ = latency_and_bound(document)
     if document is first:
         return words
     excess = excess_text(document["latency_us"], first["latency_us"])

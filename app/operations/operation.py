@@ -1,0 +1,115 @@
+"""The shape of everything that may take long: prepared from the store, run anywhere, kept.
+
+    prepare(kind, request, unit, settings) -> Operation     reads the store, checks, finds digests
+    operation.run(report)                  -> result        pure, in a worker process or here
+    operation.keep(unit, result)           -> Outcome       the only step that writes
+
+A request that waits submits the operation, awaits it, and cancels it when its client goes away. A
+durable job is the operation's `kind` and `request` in the ledger, prepared again by whichever
+runner claims it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from app.execution.engine import Pool
+
+if TYPE_CHECKING:
+    from models.session import UnitOfWork
+
+T = TypeVar("T")
+P = TypeVar("P")
+
+
+class OperationKind(StrEnum):
+    """What an operation does; jobs store it."""
+
+    OPTIMIZE = "optimize"
+    COMPARE = "compare"
+    TABLE = "table"
+    EXPORT = "export"
+    AUDIT = "audit"
+    FIT = "fit"
+    PLOT = "plot"
+    DRAW = "draw"
+
+
+class Report(Protocol):
+    """What an operation may say while it runs; it may be called by any thread of it."""
+
+    def steps(self, done: int, total: int) -> None:
+        """How far it is."""
+
+    def best(self, result: object) -> None:
+        """A complete result, better than those before; it counts if the operation is cut off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was kept: the document that is the result, and the stored answer where there is one."""
+
+    document: bytes
+    answer_id: str | None = None
+
+
+class Operation(Protocol[T]):
+    """A question with all its inputs at hand. Immutable and picklable.
+
+    `request` is the JSON that the ledger stores and `prepare` reads again; `digest` is equal
+    exactly for operations of one result. `noun` names it in refusals. `time_s` is the limit after
+    which it is cut off from outside.
+    """
+
+    @property
+    def kind(self) -> OperationKind: ...
+
+    @property
+    def noun(self) -> str: ...
+
+    @property
+    def pool(self) -> Pool: ...
+
+    @property
+    def time_s(self) -> float: ...
+
+    @property
+    def request(self) -> bytes: ...
+
+    @property
+    def digest(self) -> str: ...
+
+    def stored(self, unit: UnitOfWork) -> Outcome | None:
+        """The result, where it is stored already and good enough."""
+        ...
+
+    def run(self, report: Report, /) -> T:
+        """Compute the result. Pure: equal operations give equal results. Raises SluiceError."""
+        ...
+
+    def cut_off(self, best: T) -> T | None:
+        """The best result so far as the result, saying that it was cut off; None where none can."""
+        ...
+
+    def keep(self, unit: UnitOfWork, result: T) -> Outcome:
+        """Store what is to be stored, in this unit of work."""
+        ...
+
+
+class Divisible(Operation[T], Protocol[T, P]):
+    """An operation whose parts can run in several workers at once.
+
+    The parts are a function of the operation alone, never of the number of workers, so that
+    `join([part.run(report) for part in split()])` is byte-equal to `run(report)`.
+    """
+
+    def split(self) -> Sequence[Operation[P]]:
+        """Return the parts, in their order."""
+        ...
+
+    def join(self, results: Sequence[P]) -> T:
+        """Return the result of the whole."""
+        ...

@@ -116,9 +116,12 @@ def _plain_imports(
         raise ValueError(f"{name}:{node.lineno}: import one module of ours a line")
     alias = ours[0]
     old, at = f"import {alias.name}", (node.lineno, node.col_offset)
-    if alias.asname or "." in alias.name:  # a dotted name is imported for its effect alone
-        return [(*at, old, f"import sluice.{alias.name}")]
-    return [(*at, old, f"from sluice import {alias.name}")]
+    new = f"import sluice.{alias.name}"
+    if alias.asname:
+        return [(*at, old, new)]
+    first = alias.name.partition(".")[0]  # the name that it binds
+    binds = f"from sluice import {first}"
+    return [(*at, old, binds if first == alias.name else f"{new}; {binds}")]
 
 
 def _is_ours(module: str | None, packages: list[str]) -> bool:

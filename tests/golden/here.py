@@ -12,13 +12,20 @@ from typing import Any
 from unittest import mock
 
 from app.apart import Apart, Watch, unwatched
+from app.flows import explore
 from app.progress_file import Steps
+
+_LONG_S = 300.0
 
 
 @contextmanager
 def work_here() -> Iterator[None]:
-    """Until the block ends, no process is started for a piece of work."""
-    with mock.patch.object(Apart, "run", _run):
+    """Until the block ends, no process is started for a piece of work, and none is cut off."""
+    with (
+        mock.patch.object(Apart, "run", _run),
+        mock.patch.object(explore, "COUNTS_LIMIT_S", _LONG_S),
+        mock.patch.object(explore, "SIZES_LIMIT_S", _LONG_S),
+    ):
         yield
 
 

@@ -122,7 +122,7 @@ def _post(name: str, path: str, body: Mapping[str, Any], **more: Any) -> Http:
 
 
 def _optimize(name: str, message_bytes: int, **asked: Any) -> Http:
-    body = {"message_bytes": message_bytes, **asked}
+    body = {"message_bytes": message_bytes, "time_limit_s": 600, **asked}
     if not {"profile", "aggregate", "pipeline", "measurements"} & body.keys():
         body["pipeline"] = MYRINET
     return _post(f"optimize/{name}", "/optimize", body)
@@ -225,9 +225,10 @@ def _others() -> list[Http]:
             "compare/all",
             "/compare",
             {
-                "pipeline": MYRINET,
-                "message_bytes": [1024, 4096],
+                "pipeline": TWO,
+                "message_bytes": [512, 2048],
                 "strategies": [*Strategy],
+                "time_limit_s": 600,
                 "static_bytes": 1024,
                 "allow_refragmentation": True,
             },
@@ -316,7 +317,7 @@ def logp_csv() -> str:
 
 
 def _audits() -> list[Http]:
-    around = {"least_bytes": 1024, "greatest_bytes": 4096}
+    around = {"least_bytes": 1024, "greatest_bytes": 4096, "time_limit_s": 60}
     steps = [{"from_bytes": 1, "size_bytes": None}, {"from_bytes": 2048, "size_bytes": 1024}]
     settings = "# ours\nUCX_RNDV_FRAG_SIZE=host:2048\n"
     return [
@@ -332,6 +333,7 @@ def _audits() -> list[Http]:
                 "pipeline": TWO,
                 "setting": {"steps": steps},
                 "objective": "worst",
+                "time_limit_s": 60,
                 "mix": [{"message_bytes": 1024, "weight": 3}, {"message_bytes": 4096}],
             },
         ),
@@ -408,6 +410,7 @@ def _jobs() -> list[Http]:
                 "setting": {"whole": True},
                 "least_bytes": 1024,
                 "greatest_bytes": 4096,
+                "time_limit_s": 60,
             },
             job=True,
         ),
@@ -477,7 +480,7 @@ def _pages() -> list[Http]:
         _page("answer-report", f"{answer}/report.html"),
         _page("answer-none", f"/ui/answers/{'0' * 32}"),
         _page("answers", "/ui/answers"),
-        _page("answers-found", "/ui/answers?strategy=exact"),
+        _page("answers-found", "/ui/answers?strategy=fixed"),
         _page("compare", "/ui/compare?id=<optimize/auto>&id=<optimize/single>"),
         _page("compare-all", "/ui/compare?id=<optimize/auto>&id=<optimize/ranges>&all=1"),
         _page("compare-timeline", "/ui/compare/timeline?id=<optimize/auto>&id=<optimize/fixed>"),
@@ -538,6 +541,7 @@ def _command(name: str, *words: str, **more: Any) -> Command:
 
 def _commands() -> list[Command]:
     myrinet, direct = "examples/myrinet-gam.json", "examples/local-path-direct.csv"
+    patient = ("--time-limit", "60")
     two, some = "<folder>/two.json", ("--least", "1KiB", "--greatest", "4KiB")
     return [
         _command("optimize", "optimize", myrinet),
@@ -548,7 +552,7 @@ def _commands() -> list[Command]:
         _command("optimize-ranged", "optimize", "<folder>/ranged.json", "--bytes", "20000"),
         _command(
             "optimize-nested",
-            *("optimize", two, "--bytes", "6000", "--allow-refragmentation"),
+            *("optimize", two, "--bytes", "6000", "--allow-refragmentation", *patient),
         ),
         _command(
             "optimize-limits",
@@ -563,8 +567,8 @@ def _commands() -> list[Command]:
             writes="timeline.svg",
             form=Form.PAGE,
         ),
-        _command("compare", "compare", myrinet, "--bytes", "1KiB", "4KiB"),
-        _command("compare-measured", "compare", direct, "--bytes", "64KiB"),
+        _command("compare", "compare", myrinet, "--bytes", "1KiB", "4KiB", *patient),
+        _command("compare-measured", "compare", direct, "--bytes", "64KiB", *patient),
         _command("fit", "fit", direct, "--save-as", "local-path"),
         _command("fit-several", "fit", "examples/osu-latency.txt", "examples/osu-bw.txt"),
         _command("fit-logp", "fit", "<folder>/logp.csv"),
@@ -584,10 +588,19 @@ def _commands() -> list[Command]:
         _command("export", "export", two, "--target", "ucx", *some),
         _command("export-costs", "export", two, "--target", "simgrid"),
         _command("export-list", "export", "--list"),
-        _command("audit", "audit", two, "--setting", "2KiB", *some),
+        _command("audit", "audit", two, "--setting", "2KiB", *patient, *some),
         _command(
             "audit-steps",
-            *("audit", two, "--setting", "1:whole,2KiB:1KiB", "--max-regret", "2%", *some),
+            *(
+                "audit",
+                two,
+                "--setting",
+                "1:whole,2KiB:1KiB",
+                "--max-regret",
+                "2%",
+                *patient,
+                *some,
+            ),
         ),
         _command("profiles-list", "profiles", "list"),
         _command("profiles-show", "profiles", "show", "local-path"),

@@ -25,7 +25,7 @@ from tests.golden.questions import COMMANDS, FILES, HTTP, ROOT, Command, Form, H
 
 KEPT_AS = re.compile(r"<([a-z0-9_-]+/[a-z0-9_-]+)>")
 # Members of documents that are a matter of the clock.
-OF_THE_CLOCK = frozenset({"solve_ms", "elapsed_s", "history"})
+OF_THE_CLOCK = frozenset({"solve_ms", "audit_ms", "compile_ms", "elapsed_s", "history"})
 # Elements that begin a line; the others stand inside of one.
 _BLOCKS = frozenset(
     {
@@ -180,6 +180,11 @@ _VOLATILE = (
     (re.compile(r"/ui/assets/[0-9a-f]+/"), "/ui/assets/"),
     (re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])"), "[id]"),
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?( ?UTC|Z|\+00:00)?"), "[moment]"),
+    (re.compile(r"\d{4}-\d\d-\d\d at \d\d:\d\d:\d\d UTC"), "[moment]"),
+    (re.compile(r"(?<=[Ii]n )\d+(\.\d+)? (µs|ms|s)(?= on |$)", re.MULTILINE), "[duration]"),
+    (re.compile(r"It took \d+(\.\d+)? (µs|ms|s)"), "It took [duration]"),
+    (re.compile(r"^\d+(\.\d+)? s(?= of at most |$)", re.MULTILINE), "[duration]"),
+    (re.compile(r'"(elapsed_s)": \d+(\.\d+)?'), r'"\1": "[duration]"'),
     (re.compile(r"http://127\.0\.0\.1:\d+"), "[origin]"),
     (re.compile(r"127\.0\.0\.1:\d+"), "[origin]"),
     (re.compile(r"(?<![\d.])" + re.escape(VERSION) + r"(?![\d.])"), "[version]"),

@@ -7,25 +7,29 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
 from app.apart import Apart, Watch, unwatched
 from app.flows import explore
 from app.progress_file import Steps
+from app.web import report_curves
 
 _LONG_S = 300.0
+_LIMITS = (
+    *((explore, name) for name in ("COUNTS_LIMIT_S", "SIZES_LIMIT_S", "RIVALS_LIMIT_S")),
+    *((report_curves, name) for name in ("_COUNTS_S", "_SIZES_S", "_RIVALS_S")),
+)
 
 
 @contextmanager
 def work_here() -> Iterator[None]:
     """Until the block ends, no process is started for a piece of work, and none is cut off."""
-    with (
-        mock.patch.object(Apart, "run", _run),
-        mock.patch.object(explore, "COUNTS_LIMIT_S", _LONG_S),
-        mock.patch.object(explore, "SIZES_LIMIT_S", _LONG_S),
-    ):
+    with ExitStack() as stack:
+        stack.enter_context(mock.patch.object(Apart, "run", _run))
+        for module, name in _LIMITS:
+            stack.enter_context(mock.patch.object(module, name, _LONG_S))
         yield
 
 

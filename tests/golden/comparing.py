@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.golden.questions import Command, Form, Http
+from tests.golden.asked import Command, Form, Http
 
 FOLDER = Path(__file__).parent / "files"
 RENAMES = Path(__file__).parent / "renames.json"

@@ -19,7 +19,7 @@ import httpx
 
 from tests.app.serving import MYRINET, serving, settings_for, wait_for_end
 from tests.golden.here import work_here
-from tests.golden.questions import AGGREGATE, LIMITS, RANGED, ROOT, TWO, example, logp_csv
+from tests.golden.models import AGGREGATE, LIMITS, RANGED, ROOT, TWO, example, logp_csv
 
 OLD = ROOT / "tests" / "data" / "db"
 DATABASE, ANSWERS = OLD / "0007.db", OLD / "0007"

@@ -3,116 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 from domain.solution import Strategy
 from exports.target import Takes
 from exports.targets import TARGETS
 from tests.app.serving import MYRINET
-
-ROOT = Path(__file__).parents[2]
-TRACES = ROOT / "tests" / "data" / "traces"
-EXAMPLES = ROOT / "examples"
-CSV_HEADER = "message_bytes,repetition,latency_us,interarrival_us\n"
-
-
-class Form(StrEnum):
-    """How an answer is kept."""
-
-    JSON = "json"
-    TEXT = "txt"
-    PAGE = "page.txt"  # a page's text, without its markup
-    DIGEST = "sha256"  # binary: length and digest
-
-
-@dataclass(frozen=True, slots=True)
-class Http:
-    """A request. `<name>` in the path, the body or the form is what the answer `name` is kept as.
-
-    That is its id, or a table's digest. With `job` the answer is that of the ended job. One that is
-    not `kept` only prepares others.
-    """
-
-    name: str
-    method: str
-    path: str
-    body: Mapping[str, Any] | None = None
-    text: str | None = None
-    fields: tuple[tuple[str, str], ...] = ()
-    form: Form = Form.JSON
-    job: bool = False
-    htmx: bool = False
-    kept: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A command of the command line; `<folder>` is one of the run's own, `<name>` as above."""
-
-    name: str
-    words: tuple[str, ...]
-    writes: str | None = None
-    form: Form = Form.TEXT
-    environment: Mapping[str, str] = field(default_factory=dict)
-
-
-# --- models ---------------------------------------------------------------------------------------
-
-RANGED: dict[str, Any] = {
-    "stages": [
-        {
-            "name": "bus",
-            "ranges": [
-                {"up_to_bytes": 2048, "overhead_us": 1.0, "ns_per_byte": 9.0},
-                {"up_to_bytes": None, "overhead_us": 12.0, "ns_per_byte": 3.0},
-            ],
-        },
-        {"name": "wire <&> µ", "overhead_us": 4.0, "ns_per_byte": 6.5},
-        {"name": "disk", "overhead_us": 2.5, "ns_per_byte": 5.0},
-    ],
-    "delay_us": 3.5,
-}
-TWO: dict[str, Any] = {
-    "stages": [
-        {"name": "first", "overhead_us": 1.0, "ns_per_byte": 10.0},
-        {"name": "second", "overhead_us": 2.0, "ns_per_byte": 30.0},
-    ],
-    "delay_us": 5.0,
-}
-THREE: dict[str, Any] = {"stages": MYRINET["stages"][:3]}
-AGGREGATE: dict[str, Any] = {
-    "total": {"name": "all", "overhead_us": 20.0, "ns_per_byte": 60.0},
-    "bottleneck": {"name": "slowest", "overhead_us": 7.0, "ns_per_byte": 24.0},
-}
-LIMITS = {
-    "min_fragment_bytes": 128,
-    "max_fragment_bytes": 2048,
-    "alignment_bytes": 64,
-    "max_fragments": 12,
-}
-
-
-def trace(name: str) -> str:
-    """A trace file's text."""
-    return (TRACES / name).read_text()
-
-
-def example(name: str) -> str:
-    """An example file's text."""
-    return (EXAMPLES / name).read_text()
-
-
-def measured_csv(*sizes: int) -> str:
-    """Times of two stages: 30 µs + 10 ns per byte, then 1 µs + 20 ns per byte."""
-    return CSV_HEADER + "".join(
-        f"{size},{n},{50 + 0.05 * size},{max(30 + 0.01 * size, 1 + 0.02 * size)}\n"
-        for size in sizes
-        for n in range(3)
-    )
-
+from tests.golden.asked import Command, Form, Http
+from tests.golden.commands import COMMANDS
+from tests.golden.models import (
+    AGGREGATE,
+    LIMITS,
+    RANGED,
+    THREE,
+    TWO,
+    example,
+    logp_csv,
+    measured_csv,
+    trace,
+)
 
 # --- the service ----------------------------------------------------------------------------------
 
@@ -295,25 +204,6 @@ def _fits() -> list[Http]:
         Http("fit/plot", "GET", "/fits/<fit/several>/plot"),
         Http("fit/plot-svg", "GET", "/ui/fits/<fit/several>/plot.svg", form=Form.PAGE),
     ]
-
-
-def logp_csv() -> str:
-    """Signatures of a machine that obeys LogP, without noise, and its round trips."""
-    from tests.support.logp_machine import Machine
-
-    machine = Machine(2.9, 3.3, 5.8, 4.6)
-    rows = [
-        f"16,{burst},{computation},{machine.burst_us(burst, computation) / burst:.4f}\n"
-        for burst in (1, 2, 4, 8, 16, 32, 64)
-        for computation in (0.0, 5.0, 10.0, 20.0)
-    ]
-    trips = [f"16,{n},{machine.round_trip_us}\n" for n in range(3)]
-    return (
-        "message_bytes,burst,computation_us,cost_us\n"
-        + "".join(rows)
-        + "\nmessage_bytes,repetition,round_trip_us\n"
-        + "".join(trips)
-    )
 
 
 def _audits() -> list[Http]:
@@ -532,91 +422,4 @@ HTTP: tuple[Http, ...] = (
 )
 
 
-# --- the command line -----------------------------------------------------------------------------
-
-
-def _command(name: str, *words: str, **more: Any) -> Command:
-    return Command(f"cli/{name}", words, **more)
-
-
-def _commands() -> list[Command]:
-    myrinet, direct = "examples/myrinet-gam.json", "examples/local-path-direct.csv"
-    patient = ("--time-limit", "60")
-    two, some = "<folder>/two.json", ("--least", "1KiB", "--greatest", "4KiB")
-    return [
-        _command("optimize", "optimize", myrinet),
-        _command("optimize-wide", "optimize", myrinet, environment={"COLUMNS": "120"}),
-        _command("optimize-json", "optimize", myrinet, "--json", form=Form.JSON),
-        _command("optimize-fixed", "optimize", myrinet, "--bytes", "64KiB", "--strategy", "fixed"),
-        _command("optimize-aggregate", "optimize", "<folder>/aggregate.json", "--bytes", "4KiB"),
-        _command("optimize-ranged", "optimize", "<folder>/ranged.json", "--bytes", "20000"),
-        _command(
-            "optimize-nested",
-            *("optimize", two, "--bytes", "6000", "--allow-refragmentation", *patient),
-        ),
-        _command(
-            "optimize-limits",
-            *("optimize", myrinet, "--max-fragment-bytes", "1KiB", "--alignment-bytes", "64"),
-        ),
-        _command("optimize-measured", "optimize", direct, "--bytes", "32KiB"),
-        _command("optimize-infeasible", "optimize", myrinet, "--max-fragment-bytes", "0"),
-        _command("optimize-none", "optimize", "none-such", "--bytes", "4KiB"),
-        _command(
-            "optimize-timeline",
-            *("optimize", myrinet, "--timeline", "<folder>/timeline.svg"),
-            writes="timeline.svg",
-            form=Form.PAGE,
-        ),
-        _command("compare", "compare", myrinet, "--bytes", "1KiB", "4KiB", *patient),
-        _command("compare-measured", "compare", direct, "--bytes", "64KiB", *patient),
-        _command("fit", "fit", direct, "--save-as", "local-path"),
-        _command("fit-several", "fit", "examples/osu-latency.txt", "examples/osu-bw.txt"),
-        _command("fit-logp", "fit", "<folder>/logp.csv"),
-        _command("fit-json", "fit", direct, "--json", "--shape", "line", form=Form.JSON),
-        _command("fit-unknown", "fit", "examples/README.md"),
-        _command("table", "table", myrinet, *("--greatest", "4KiB", "--gap", "5%")),
-        _command(
-            "table-file",
-            *("table", two, "--to", "9KiB", "--gap", "2%"),
-            *("--output", "<folder>/two.slt"),
-            writes="two.slt",
-            form=Form.DIGEST,
-        ),
-        _command(
-            "table-profile", "table", "local-path", "--to", "8KiB", "--gap", "5%", "--activate"
-        ),
-        _command("export", "export", two, "--target", "ucx", *some),
-        _command("export-costs", "export", two, "--target", "simgrid"),
-        _command("export-list", "export", "--list"),
-        _command("audit", "audit", two, "--setting", "2KiB", *patient, *some),
-        _command(
-            "audit-steps",
-            *(
-                "audit",
-                two,
-                "--setting",
-                "1:whole,2KiB:1KiB",
-                "--max-regret",
-                "2%",
-                *patient,
-                *some,
-            ),
-        ),
-        _command("profiles-list", "profiles", "list"),
-        _command("profiles-show", "profiles", "show", "local-path"),
-        _command("profiles-save", "profiles", "save", "mine", "<folder>/ranged.json"),
-        _command("profiles-revisions", "profiles", "revisions", "mine"),
-        _command("profiles-tables", "profiles", "tables", "local-path"),
-        _command("profiles-json", "profiles", "show", "mine", "--json", form=Form.JSON),
-        _command("profiles-delete", "profiles", "delete", "mine"),
-        _command("mistaken", "optimize", myrinet, "--strategy", "quickest"),
-    ]
-
-
-COMMANDS: tuple[Command, ...] = tuple(_commands())
-FILES: dict[str, Any] = {
-    "aggregate.json": {"aggregate": AGGREGATE},
-    "ranged.json": RANGED,
-    "two.json": TWO,
-}
 QUESTIONS: tuple[Http | Command, ...] = (*(one for one in HTTP if one.kept), *COMMANDS)

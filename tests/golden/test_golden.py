@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.golden.asked import Command, Http
 from tests.golden.comparing import FOLDER, are_equal, difference, path_of, renamed, renames
-from tests.golden.questions import QUESTIONS, ROOT, Command, Http
+from tests.golden.models import ROOT
+from tests.golden.questions import QUESTIONS
 from tests.golden.texts import all_texts, page_text
 from tests.support.compiler import require_native_kernels
 

@@ -20,8 +20,11 @@ import httpx
 from app.cli import main
 from app.version import VERSION
 from tests.app.serving import serving, settings_for, wait_for_end
+from tests.golden.asked import Command, Form, Http
+from tests.golden.commands import COMMANDS, FILES
 from tests.golden.here import work_here
-from tests.golden.questions import COMMANDS, FILES, HTTP, ROOT, Command, Form, Http, logp_csv
+from tests.golden.models import ROOT, logp_csv
+from tests.golden.questions import HTTP
 
 KEPT_AS = re.compile(r"<([a-z0-9_-]+/[a-z0-9_-]+)>")
 # Members of documents that are a matter of the clock.

@@ -8,7 +8,7 @@ from domain.errors import Cancelled
 from domain.solution import Solution
 
 if TYPE_CHECKING:
-    from app.jobs import Engine, SolveTask
+    from app.pool.protocol import Engine, SolveTask
 
 
 class Errand:

@@ -20,7 +20,7 @@ from domain.solution import Solution
 from models.records import JobChanges, JobState
 
 if TYPE_CHECKING:
-    from app.jobs import SolveTask
+    from app.pool.protocol import SolveTask
     from models.session import UnitOfWork
 
 _LOOK_S = 0.1  # between looks at the engine

@@ -31,11 +31,11 @@ from app.asgi import Fronted, Outermost
 from app.bodies import BodyBudget
 from app.flows.context import Context
 from app.flows.paper_profiles import seed_paper_profiles
-from app.jobs import Engine, local_engine
 from app.lookup.front import Front
 from app.lookup.shelf import Shelf
 from app.metrics import Metrics
 from app.own_origin import own_origin
+from app.pool.protocol import Engine, local_engine
 from app.service import Service
 from app.settings import Settings
 from app.version import VERSION

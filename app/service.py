@@ -58,7 +58,7 @@ from models.packing import PackedTrace
 from models.records import FitRecord, FitRequest, JobRecord
 
 if TYPE_CHECKING:
-    from app.jobs import SolveTask
+    from app.pool.protocol import SolveTask
 
 CALL_THREADS = 4
 MAX_PENDING_CALLS = 512

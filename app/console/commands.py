@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from app.flows.fit_trace import FittedTrace
     from app.flows.questions import Question
     from app.flows.solve_message import FindRevision
-    from app.jobs import SolveTask
+    from app.pool.protocol import SolveTask
     from domain.profile import Revision
     from models.session import Store
 

@@ -17,7 +17,7 @@ from domain.errors import Cancelled, TimeLimitReached
 from domain.solution import Solution, Status
 
 if TYPE_CHECKING:
-    from app.jobs import SolveTask
+    from app.pool.protocol import SolveTask
 
 GRACE_S = 2.0
 _LOOK_S = 0.1

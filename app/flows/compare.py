@@ -19,7 +19,7 @@ from domain.profile import ProfileReference
 from domain.solution import Solution, Strategy
 
 if TYPE_CHECKING:
-    from app.jobs import SolveTask
+    from app.pool.protocol import SolveTask
 
 MAX_CELLS = 1_000  # message sizes x strategies in one comparison
 
@@ -177,7 +177,7 @@ def _problems(resolved: Resolved, fragment_cap: int) -> Iterator[AnyProblem]:
 
 
 def _cells(resolved: Resolved, solve: SolveTaskHere, fragment_cap: int) -> Iterator[Cell]:
-    from app.jobs import SolveTask
+    from app.pool.protocol import SolveTask
 
     comparison = resolved.comparison
     deadline_s = time.monotonic() + comparison.time_limit_s

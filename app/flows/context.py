@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from app.settings import Settings
 
 if TYPE_CHECKING:
-    from app.jobs import Engine
+    from app.pool.protocol import Engine
     from models.session import Store
 
 

@@ -31,7 +31,7 @@ from models.identifiers import new_id
 from models.records import AnswerRecord, FitRequest
 
 if TYPE_CHECKING:
-    from app.jobs import SolveTask
+    from app.pool.protocol import SolveTask
     from domain.profile import Revision
     from models.session import UnitOfWork
     from solvers.usual_settings import BaselineSet
@@ -201,7 +201,7 @@ def solve_here(prepared: Prepared) -> Answer | None:
 
 def task_of(prepared: Prepared) -> SolveTask:
     """What the engine is given."""
-    from app.jobs import SolveTask
+    from app.pool.protocol import SolveTask
 
     question = prepared.question
     return SolveTask(

@@ -41,6 +41,10 @@ class OperationKind(StrEnum):
 class Report(Protocol):
     """What an operation may say while it runs; it may be called by any thread of it."""
 
+    @property
+    def files(self) -> Sequence[int]:
+        """The descriptors of the operation's files, in the process that runs it."""
+
     def steps(self, done: int, total: int) -> None:
         """How far it is."""
 
@@ -56,12 +60,22 @@ class Outcome:
     answer_id: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class BestSoFar:
+    """What a job shows of its best result so far."""
+
+    document: bytes
+    latency_us: float
+    lower_bound_us: float
+
+
 class Operation(Protocol[T]):
     """A question with all its inputs at hand. Immutable and picklable.
 
     `request` is the JSON that the ledger stores and `prepare` reads again; `digest` is equal
     exactly for operations of one result. `noun` names it in refusals. `time_s` is the limit after
-    which it is cut off from outside.
+    which it is cut off from outside. `files` are open descriptors of this process, which its worker
+    reads as `report.files`.
     """
 
     @property
@@ -82,8 +96,18 @@ class Operation(Protocol[T]):
     @property
     def digest(self) -> str: ...
 
+    @property
+    def files(self) -> Sequence[int]: ...
+
     def stored(self, unit: UnitOfWork) -> Outcome | None:
-        """The result, where it is stored already and good enough."""
+        """The result, where it is at hand: stored already and good enough, or made at once.
+
+        The unit may write: a stored table that is asked for to be active becomes so here.
+        """
+        ...
+
+    def run_here(self) -> T | None:
+        """The result, where it is quick enough to be computed in this process; else None."""
         ...
 
     def run(self, report: Report, /) -> T:
@@ -92,6 +116,10 @@ class Operation(Protocol[T]):
 
     def cut_off(self, best: T) -> T | None:
         """The best result so far as the result, saying that it was cut off; None where none can."""
+        ...
+
+    def best_so_far(self, result: T) -> BestSoFar | None:
+        """What a job shows of this result, on its way and at its end; None: `Outcome.document`."""
         ...
 
     def keep(self, unit: UnitOfWork, result: T) -> Outcome:

@@ -29,7 +29,6 @@ from dataclasses import asdict, dataclass
 
 from app.execution import processes
 
-_OOM_SCORE = 500  # where the machine runs out of memory, it is the operation process that goes
 _RETRY_S = 0.005
 
 
@@ -81,9 +80,7 @@ def main(arguments: Sequence[str]) -> int:
 def _guard(guarded: int, control: socket.socket, folder: str) -> int:
     status = _wait_for_end(guarded, control)
     if status is None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(guarded, signal.SIGKILL)
-        processes.send_all([guarded])  # it may not have made its group yet
+        processes.kill_group(guarded)
     while True:
         processes.send_all(processes.descendants(os.getpid()))
         try:
@@ -150,8 +147,7 @@ def _become_operation_process(guardian: int, channel: socket.socket, options: Ch
         if options.niceness:
             processes.give_way(options.niceness)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-            file.write(str(_OOM_SCORE))
+        processes.prefer_for_oom_kill()
         from app.execution.operation_process import serve
 
         serve(channel, runner_name=options.runner, warm_up_name=options.warm_up)

@@ -213,14 +213,20 @@ def task_of(prepared: Prepared) -> SolveTask:
     )
 
 
-def conclude(prepared: Prepared, solution: Solution, *, solve_ms: float) -> Answer:
+def conclude(
+    prepared: Prepared,
+    solution: Solution,
+    *,
+    solve_ms: float,
+    baselines: BaselineSet | None = None,
+) -> Answer:
     """The answer that a solution gives: with the usual settings' costs and its busiest stage."""
     return Answer(
         id=new_id(),
         created_at=datetime.now(UTC),
         prepared=prepared,
         solution=solution,
-        baselines=solvers.baselines(prepared.problem),
+        baselines=baselines or solvers.baselines(prepared.problem),
         bottleneck_stage=bottleneck_stage(solution),
         solve_ms=solve_ms,
         profile=prepared.profile,

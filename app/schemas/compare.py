@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, FailFast, Field
 
-from app.flows.compare import MAX_CELLS, Cell, Comparison, ComparisonTable, Resolved
+from app.flows.compare import MAX_CELLS, Cell, Comparison, ComparisonTable
 from app.flows.questions import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S
+from app.flows.solve_message import ProfileRevision
 from app.schemas.aggregates import AggregateIn, AggregateOut, model_document
 from app.schemas.base import Bytes, Input, Output
 from app.schemas.fits import ProfileRevisionOut
@@ -56,11 +57,11 @@ class CompareIn(Input):
             time_limit_s=self.time_limit_s,
         )
 
-    def as_job(self, resolved: Resolved) -> bytes:
+    def as_job(self, profile: ProfileRevision | None) -> bytes:
         """This request as a job keeps it: a profile pinned to the revision that it had."""
         pinned = self
-        if resolved.profile is not None:
-            name = f"{resolved.profile.name}@{resolved.profile.revision}"
+        if profile is not None:
+            name = f"{profile.name}@{profile.revision}"
             pinned = self.model_copy(update={"profile": name})
         return pinned.model_dump_json(exclude_none=True).encode()
 

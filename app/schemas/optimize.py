@@ -17,7 +17,7 @@ from app.flows.questions import (
     Question,
     Source,
 )
-from app.flows.solve_message import Answer, Prepared
+from app.flows.solve_message import Answer, ProfileRevision
 from app.schemas.aggregates import AggregateIn, AggregateOut, model_document
 from app.schemas.base import MANY, ONE, Bytes, Input, Output, ProfileName, dump_json, timestamp
 from app.schemas.fit_options import FitOptionsIn
@@ -133,11 +133,11 @@ class OptimizeIn(Input):
             fit_options=self.fit_options.to_domain() if self.fit_options else None,
         )
 
-    def as_job(self, prepared: Prepared) -> bytes:
+    def as_job(self, profile: ProfileRevision | None) -> bytes:
         """This request as a job keeps it: a profile pinned to the revision that it had."""
         pinned = self
-        if prepared.profile is not None:
-            name = f"{prepared.profile.name}@{prepared.profile.revision}"
+        if profile is not None:
+            name = f"{profile.name}@{profile.revision}"
             pinned = self.model_copy(update={"profile": name})
         return pinned.model_dump_json(exclude_none=True).encode()
 

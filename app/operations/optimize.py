@@ -26,6 +26,7 @@ from app.schemas.optimize import OptimizeIn, render_answer, solution_document
 if TYPE_CHECKING:
     from app.settings import Settings
     from domain.errors import SluiceError
+    from domain.profile import ProfileReference
     from models.session import UnitOfWork
 
 RequestFor = Callable[[ProfileRevision | None], bytes]
@@ -138,3 +139,17 @@ def requested_optimize(request: bytes, unit: UnitOfWork, settings: Settings) -> 
     """Read a job's request again. Raises NotFound where the profile is gone."""
     asked = parse_json(OptimizeIn, request)
     return optimize_operation(asked.to_domain(), asked.as_job, unit, settings)
+
+
+def schedule_operation(
+    reference: ProfileReference, message_bytes: int, unit: UnitOfWork, settings: Settings
+) -> Optimize:
+    """Ask for the best schedule of a message on a stored profile. Raises NotFound."""
+    question = Question(message_bytes=message_bytes, source=reference)
+
+    def request_for(profile: ProfileRevision | None) -> bytes:
+        assert profile is not None
+        name = f"{profile.name}@{profile.revision}"
+        return OptimizeIn(message_bytes=message_bytes, profile=name).as_job(profile)
+
+    return optimize_operation(question, request_for, unit, settings)

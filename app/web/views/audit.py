@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -11,6 +12,7 @@ from app.deps import service_of
 from app.errors import Overloaded, kind_of
 from app.flows.durable_jobs import JobKind, get_job
 from app.flows.profiles import list_profiles
+from app.operations.audits import audit_operation
 from app.schemas.audit import AuditIn
 from app.web.input_form import read_form
 from app.web.pages import is_htmx, moved, page
@@ -57,7 +59,7 @@ async def ask(request: Request) -> Response:
     if len(query) <= MAX_ADDRESS:
         return moved(request, f"{PLACE}?{query}")
     try:
-        job = await service_of(request).work.audit(asked)
+        job = await _started(request, asked)
     except SluiceError as refusal:
         if isinstance(refusal, Overloaded):
             raise
@@ -102,9 +104,15 @@ async def kept_result(request: Request, id: str) -> Response:
     return _part(request, _outcome(job, form, here=KEPT.format(id=id)), status=200)
 
 
+async def _started(request: Request, asked: AuditIn) -> JobRecord:
+    service = service_of(request)
+    make = partial(audit_operation, asked, settings=service.context.settings)
+    return await service.start_job(make)
+
+
 async def _settled(request: Request, asked: AuditIn) -> JobRecord:
-    work = service_of(request).work
-    return await work.settled(await work.audit(asked), within_s=SHORT_S)
+    job = await _started(request, asked)
+    return await service_of(request).settled(job, within_s=SHORT_S)
 
 
 async def _find(request: Request, identifier: str) -> tuple[JobRecord, AuditForm]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -10,6 +11,7 @@ from fastapi import APIRouter, Request, Response
 from app.deps import service_of
 from app.flows.durable_jobs import JobKind, get_job
 from app.flows.profiles import get_revision, known_reference
+from app.operations.exports import export_operation
 from app.web.pages import is_htmx, moved, page
 from app.web.refusals import says_refusals
 from app.web.views.export_choices import ExportForm, cost_words, export_form
@@ -31,7 +33,7 @@ WORK = "work"
 @says_refusals
 async def export(request: Request, name: str, target: str) -> Response:
     """The form of a target, and a place for its text, which comes by itself."""
-    reference = ProfileReference.parse(known_reference(name))
+    reference = known_reference(name)
     form = export_form(target, _choices(request))
     service = service_of(request)
     revision = await service.call(lambda: get_revision(service.context.store, reference))
@@ -58,12 +60,14 @@ async def export(request: Request, name: str, target: str) -> Response:
 @says_refusals
 async def write(request: Request, name: str, target: str) -> Response:
     """Start to write the text, or join who does; the text where that takes no time."""
-    reference = ProfileReference.parse(known_reference(name))
+    reference = known_reference(name)
     form = export_form(target, _choices(request))
     if form.scope is None:
         raise InvalidInput(next(iter(form.mistakes.values())))
-    work = service_of(request).work
-    job = await work.settled(await work.export(reference, form.scope), within_s=SHORT_S)
+    service = service_of(request)
+    settings = service.context.settings
+    make = partial(export_operation, reference, form.scope, settings=settings, table=None)
+    job = await service.settled(await service.start_job(make), within_s=SHORT_S)
     if not is_htmx(request):
         return moved(request, _address(request, name, target, job))
     return _part(request, name, form, job)
@@ -73,7 +77,7 @@ async def write(request: Request, name: str, target: str) -> Response:
 @says_refusals
 async def text(request: Request, name: str, target: str) -> Response:
     """What takes the place of the job that was waited for."""
-    reference = ProfileReference.parse(known_reference(name))
+    reference = known_reference(name)
     form = export_form(target, _choices(request))
     job = await _find(request, reference, target, request.query_params.get(WORK, ""))
     return _part(request, name, form, job)

@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.errors import Overloaded
 from app.execution.engine import Best, End, Engine, Event, Pool, Started, Steps
 from app.explorer import Explorer
 from app.flows.fit_plot import find_fit
+from app.jobs.ledger import accept_job, cancel_job, get_job
 from app.lookup.answers import Ready
 from app.lookup.front import Front
 from app.lookup.held import HeldTable
@@ -37,11 +40,14 @@ from models.identifiers import new_id
 
 if TYPE_CHECKING:
     from app.flows.export_setting import Exported
+    from app.jobs.runner import Runner
     from domain.fit_plot import FitPlot
+    from models.records import JobRecord
     from models.session import Store, UnitOfWork
 
 CALL_THREADS = 4
 MAX_PENDING_CALLS = 512
+_LOOK_S = 0.05  # between looks at a job that may end soon
 HERE_PER_SOLVE = 2  # small solves that may wait here for each one that waits in the engine
 
 T = TypeVar("T")
@@ -108,9 +114,12 @@ class FromTable:
 class Service:
     """One per process. Coroutines are for the event loop's thread; `close` is not."""
 
-    def __init__(self, context: Context, metrics: Metrics, front: Front) -> None:
+    def __init__(
+        self, context: Context, metrics: Metrics, front: Front, runner: Runner | None = None
+    ) -> None:
         self.context = context
         self.metrics = metrics
+        self.runner = runner
         self.explorer = Explorer()
         self.lookups = Lookups(context.store, front, refresh_s=context.settings.lookup_refresh_s)
         self.pending_calls = 0
@@ -264,6 +273,34 @@ class Service:
             watcher.cancel()
             self.pending_tasks -= 1
 
+    # --- durable jobs -----------------------------------------------------------------------------
+
+    async def start_job(self, make: Callable[[UnitOfWork], Operation[Any]]) -> JobRecord:
+        """Have an operation run as a job: a new one, or one of the same question.
+
+        Raises what its preparation raises.
+        """
+        store = self.context.store
+
+        def accepted() -> JobRecord:
+            with store.reading() as unit:
+                operation = make(unit)
+            return accept_job(store, operation)
+
+        return await self.call(accepted)
+
+    async def settled(self, job: JobRecord, within_s: float = 0.4) -> JobRecord:
+        """The job as it is at its end, or after this time."""
+        end_s = time.monotonic() + within_s
+        while not job.state.is_terminal and (left_s := end_s - time.monotonic()) > 0.0:
+            await asyncio.sleep(min(_LOOK_S, left_s))
+            job = await self.call(partial(get_job, self.context.store, job.id))
+        return job
+
+    async def cancel_job(self, identifier: str) -> JobRecord:
+        """Ask a job to stop, wherever it runs. Raises NotFound."""
+        return await self.call(lambda: cancel_job(self.context.store, identifier))
+
     # --- in worker threads ------------------------------------------------------------------------
 
     def _answered_here(self, make: Callable[[UnitOfWork], Optimize]) -> Answered | Unsolved:
@@ -331,11 +368,12 @@ class Service:
         """The metrics as text."""
         shelf = self.lookups.front.shelf
         workers = self.context.engine.capacity(Pool.SOLVE).ready
+        waiting_jobs = self.runner.waiting if self.runner else 0
         return self.metrics.exposition(
             {
                 "sluice_pending_calls": ("Requests in worker threads.", self.pending_calls),
                 "sluice_pending_solves": ("Requests that wait for a worker.", self.pending_tasks),
-                "sluice_waiting_jobs": ("Durable jobs that wait.", self.runner.waiting),
+                "sluice_waiting_jobs": ("Durable jobs that wait.", waiting_jobs),
                 "sluice_event_streams": ("Open event streams.", self.open_streams),
                 "sluice_held_tables": ("Compiled tables in memory.", len(shelf)),
                 "sluice_held_bytes": ("Bytes of them.", shelf.held_bytes),

@@ -17,6 +17,13 @@ class StoreUnavailable(SluiceError):
     code = "store_unavailable"
 
 
+class Fenced(Exception):
+    """A job was written by somebody who no longer has it: another runner has, or it has ended.
+
+    Raised inside a unit of work, which is rolled back with all that was written in it.
+    """
+
+
 @contextmanager
 def translated_errors() -> Iterator[None]:
     """Turn a driver's errors into the tree; their text (it may hold the URL) is never shown."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator
 
 from app.errors import Overloaded
-from app.flows.durable_jobs import shown_job
+from app.jobs.ledger import shown_job
 from app.schemas.base import dump_json
 from app.schemas.jobs import job_document
 from app.service import Service

@@ -18,7 +18,7 @@ from math import lcm
 from typing import TYPE_CHECKING, TypeAlias
 
 from app.errors import InconsistentInput
-from app.flows.solve_message import ProfileRevision, stored_revision
+from app.flows.solve_message import ProfileRevision
 from domain.aggregate import CostModel
 from domain.errors import (
     Conflict,
@@ -36,8 +36,6 @@ from exports.target import ExportInput, Takes, Target
 from exports.targets import target_named
 
 if TYPE_CHECKING:
-    from app.flows.context import Context
-    from domain.profile import ProfileReference
     from exports.stored_table import StoredTable
     from models.session import UnitOfWork
 
@@ -155,24 +153,6 @@ def export_question(
     return ExportQuestion(
         model, profile, scope, None if takes is Takes.COSTS else table, fragment_cap
     )
-
-
-def find_question(
-    context: Context,
-    reference: ProfileReference,
-    scope: ExportScope,
-    find: Callable[[UnitOfWork, ProfileRevision], TableFile | None],
-) -> ExportQuestion:
-    """The question about a stored revision, with the table that `find` gives for it.
-
-    Raises NotFound, and as `export_question` does.
-    """
-    with context.store.reading() as unit:
-        revision = stored_revision(unit)(reference)
-        profile = ProfileRevision(revision.profile, revision.number)
-        table = find(unit, profile)
-    cap = context.settings.max_fragments
-    return export_question(revision.model, profile, scope, table, fragment_cap=cap)
 
 
 def stored_table(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from app.jobs import LocalEngine, SolveTask
+from app.pool.protocol import LocalEngine, SolveTask
 from domain.pipeline import pipeline_of_lines
 from domain.problem import Problem
 from domain.solution import Solution, Strategy

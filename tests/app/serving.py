@@ -14,8 +14,8 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
-from app.jobs import Engine, LocalEngine
 from app.main import create_app
+from app.pool.protocol import Engine, LocalEngine
 from app.service import Service
 from app.settings import Settings
 

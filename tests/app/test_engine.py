@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from app.jobs import Engine, LocalEngine, SolveTask
+from app.pool.protocol import Engine, LocalEngine, SolveTask
 from domain.errors import (
     Infeasible,
     MemoryLimitReached,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.jobs import LocalEngine, SolveTask
+from app.pool.protocol import LocalEngine, SolveTask
 from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.problem import Problem
 from domain.solution import Status, Strategy

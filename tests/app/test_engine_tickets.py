@@ -11,7 +11,7 @@ import pytest
 
 import app.errors
 import models.errors  # noqa: F401  (its errors are in the tree too)
-from app.jobs import LocalEngine
+from app.pool.protocol import LocalEngine
 from domain.errors import (
     Cancelled,
     NotFound,

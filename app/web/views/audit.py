@@ -10,9 +10,10 @@ from fastapi import APIRouter, Request, Response
 
 from app.deps import service_of
 from app.errors import Overloaded, kind_of
-from app.flows.durable_jobs import JobKind, get_job
 from app.flows.profiles import list_profiles
+from app.jobs.ledger import get_job
 from app.operations.audits import audit_operation
+from app.operations.operation import OperationKind
 from app.schemas.audit import AuditIn
 from app.web.input_form import read_form
 from app.web.pages import is_htmx, moved, page
@@ -118,7 +119,7 @@ async def _settled(request: Request, asked: AuditIn) -> JobRecord:
 async def _find(request: Request, identifier: str) -> tuple[JobRecord, AuditForm]:
     service = service_of(request)
     job = await service.call(lambda: get_job(service.context.store, identifier))
-    if job.kind != JobKind.AUDIT:
+    if job.kind != OperationKind.AUDIT:
         raise NotFound("there is no audit of this identifier")
     return job, AuditForm.of_request(json.loads(job.request))
 

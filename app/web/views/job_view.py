@@ -10,7 +10,7 @@ from math import ceil
 from typing import Any
 
 from app.console.words import agreeing_digits, gap_text
-from app.flows.durable_jobs import JobKind
+from app.operations.operation import OperationKind
 from app.schemas.base import dump_json
 from app.schemas.jobs import job_document
 from app.web.input_state import InputState
@@ -111,7 +111,7 @@ class JobView:
             again=again_words(job),
             history=tuple(_improvements(progress["history"])),
             compared=tuple(_compared(document["comparison"])),
-            is_comparison=job.kind == JobKind.COMPARE,
+            is_comparison=job.kind == OperationKind.COMPARE,
             answer_id=job.answer_id or "",
             error_title=error.get("title", ""),
             error_detail=error.get("detail", ""),
@@ -135,7 +135,7 @@ def entry_of(job: JobRecord) -> InputState:
             "pipeline": asked.get("pipeline"),
         }
     )
-    if job.kind != JobKind.OPTIMIZE:
+    if job.kind != OperationKind.OPTIMIZE:
         return entry
     static_bytes = asked.get("static_bytes")
     return replace(

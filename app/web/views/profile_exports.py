@@ -9,9 +9,10 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from app.deps import service_of
-from app.flows.durable_jobs import JobKind, get_job
 from app.flows.profiles import get_revision, known_reference
+from app.jobs.ledger import get_job
 from app.operations.exports import export_operation
+from app.operations.operation import OperationKind
 from app.web.pages import is_htmx, moved, page
 from app.web.refusals import says_refusals
 from app.web.views.export_choices import ExportForm, cost_words, export_form
@@ -89,7 +90,7 @@ async def file(request: Request, id: str) -> Response:
     """The text that a job has written, as a file."""
     service = service_of(request)
     job = await service.call(lambda: get_job(service.context.store, id))
-    if job.kind != JobKind.EXPORT or job.best is None:
+    if job.kind != OperationKind.EXPORT or job.best is None:
         raise NotFound("there is no export of this identifier")
     made = json.loads(job.best)
     headers = {
@@ -115,7 +116,7 @@ async def _find(
     """The job, where it is an export of this profile to this target. Raises NotFound."""
     service = service_of(request)
     job = await service.call(lambda: get_job(service.context.store, identifier))
-    asked = json.loads(job.request) if job.kind == JobKind.EXPORT else {}
+    asked = json.loads(job.request) if job.kind == OperationKind.EXPORT else {}
     if not asked or (asked["target"], _name(asked["profile"])) != (target, reference.name):
         raise NotFound("there is no such export of this profile")
     return job

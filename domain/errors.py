@@ -27,14 +27,21 @@ from typing import ClassVar
 
 
 class SluiceError(Exception):
-    """Root of the tree. `detail` is a sentence for the user, `field` the offending input's path."""
+    """Root of the tree. `detail` is a sentence for the user, `field` the offending input's path.
+
+    `subject` is the name or identifier that was asked for: a terminal shows it behind the sentence,
+    a problem document, which never repeats an input, does not.
+    """
 
     code: ClassVar[str] = "internal_error"
 
-    def __init__(self, detail: str, *, field: str | None = None) -> None:
+    def __init__(
+        self, detail: str, *, field: str | None = None, subject: str | None = None
+    ) -> None:
         super().__init__(detail)
         self.detail = detail
         self.field = field
+        self.subject = subject
 
     def __reduce__(self) -> tuple[object, ...]:
         # Keyword-only arguments do not survive the default pickling; these errors cross processes.

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from app.console.audit_reports import audit_parts
 from app.console.commands import finder, store_for
 from app.console.output import Output
-from app.console.sources import Source, TraceSource, body_of, quoted, read_source
+from app.console.sources import Source, TraceSource, body_of, read_source
 from app.schemas.audit_texts import mix_of_text, setting_of_text
 from app.settings import Settings
+from app.text.names import quoted
 from domain.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:

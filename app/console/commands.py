@@ -25,8 +25,8 @@ from app.console.sources import (
     read_source,
 )
 from app.console.timeline_file import check_timeline_file, write_timeline
-from app.console.words import printable
 from app.settings import Settings
+from app.text.names import printable
 from domain.errors import Cancelled, InvalidInput
 from domain.profile import ProfileReference
 from domain.solution import Solution, Strategy

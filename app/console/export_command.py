@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from app.console.commands import finder, store_for
 from app.console.output import Output
 from app.console.screen import Column, Grid, Part
-from app.console.sources import Source, TraceSource, body_of, merged, quoted, read_source
+from app.console.sources import Source, TraceSource, body_of, merged, read_source
 from app.console.whole_files import check_target, write_whole
-from app.console.words import printable
 from app.settings import Settings
+from app.text.names import printable, quoted
 from domain.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from app.errors import BodyTooLarge, NotJson
 from app.gunzip import MAGIC, expand
 from app.settings import Settings
+from app.text.names import quoted
 from domain.errors import InvalidInput, NotFound
 from domain.fit import check_enough
 from domain.measurement import TraceKind
@@ -130,12 +131,6 @@ def _costs(stage: dict[str, Any]) -> dict[str, Any]:
 
 def _bare(line: dict[str, Any]) -> dict[str, Any]:
     return {name: line[name] for name in ("up_to_bytes", "overhead_us", "ns_per_byte")}
-
-
-def quoted(name: str) -> str:
-    """A file's name for a message, in ASCII and not too long."""
-    text = ascii(name)
-    return text if len(text) <= 200 else text[:197] + "..."
 
 
 def merged(body: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:

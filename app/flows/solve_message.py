@@ -159,7 +159,7 @@ def stored_revision(unit: UnitOfWork) -> FindRevision:
         try:
             return unit.profiles.revision(reference.name, reference.revision)
         except NotFound as missing:
-            raise NotFound(missing.detail, field="profile") from None
+            raise NotFound(missing.detail, field="profile", subject=missing.subject) from None
 
     return find
 

@@ -123,7 +123,9 @@ class TicketBook:
         """The ticket of this id. Raises NotFound, also for results fetched or expired."""
         ticket = self.find(ticket_id)
         if ticket is None:
-            raise NotFound(f"there is no solve {ticket_id}, or its result was fetched or expired")
+            raise NotFound(
+                "there is no such solve, or its result was fetched or expired", subject=ticket_id
+            )
         return ticket
 
     def end(self, ticket: Ticket) -> None:

@@ -121,7 +121,7 @@ class JobRepository:
             raise Conflict("a job is ended by finish, not by an update")
         if not self._change(job_id, _OPEN, dict(changes)):
             ended = self.get(job_id)
-            raise Conflict(f"job {job_id!r} has already ended: {ended.state}")
+            raise Conflict(f"the job has already ended: {ended.state}")
         return self.get(job_id)
 
     def finish(
@@ -167,7 +167,7 @@ class JobRepository:
 
 
 def _unknown(job_id: str) -> NotFound:
-    return NotFound(f"there is no job {job_id!r}", field="id")
+    return NotFound("there is no job", field="id", subject=job_id)
 
 
 def _is_one_of(runners: Iterable[str | None]) -> ColumnElement[bool]:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from app.errors import Overloaded
+from domain.errors import Overloaded
 
 MOST_FOR_CLIENTS = 2
 MOST_FOR_JOBS = 2

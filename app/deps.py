@@ -8,8 +8,8 @@ from typing import TypedDict
 from fastapi import Request
 
 from app.bodies import BodyBudget
-from app.errors import NotReady
 from app.service import Service
+from domain.errors import NotReady
 
 
 def service_of(request: Request) -> Service:

@@ -19,14 +19,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from app.child_places import MOST_FOR_JOBS, ChildPlaces
-from app.errors import NotReady, Overloaded, problem_document
+from app.errors import problem_document
 from app.flows.context import Context
 from app.flows.durable_jobs import JobKind
 from app.job_solving import compare, optimize
 from app.job_work import run_work
 from app.open_job import EndedElsewhere, OpenJob, patiently
 from app.schemas.base import dump_json
-from domain.errors import Cancelled, LimitReached, SluiceError
+from domain.errors import Cancelled, LimitReached, NotReady, Overloaded, SluiceError
 from models.records import JobRecord, JobState
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from app.errors import NotReady, Overloaded
 from app.flows import compare as comparing
 from app.flows import solve_message as solving
 from app.flows.context import Context
@@ -15,7 +14,7 @@ from app.progress_file import Steps
 from app.schemas.base import dump_json, parse_json
 from app.schemas.compare import CompareIn, comparison_document
 from app.schemas.optimize import OptimizeIn, render_answer, solution_document
-from domain.errors import Cancelled
+from domain.errors import Cancelled, NotReady, Overloaded
 from domain.solution import Solution
 from models.records import JobChanges, JobState
 

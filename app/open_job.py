@@ -9,10 +9,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
-from app.errors import NotReady
 from app.progress_file import Steps
-from domain.errors import Cancelled, Conflict
-from models.errors import StoreUnavailable
+from domain.errors import Cancelled, Conflict, NotReady, StoreUnavailable
 from models.records import JobChanges, JobRecord, JobState
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, TypeVar
 from app.apart import Child
 from app.child_places import ChildPlaces
 from app.errand import Errand
-from app.errors import Overloaded
 from app.explorer import Explorer
 from app.export_desk import ExportDesk
 from app.fit_apart import FitApart
@@ -51,6 +50,7 @@ from app.plot_apart import plot_apart
 from app.schemas.optimize import render_answer
 from app.table_desk import TableDesk
 from app.work_desk import WorkDesk
+from domain.errors import Overloaded
 from domain.fit_plot import FitPlot
 from domain.profile import ProfileReference
 from domain.solution import Solution

@@ -17,8 +17,9 @@ from typing import IO, Protocol
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
+from domain.errors import StoreUnavailable
 from models.engines import sqlite_file
-from models.errors import StoreUnavailable, translated_errors
+from models.errors import translated_errors
 
 _BITS = 62  # of the key of an advisory lock, which has 63 and a sign
 # The server then notices within a minute that this machine is no more, not within hours.

@@ -6,11 +6,11 @@ import hashlib
 
 from fastapi import Request, Response
 
-from app.errors import Overloaded, kind_of, problem_document
+from app.errors import kind_of, problem_document
 from app.lookup.answers import REVALIDATED, Ready, holds
 from app.schemas.base import dump_json
 from app.schemas.jobs import job_document
-from domain.errors import SluiceError
+from domain.errors import Overloaded, SluiceError
 from models.records import JobRecord
 
 JSON = "application/json"

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from app.console.screen import Part, Screen
-from app.errors import InvalidFields, problem_document
+from app.errors import problem_document
 from app.text.names import printable, quoted
-from domain.errors import SluiceError
+from domain.errors import InvalidFields, SluiceError
 
 READER_GONE = 141  # what a shell reports for a program that a closed pipe ended
 

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from app.errors import BodyTooLarge, NotJson
 from app.gunzip import MAGIC, expand
 from app.settings import Settings
 from app.text.names import quoted
-from domain.errors import InvalidInput, NotFound
+from domain.errors import BodyTooLarge, InvalidInput, NotFound, NotJson
 from domain.fit import check_enough
 from domain.measurement import TraceKind
 from domain.profile import PROFILE_NAME_RULE

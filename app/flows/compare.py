@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import solvers
-from app.errors import InconsistentInput
 from app.flows.questions import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, check_static_bytes
 from app.flows.solve_message import QUICK_LIMIT_S, FindRevision, ProfileRevision
 from domain.aggregate import Aggregate, CostModel
-from domain.errors import Infeasible, LimitReached, StrategyDeclined
+from domain.errors import InconsistentInput, Infeasible, LimitReached, StrategyDeclined
 from domain.pipeline import Pipeline
 from domain.problem import AnyProblem, FragmentLimits, problem_of
 from domain.profile import ProfileReference

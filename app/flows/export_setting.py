@@ -17,11 +17,11 @@ from functools import partial
 from math import lcm
 from typing import TYPE_CHECKING, TypeAlias
 
-from app.errors import InconsistentInput
 from app.flows.solve_message import ProfileRevision, stored_revision
 from domain.aggregate import CostModel
 from domain.errors import (
     Conflict,
+    InconsistentInput,
     Infeasible,
     InvalidInput,
     LimitReached,

@@ -9,10 +9,9 @@ import secrets
 import threading
 import time
 
-from app.errors import NotReady
 from app.pool.task import SolveTask
 from app.pool.tickets import Ticket, TicketBook, WaitingLine
-from domain.errors import Cancelled, SluiceError
+from domain.errors import Cancelled, NotReady, SluiceError
 from domain.solution import Solution
 from models.records import JobState
 

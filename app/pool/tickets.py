@@ -8,9 +8,8 @@ from collections import OrderedDict, deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from app.errors import Overloaded
 from app.pool.task import SolveTask
-from domain.errors import NotFound
+from domain.errors import NotFound, Overloaded
 from domain.solution import Solution
 from models.records import JobState
 

@@ -8,7 +8,6 @@ from pydantic import BeforeValidator, ConfigDict, Discriminator, FailFast, Field
 from pydantic.config import JsonValue
 from typing_extensions import TypeAliasType
 
-from app.errors import InconsistentInput
 from app.flows.audit_setting import (
     DEFAULT_TIME_LIMIT_S,
     MAX_AUDIT_MIX_SIZES,
@@ -45,7 +44,7 @@ from app.schemas.optimize import (
     exactly_one,
 )
 from app.schemas.stages import PipelineIn, PipelineOut
-from domain.errors import InvalidInput
+from domain.errors import InconsistentInput, InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
 from domain.message_mix import USUAL_GREATEST_BYTES, MessageMix, usual_least
 from domain.pipeline import MAX_MESSAGE_BYTES

@@ -8,7 +8,6 @@ from pydantic import ConfigDict, Discriminator, FailFast, Field, Tag
 from pydantic.config import JsonValue
 from typing_extensions import TypeAliasType
 
-from app.errors import FieldProblem, InvalidFields
 from app.flows.questions import (
     DEFAULT_RELATIVE_GAP,
     DEFAULT_TIME_LIMIT_S,
@@ -29,6 +28,7 @@ from app.schemas.stages import (
     PipelineOut,
     constraints_document,
 )
+from domain.errors import FieldProblem, InvalidFields
 from domain.profile import PROFILE_NAME_RULE, ProfileReference
 from domain.solution import Solution, Status, Strategy
 

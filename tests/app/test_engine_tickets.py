@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-import app.errors
-import models.errors  # noqa: F401  (its errors are in the tree too)
 from app.jobs import LocalEngine
 from domain.errors import (
     Cancelled,
     NotFound,
+    Overloaded,
     SluiceError,
     TimeLimitReached,
 )
@@ -162,7 +161,7 @@ class TestTickets:
         running = engine.submit(task_of("sleep"))
         wait_until(lambda: engine.progress(running).state is JobState.RUNNING)
         waiting = [engine.submit(task_of("quick")) for _ in range(2)]
-        with pytest.raises(app.errors.Overloaded):
+        with pytest.raises(Overloaded):
             engine.submit(task_of("quick"))
         engine.cancel(waiting[0])
         engine.submit(task_of("quick"))

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
-from models.errors import StoreUnavailable
+from domain.errors import StoreUnavailable
 from models.session import Store, create_store
 from tests.support.postgres import PostgresServer
 

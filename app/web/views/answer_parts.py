@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 from fastapi import Request, Response
 
 from app.deps import gone, service_of
-from app.errors import Overloaded
 from app.explorer import Asker
 from app.web.pages import page
+from domain.errors import Overloaded
 
 COOKIE = "sluice_reader"  # tells the readers behind one address apart, and nothing else
 _MOST_COOKIE = 64

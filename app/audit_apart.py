@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from analysis.audit import Audit, AuditQuestion, audit
 from app.apart import Apart, ReportSteps, Watch, unwatched
-from app.flows.audit_setting import Audit, AuditQuestion, audit
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from app.flows import build_table as flow
 from app.flows.context import Context
-from app.flows.solve_message import ProfileRevision, stored_revision
+from app.flows.solve_message import stored_revision
 from app.schemas.tables import render_table
 from app.table_apart import TableApart
-from domain.profile import ProfileReference
+from domain.profile import ProfileReference, ProfileRevision
 from models.records import TableRecord
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from app.text.names import quoted
 from domain.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from app.flows.audit_setting import AuditQuestion, AuditScope
+    from analysis.audit import AuditQuestion, AuditScope
     from app.flows.questions import Question
 
 TOO_HIGH = 7  # the exit code where the regret is above --max-regret

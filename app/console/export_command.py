@@ -18,7 +18,7 @@ from domain.errors import InvalidInput
 if TYPE_CHECKING:
     from app.flows.export_setting import Exported, ExportQuestion, ExportScope, TableFile
     from app.flows.questions import Question
-    from app.flows.solve_message import ProfileRevision
+    from domain.profile import ProfileRevision
     from models.session import Store
 
 _FIELD, _NOUN = "output", "the export"

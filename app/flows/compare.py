@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import solvers
+from analysis.comparison import Cell, cells
 from app.flows.questions import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, check_static_bytes
-from app.flows.solve_message import QUICK_LIMIT_S, FindRevision, ProfileRevision
+from app.flows.solve_message import QUICK_LIMIT_S, FindRevision
 from domain.aggregate import Aggregate, CostModel
-from domain.errors import InconsistentInput, Infeasible, LimitReached, StrategyDeclined
+from domain.errors import InconsistentInput, Infeasible
 from domain.pipeline import Pipeline
 from domain.problem import AnyProblem, FragmentLimits, problem_of
-from domain.profile import ProfileReference
+from domain.profile import ProfileReference, ProfileRevision
 from domain.solution import Solution, Strategy
 
 if TYPE_CHECKING:
@@ -45,16 +45,6 @@ class Comparison:
         if self.static_bytes is not None or Strategy.STATIC in self.strategies:
             wanted = Strategy.STATIC if Strategy.STATIC in self.strategies else Strategy.AUTO
             check_static_bytes(wanted, self.static_bytes)
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One strategy on one message size: a solution, or why there is none."""
-
-    message_bytes: int
-    strategy: Strategy
-    solution: Solution | None
-    declined: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +100,12 @@ def tabulate(
     """Solve every cell by `solve`. `progress` is told cells done and cells in all."""
     comparison = resolved.comparison
     total = len(comparison.message_bytes) * len(comparison.strategies)
-    cells: list[Cell] = []
+    found: list[Cell] = []
     for cell in _cells(resolved, solve, fragment_cap):
-        cells.append(cell)
+        found.append(cell)
         if progress is not None:
-            progress(len(cells), total)
-    return ComparisonTable(resolved.model, resolved.profile, tuple(cells))
+            progress(len(found), total)
+    return ComparisonTable(resolved.model, resolved.profile, tuple(found))
 
 
 def is_quick(resolved: Resolved, *, fragment_cap: int) -> bool:
@@ -178,31 +168,15 @@ def _problems(resolved: Resolved, fragment_cap: int) -> Iterator[AnyProblem]:
 def _cells(resolved: Resolved, solve: SolveTaskHere, fragment_cap: int) -> Iterator[Cell]:
     from app.jobs import SolveTask
 
+    def solve_cell(problem: AnyProblem, strategy: Strategy, **how: Any) -> Solution:
+        return solve(SolveTask(problem=problem, strategy=strategy, **how))
+
     comparison = resolved.comparison
-    deadline_s = time.monotonic() + comparison.time_limit_s
-    left = len(comparison.message_bytes) * len(comparison.strategies)
-    for problem in _problems(resolved, fragment_cap):
-        for strategy in comparison.strategies:
-            # An equal share of what is left: what one cell does not need is there for the next.
-            share_s = (deadline_s - time.monotonic()) / left
-            left -= 1
-            task = SolveTask(
-                problem=problem,
-                strategy=strategy,
-                relative_gap=comparison.relative_gap,
-                time_limit_s=share_s,
-                static_bytes=comparison.static_bytes if strategy is Strategy.STATIC else None,
-            )
-            yield _cell(task, solve)
-
-
-def _cell(task: SolveTask, solve: SolveTaskHere) -> Cell:
-    declined = None
-    if task.time_limit_s <= 0.0:
-        declined = "not tried: the comparison's time limit had passed"
-    else:
-        try:
-            return Cell(task.problem.message_bytes, task.strategy, solve(task), None)
-        except (StrategyDeclined, Infeasible, LimitReached) as refusal:
-            declined = refusal.detail
-    return Cell(task.problem.message_bytes, task.strategy, None, declined)
+    return cells(
+        tuple(_problems(resolved, fragment_cap)),
+        comparison.strategies,
+        solve_cell,
+        relative_gap=comparison.relative_gap,
+        time_limit_s=comparison.time_limit_s,
+        static_bytes=comparison.static_bytes,
+    )

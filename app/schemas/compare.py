@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, FailFast, Field
 
-from app.flows.compare import MAX_CELLS, Cell, Comparison, ComparisonTable, Resolved
+from analysis.comparison import Cell
+from app.flows.compare import MAX_CELLS, Comparison, ComparisonTable, Resolved
 from app.flows.questions import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S
 from app.schemas.aggregates import AggregateIn, AggregateOut, model_document
 from app.schemas.base import Bytes, Input, Output

@@ -67,7 +67,6 @@ class ReportTask:
 
     def prepare(self) -> None:
         """Load what the work needs."""
-        import app.flows.explain_answer
         import app.plots.timeline_svg  # noqa: F401
         import solvers
 

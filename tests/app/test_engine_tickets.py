@@ -13,6 +13,7 @@ from app.jobs import LocalEngine
 from domain.errors import (
     Cancelled,
     NotFound,
+    NotReady,
     Overloaded,
     SluiceError,
     TimeLimitReached,
@@ -202,9 +203,9 @@ class TestClose:
         wait_until(lambda: engine.progress(running).best is not None)
         engine.close()
         for ticket in (running, waiting):
-            with pytest.raises(app.errors.NotReady):
+            with pytest.raises(NotReady):
                 engine.result(ticket, GUARD_S)
-        with pytest.raises(app.errors.NotReady):
+        with pytest.raises(NotReady):
             engine.submit(task_of("quick"))
 
     def test_closing_twice_and_closing_while_workers_start(self, marker: str) -> None:

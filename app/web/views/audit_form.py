@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
+from analysis.audit import DEFAULT_TIME_LIMIT_S, MAX_TIME_LIMIT_S
 from app.errors import field_problems
-from app.flows.audit_setting import DEFAULT_TIME_LIMIT_S, MAX_TIME_LIMIT_S
 from app.schemas.audit import AuditIn
 from app.schemas.audit_texts import mix_of_text, setting_of_text
 from app.schemas.base import dump_json, parse_json

@@ -21,7 +21,7 @@ class ExportTask:
 
     def prepare(self) -> None:
         """Load what every choice of sizes needs."""
-        import analysis.best_known  # noqa: F401
+        import analysis.size_choice  # noqa: F401
         import exports.slt  # noqa: F401
         import solvers
 

@@ -7,8 +7,8 @@ from typing import TypedDict
 from fastapi import Request
 
 from app.bodies import BodyBudget
-from app.errors import NotReady
 from app.service import Client, Service
+from domain.errors import NotReady
 
 READER_COOKIE = "sluice_reader"  # tells the readers behind one address apart, and nothing else
 _MAX_COOKIE = 64

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from app.errors import Overloaded
 from app.execution.engine import Best, End, Engine, Event, Pool, Started, Steps
 from app.explorer import Explorer
 from app.flows.fit_plot import find_fit
@@ -34,7 +33,7 @@ from app.operations.operation import Operation, Outcome
 from app.operations.optimize import Optimize, schedule_operation
 from app.operations.tasks import result_of, task_of
 from app.settings import Settings
-from domain.errors import Cancelled
+from domain.errors import Cancelled, Overloaded
 from domain.profile import ProfileReference
 from models.identifiers import new_id
 

@@ -7,13 +7,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from analysis.explain import EXPLAINED_AT_ONCE, explain
 from app.api.openapi import reads, refuses
 from app.api.respond import accepted, json_bytes, json_document
 from app.bodies import read_json
 from app.deps import body_rules, client_of, prefers_async, service_of
 from app.explorer import Asker
 from app.flows.answers import AnswerFilter, get_answer, list_answers
-from app.flows.explain_answer import EXPLAINED_AT_ONCE, explain
 from app.operations.optimize import optimize_operation
 from app.schemas.explanations import ExplanationOut, explained_of, explanation_document
 from app.schemas.optimizations import OptimizationsOut, optimizations_document

@@ -10,11 +10,11 @@ from fastapi import APIRouter, Query, Request, Response
 from app.api.openapi import refuses
 from app.api.respond import json_document
 from app.deps import service_of
-from app.errors import NotReady
 from app.execution.engine import Pool
 from app.metrics import CONTENT_TYPE
 from app.schemas.queries import MAX_PAGE_SIZE, NoQuery
 from app.schemas.service import AliveOut, LimitsOut, ReadyOut, limits_document
+from domain.errors import NotReady
 
 router = APIRouter(tags=["service"])
 _PING_LIMIT_S = 5.0

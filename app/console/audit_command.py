@@ -11,13 +11,14 @@ from app.console.commands import finder, store_for, unrequested
 from app.console.output import Output
 from app.console.progress import counting_line
 from app.console.running import run_operation
-from app.console.sources import Source, TraceSource, body_of, quoted, read_source
+from app.console.sources import Source, TraceSource, body_of, read_source
 from app.schemas.audit_texts import mix_of_text, setting_of_text
 from app.settings import Settings
+from app.text.names import quoted
 from domain.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from app.flows.audit_setting import AuditQuestion, AuditScope
+    from analysis.audit import AuditQuestion, AuditScope
     from app.flows.questions import Question
 
 TOO_HIGH = 7  # the exit code where the regret is above --max-regret

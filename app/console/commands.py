@@ -25,8 +25,8 @@ from app.console.sources import (
     read_source,
 )
 from app.console.timeline_file import check_timeline_file, write_timeline
-from app.console.words import printable
 from app.settings import Settings
+from app.text.names import printable
 from domain.errors import InvalidInput
 from domain.profile import ProfileReference
 from domain.solution import Strategy
@@ -34,8 +34,8 @@ from domain.solution import Strategy
 if TYPE_CHECKING:
     from app.flows.fit_trace import FittedTrace
     from app.flows.questions import Question
-    from app.flows.solve_message import FindRevision, ProfileRevision
-    from domain.profile import Revision
+    from app.flows.solve_message import FindRevision
+    from domain.profile import ProfileRevision, Revision
     from models.session import Store
 
 INTERRUPTED = 130

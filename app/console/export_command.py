@@ -11,16 +11,16 @@ from app.console.output import Output
 from app.console.progress import counting_line
 from app.console.running import run_operation
 from app.console.screen import Column, Grid, Part
-from app.console.sources import Source, TraceSource, body_of, merged, quoted, read_source
+from app.console.sources import Source, TraceSource, body_of, merged, read_source
 from app.console.whole_files import check_target, write_whole
-from app.console.words import printable
 from app.settings import Settings
+from app.text.names import printable, quoted
 from domain.errors import InvalidInput
 
 if TYPE_CHECKING:
     from app.flows.export_setting import Exported, ExportQuestion, ExportScope, TableFile
     from app.flows.questions import Question
-    from app.flows.solve_message import ProfileRevision
+    from domain.profile import ProfileRevision
     from models.session import Store
 
 _FIELD, _NOUN = "output", "the export"

@@ -13,8 +13,8 @@ from app.console.running import run_operation
 from app.console.sources import Source, TraceSource, body_of, merged, read_source
 from app.console.table_reports import table_parts
 from app.console.whole_files import check_target, write_whole
-from app.console.words import printable
 from app.settings import Settings
+from app.text.names import printable
 from domain.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from app.errors import InconsistentInput
+from analysis.comparison import Cell
 from app.flows.questions import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, check_static_bytes
-from app.flows.solve_message import FindRevision, ProfileRevision
+from app.flows.solve_message import FindRevision
 from domain.aggregate import Aggregate, CostModel
+from domain.errors import InconsistentInput
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits
-from domain.profile import ProfileReference
-from domain.solution import Solution, Strategy
+from domain.profile import ProfileReference, ProfileRevision
+from domain.solution import Strategy
 
 MAX_CELLS = 1_000  # message sizes x strategies in one comparison
 
@@ -38,16 +39,6 @@ class Comparison:
         if self.static_bytes is not None or Strategy.STATIC in self.strategies:
             wanted = Strategy.STATIC if Strategy.STATIC in self.strategies else Strategy.AUTO
             check_static_bytes(wanted, self.static_bytes)
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One strategy on one message size: a solution, or why there is none."""
-
-    message_bytes: int
-    strategy: Strategy
-    solution: Solution | None
-    declined: str | None
 
 
 @dataclass(frozen=True, slots=True)

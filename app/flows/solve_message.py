@@ -15,15 +15,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeAlias
 
 import solvers
+from analysis.narrowed_fit import SizesUsed, equal_sizes
 from app.flows.fit_trace import FittedTrace, fit_measurements, options_named, save_fit
-from app.flows.narrowed_fit import SizesUsed, equal_sizes
 from app.flows.questions import Measurement, Question
 from domain.aggregate import Aggregate, CostModel
 from domain.errors import NotFound
 from domain.fit import FitOptions, FitShape
 from domain.pipeline import Pipeline
 from domain.problem import AnyProblem, problem_of
-from domain.profile import Origin, ProfileReference, Provenance
+from domain.profile import Origin, ProfileReference, ProfileRevision, Provenance
 from domain.schedule import busiest_stage
 from domain.solution import Solution, Status
 from models.identifiers import new_id
@@ -33,14 +33,6 @@ if TYPE_CHECKING:
     from domain.profile import Revision
     from models.session import UnitOfWork
     from solvers.usual_settings import BaselineSet
-
-
-@dataclass(frozen=True, slots=True)
-class ProfileRevision:
-    """The profile and revision that an answer speaks of."""
-
-    name: str
-    revision: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +147,7 @@ def stored_revision(unit: UnitOfWork) -> FindRevision:
         try:
             return unit.profiles.revision(reference.name, reference.revision)
         except NotFound as missing:
-            raise NotFound(missing.detail, field="profile") from None
+            raise NotFound(missing.detail, field="profile", subject=missing.subject) from None
 
     return find
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from app.flows import export_setting as exporting
 from app.flows.export_setting import Exported, ExportQuestion, ExportScope
-from app.flows.solve_message import ProfileRevision, stored_revision
+from app.flows.solve_message import stored_revision
 from app.operations.digests import digest_of
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report
 from app.schemas.base import parse_json
 from app.schemas.exports import render_exported
 from app.schemas.job_requests import ExportJobIn, export_request
+from domain.profile import ProfileRevision
 
 if TYPE_CHECKING:
     from app.settings import Settings

@@ -10,7 +10,7 @@ import solvers
 from app.execution.engine import Pool
 from app.flows import solve_message as solving
 from app.flows.questions import Question
-from app.flows.solve_message import Prepared, ProfileRevision, stored_revision
+from app.flows.solve_message import Prepared, stored_revision
 from app.operations.digests import digest_of
 from app.operations.operation import (
     BestSoFar,
@@ -22,6 +22,7 @@ from app.operations.operation import (
 from app.operations.solves import GRACE_S, Solve, Solved, cut_off
 from app.schemas.base import dump_json, parse_json
 from app.schemas.optimize import OptimizeIn, render_answer, solution_document
+from domain.profile import ProfileRevision
 
 if TYPE_CHECKING:
     from app.settings import Settings

@@ -8,14 +8,14 @@ from dataclasses import replace
 from fastapi import Request
 
 from app.deps import client_of, service_of
-from app.errors import Overloaded, kind_of
+from app.errors import kind_of
 from app.flows.fit_trace import FittedTrace, get_trace, keep_fit, known_kind, utf8
 from app.flows.held_trace import HeldTrace
 from app.operations.fits import FitTraces
 from app.web.input_form import Mistaken
 from app.web.input_request import request_of
 from app.web.input_state import InputState
-from domain.errors import SluiceError
+from domain.errors import Overloaded, SluiceError
 from domain.fit import FitMethod, FitOptions, FitShape
 from domain.trace_formats import UnreadableRows, UnrecognisedTrace
 from models.packing import PackedTrace

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 from fastapi import Request, Response
 
 from app.deps import READER_COOKIE, client_of, service_of
-from app.errors import Overloaded
 from app.explorer import Asker
 from app.web.pages import page
+from domain.errors import Overloaded
 
 _LEAST_WAIT_S, _MOST_WAIT_S = 2, 10
 

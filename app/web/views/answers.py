@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
+from analysis import explore
+from analysis.explain import MAX_CELLS, explain
 from app.console.stage_names import body_told_apart, told_apart
 from app.deps import client_of, service_of
-from app.flows import explore
 from app.flows.answers import get_answer
-from app.flows.explain_answer import MAX_CELLS, explain
 from app.operations.draw import Draw
 from app.schemas.explanations import explained_of
 from app.web.input_state import InputState

@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from app.deps import service_of
-from app.errors import Overloaded, kind_of
+from app.errors import kind_of
 from app.flows.profiles import list_profiles
 from app.jobs.ledger import get_job
 from app.operations.audits import audit_operation
@@ -23,7 +23,7 @@ from app.web.views.audit_form import MAX_ADDRESS, AuditForm
 from app.web.views.audit_view import AuditView
 from app.web.views.listed import moment_words
 from app.web.views.work_view import SHORT_S, WorkPlace, WorkView
-from domain.errors import NotFound, SluiceError
+from domain.errors import NotFound, Overloaded, SluiceError
 from models.records import JobRecord, JobState
 
 router = APIRouter(include_in_schema=False)

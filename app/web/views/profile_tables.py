@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter, Request, Response
 
 from app.deps import service_of
-from app.errors import Overloaded, kind_of
+from app.errors import kind_of
 from app.flows.build_table import activate_table, active_table, get_table
 from app.flows.profiles import known_reference
 from app.operations.tables import table_operation
@@ -22,7 +22,7 @@ from app.web.views.table_form import TableForm
 from app.web.views.table_view import TableView
 from app.web.views.table_work import work_address
 from app.web.views.work_view import SHORT_S
-from domain.errors import NotFound, SluiceError
+from domain.errors import NotFound, Overloaded, SluiceError
 from domain.profile import ProfileReference
 
 if TYPE_CHECKING:

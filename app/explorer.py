@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from app.errors import Overloaded
 from app.turns import Turns
-from domain.errors import Cancelled
+from domain.errors import Cancelled, Overloaded
 
 MAX_PENDING = 256
 MAX_OF_A_PARTY = 12  # three views with all of their parts

@@ -29,14 +29,15 @@ from app.api import (
 from app.api.openapi import publish
 from app.asgi import Fronted, Outermost
 from app.bodies import BodyBudget
-from app.flows.context import Context
+from app.execution.engine import Engine
+from app.execution.limits import service_pools
+from app.execution.local import LocalEngine
 from app.flows.paper_profiles import seed_paper_profiles
 from app.lookup.front import Front
 from app.lookup.shelf import Shelf
 from app.metrics import Metrics
 from app.own_origin import own_origin
-from app.pool.protocol import Engine, local_engine
-from app.service import Service
+from app.service import Context, Service
 from app.settings import Settings
 from app.version import VERSION
 from app.web.refusals import failure_page
@@ -71,7 +72,7 @@ _ROUTERS = (
 
 def open_local_engine(settings: Settings) -> Engine:
     """The engine that needs nothing but this machine."""
-    return local_engine(settings.worker_count, settings.worker_memory_bytes)
+    return LocalEngine(service_pools(solve_workers=settings.worker_count))
 
 
 def create_app(
@@ -137,8 +138,7 @@ def open_service(
         raise
     running = Service(Context(store, engine, settings), metrics, front)
     solvers.warm_up()
-    resumed = running.runner.start()
-    log.info("ready: %d profiles added, %d jobs taken up", len(seeded), resumed)
+    log.info("ready: %d profiles added", len(seeded))
     return running
 
 

@@ -1,4 +1,4 @@
-"""What this room adds to the error tree, and how a driver's errors become it."""
+"""How a driver's errors become those of the error tree."""
 
 from __future__ import annotations
 
@@ -8,13 +8,7 @@ from contextlib import contextmanager
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from domain.errors import Conflict, SluiceError
-
-
-class StoreUnavailable(SluiceError):
-    """The database cannot be reached, or did not answer in time."""
-
-    code = "store_unavailable"
+from domain.errors import Conflict, StoreUnavailable
 
 
 class Fenced(Exception):

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Engine, inspect, text
 
-from domain.errors import Conflict
+from domain.errors import Conflict, StoreUnavailable
 from models.engines import WAIT_S, sqlite_file
-from models.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from alembic.config import Config

@@ -10,8 +10,9 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
+from domain.errors import StoreUnavailable
 from models.engines import open_engines, parse_url
-from models.errors import StoreUnavailable, translated_errors
+from models.errors import translated_errors
 from models.repositories import (
     AnswerRepository,
     FitRepository,

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.flows.audit_setting import Audit, AuditQuestion, audit, audit_question
-from app.flows.solve_message import ProfileRevision, prepare, stored_revision
+from analysis.audit import Audit, AuditQuestion, audit
+from app.flows.audit_setting import audit_question
+from app.flows.solve_message import prepare, stored_revision
 from app.operations.digests import digest_of
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report
 from app.schemas.audit import AuditIn, render_audit
 from app.schemas.base import parse_json
+from domain.profile import ProfileRevision
 
 if TYPE_CHECKING:
     from app.settings import Settings

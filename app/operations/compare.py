@@ -5,20 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import solvers
+from analysis.comparison import Cell, cells
+from analysis.comparison import Solve as SolveProblem
 from app.execution.engine import Pool
-from app.flows.compare import Cell, Comparison, ComparisonTable, Resolved, resolve
-from app.flows.solve_message import ProfileRevision, stored_revision
+from app.flows.compare import Comparison, ComparisonTable, Resolved, resolve
+from app.flows.solve_message import stored_revision
 from app.operations.digests import digest_of
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report
 from app.operations.solves import GRACE_S, Solve, cut_off
 from app.schemas.base import dump_json, parse_json
 from app.schemas.compare import CompareIn, comparison_document
-from domain.errors import Infeasible, LimitReached, SluiceError, StrategyDeclined
+from domain.errors import Infeasible, MemoryLimitReached, SluiceError
 from domain.problem import AnyProblem, problem_of
+from domain.profile import ProfileRevision
 from domain.solution import Solution, Strategy
 
 if TYPE_CHECKING:
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 
 QUICK_CELLS = 20
 _TELL_S = 0.25  # between tables that are told on the way: each holds all cells so far
-_OUT_OF_MEMORY = "the solve needed more memory than a worker may use"
 
 Cells = tuple[Cell, ...]
 
@@ -88,7 +89,7 @@ class Compare(OperationDefaults[Cells]):
     def cut_off(self, best: Cells, why: SluiceError) -> Cells:
         """The cells so far; the others say why they were not tried."""
         declined = f"not tried: {why.detail}"
-        left = [*self.work.cells()][len(best) :]
+        left = [*self.work.solves()][len(best) :]
         marked = (
             replace(cell, solution=cut_off(cell.solution, why))
             if cell.solution is not None and cell.solution.cut_off
@@ -107,7 +108,7 @@ class Compare(OperationDefaults[Cells]):
 
     def split(self) -> Sequence[CompareCell]:
         """Return a part for each cell, each with an equal share of the time."""
-        cells = [*self.work.cells()]
+        cells = [*self.work.solves()]
         share_s = self.resolved.comparison.time_limit_s / len(cells)
         return [CompareCell(replace(cell, time_limit_s=share_s)) for cell in cells]
 
@@ -123,17 +124,22 @@ class CompareWork:
     resolved: Resolved
     fragment_cap: int
 
-    def cells(self) -> Iterator[Solve]:
-        """The solve of each cell, with the time of the whole comparison."""
+    def problems(self) -> Iterator[AnyProblem]:
+        """The problem of each message size."""
         asked = self.resolved.comparison
         for size in asked.message_bytes:
-            problem = problem_of(
+            yield problem_of(
                 self.resolved.model,
                 size,
                 asked.limits,
                 fragment_cap=self.fragment_cap,
                 allow_refragmentation=asked.allow_refragmentation,
             )
+
+    def solves(self) -> Iterator[Solve]:
+        """The solve of each cell, with the time of the whole comparison."""
+        asked = self.resolved.comparison
+        for problem in self.problems():
             for strategy in asked.strategies:
                 static_bytes = asked.static_bytes if strategy is Strategy.STATIC else None
                 yield Solve(problem, strategy, asked.relative_gap, asked.time_limit_s, static_bytes)
@@ -142,38 +148,42 @@ class CompareWork:
         """Solve one cell after the other."""
         progress = _Progress(report, self.resolved.comparison)
         progress.tell(())
-        done: Cells = ()
-        for solve in self._in_time():
+        done: list[Cell] = []
 
-            def tell(better: Solution, done: Cells = done, solve: Solve = solve) -> None:
-                progress.tell_sometimes((*done, _solved(solve, replace(better, cut_off=True))))
+        def solve(problem: AnyProblem, strategy: Strategy, **how: Any) -> Solution:
+            def tell(better: Solution) -> None:
+                open_cell = _solved(problem, strategy, replace(better, cut_off=True))
+                progress.tell_sometimes((*done, open_cell))
 
-            done = (*done, _cell(solve, partial(Solve.solution, tell=tell)))
-            progress.count(done)
-        return done
+            return _in_memory(Solve(problem=problem, strategy=strategy, **how), tell)
+
+        for cell in self._cells(solve):
+            done.append(cell)
+            progress.count(tuple(done))
+        return tuple(done)
 
     def run_quickly(self) -> Cells | None:
         """The cells where they are few and each is quick, else None."""
         asked = self.resolved.comparison
         if len(asked.message_bytes) * len(asked.strategies) > QUICK_CELLS:
             return None
-        if not all(_is_quick(solve.problem, solve.strategy) for solve in self.cells()):
+        if not all(_is_quick(solve.problem, solve.strategy) for solve in self.solves()):
             return None
         try:
-            return tuple(_cell(solve, _solve_quickly) for solve in self._in_time())
+            return tuple(self._cells(_solve_quickly))
         except _NotQuick:
             return None
 
-    def _in_time(self) -> Iterator[Solve]:
-        """Each cell with an equal share of the time that is left.
-
-        So what one cell does not need is there for the next.
-        """
-        cells = [*self.cells()]
-        deadline_s = time.monotonic() + self.resolved.comparison.time_limit_s
-        for place, solve in enumerate(cells):
-            share_s = (deadline_s - time.monotonic()) / (len(cells) - place)
-            yield replace(solve, time_limit_s=share_s)
+    def _cells(self, solve: SolveProblem) -> Iterator[Cell]:
+        asked = self.resolved.comparison
+        return cells(
+            tuple(self.problems()),
+            asked.strategies,
+            solve,
+            relative_gap=asked.relative_gap,
+            time_limit_s=asked.time_limit_s,
+            static_bytes=asked.static_bytes,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +229,16 @@ class CompareCell(OperationDefaults[Cell]):
 
     def run(self, report: Report) -> Cell:
         """Solve, or say why that is declined."""
-        return _cell(self.solve, Solve.solution)
+        solve = self.solve
+        found = cells(
+            (solve.problem,),
+            (solve.strategy,),
+            lambda problem, strategy, **how: _in_memory(Solve(problem, strategy, **how)),
+            relative_gap=solve.relative_gap,
+            time_limit_s=solve.time_limit_s,
+            static_bytes=solve.static_bytes,
+        )
+        return next(found)
 
     def cut_off(self, best: Cell, why: SluiceError) -> Cell:
         """Why there is nothing in it."""
@@ -254,8 +273,8 @@ class _NotQuick(Exception):
     """A cell that looked small takes long: the comparison has to be made elsewhere."""
 
 
-def _solve_quickly(solve: Solve) -> Solution:
-    solution = solve.quick_solution()
+def _solve_quickly(problem: AnyProblem, strategy: Strategy, **how: Any) -> Solution:
+    solution = Solve(problem=problem, strategy=strategy, **how).quick_solution()
     if solution is None:
         raise _NotQuick
     return solution
@@ -268,20 +287,17 @@ def _is_quick(problem: AnyProblem, strategy: Strategy) -> bool:
         return True
 
 
-def _cell(solve: Solve, run: Callable[[Solve], Solution]) -> Cell:
-    if solve.time_limit_s <= 0.0:
-        return _declined(solve, "not tried: the comparison's time limit had passed")
+def _in_memory(solve: Solve, tell: Callable[[Solution], None] | None = None) -> Solution:
+    """Solve. Raises MemoryLimitReached where a worker may not use as much as that takes."""
     try:
-        return _solved(solve, run(solve))
-    except (StrategyDeclined, Infeasible, LimitReached) as refusal:
-        declined = refusal.detail
-    except MemoryError:  # said outside, where what the solve still holds has been given back
-        declined = _OUT_OF_MEMORY
-    return _declined(solve, declined)
+        return solve.solution(tell)
+    except MemoryError:
+        pass  # said outside, where what the solve still holds has been given back
+    raise MemoryLimitReached("the solve needed more memory than a worker may use")
 
 
-def _solved(solve: Solve, solution: Solution) -> Cell:
-    return Cell(solve.problem.message_bytes, solve.strategy, solution, None)
+def _solved(problem: AnyProblem, strategy: Strategy, solution: Solution) -> Cell:
+    return Cell(problem.message_bytes, strategy, solution, None)
 
 
 def _declined(solve: Solve, why: str) -> Cell:

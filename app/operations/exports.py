@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from app.flows import export_setting as exporting
 from app.flows.export_setting import Exported, ExportQuestion, ExportScope
-from app.flows.solve_message import ProfileRevision, stored_revision
+from app.flows.solve_message import stored_revision
 from app.operations.digests import digest_of
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report
 from app.schemas.base import parse_json
 from app.schemas.exports import render_exported
 from app.schemas.job_requests import ExportJobIn, export_request
+from domain.profile import ProfileRevision
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from models.session import UnitOfWork
 
 TIME_LIMIT_S = 120.0
+MAX_RECENT = 256
+MAX_RECENT_BYTES = 2**18
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,25 @@ class ExportSetting(OperationDefaults[Exported]):
     def keep(self, unit: UnitOfWork, result: Exported) -> Outcome:
         """Store nothing."""
         return Outcome(render_exported(self.question, result))
+
+
+class RecentExports:
+    """The last exports that took long, by the digest of their question. For one thread."""
+
+    def __init__(self) -> None:
+        self._exports: OrderedDict[str, Exported] = OrderedDict()
+
+    def find(self, operation: ExportSetting) -> Exported | None:
+        """The export of the same question, if it is among them."""
+        return self._exports.get(operation.digest) if operation.question.takes_long else None
+
+    def add(self, operation: ExportSetting, made: Exported) -> None:
+        """Keep it as the youngest, and let the oldest go; a long one is not kept."""
+        if operation.question.takes_long and len(made.content) <= MAX_RECENT_BYTES:
+            self._exports[operation.digest] = made
+            self._exports.move_to_end(operation.digest)
+        while len(self._exports) > MAX_RECENT:
+            self._exports.popitem(last=False)
 
 
 def export_operation(

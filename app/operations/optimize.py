@@ -10,7 +10,7 @@ import solvers
 from app.execution.engine import Pool
 from app.flows import solve_message as solving
 from app.flows.questions import Question
-from app.flows.solve_message import Prepared, ProfileRevision, stored_revision
+from app.flows.solve_message import Prepared, stored_revision
 from app.operations.digests import digest_of
 from app.operations.operation import (
     BestSoFar,
@@ -22,10 +22,12 @@ from app.operations.operation import (
 from app.operations.solves import GRACE_S, Solve, Solved, cut_off
 from app.schemas.base import dump_json, parse_json
 from app.schemas.optimize import OptimizeIn, render_answer, solution_document
+from domain.profile import ProfileRevision
 
 if TYPE_CHECKING:
     from app.settings import Settings
     from domain.errors import SluiceError
+    from domain.profile import ProfileReference
     from models.session import UnitOfWork
 
 RequestFor = Callable[[ProfileRevision | None], bytes]
@@ -138,3 +140,17 @@ def requested_optimize(request: bytes, unit: UnitOfWork, settings: Settings) -> 
     """Read a job's request again. Raises NotFound where the profile is gone."""
     asked = parse_json(OptimizeIn, request)
     return optimize_operation(asked.to_domain(), asked.as_job, unit, settings)
+
+
+def schedule_operation(
+    reference: ProfileReference, message_bytes: int, unit: UnitOfWork, settings: Settings
+) -> Optimize:
+    """Ask for the best schedule of a message on a stored profile. Raises NotFound."""
+    question = Question(message_bytes=message_bytes, source=reference)
+
+    def request_for(profile: ProfileRevision | None) -> bytes:
+        assert profile is not None
+        name = f"{profile.name}@{profile.revision}"
+        return OptimizeIn(message_bytes=message_bytes, profile=name).as_job(profile)
+
+    return optimize_operation(question, request_for, unit, settings)

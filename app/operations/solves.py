@@ -85,6 +85,11 @@ class Solve:
 
 
 def cut_off(best: Solution, why: SluiceError) -> Solution:
-    """Return a solution that says that the search for a better one was ended, and why."""
+    """Return a solution that says that the search for a better one was ended, and why.
+
+    What is proven to be the best stays so.
+    """
+    if best.status is Status.OPTIMAL:
+        return best
     notice = Notice(why.code, f"{why.detail}; this is the best answer so far")
     return replace(best, status=Status.TIME_LIMIT, notices=(*best.notices, notice))

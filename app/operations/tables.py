@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from app.flows import build_table as tables
 from app.flows.build_table import CompiledTable, TableQuestion, TableScope
-from app.flows.solve_message import ProfileRevision, stored_revision
+from app.flows.solve_message import stored_revision
 from app.operations.digests import digest_of
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report
 from app.schemas.base import parse_json
 from app.schemas.job_requests import TableJobIn, table_request
 from app.schemas.tables import render_table
+from domain.profile import ProfileRevision
 
 if TYPE_CHECKING:
     from app.settings import Settings

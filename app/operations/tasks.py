@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 from typing import Any, TypeVar, cast
 
-from app.errors import NotReady
 from app.execution.engine import (
     Crashed,
     Done,
@@ -23,6 +22,7 @@ from domain.errors import (
     Cancelled,
     LimitReached,
     MemoryLimitReached,
+    NotReady,
     SluiceError,
     SolverFailed,
     TimeLimitReached,

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, FailFast, Field
 
-from app.flows.compare import MAX_CELLS, Cell, Comparison, ComparisonTable
+from analysis.comparison import Cell
+from app.flows.compare import MAX_CELLS, Comparison, ComparisonTable
 from app.flows.questions import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S
-from app.flows.solve_message import ProfileRevision
 from app.schemas.aggregates import AggregateIn, AggregateOut, model_document
 from app.schemas.base import Bytes, Input, Output
 from app.schemas.fits import ProfileRevisionOut
@@ -20,7 +20,7 @@ from app.schemas.optimize import (
     exactly_one,
 )
 from app.schemas.stages import ConstraintsIn, PipelineIn, PipelineOut
-from domain.profile import ProfileReference
+from domain.profile import ProfileReference, ProfileRevision
 from domain.solution import Status, Strategy
 
 SOURCES = ("pipeline", "aggregate", "profile")

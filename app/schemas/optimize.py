@@ -8,7 +8,6 @@ from pydantic import ConfigDict, Discriminator, FailFast, Field, Tag
 from pydantic.config import JsonValue
 from typing_extensions import TypeAliasType
 
-from app.errors import FieldProblem, InvalidFields
 from app.flows.questions import (
     DEFAULT_RELATIVE_GAP,
     DEFAULT_TIME_LIMIT_S,
@@ -17,7 +16,7 @@ from app.flows.questions import (
     Question,
     Source,
 )
-from app.flows.solve_message import Answer, ProfileRevision
+from app.flows.solve_message import Answer
 from app.schemas.aggregates import AggregateIn, AggregateOut, model_document
 from app.schemas.base import MANY, ONE, Bytes, Input, Output, ProfileName, dump_json, timestamp
 from app.schemas.fit_options import FitOptionsIn
@@ -29,7 +28,8 @@ from app.schemas.stages import (
     PipelineOut,
     constraints_document,
 )
-from domain.profile import PROFILE_NAME_RULE, ProfileReference
+from domain.errors import FieldProblem, InvalidFields
+from domain.profile import PROFILE_NAME_RULE, ProfileReference, ProfileRevision
 from domain.solution import Solution, Status, Strategy
 
 if TYPE_CHECKING:

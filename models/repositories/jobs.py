@@ -344,7 +344,7 @@ def _held(job: JobRecord) -> Update:
 
 
 def _unknown(job_id: str) -> NotFound:
-    return NotFound(f"there is no job {job_id!r}", field="id")
+    return NotFound("there is no job", field="id", subject=job_id)
 
 
 def _unsynchronized(statement: Any) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from analysis.audit import Audit, AuditQuestion, audit
 from app.apart import Watch, unwatched
-from app.flows.audit_setting import Audit, AuditQuestion, audit
 
 
 class AuditHere:

@@ -8,8 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from app.child_places import MOST_FOR_CLIENTS, MOST_FOR_JOBS, MOST_TOGETHER, ChildPlaces
-from app.errors import Overloaded
-from domain.errors import Cancelled
+from domain.errors import Cancelled, Overloaded
 from tests.app.serving import GUARD_S, wait_until
 
 

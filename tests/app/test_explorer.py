@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from app.errors import Overloaded
 from app.explorer import MAX_OF_A_PARTY, Asker, Explorer
-from domain.errors import Cancelled, InvalidInput
+from domain.errors import Cancelled, InvalidInput, Overloaded
 
 GUARD_S = 30.0
 

@@ -12,14 +12,15 @@ from xml.etree import ElementTree
 import httpx
 import pytest
 
+from analysis.size_choice import narrowed
 from app import export_desk
 from app.flows import export_setting
-from app.flows.export_setting import Exported, ExportQuestion, narrowed
-from app.flows.solve_message import ProfileRevision
+from app.flows.export_setting import Exported, ExportQuestion
 from app.schemas.audit import AuditIn
 from domain.errors import Cancelled, Infeasible, LimitReached
 from domain.pipeline import pipeline_of_lines
 from domain.problem import FragmentLimits
+from domain.profile import ProfileRevision
 from domain.regret import SizeRule
 from exports import mooncake
 from exports.target import Takes

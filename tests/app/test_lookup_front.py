@@ -15,9 +15,9 @@ import pytest
 import solvers
 from app import table_desk
 from app.flows import build_table as flow
-from app.flows.solve_message import ProfileRevision
 from app.schemas.tables import render_table
-from models.errors import StoreUnavailable
+from domain.errors import StoreUnavailable
+from domain.profile import ProfileRevision
 from models.session import Store, create_store
 from tests.app.lookup_support import front_of, is_warm, warm
 from tests.app.serving import MYRINET, Live, serving, settings_for, wait_until

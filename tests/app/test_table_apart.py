@@ -8,10 +8,10 @@ import pytest
 
 from app import apart
 from app.flows.build_table import TableQuestion, TableScope, compile_table
-from app.flows.solve_message import ProfileRevision
 from app.table_apart import TableApart
 from domain.errors import Cancelled, Infeasible, MemoryLimitReached, TimeLimitReached
 from domain.problem import FragmentLimits
+from domain.profile import ProfileRevision
 from exports.slt import decode, digest_of
 from tests.app.serving import MIB, wait_until
 from tests.app.test_apart import children

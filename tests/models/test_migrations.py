@@ -14,10 +14,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, text
 
 import models.rows
-from domain.errors import Conflict
+from domain.errors import Conflict, StoreUnavailable
 from models.base import Base
 from models.engines import open_engines, parse_url
-from models.errors import StoreUnavailable
 from models.schema import HEAD, alembic_config, current_revision
 from models.session import create_store
 from tests.support.records import GIVEN, a_pipeline

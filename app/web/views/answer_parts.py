@@ -9,13 +9,11 @@ from typing import Any, TypeVar
 
 from fastapi import Request, Response
 
-from app.deps import gone, service_of
-from app.errors import Overloaded
+from app.deps import READER_COOKIE, client_of, service_of
 from app.explorer import Asker
 from app.web.pages import page
+from domain.errors import Overloaded
 
-COOKIE = "sluice_reader"  # tells the readers behind one address apart, and nothing else
-_MOST_COOKIE = 64
 _LEAST_WAIT_S, _MOST_WAIT_S = 2, 10
 
 T = TypeVar("T")
@@ -33,15 +31,14 @@ class Part:
 
 def with_reader(request: Request, response: Response) -> Response:
     """The response, with a name for this reader's turns where the browser has none yet."""
-    if not request.cookies.get(COOKIE):
-        response.set_cookie(COOKIE, secrets.token_hex(8), httponly=True, samesite="lax")
+    if not request.cookies.get(READER_COOKIE):
+        response.set_cookie(READER_COOKIE, secrets.token_hex(8), httponly=True, samesite="lax")
     return response
 
 
 def asker_of(request: Request, id: str) -> Asker:
     """Whose turn a request takes: that of its address and reader, for this answer."""
-    address = request.client.host if request.client else ""
-    return Asker((address, request.cookies.get(COOKIE, "")[:_MOST_COOKIE]), id)
+    return Asker(client_of(request).name, id)
 
 
 async def explored(request: Request, id: str, what: str, work: Callable[[], T]) -> T:
@@ -50,7 +47,7 @@ async def explored(request: Request, id: str, what: str, work: Callable[[], T]) 
     `what` tells apart what is asked about the same answer.
     """
     return await service_of(request).explorer.run(
-        work, gone(request), asker=asker_of(request, id), question=(what, id)
+        work, client_of(request).wait_disconnected, asker=asker_of(request, id), question=(what, id)
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import solvers
-from app.flows.best_known import SOLVED_GAP, best_known
+from analysis.best_known import SOLVED_GAP, best_known
 from domain.aggregate import Aggregate
 from domain.errors import Infeasible, TimeLimitReached
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline, Stage, pipeline_of_lines
@@ -124,7 +124,7 @@ def test_solves_that_do_not_keep_their_time_are_given_up(monkeypatch: pytest.Mon
     """Far beyond the limit, with how many were done; the clock stands in for slow solves."""
     clock = count(0.0, 4.0)
     slow = SimpleNamespace(monotonic=lambda: next(clock))
-    monkeypatch.setattr("app.flows.best_known.time", slow)
+    monkeypatch.setattr("analysis.best_known.time", slow)
     with pytest.raises(TimeLimitReached, match="only 1 of 3 messages") as refused:
         known(PIPELINE, (64, 128, 256), time_limit_s=2.0)
     assert refused.value.field == "time_limit_s"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from domain.errors import InvalidInput
 from domain.measurement import MessageTrace, Samples
 from domain.plan import MeasurementPlan, PlanLimits, Quantity
-from fitting import plan
+from measuring import plan
 from tests.support.counts import count
 
 LIMITS = PlanLimits(64, 2**20)

@@ -33,7 +33,7 @@ from domain.plan import (
     Transition,
 )
 from domain.units import format_bytes
-from fitting.neighbours import CLOSE, SPREADS, Noise, Point, Run, points_of, runs_of
+from measuring.neighbours import CLOSE, SPREADS, Noise, Point, Run, points_of, runs_of
 
 PAIR = 2.0
 _NEAREST = 1.02  # a pair in the middle is at least this far apart, and at most PAIR

@@ -1,7 +1,7 @@
 """What is said about a fit, in the order of what it means for the answer, and what to do about it.
 
-A notice of a stage begins "stage NAME: ". Equal ones of several stages are one item here, with the
-stages named; what was seen in each stays with it.
+Equal notices of several stages are one item here, with the stages named; what was seen in each
+stays with it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST_NAMED = 6
 class Meaning:
     """What a code means in a few words that follow stages' names, and what to do about it.
 
-    `single` stands for the title where every stage has "1 of" so many.
+    `single` stands for the title where every stage has one outlier.
     """
 
     title: str
@@ -112,17 +112,17 @@ _UNKNOWN = Meaning("")
 
 @dataclass(frozen=True, slots=True)
 class NoticeItem:
-    """Notices of one code: all of the same stages together. `said` is (stage or "", words)."""
+    """Notices of one code, those of all stages together."""
 
     code: str
     title: str
     advice: str
-    said: tuple[tuple[str, str], ...]
+    notices: tuple[Notice, ...]
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """The stages that it is said of, once each."""
-        return tuple(dict.fromkeys(stage for stage, _ in self.said if stage))
+        """The stages that it is about, once each."""
+        return tuple(dict.fromkeys(one.stage for one in self.notices if one.stage is not None))
 
     @property
     def is_harmless(self) -> bool:
@@ -138,28 +138,17 @@ class NoticeItem:
     def words(self) -> str:
         """In one sentence: that of the notice where it is alone, else what all have in common."""
         if not self.is_grouped:
-            return "; ".join(f"{stage}: {words}" if stage else words for stage, words in self.said)
+            return "; ".join(notice.detail for notice in self.notices)
         return f"{named(self.stages)}: {self.title}"
 
 
-def notice_items(notices: Iterable[Notice], stages: Iterable[str]) -> tuple[NoticeItem, ...]:
-    """The notices of a fit with these stages, the important ones first."""
-    known = sorted(stages, key=len, reverse=True)
-    found: dict[str, list[tuple[str, str]]] = {}
+def notice_items(notices: Iterable[Notice]) -> tuple[NoticeItem, ...]:
+    """Return the notices of a fit by code, the important ones first."""
+    found: dict[str, list[Notice]] = {}
     for notice in notices:
-        stage, words = stage_of(notice.detail, known)
-        found.setdefault(notice.code, []).append((stage, words))
-    items = [_item(code, said) for code, said in found.items()]
+        found.setdefault(notice.code, []).append(notice)
+    items = [_item(code, tuple(alike)) for code, alike in found.items()]
     return tuple(sorted(items, key=lambda item: _ORDER.get(item.code, len(_ORDER))))
-
-
-def stage_of(detail: str, stages: Sequence[str]) -> tuple[str, str]:
-    """The stage that a notice speaks of, "" where it speaks of all, and what it says."""
-    for name in stages:
-        start = f"stage {name}: "
-        if detail.startswith(start):
-            return name, detail[len(start) :]
-    return "", detail
 
 
 def named(stages: Sequence[str]) -> str:
@@ -169,16 +158,16 @@ def named(stages: Sequence[str]) -> str:
     return " and ".join((", ".join(stages[:-1]), stages[-1])) if len(stages) > 1 else stages[0]
 
 
-def notice_lines(notices: Iterable[Notice], stages: Iterable[str]) -> Iterator[str]:
-    """A line each, as the command line prints them."""
-    for item in notice_items(notices, stages):
+def notice_lines(notices: Iterable[Notice]) -> Iterator[str]:
+    """Yield a line each, as the command line prints them."""
+    for item in notice_items(notices):
         advice = f". {item.advice}" if item.advice and item.is_grouped else ""
         yield f"{item.words} ({item.code}){advice}"
 
 
-def _item(code: str, said: list[tuple[str, str]]) -> NoticeItem:
+def _item(code: str, notices: tuple[Notice, ...]) -> NoticeItem:
     meaning = MEANINGS.get(code, _UNKNOWN)
     title = meaning.title or code.replace("_", " ")
-    if meaning.single and all(words.startswith("1 of ") for _, words in said):
+    if meaning.single and all(notice.value("outliers") == 1 for notice in notices):
         title = meaning.single
-    return NoticeItem(code, title, meaning.advice, tuple(said))
+    return NoticeItem(code, title, meaning.advice, notices)

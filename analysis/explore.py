@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import solvers
-from app.flows.compare import Cell, Comparison, Resolved, solve_in_process, tabulate
+from analysis.comparison import Cell, cells
 from domain.aggregate import Aggregate, CostModel
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
-from domain.problem import FragmentLimits, Problem
+from domain.problem import FragmentLimits, Problem, problem_of
 from domain.solution import Strategy
 from solvers.count_points import CountPoint
 
@@ -190,19 +190,24 @@ def _solved(
     static_bytes: int | None,
     time_limit_s: float,
 ) -> tuple[Point, ...]:
-    comparison = Comparison(
-        source=asked.model,
-        message_bytes=messages,
-        strategies=(strategy,),
-        static_bytes=static_bytes,
-        limits=asked.limits,
-        allow_refragmentation=asked.allow_refragmentation,
+    problems = [
+        problem_of(
+            asked.model,
+            message,
+            asked.limits,
+            fragment_cap=asked.fragment_cap,
+            allow_refragmentation=asked.allow_refragmentation,
+        )
+        for message in messages
+    ]
+    found = cells(
+        problems,
+        (strategy,),
         relative_gap=RELATIVE_GAP,
         time_limit_s=time_limit_s,
+        static_bytes=static_bytes,
     )
-    resolved = Resolved(comparison, asked.model, None)
-    table = tabulate(resolved, solve_in_process, fragment_cap=asked.fragment_cap)
-    return tuple(map(_point, table.cells))
+    return tuple(map(_point, found))
 
 
 def _point(cell: Cell) -> Point:

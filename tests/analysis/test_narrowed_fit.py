@@ -1,4 +1,4 @@
-"""app/flows/narrowed_fit.py: the range of a fit and of the schedules that it gives."""
+"""analysis/narrowed_fit.py: the range of a fit and of the schedules that it gives."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.flows.narrowed_fit import (
+from analysis.narrowed_fit import (
     LEAST_SIZES,
     MAX_ROUNDS,
     Range,

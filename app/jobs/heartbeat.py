@@ -18,8 +18,7 @@ from app.errors import problem_document
 from app.jobs.options import RunnerOptions
 from app.jobs.processes import is_gone, this_process
 from app.schemas.base import dump_json
-from domain.errors import Conflict, SolverFailed
-from models.errors import StoreUnavailable
+from domain.errors import Conflict, SolverFailed, StoreUnavailable
 from models.identifiers import new_id
 from models.records import MAX_LOSSES, RunnerRecord
 

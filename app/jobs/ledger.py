@@ -9,10 +9,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from app.errors import Overloaded
 from app.execution.limits import MAX_WAITING_JOBS
 from app.flows.answers import known_identifier
 from app.operations.operation import Operation, OperationKind, Outcome
+from domain.errors import Overloaded
 from models.identifiers import new_id
 from models.records import OWNER, JobRecord, JobState
 

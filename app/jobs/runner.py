@@ -18,23 +18,33 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from app.errors import NotReady, Overloaded, problem_document
+from app.errors import problem_document
 from app.execution.engine import Crashed, End, Engine, Lost, Pool, Stopped
 from app.execution.limits import job_slots
 from app.jobs.heartbeat import LOST_TOO_OFTEN, Heartbeat
 from app.jobs.options import RunnerOptions
 from app.jobs.running_job import Part, RunningJob
 from app.operations.operation import Operation
+from app.operations.registry import prepare_request
 from app.schemas.base import dump_json
-from domain.errors import Conflict, LimitReached, SluiceError
-from models.errors import Fenced, StoreUnavailable
+from domain.errors import (
+    Conflict,
+    LimitReached,
+    NotReady,
+    Overloaded,
+    SluiceError,
+    StoreUnavailable,
+)
+from models.errors import Fenced
 from models.records import Blame, JobRecord, JobState
 
 if TYPE_CHECKING:
+    from app.settings import Settings
     from models.session import Store, UnitOfWork
 
 log = logging.getLogger("sluice.jobs")
 
+_DRAIN_LOOK_S = 0.1
 _CLOSE_S = 10.0  # for what is given back at the end
 
 Prepare: TypeAlias = Callable[[str, bytes, "UnitOfWork"], Operation[Any]]
@@ -110,14 +120,17 @@ class Runner:
         for thread in self._threads:
             thread.start()
 
-    def close(self, *, drain_s: float = 0.0) -> None:
+    def close(self, *, drain_s: float = 0.0, at_once: threading.Event | None = None) -> None:
         """Claim no more, wait so long for what runs, and give the rest back, which counts nothing.
 
-        Close the engine after it.
+        `at_once` ends the wait where it is set. Close the engine after it.
         """
         self._draining.set()
         self._wake.set()
-        self._is_empty.wait(drain_s)
+        until_s = time.monotonic() + drain_s
+        while time.monotonic() < until_s and not (at_once and at_once.is_set()):
+            if self._is_empty.wait(_DRAIN_LOOK_S):
+                break
         self._closing.set()
         self._give_up_all()
         for thread in self._threads:
@@ -440,6 +453,16 @@ class Runner:
             self._cancel_tasks(job)
             if not job.in_flight:
                 self._end(job, JobState.CANCELLED)
+
+
+def open_runner(store: Store, engine: Engine, settings: Settings) -> Runner:
+    """Return the runner of a service or of a worker, which is still to be started."""
+
+    def prepare(kind: str, request: bytes, unit: UnitOfWork) -> Operation[Any]:
+        return prepare_request(kind, request, unit, settings)
+
+    options = RunnerOptions.of_lease(settings.lease_s)
+    return Runner(store, engine, prepare, options, memory_bytes=settings.worker_memory_bytes)
 
 
 def _blame_of(end: End, job: RunningJob) -> Blame | None:

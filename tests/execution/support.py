@@ -166,10 +166,10 @@ def open_file(path: Path) -> Iterator[int]:
 def pool_options(
     slots: int = 1, *, max_waiting: int = 1000, max_of_requester: int = 1000, **slot: Any
 ) -> PoolOptions:
-    """Return a pool with little grace and no niceness, so that tests are short."""
+    """Return a pool without niceness, so that tests are short."""
     return PoolOptions(
         slots,
-        SlotOptions(**{"grace_s": 0.2, "worker": WorkerOptions(niceness=0), **slot}),
+        SlotOptions(**{"worker": WorkerOptions(niceness=0), **slot}),
         max_waiting=max_waiting,
         max_of_requester=max_of_requester,
     )

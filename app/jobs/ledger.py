@@ -39,6 +39,9 @@ def accept_job(store: Store, operation: Operation[Any], *, owner: str = OWNER) -
             job = _ended(operation, outcome, owner)
             unit.jobs.add(job)
             return job
+        found = _found_open(unit, operation, owner)
+        if found is not None:
+            return found
         if sum(unit.jobs.waiting().values()) >= MAX_WAITING_JOBS:
             raise Overloaded("more jobs are waiting than this service accepts")
         return _open(unit, operation, owner)
@@ -96,9 +99,13 @@ def _open(unit: UnitOfWork, operation: Operation[Any], owner: str) -> JobRecord:
         job = _new(operation, owner)
         if unit.jobs.add_unless_open(job):
             return job
-        found = unit.jobs.find(operation.digest, JobState.QUEUED, JobState.RUNNING, owner=owner)
+        found = _found_open(unit, operation, owner)
         if found is not None:  # else it has ended since
             return found
+
+
+def _found_open(unit: UnitOfWork, operation: Operation[Any], owner: str) -> JobRecord | None:
+    return unit.jobs.find(operation.digest, JobState.QUEUED, JobState.RUNNING, owner=owner)
 
 
 def _new(operation: Operation[Any], owner: str) -> JobRecord:

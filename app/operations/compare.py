@@ -230,6 +230,7 @@ class CompareCell(OperationDefaults[Cell]):
     def run(self, report: Report) -> Cell:
         """Solve, or say why that is declined."""
         solve = self.solve
+        report.best(_declined(solve, "not solved"))  # so that a cell that is cut off costs no other
         found = cells(
             (solve.problem,),
             (solve.strategy,),

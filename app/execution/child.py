@@ -15,7 +15,6 @@ the output.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import resource
 import select
@@ -25,7 +24,7 @@ import socket
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from app.execution import processes
 
@@ -34,7 +33,7 @@ _RETRY_S = 0.005
 
 @dataclass(frozen=True, slots=True)
 class ChildOptions:
-    """How a worker is set up; travels as a command line argument.
+    """How a worker is set up; travels as command line arguments.
 
     `runner` and `warm_up` are "module:function"; an empty `warm_up` is none.
     """
@@ -46,19 +45,27 @@ class ChildOptions:
     warm_up: str
     niceness: int
 
-    def argument(self) -> str:
-        """Return the command line argument that `parse` reads."""
-        return json.dumps(asdict(self))
+    def arguments(self) -> list[str]:
+        """Return the command line arguments that `parse` reads."""
+        return [
+            str(self.control_fd),
+            str(self.channel_fd),
+            self.folder,
+            self.runner,
+            self.warm_up,
+            str(self.niceness),
+        ]
 
     @classmethod
-    def parse(cls, argument: str) -> ChildOptions:
-        """Return the options of a command line argument."""
-        return cls(**json.loads(argument))
+    def parse(cls, arguments: Sequence[str]) -> ChildOptions:
+        """Return the options of command line arguments."""
+        control, channel, folder, runner, warm_up, niceness = arguments
+        return cls(int(control), int(channel), folder, runner, warm_up, int(niceness))
 
 
 def main(arguments: Sequence[str]) -> int:
     """Fork into guardian and operation process. Only the guardian returns."""
-    options = ChildOptions.parse(arguments[0])
+    options = ChildOptions.parse(arguments)
     control = socket.socket(fileno=options.control_fd)
     channel = socket.socket(fileno=options.channel_fd)
     for end in (control, channel):

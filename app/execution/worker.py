@@ -231,7 +231,7 @@ def _pipe() -> tuple[io.FileIO, io.FileIO]:
 
 def _start(options: ChildOptions, output: io.FileIO) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "app.execution.child", options.argument()],
+        [sys.executable, "-m", "app.execution.child", *options.arguments()],
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=output,

@@ -117,7 +117,7 @@ def job_document(job: JobRecord) -> dict[str, Any]:
         "created_at": timestamp(job.created_at),
         "started_at": timestamp(job.started_at) if job.started_at else None,
         "finished_at": timestamp(job.finished_at) if job.finished_at else None,
-        "attempts": job.attempts,
+        "attempts": job.claim,
         "cancel_requested": job.cancel_requested,
         "progress": _progress_document(job),
         "best": results.pop("best"),

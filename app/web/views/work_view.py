@@ -158,9 +158,9 @@ def elapsed_s(job: JobRecord) -> float:
 
 def again_words(job: JobRecord) -> str:
     """That a job was begun before; assets/follow.js goes on with the same words."""
-    if job.attempts < 2:
+    if job.claim < 2:
         return ""
-    return f"Started again: what ran it stopped. This is attempt {job.attempts}."
+    return f"Started again: what ran it stopped. This is attempt {job.claim}."
 
 
 def seconds_words(seconds: float) -> str:

@@ -51,6 +51,10 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.serving import serve
 
         return serve(arguments, output)
+    if arguments.command == "work":
+        from app.console.working import work
+
+        return work(arguments, output)
     if arguments.command == "fit":
         from app.console.fit_command import fit
 

@@ -33,6 +33,7 @@ from app.execution.engine import Engine
 from app.execution.limits import service_pools
 from app.execution.local import LocalEngine
 from app.flows.paper_profiles import seed_paper_profiles
+from app.jobs.runner import open_runner
 from app.lookup.front import Front
 from app.lookup.shelf import Shelf
 from app.metrics import Metrics
@@ -131,7 +132,7 @@ def create_app(
 def open_service(
     settings: Settings, metrics: Metrics, front: Front, *, open_engine: OpenEngine
 ) -> Service:
-    """Bring the schema up to date, start the workers, take up unfinished jobs. Blocks."""
+    """Bring the schema up to date, start the workers, begin to run jobs. Blocks."""
     store = create_store(settings.database_url)
     try:
         store.upgrade()
@@ -140,14 +141,19 @@ def open_service(
     except BaseException:
         store.dispose()
         raise
-    running = Service(Context(store, engine, settings), metrics, front)
+    runner = open_runner(store, engine, settings) if settings.run_jobs else None
+    running = Service(Context(store, engine, settings), metrics, front, runner)
     solvers.warm_up()
+    if runner is not None:
+        runner.start()
     log.info("ready: %d profiles added", len(seeded))
     return running
 
 
 def close_service(running: Service) -> None:
     """End the work under way, the workers and the threads. Blocks."""
+    if running.runner is not None:
+        running.runner.close()
     running.context.engine.close()
     running.close()
     running.context.store.dispose()

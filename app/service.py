@@ -367,12 +367,17 @@ class Service:
         """The metrics as text."""
         shelf = self.lookups.front.shelf
         workers = self.context.engine.capacity(Pool.SOLVE).ready
-        waiting_jobs = self.runner.waiting if self.runner else 0
+        runner = self.runner
         return self.metrics.exposition(
             {
                 "sluice_pending_calls": ("Requests in worker threads.", self.pending_calls),
                 "sluice_pending_solves": ("Requests that wait for a worker.", self.pending_tasks),
-                "sluice_waiting_jobs": ("Durable jobs that wait.", waiting_jobs),
+                "sluice_waiting_jobs": ("Durable jobs that wait.", runner.waiting if runner else 0),
+                "sluice_running_jobs": ("Of them run here.", runner.running if runner else 0),
+                "sluice_fenced_total": (
+                    "Writes of jobs that came too late.",
+                    runner.fenced if runner else 0,
+                ),
                 "sluice_event_streams": ("Open event streams.", self.open_streams),
                 "sluice_held_tables": ("Compiled tables in memory.", len(shelf)),
                 "sluice_held_bytes": ("Bytes of them.", shelf.held_bytes),

@@ -231,3 +231,14 @@ class JobChanges(TypedDict, total=False):
     history: bytes | None
     steps_done: int | None
     steps_total: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerRecord:
+    """A process that runs jobs. `beats` goes up while it lives; `process` is which it is of its
+    machine, or empty.
+    """
+
+    name: str
+    beats: int
+    process: str

@@ -67,8 +67,9 @@ class Store:
         self._job_watchers.append(act)
 
     def unwatch_jobs(self, act: Callable[[], None]) -> None:
-        """Call it no more."""
-        self._job_watchers.remove(act)
+        """Call it no more; nothing happens where it is not called."""
+        if act in self._job_watchers:
+            self._job_watchers.remove(act)
 
     def listen_for_jobs(self, act: Callable[[], None], closing: threading.Event) -> None:
         """Have `act` called on commits of other processes too, where the database can say so.

@@ -59,6 +59,7 @@ def _parser() -> Parser:
     _add_audit(commands)
     _add_profiles(commands)
     _add_serve(commands)
+    _add_work(commands)
     return parser
 
 
@@ -292,6 +293,11 @@ def _add_serve(commands: _Commands[Parser]) -> None:
     parser = _add(commands, "serve", "serve the HTTP interface until Ctrl-C")
     parser.add_argument("--host", metavar="HOST", help="default 127.0.0.1, or SLUICE_HOST")
     parser.add_argument("--port", type=int, metavar="PORT", help="default 8080, or SLUICE_PORT")
+    parser.add_argument("--workers", type=int, metavar="COUNT", help="child processes that solve")
+
+
+def _add_work(commands: _Commands[Parser]) -> None:
+    parser = _add(commands, "work", "run durable jobs of the same database, without HTTP")
     parser.add_argument("--workers", type=int, metavar="COUNT", help="child processes that solve")
 
 

@@ -50,13 +50,12 @@ class SlotOptions:
     """How a slot keeps its worker.
 
     A worker is always there where `is_always_warm`; else it is started for a task, and ended when
-    it had none for `idle_s`. `grace_s` after its time limit a task is cut off.
+    it had none for `idle_s`.
     """
 
     worker: WorkerOptions = field(default_factory=WorkerOptions)
     is_always_warm: bool = True
     idle_s: float = 60.0
-    grace_s: float = 1.0
 
 
 class Slot:
@@ -165,7 +164,7 @@ class Slot:
                 return self._bad_frame(worker, bad)
             if frames and not has_started:
                 has_started = True
-                deadline_s = time.monotonic() + limits.time_s + self._options.grace_s
+                deadline_s = time.monotonic() + limits.time_s
                 running.send(Started(f"{_HOST}:{worker.pid}"))
             end = _read(frames, running)
             if end is not None:

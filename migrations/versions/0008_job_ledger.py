@@ -32,7 +32,7 @@ def upgrade() -> None:
         "runner",
         sa.Column("name", KEY, nullable=False),
         sa.Column("beats", sa.BigInteger(), nullable=False),
-        sa.Column("host", KEY, nullable=False),
+        sa.Column("process", KEY, nullable=False),
         sa.Column("started_at", TIME, nullable=False),
         sa.PrimaryKeyConstraint("name", name="pk_runner"),
     )

@@ -11,6 +11,7 @@ from sqlalchemy import CursorResult, Delete, Update, delete, select, update
 from sqlalchemy.orm import Session
 
 from models.base import utc_now
+from models.records import RunnerRecord
 from models.repositories.jobs import JobRepository
 from models.repositories.statements import check_text, flush
 from models.rows.runner import RunnerRow
@@ -22,10 +23,10 @@ class RunnerRepository:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def register(self, name: str, *, host: str = "") -> None:
+    def register(self, name: str, *, process: str = "") -> None:
         """Add a runner. Raises Conflict where the name is taken."""
         check_text("name", name)
-        row = RunnerRow(name=name, beats=0, host=host, started_at=utc_now())
+        row = RunnerRow(name=name, beats=0, process=process, started_at=utc_now())
         self._session.add(row)
         flush(self._session, conflict=f"there is a runner {name!r} already")
         self._session.expunge(row)
@@ -35,9 +36,10 @@ class RunnerRepository:
         beats = update(RunnerRow).where(RunnerRow.name == name).values(beats=RunnerRow.beats + 1)
         return bool(_rowcount(self._session, beats))
 
-    def beats(self) -> dict[str, int]:
-        """Return the beats of every runner by its name."""
-        return dict(iter(self._session.execute(select(RunnerRow.name, RunnerRow.beats))))
+    def all(self) -> tuple[RunnerRecord, ...]:
+        """Return every runner."""
+        found = select(RunnerRow.name, RunnerRow.beats, RunnerRow.process).order_by(RunnerRow.name)
+        return tuple(RunnerRecord(*row) for row in self._session.execute(found))
 
     def remove(self, name: str, *, beats: int | None = None, error: bytes = b"") -> int | None:
         """Remove a runner and give back what it ran as a loss; return how many jobs that is.

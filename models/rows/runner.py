@@ -11,11 +11,11 @@ from models.base import Base
 
 
 class RunnerRow(Base):
-    """One process. `beats` goes up while it lives; `host` is there for a person who looks."""
+    """One process. `beats` goes up while it lives; `process` tells its own machine which it is."""
 
     __tablename__ = "runner"
 
     name: Mapped[str] = mapped_column(primary_key=True)
     beats: Mapped[int] = mapped_column(BigInteger)
-    host: Mapped[str]
+    process: Mapped[str]
     started_at: Mapped[datetime]

@@ -40,6 +40,9 @@ class TestSettings:
             "SLUICE_WORKER_MEMORY_BYTES": str(2**30),
             "SLUICE_LOOKUP_MEMORY_BYTES": "0",
             "SLUICE_LOOKUP_REFRESH_S": "0",
+            "SLUICE_RUN_JOBS": "0",
+            "SLUICE_LEASE_S": "3",
+            "SLUICE_DRAIN_S": "0",
         }
         settings = Settings.from_environment(given)
         changed = [

@@ -14,7 +14,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.errors import NotReady, Overloaded
 from app.execution.engine import (
     Best,
     Crashed,
@@ -29,7 +28,7 @@ from app.execution.engine import (
     Steps,
     Stopped,
 )
-from domain.errors import Infeasible, SolverFailed
+from domain.errors import Infeasible, NotReady, Overloaded, SolverFailed
 from tests.execution.behaviours import BEHAVIOURS
 from tests.execution.support import (
     GUARD_S,

@@ -33,7 +33,7 @@ ENDS = tuple(state for state in JobState if state.is_terminal)
 
 def claimed(work: UnitOfWork, runner: str = "x", *, pool: str = "solve") -> JobRecord:
     """The next job, now running in this runner."""
-    if runner not in work.runners.beats():
+    if runner not in {found.name for found in work.runners.all()}:
         work.runners.register(runner)
     job = work.jobs.claim(runner, pool=pool)
     assert job is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from domain.errors import Conflict
-from models.records import MAX_LOSSES, JobState
+from models.records import MAX_LOSSES, JobState, RunnerRecord
 from models.session import Store
 from tests.support.records import a_job
 
@@ -17,16 +17,19 @@ class RunnerContract:
         """Its name is used once; whoever was removed learns it at the next beat."""
         with store.unit_of_work() as work:
             for name in ("x", "y"):
-                work.runners.register(name, host="here")
+                work.runners.register(name, process="here")
         with store.unit_of_work() as work, pytest.raises(Conflict):
             work.runners.register("x")
         with store.unit_of_work() as work:
             assert [work.runners.beat("x"), work.runners.beat("x")] == [True, True]
-            assert work.runners.beats() == {"x": 2, "y": 0}
+            assert work.runners.all() == (
+                RunnerRecord("x", 2, "here"),
+                RunnerRecord("y", 0, "here"),
+            )
             assert work.runners.remove("x") == 0
             assert not work.runners.beat("x")
             assert work.runners.remove("x") is None
-            assert work.runners.beats() == {"y": 0}
+            assert work.runners.all() == (RunnerRecord("y", 0, "here"),)
 
     def test_only_who_has_not_beaten_since_is_removed(self, store: Store) -> None:
         """A beat between the last look and the removal saves it, and its jobs."""
@@ -34,7 +37,7 @@ class RunnerContract:
             work.runners.register("x")
             work.jobs.add(a_job())
             job = work.jobs.claim("x")
-            seen = work.runners.beats()["x"]
+            seen = work.runners.all()[0].beats
             work.runners.beat("x")
             assert work.runners.remove("x", beats=seen) is None
             assert job is not None

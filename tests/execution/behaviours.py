@@ -23,6 +23,8 @@ from typing import Any
 
 from app.operations.operation import Report
 from domain.errors import Infeasible
+from domain.problem import Problem
+from domain.solution import Strategy
 
 MIB = 2**20
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(1000)"
@@ -362,6 +364,32 @@ def process_id(_: Report) -> object:
     return os.getpid()
 
 
+def solves(report: Report, problem: Problem, relative_gap: float, time_limit_s: float) -> object:
+    """What operations do: the real solvers, deep in native code."""
+    import solvers
+
+    return solvers.solve(
+        problem,
+        Strategy.AUTO,
+        relative_gap=relative_gap,
+        time_limit_s=time_limit_s,
+        on_incumbent=report.best,
+    )
+
+
+def warm_up() -> None:
+    """Note that it was called, where tests want to know."""
+    path = os.environ.get("ENGINE_TEST_WARM_UPS")
+    if path:
+        with open(path, "a") as file:
+            file.write("w")
+
+
+def cannot_warm_up() -> None:
+    """What a broken installation does."""
+    raise ImportError("no solvers here")
+
+
 BEHAVIOURS: dict[str, Callable[..., object]] = {
     behaviour.__name__: behaviour
     for behaviour in (
@@ -406,5 +434,6 @@ BEHAVIOURS: dict[str, Callable[..., object]] = {
         prints,
         sees,
         process_id,
+        solves,
     )
 }

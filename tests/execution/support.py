@@ -26,6 +26,7 @@ from app.execution.engine import (
     Task,
 )
 from app.execution.slot import SlotOptions
+from app.execution.worker import WorkerOptions
 from app.execution.worker_pool import PoolOptions
 from tests.execution.behaviours import Behave
 
@@ -165,10 +166,10 @@ def open_file(path: Path) -> Iterator[int]:
 def pool_options(
     slots: int = 1, *, max_waiting: int = 1000, max_of_requester: int = 1000, **slot: Any
 ) -> PoolOptions:
-    """Return a pool with little grace, so that tests are short."""
+    """Return a pool without niceness, so that tests are short."""
     return PoolOptions(
         slots,
-        SlotOptions(**{"grace_s": 0.2, **slot}),
+        SlotOptions(**{"worker": WorkerOptions(niceness=0), **slot}),
         max_waiting=max_waiting,
         max_of_requester=max_of_requester,
     )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from app.schemas.base import dump_json
-from domain.solution import Solution
 
-MOST_POINTS = 200
+MAX_POINTS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +20,15 @@ class HistoryPoint:
 
 @dataclass(slots=True)
 class JobHistory:
-    """The points of one run, in order of time, never worse than those before; at most MOST_POINTS.
+    """The points of one run, in order of time, never worse than those before; at most MAX_POINTS.
 
     Where there are more every second one goes, the first and the last aside.
     """
 
     points: list[HistoryPoint] = field(default_factory=list)
 
-    def note(self, solution: Solution, *, elapsed_s: float) -> bool:
-        """Whether this is better than what was known, which then is the next point."""
-        best_us, bound_us = solution.latency_us, solution.lower_bound_us
+    def add(self, best_us: float, bound_us: float, *, elapsed_s: float) -> bool:
+        """Return whether this is better than what was known, which then is the next point."""
         if self.points:
             last = self.points[-1]
             best_us, bound_us = (
@@ -40,10 +38,10 @@ class JobHistory:
             if (best_us, bound_us) == (last.best_latency_us, last.lower_bound_us):
                 return False
         self.points.append(HistoryPoint(round(max(0.0, elapsed_s), 3), best_us, bound_us))
-        if len(self.points) > MOST_POINTS:
+        if len(self.points) > MAX_POINTS:
             self.points = [*self.points[:-1:2], self.points[-1]]
         return True
 
     def as_json(self) -> bytes:
-        """As a job's row keeps it: a list of JobPointOut."""
+        """Return it as a job's row keeps it: a list of JobPointOut."""
         return dump_json(self.points)

@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.execution.engine import Best, End, Engine, Event, Pool, Started, Steps
-from app.explorer import Explorer
+from app.execution.render_queue import RenderQueue
 from app.flows.fit_plot import find_fit
 from app.jobs.ledger import accept_job, cancel_job, get_job
 from app.lookup.answers import Ready
@@ -119,7 +119,7 @@ class Service:
         self.context = context
         self.metrics = metrics
         self.runner = runner
-        self.explorer = Explorer()
+        self.pictures = RenderQueue()
         self.lookups = Lookups(context.store, front, refresh_s=context.settings.lookup_refresh_s)
         self.pending_calls = 0
         self.pending_tasks = 0
@@ -387,7 +387,7 @@ class Service:
 
     def close(self) -> None:
         """End the threads; the engine has to be closed first."""
-        self.explorer.close()
+        self.pictures.close()
         self._quick.shutdown(cancel_futures=True)
         self._calls.shutdown()
 

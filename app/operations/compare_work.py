@@ -101,6 +101,8 @@ class CellWork:
     def run(self, report: Report) -> Cell:
         """Solve, or say why that is declined."""
         solve = self.solve
+        # A cell whose solve is ended from outside says so, and costs no other.
+        report.best(Cell(solve.problem.message_bytes, solve.strategy, None, "not solved"))
         found = cells(
             (solve.problem,),
             (solve.strategy,),

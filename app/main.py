@@ -73,7 +73,11 @@ _ROUTERS = (
 
 def open_local_engine(settings: Settings) -> Engine:
     """The engine that needs nothing but this machine."""
-    return LocalEngine(service_pools(solve_workers=settings.worker_count))
+    return LocalEngine(
+        service_pools(
+            solve_workers=settings.worker_count, solve_warm_up="app.operations.work:warm_up"
+        )
+    )
 
 
 def create_app(

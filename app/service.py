@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.execution.engine import Best, End, Engine, Event, Pool, Started, Steps
-from app.explorer import Explorer
+from app.execution.render_queue import RenderQueue
 from app.flows.fit_plot import find_fit
 from app.jobs.ledger import accept_job, cancel_job, get_job
 from app.lookup.answers import Ready
@@ -28,10 +28,11 @@ from app.lookup.held import HeldTable
 from app.lookup.lookups import Lookups
 from app.metrics import Metrics
 from app.operations.exports import ExportSetting, RecentExports
-from app.operations.fits import Fitted, FitTraces, PlotFit
+from app.operations.fits import FitTraces, PlotFit
 from app.operations.operation import Operation, Outcome
 from app.operations.optimize import Optimize, schedule_operation
 from app.operations.tasks import result_of, task_of
+from app.operations.work import Fitted
 from app.settings import Settings
 from domain.errors import Cancelled, Overloaded
 from domain.profile import ProfileReference
@@ -119,7 +120,7 @@ class Service:
         self.context = context
         self.metrics = metrics
         self.runner = runner
-        self.explorer = Explorer()
+        self.pictures = RenderQueue()
         self.lookups = Lookups(context.store, front, refresh_s=context.settings.lookup_refresh_s)
         self.pending_calls = 0
         self.pending_tasks = 0
@@ -127,7 +128,7 @@ class Service:
         self._exports = RecentExports()
         self._waiting_here = 0
         # One solve at a time: it holds the interpreter's lock, and more would only take turns.
-        self._solving = threading.Lock()
+        self.solving = threading.Lock()
         self._calls = ThreadPoolExecutor(CALL_THREADS, thread_name_prefix="sluice-call")
         self._quick = ThreadPoolExecutor(1, thread_name_prefix="sluice-quick")
 
@@ -309,12 +310,12 @@ class Service:
             stored = operation.stored(unit)
         if stored is not None:
             return Answered(stored.document, "stored")
-        if not operation.is_quick or not self._solving.acquire(blocking=False):
+        if not operation.is_quick or not self.solving.acquire(blocking=False):
             return Unsolved(operation, operation.is_quick)
         try:
             solved = operation.run_here()
         finally:
-            self._solving.release()
+            self.solving.release()
         if solved is None:
             return Unsolved(operation, is_quick=False)
         return Answered(self._keep(operation, solved).document, "quick")
@@ -326,7 +327,7 @@ class Service:
         return Answered(self._keep(operation, solved).document, "quick")
 
     def _run_in_turn(self, operation: Operation[T]) -> T | None:
-        with self._solving:
+        with self.solving:
             return operation.run_here()
 
     def _keep(self, operation: Operation[T], result: T) -> Outcome:
@@ -387,7 +388,7 @@ class Service:
 
     def close(self) -> None:
         """End the threads; the engine has to be closed first."""
-        self.explorer.close()
+        self.pictures.close()
         self._quick.shutdown(cancel_futures=True)
         self._calls.shutdown()
 

@@ -12,7 +12,7 @@ from app.api.openapi import reads, refuses
 from app.api.respond import accepted, json_bytes, json_document
 from app.bodies import read_json
 from app.deps import body_rules, client_of, prefers_async, service_of
-from app.explorer import Asker
+from app.execution.render_queue import Requester
 from app.flows.answers import AnswerFilter, get_answer, list_answers
 from app.operations.optimize import optimize_operation
 from app.schemas.explanations import ExplanationOut, explained_of, explanation_document
@@ -71,12 +71,11 @@ async def explanation(
     if asked.cells <= EXPLAINED_AT_ONCE:
         found = await service.call(lambda: explain(asked))
     else:
-        client = Asker(request.client.host if request.client else "", id)
-        question = ("explanation", id, query.cheaper_by)
-        found = await service.explorer.run(
+        client = client_of(request)
+        found = await service.pictures.run(
             lambda: explain(asked),
-            client_of(request).wait_disconnected,
-            asker=client,
-            question=question,
+            client.wait_disconnected,
+            requester=Requester(client.name, id),
+            question=("explanation", id, query.cheaper_by),
         )
     return json_document(explanation_document(found, answer_id=id))

@@ -51,7 +51,7 @@ def run_operation(
     found = operation.run_here()
     if found is not None:
         return Ran(found)
-    with _opened(open_engine or _local_engine) as engine:
+    with _opened(open_engine or open_local_engine) as engine:
         return _run(engine, operation, settings, show)
 
 
@@ -101,7 +101,7 @@ class _Heard:
             self.show(event, time.perf_counter() - self._started_s)
 
 
-def _local_engine() -> Engine:
+def open_local_engine() -> Engine:
     from app.execution.limits import console_pools
     from app.execution.local import LocalEngine
 

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.audit import Audit, AuditQuestion, audit
+from analysis.audit import Audit, AuditQuestion
 from app.flows.audit_setting import audit_question
 from app.flows.solve_message import prepare, stored_revision
 from app.operations.digests import digest_of
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report
+from app.operations.work import AuditWork
 from app.schemas.audit import AuditIn, render_audit
 from app.schemas.base import parse_json
 from domain.profile import ProfileRevision
@@ -66,17 +67,6 @@ class AuditSetting(OperationDefaults[Audit]):
     def keep(self, unit: UnitOfWork, result: Audit) -> Outcome:
         """Store nothing."""
         return Outcome(render_audit(result))
-
-
-@dataclass(frozen=True, slots=True)
-class AuditWork:
-    """What is audited."""
-
-    question: AuditQuestion
-
-    def run(self, report: Report) -> Audit:
-        """Audit. Raises SluiceError."""
-        return audit(self.question, report.steps)
 
 
 def audit_operation(asked: AuditIn, unit: UnitOfWork, settings: Settings) -> AuditSetting:

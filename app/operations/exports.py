@@ -11,6 +11,7 @@ from app.flows.export_setting import Exported, ExportQuestion, ExportScope
 from app.flows.solve_message import stored_revision
 from app.operations.digests import digest_of
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report
+from app.operations.work import ExportWork
 from app.schemas.base import parse_json
 from app.schemas.exports import render_exported
 from app.schemas.job_requests import ExportJobIn, export_request
@@ -58,9 +59,9 @@ class ExportSetting(OperationDefaults[Exported]):
         return digest_of(self.kind, self.question.digest())
 
     @property
-    def work(self) -> ExportSetting:
-        """All of it."""
-        return self
+    def work(self) -> ExportWork:
+        """The question."""
+        return ExportWork(self.question)
 
     def stored(self, unit: UnitOfWork) -> Outcome | None:
         """A short export, which is at hand at once. Raises what `export` does."""
@@ -73,7 +74,7 @@ class ExportSetting(OperationDefaults[Exported]):
 
     def run(self, report: Report) -> Exported:
         """Choose and render. Raises what `export` does."""
-        return exporting.export(self.question, report.steps)
+        return self.work.run(report)
 
     def keep(self, unit: UnitOfWork, result: Exported) -> Outcome:
         """Store nothing."""

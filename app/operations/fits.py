@@ -9,15 +9,14 @@ from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING
 
 from app.flows.fit_plot import StoredFit, plot_stored
-from app.flows.fit_trace import FittedTrace, fit_traces, options_named, save_fit
+from app.flows.fit_trace import FittedTrace, save_fit
 from app.flows.held_trace import HeldTrace
-from app.flows.solve_message import sizes_used_for
 from app.operations.digests import digest_of
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report
+from app.operations.work import Fitted, FitWork, PlotWork
 from app.schemas.base import dump_json
 from app.schemas.fit_plots import fit_plot_document
 from app.schemas.fits import fit_document
-from domain.fit import TraceFit
 from domain.fit_plot import FitPlot
 from models.records import FitRequest
 
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 
 TIME_LIMIT_S = 120.0
 LONG_TRACE_BYTES = 2**20
-
-Fitted = tuple[TraceFit, FitPlot | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,37 +103,6 @@ class FitTraces(OperationDefaults[Fitted]):
         return Outcome(dump_json(fit_document(fitted, saved)))
 
 
-@dataclass(frozen=True, slots=True)
-class FitWork:
-    """Open files by length and digest, and how to fit them together."""
-
-    lengths: tuple[tuple[int, str], ...]
-    fit_request: FitRequest
-    fragment_cap: int
-    wants_plot: bool
-
-    def run(self, report: Report) -> Fitted:
-        """Read the files and fit them. Raises as `fit_traces` does."""
-        return self.fit(
-            [
-                HeldTrace.in_file(descriptor, content_bytes=length, digest=digest)
-                for descriptor, (length, digest) in zip(report.files, self.lengths, strict=True)
-            ]
-        )
-
-    def fit(self, traces: Sequence[HeldTrace]) -> Fitted:
-        """Fit these. Raises as `fit_traces` does."""
-        request = self.fit_request
-        with options_named({"groups": "group"}):
-            fitted = fit_traces(
-                traces,
-                request,
-                sizes_used=sizes_used_for(request.message_bytes, fragment_cap=self.fragment_cap),
-                wants_plot=self.wants_plot,
-            )
-        return fitted.fit, fitted.plot
-
-
 def _in_file(trace: HeldTrace, stack: ExitStack) -> HeldTrace:
     if trace.descriptor is not None:
         return trace
@@ -185,9 +151,9 @@ class PlotFit(OperationDefaults[FitPlot]):
         return digest_of(self.kind, digests, self.fit.fit, self.fit.options, self.fit.kinds)
 
     @property
-    def work(self) -> PlotFit:
-        """All of it: the traces are compressed."""
-        return self
+    def work(self) -> PlotWork:
+        """The traces, compressed."""
+        return PlotWork(self.fit)
 
     def run_here(self) -> FitPlot | None:
         """Plot where the traces are short."""
@@ -195,7 +161,7 @@ class PlotFit(OperationDefaults[FitPlot]):
 
     def run(self, report: Report) -> FitPlot:
         """Read the traces and plot."""
-        return plot_stored(self.fit)
+        return self.work.run(report)
 
     def keep(self, unit: UnitOfWork, result: FitPlot) -> Outcome:
         """Store nothing."""

@@ -10,6 +10,7 @@ from app.flows.build_table import CompiledTable, TableQuestion, TableScope
 from app.flows.solve_message import stored_revision
 from app.operations.digests import digest_of
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report
+from app.operations.work import TableWork
 from app.schemas.base import parse_json
 from app.schemas.job_requests import TableJobIn, table_request
 from app.schemas.tables import render_table
@@ -57,9 +58,9 @@ class CompileTable(OperationDefaults[CompiledTable]):
         return digest_of(self.kind, self.question.digest(), self.activate)
 
     @property
-    def work(self) -> CompileTable:
-        """All of it."""
-        return self
+    def work(self) -> TableWork:
+        """The question."""
+        return TableWork(self.question)
 
     def stored(self, unit: UnitOfWork) -> Outcome | None:
         """A stored table of this question, which lookups answer from where that is wanted."""
@@ -72,7 +73,7 @@ class CompileTable(OperationDefaults[CompiledTable]):
 
     def run(self, report: Report) -> CompiledTable:
         """Compile. Raises Infeasible, LimitReached and SolverFailed."""
-        return tables.compile_table(self.question, report.steps)
+        return self.work.run(report)
 
     def keep(self, unit: UnitOfWork, result: CompiledTable) -> Outcome:
         """Store the table. Raises Conflict where its revision was deleted meanwhile."""

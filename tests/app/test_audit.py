@@ -22,7 +22,6 @@ from analysis.audit import (
     turning_points,
     verdict,
 )
-from app.audit_apart import AuditApart
 from app.schemas.audit import AuditOut, audit_document
 from app.text.audits import percent
 from domain.errors import InvalidInput
@@ -33,7 +32,7 @@ from domain.problem import Problem
 from domain.regret import Objective, SizeRule
 from domain.schedule import latency_us
 from exports.targets import TARGETS
-from tests.app.serving import MIB, MYRINET
+from tests.app.serving import MYRINET
 
 PIPELINE = pipeline_of_lines([("a", 7.0, 7.0), ("b", 5.0, 24.0), ("c", 3.0, 8.0)])
 SMALL = {"least_bytes": 2**12, "greatest_bytes": 2**15}
@@ -168,12 +167,6 @@ class TestFlow:
         found = audited(scope(), Pipeline((switch, PIPELINE.stages[0])))
         assert found.single.setting.steps[0].size_bytes is not None
         assert found.single.setting.steps[0].size_bytes <= 5000
-
-    def test_the_child_finds_the_same(self) -> None:
-        """Pickled there and back; nothing depends on the process."""
-        question = AuditQuestion(PIPELINE, scope(max_regret=0.5), fragment_cap=1000)
-        there = AuditApart(question, memory_bytes=1024 * MIB).run()
-        assert replace(there, audit_ms=0.0) == replace(audit(question), audit_ms=0.0)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from fastapi import Request, Response
 
 from app.deps import READER_COOKIE, client_of, service_of
-from app.explorer import Asker
+from app.execution.render_queue import Requester
 from app.web.pages import page
 from domain.errors import Overloaded
 
@@ -36,9 +36,9 @@ def with_reader(request: Request, response: Response) -> Response:
     return response
 
 
-def asker_of(request: Request, id: str) -> Asker:
+def requester_of(request: Request, id: str) -> Requester:
     """Whose turn a request takes: that of its address and reader, for this answer."""
-    return Asker(client_of(request).name, id)
+    return Requester(client_of(request).name, id)
 
 
 async def explored(request: Request, id: str, what: str, work: Callable[[], T]) -> T:
@@ -46,8 +46,11 @@ async def explored(request: Request, id: str, what: str, work: Callable[[], T]) 
 
     `what` tells apart what is asked about the same answer.
     """
-    return await service_of(request).explorer.run(
-        work, client_of(request).wait_disconnected, asker=asker_of(request, id), question=(what, id)
+    return await service_of(request).pictures.run(
+        work,
+        client_of(request).wait_disconnected,
+        requester=requester_of(request, id),
+        question=(what, id),
     )
 
 
@@ -75,7 +78,7 @@ _KEPT = {"Cache-Control": "private, max-age=600"}
 
 
 def _busy(request: Request, id: str, part: Part, refusal: Overloaded, *, query: str) -> Response:
-    waiting = service_of(request).explorer.waiting
+    waiting = service_of(request).pictures.waiting
     wait_s = min(_MOST_WAIT_S, _LEAST_WAIT_S + waiting // 4)
     headers = {"Retry-After": str(wait_s)}
     address = f"/ui/answers/{id}/parts/{part.name}{query}"

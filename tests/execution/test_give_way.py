@@ -1,4 +1,4 @@
-"""Work in processes of its own goes last, also where sessions are scheduled against sessions."""
+"""Operations in worker processes go last, also where sessions are scheduled against sessions."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from app.pool import processes
+from app.execution import processes
 
 CHECKOUT = Path(__file__).parents[2]
 GUARD_S = 60
-TOLD = """
+SCRIPT = """
 import os
 from pathlib import Path
-from app.pool.processes import give_way
+from app.execution.processes import give_way
 os.setsid()
 give_way(10)
 of_the_session = Path("/proc/self/autogroup")
@@ -27,8 +27,8 @@ print(os.nice(0), of_the_session.read_text().split()[-1] if of_the_session.exist
 
 def test_a_process_and_its_session_give_way() -> None:
     """Both say 10; a kernel without autogroups has nothing else to say."""
-    told = subprocess.run(
-        [sys.executable, "-c", TOLD],
+    ran = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
         cwd=CHECKOUT,
         capture_output=True,
         text=True,
@@ -37,7 +37,7 @@ def test_a_process_and_its_session_give_way() -> None:
         start_new_session=False,
     )
     # The process may itself have been started at some niceness.
-    assert told.stdout.split() == [str(min(19, os.nice(0) + 10)), "10"]
+    assert ran.stdout.split() == [str(min(19, os.nice(0) + 10)), "10"]
 
 
 @pytest.mark.parametrize("refusal", [PermissionError, FileNotFoundError])

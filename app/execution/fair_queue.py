@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from app.errors import Overloaded
+from domain.errors import Overloaded
 
 T = TypeVar("T")
 Requester = Hashable

@@ -15,6 +15,8 @@ from app.execution.worker_pool import PoolOptions
 
 JOBS = "jobs"  # the requester of durable jobs, which wait in the ledger and not here
 
+MAX_WAITING_JOBS = 10_000  # in the ledger, of all owners and services together
+
 LONG_WORKERS = 2
 LONG_IDLE_S = 60.0  # a worker for long work that had none for this time is ended
 

@@ -16,11 +16,11 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from app.errors import NotReady
 from app.execution.engine import Capacity, Pool, Sink, Stopped, Task
 from app.execution.frames import MAX_FILES
 from app.execution.running import Running
 from app.execution.worker_pool import PoolOptions, WorkerPool
+from domain.errors import NotReady
 
 _CLOSE_LIMIT_S = 10.0
 _DRAIN_LOOK_S = 0.02

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from app.errors import Overloaded
 from app.execution.fair_queue import FairQueue
 from app.execution.limits import MAX_PENDING_PICTURES, MAX_PICTURES_OF_CLIENT
-from domain.errors import Cancelled
+from domain.errors import Cancelled, Overloaded
 
 T = TypeVar("T")
 

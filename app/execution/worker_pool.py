@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from app.errors import Overloaded
 from app.execution.engine import Capacity
 from app.execution.fair_queue import FairQueue, Requester
 from app.execution.running import Running
 from app.execution.slot import Slot, SlotOptions
+from domain.errors import Overloaded
 
 Ended = Callable[[Running], None]
 

@@ -14,14 +14,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from app.execution.engine import Pool
 
 if TYPE_CHECKING:
+    from domain.errors import SluiceError
     from models.session import UnitOfWork
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 P = TypeVar("P")
 
 
@@ -54,10 +56,11 @@ class Report(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was kept: the document that is the result, and the stored answer where there is one."""
+    """What was kept: the document that is the result, and what was stored where something was."""
 
     document: bytes
     answer_id: str | None = None
+    table_digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +72,16 @@ class BestSoFar:
     lower_bound_us: float
 
 
-class Operation(Protocol[T]):
-    """A question with all its inputs at hand. Immutable and picklable.
+class Work(Protocol[T_co]):
+    """What a worker is sent. Picklable."""
+
+    def run(self, report: Report, /) -> T_co:
+        """Compute the result. Pure: equal work gives equal results. Raises SluiceError."""
+        ...
+
+
+class Operation(Work[T], Protocol[T]):
+    """A question with all its inputs at hand. Immutable; its `work` is picklable.
 
     `request` is the JSON that the ledger stores and `prepare` reads again; `digest` is equal
     exactly for operations of one result. `noun` names it in refusals. `time_s` is the limit after
@@ -110,12 +121,13 @@ class Operation(Protocol[T]):
         """The result, where it is quick enough to be computed in this process; else None."""
         ...
 
-    def run(self, report: Report, /) -> T:
-        """Compute the result. Pure: equal operations give equal results. Raises SluiceError."""
+    @property
+    def work(self) -> Work[T]:
+        """What a worker is sent to run: this operation, or the part of it that `run` needs."""
         ...
 
-    def cut_off(self, best: T) -> T | None:
-        """The best result so far as the result, saying that it was cut off; None where none can."""
+    def cut_off(self, best: T, why: SluiceError) -> T | None:
+        """The best result so far as the result, saying why it was cut off; None where none can."""
         ...
 
     def best_so_far(self, result: T) -> BestSoFar | None:
@@ -125,6 +137,38 @@ class Operation(Protocol[T]):
     def keep(self, unit: UnitOfWork, result: T) -> Outcome:
         """Store what is to be stored, in this unit of work."""
         ...
+
+
+class OperationDefaults(Generic[T]):
+    """What is the same of most operations: nothing stored, no files, no partial results."""
+
+    __slots__ = ()
+
+    @property
+    def pool(self) -> Pool:
+        """Minutes, not seconds."""
+        return Pool.LONG
+
+    @property
+    def files(self) -> Sequence[int]:
+        """None."""
+        return ()
+
+    def stored(self, unit: UnitOfWork) -> Outcome | None:
+        """Nothing."""
+        return None
+
+    def run_here(self) -> T | None:
+        """Never."""
+        return None
+
+    def cut_off(self, best: T, why: SluiceError) -> T | None:
+        """Not at all."""
+        return None
+
+    def best_so_far(self, result: T) -> BestSoFar | None:
+        """Nothing."""
+        return None
 
 
 class Divisible(Operation[T], Protocol[T, P]):

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import NotReady, Overloaded
 from app.execution.engine import (
     Best,
     Crashed,
@@ -28,7 +27,7 @@ from app.execution.engine import (
     Steps,
     Stopped,
 )
-from domain.errors import Infeasible, SolverFailed
+from domain.errors import Infeasible, NotReady, Overloaded, SolverFailed
 from tests.execution.behaviours import BEHAVIOURS
 from tests.execution.support import (
     GUARD_S,

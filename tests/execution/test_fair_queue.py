@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import Overloaded
 from app.execution.fair_queue import FairQueue
+from domain.errors import Overloaded
 
 
 def queue_of(max_of_requester: int = 10, max_waiting: int = 100) -> FairQueue[str]:

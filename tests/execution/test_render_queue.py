@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from app.errors import Overloaded
 from app.execution.limits import MAX_PENDING_PICTURES, MAX_PICTURES_OF_CLIENT
 from app.execution.render_queue import RenderQueue, Requester
-from domain.errors import Cancelled, InvalidInput
+from domain.errors import Cancelled, InvalidInput, Overloaded
 
 GUARD_S = 30.0
 

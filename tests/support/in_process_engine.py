@@ -12,7 +12,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from app.errors import NotReady, Overloaded
 from app.execution.engine import (
     Best,
     Capacity,
@@ -31,7 +30,7 @@ from app.execution.engine import (
 )
 from app.execution.fair_queue import FairQueue
 from app.execution.running import Running
-from domain.errors import SluiceError, SolverFailed
+from domain.errors import NotReady, Overloaded, SluiceError, SolverFailed
 
 JOIN_LIMIT_S = 30.0
 

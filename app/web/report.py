@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from app.console.stage_names import body_told_apart
+from app.text.names import body_with_unique_names
 from app.web.questions import json_lines, whole_question_of
 from app.web.report_curves import Around
 from app.web.views.answer_view import AnswerView, Rival
@@ -87,7 +87,7 @@ class Report:
 
 def report_of(body: bytes, *, fragment_cap: int) -> Report:
     """The report of an OptimizeOut. Solves what surrounds it, for up to two seconds."""
-    body = body_told_apart(body)
+    body = body_with_unique_names(body)
     document = json.loads(body)
     drawn, no_timeline = _drawn(document)
     explained = _explained(body, fragment_cap) if drawn else None

@@ -9,10 +9,10 @@ from fastapi import APIRouter, Query, Request, Response
 
 from analysis import explore
 from analysis.explain import MAX_CELLS, explain
-from app.console.stage_names import body_told_apart, told_apart
 from app.deps import gone, service_of
 from app.flows.answers import get_answer
 from app.schemas.explanations import explained_of
+from app.text.names import body_with_unique_names, with_unique_names
 from app.web.input_state import InputState
 from app.web.pages import page
 from app.web.refusals import says_refusals
@@ -133,7 +133,7 @@ async def why(request: Request, id: str) -> Response:
     units = ShownUnits.of(request.query_params)
 
     def explained() -> dict[str, Any]:
-        told = body_told_apart(body)
+        told = body_with_unique_names(body)
         asked = explained_of(told, cheaper_by=_CHEAPER_BY, fragment_cap=cap)
         document = json.loads(told)
         if asked.cells > MAX_CELLS:
@@ -226,7 +226,7 @@ def _values(store: Store, body: bytes, beside: Beside, base_url: str) -> dict[st
     document = json.loads(body)
     is_drawn = document["pipeline"] is not None and cells_of(document) <= AT_ONCE_CELLS
     return {
-        "view": AnswerView.of(told_apart(document)),
+        "view": AnswerView.of(with_unique_names(document)),
         "entry": InputState.of_answer(document),
         "timeline": timeline_of(document, Drawing(beside)) if is_drawn else None,
         "answer_id": document["id"],

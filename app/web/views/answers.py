@@ -40,7 +40,7 @@ from app.web.views.answer_timeline import (
 )
 from app.web.views.answer_view import AnswerView
 from app.web.views.answer_why import UntoldWhy, WhyView
-from app.web.views.answer_words import Document, TimeUnit, through_words
+from app.web.views.answer_words import Document, latency_unit, through_words
 
 if TYPE_CHECKING:
     from models.session import Store
@@ -190,7 +190,7 @@ async def rivals(request: Request, id: str) -> Response:
         document = json.loads(body)
         asked = surroundings_of(document, fragment_cap=cap)
         lines = explore.rivals(asked, time_limit_s=explore.RIVALS_LIMIT_S)
-        unit = TimeUnit.of(document["latency_us"]).name
+        unit = latency_unit(document).name
         remarks = rivals_remarks(document, lines)
         return {"rivals": rivals_of(document, lines), "unit": unit, "remarks": remarks}
 

@@ -183,6 +183,28 @@ def pipeline_of_lines(
     return Pipeline(stages, delay_us)
 
 
+def stage_name(number: int) -> str:
+    """Return what a stage without a name is called; the first one's number is 1."""
+    return f"stage {number}"
+
+
+def unique_names(names: Sequence[str | None]) -> tuple[str, ...]:
+    """Return names of their own for stages, in their order.
+
+    One without a name is called by its number; each that was there before has the next free number
+    behind it: the second "copy" is "copy (2)".
+    """
+    given = [name or stage_name(place) for place, name in enumerate(names, start=1)]
+    taken, found = set(given), list[str]()
+    for place, name in enumerate(given):
+        number, own = 2, name
+        while (place and own in found) or (own != name and own in taken):
+            ending = f" ({number})"
+            own, number = name[: MAX_NAME_LENGTH - len(ending)] + ending, number + 1
+        found.append(own)
+    return tuple(found)
+
+
 def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 

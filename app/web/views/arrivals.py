@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+from app.text.units import TimeUnit
 from app.web.schedule_csv import course_of_document
 from app.web.views.answer_around import Chart
 from app.web.views.answer_timeline import cells_of
-from app.web.views.answer_words import Document, TimeUnit
+from app.web.views.answer_words import Document
 
 MOST_CELLS = 100_000  # fragments times stages of all answers: some 100 ms
 MOST_POINTS = 400  # of a curve: more cannot be told apart

@@ -5,16 +5,14 @@ The one place of the golden tests that knows how the service gives work away.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
 from unittest import mock
 
-from app.apart import Apart, Watch, unwatched
-from app.flows import explore
-from app.progress_file import Steps
+from analysis import explore
+from app.console import running
 from app.web import report_curves
+from tests.support.in_process_engine import InProcessEngine
 
 _LONG_S = 300.0
 _LIMITS = (
@@ -25,15 +23,9 @@ _LIMITS = (
 
 @contextmanager
 def work_here() -> Iterator[None]:
-    """Until the block ends, no process is started for a piece of work, and none is cut off."""
+    """Until the block ends, commands start no process, and no exploration is cut off."""
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(Apart, "run", _run))
+        stack.enter_context(mock.patch.object(running, "open_local_engine", InProcessEngine))
         for module, name in _LIMITS:
             stack.enter_context(mock.patch.object(module, name, _LONG_S))
         yield
-
-
-def _run(child: Apart[Any], watch: Watch = unwatched) -> Any:
-    task = pickle.loads(pickle.dumps(child._task))
-    task.prepare()
-    return pickle.loads(pickle.dumps(task.run(lambda done, total: watch(Steps(done, total)))))

@@ -12,8 +12,9 @@ import pytest
 
 from tests.app.serving import serving, settings_for
 from tests.golden.comparing import are_equal, renamed
-from tests.golden.old_answers import ANSWERS, DATABASE, INDEX
 
+FOLDER = Path(__file__).parents[1] / "data" / "db"
+DATABASE, ANSWERS, INDEX = FOLDER / "0007.db", FOLDER / "0007", FOLDER / "0007.json"
 KEPT = [(one["path"], one["file"]) for one in json.loads(INDEX.read_text(encoding="utf-8"))]
 # What is stored as bytes, and immutable; other documents are made anew from rows.
 STORED = ("/optimizations/", "/tables/")

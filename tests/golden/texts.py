@@ -25,6 +25,7 @@ from tests.golden.commands import COMMANDS, FILES
 from tests.golden.here import work_here
 from tests.golden.models import ROOT, logp_csv
 from tests.golden.questions import HTTP
+from tests.support.long_work import long_here_engine
 
 KEPT_AS = re.compile(r"<([a-z0-9_-]+/[a-z0-9_-]+)>")
 # Members of documents that are a matter of the clock.
@@ -55,7 +56,8 @@ def all_texts() -> dict[str, str]:
 def _of_the_service(folder: Path) -> dict[str, str]:
     texts: dict[str, str] = {}
     kept_as: dict[str, str] = {}
-    with serving(settings_for(f"sqlite:///{folder / 'service.db'}")) as live:
+    settings = settings_for(f"sqlite:///{folder / 'service.db'}")
+    with serving(settings, open_engine=long_here_engine) as live:
         for question in HTTP:
             response = _asked(live.client, question, kept_as)
             if name := _kept_as(response):

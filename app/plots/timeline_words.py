@@ -71,7 +71,7 @@ class DrawnSchedule:
 
 def format_moment(time_us: float) -> str:
     """Return when a fragment starts or leaves."""
-    return format_time(time_us, _MOMENT_DIGITS)
+    return format_given_time(time_us, _MOMENT_DIGITS)
 
 
 def costs_text(stage: StageCourse) -> str:

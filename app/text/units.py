@@ -88,9 +88,9 @@ def format_time(time_us: float, digits: int = DIGITS) -> str:
     return TimeUnit.of(time_us, digits=digits).named(time_us)
 
 
-def format_given_time(time_us: float) -> str:
+def format_given_time(time_us: float, digits: int = GIVEN_DIGITS) -> str:
     """Return a time that somebody gave, or of an axis, without zeros at its end: 5 µs."""
-    unit = TimeUnit.of(time_us, digits=GIVEN_DIGITS)
+    unit = TimeUnit.of(time_us, digits=digits)
     return f"{without_zeros(unit.text(time_us))} {unit.name}"
 
 

@@ -253,7 +253,7 @@ class TestTurningPoints:
 
 @pytest.mark.parametrize(
     ("share", "text"),
-    [(0.0, "0.0 %"), (0.0449, "4.5 %"), (1.264, "126 %"), (float("inf"), "unbounded")],
+    [(0.0, "0 %"), (0.0449, "4.49 %"), (1.264, "126 %"), (float("inf"), "unbounded")],
 )
 def test_shares_in_words(share: float, text: str) -> None:
     """As a reader can use them."""

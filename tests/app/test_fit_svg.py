@@ -378,9 +378,9 @@ class TestScales:
     @pytest.mark.parametrize(
         ("time_us", "label"),
         [
-            (0.0, "0"),
+            (0.0, "0 µs"),
             (5e-4, "0.5 ns"),
-            (0.1, "0.1 µs"),
+            (0.1, "100 ns"),
             (50.0, "50 µs"),
             (2e3, "2 ms"),
             (1e6, "1 s"),
@@ -402,7 +402,7 @@ class TestScales:
         assert [nice_above(value) for value in (0.03, 1.0, 2.1, 7.0)] == [0.05, 1.0, 5.0, 10.0]
         assert [format_signed_percent(value) for value in (-0.1, 0.0, 0.5)] == [
             "−10 %",
-            "0",
+            "0 %",
             "+50 %",
         ]
 

@@ -84,8 +84,8 @@ class TestDraw:
         chart = chart_of(pipeline, (100, 100), bottleneck=0)
         lines = draw(chart, width=80, ink=ASCII)
         total = latency_us(pipeline, (100, 100))
-        assert lines[1].endswith(format_time(total - 5.0, "us"))
-        assert "5.000 us of constant delay" in lines[2]
+        assert lines[1].endswith(format_time(total - 5.0).replace("µs", "us"))
+        assert "5 us of constant delay" in lines[2]
 
     def test_ascii_ink_is_ascii(self) -> None:
         lines = draw(chart_of(PIPELINE, (64,) * 50, bottleneck=1), width=80, ink=ASCII)
@@ -155,11 +155,11 @@ class TestWords:
 
     def test_excess(self) -> None:
         assert format_excess(150.0, 100.0) == "+50 %"
-        assert format_excess(90.0, 100.0) == "-10 %"
+        assert format_excess(90.0, 100.0) == "−10 %"
         assert format_excess(100.0, 100.0) == "equal"
         assert format_excess(1671.0, 100.0) == "+1571 %"
         assert format_excess(100.0 + 1e-6, 100.0) == "< +0.0001 %"
-        assert format_excess(100.0 - 1e-6, 100.0) == "> -0.0001 %"
+        assert format_excess(100.0 - 1e-6, 100.0) == "> −0.0001 %"
         assert format_excess(1.0, 0.0) == ""
 
     def test_names_cannot_steer_a_terminal(self) -> None:

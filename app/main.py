@@ -33,7 +33,7 @@ from app.execution.engine import Engine
 from app.execution.limits import BODIES_HELD, TRACES_HELD, service_pools
 from app.execution.local import LocalEngine
 from app.flows.paper_profiles import seed_paper_profiles
-from app.jobs.runner import open_runner
+from app.jobs.opening import open_runner
 from app.lookup.front import Front
 from app.lookup.shelf import Shelf
 from app.metrics import Metrics

@@ -20,7 +20,7 @@ def work(arguments: argparse.Namespace, output: Output) -> int:
     """Run jobs until Ctrl-C or SIGTERM; a second one does not wait for those that run."""
     from app.execution.limits import service_pools
     from app.execution.local import LocalEngine
-    from app.jobs.runner import open_runner
+    from app.jobs.opening import open_runner
     from models.session import create_store
 
     settings = _with_arguments(Settings.from_environment(), arguments)

@@ -25,7 +25,6 @@ from app.jobs.heartbeat import LOST_TOO_OFTEN, Heartbeat
 from app.jobs.options import RunnerOptions
 from app.jobs.running_job import Part, RunningJob
 from app.operations.operation import Operation
-from app.operations.registry import prepare_request
 from app.schemas.base import dump_json
 from domain.errors import (
     Conflict,
@@ -39,7 +38,6 @@ from models.errors import Fenced
 from models.records import Blame, JobRecord, JobState
 
 if TYPE_CHECKING:
-    from app.settings import Settings
     from models.session import Store, UnitOfWork
 
 log = logging.getLogger("sluice.jobs")
@@ -453,16 +451,6 @@ class Runner:
             self._cancel_tasks(job)
             if not job.in_flight:
                 self._end(job, JobState.CANCELLED)
-
-
-def open_runner(store: Store, engine: Engine, settings: Settings) -> Runner:
-    """Return the runner of a service or of a worker, which is still to be started."""
-
-    def prepare(kind: str, request: bytes, unit: UnitOfWork) -> Operation[Any]:
-        return prepare_request(kind, request, unit, settings)
-
-    options = RunnerOptions.of_lease(settings.lease_s)
-    return Runner(store, engine, prepare, options, memory_bytes=settings.worker_memory_bytes)
 
 
 def _blame_of(end: End, job: RunningJob) -> Blame | None:

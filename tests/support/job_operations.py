@@ -20,6 +20,7 @@ from app.operations.operation import (
 from domain.errors import Conflict, SluiceError, StrategyDeclined
 from models.identifiers import new_id
 from models.session import UnitOfWork
+from tests.support.job_work import Burn
 from tests.support.records import an_answer
 
 Result = dict[str, Any]
@@ -69,13 +70,11 @@ class Scripted(OperationDefaults[Result]):
         return f"{self.behaviour} {self.number}"
 
     @property
-    def work(self) -> Scripted:
-        return self
+    def work(self) -> Any:
+        return Burn(self.number, self.cpu_s) if self.behaviour == "burns" else self
 
     def run(self, report: Report, /) -> Result:
         match self.behaviour:
-            case "burns":
-                self._burn(report)
             case "waits":
                 self._wait(report)
             case "improves":
@@ -100,12 +99,6 @@ class Scripted(OperationDefaults[Result]):
         answer = an_answer(id=new_id(), message_bytes=self.number, body=json.dumps(result).encode())
         unit.answers.add(answer)
         return Outcome(answer.body, answer_id=answer.id)
-
-    def _burn(self, report: Report) -> None:
-        began_s = time.thread_time()
-        while (used_s := time.thread_time() - began_s) < self.cpu_s:
-            report.steps(int(used_s * 1e3), int(self.cpu_s * 1e3))
-            sum(range(20_000))
 
     def _wait(self, report: Report) -> None:
         gate = Path(self.gate)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from domain.regret import BestKnown, ChosenSetting, Regret, SizeRule
     from solvers.contract import StrategySpec
     from solvers.count_points import CountPoint
-    from solvers.kernels.prepared import Judge
+    from solvers.kernels import Judge
     from solvers.usual_settings import BaselineSet
 
 DEFAULT_RELATIVE_GAP = 1e-6
@@ -125,7 +125,7 @@ def judge_of(pipeline: Pipeline) -> Judge:
 
     For many cuts, one at a time: what the pipeline needs is made ready once.
     """
-    from solvers.kernels.prepared import judge_of as prepared
+    from solvers.kernels import judge_of as prepared
 
     return prepared(pipeline)
 

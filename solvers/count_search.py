@@ -22,8 +22,8 @@ from solvers.bounds import closed_form_us
 from solvers.contract import Deadline
 from solvers.convex_problem import ConvexProblem
 from solvers.exact_lp.ortools_backend import CountResult
-from solvers.kernels.native import Choice
-from solvers.native_whole import native_whole
+from solvers.kernels import active
+from solvers.kernels.native_whole import whole_of
 from solvers.relaxation import (
     Relaxation,
     above_us,
@@ -253,7 +253,6 @@ def _last_that_could_win(
     *,
     near: int,
     worth_bisecting: int = _WORTH_BISECTING,
-    kernels: Choice = "auto",
 ) -> int:
     """The greatest admitted count whose closed-form bound does not exceed a known latency.
 
@@ -265,10 +264,10 @@ def _last_that_could_win(
     if high <= low or not np.isfinite(known_us):
         return high
     limit = known_us * (1.0 + _ROUNDING)
-    native = native_whole(kernels) if problem.greatest_fragment_bytes == lines.M else None
-    told = native.told(problem) if native is not None else None
-    if native is not None and told is not None:
-        return max(low, native.counts_within(told, limit, near=near)[1])
+    if active.NATIVE is not None and problem.greatest_fragment_bytes == lines.M:
+        whole = whole_of(problem)
+        if whole is not None:
+            return max(low, active.NATIVE.whole.counts_within(whole, limit, near=near)[1])
     if high - low < worth_bisecting:
         return high
     samples = np.unique(np.geomspace(low, high, _SAMPLES).astype(np.int64))

@@ -15,23 +15,22 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.kernels.native import Choice
+from solvers.kernels import active
+from solvers.kernels.native_dual import MOST_STAGES
 from solvers.line_problem import LineProblem
-from solvers.native_dual import MOST_STAGES, native_dual
 
 Floats = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 
 
-def repaired(p: Floats, *, kernels: Choice = "auto") -> Floats:
-    """The nearest admissible rows: clipped, normalised, in stochastic order (results sec. 1).
+def repaired(p: Floats) -> Floats:
+    """Return the nearest admissible rows: clipped, normalised, in order (results sec. 1).
 
-    Here and below, `kernels` says whether C or NumPy computes it: the same but for rounding.
+    Here and below, C and NumPy give the same but for rounding.
     """
-    native = native_dual(kernels) if p.shape[1] <= MOST_STAGES else None
-    if native is not None:
-        return native.repaired(p)
+    if active.NATIVE is not None and p.shape[1] <= MOST_STAGES:
+        return active.NATIVE.dual.repaired(p)
     p = np.clip(np.nan_to_num(p), 0.0, None)
     total = p.sum(axis=1, keepdims=True)
     p = np.where(total > 0.0, p / np.where(total > 0.0, total, 1.0), 1.0 / p.shape[1])
@@ -49,15 +48,14 @@ def weights(lines: LineProblem, p: Floats) -> Floats:
     return w
 
 
-def value_us(lines: LineProblem, p: Floats, *, kernels: Choice = "auto") -> float:
+def value_us(lines: LineProblem, p: Floats) -> float:
     """Proven lower bound on T*(k), k = len(p) + 1, for repaired p; floating-point error deducted.
 
     The mixture of paths gives T >= const + w.x for every cut x, so the bound is the least value of
     w.x over sizes in [m, M] that sum to B: a fractional knapsack.
     """
-    native = native_dual(kernels)
-    if native is not None:
-        return native.value_us(lines, p)
+    if active.NATIVE is not None:
+        return active.NATIVE.dual.value_us(lines.native, p)
     k = len(p) + 1
     w = weights(lines, p)
     overheads = float(lines.g.sum() + (p @ lines.g).sum())
@@ -85,11 +83,10 @@ def marginal_us(lines: LineProblem, p: Floats) -> float:
     return float(ascending[min(len(ascending) - 1, int(np.ceil(free / spread)) - 1)])
 
 
-def bound_above(lines: LineProblem, p: Floats, *, kernels: Choice = "auto") -> float:
+def bound_above(lines: LineProblem, p: Floats) -> float:
     """Proven lower bound on T*(k+1) from a dual for k >= 2 (results sec. 2, stretch)."""
-    native = native_dual(kernels)
-    if native is not None:
-        return native.bound_above(lines, p)
+    if active.NATIVE is not None:
+        return active.NATIVE.dual.bound_above(lines.native, p)
     step, price = p @ lines.G, marginal_us(lines, p)
     alpha = step_weights(price - step)
     candidates = [stretched(p, alpha)] if alpha is not None else []
@@ -97,23 +94,22 @@ def bound_above(lines: LineProblem, p: Floats, *, kernels: Choice = "auto") -> f
         slow = np.flatnonzero(step >= price)
         best = slow[int(np.argmax((p @ lines.g)[slow]))]
         candidates = [np.insert(p, best, p[best], axis=0)]
-    return max(value_us(lines, repaired(q, kernels=kernels), kernels=kernels) for q in candidates)
+    return max(value_us(lines, repaired(q)) for q in candidates)
 
 
-def bound_below(lines: LineProblem, p: Floats, *, kernels: Choice = "auto") -> float:
+def bound_below(lines: LineProblem, p: Floats) -> float:
     """Proven lower bound on T*(k-1) from a dual for k >= 3 (results sec. 2, squeeze)."""
-    native = native_dual(kernels)
-    if native is not None:
-        return native.bound_below(lines, p)
+    if active.NATIVE is not None:
+        return active.NATIVE.dual.bound_below(lines.native, p)
     step, price = p @ lines.G, marginal_us(lines, p)
     alpha = step_weights(price - step)
     if alpha is not None:
         b = np.cumsum(alpha)[:-1, None]
         mixed = b * p[1:] + (1.0 - b) * p[:-1]
-        return value_us(lines, repaired(mixed, kernels=kernels), kernels=kernels)
+        return value_us(lines, repaired(mixed))
     slow = np.flatnonzero(step >= price)
     best = slow[int(np.argmin((p @ lines.g)[slow]))]
-    return value_us(lines, np.delete(p, best, axis=0), kernels=kernels)
+    return value_us(lines, np.delete(p, best, axis=0))
 
 
 def step_weights(slack: Floats) -> Floats | None:

@@ -20,7 +20,7 @@ from domain.solution import Strategy
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
 from solvers.count_search import CountSearch
 from solvers.fixed import best_count
-from solvers.kernels import latencies_us
+from solvers.kernels import cut_latency_us
 from solvers.relaxation import relaxation_of
 from solvers.rounding import round_cut
 
@@ -92,7 +92,7 @@ def rank_of(problem: Problem, candidate: Candidate) -> tuple[float, int, int]:
 
 
 def _kernel_us(problem: Problem, cut: tuple[int, ...]) -> float:
-    return float(latencies_us(problem.pipeline, np.array([cut], dtype=float))[0])
+    return cut_latency_us(problem.pipeline, np.array(cut, dtype=float))
 
 
 SPEC = StrategySpec(

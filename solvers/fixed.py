@@ -24,9 +24,8 @@ from domain.problem import Problem
 from domain.solution import Strategy
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
 from solvers.fixed_bytes import BalancedCuts
-from solvers.kernels import stage_times_us
-from solvers.kernels.native import Choice
-from solvers.native_whole import native_whole
+from solvers.kernels import active, stage_times_us
+from solvers.kernels.native_whole import whole_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -50,26 +49,28 @@ def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidat
     return Candidate(sizes, (problem.message_bytes / len(sizes),) * len(sizes), cut_off=cut_off)
 
 
-def equal_cut(
-    problem: Problem, deadline: Deadline, *, kernels: Choice = "auto"
-) -> tuple[Ints | None, bool]:
-    """The best equal cut in whole bytes if there is one, and whether time ended the search.
+def equal_cut(problem: Problem, deadline: Deadline) -> tuple[Ints | None, bool]:
+    """Return the best equal cut in whole bytes if there is one, and whether time ended the search.
 
-    `kernels` says whether C or NumPy computes it: the same cut but for ties.
+    C and NumPy give the same cut but for ties.
     """
-    native = native_whole(kernels)
-    told = native.told(problem) if native is not None else None
-    if native is not None and told is not None:
-        near = native.equal_count(told)
-        if (near + NEIGHBOURS) * len(problem.pipeline) <= _NATIVE_CELLS:
-            sizes = native.equal_cut(told, near=near, neighbours=NEIGHBOURS, cells=WHOLE_CELLS)
-            if sizes is not None:
-                return sizes, False
-    return _searched(problem, deadline, kernels)
+    sizes = problem.derived(_native_cut) if active.NATIVE is not None else None
+    return (sizes, False) if sizes is not None else _searched(problem, deadline)
 
 
-def _searched(problem: Problem, deadline: Deadline, kernels: Choice) -> tuple[Ints | None, bool]:
-    near = best_count(problem, kernels=kernels)
+def _native_cut(problem: Problem) -> Ints | None:
+    """The cut in C, where this is for C, and where it finds one; computed once."""
+    native, whole = active.NATIVE, whole_of(problem)
+    if native is None or whole is None:
+        return None
+    near = best_count(problem)
+    if (near + NEIGHBOURS) * len(problem.pipeline) > _NATIVE_CELLS:
+        return None
+    return native.whole.equal_cut(whole, near=near, neighbours=NEIGHBOURS, cells=WHOLE_CELLS)
+
+
+def _searched(problem: Problem, deadline: Deadline) -> tuple[Ints | None, bool]:
+    near = best_count(problem)
     cuts = _near_the_best(problem, near)
     best_us, best, cells, cut_off = float("inf"), None, 0, False
     for index in cuts.order(near=near):
@@ -85,15 +86,19 @@ def _searched(problem: Problem, deadline: Deadline, kernels: Choice) -> tuple[In
     return best, cut_off
 
 
-def best_count(problem: Problem, *, kernels: Choice = "auto") -> int:
-    """The k whose equal real fragments take the least time; the fewest of equals."""
-    native = native_whole(kernels)
-    told = native.told(problem) if native is not None else None
-    if native is not None and told is not None:
-        return native.equal_count(told)
+def best_count(problem: Problem) -> int:
+    """Return the k whose equal real fragments take the least time; the fewest of equals."""
+    count = problem.derived(_native_count) if active.NATIVE is not None else None
+    if count is not None:
+        return count
     k = _candidate_counts(problem)
     latency = equal_latency_us(problem, k)
     return int(k[int(np.argmax(latency <= latency.min() * (1.0 + _TIE)))])
+
+
+def _native_count(problem: Problem) -> int | None:
+    native, whole = active.NATIVE, whole_of(problem)
+    return None if native is None or whole is None else native.whole.equal_count(whole)
 
 
 def equal_latency_us(problem: Problem, k: Ints) -> Floats:

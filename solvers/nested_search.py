@@ -23,7 +23,7 @@ from domain.solution import Notice, Strategy
 from solvers import fixed
 from solvers.compound import levels_of
 from solvers.contract import Candidate, Deadline, SolveOptions
-from solvers.kernels.nested import levels_latency_us
+from solvers.kernels import nested_latency_us
 from solvers.rounding import nearest_cut
 
 Floats = NDArray[np.float64]
@@ -53,7 +53,7 @@ class NestedSearch:
         stages = len(problem.pipeline)
         self.plan: NestedPlan | None = None
         self._levels: Sequence[Ints] = [shared] * stages
-        self.latency_us = levels_latency_us(problem.pipeline, self._levels)
+        self.latency_us = nested_latency_us(problem.pipeline, self._levels)
 
     @property
     def ended(self) -> bool:
@@ -70,7 +70,7 @@ class NestedSearch:
         """True latency of this plan; the plan is kept if it is the best so far."""
         levels = levels_of(self.problem, plan.grouping, plan.blocks, plan.counts)
         self._blocks_left -= sum(len(level) for level in levels)
-        latency = levels_latency_us(self.problem.pipeline, levels)
+        latency = nested_latency_us(self.problem.pipeline, levels)
         if latency < self.latency_us:
             self.latency_us, self.plan, self._levels = latency, plan, levels
         return latency

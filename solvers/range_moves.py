@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from domain.problem import Problem
 from solvers.contract import Deadline
-from solvers.kernels import exit_times_us, latencies_us, stage_times_us
+from solvers.kernels import cut_latency_us, exit_times_us, latencies_us, stage_times_us
 from solvers.rounding import moved_us, nearest_cut, within
 
 Floats = NDArray[np.float64]
@@ -72,7 +72,7 @@ def descend(
 
 def cut_us(problem: Problem, sizes: Ints) -> float:
     """Latency of one cut by the kernels, the delay included."""
-    return float(latencies_us(problem.pipeline, sizes[None, :].astype(float))[0])
+    return cut_latency_us(problem.pipeline, sizes.astype(float))
 
 
 @dataclass(frozen=True, slots=True)

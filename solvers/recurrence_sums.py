@@ -73,7 +73,7 @@ def _powers(ratio: float, length: int) -> Floats:
 
 def promising_length(lines: LineProblem) -> int:
     """No larger count can win: it costs some stage k g_b + B G_b, and equal sizes cost less."""
-    k = np.unique(np.geomspace(lines.k_least, lines.k_greatest, _SAMPLES).astype(np.int64))
+    k = np.geomspace(lines.k_least, lines.k_greatest, _SAMPLES).astype(np.int64)
     t = lines.g + lines.G * (lines.B / k)[:, None]
     reached = float((t.sum(axis=1) + (k - 1) * t.max(axis=1)).min())
     paying = lines.g > 0.0

@@ -16,9 +16,9 @@ from domain.errors import StrategyDeclined
 from domain.problem import Problem
 from domain.solution import Strategy
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
-from solvers.fixed import equal_latency_us
-from solvers.kernels.native import Choice
-from solvers.native_whole import native_whole
+from solvers.fixed import best_count, equal_latency_us
+from solvers.kernels import active
+from solvers.kernels.native_whole import whole_of
 from solvers.repeat_search import Best, search_remainders
 from solvers.static import repeated_cut
 
@@ -40,15 +40,15 @@ def best_repeat(problem: Problem) -> tuple[int, tuple[int, ...]]:
     return best.size, repeated_cut(problem, best.size)
 
 
-def search(problem: Problem, best: Best, deadline: Deadline, *, kernels: Choice = "auto") -> bool:
+def search(problem: Problem, best: Best, deadline: Deadline) -> bool:
     """Fill in the best size; whether time ended the search. Raises StrategyDeclined without any.
 
-    `kernels` says whether C or NumPy computes it: the same size but for ties.
+    C and NumPy give the same size but for ties.
     """
     cut_off = False
-    if deadline.passed or not _natively(problem, best, kernels):
+    if deadline.passed or not _natively(problem, best):
         _offer_divisors(problem, best)
-        cut_off = search_remainders(problem, best, deadline, kernels=kernels)
+        cut_off = search_remainders(problem, best, deadline)
     if not best.q:
         raise StrategyDeclined(
             "no repeated size satisfies the limits: with every one of them the remainder is "
@@ -58,17 +58,23 @@ def search(problem: Problem, best: Best, deadline: Deadline, *, kernels: Choice 
     return cut_off
 
 
-def _natively(problem: Problem, best: Best, kernels: Choice) -> bool:
+def _natively(problem: Problem, best: Best) -> bool:
     """Whether this was for C, which does not look at the clock."""
-    native, counts = native_whole(kernels), problem.count_range()
+    counts = problem.count_range()
     if (counts.greatest - counts.least) * len(problem.pipeline) > _NATIVE_CELLS:
         return False
-    told = native.told(problem) if native is not None else None
-    if native is None or told is None:
+    if active.NATIVE is None or whole_of(problem) is None:
         return False
-    near = native.equal_count(told)
-    best.latency_us, best.q, best.size = native.repeated(told, near=near)
+    best.latency_us, best.q, best.size = problem.derived(_native_repeat)
     return True
+
+
+def _native_repeat(problem: Problem) -> tuple[float, int, int]:
+    """Latency without delay, full fragments and size; computed once, also for the baselines."""
+    native, whole = active.NATIVE, whole_of(problem)
+    assert native is not None
+    assert whole is not None
+    return native.whole.repeated(whole, near=best_count(problem))
 
 
 def _offer_divisors(problem: Problem, best: Best) -> None:

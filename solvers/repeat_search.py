@@ -30,7 +30,6 @@ from domain.problem import Problem
 from solvers.bounds import closed_form_us
 from solvers.contract import Deadline
 from solvers.kernels import stage_times_us
-from solvers.kernels.native import Choice
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -57,9 +56,7 @@ class Best:
         self.q, self.size = int(q[index]), int(size[index])
 
 
-def search_remainders(
-    problem: Problem, best: Best, deadline: Deadline, *, kernels: Choice = "auto"
-) -> bool:
+def search_remainders(problem: Problem, best: Best, deadline: Deadline) -> bool:
     """Improve `best` by sizes that leave a remainder; whether the deadline ended that early."""
     space = _Space(problem)
     q = space.q
@@ -68,7 +65,7 @@ def search_remainders(
     sample = np.unique(np.geomspace(1, len(q), SAMPLES).astype(np.int64)) - 1
     _search(space, q[sample], best)
     others = np.delete(q, sample)
-    bound = closed_form_us(problem, others + 1, kernels=kernels) - problem.pipeline.delay_us
+    bound = closed_form_us(problem, others + 1) - problem.pipeline.delay_us
     others = others[bound < best.latency_us]
     if len(space.ends):
         others = others[space.least_us(others) < best.latency_us]

@@ -11,7 +11,7 @@ from domain.errors import StrategyDeclined
 from domain.problem import Problem
 from domain.solution import Notice
 from solvers.contract import Candidate, Deadline
-from solvers.kernels import latencies_us
+from solvers.kernels import cut_latency_us
 from solvers.rounding import round_cut
 
 Floats = NDArray[np.float64]
@@ -35,13 +35,14 @@ def best_rounded(
     of least latency, whichever rounded best. Raises StrategyDeclined where no cut is left.
     """
     ranked = sorted((_latency_us(problem, x), len(x), i) for i, x in enumerate(cuts))
-    ranked = [entry for entry in ranked if _is_cut(problem, cuts[entry[2]])]
-    if not ranked:
-        raise StrategyDeclined("its recurrence gives no cut within the limits", field="strategy")
+    real: Floats | None = None
     found: list[tuple[float, int, tuple[int, ...]]] = []
     cells, cut_off = 0, False
     tried: list[Floats] = []
     for real_us, count, i in ranked:
+        if not _is_cut(problem, cuts[i]):
+            continue
+        real = cuts[i] if real is None else real
         if any(len(x) == count and np.allclose(x, cuts[i], rtol=_CLOSE, atol=0.0) for x in tried):
             continue
         if found and (real_us >= min(found)[0] or cells > ROUNDED_CELLS):
@@ -55,9 +56,10 @@ def best_rounded(
         if rounded is not None:
             latency = _latency_us(problem, np.array(rounded, dtype=float))
             found.append((latency, len(rounded), rounded))
+    if real is None:
+        raise StrategyDeclined("its recurrence gives no cut within the limits", field="strategy")
     if not found:
         raise StrategyDeclined("the limits admit no whole-byte cut near it", field="strategy")
-    real = cuts[ranked[0][2]]
     return Candidate(min(found)[2], tuple(real.tolist()), notices=notices, cut_off=cut_off)
 
 
@@ -68,4 +70,4 @@ def _is_cut(problem: Problem, x: Floats) -> bool:
 
 
 def _latency_us(problem: Problem, x: Floats) -> float:
-    return float(latencies_us(problem.pipeline, x[None, :])[0])
+    return cut_latency_us(problem.pipeline, x)

@@ -37,7 +37,7 @@ from solvers.bounds import closed_form_us
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
 from solvers.convex_problem import ConvexProblem
 from solvers.count_search import CountSearch
-from solvers.kernels import latencies_us
+from solvers.kernels import cut_latency_us
 from solvers.line_problem import LineProblem
 from solvers.nested_bound import nested_lower_bound_us
 from solvers.ranged import ranged_cuts
@@ -205,7 +205,8 @@ class _Contest:
         except (StrategyDeclined, Infeasible):
             return
         # Whether a heuristic is proven is said by the answer's own bound, not by its notice.
-        candidate = replace(candidate, notices=())
+        if candidate.notices:
+            candidate = replace(candidate, notices=())
         proposal = _Proposal(credited or spec.name, candidate, judged_us(self._problem, candidate))
         if spec.name in _EXACT_STARTS:
             self._starts.append(proposal)
@@ -327,7 +328,7 @@ class _Contest:
         if search is None or not search.solved:
             return known
         # On ranges the relaxed sizes count at what they cost, not at what the minorants say.
-        relaxed = float(latencies_us(self._problem.pipeline, search.best.x[None, :])[0])
+        relaxed = cut_latency_us(self._problem.pipeline, search.best.x)
         return relaxed if known is None else min(known, relaxed)
 
 

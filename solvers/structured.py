@@ -15,8 +15,6 @@ Traps     the no-wait chain is solved first; only stages whose order it violates
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,9 +28,8 @@ from solvers.exact_lp.ortools_backend import (
     spread_shares,
 )
 from solvers.exact_lp.ortools_backend import solve_count as solve_by_glop
-from solvers.kernels.native import library
+from solvers.kernels import active
 from solvers.line_problem import LineProblem
-from solvers.native_dual import native_dual
 
 Floats = NDArray[np.float64]
 
@@ -54,14 +51,12 @@ _ITERATIONS = 20
 _GENERAL_CELLS = 10_000  # k n up to which a general solver is tried
 
 
-@cache
 def default_method() -> ChainMethod:
-    """The native method where its library was built, else the one in NumPy."""
-    found = library()
-    if found is not None:
+    """Return the native method where its library was built, else the one in NumPy."""
+    if active.NATIVE is not None:
         from solvers.interior_native import NativeMethod
 
-        return NativeMethod(found)
+        return NativeMethod(active.NATIVE.library)
     from solvers.interior_point import iterate
 
     return iterate
@@ -92,7 +87,7 @@ def solve_count(
             return quick
     if lines.n == 1 or _is_given(lines, k) or not (lines.g.any() or lines.G.any()):
         return equal_sizes(lines, k)
-    if method is None and k * lines.n <= _TINY_CELLS and native_dual() is None:
+    if method is None and k * lines.n <= _TINY_CELLS and active.NATIVE is None:
         simplex = solve_by_glop(lines, k, deadline, close=close)
         if _is_close(simplex, close):
             return simplex
@@ -110,10 +105,12 @@ def _in_one_call(
     lines: LineProblem, k: int, deadline: Deadline, close: float, aim: float
 ) -> CountResult | None:
     """The same for few cells, all of it in C; None where that is not built, or not close."""
-    native = native_dual()
+    native = active.NATIVE
     if native is None or k * lines.n > _ONE_CALL_CELLS:
         return None
-    found = native.solve(lines, k, close=close, aim=aim, time_limit_s=deadline.remaining_s)
+    found = native.dual.solve(
+        lines.native, k, close=close, aim=aim, time_limit_s=deadline.remaining_s
+    )
     return None if found is None else CountResult(k, *found)
 
 

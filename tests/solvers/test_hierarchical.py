@@ -19,7 +19,7 @@ from solvers.compound import levels_of, plan_pieces, split_at
 from solvers.compound_ramp import CompoundLines, best_ramps
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
 from solvers.count_search import CountSearch
-from solvers.kernels.nested import levels_latency_us
+from solvers.kernels import nested_latency_us as levels_latency_us
 from solvers.line_problem import LineProblem
 from solvers.nested_bound import nested_lower_bound_us
 from tests.support.counts import count

@@ -18,7 +18,6 @@ from solvers.dual import repaired, value_us
 from solvers.exact_lp.ortools_backend import CountResult, equal_sizes
 from solvers.interior_native import NativeMethod
 from solvers.interior_point import iterate
-from solvers.kernels.native import library
 from solvers.line_problem import LineProblem
 from solvers.structured import CLOSE, solve_count
 from tests.paper.test_tables import GMS, MYRINET
@@ -26,6 +25,7 @@ from tests.solvers.pipelines import random_cases
 from tests.solvers.reference_lp import optimum_us
 from tests.support.compiler import ROOT, require_native_kernels
 from tests.support.counts import count
+from tests.support.kernels import native_kernels
 
 ROUNDING = 1e-12
 
@@ -38,9 +38,7 @@ def method(request: pytest.FixtureRequest) -> ChainMethod | None:
     require_native_kernels()
     if request.param != "native":
         return None
-    found = library("native")
-    assert found is not None
-    return NativeMethod(found)
+    return NativeMethod(native_kernels().library)
 
 
 def lines_of(pipeline: Pipeline, size: float, *, m: float = 0.0, M: float = np.inf) -> LineProblem:
@@ -373,11 +371,11 @@ import resource
 import numpy as np
 from solvers.contract import Deadline
 from solvers.interior_native import NativeMethod
-from solvers.kernels.native import library
+from solvers.kernels.native import load_library
 from solvers.line_problem import LineProblem
 from solvers.structured import solve_count
 
-method, refused = NativeMethod(library("native")), []
+method, refused = NativeMethod(load_library("native")), []
 
 def watched(chain, options):
     got = method(chain, options)

@@ -18,6 +18,7 @@ from solvers.line_problem import LineProblem
 from tests.solvers.reference_lp import proven_optimum_us
 from tests.solvers.wide_cases import wide_problem
 from tests.support.counts import count
+from tests.support.kernels import computed_by
 
 ONE_CUT = (
     Strategy.EXACT,
@@ -37,14 +38,10 @@ BLOCKS = range(10)
 
 
 @pytest.fixture
-def chosen(kernels: Choice, monkeypatch: pytest.MonkeyPatch) -> Iterator[Choice]:
+def chosen(kernels: Choice) -> Iterator[Choice]:
     """Either implementation for everything that is solved in a test."""
-    monkeypatch.setenv("SLUICE_KERNELS", kernels)
-    for cached in (native.library, structured.default_method):
-        cached.cache_clear()
-    yield kernels
-    for cached in (native.library, structured.default_method):
-        cached.cache_clear()
+    with computed_by(kernels):
+        yield kernels
 
 
 def seeds_of(block: int, full: int) -> range:

@@ -1,7 +1,8 @@
 """Bounds from the reduced dual, and the solve of one small count, in C.
 
 Source    kernels/native/dual.c and count.c; dual.py and structured.py.
-Notation  as in dual.py: n stages, k fragments; p: (k-1, n).
+Notation  as in dual.py: n stages, k fragments; p: (k-1, n); g, G: (n,) µs and µs/byte; B: message;
+          m, M: least and greatest size.
 Cost      some microseconds for what crosses into C.
 Exact     as dual.py: lower bounds for any repaired p, floating-point error deducted.
 Traps     ctypes lets other threads run meanwhile; the arrays are this call's own.
@@ -10,15 +11,13 @@ Traps     ctypes lets other threads run meanwhile; the arrays are this call's ow
 from __future__ import annotations
 
 import ctypes
-from functools import cache
 from math import isnan
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.kernels.native import Choice, library
-from solvers.line_problem import LineProblem
+from solvers.kernels.native_recurrence import address_of
 
 Floats = NDArray[np.float64]
 
@@ -29,7 +28,9 @@ _Long = ctypes.c_int64
 _Double = ctypes.c_double
 
 
-class _Lines(ctypes.Structure):
+class NativeLines(ctypes.Structure):
+    """Stages of one line each as the kernels read them; `keep` holds what the addresses are of."""
+
     _fields_ = [
         ("n", _Long),
         ("overhead_us", _Address),
@@ -41,6 +42,14 @@ class _Lines(ctypes.Structure):
     keep: tuple[Floats, Floats]
 
 
+def native_lines(g: Floats, G: Floats, *, B: float, m: float, M: float) -> NativeLines:
+    """Return the problem of these lines for the calls below."""
+    keep = np.ascontiguousarray(g), np.ascontiguousarray(G)
+    native = NativeLines(len(g), keep[0].ctypes.data, keep[1].ctypes.data, B, m, M)
+    native.keep = keep
+    return native
+
+
 class _Bounds(ctypes.Structure):
     _fields_ = [("lower_us", _Double), ("upper_us", _Double)]
 
@@ -49,7 +58,7 @@ class NativeDual:
     """Calls into one loaded library."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
-        lines = ctypes.POINTER(_Lines)
+        lines = ctypes.POINTER(NativeLines)
         self._repair = _typed(library.sluice_dual_repair, None, _Long, _Long, _Address)
         self._value = _typed(library.sluice_dual_value, _Double, lines, _Long, _Address)
         self._above = _typed(library.sluice_dual_above, _Double, lines, _Long, _Address)
@@ -70,56 +79,40 @@ class NativeDual:
     def repaired(self, p: Floats) -> Floats:
         """As dual.repaired."""
         out = np.array(p, dtype=np.float64, order="C")
-        self._repair(out.shape[0], out.shape[1], out.ctypes.data)
+        self._repair(out.shape[0], out.shape[1], address_of(out))
         return out
 
-    def value_us(self, lines: LineProblem, p: Floats) -> float:
+    def value_us(self, lines: NativeLines, p: Floats) -> float:
         """As dual.value_us. Raises MemoryError."""
         return self._bound(self._value, lines, p)
 
-    def bound_above(self, lines: LineProblem, p: Floats) -> float:
+    def bound_above(self, lines: NativeLines, p: Floats) -> float:
         """As dual.bound_above. Raises MemoryError."""
         return self._bound(self._above, lines, p)
 
-    def bound_below(self, lines: LineProblem, p: Floats) -> float:
+    def bound_below(self, lines: NativeLines, p: Floats) -> float:
         """As dual.bound_below. Raises MemoryError."""
         return self._bound(self._below, lines, p)
 
-    def _bound(self, function: Any, lines: LineProblem, p: Floats) -> float:
+    def _bound(self, function: Any, lines: NativeLines, p: Floats) -> float:
         rows = np.ascontiguousarray(p, dtype=np.float64)
-        value: float = function(_told(lines), len(rows) + 1, rows.ctypes.data)
+        value: float = function(lines, len(rows) + 1, address_of(rows))
         if isnan(value):
             raise MemoryError
         return value
 
     def solve(
-        self, lines: LineProblem, k: int, *, close: float, aim: float, time_limit_s: float
+        self, lines: NativeLines, k: int, *, close: float, aim: float, time_limit_s: float
     ) -> tuple[float, float, Floats, Floats] | None:
         """(lower, upper, x, p) for k >= 2 fragments, or None where these are not close."""
         x: Floats = np.empty(k)
         p: Floats = np.empty((k - 1, lines.n))
         bounds = _Bounds()
-        status = self._solve(
-            _told(lines), k, close, aim, time_limit_s, x.ctypes.data, p.ctypes.data, bounds
-        )
+        at = address_of(x), address_of(p)
+        status = self._solve(lines, k, close, aim, time_limit_s, *at, bounds)
         return (bounds.lower_us, bounds.upper_us, x, p) if status == _CLOSE else None
-
-
-def _told(lines: LineProblem) -> _Lines:
-    """The problem as the kernels read it; `keep` holds the arrays whose addresses are in it."""
-    g, G = np.ascontiguousarray(lines.g), np.ascontiguousarray(lines.G)
-    told = _Lines(len(g), g.ctypes.data, G.ctypes.data, lines.B, lines.m, lines.M)
-    told.keep = (g, G)
-    return told
 
 
 def _typed(function: Any, restype: Any, *argtypes: Any) -> Any:
     function.restype, function.argtypes = restype, list(argtypes)
     return function
-
-
-@cache
-def native_dual(kernels: Choice = "auto") -> NativeDual | None:
-    """The kernels to use, or None for NumPy. Raises InvalidInput for "native" without a build."""
-    found = library(kernels)
-    return None if found is None else NativeDual(found)

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import ctypes
 from array import array
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from domain.problem import Problem
-from solvers.kernels.native import Choice, library
+from solvers.kernels.native_recurrence import address_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -66,8 +65,39 @@ class _Repeated(ctypes.Structure):
     _fields_ = [("latency_us", ctypes.c_double), ("full", _Long), ("size_bytes", _Long)]
 
 
+def whole_of(problem: Problem) -> Whole | None:
+    """Return the problem as the kernels read it, or None where a stage is not one line."""
+    return problem.derived(_whole)
+
+
+def _whole(problem: Problem) -> Whole | None:
+    if not problem.pipeline.all_lines:
+        return None
+    lines = [stage.ranges[0] for stage in problem.pipeline.stages]
+    overheads = array("d", [line.overhead_us for line in lines])
+    costs = array("d", [line.ns_per_byte for line in lines])
+    least, greatest = problem.aligned_sizes()
+    counts = problem.count_range()
+    whole = Whole(
+        len(lines),
+        overheads.buffer_info()[0],
+        costs.buffer_info()[0],
+        problem.message_bytes,
+        problem.least_fragment_bytes,
+        problem.greatest_fragment_bytes,
+        problem.limits.alignment_bytes,
+        least,
+        greatest,
+        counts.least,
+        counts.greatest,
+        problem.pipeline.delay_us,
+    )
+    whole.keep = (overheads, costs)
+    return whole
+
+
 class NativeWhole:
-    """Calls into one loaded library. What they are given comes from `told`."""
+    """Calls into one loaded library. What they are given comes from `whole_of`."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         whole = ctypes.POINTER(Whole)
@@ -90,38 +120,11 @@ class NativeWhole:
         )
         self._repeat = _typed(library.sluice_repeat, None, whole, _Long, ctypes.POINTER(_Repeated))
 
-    def told(self, problem: Problem) -> Whole | None:
-        """The problem for the calls below, or None where a stage is not one line."""
-        stages = problem.pipeline.stages
-        if not all(stage.is_line for stage in stages):
-            return None
-        lines = [stage.ranges[0] for stage in stages]
-        overheads = array("d", [line.overhead_us for line in lines])
-        costs = array("d", [line.ns_per_byte for line in lines])
-        least, greatest = problem.aligned_sizes()
-        counts = problem.count_range()
-        whole = Whole(
-            len(lines),
-            overheads.buffer_info()[0],
-            costs.buffer_info()[0],
-            problem.message_bytes,
-            problem.least_fragment_bytes,
-            problem.greatest_fragment_bytes,
-            problem.limits.alignment_bytes,
-            least,
-            greatest,
-            counts.least,
-            counts.greatest,
-            problem.pipeline.delay_us,
-        )
-        whole.keep = (overheads, costs)
-        return whole
-
     def bounds_us(self, whole: Whole, counts: Ints) -> Floats:
         """As bounds.closed_form_us."""
         asked = np.ascontiguousarray(counts, dtype=np.int64)
         bounds: Floats = np.empty(asked.shape)
-        self._bounds(whole, asked.ctypes.data, asked.size, bounds.ctypes.data)
+        self._bounds(whole, address_of(asked), asked.size, address_of(bounds))
         return bounds
 
     def counts_within(self, whole: Whole, limit_us: float, *, near: int) -> tuple[int, int]:
@@ -135,9 +138,9 @@ class NativeWhole:
     ) -> tuple[bool, Ints | None]:
         """Whether these sizes are for this kernel, and the best whole-byte cut found near them."""
         real = np.ascontiguousarray(x, dtype=np.float64)
-        asked = _Rounding(len(real), real.ctypes.data, offsets.ctypes.data, len(offsets), passes)
+        asked = _Rounding(len(real), address_of(real), address_of(offsets), len(offsets), passes)
         sizes: Ints = np.empty(len(real), dtype=np.int64)
-        status = self._round(whole, asked, sizes.ctypes.data)
+        status = self._round(whole, asked, address_of(sizes))
         return status in (_FOUND, _NONE), sizes if status == _FOUND else None
 
     def equal_count(self, whole: Whole) -> int:
@@ -150,7 +153,7 @@ class NativeWhole:
         sizes: Ints = np.empty(near + neighbours, dtype=np.int64)
         count = _Long()
         asked = _EqualSearch(near, neighbours, cells)
-        status = self._equal(whole, asked, sizes.ctypes.data, count)
+        status = self._equal(whole, asked, address_of(sizes), count)
         return sizes[: count.value] if status == _FOUND else None
 
     def repeated(self, whole: Whole, *, near: int) -> tuple[float, int, int]:
@@ -163,10 +166,3 @@ class NativeWhole:
 def _typed(function: Any, restype: Any, *argtypes: Any) -> Any:
     function.restype, function.argtypes = restype, list(argtypes)
     return function
-
-
-@cache
-def native_whole(kernels: Choice = "auto") -> NativeWhole | None:
-    """The kernels to use, or None for NumPy. Raises InvalidInput for "native" without a build."""
-    found = library(kernels)
-    return None if found is None else NativeWhole(found)

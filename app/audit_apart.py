@@ -22,7 +22,7 @@ class AuditTask:
     def prepare(self) -> None:
         """Load what every audit needs."""
         import solvers
-        import solvers.regret
+        import solvers.settings.regret
 
         solvers.warm_up()
 

@@ -55,13 +55,6 @@ def format_bytes(size: int) -> str:
     return f"{size} B"
 
 
-def format_us(time_us: float) -> str:
-    """A time in µs, with digits that suit its magnitude."""
-    if time_us >= 1e6:
-        return f"{time_us:.7g} µs"
-    return f"{time_us:.3f} µs"
-
-
 def ns_per_byte_from_us_per_kb(us_per_kb: float, *, bytes_per_kb: int) -> float:
     """Per-byte cost in ns from µs per KB; the source says whether its KB has 1000 or 1024 bytes."""
     return us_per_kb * 1000.0 / bytes_per_kb

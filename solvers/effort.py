@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from domain.problem import Problem
 from domain.solution import Strategy
-from solvers.fixed import best_count
+from solvers.heuristics.fixed import best_count
 from solvers.kernels import active
 from solvers.line_problem import LineProblem
 

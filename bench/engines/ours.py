@@ -12,12 +12,12 @@ from unittest.mock import patch
 
 from bench.engines.primal import Engine, EngineRun
 from solvers.contract import Deadline
-from solvers.exact_lp import ortools_backend
-from solvers.exact_lp.ortools_backend import CountResult
+from solvers.exact.lp import lines as reduced_dual
+from solvers.exact.lp.lines import CountResult
+from solvers.exact.structured import solve_count
 from solvers.kernels import active
 from solvers.kernels.native import CHOICES
 from solvers.line_problem import LineProblem
-from solvers.structured import solve_count
 
 TIME_LIMIT_S = 120.0
 CERTIFIED = "certified"
@@ -35,7 +35,7 @@ def certified(lines: LineProblem, k: int, *, time_limit_s: float = TIME_LIMIT_S)
 
 
 def _by_glop(lines: LineProblem, k: int) -> EngineRun:
-    return _run_of(ortools_backend.solve_count(lines, k, Deadline.after(TIME_LIMIT_S)))
+    return _run_of(reduced_dual.solve_count(lines, k, Deadline.after(TIME_LIMIT_S)))
 
 
 def _run_of(result: CountResult) -> EngineRun:

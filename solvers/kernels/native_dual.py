@@ -1,10 +1,10 @@
 """Bounds from the reduced dual, and the solve of one small count, in C.
 
-Source    kernels/native/dual.c and count.c; dual.py and structured.py.
-Notation  as in dual.py: n stages, k fragments; p: (k-1, n); g, G: (n,) µs and µs/byte; B: message;
-          m, M: least and greatest size.
+Source    kernels/native/dual.c and count.c; exact/dual.py and exact/structured.py.
+Notation  as in exact/dual.py: n stages, k fragments; p: (k-1, n); g, G: (n,) µs and µs/byte;
+          B: message; m, M: least and greatest size.
 Cost      some microseconds for what crosses into C.
-Exact     as dual.py: lower bounds for any repaired p, floating-point error deducted.
+Exact     as exact/dual.py: lower bounds for any repaired p, floating-point error deducted.
 Traps     ctypes lets other threads run meanwhile; the arrays are this call's own.
 """
 

@@ -9,8 +9,8 @@ from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 from solvers.bounds import closed_form_us
 from solvers.contract import Deadline
-from solvers.count_search import CountSearch, _last_that_could_win
-from solvers.exact_lp.ortools_backend import solve_count
+from solvers.exact.count_search import CountSearch, _last_that_could_win
+from solvers.exact.lp.lines import solve_count
 from solvers.kernels.native import Choice
 from solvers.line_problem import LineProblem
 from tests.support.kernels import computed_by

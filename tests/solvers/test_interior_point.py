@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvers.chain import Chain, ChainMethod, ChainOptions, Iterate
-from solvers.chain_bounds import apart_of
-from solvers.dual import repaired, value_us, weights
-from solvers.interior_native import NativeMethod
-from solvers.interior_point import iterate
+from solvers.exact.chain import Chain, ChainMethod, ChainOptions, Iterate, apart_of
+from solvers.exact.dual import repaired, value_us, weights
+from solvers.exact.interior_native import NativeMethod
+from solvers.exact.interior_point import iterate
 from solvers.kernels.native import Choice
 from solvers.line_problem import LineProblem
 from tests.support.compiler import require_native_kernels

@@ -13,17 +13,16 @@ from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from solvers.bounds import closed_form_us
 from solvers.contract import Deadline
-from solvers.count_search import _last_that_could_win
-from solvers.dual import bound_above, bound_below, marginal_us, repaired, value_us
-from solvers.fixed import best_count, equal_cut, equal_latency_us
+from solvers.exact.count_search import _last_that_could_win
+from solvers.exact.dual import bound_above, bound_below, marginal_us, repaired, value_us
+from solvers.exact.structured import AIM, CLOSE, default_method, solve_count
+from solvers.heuristics.constant import repeated_cut
+from solvers.heuristics.fixed import best_count, equal_cut, equal_latency_us
+from solvers.heuristics.repeat import Best, search
 from solvers.kernels.native import Choice
 from solvers.kernels.native_whole import whole_of
 from solvers.line_problem import LineProblem
-from solvers.repeat import search
-from solvers.repeat_search import Best
 from solvers.rounding import round_cut
-from solvers.static import repeated_cut
-from solvers.structured import AIM, CLOSE, default_method, solve_count
 from tests.support.compiler import require_native_kernels
 from tests.support.kernels import computed_by, native_kernels
 

@@ -11,15 +11,15 @@ import pytest
 
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits, Problem
-from solvers import structured
-from solvers.chain import Chain, ChainMethod, ChainOptions, Iterate
 from solvers.contract import Deadline
-from solvers.dual import repaired, value_us
-from solvers.exact_lp.ortools_backend import CountResult, equal_sizes
-from solvers.interior_native import NativeMethod
-from solvers.interior_point import iterate
+from solvers.exact import structured
+from solvers.exact.chain import Chain, ChainMethod, ChainOptions, Iterate
+from solvers.exact.dual import repaired, value_us
+from solvers.exact.interior_native import NativeMethod
+from solvers.exact.interior_point import iterate
+from solvers.exact.lp.lines import CountResult, equal_sizes
+from solvers.exact.structured import CLOSE, solve_count
 from solvers.line_problem import LineProblem
-from solvers.structured import CLOSE, solve_count
 from tests.paper.test_tables import GMS, MYRINET
 from tests.solvers.pipelines import random_cases
 from tests.solvers.reference_lp import optimum_us
@@ -370,10 +370,10 @@ IN_LITTLE_MEMORY = """
 import resource
 import numpy as np
 from solvers.contract import Deadline
-from solvers.interior_native import NativeMethod
+from solvers.exact.interior_native import NativeMethod
 from solvers.kernels.native import load_library
 from solvers.line_problem import LineProblem
-from solvers.structured import solve_count
+from solvers.exact.structured import solve_count
 
 method, refused = NativeMethod(load_library("native")), []
 

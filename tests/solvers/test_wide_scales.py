@@ -9,9 +9,11 @@ import pytest
 from domain.errors import StrategyDeclined
 from domain.problem import Problem
 from domain.solution import Solution, Status, Strategy
-from solvers import exact, solve, structured
+from solvers import solve
 from solvers.contract import Deadline
-from solvers.fixed import best_count
+from solvers.exact import strategy as exact
+from solvers.exact import structured
+from solvers.heuristics.fixed import best_count
 from solvers.kernels import native
 from solvers.kernels.native import Choice
 from solvers.line_problem import LineProblem

@@ -16,14 +16,13 @@ that the piece has, and a supporting line at either end of them is below it at a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from domain.errors import StrategyDeclined, TimeLimitReached
-from domain.plan_table import FRACTION_BITS, MAX_STRETCH_BYTES, TableRepeat
+from domain.errors import StrategyDeclined
+from domain.plan_table import FRACTION_BITS, TableRepeat
 from domain.problem import Problem
 from domain.schedule import latency_us
 from domain.solution import relative_excess
@@ -32,14 +31,14 @@ from solvers.heuristics.repeat import Best, search
 from solvers.kernels import stage_times_us
 from solvers.ranges.bound import Span, counts_below
 from solvers.ranges.regions import Regions
-from solvers.tables.points import between, up
+from solvers.tables.points import up
 from solvers.tables.repeat_points import Between, least_between
+from solvers.tables.stretches import Stretch, StretchCompiler
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-_FIRST_RATIO = 2.0
 _MOST_COUNTS = 2_048  # that are bounded one by one
 _MOST_POINTS = 6_000  # message sizes that are tried; then the gaps reached are stated
 _EACH_BYTE = 2_048  # message sizes of a stretch that are evaluated one by one
@@ -134,19 +133,17 @@ class Choice:
     stays: bool
 
 
-class RangeRepeatCompiler:
+class RangeRepeatCompiler(StretchCompiler[int, TableRepeat]):
     """Compiles the repeated sizes of one table, from the least message size upwards."""
 
     def __init__(
         self, problem: Problem, *, least_bytes: int, greatest_bytes: int, tolerance: float
     ) -> None:
+        regions = Regions.of(problem.pipeline)
+        super().__init__(regions, least_bytes=least_bytes, greatest_bytes=greatest_bytes)
         self._problem, self._tolerance = problem, tolerance
-        self._least, self._greatest = least_bytes, greatest_bytes
-        self._regions = Regions.of(problem.pipeline)
         self._unit = problem.limits.alignment_bytes
         self._best: dict[int, int] = {}
-        self._entries: list[TableRepeat] = []
-        self._points = 0
 
     def restart(self, tolerance: float) -> None:
         """Begin anew to this tolerance, with what is known of single messages."""
@@ -157,61 +154,18 @@ class RangeRepeatCompiler:
         """Whether more message sizes were asked for than are tried."""
         return self._points > _MOST_POINTS
 
-    def run(self, deadline: Deadline, reached: Callable[[int], None]) -> list[TableRepeat]:
-        """The entries, ascending; `reached` is told the message that it is at.
-
-        Raises Infeasible and TimeLimitReached.
-        """
-        ahead = self._first_sizes()[::-1]
-        here, pending, proven = ahead.pop(), None, np.inf
-        while ahead:
-            reached(here)
-            if deadline.passed:
-                raise TimeLimitReached("the plan table was not compiled within its time limit")
-            last = ahead[-1]
-            if last - here > MAX_STRETCH_BYTES:
-                ahead.append(here + MAX_STRETCH_BYTES)
-                continue
-            if last - here == 1:
-                self._close(here, pending, proven)
-                here, pending, proven = ahead.pop(), None, np.inf
-                continue
-            found = self._tried(here, last, pending)
-            if found is None:
-                ahead.append(between(here, last))
-                self._points += 1
-            elif pending is not None and found[0].first != pending:
-                self._close(here, pending, proven)
-                here, pending, proven = here + 1, None, np.inf
-            else:
-                choice, relative_gap = found
-                self._add(here, choice.first, relative_gap)
-                here, pending, proven = ahead.pop(), choice.last, relative_gap
-        self._close(here, pending, proven)
-        return self._entries
-
-    def _first_sizes(self) -> list[int]:
-        sizes = [self._least]
-        while sizes[-1] < self._greatest:
-            sizes.append(min(self._greatest, max(sizes[-1] + 1, int(sizes[-1] * _FIRST_RATIO))))
-        ends = self._regions.high[:-1]
-        inner = {int(end) + more for end in ends for more in (0, 1)}
-        inner = {size for size in inner if self._least < size < self._greatest}
-        return sorted({*sizes, *inner})
-
     # ---- one stretch -----------------------------------------------------------------------------
 
-    def _tried(self, first: int, last: int, pending: int | None) -> tuple[Choice, float] | None:
-        """Sizes for both ends with what is proven between them; None where it must be halved."""
+    def _tried(self, first: int, last: int, pending: int | None) -> Stretch[int] | None:
         final = self._points > _MOST_POINTS
         for choice in self._choices(first, last, pending):
             relative_gap = self._measured(first, last, choice) - 1.0
             if relative_gap <= self._tolerance or (final and np.isfinite(relative_gap)):
-                return choice, max(0.0, relative_gap) + _SAFE
+                return Stretch(choice.first, choice.last, max(0.0, relative_gap) + _SAFE)
             if last <= first * _NEAR and np.isfinite(relative_gap):
                 floor = max(self._floor(first), self._floor(last))
                 if floor > self._tolerance and relative_gap <= _FLOOR_SLACK * floor:
-                    return choice, max(0.0, relative_gap) + _SAFE
+                    return Stretch(choice.first, choice.last, max(0.0, relative_gap) + _SAFE)
             break
         return None
 
@@ -405,8 +359,10 @@ class RangeRepeatCompiler:
         q = (message - 1) // size
         return latency_us(self._problem.pipeline, (size,) * q + (message - q * size,))
 
-    def _close(self, message: int, pending: int | None, proven: float) -> None:
-        """An entry that stands for its own message size alone."""
+    def _is_same(self, end: int, pending: int) -> bool:
+        return end == pending
+
+    def _close(self, message: int, pending: int | None) -> None:
         size = self._best_at(message) if pending is None else pending
         if not size:
             self._add(message, 0, 0.0)
@@ -416,9 +372,9 @@ class RangeRepeatCompiler:
         excess = min(_MOST_GAP, relative_excess(own, best, best))
         self._add(message, size, excess + _SAFE)
 
-    def _add(self, message: int, size: int, relative_gap: float) -> None:
-        latency = self._latency_us(message, size) if size else 0.0
-        self._entries.append(TableRepeat(message, size, latency, relative_gap if size else 0.0))
+    def _add(self, message: int, end: int, relative_gap: float) -> None:
+        latency = self._latency_us(message, end) if end else 0.0
+        self._entries.append(TableRepeat(message, end, latency, relative_gap if end else 0.0))
 
 
 def _worst(pieces: Pieces, span: Span) -> float:

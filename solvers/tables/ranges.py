@@ -13,13 +13,13 @@ Traps     which structure is best changes from size to size; the sizes at which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from domain.errors import SolverFailed, TimeLimitReached
-from domain.plan_table import FRACTION_BITS, MAX_STRETCH_BYTES, TableCut
+from domain.errors import SolverFailed
+from domain.plan_table import FRACTION_BITS, TableCut
 from domain.problem import Problem
 from domain.schedule import latency_us
 from solvers.contract import Deadline
@@ -37,9 +37,8 @@ from solvers.ranges.regions import (
 )
 from solvers.rounding import nearest_cut
 from solvers.tables.cuts import reader_latencies_us
-from solvers.tables.points import between
+from solvers.tables.stretches import Stretch, StretchCompiler
 
-_FIRST_RATIO = 2.0  # of the message sizes that are tried first
 _MOST_POINTS = 3_000  # message sizes that are tried; then the gaps reached are stated
 _MOST_SOLVES = 48  # linear programs for one count and span
 _EASY_COUNTS, _EASY_FRAGMENTS, _EASY_SOLVES = 8, 64, 6  # where there are too many counts
@@ -67,15 +66,15 @@ class Entry:
     relative_gap: float = np.inf
 
 
-class RangeCompiler:
+class RangeCompiler(StretchCompiler[Entry, TableCut]):
     """Compiles the cuts of one table, from the least message size upwards."""
 
     def __init__(
         self, problem: Problem, *, least_bytes: int, greatest_bytes: int, tolerance: float
     ) -> None:
+        regions = Regions.of(problem.pipeline)
+        super().__init__(regions, least_bytes=least_bytes, greatest_bytes=greatest_bytes)
         self._problem, self._tolerance = problem, tolerance
-        self._least, self._greatest = least_bytes, greatest_bytes
-        self._regions = Regions.of(problem.pipeline)
         self._planes: dict[int, CountPlanes] = {}
         self._solver = NodeSolver(self._regions, problem.pipeline)
         self._solved: dict[tuple[Node, int], Boxed | None] = {}
@@ -83,8 +82,7 @@ class RangeCompiler:
         self._behind: dict[Structure, tuple[int, float]] = {}  # at which message, relative
         self._floors: dict[int, float] = {}
         self._proposed: set[int] = set()
-        self._entries: list[TableCut] = []
-        self._are_many, self._points = False, 0
+        self._are_many = False
         self.solves = 0
 
     def restart(self, tolerance: float) -> None:
@@ -97,51 +95,9 @@ class RangeCompiler:
         """Whether more message sizes were asked for than are tried."""
         return self._points > _MOST_POINTS
 
-    def run(self, deadline: Deadline, reached: Callable[[int], None]) -> list[TableCut]:
-        """The entries, ascending; `reached` is told the message that it is at.
-
-        Raises Infeasible and TimeLimitReached.
-        """
-        ahead = self._first_sizes()[::-1]
-        here, pending = ahead.pop(), None
-        while ahead:
-            reached(here)
-            if deadline.passed:
-                raise TimeLimitReached("the plan table was not compiled within its time limit")
-            last = ahead[-1]
-            if last - here > MAX_STRETCH_BYTES:
-                ahead.append(here + MAX_STRETCH_BYTES)
-                continue
-            if last - here == 1:
-                self._close(here, pending)
-                here, pending = ahead.pop(), None
-                continue
-            ends = self._tried(here, last, pending)
-            if ends is None:
-                ahead.append(between(here, last))
-                self._points += 1
-            elif pending is not None and ends[0].cut != pending.cut:
-                self._close(here, pending)
-                here, pending = here + 1, None
-            else:
-                self._add(here, ends[0].cut, ends[1].relative_gap)
-                here, pending = ahead.pop(), ends[1]
-        self._close(here, pending)
-        return self._entries
-
-    def _first_sizes(self) -> list[int]:
-        sizes = [self._least]
-        while sizes[-1] < self._greatest:
-            sizes.append(min(self._greatest, max(sizes[-1] + 1, int(sizes[-1] * _FIRST_RATIO))))
-        ends = self._regions.high[:-1]
-        inner = {int(end) + more for end in ends for more in (0, 1)}
-        inner = {size for size in inner if self._least < size < self._greatest}
-        return sorted({*sizes, *inner})
-
     # ---- one stretch -----------------------------------------------------------------------------
 
-    def _tried(self, first: int, last: int, pending: Entry | None) -> tuple[Entry, Entry] | None:
-        """Entries for both ends with what is proven between them; None where it must be halved."""
+    def _tried(self, first: int, last: int, pending: Entry | None) -> Stretch[Entry] | None:
         short = last - first <= max(1, self._problem.limits.alignment_bytes // 4)
         tired = self.solves > _MOST_ALL_SOLVES and last <= first * _TIRED_RATIO
         final = short or tired or self._points > _MOST_POINTS
@@ -157,7 +113,7 @@ class RangeCompiler:
                 continue
             relative_gap = min(_MOST_GAP, max(0.0, found.ratio - 1.0) + _SAFE)
             if relative_gap <= self._tolerance + 2.0 * _SAFE or final:
-                return ends[0], replace(ends[1], relative_gap=relative_gap)
+                return _stretch(ends, relative_gap)
             break
         if last > first * _NEAR and not self._are_many:
             return None
@@ -170,7 +126,7 @@ class RangeCompiler:
 
     def _as_good_as_it_gets(
         self, first: int, last: int, pending: Entry | None
-    ) -> tuple[Entry, Entry] | None:
+    ) -> Stretch[Entry] | None:
         """The same where what is left of the gap is at the ends themselves already."""
         floor = max(self._floor(first), self._floor(last))
         ends = self._ends(first, last, pending)
@@ -180,7 +136,7 @@ class RangeCompiler:
         found = self._measured(first, last, ends, fully=True, tolerance=wanted)
         if found.better is not None or found.ratio - 1.0 > wanted + _SAFE:
             return None
-        return ends[0], replace(ends[1], relative_gap=max(0.0, found.ratio - 1.0) + _SAFE)
+        return _stretch(ends, max(0.0, found.ratio - 1.0) + _SAFE)
 
     def _ends(self, first: int, last: int, pending: Entry | None) -> tuple[Entry, Entry] | None:
         """Whole cuts of the structure that is best over both ends."""
@@ -389,13 +345,20 @@ class RangeCompiler:
                 return found.ratio - 1.0
         return _MOST_GAP  # real sizes take nothing, or next to it: no quotient says more
 
-    def _add(self, size: int, cut: Cut, relative_gap: float) -> None:
-        self._entries.append(TableCut(size, cut, self._latency_us(cut), relative_gap))
+    def _is_same(self, end: Entry, pending: Entry) -> bool:
+        return end.cut == pending.cut
 
-    def _close(self, size: int, pending: Entry | None) -> None:
-        """An entry that stands for its own message size alone."""
-        entry = pending or self._alone(size)
-        self._add(size, entry.cut, entry.relative_gap)
+    def _add(self, message: int, end: Entry, relative_gap: float) -> None:
+        latency = self._latency_us(end.cut)
+        self._entries.append(TableCut(message, end.cut, latency, relative_gap))
+
+    def _close(self, message: int, pending: Entry | None) -> None:
+        entry = pending or self._alone(message)
+        self._add(message, entry, entry.relative_gap)
+
+
+def _stretch(ends: tuple[Entry, Entry], relative_gap: float) -> Stretch[Entry]:
+    return Stretch(ends[0], replace(ends[1], relative_gap=relative_gap), relative_gap)
 
 
 def _least(leaves: Iterable[Boxed | None]) -> float:

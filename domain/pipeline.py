@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from math import isfinite
 
+from domain.derived import Derived
 from domain.errors import InvalidStage
 
 MAX_STAGES = 64
@@ -141,8 +143,8 @@ class Stage:
         return points
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
+@dataclass(frozen=True)
+class Pipeline(Derived):
     """Ordered stages and a constant delay (µs) that occupies no stage. Raises InvalidStage."""
 
     stages: tuple[Stage, ...]
@@ -157,7 +159,7 @@ class Pipeline:
     def __len__(self) -> int:
         return len(self.stages)
 
-    @property
+    @cached_property
     def all_lines(self) -> bool:
         """Whether every stage is one line at every fragment size."""
         return all(stage.is_line for stage in self.stages)

@@ -10,7 +10,7 @@ from app.console.screen import Column, Facts, Grid, Part
 from app.schemas.fits import notice_of
 from app.text.names import printable
 from app.text.notices import notice_lines
-from app.text.numbers import format_cost, format_excess, format_gap, format_sizes
+from app.text.numbers import format_cost, format_excess, format_gap, format_percent, format_sizes
 from app.text.units import format_given_time, format_proven, format_time
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.units import format_bytes
@@ -254,7 +254,7 @@ def _fit_row(stage: Document, place: int, *, is_wide: bool, has_ranges: bool) ->
         if is_wide:
             low, high = line[f"{name}_interval"]
             row.append(f"{low:.{digits - 1}f} … {high:.{digits - 1}f}")
-    return (*row, f"{100.0 * stage['relative_residual_std']:.1f} %" if place == 0 else "")
+    return (*row, format_percent(stage["relative_residual_std"]) if place == 0 else "")
 
 
 # --- comparisons and profiles ---------------------------------------------------------------------

@@ -400,4 +400,4 @@ def _value(value: object) -> str:
 
 
 def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{format_count(number)} {noun}{'' if number == 1 else 's'}"

@@ -8,7 +8,7 @@ from typing import Any
 from app.console.reports import warning_parts
 from app.console.screen import Column, Facts, Grid, Part
 from app.text.names import printable
-from app.text.numbers import format_percent, format_proven_regret, format_regret
+from app.text.numbers import format_count, format_percent, format_proven_regret, format_regret
 from app.text.units import format_time
 from domain.units import format_bytes
 
@@ -71,7 +71,7 @@ def _powers(rows: list[Document]) -> Grid:
 def _row(row: Document) -> tuple[str, ...]:
     return (
         format_bytes(row["message_bytes"]),
-        str(row["fragments"]),
+        format_count(row["fragments"]),
         format_time(row["latency_us"]),
         format_time(row["best_us"]),
         format_regret(row["regret"]["at_least"]),

@@ -10,7 +10,14 @@ from app.console.screen import Column, Facts, Grid, Part
 from app.schemas.fits import notice_of
 from app.text.names import printable
 from app.text.notices import notice_lines
-from app.text.numbers import format_cost, format_excess, format_gap, format_sizes
+from app.text.numbers import (
+    format_cost,
+    format_count,
+    format_excess,
+    format_gap,
+    format_percent,
+    format_sizes,
+)
 from app.text.units import format_given_time, format_proven, format_time
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.units import format_bytes
@@ -74,7 +81,10 @@ def schedule_parts(document: Document, *, width: int, ink: Ink) -> Parts:
 
 def _answer_facts(document: Document) -> Iterator[tuple[str, str]]:
     yield "strategy", document["strategy"]
-    yield "fragments", f"{document['fragments']}: {format_sizes(document['fragment_bytes'])} bytes"
+    yield (
+        "fragments",
+        f"{format_count(document['fragments'])}: {format_sizes(document['fragment_bytes'])} bytes",
+    )
     is_most = any(found["code"] == _AT_MOST for found in document["warnings"])
     latency, bound = format_proven(document["latency_us"], document["lower_bound_us"])
     yield "latency", ("at most " if is_most else "") + latency
@@ -150,7 +160,7 @@ def _how(baseline: Document) -> str:
         return _repeated(baseline["static_bytes"], baseline["fragments"])
     if baseline["fragments"] == 1:
         return "not cut"
-    return f"{baseline['fragments']} equal fragments"
+    return f"{format_count(baseline['fragments'])} equal fragments"
 
 
 def _repeated(size: int, fragments: int) -> str:
@@ -254,7 +264,7 @@ def _fit_row(stage: Document, place: int, *, is_wide: bool, has_ranges: bool) ->
         if is_wide:
             low, high = line[f"{name}_interval"]
             row.append(f"{low:.{digits - 1}f} … {high:.{digits - 1}f}")
-    return (*row, f"{100.0 * stage['relative_residual_std']:.1f} %" if place == 0 else "")
+    return (*row, format_percent(stage["relative_residual_std"]) if place == 0 else "")
 
 
 # --- comparisons and profiles ---------------------------------------------------------------------
@@ -292,7 +302,7 @@ def _comparison_row(row: Document, least_us: float) -> tuple[str, ...]:
         name += f" ({row['chosen']})"
     return (
         name + (_NESTED_MARK if _is_nested(row) else ""),
-        str(row["fragments"]),
+        format_count(row["fragments"]),
         f"{row['largest_fragment_bytes']} B",
         format_time(row["latency_us"]),
         "least" if row["latency_us"] <= least_us else format_excess(row["latency_us"], least_us),
@@ -390,4 +400,4 @@ def _value(value: object) -> str:
 
 
 def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{format_count(number)} {noun}{'' if number == 1 else 's'}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.console.reports import warning_parts
 from app.console.screen import Column, Facts, Grid, Part
-from app.text.numbers import format_gap
+from app.text.numbers import format_count, format_gap
 from app.text.units import format_time
 from domain.units import format_bytes
 
@@ -63,8 +63,9 @@ def _facts(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         "repeated sizes",
         f"at most {_worst(document['worst_repeat'])} above the bound over every repeated size",
     )
-    yield "entries", f"{document['cut_entries']} cuts, {document['repeat_entries']} repeated sizes"
-    yield "file", f"{document['file_bytes']} bytes, SHA-256 {document['digest']}"
+    cuts, repeats = (format_count(document[name]) for name in ("cut_entries", "repeat_entries"))
+    yield "entries", f"{cuts} cuts, {repeats} repeated sizes"
+    yield "file", f"{format_count(document['file_bytes'])} bytes, SHA-256 {document['digest']}"
     yield "compiled", f"{document['created_at']}, in {format_time(1e3 * document['compile_ms'])}"
 
 
@@ -80,7 +81,7 @@ def _of(document: Mapping[str, Any]) -> str:
 def _counts_table(document: Mapping[str, Any]) -> Grid:
     columns = (Column("messages", is_number=False), Column("fragments"))
     rows = [
-        (_span(run["from_bytes"], run["to_bytes"]), str(run["fragments"]))
+        (_span(run["from_bytes"], run["to_bytes"]), format_count(run["fragments"]))
         for run in document["counts"]
     ]
     return Grid(columns, _shortened(rows, document["counts_total"]))

@@ -16,8 +16,8 @@ from app.plots.frame import (
 )
 from app.plots.scales import burst_ticks, log_axis, size_ticks, time_ticks
 from app.plots.svg import dots_of, group, line_at, number, path_of, tag, text_at
-from app.text.numbers import format_estimate, format_figure
-from app.text.units import format_time
+from app.text.numbers import DIGITS, format_estimate, format_figure
+from app.text.units import format_given_time
 from domain.fit_plot import SignatureCurve, SignaturePlot
 from domain.loggp import Estimate, LogGPFit, LogGPParameters
 from domain.units import format_bytes
@@ -104,7 +104,7 @@ def _curve_labels(curves: tuple[SignatureCurve, ...], frame: Frame) -> Iterator[
 
 
 def _time(time_us: float) -> str:
-    return format_time(time_us)
+    return format_given_time(time_us, DIGITS)
 
 
 def _levels(parameters: LogGPParameters | None, frame: Frame) -> Iterator[str]:

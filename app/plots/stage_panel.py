@@ -20,7 +20,7 @@ from app.plots.frame import (
 )
 from app.plots.scales import Axis, Tick, log_axis, nice_above, quantile_of, size_ticks, time_ticks
 from app.plots.svg import dots_of, group, line_at, number, path_of, tag, text_at, text_width
-from app.text.numbers import format_estimate, format_figure, format_signed_percent
+from app.text.numbers import format_estimate, format_percent, format_signed_percent
 from domain.fit import LineFit, Verdict
 from domain.fit_plot import PlotRole, StagePlot
 from domain.units import format_bytes
@@ -86,7 +86,7 @@ class StagePanel:
         else:
             yield _count(plot.num_samples, "sample")
         yield _count(fit.outliers, "outlier")
-        yield f"residuals {format_figure(100.0 * fit.relative_residual_std, 2)} %"
+        yield f"residuals {format_percent(fit.relative_residual_std)}"
         yield f"R² {fit.r_squared:.4f}"
 
     def _description(self) -> str:

@@ -74,6 +74,8 @@ class TimeUnit:
         return f"{self._text(Decimal(repr(bound_us)), ROUND_FLOOR)} {self.name}"
 
     def _text(self, time_us: Decimal, rounding: str) -> str:
+        if not time_us.is_finite():
+            return "–"
         value = time_us.scaleb(-self.power)
         if self.decimals is None or abs(value) >= Decimal(_PLAIN_US[1]):
             near = Context(prec=DIGITS, rounding=rounding).create_decimal(value)

@@ -149,8 +149,8 @@ def test_why_in_words(live: Live, ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("units", "told"),
     [
-        ("", "at 21.87 instead of 24.3 ns/byte"),
-        ("?cost_unit=gb_per_s", "at 0.0457 instead of 0.0411 GB/s"),
+        ("", "at 21.88 instead of 24.32 ns/byte"),
+        ("?cost_unit=gb_per_s", "at 0.04569 instead of 0.04112 GB/s"),
     ],
 )
 def test_what_would_help_most_is_said_above(live: Live, ask: Ask, units: str, told: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from analysis.explanation import Cost, Explanation, Saving
-from app.text.numbers import format_cost, format_percent
+from app.text.numbers import format_figure, format_percent, without_zeros
 from app.text.units import TimeUnit
 from app.web.shown_units import ShownUnits
 from app.web.views.answer_words import Document
@@ -60,4 +60,6 @@ def _instead(values: Iterable[float], factor: float) -> str:
 
 
 def _span(values: list[float]) -> str:
-    return " to ".join(dict.fromkeys(format_cost(value) for value in (values[0], values[-1])))
+    return " to ".join(
+        dict.fromkeys(without_zeros(format_figure(value)) for value in (values[0], values[-1]))
+    )

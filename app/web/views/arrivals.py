@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+from app.text.numbers import format_percent
 from app.text.units import TimeUnit
 from app.web.schedule_csv import course_of_document
 from app.web.views.answer_around import Chart
@@ -59,7 +60,7 @@ def arrivals_chart(documents: Sequence[Document], names: Sequence[str]) -> Chart
     }
     headings = ("Arrived", *(f"{name}, {unit.name}" for name in names))
     rows = tuple(
-        (f"{100.0 * share:g} %", *(unit.text(one.when_us(share)) for one in found))
+        (format_percent(share), *(unit.text(one.when_us(share)) for one in found))
         for share in _SHARES
     )
     return Chart(data, headings, rows, ())

@@ -179,6 +179,8 @@ class Slot:
                 deadline_s = time.monotonic() + limits.time_s
                 running.send(Started(f"{_HOST}:{worker.pid}"))
             end = _read(frames, running)
+            if any(frame.kind is Kind.FAILED for frame in frames):
+                _log.warning("an operation raised what it must not:\n%s", worker.read_tail())
             if end is not None:
                 return end if isinstance(end, Done | Refused) else self._cut_off(end)
             if worker.ended is not None:
@@ -313,7 +315,7 @@ def _event(frame: Frame) -> Event:
 def _end(frame: Frame) -> End:
     if frame.kind is Kind.RESULT:
         return Done(frame.payload)
-    if frame.kind is Kind.REFUSED:
+    if frame.kind in (Kind.REFUSED, Kind.FAILED):
         return Refused(frame.payload)
     if frame.kind is Kind.OUT_OF_MEMORY:
         return LimitExceeded(Limit.MEMORY)

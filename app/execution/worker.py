@@ -103,6 +103,11 @@ class Worker:
         """The last of what the operation, or a library in it, printed."""
         return self._tail.decode(errors="replace").strip()
 
+    def read_tail(self) -> str:
+        """Return the tail, with what has been printed just now."""
+        self._read_output()
+        return self.tail
+
     def send(self, task: TaskFrame) -> None:
         """Send a task. Raises OSError where the operation process does not take it."""
         self._tail = b""

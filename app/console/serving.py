@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from app.console.output import Output
-from app.errors import NotReady
 from app.settings import Settings
-from domain.errors import Conflict, InvalidInput
+from domain.errors import Conflict, InvalidInput, NotReady
 
 if TYPE_CHECKING:
     import uvicorn
@@ -110,9 +109,9 @@ def _settle() -> None:
 
 def check_kernels() -> None:
     """Load what solves: a wrong SLUICE_KERNELS ends the start. Raises InvalidInput."""
-    from solvers.kernels.native import library
+    from solvers.kernels.native import asked, load_library
 
-    library()
+    load_library(asked())
 
 
 def prepare_store(settings: Settings) -> None:

@@ -11,14 +11,12 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from app.console.stage_names import distinct_names
 from app.schemas.stages import pipeline_document
 from app.web.input_choices import OFFERS, Offers, example_named, trace_text
 from app.web.shown_units import ShownUnits
-from app.web.stage_units import CostUnit, OverheadUnit, number_text
-from domain.pipeline import MAX_RANGES, MAX_STAGES
+from domain.pipeline import MAX_RANGES, MAX_STAGES, unique_names
 from domain.trace_formats import UnreadableRows, UnrecognisedTrace
-from domain.units import format_bytes
+from domain.units import CostUnit, OverheadUnit, format_bytes, format_number
 
 MAX_ROWS = MAX_STAGES * MAX_RANGES
 _EMPTY_ROWS = 3
@@ -126,7 +124,7 @@ class InputState:
         """What is said of names that were there before, by the row's place."""
         first = [i for i, number in enumerate(self.stage_numbers) if number]
         named = [i for i in first if self.rows[i].name]
-        told = distinct_names([self.rows[i].name for i in named])
+        told = unique_names([self.rows[i].name for i in named])
         return {
             i: f"an earlier stage has this name; answers call this one “{name}”"
             for i, name in zip(named, told, strict=True)
@@ -247,7 +245,7 @@ class InputState:
             rows=tuple(rows),
             overhead_unit=OverheadUnit.US,
             cost_unit=CostUnit.NS_PER_BYTE,
-            delay=number_text(pipeline["delay_us"]),
+            delay=format_number(pipeline["delay_us"]),
         )
 
 
@@ -289,8 +287,8 @@ def _rows_of(stage: Mapping[str, Any]) -> Iterable[StageRow]:
     for number, part in enumerate(ranges):
         yield StageRow(
             stage["name"] if number == 0 else "",
-            number_text(part["overhead_us"]),
-            number_text(part["ns_per_byte"]),
+            format_number(part["overhead_us"]),
+            format_number(part["ns_per_byte"]),
             _size_text(part.get("up_to_bytes")),
         )
 

@@ -1,0 +1,43 @@
+"""A runner with real workers in a process of its own: `python -m tests.jobs.runner_process URL`.
+
+It says its name when it is ready, and at its end how many of its writes came too late.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+
+from app.execution.engine import Pool
+from app.execution.local import LocalEngine
+from app.execution.slot import SlotOptions
+from app.execution.worker import WorkerOptions
+from app.execution.worker_pool import PoolOptions
+from app.jobs.options import RunnerOptions
+from app.jobs.runner import Runner
+from models.session import create_store
+from tests.support.job_operations import prepare
+
+
+def main() -> None:
+    """Run jobs until SIGTERM."""
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    store = create_store(sys.argv[1])
+    slots = SlotOptions(WorkerOptions(niceness=0))
+    engine = LocalEngine({Pool.SOLVE: PoolOptions(1, slots)})
+    options = RunnerOptions.of_lease(float(sys.argv[2]))
+    runner = Runner(store, engine, prepare, options, memory_bytes=2**30)
+    runner.start()
+    print(json.dumps({"runner": runner.name}), flush=True)
+    stop.wait()
+    runner.close()
+    print(json.dumps({"fenced": runner.fenced}), flush=True)
+    engine.close()
+    store.dispose()
+
+
+if __name__ == "__main__":
+    main()

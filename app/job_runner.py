@@ -19,13 +19,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from app.child_places import MOST_FOR_JOBS, ChildPlaces
-from app.errors import NotReady, Overloaded, problem_document
+from app.errors import NotReady, Overloaded
 from app.flows.context import Context
 from app.flows.durable_jobs import JobKind
 from app.job_solving import compare, optimize
 from app.job_work import run_work
 from app.open_job import EndedElsewhere, OpenJob, patiently
 from app.schemas.base import dump_json
+from app.schemas.problems import ProblemOut
 from domain.errors import Cancelled, LimitReached, SluiceError
 from models.records import JobRecord, JobState
 
@@ -223,7 +224,7 @@ class JobRunner:
         return job
 
     def _finish(self, job: JobRecord, state: JobState, *, error: SluiceError | None = None) -> None:
-        problem = None if error is None else dump_json(problem_document(error))
+        problem = None if error is None else dump_json(ProblemOut.of(error))
         self._patiently(lambda unit: unit.jobs.finish(job.id, state, error=problem))
 
     def _patiently(self, work: Callable[[UnitOfWork], T]) -> T:

@@ -13,8 +13,8 @@ from app.job_history import JobHistory
 from app.open_job import SHOW_S, OpenJob
 from app.progress_file import Steps
 from app.schemas.base import dump_json, parse_json
-from app.schemas.compare import CompareIn, comparison_document
-from app.schemas.optimize import OptimizeIn, render_answer, solution_document
+from app.schemas.compare import CompareIn, CompareOut
+from app.schemas.optimize import BestSoFarOut, OptimizeIn, render_answer
 from domain.errors import Cancelled
 from domain.solution import Solution
 from models.records import JobChanges, JobState
@@ -65,7 +65,7 @@ def compare(job: OpenJob, context: Context) -> None:
         fragment_cap=context.settings.max_fragments,
         progress=lambda done, total: job.step(Steps(done, total)),
     )
-    document, cells = dump_json(comparison_document(table)), len(table.cells)
+    document, cells = dump_json(CompareOut.of(table)), len(table.cells)
     last: JobChanges = {"best": document, "steps_done": cells, "steps_total": cells}
     job.settle(lambda unit: job.end(unit, JobState.DONE, last))
 
@@ -108,7 +108,7 @@ def _look(job: OpenJob, best: Solution | None, history: JobHistory | None) -> No
 
 def _shown(solution: Solution, history: JobHistory) -> JobChanges:
     return {
-        "best": dump_json(solution_document(solution)),
+        "best": dump_json(BestSoFarOut.of(solution)),
         "best_latency_us": solution.latency_us,
         "lower_bound_us": solution.lower_bound_us,
         "history": history.as_json(),

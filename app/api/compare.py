@@ -11,7 +11,7 @@ from app.api.respond import accepted, json_document
 from app.bodies import read_json
 from app.deps import body_rules, gone, prefers_async, service_of
 from app.flows.durable_jobs import JobKind
-from app.schemas.compare import CompareIn, CompareOut, comparison_document
+from app.schemas.compare import CompareIn, CompareOut
 from app.schemas.queries import NoQuery
 
 router = APIRouter(tags=["optimise"])
@@ -28,4 +28,4 @@ async def compare(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
             JobKind.COMPARE, lambda: asked.as_job(service.resolve(comparison))
         )
         return accepted(job)
-    return json_document(comparison_document(await service.compare(comparison, gone(request))))
+    return json_document(CompareOut.of(await service.compare(comparison, gone(request))))

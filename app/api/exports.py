@@ -11,7 +11,7 @@ from app.api.respond import accepted, tagged
 from app.deps import gone, prefers_async, service_of
 from app.flows.profiles import known_reference
 from app.schemas.base import dump_json
-from app.schemas.exports import ExportQuery, ExportTargetsOut, targets_document
+from app.schemas.exports import ExportQuery, ExportTargetsOut
 from app.schemas.queries import NoQuery
 from domain.errors import NotFound
 from domain.profile import ProfileReference
@@ -36,7 +36,7 @@ _FILE: dict[int, dict[str, Any]] = {
 @router.get("/exports", response_model=ExportTargetsOut, **refuses(422, also=_UNCHANGED))
 async def export_targets(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """Every target: what it takes, its options, and the program that reads it back in tests."""
-    return tagged(request, dump_json(targets_document()))
+    return tagged(request, dump_json(ExportTargetsOut.all()))
 
 
 @router.get(

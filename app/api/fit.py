@@ -13,7 +13,7 @@ from app.api.respond import json_document
 from app.asked_traces import asked_traces
 from app.deps import gone, service_of, trace_rules
 from app.schemas.fit_requests import FitIn
-from app.schemas.fits import FitOut, fit_document, stored_fit_document
+from app.schemas.fits import FitOut
 from app.schemas.queries import FitQuery, NoQuery
 from app.trace_bodies import arriving_trace
 
@@ -37,13 +37,13 @@ async def fit(request: Request, query: Annotated[FitQuery, Query()]) -> Response
             wants_plot=query.plot,
             gone=gone(request),
         )
-        return json_document(fit_document(outcome.fitted, outcome.saved))
+        return json_document(FitOut.of(outcome.fitted, outcome.saved))
 
 
 @router.get("/fits/{id}", response_model=FitOut, **refuses(404, 422, 503))
 async def stored_fit(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
     """A stored fit, and the digests of the traces that it was made from."""
-    return json_document(stored_fit_document(await service_of(request).stored_fit(id)))
+    return json_document(FitOut.of_stored(await service_of(request).stored_fit(id)))
 
 
 @router.get("/traces/{digest}", response_class=StreamingResponse, **sends_text(404, 422, 503))

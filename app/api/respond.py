@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import replace
 
 from fastapi import Request, Response
 
-from app.errors import Overloaded, kind_of, problem_document
+from app.errors import Overloaded
 from app.lookup.answers import REVALIDATED, Ready, holds
 from app.schemas.base import dump_json
-from app.schemas.jobs import job_document
+from app.schemas.jobs import JobOut
+from app.schemas.problems import ProblemOut
 from domain.errors import Conflict, NotFound, SluiceError
 from models.records import JobRecord
 
@@ -36,12 +38,11 @@ def json_document(
 
 def problem(error: SluiceError, *, headers: dict[str, str] | None = None) -> Response:
     """The problem document of an error, with the status of its code."""
-    document = problem_document(error)
-    document["detail"] = _without_names(error)[:_MOST_DETAIL]
-    status = kind_of(error.code).status
-    if status == 503:
+    told = ProblemOut.of(error)
+    told = replace(told, detail=_without_names(error)[:_MOST_DETAIL])
+    if told.status == 503:
         headers = {**(headers or {}), "Retry-After": str(Overloaded.retry_after_s)}
-    return Response(dump_json(document), status, headers, media_type=PROBLEM)
+    return Response(dump_json(told), told.status, headers, media_type=PROBLEM)
 
 
 def _without_names(error: SluiceError) -> str:
@@ -58,7 +59,7 @@ def accepted(job: JobRecord) -> Response:
         "Preference-Applied": "respond-async",
         "Retry-After": "1",
     }
-    return json_document(job_document(job), status=202, headers=headers)
+    return json_document(JobOut.of(job), status=202, headers=headers)
 
 
 def tagged(

@@ -15,7 +15,7 @@ from app.flows import build_table as flow
 from app.flows.profiles import known_reference
 from app.lookup.forms import JSON, SLT, TWIN, TableFormat, accepted, active_form, immutable_form
 from app.schemas.queries import NoQuery, TableQuery, TablesQuery
-from app.schemas.tables import ActivateIn, TableIn, TableOut, TablesOut, tables_document
+from app.schemas.tables import ActivateIn, TableIn, TableOut, TablesOut
 from domain.profile import ProfileReference
 from models.records import TableRecord
 
@@ -70,7 +70,7 @@ async def tables(request: Request, name: str, query: Annotated[TablesQuery, Quer
             limit=query.limit,
         )
     )
-    return json_document(tables_document(page))
+    return json_document(TablesOut.of(page))
 
 
 @router.get(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from app.flows.questions import Question
     from app.flows.solve_message import FindRevision
     from app.jobs import SolveTask
+    from app.schemas.optimize import OptimizeOut
     from domain.profile import Revision
     from models.session import Store
 
@@ -48,6 +48,9 @@ USUAL_STATIC_BYTES = 4096  # what GAM repeats, and the default of `compare`
 
 def optimize(arguments: argparse.Namespace, output: Output) -> int:
     """Solve one question and print its answer."""
+    from app.schemas.base import read_output
+    from app.schemas.optimize import OptimizeOut
+
     if arguments.timeline is not None:
         check_timeline_file(arguments.timeline)
     settings = Settings.from_environment()
@@ -58,9 +61,10 @@ def optimize(arguments: argparse.Namespace, output: Output) -> int:
             body, is_interrupted = _answer(question, settings, output, store=store)
     else:
         body, is_interrupted = _answer(question, settings, output, store=None)
-    show_answer(body, output)
+    answer = read_output(OptimizeOut, body)
+    show_answer(body, answer, output)
     if arguments.timeline is not None:
-        write_timeline(arguments.timeline, body)
+        write_timeline(arguments.timeline, answer)
         if not output.wants_json:
             output.parts([f"timeline written to {printable(arguments.timeline)}"])
     if is_interrupted:
@@ -68,16 +72,15 @@ def optimize(arguments: argparse.Namespace, output: Output) -> int:
     return INTERRUPTED if is_interrupted else 0
 
 
-def show_answer(body: bytes, output: Output) -> None:
-    """Print an answer's document, or what a person reads of it."""
+def show_answer(body: bytes, answer: OptimizeOut, output: Output) -> None:
+    """Print an answer's body, or what a person reads of it."""
     if output.wants_json:
         output.document(body)
         return
-    document = json.loads(body)
     screen = output.out
-    if document["fit"]:
-        output.parts([*fit_summary_parts(document["fit"], width=screen.width), ""])
-    output.parts(answer_parts(document, width=screen.width, ink=screen.ink))
+    if answer.fit:
+        output.parts([*fit_summary_parts(answer.fit, width=screen.width), ""])
+    output.parts(answer_parts(answer, width=screen.width, ink=screen.ink))
 
 
 def _question(arguments: argparse.Namespace, source: Source) -> Question:
@@ -129,7 +132,7 @@ def compare(arguments: argparse.Namespace, output: Output) -> int:
     """Solve every strategy on every size and print the table."""
     from app.flows.compare import compare as compare_flow
     from app.schemas.base import dump_json, parse_json
-    from app.schemas.compare import CompareIn, comparison_document
+    from app.schemas.compare import CompareIn, CompareOut
 
     settings = Settings.from_environment()
     body = _comparison_body(arguments, read_source(arguments.source, settings), settings)
@@ -143,11 +146,11 @@ def compare(arguments: argparse.Namespace, output: Output) -> int:
             fragment_cap=settings.max_fragments,
             progress=tell,
         )
-    document = comparison_document(table)
+    found = CompareOut.of(table)
     if output.wants_json:
-        output.document(dump_json(document))
+        output.document(dump_json(found))
     else:
-        output.parts(comparison_parts(document))
+        output.parts(comparison_parts(found))
     if solver.is_interrupted:
         output.note("interrupted; the rest was not tried")
     return INTERRUPTED if solver.is_interrupted else 0
@@ -156,10 +159,10 @@ def compare(arguments: argparse.Namespace, output: Output) -> int:
 def _comparison_body(
     arguments: argparse.Namespace, source: Source, settings: Settings
 ) -> dict[str, Any]:
-    from app.schemas.aggregates import model_document
+    from app.schemas.stages import given_model
 
     if isinstance(source, TraceSource):
-        base = _given_model(model_document(fit_source(source, settings).fit.to_model()))
+        base: dict[str, Any] = given_model(fit_source(source, settings).fit.to_model())
     else:
         # What only one optimisation has is left out, so that its request file serves here too.
         ours = ("strategy", "save_as")
@@ -176,14 +179,6 @@ def _comparison_body(
     if "strategies" not in body:
         body = {"static_bytes": USUAL_STATIC_BYTES, **body, "strategies": [*Strategy]}
     return body
-
-
-def _given_model(document: dict[str, Any]) -> dict[str, Any]:
-    """The model's document as a request gives it: by its bare costs."""
-    aggregate = document.pop("aggregate")
-    if aggregate is None:
-        return document
-    return {"aggregate": {name: aggregate[name] for name in ("total", "bottleneck", "delay_us")}}
 
 
 @dataclass(slots=True)

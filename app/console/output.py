@@ -6,11 +6,11 @@ import json
 import os
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from app.console.screen import Part, Screen
 from app.console.words import printable
-from app.errors import InvalidFields, problem_document
+from app.errors import InvalidFields
 from domain.errors import SluiceError
 
 READER_GONE = 141  # what a shell reports for a program that a closed pipe ended
@@ -48,7 +48,9 @@ class Output:
     def error(self, error: SluiceError) -> None:
         """One line that names field and rule, or the problem document."""
         if self.wants_json:
-            self.err.write_line(json.dumps(problem_document(error)))
+            from app.schemas.problems import ProblemOut
+
+            self.err.write_line(json.dumps(asdict(ProblemOut.of(error))))
         else:
             self.err.write_line(f"sluice: error: {error_text(error)}")
 

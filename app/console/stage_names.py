@@ -6,13 +6,14 @@ stages has to know which is meant.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from domain.pipeline import MAX_NAME_LENGTH
 
-Document = Mapping[str, Any]
+if TYPE_CHECKING:
+    from app.schemas.optimize import OptimizeOut
 
 
 def distinct_names(names: Sequence[str]) -> list[str]:
@@ -28,22 +29,14 @@ def distinct_names(names: Sequence[str]) -> list[str]:
     return found
 
 
-def told_apart(document: Document) -> Document:
-    """An OptimizeOut whose stages all have names of their own: the same one where they have."""
-    if document["pipeline"] is None:
-        return document
-    stages = document["pipeline"]["stages"]
-    names = [stage["name"] for stage in stages]
+def told_apart(answer: OptimizeOut) -> OptimizeOut:
+    """An answer whose stages all have names of their own: the same one where they have."""
+    if answer.pipeline is None:
+        return answer
+    stages = answer.pipeline.stages
+    names = [stage.name for stage in stages]
     if len(set(names)) == len(names):
-        return document
-    renamed = [
-        {**stage, "name": name} for stage, name in zip(stages, distinct_names(names), strict=True)
-    ]
-    return {**document, "pipeline": {**document["pipeline"], "stages": renamed}}
-
-
-def body_told_apart(body: bytes) -> bytes:
-    """The same of its JSON."""
-    document = json.loads(body)
-    told = told_apart(document)
-    return body if told is document else json.dumps(told).encode()
+        return answer
+    told = zip(stages, distinct_names(names), strict=True)
+    renamed = tuple(replace(stage, name=name) for stage, name in told)
+    return replace(answer, pipeline=replace(answer.pipeline, stages=renamed))

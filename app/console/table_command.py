@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING, Any
 
 from app.console.commands import finder, store_for
@@ -26,6 +25,9 @@ _OURS = ("pipeline", "aggregate", "profile", "measurements", "fit_options", "con
 
 def table(arguments: argparse.Namespace, output: Output) -> int:
     """Compile, store where the source is a profile, write where a file is named, and tell."""
+    from app.schemas.base import read_output
+    from app.schemas.tables import TableOut
+
     if arguments.output is not None:
         check_target(arguments.output, field=_FIELD, noun=_NOUN, example="myrinet.slt")
     settings = Settings.from_environment()
@@ -39,7 +41,7 @@ def table(arguments: argparse.Namespace, output: Output) -> int:
     if output.wants_json:
         output.document(document)
         return 0
-    output.parts(table_parts(json.loads(document)))
+    output.parts(table_parts(read_output(TableOut, document)))
     if arguments.output is not None:
         output.out.write_line(f"written to {printable(arguments.output)}")  # never wrapped
     return 0

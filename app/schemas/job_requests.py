@@ -11,7 +11,7 @@ from app.flows.export_setting import ExportQuestion, ExportScope
 from app.flows.solve_message import ProfileRevision
 from app.schemas.base import Bytes, Input, dump_json
 from app.schemas.optimize import ProfileAt
-from app.schemas.stages import ConstraintsIn, constraints_document
+from app.schemas.stages import ConstraintsIn, ConstraintsOut
 from app.schemas.tables import TableIn
 from domain.profile import ProfileReference
 from domain.regret import Objective
@@ -73,7 +73,7 @@ def export_request(question: ExportQuestion) -> bytes:
             "least_bytes": scope.least_bytes,
             "greatest_bytes": scope.greatest_bytes,
             "objective": scope.objective,
-            "constraints": constraints_document(scope.limits) if scope.limits else None,
+            "constraints": ConstraintsOut.of(scope.limits) if scope.limits else None,
             "table": question.table.digest if question.table else None,
         }
     )
@@ -89,5 +89,5 @@ def _scope(scope: TableScope) -> dict[str, Any]:
         "least_bytes": scope.least_bytes,
         "greatest_bytes": scope.greatest_bytes,
         "relative_gap": scope.relative_gap,
-        "constraints": constraints_document(scope.limits),
+        "constraints": ConstraintsOut.of(scope.limits),
     }

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-import orjson
 from fastapi import Request
 
 import solvers
 from app.deps import gone, service_of
 from app.flows.durable_jobs import JobKind
+from app.schemas.base import read_output
+from app.schemas.optimize import OptimizeOut
 from app.web.input_form import Asked
 from app.web.views.jobs import job_address
 
@@ -24,7 +25,7 @@ async def answer_address(request: Request, asked: Asked) -> str:
         try:
             async with asyncio.timeout(WAIT_S):
                 body = await service.optimize(asked.question, gone(request))
-                return f"/ui/answers/{orjson.loads(body)['id']}"
+                return f"/ui/answers/{read_output(OptimizeOut, body).id}"
         except TimeoutError:
             pass
     job = await service.start_job(JobKind.OPTIMIZE, lambda: asked.given.as_job(prepared))

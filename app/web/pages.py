@@ -12,7 +12,7 @@ from fastapi import Request, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from app.schemas.queries import MAX_PAGE_SIZE
-from app.schemas.service import limits_document
+from app.schemas.service import LimitsOut
 from app.web.assets import Asset, read_assets
 from app.web.words import FILTERS
 
@@ -92,7 +92,7 @@ def page(
 ) -> Response:
     """A whole page, for htmx as well: what it exchanges it takes out of the page by itself."""
     pages: Pages = request.app.state.pages
-    limits = limits_document(request.app.state.settings, max_page_size=MAX_PAGE_SIZE)
+    limits = LimitsOut.of(request.app.state.settings, max_page_size=MAX_PAGE_SIZE)
     body = pages.html(template, status=status, limits=limits, **values)
     told = {
         "Content-Security-Policy": POLICY,

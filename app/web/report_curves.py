@@ -8,6 +8,7 @@ from typing import Any
 
 from app.flows import explore
 from app.plots.curves_svg import Across, Curve, CurvesPlot, Upwards, curves_element
+from app.schemas.optimize import OptimizeOut
 from app.web.views.answer_around import (
     counts_chart,
     rivals_of,
@@ -17,7 +18,7 @@ from app.web.views.answer_around import (
 )
 from app.web.views.answer_view import AnswerView, Rival
 
-Document = Mapping[str, Any]
+ChartData = Mapping[str, Any]
 
 LEAST_SHOWN = 1e-4  # of what lies above the best known
 _COUNTS_S, _SIZES_S, _RIVALS_S = 0.4, 0.9, 0.6  # less than on the page, where each comes by itself
@@ -34,25 +35,25 @@ class Around:
     remarks: tuple[str, ...]
 
     @classmethod
-    def of(cls, document: Document, fragment_cap: int) -> Around:
-        """Of an OptimizeOut; each part has a time of its own."""
-        asked = surroundings_of(document, fragment_cap=fragment_cap)
+    def of(cls, answer: OptimizeOut, fragment_cap: int) -> Around:
+        """Of an answer; each part has a time of its own."""
+        asked = surroundings_of(answer, fragment_cap=fragment_cap)
         points = explore.counts(asked, time_limit_s=min(_COUNTS_S, explore.COUNTS_LIMIT_S))
-        counts = counts_chart(document, points)
+        counts = counts_chart(answer, points)
         sizes = sizes_chart(
-            document, explore.sizes(asked, time_limit_s=min(_SIZES_S, explore.SIZES_LIMIT_S))
+            answer, explore.sizes(asked, time_limit_s=min(_SIZES_S, explore.SIZES_LIMIT_S))
         )
         rivals = explore.rivals(asked, time_limit_s=min(_RIVALS_S, explore.RIVALS_LIMIT_S))
         return cls(
             curves_element(counts_plot(counts.data)),
             curves_element(sizes_plot(sizes.data)),
-            rivals_of(document, rivals) if rivals else AnswerView.of(document).rivals,
-            rivals_remarks(document, rivals),
+            rivals_of(answer, rivals) if rivals else AnswerView.of(answer).rivals,
+            rivals_remarks(answer, rivals),
             (*counts.remarks, *sizes.remarks),
         )
 
 
-def counts_plot(data: Document) -> CurvesPlot:
+def counts_plot(data: ChartData) -> CurvesPlot:
     """Latency against the number of fragments, with the proven bound, as `counts_chart` has it."""
     curves = [
         Curve(name, _pairs(data["fragments"], data[key]))
@@ -70,7 +71,7 @@ def counts_plot(data: Document) -> CurvesPlot:
     return CurvesPlot(title, Across.FRAGMENTS, Upwards.LATENCY, tuple(curves))
 
 
-def sizes_plot(data: Document) -> CurvesPlot:
+def sizes_plot(data: ChartData) -> CurvesPlot:
     """How far each strategy is above the best known, by message size, as `sizes_chart` has it."""
     curves = tuple(
         Curve(line["name"], _excesses(data["messages"], line["latency_us"], data["best_us"]))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.console.stage_names import body_told_apart, distinct_names, told_apart
-from domain.pipeline import MAX_NAME_LENGTH
+from app.console.stage_names import distinct_names, told_apart
+from app.schemas.optimize import OptimizeOut
+from domain.pipeline import MAX_NAME_LENGTH, pipeline_of_lines
+from tests.support.answers import solved
 
 
 @pytest.mark.parametrize(
@@ -37,15 +39,19 @@ def test_all_are_distinct_and_none_is_too_long(names: list[str]) -> None:
             assert told[place] == name
 
 
-def test_documents() -> None:
+def answer_about(*names: str) -> OptimizeOut:
+    """A stored answer about stages of these names."""
+    lines = [(name, 1.0, 1.0) for name in names]
+    return solved(pipeline_of_lines(lines))
+
+
+def test_answers() -> None:
     """Those that need it, and only those."""
-    same = {"pipeline": {"stages": [{"name": "a"}, {"name": "b"}]}}
-    twice = {"id": 1, "pipeline": {"delay_us": 0, "stages": [{"name": "a"}, {"name": "a"}]}}
+    same = answer_about("a", "b")
     assert told_apart(same) is same
-    assert told_apart({"pipeline": None}) == {"pipeline": None}
-    body = json.dumps(twice).encode()
-    assert json.loads(body_told_apart(body)) == {
-        "id": 1,
-        "pipeline": {"delay_us": 0, "stages": [{"name": "a"}, {"name": "a (2)"}]},
-    }
-    assert body_told_apart(json.dumps(same).encode()) == json.dumps(same).encode()
+    outside = replace(same, pipeline=None)
+    assert told_apart(outside) is outside
+    told = told_apart(answer_about("a", "a"))
+    assert told.pipeline is not None
+    assert [stage.name for stage in told.pipeline.stages] == ["a", "a (2)"]
+    assert told.pipeline.delay_us == 0.0

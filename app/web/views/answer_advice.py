@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from analysis.explanation import Cost, Explanation, Saving
+from app.schemas.stages import PipelineOut, StageOut
 from app.web.shown_units import ShownUnits
-from app.web.views.answer_words import Document, TimeUnit
+from app.web.views.answer_words import TimeUnit
 from app.web.words import share
 
 _LEAST_SHARE = 1e-6  # of the latency: less than this is nothing
@@ -23,7 +24,7 @@ def worthwhile(found: Explanation) -> list[Saving]:
     return [one for one in ranked if saved_us(one) > _LEAST_SHARE * found.latency_us]
 
 
-def advice_of(found: Explanation, pipeline: Document, units: ShownUnits) -> str:
+def advice_of(found: Explanation, pipeline: PipelineOut, units: ShownUnits) -> str:
     """The one cost of one stage whose change helps most; "" where none does."""
     useful = worthwhile(found)
     if not useful:
@@ -31,19 +32,19 @@ def advice_of(found: Explanation, pipeline: Document, units: ShownUnits) -> str:
     best = useful[0]
     unit = TimeUnit.of(found.latency_us)
     saved = saved_us(best)
-    how = _change(pipeline["stages"][best.stage], best, units, left=1.0 - found.cheaper_by)
+    how = _change(pipeline.stages[best.stage], best, units, left=1.0 - found.cheaper_by)
     anew = ", cut anew" if best.best_cut_us is not None else ""
     part = share(saved / found.latency_us)
     return f"{best.name} {how}: −{unit.named(saved)} ({part}){anew}."
 
 
-def _change(stage: Document, saving: Saving, units: ShownUnits, *, left: float) -> str:
-    ranges = stage.get("ranges") or [stage]
+def _change(stage: StageOut, saving: Saving, units: ShownUnits, *, left: float) -> str:
+    ranges = stage.parts
     if saving.cost is Cost.OVERHEAD:
         one_us = units.overhead.to_us(1.0)
-        times = [part["overhead_us"] / one_us for part in ranges]
+        times = [part.overhead_us / one_us for part in ranges]
         return f"with an overhead of {_instead(times, left)} {units.overhead.words}"
-    one_ns, costs = units.cost.to_ns_per_byte(1.0), [part["ns_per_byte"] for part in ranges]
+    one_ns, costs = units.cost.to_ns_per_byte(1.0), [part.ns_per_byte for part in ranges]
     if units.cost.is_bandwidth and min(costs) > 0.0:
         rates = [one_ns / cost for cost in costs]
         return f"at {_instead(rates, 1.0 / left)} {units.cost.words}"

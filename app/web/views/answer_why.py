@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from analysis.explanation import Cost, Explanation, PathShare, Saving
+from app.schemas.optimize import OptimizeOut
 from app.web.views.answer_advice import saved_us, worthwhile
-from app.web.views.answer_words import Document, TimeUnit
+from app.web.views.answer_words import TimeUnit, bottleneck_name
 from app.web.words import grouped, share
 
 MOST_SAVINGS = 10
@@ -78,9 +79,9 @@ class UntoldWhy:
     known: str
 
     @classmethod
-    def of(cls, document: Document, cells: int, most: int) -> UntoldWhy:
-        """Of an OptimizeOut about stages with more fragments times stages than are followed."""
-        stage = document["pipeline"]["stages"][document["bottleneck_stage"]]["name"]
+    def of(cls, answer: OptimizeOut, cells: int, most: int) -> UntoldWhy:
+        """Of an answer about stages with more fragments times stages than are followed."""
+        stage = bottleneck_name(answer)
         return cls(
             f"This answer has {grouped(cells)} blocks, fragments times stages. The critical path "
             f"is followed, and cheaper costs are tried, for up to {grouped(most)}.",

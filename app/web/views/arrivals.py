@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from app.web.schedule_csv import course_of_document
+from app.schemas.optimize import OptimizeOut
+from app.web.answer_files import cells_of
+from app.web.schedule_csv import course_of_answer
 from app.web.views.answer_around import Chart
-from app.web.views.answer_timeline import cells_of
-from app.web.views.answer_words import Document, TimeUnit
+from app.web.views.answer_words import TimeUnit
 
 MOST_CELLS = 100_000  # fragments times stages of all answers: some 100 ms
 MOST_POINTS = 400  # of a curve: more cannot be told apart
@@ -39,12 +40,12 @@ class _Arrivals:
             yield self.exit_us[at], 100.0 * self.arrived_bytes[at] / self.arrived_bytes[-1]
 
 
-def arrivals_chart(documents: Sequence[Document], names: Sequence[str]) -> Chart:
+def arrivals_chart(answers: Sequence[OptimizeOut], names: Sequence[str]) -> Chart:
     """A curve for each of these OptimizeOut, and the times at which shares of it are there."""
-    why_empty = _why_empty(documents)
+    why_empty = _why_empty(answers)
     if why_empty:
         return Chart({}, (), (), (), why_empty)
-    found = [_arrivals(document) for document in documents]
+    found = [_arrivals(answer) for answer in answers]
     latest_us = max(one.exit_us[-1] for one in found)
     unit = TimeUnit.of(latest_us)
     if latest_us <= 0.0:
@@ -64,14 +65,14 @@ def arrivals_chart(documents: Sequence[Document], names: Sequence[str]) -> Chart
     return Chart(data, headings, rows, ())
 
 
-def _why_empty(documents: Sequence[Document]) -> str:
-    if any(document["pipeline"] is None for document in documents):
+def _why_empty(answers: Sequence[OptimizeOut]) -> str:
+    if any(answer.pipeline is None for answer in answers):
         return _NOT_KNOWN
-    return _TOO_MANY if sum(map(cells_of, documents)) > MOST_CELLS else ""
+    return _TOO_MANY if sum(map(cells_of, answers)) > MOST_CELLS else ""
 
 
-def _arrivals(document: Document) -> _Arrivals:
-    course = course_of_document(document)
+def _arrivals(answer: OptimizeOut) -> _Arrivals:
+    course = course_of_answer(answer)
     last = course.stages[-1]
     arrived = list(accumulate(last.fragment_bytes))
     return _Arrivals([us + course.delay_us for us in last.exit_us], arrived)

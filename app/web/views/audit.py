@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
 from app.deps import service_of
-from app.errors import Overloaded, kind_of
+from app.errors import Overloaded, UnreadableRecord, kind_of
 from app.flows.durable_jobs import JobKind, get_job
 from app.flows.profiles import list_profiles
-from app.schemas.audit import AuditIn
+from app.schemas.audit import AuditIn, AuditOut
+from app.schemas.base import read_output, read_request
+from app.schemas.jobs import problem_of
+from app.schemas.problems import ProblemOut
 from app.web.input_form import read_form
 from app.web.pages import is_htmx, moved, page
 from app.web.refusals import says_refusals
@@ -112,20 +114,23 @@ async def _find(request: Request, identifier: str) -> tuple[JobRecord, AuditForm
     job = await service.call(lambda: get_job(service.context.store, identifier))
     if job.kind != JobKind.AUDIT:
         raise NotFound("there is no audit of this identifier")
-    return job, AuditForm.of_request(json.loads(job.request))
+    return job, AuditForm.of_request(read_request(AuditIn, job.request))
 
 
 def _outcome(job: JobRecord, form: AuditForm, *, here: str) -> dict[str, Any]:
     """What audit_part.html is given: the result, the refusal, or the work."""
     shown: dict[str, Any] = {"form": form}
+    problem = problem_of(job) if job.state is JobState.FAILED else None
     if job.state is JobState.DONE and job.best is not None:
-        shown["view"] = AuditView.of(json.loads(job.best))
+        try:
+            shown["view"] = AuditView.of(read_output(AuditOut, job.best))
+        except UnreadableRecord as refusal:
+            problem = ProblemOut.of(refusal)
         shown["command"] = AuditCommand.of(form)
         shown["audited"] = moment_words(job.finished_at or job.created_at)
-    elif job.state is JobState.FAILED and job.error is not None:
-        problem = json.loads(job.error)
+    if problem is not None:
         shown |= {"form": form.failed(problem), "problem": problem}
-    else:
+    elif "view" not in shown:
         place = WorkPlace(
             title=form.title,
             here=here,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TypeVar
 
@@ -11,6 +10,8 @@ from fastapi import APIRouter, Request, Response
 from app.apart import Apart, Task
 from app.deps import gone, service_of
 from app.flows.answers import get_answer
+from app.schemas.base import read_output
+from app.schemas.optimize import OptimizeOut
 from app.web.answer_files import (
     EXPLORED_CELLS,
     IN_THREAD_CELLS,
@@ -24,6 +25,7 @@ from app.web.refusals import says_refusals
 from app.web.report_page import report_html
 from app.web.snippets import base_url_of, file_stem
 from app.web.views.answer_parts import explored
+from models.records import AnswerRecord
 
 router = APIRouter(include_in_schema=False)
 
@@ -42,8 +44,10 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-a
 @says_refusals
 async def stored(request: Request, id: str) -> Response:
     """The answer, byte for byte as it was first sent."""
-    body = await _body(request, id)
-    return _file(body, "application/json", f"{file_stem(json.loads(body))}.json")
+    record = await _record(request, id)
+    return _file(
+        record.body, "application/json", f"{file_stem(record.message_bytes, record.id)}.json"
+    )
 
 
 @router.get("/ui/answers/{id}/schedule.csv")
@@ -65,10 +69,10 @@ async def picture(request: Request, id: str) -> Response:
 async def report(request: Request, id: str) -> Response:
     """All that is known of the answer, in one file."""
     service, pages = service_of(request), request.app.state.pages
-    body = await _body(request, id)
-    document = await service.call(lambda: json.loads(body))
-    task = ReportTask(body, service.context.settings.max_fragments)
-    if cells_of(document) <= EXPLORED_CELLS:
+    record = await _record(request, id)
+    answer = await service.call(lambda: read_output(OptimizeOut, record.body))
+    task = ReportTask(record.body, service.context.settings.max_fragments)
+    if cells_of(answer) <= EXPLORED_CELLS:
         found = await explored(request, id, "report", task.run)
     else:
         found = await _apart(request, task)
@@ -77,22 +81,22 @@ async def report(request: Request, id: str) -> Response:
             pages, found, base_url=base_url_of(request), version=request.app.version
         )
     )
-    return _file(made, HTML, f"{file_stem(document)}.html")
+    return _file(made, HTML, f"{file_stem(record.message_bytes, record.id)}.html")
 
 
 async def _made(request: Request, id: str, kind: FileKind) -> Response:
     """In a thread for calls, at this reader's turn, or in a process, by how much there is."""
     service = service_of(request)
-    body = await _body(request, id)
-    document = await service.call(lambda: json.loads(body))
-    task, cells = FileTask(body, kind), cells_of(document)
+    record = await _record(request, id)
+    answer = await service.call(lambda: read_output(OptimizeOut, record.body))
+    task, cells = FileTask(record.body, kind), cells_of(answer)
     if cells <= IN_THREAD_CELLS:
         made = await service.call(task.run)
     elif cells <= EXPLORED_CELLS:
         made = await explored(request, id, kind, task.run)
     else:
         made = await _apart(request, task)
-    return _file(made, _MEDIA[kind], f"{file_stem(document)}.{kind}")
+    return _file(made, _MEDIA[kind], f"{file_stem(record.message_bytes, record.id)}.{kind}")
 
 
 async def _apart(request: Request, task: Task[T]) -> T:
@@ -101,10 +105,9 @@ async def _apart(request: Request, task: Task[T]) -> T:
     return await service.apart(Apart(task, memory_bytes=memory_bytes), gone(request))
 
 
-async def _body(request: Request, id: str) -> bytes:
+async def _record(request: Request, id: str) -> AnswerRecord:
     service = service_of(request)
-    record = await service.call(lambda: get_answer(service.context.store, id))
-    return record.body
+    return await service.call(lambda: get_answer(service.context.store, id))
 
 
 def _file(body: bytes, media_type: str, name: str) -> Response:

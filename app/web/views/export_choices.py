@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from app.console.regret_words import regret_text
 from app.flows.export_setting import ExportScope
+from app.schemas.exports import ChosenOut
 from app.web.views.forms import FieldReader
 from app.web.views.listed import address, in_path
 from app.web.words import size
@@ -154,13 +154,13 @@ def rule_words(rule: SizeRule) -> str:
     return ", ".join(words)
 
 
-def cost_words(chosen: Mapping[str, Any]) -> str:
-    """What the sizes of an export cost, of an export's result."""
-    mean, worst = (regret_text(chosen[name]) for name in ("mean_regret", "worst_regret"))
-    steps = chosen["steps"]
+def cost_words(chosen: ChosenOut) -> str:
+    """What the sizes of an export cost."""
+    mean, worst = regret_text(chosen.mean_regret), regret_text(chosen.worst_regret)
+    steps = chosen.steps
     if len(steps) > 1:
         return f"A size for each range of messages costs {mean} in the mean, {worst} at worst."
-    cut = steps[0]["size_bytes"]
+    cut = steps[0].size_bytes
     name = "Every message whole" if cut is None else f"One size, {size(cut)}, for all messages"
     return f"{name} costs {mean} in the mean, {worst} at worst."
 

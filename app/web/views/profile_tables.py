@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request, Response
@@ -11,6 +10,8 @@ from app.deps import service_of
 from app.errors import Overloaded, kind_of
 from app.flows.build_table import activate_table, active_table, get_table
 from app.flows.profiles import known_reference
+from app.schemas.base import read_output
+from app.schemas.tables import TableOut
 from app.web.pages import moved, page
 from app.web.refusals import says_refusals
 from app.web.views.forms import sent_fields
@@ -88,4 +89,4 @@ def _view(store: Store, reference: ProfileReference, digest: str) -> TableView:
         is_active = active_table(store, pinned).digest == digest
     except NotFound:
         is_active = False
-    return TableView.of(json.loads(found.document), is_active=is_active)
+    return TableView.of(read_output(TableOut, found.document), is_active=is_active)

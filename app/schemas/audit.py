@@ -254,7 +254,7 @@ def read_configuration(name: str, content: str) -> FragmentSetting:
 # --- what is sent ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SpanOut(Output):
     """A regret as a share: over the best schedule found, and over the proven bound.
 
@@ -270,7 +270,7 @@ class SpanOut(Output):
         return cls(finite(span.at_least), finite(span.at_most))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StepOut(Output):
     """From this message size on, messages repeat this size; null: they are sent whole."""
 
@@ -278,7 +278,7 @@ class StepOut(Output):
     size_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AuditRowOut(Output):
     """One message under the setting. Latencies in µs, delay included; sizes in bytes."""
 
@@ -309,7 +309,7 @@ class AuditRowOut(Output):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PricedOut(Output):
     """A setting and its regret: `mean` over the mix, `worst` the message where it is greatest."""
 
@@ -323,7 +323,7 @@ class PricedOut(Output):
         return cls(steps_out(priced.setting), SpanOut.of(priced.mean), AuditRowOut.of(priced.worst))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AuditMixOut(Output):
     """What the means are over."""
 
@@ -331,7 +331,7 @@ class AuditMixOut(Output):
     sizes: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AuditOut(Output):
     """What a setting costs over the optimum. Regrets are shares: 0.05 is 5 %.
 

@@ -55,7 +55,8 @@ class Output:
     """Part of an answer: the base of frozen dataclasses without defaults.
 
     Their fields are the only declaration of what is sent: orjson writes them in their order, the
-    OpenAPI document takes its schemas from them, and `read_output` reads stored bodies back.
+    OpenAPI document takes its schemas from them, and `read_output` reads stored bodies back. They
+    have no slots, because orjson writes a dataclass that has a `__dict__` five times as fast.
     """
 
     __slots__ = ()
@@ -171,7 +172,7 @@ def timestamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NoticeOut(Output):
     """Something a user must see: a stable code and a sentence."""
 
@@ -192,7 +193,7 @@ class _NamedRevision(Protocol):
     def revision(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ProfileRevisionOut(Output):
     """A hardware profile's revision by name and number."""
 

@@ -70,7 +70,7 @@ class CompareIn(Input):
         return pinned.model_dump_json(exclude_none=True).encode()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CompareRowOut(Output):
     """One strategy on one message size. `chosen` is the strategy that `auto` took.
 
@@ -106,7 +106,7 @@ class CompareRowOut(Output):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CompareOut(Output):
     """Rows by message size, then in the order of the strategies asked for.
 

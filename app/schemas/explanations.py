@@ -11,7 +11,7 @@ from app.schemas.optimize import OptimizeOut
 from domain.errors import StrategyDeclined
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PathShareOut(Output):
     """What one stage contributes to the critical path; µs. `share` is of the time in stages.
 
@@ -27,7 +27,7 @@ class PathShareOut(Output):
     is_binding: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SavingOut(Output):
     """What one cost of one stage, made cheaper, would take off the latency; µs.
 
@@ -42,7 +42,7 @@ class SavingOut(Output):
     best_cut_us: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ExplanationOut(Output):
     """Why an answer takes as long as it does, and what would make it faster."""
 

@@ -81,7 +81,7 @@ def split_option(text: str) -> tuple[str, str]:
     return name, value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ExportSizesOut(Output):
     """The sizes that a target takes: inclusive limits, multiples of one, or powers of two alone."""
 
@@ -91,7 +91,7 @@ class ExportSizesOut(Output):
     is_power_of_two: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ExportOptionOut(Output):
     """An option. Without `choices` its value is any text that matches `pattern`."""
 
@@ -102,7 +102,7 @@ class ExportOptionOut(Output):
     pattern: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ExportTargetOut(Output):
     """A target. `takes` is `one_size`, `ladder`, `costs` or `table`.
 
@@ -148,7 +148,7 @@ class ExportTargetOut(Output):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ExportTargetsOut(Output):
     """Every target, in the order of their names."""
 
@@ -161,7 +161,7 @@ class ExportTargetsOut(Output):
         return cls(tuple(map(ExportTargetOut.of, named)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ChosenOut(Output):
     """The sizes that an export has, and what they cost over the best schedules known, as shares."""
 
@@ -179,7 +179,7 @@ class ChosenOut(Output):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ExportedOut(Output):
     """A profile as a library's configuration: the text, and what a file of it is called.
 

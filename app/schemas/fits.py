@@ -13,7 +13,7 @@ from domain.measurement import TraceKind
 from models.records import FitRecord, FitRequest
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlotPointsOut(Output):
     """Samples by column, ascending by size and then by time.
 
@@ -27,7 +27,7 @@ class PlotPointsOut(Output):
     is_used: tuple[bool, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CurvePieceOut(Output):
     """The line of one fit range, sampled by column, with the 95 % band of the mean time."""
 
@@ -38,7 +38,7 @@ class CurvePieceOut(Output):
     up_to_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StagePlotOut(Output):
     """One stage: at most 2000 of its `num_samples`, or medians where `shows_medians`."""
 
@@ -62,7 +62,7 @@ class StagePlotOut(Output):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SignatureCurveOut(Output):
     """Mean cost of one of `bursts` messages, at so much computation between them."""
 
@@ -71,7 +71,7 @@ class SignatureCurveOut(Output):
     cost_us: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SignaturePlotOut(Output):
     """The signature of an end point at one message size."""
 
@@ -85,7 +85,7 @@ class SignaturePlotOut(Output):
         return cls(signature.message_bytes, curves)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FitPlotOut(Output):
     """All that a plot of a fit shows; what was estimated is in the fit itself."""
 
@@ -101,7 +101,7 @@ class FitPlotOut(Output):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LineFitOut(Output):
     """A fitted line over one range of fragment sizes; intervals are 95 %, [low, high]."""
 
@@ -121,7 +121,7 @@ class LineFitOut(Output):
     clipped: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SizeFitOut(Output):
     """How well the fit holds at one measured size."""
 
@@ -134,7 +134,7 @@ class SizeFitOut(Output):
     outliers: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StageFitOut(Output):
     """One stage's fit. What is said of a line is null where there are several `ranges`."""
 
@@ -175,7 +175,7 @@ class StageFitOut(Output):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FittedPipelineOut(Output):
     """The fitted stages, in order, and the constant delay."""
 
@@ -188,7 +188,7 @@ class FittedPipelineOut(Output):
         return cls(tuple(map(StageFitOut.of, fit.stages)), fit.delay_us)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AggregateFitOut(Output):
     """All stages together and the slowest of them; the sums are null where there are ranges."""
 
@@ -213,7 +213,7 @@ class AggregateFitOut(Output):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EstimateOut(Output):
     """A value with its 95 % interval, [low, high]."""
 
@@ -226,7 +226,7 @@ class EstimateOut(Output):
         return cls(estimate.value, estimate.interval) if estimate else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LogGPParametersOut(Output):
     """The parameters at one message size; null where the measurements do not give one."""
 
@@ -250,7 +250,7 @@ class LogGPParametersOut(Output):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LogGPFitOut(Output):
     """LogP parameters by message size, and what the pipeline that follows assumes."""
 
@@ -265,7 +265,7 @@ class LogGPFitOut(Output):
         return cls(sizes, EstimateOut.of(fit.byte_gap_ns), fit.assumptions)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ExcludedSampleOut(Output):
     """A sample that was left out by hand."""
 
@@ -274,7 +274,7 @@ class ExcludedSampleOut(Output):
     time_us: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FitOut(Output):
     """A fit: what was understood, the stages, and what to beware of.
 

@@ -20,7 +20,7 @@ from domain.solution import relative_excess
 from models.records import JobRecord, JobState
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JobPointOut(Output):
     """What an optimisation knew from this moment on."""
 
@@ -29,7 +29,7 @@ class JobPointOut(Output):
     lower_bound_us: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JobProgressOut(Output):
     """How long a job has run, and how good its best answer is; null before there is one.
 
@@ -71,7 +71,7 @@ def elapsed_s(job: JobRecord) -> float:
     return max(0.0, ((job.finished_at or datetime.now(UTC)) - job.started_at).total_seconds())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JobOut(Output):
     """A job. `answer_id` names the stored answer once it has one, also after a cancel.
 
@@ -134,6 +134,6 @@ def history_of(job: JobRecord) -> tuple[JobPointOut, ...]:
     return read_output(_History, b'{"points":%b}' % (job.history or b"[]")).points
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _History(Output):
     points: tuple[JobPointOut, ...]

@@ -38,7 +38,7 @@ class MeasurementPlanIn(Input):
             raise InconsistentInput(refusal.detail, field=refusal.field) from None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NextMeasurementOut(Output):
     """One size to measure, how often, and why."""
 
@@ -48,7 +48,7 @@ class NextMeasurementOut(Output):
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TransitionOut(Output):
     """Where one bottleneck takes over from another; `at_bytes` is null for a protocol switch."""
 
@@ -56,7 +56,7 @@ class TransitionOut(Output):
     at_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KnownBottleneckOut(Output):
     """A line that inter-arrival times lie on; its overhead may come out below 0 in a part."""
 
@@ -66,7 +66,7 @@ class KnownBottleneckOut(Output):
     ns_per_byte: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MeasurementPlanOut(Output):
     """What to measure next; `decided` where nothing is, with the reason."""
 

@@ -139,7 +139,7 @@ class OptimizeIn(Input):
         return tuple(Measurement(one.content, one.kind) for one in given if one is not None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BestFixedOut(Output):
     """The best single size for a library that repeats one size."""
 
@@ -148,7 +148,7 @@ class BestFixedOut(Output):
     latency_us: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BaselineOut(Output):
     """One usual setting; `declined` says why where the limits forbid its cut."""
 
@@ -159,7 +159,7 @@ class BaselineOut(Output):
     declined: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BestSoFarOut(Output):
     """The best schedule that a job has found, with the bound proven so far."""
 
@@ -197,7 +197,7 @@ class BestSoFarOut(Output):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OptimizeOut(Output):
     """A schedule with a proof of how good it is. Times in µs, sizes in whole bytes.
 
@@ -272,7 +272,7 @@ def render_answer(answer: Answer) -> bytes:
     return dump_json(OptimizeOut.of(answer))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SummaryOut(Output):
     """What a page shows of a stored answer; GET /optimizations/{id} gives all of it."""
 
@@ -307,7 +307,7 @@ class SummaryOut(Output):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OptimizationsOut(Output):
     """A page of stored answers, newest first; `next_cursor` is null at the end."""
 

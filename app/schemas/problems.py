@@ -12,7 +12,7 @@ from app.schemas.base import Output, same_named
 from domain.errors import SluiceError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FieldProblemOut(Output):
     """Where in the body (JSON pointer; query parameters by name) and which rule was broken."""
 
@@ -20,7 +20,7 @@ class FieldProblemOut(Output):
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ProblemOut(Output):
     """Why a request was not honoured. `type` and `code` are stable; the input is never repeated."""
 

@@ -52,7 +52,7 @@ class CurrentIn(Input):
     revision: Annotated[int, Field(ge=1, le=999_999_999), BeforeValidator(whole)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ProvenanceOut(Output):
     """Where the stages of a revision came from."""
 
@@ -61,7 +61,7 @@ class ProvenanceOut(Output):
     fit_id: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RevisionOut(Output):
     """One immutable revision."""
 
@@ -85,7 +85,7 @@ class RevisionOut(Output):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ProfileOut(Output):
     """A profile at its current revision."""
 
@@ -114,7 +114,7 @@ class ProfileOut(Output):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ProfilesOut(Output):
     """A page of profiles by name; `next_cursor` is null at the end."""
 
@@ -127,7 +127,7 @@ class ProfilesOut(Output):
         return cls(tuple(map(ProfileOut.of, page.profiles)), page.after)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RevisionsOut(Output):
     """Every revision of a profile, in order."""
 

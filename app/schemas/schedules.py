@@ -19,7 +19,7 @@ FORM = 1  # of the answers: to be raised with every change of what a table's ans
 _ULP = 2.0**-52
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableScheduleOut(Output):
     """A schedule out of the profile's active compiled table. Times in µs, sizes in whole bytes.
 

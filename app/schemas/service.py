@@ -13,7 +13,7 @@ from domain import pipeline
 from domain.solution import Strategy
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LimitsOut(Output):
     """Everything that a request is measured against. Sizes in bytes, times in µs or s."""
 
@@ -65,14 +65,14 @@ class LimitsOut(Output):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AliveOut(Output):
     """The process answers."""
 
     status: Literal["alive"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReadyOut(Output):
     """The database and the workers answer too."""
 

@@ -9,14 +9,13 @@ from typing import Annotated
 from pydantic import BeforeValidator, ConfigDict, FailFast, Field
 from typing_extensions import TypeAliasType
 
-from app.flows.simulate import MAX_CELLS, Cut, Simulation
+from app.flows.simulate import MAX_CELLS, Cut, Interval, Simulation
 from app.schemas.base import (
     Input,
     Output,
     PlainBytes,
     ProfileRevisionOut,
     all_whole,
-    same_named,
 )
 from app.schemas.optimize import ProfileAt, check_exactly_one, exactly_one
 from app.schemas.queries import Query
@@ -83,18 +82,7 @@ class SimulateIn(Input):
         return Cut(tuple(tuple(sizes) for sizes in levels), is_nested=self.levels is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class IntervalOut(Output):
-    """One fragment in one stage; µs from the start of the message, without the pipeline's delay."""
-
-    fragment: int
-    stage: int
-    fragment_bytes: int
-    start_us: float
-    exit_us: float
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StepOut(Output):
     """One step of the critical path."""
 
@@ -102,13 +90,13 @@ class StepOut(Output):
     stage: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SimulateOut(Output):
     """A run of a cut. `critical_path` is null where stages cut differently."""
 
     message_bytes: int
     latency_us: float
-    intervals: tuple[IntervalOut, ...]
+    intervals: tuple[Interval, ...]
     critical_path: tuple[StepOut, ...] | None
     bottleneck_stage: int
     busy_us: tuple[float, ...]
@@ -122,7 +110,7 @@ class SimulateOut(Output):
         return cls(
             message_bytes=simulation.message_bytes,
             latency_us=simulation.latency_us,
-            intervals=tuple(same_named(IntervalOut, one) for one in simulation.intervals),
+            intervals=simulation.intervals,
             critical_path=None if path is None else tuple(StepOut(*step) for step in path),
             bottleneck_stage=simulation.bottleneck_stage,
             busy_us=simulation.busy_us,

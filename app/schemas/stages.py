@@ -130,7 +130,7 @@ class ConstraintsIn(Input):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RangeOut(Output):
     """One line and the greatest fragment size it covers, inclusive; null means without end."""
 
@@ -139,7 +139,7 @@ class RangeOut(Output):
     ns_per_byte: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LineStageOut(Output):
     """A stage whose cost is one line at every fragment size."""
 
@@ -153,7 +153,7 @@ class LineStageOut(Output):
         return (RangeOut(None, self.overhead_us, self.ns_per_byte),)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RangesStageOut(Output):
     """A stage with a line for each range of fragment sizes."""
 
@@ -185,7 +185,7 @@ def stage_model(stage: StageOut) -> Stage:
     return Stage(stage.name, tuple(ranges))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PipelineOut(Output):
     """A pipeline in the form that requests have."""
 
@@ -207,7 +207,7 @@ class PipelineOut(Output):
         return Pipeline(tuple(map(stage_model, self.stages)), self.delay_us)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AggregateOut(Output):
     """An aggregate in the form that requests have; the sums are null where there are ranges."""
 
@@ -251,7 +251,7 @@ def given_aggregate(aggregate: AggregateOut) -> dict[str, object]:
     return {name: getattr(aggregate, name) for name in AggregateIn.model_fields}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ConstraintsOut(Output):
     """The limits that an answer respects."""
 

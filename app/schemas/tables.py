@@ -63,7 +63,7 @@ class ActivateIn(Input):
     digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="of its file")]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GapRangeOut(Output):
     """Message sizes, inclusive, and the greatest relative gap that is certified among them."""
 
@@ -72,7 +72,7 @@ class GapRangeOut(Output):
     relative_gap: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CountRunOut(Output):
     """Message sizes, inclusive, whose cut has this number of fragments."""
 
@@ -81,7 +81,7 @@ class CountRunOut(Output):
     fragments: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableOut(Output):
     """A compiled plan table as it was told when it was compiled. Sizes in bytes.
 
@@ -141,7 +141,7 @@ class TableOut(Output):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableSummaryOut(Output):
     """What a page shows of a compiled table; GET /tables/{digest} gives all of it."""
 
@@ -178,7 +178,7 @@ class TableSummaryOut(Output):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TablesOut(Output):
     """A page of a profile's compiled tables, newest first; `next_cursor` is null at the end."""
 

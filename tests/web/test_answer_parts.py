@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,7 +14,7 @@ from app.flows import explain_answer, explore
 from app.web.views import answers
 from app.web.views.answer_parts import COOKIE
 from tests.app.serving import GUARD_S, Live, wait_until
-
+from tests.web.conftest import Ask
 
 
 def test_a_flood_does_not_hold_up_another_reader(

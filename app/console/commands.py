@@ -61,26 +61,26 @@ def optimize(arguments: argparse.Namespace, output: Output) -> int:
             body, is_interrupted = _answer(question, settings, output, store=store)
     else:
         body, is_interrupted = _answer(question, settings, output, store=None)
-    answer = read_output(OptimizeOut, body)
-    show_answer(body, answer, output)
-    if arguments.timeline is not None:
-        write_timeline(arguments.timeline, answer)
-        if not output.wants_json:
-            output.parts([f"timeline written to {printable(arguments.timeline)}"])
+    if output.wants_json:
+        output.document(body)
+    if not output.wants_json or arguments.timeline is not None:
+        _show_answer(read_output(OptimizeOut, body), arguments.timeline, output)
     if is_interrupted:
         output.note("interrupted; this is the best found so far")
     return INTERRUPTED if is_interrupted else 0
 
 
-def show_answer(body: bytes, answer: OptimizeOut, output: Output) -> None:
-    """Print an answer's body, or what a person reads of it."""
-    if output.wants_json:
-        output.document(body)
-        return
+def _show_answer(answer: OptimizeOut, timeline: str | None, output: Output) -> None:
+    """Print what a person reads of an answer, and draw it into the file that is named."""
     screen = output.out
-    if answer.fit:
-        output.parts([*fit_summary_parts(answer.fit, width=screen.width), ""])
-    output.parts(answer_parts(answer, width=screen.width, ink=screen.ink))
+    if not output.wants_json:
+        if answer.fit:
+            output.parts([*fit_summary_parts(answer.fit, width=screen.width), ""])
+        output.parts(answer_parts(answer, width=screen.width, ink=screen.ink))
+    if timeline is not None:
+        write_timeline(timeline, answer)
+        if not output.wants_json:
+            output.parts([f"timeline written to {printable(timeline)}"])
 
 
 def _question(arguments: argparse.Namespace, source: Source) -> Question:

@@ -25,9 +25,6 @@ _OURS = ("pipeline", "aggregate", "profile", "measurements", "fit_options", "con
 
 def table(arguments: argparse.Namespace, output: Output) -> int:
     """Compile, store where the source is a profile, write where a file is named, and tell."""
-    from app.schemas.base import read_output
-    from app.schemas.tables import TableOut
-
     if arguments.output is not None:
         check_target(arguments.output, field=_FIELD, noun=_NOUN, example="myrinet.slt")
     settings = Settings.from_environment()
@@ -41,6 +38,9 @@ def table(arguments: argparse.Namespace, output: Output) -> int:
     if output.wants_json:
         output.document(document)
         return 0
+    from app.schemas.base import read_output
+    from app.schemas.tables import TableOut
+
     output.parts(table_parts(read_output(TableOut, document)))
     if arguments.output is not None:
         output.out.write_line(f"written to {printable(arguments.output)}")  # never wrapped

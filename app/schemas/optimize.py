@@ -232,6 +232,20 @@ class OptimizeOut(Output):
     solve_ms: float
     warnings: tuple[NoticeOut, ...]
 
+    @property
+    def model(self) -> PipelineOut | AggregateOut:
+        """What the message crosses: the one of `pipeline` and `aggregate` that is there."""
+        found = self.pipeline or self.aggregate
+        assert found is not None
+        return found
+
+    @property
+    def cells(self) -> int:
+        """Fragments times stages; fragments alone where no stage is known."""
+        if self.levels:
+            return sum(map(len, self.levels))
+        return self.fragments * (len(self.pipeline.stages) if self.pipeline else 1)
+
     @classmethod
     def of(cls, answer: Answer) -> OptimizeOut:
         """Return an answer as it is sent and stored."""

@@ -78,14 +78,6 @@ class ReportTask:
         return report_of(self.body, fragment_cap=self.fragment_cap)
 
 
-def cells_of(answer: OptimizeOut) -> int:
-    """Fragments times stages; fragments alone where no stage is known."""
-    if answer.levels:
-        return sum(map(len, answer.levels))
-    stages = len(answer.pipeline.stages) if answer.pipeline else 1
-    return answer.fragments * stages
-
-
 def _picture(answer: OptimizeOut) -> bytes:
     from app.console.timeline_file import answer_schedules
     from app.plots.timeline_svg import render_timeline_svg

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import cache
+from dataclasses import asdict
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ class Pages:
             auto_reload=False,
         )
         self._templates.filters.update(FILTERS)
+        self._templates.policies["json.dumps_function"] = partial(json.dumps, default=asdict)
         self._templates.globals["asset"] = self._address
         self._templates.globals["sections"] = SECTIONS
 

@@ -13,7 +13,6 @@ from app.console.stage_names import told_apart
 from app.schemas.base import read_output
 from app.schemas.optimize import OptimizeOut
 from app.schemas.stages import StageOut
-from app.web.answer_files import cells_of
 from app.web.questions import json_lines, whole_question_of
 from app.web.report_curves import Around
 from app.web.views.answer_view import AnswerView, Rival
@@ -130,7 +129,7 @@ def _drawn(answer: OptimizeOut) -> tuple[list[DrawnSchedule], str]:
         )
     from app.console.timeline_file import answer_schedules
 
-    cells = cells_of(answer)
+    cells = answer.cells
     if cells > MAX_DRAWN_CELLS:
         return [], f"{grouped(cells)} blocks are more than a report shows."
     return list(answer_schedules(answer)), ""
@@ -198,8 +197,8 @@ def _sizes_text(from_bytes: int, up_to_bytes: int | None) -> str:
 
 
 def _delay(answer: OptimizeOut) -> str:
-    model = answer.pipeline or answer.aggregate
-    return time_us(model.delay_us) if model and model.delay_us else ""
+    delay_us = answer.model.delay_us
+    return time_us(delay_us) if delay_us else ""
 
 
 def _saving_lines(explained: Explanation | None) -> Iterator[SavingLine]:

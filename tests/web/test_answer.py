@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -206,7 +206,7 @@ def test_through_ranges_no_count_is_shown_better_than_the_bound(ask: Ask) -> Non
     document = ask(pipeline={"stages": [{"name": "jump", "ranges": ranges}, wire]})
     asked = surroundings_of(document, fragment_cap=1000)
     chart = counts_chart(document, explore.counts(asked, time_limit_s=30.0))
-    best = dict(zip(chart.data["fragments"], chart.data["best_us"], strict=True))
+    best = dict(zip(chart.data.fragments, chart.data.best_us, strict=True))
     assert best[document.fragments] <= document.latency_us
     assert min(us for us in best.values() if us) >= document.lower_bound_us * (1 - 1e-9)
     assert any("best that were found" in remark for remark in chart.remarks)
@@ -256,10 +256,10 @@ def test_numbers_that_no_axis_has_are_left_out(ask: Ask) -> None:
     document = ask()
     points = [CountPoint(1, float("inf"), 0.0, float("nan")), CountPoint(2, 5.0, 4.0, None)]
     data = counts_chart(document, points).data
-    assert data["equal_us"] == [None, 5.0]
-    assert data["bound_us"] == [None, 4.0]
-    assert data["best_us"] == [None, None]
-    json.dumps(data, allow_nan=False)
+    assert data.equal_us == [None, 5.0]
+    assert data.bound_us == [None, 4.0]
+    assert data.best_us == [None, None]
+    json.dumps(asdict(data), allow_nan=False)
     assert sizes_chart(document, []).is_empty
 
 

@@ -99,21 +99,21 @@ def test_the_picture_names_the_answers(pair: list[OptimizeOut]) -> None:
 def test_what_has_arrived_by_when_ends_at_the_latency(pair: list[OptimizeOut]) -> None:
     """A step at each fragment, as the judge has it; the table tells when a share is there."""
     chart = arrivals_chart(pair, ["A", "B"])
-    for document, line in zip(pair, chart.data["lines"], strict=True):
-        assert line["points"][0] == (0.0, 0.0)
-        assert line["points"][-1] == (pytest.approx(document.latency_us, rel=1e-12), 100.0)
+    for document, line in zip(pair, chart.data.lines, strict=True):
+        assert line.points[0] == (0.0, 0.0)
+        assert line.points[-1] == (pytest.approx(document.latency_us, rel=1e-12), 100.0)
         sizes = accumulate(document.fragment_bytes)
-        assert [share for _, share in line["points"][1:]] == [100.0 * one / 4096 for one in sizes]
+        assert [share for _, share in line.points[1:]] == [100.0 * one / 4096 for one in sizes]
     assert chart.headings == ("Arrived", "A, µs", "B, µs")
     assert chart.rows[-1] == ("100 %", "184.36", "188.89")
-    half_us = next(us for us, share in chart.data["lines"][0]["points"] if share >= 50.0)
+    half_us = next(us for us, share in chart.data.lines[0].points if share >= 50.0)
     assert chart.rows[2] == ("50 %", f"{half_us:.2f}", chart.rows[2][2])
 
 
 def test_of_many_fragments_some_points_and_the_last(ask: Ask) -> None:
     """No more than can be told apart; nothing of what is not known."""
     many = ask(message_bytes=2**20, strategy="static", static_bytes=512)
-    (line,) = arrivals_chart([many], ["A"]).data["lines"]
-    assert len(line["points"]) <= MOST_POINTS + 2
-    assert line["points"][-1][1] == 100.0
+    (line,) = arrivals_chart([many], ["A"]).data.lines
+    assert len(line.points) <= MOST_POINTS + 2
+    assert line.points[-1][1] == 100.0
     assert arrivals_chart([replace(many, pipeline=None)], ["A"]).is_empty

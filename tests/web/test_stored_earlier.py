@@ -137,6 +137,19 @@ def test_an_audit_asks_again(live: Live) -> None:
     assert 'value="4 KiB"' in text
 
 
+def test_a_compilation_asks_again(live: Live) -> None:
+    """The form of its profile's page is filled, and says why."""
+    question = {"least_bytes": 1024, "greatest_bytes": 1100, "activate": False}
+    place = "/profiles/gms/tables"
+    accepted = live.client.post(place, json=question, headers={"prefer": "respond-async"})
+    id = accepted.json()["id"]
+    wait_until(lambda: live.client.get(f"/jobs/{id}").json()["state"] == "done")
+    rewrite(live, JobRow, id, "best", b'{"digest":"0"}')
+    text = html.unescape(live.client.get(f"/ui/profiles/gms?work={id}").text)
+    assert "stored by an earlier version" in text
+    assert 'value="1100 B"' in text
+
+
 @pytest.mark.parametrize("kind", [OptimizeOut, AuditOut, TableOut, ExportedOut])
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"id":1}', b"\xff", b"null"])
 def test_what_no_version_wrote_is_refused_in_the_same_way(kind: Any, body: bytes) -> None:

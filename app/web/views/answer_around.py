@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any
+from typing import Generic, Literal, TypeVar
 
 from app.console.words import excess_text, gap_text
 from app.flows.explore import Line, Point, Surroundings
@@ -16,16 +16,57 @@ from app.web.words import grouped, size
 from domain.solution import Strategy, relative_excess
 from solvers.count_points import CountPoint
 
+Data = TypeVar("Data")
 _NESTED = (Strategy.HIERARCHICAL, Strategy.HIERARCHICAL_RAMP)
 _SEPARATE_UP_TO = 48  # counts on an axis with even steps
 _KNOWN_SIZES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """What a script draws (`data`, JSON), and the same as a table of texts."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountsData:
+    """Latencies by number of fragments, µs; null where an axis cannot place one."""
 
-    data: dict[str, Any]
+    kind: Literal["counts"] = "counts"
+    unit: str
+    us: float
+    fragments: list[int]
+    equal_us: list[float | None]
+    best_us: list[float | None]
+    bound_us: list[float | None]
+    answer: tuple[int, float | None]
+    answer_text: str
+    fixed: tuple[int, float | None] | None
+    has_steps: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SizesLine:
+    """A strategy or a static size on every message of the chart."""
+
+    name: str
+    is_static: bool
+    latency_us: list[float | None]
+    is_partial: list[bool]
+    fragments: list[int | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizesData:
+    """Latencies by size of the message, µs. `own` is the place of the answer's message."""
+
+    kind: Literal["sizes"] = "sizes"
+    messages: list[int]
+    labels: list[str]
+    own: int | None
+    best_us: list[float | None]
+    lines: list[SizesLine]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart(Generic[Data]):
+    """What a script draws (`data`, as JSON), and the same as a table of texts."""
+
+    data: Data
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     remarks: tuple[str, ...]
@@ -39,10 +80,8 @@ class Chart:
 
 def surroundings_of(answer: OptimizeOut, *, fragment_cap: int) -> Surroundings:
     """What the flows around a stored answer need of it. Raises InvalidInput."""
-    given = answer.pipeline or answer.aggregate
-    assert given is not None
     return Surroundings(
-        model=given.to_domain(),
+        model=answer.model.to_domain(),
         message_bytes=answer.message_bytes,
         limits=answer.constraints.to_domain(),
         fragment_cap=fragment_cap,
@@ -56,24 +95,23 @@ def surroundings_of(answer: OptimizeOut, *, fragment_cap: int) -> Surroundings:
 # --- latency against the number of fragments ------------------------------------------------------
 
 
-def counts_chart(answer: OptimizeOut, points: Sequence[CountPoint]) -> Chart:
+def counts_chart(answer: OptimizeOut, points: Sequence[CountPoint]) -> Chart[CountsData]:
     """Equal fragments, the optimum, the bound, and where the answer stands."""
     best = answer.best_fixed
     unit = TimeUnit.of(answer.latency_us)
     curves = [_drawable(point.equal_us) for point in points]
-    data = {
-        "kind": "counts",
-        "unit": unit.name,
-        "us": unit.us,
-        "fragments": [point.fragments for point in points],
-        "equal_us": curves,
-        "best_us": [_drawable(point.best_us) for point in points],
-        "bound_us": [_drawable(point.bound_us) for point in points],
-        "answer": [answer.fragments, _drawable(answer.latency_us)],
-        "answer_text": unit.named(answer.latency_us),
-        "fixed": [best.fragments, _drawable(best.latency_us)] if best else None,
-        "has_steps": bool(points) and points[-1].fragments <= _SEPARATE_UP_TO,
-    }
+    data = CountsData(
+        unit=unit.name,
+        us=unit.us,
+        fragments=[point.fragments for point in points],
+        equal_us=curves,
+        best_us=[_drawable(point.best_us) for point in points],
+        bound_us=[_drawable(point.bound_us) for point in points],
+        answer=(answer.fragments, _drawable(answer.latency_us)),
+        answer_text=unit.named(answer.latency_us),
+        fixed=(best.fragments, _drawable(best.latency_us)) if best else None,
+        has_steps=bool(points) and points[-1].fragments <= _SEPARATE_UP_TO,
+    )
     headings = ("Fragments", *(f"{name}, {unit.name}" for name in _CURVES))
     rows = tuple(_count_row(point, unit) for point in points if any(curves))
     if len(points) == 1:
@@ -121,19 +159,18 @@ def _count_remarks(answer: OptimizeOut, points: Sequence[CountPoint]) -> Iterato
 # --- latency against the size of the message ------------------------------------------------------
 
 
-def sizes_chart(answer: OptimizeOut, lines: Sequence[Line]) -> Chart:
+def sizes_chart(answer: OptimizeOut, lines: Sequence[Line]) -> Chart[SizesData]:
     """Every strategy and static size on messages around this one."""
     drawn = [line for line in lines if any(point.latency_us for point in line.points)]
     messages = [point.message_bytes for point in lines[0].points] if lines else []
     best = [_least(line.points[place] for line in lines) for place in range(len(messages))]
-    data = {
-        "kind": "sizes",
-        "messages": messages,
-        "labels": [about_size(message) for message in messages],
-        "own": messages.index(answer.message_bytes) if messages else None,
-        "best_us": best,
-        "lines": [_drawn_line(line) for line in drawn],
-    }
+    data = SizesData(
+        messages=messages,
+        labels=[about_size(message) for message in messages],
+        own=messages.index(answer.message_bytes) if messages else None,
+        best_us=best,
+        lines=[_drawn_line(line) for line in drawn],
+    )
     headings = ("Message", *(line_name(line) for line in drawn))
     rows = [
         (about_size(message), *(_times_best(line.points[place], best[place]) for line in drawn))
@@ -147,14 +184,14 @@ def line_name(line: Line) -> str:
     return f"{size(line.static_bytes)} each" if line.static_bytes else str(line.strategy)
 
 
-def _drawn_line(line: Line) -> dict[str, Any]:
-    return {
-        "name": line_name(line),
-        "is_static": line.strategy in (Strategy.STATIC, Strategy.SINGLE),
-        "latency_us": [_drawable(point.latency_us) for point in line.points],
-        "is_partial": [point.is_partial for point in line.points],
-        "fragments": [point.fragments for point in line.points],
-    }
+def _drawn_line(line: Line) -> SizesLine:
+    return SizesLine(
+        line_name(line),
+        line.strategy in (Strategy.STATIC, Strategy.SINGLE),
+        [_drawable(point.latency_us) for point in line.points],
+        [point.is_partial for point in line.points],
+        [point.fragments for point in line.points],
+    )
 
 
 def _least(points: Iterable[Point]) -> float | None:

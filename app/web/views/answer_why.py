@@ -1,17 +1,19 @@
-"""Why an answer takes as long as it does, in bars and words."""
+"""Why an answer takes as long as it does, and what would make it faster, in bars and words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from analysis.explanation import Cost, Explanation, PathShare, Saving
 from app.schemas.optimize import OptimizeOut
-from app.web.views.answer_advice import saved_us, worthwhile
+from app.schemas.stages import PipelineOut, StageOut
+from app.web.shown_units import ShownUnits
 from app.web.views.answer_words import TimeUnit, bottleneck_name
 from app.web.words import grouped, share
 
 MOST_SAVINGS = 10
+_LEAST_SHARE = 1e-6  # of the latency: less than this is nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +162,56 @@ def _saving_row(one: Saving, latency_us: float, unit: TimeUnit) -> SavingRow:
         is_solved=one.best_cut_us is not None,
         same_cut=_time(one.same_cut_us, unit),
     )
+
+
+# --- what helps most ------------------------------------------------------------------------------
+
+
+def saved_us(one: Saving) -> float:
+    """With the schedule that is best then, where that was solved, else with the one there is."""
+    return one.same_cut_us if one.best_cut_us is None else one.best_cut_us
+
+
+def worthwhile(found: Explanation) -> list[Saving]:
+    """The savings that are more than nothing, the greatest first."""
+    ranked = sorted(found.savings, key=lambda one: -saved_us(one))
+    return [one for one in ranked if saved_us(one) > _LEAST_SHARE * found.latency_us]
+
+
+def advice_of(found: Explanation, pipeline: PipelineOut, units: ShownUnits) -> str:
+    """The one cost of one stage whose change helps most; "" where none does."""
+    useful = worthwhile(found)
+    if not useful:
+        return ""
+    best = useful[0]
+    unit = TimeUnit.of(found.latency_us)
+    saved = saved_us(best)
+    how = _change(pipeline.stages[best.stage], best, units, left=1.0 - found.cheaper_by)
+    anew = ", cut anew" if best.best_cut_us is not None else ""
+    part = share(saved / found.latency_us)
+    return f"{best.name} {how}: −{unit.named(saved)} ({part}){anew}."
+
+
+def _change(stage: StageOut, saving: Saving, units: ShownUnits, *, left: float) -> str:
+    ranges = stage.parts
+    if saving.cost is Cost.OVERHEAD:
+        one_us = units.overhead.to_us(1.0)
+        times = [part.overhead_us / one_us for part in ranges]
+        return f"with an overhead of {_instead(times, left)} {units.overhead.words}"
+    one_ns, costs = units.cost.to_ns_per_byte(1.0), [part.ns_per_byte for part in ranges]
+    if units.cost.is_bandwidth and min(costs) > 0.0:
+        rates = [one_ns / cost for cost in costs]
+        return f"at {_instead(rates, 1.0 / left)} {units.cost.words}"
+    if units.cost.is_bandwidth:
+        return f"at {_instead(costs, left)} ns/byte"
+    return f"at {_instead([cost / one_ns for cost in costs], left)} {units.cost.words}"
+
+
+def _instead(values: Iterable[float], factor: float) -> str:
+    """The values changed, and as they are; of several ranges from the first to the last."""
+    kept = list(values)
+    return f"{_from_to([value * factor for value in kept])} instead of {_from_to(kept)}"
+
+
+def _from_to(values: list[float]) -> str:
+    return " to ".join(dict.fromkeys(f"{value:.3g}" for value in (values[0], values[-1])))

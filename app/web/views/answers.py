@@ -16,13 +16,11 @@ from app.schemas.base import read_output
 from app.schemas.explanations import explained_of
 from app.schemas.optimize import OptimizeOut
 from app.schemas.problems import ProblemOut
-from app.web.answer_files import cells_of
 from app.web.input_state import InputState
 from app.web.pages import page
 from app.web.refusals import says_refusals
 from app.web.shown_units import ShownUnits
 from app.web.snippets import base_url_of, take_away_of
-from app.web.views.answer_advice import advice_of
 from app.web.views.answer_around import (
     counts_chart,
     rivals_of,
@@ -42,7 +40,7 @@ from app.web.views.answer_timeline import (
     window_of,
 )
 from app.web.views.answer_view import AnswerView
-from app.web.views.answer_why import UntoldWhy, WhyView
+from app.web.views.answer_why import UntoldWhy, WhyView, advice_of
 from app.web.views.answer_words import TimeUnit, through_words
 from app.web.views.panel import panel_page
 from models.records import AnswerRecord
@@ -106,7 +104,7 @@ async def timeline(
     body, units = await _body(request, id), ShownUnits.of(request.query_params)
     service, wanted = service_of(request), Drawing(_beside(beside), window_of(from_us, to_us))
     answer = await service.call(lambda: read_output(OptimizeOut, body))
-    cells = 0 if answer.pipeline is None else cells_of(answer)
+    cells = 0 if answer.pipeline is None else answer.cells
     if cells <= IN_THREAD_CELLS:
         drawn = await service.call(lambda: timeline_of(answer, wanted))
     elif cells <= EXPLORED_CELLS:
@@ -250,7 +248,7 @@ def _shown(given: str) -> str:
 
 
 def _values(store: Store, answer: OptimizeOut, beside: Beside, base_url: str) -> dict[str, Any]:
-    is_drawn = answer.pipeline is not None and cells_of(answer) <= AT_ONCE_CELLS
+    is_drawn = answer.pipeline is not None and answer.cells <= AT_ONCE_CELLS
     return {
         "view": AnswerView.of(told_apart(answer)),
         "timeline": timeline_of(answer, Drawing(beside)) if is_drawn else None,

@@ -9,8 +9,7 @@ from typing import Any
 
 from app.console.words import excess_text, gap_text
 from app.schemas.optimize import OptimizeOut
-from app.schemas.stages import AggregateOut, PipelineOut, StageOut
-from app.web.answer_files import cells_of
+from app.schemas.stages import AggregateOut, StageOut
 from app.web.views.answer_words import (
     TimeUnit,
     bottleneck_name,
@@ -98,7 +97,7 @@ class CompareView:
             toggle=address(PLACE, (*ids, ("all", "" if shows_all else "1"))),
             highest=_highest(answers, part),
             why_no_timeline=why_not,
-            cells=0 if why_not else sum(map(cells_of, answers)),
+            cells=0 if why_not else sum(answer.cells for answer in answers),
             timeline_address=address(f"{PLACE}/timeline", ids),
         )
 
@@ -208,7 +207,7 @@ def _rows(answers: Sequence[OptimizeOut]) -> Iterator[Row]:
     stages = [_stages(answer) for answer in answers]
     for number, lines in enumerate(zip_longest(*stages, fillvalue=_NONE), start=1):
         yield Row(f"Stage {number}", lines)
-    yield _row("Delay", answers, lambda one: time_us(_model(one).delay_us))
+    yield _row("Delay", answers, lambda one: time_us(one.model.delay_us))
 
 
 def _row(name: str, answers: Sequence[OptimizeOut], words: Callable[[OptimizeOut], str]) -> Row:
@@ -247,14 +246,8 @@ def _bottleneck(answer: OptimizeOut) -> str:
     return bottleneck_name(answer)
 
 
-def _model(answer: OptimizeOut) -> PipelineOut | AggregateOut:
-    found = answer.pipeline or answer.aggregate
-    assert found is not None
-    return found
-
-
 def _stages(answer: OptimizeOut) -> list[str]:
-    model = _model(answer)
+    model = answer.model
     if isinstance(model, AggregateOut):
         parts = (("total", model.total), ("bottleneck", model.bottleneck))
         return [f"{name}: {_costs(stage)}" for name, stage in parts]

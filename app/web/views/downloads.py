@@ -18,7 +18,6 @@ from app.web.answer_files import (
     FileKind,
     FileTask,
     ReportTask,
-    cells_of,
 )
 from app.web.pages import HTML
 from app.web.refusals import says_refusals
@@ -72,7 +71,7 @@ async def report(request: Request, id: str) -> Response:
     record = await _record(request, id)
     answer = await service.call(lambda: read_output(OptimizeOut, record.body))
     task = ReportTask(record.body, service.context.settings.max_fragments)
-    if cells_of(answer) <= EXPLORED_CELLS:
+    if answer.cells <= EXPLORED_CELLS:
         found = await explored(request, id, "report", task.run)
     else:
         found = await _apart(request, task)
@@ -89,7 +88,7 @@ async def _made(request: Request, id: str, kind: FileKind) -> Response:
     service = service_of(request)
     record = await _record(request, id)
     answer = await service.call(lambda: read_output(OptimizeOut, record.body))
-    task, cells = FileTask(record.body, kind), cells_of(answer)
+    task, cells = FileTask(record.body, kind), answer.cells
     if cells <= IN_THREAD_CELLS:
         made = await service.call(task.run)
     elif cells <= EXPLORED_CELLS:

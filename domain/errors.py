@@ -221,6 +221,12 @@ class Overloaded(SluiceError):
     retry_after_s: ClassVar[int] = 1
 
 
+class UnreadableRecord(SluiceError):
+    """What is stored has the form of another version: its bytes can be sent, but not read."""
+
+    code = "unreadable_record"
+
+
 class NotReady(SluiceError):
     """The database or the workers cannot be reached."""
 

@@ -13,7 +13,7 @@ from app.deps import client_of, prefers_async, service_of
 from app.flows.profiles import known_reference
 from app.operations.exports import export_operation
 from app.schemas.base import dump_json
-from app.schemas.exports import ExportQuery, ExportTargetsOut, targets_document
+from app.schemas.exports import ExportQuery, ExportTargetsOut
 from app.schemas.queries import NoQuery
 from domain.errors import NotFound
 from exports.targets import TARGETS
@@ -37,7 +37,7 @@ _FILE: dict[int, dict[str, Any]] = {
 @router.get("/exports", response_model=ExportTargetsOut, **refuses(422, also=_UNCHANGED))
 async def export_targets(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """Every target: what it takes, its options, and the program that reads it back in tests."""
-    return tagged(request, dump_json(targets_document()))
+    return tagged(request, dump_json(ExportTargetsOut.all()))
 
 
 @router.get(

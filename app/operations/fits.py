@@ -15,8 +15,7 @@ from app.operations.digests import digest_of
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report
 from app.operations.work import Fitted, FitWork, PlotWork
 from app.schemas.base import dump_json
-from app.schemas.fit_plots import fit_plot_document
-from app.schemas.fits import fit_document
+from app.schemas.fits import FitOut, FitPlotOut
 from domain.fit_plot import FitPlot
 from models.records import FitRequest
 
@@ -100,7 +99,7 @@ class FitTraces(OperationDefaults[Fitted]):
         """Store traces, fit and profile where a name is given."""
         fitted = self.fitted(result)
         saved = None if self.save_as is None else save_fit(unit, fitted, name=self.save_as)
-        return Outcome(dump_json(fit_document(fitted, saved)))
+        return Outcome(dump_json(FitOut.of(fitted, saved)))
 
 
 def _in_file(trace: HeldTrace, stack: ExitStack) -> HeldTrace:
@@ -165,4 +164,4 @@ class PlotFit(OperationDefaults[FitPlot]):
 
     def keep(self, unit: UnitOfWork, result: FitPlot) -> Outcome:
         """Store nothing."""
-        return Outcome(dump_json(fit_plot_document(result)))
+        return Outcome(dump_json(FitPlotOut.of(result)))

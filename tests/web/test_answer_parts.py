@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,8 +15,7 @@ from app.explorer import MAX_OF_A_PARTY
 from app.web.views import answers
 from app.web.views.answer_parts import COOKIE
 from tests.app.serving import GUARD_S, Live, wait_until
-
-Ask = Callable[..., dict[str, Any]]
+from tests.web.conftest import Ask
 
 
 def test_a_flood_does_not_hold_up_another_reader(
@@ -36,7 +34,7 @@ def test_a_flood_does_not_hold_up_another_reader(
 
     monkeypatch.setattr(explore, "sizes", held)
     explorer = live.service.explorer
-    flood = [ask(message_bytes=6000 + i)["id"] for i in range(2 * MAX_OF_A_PARTY)]
+    flood = [ask(message_bytes=6000 + i).id for i in range(2 * MAX_OF_A_PARTY)]
     base = f"http://127.0.0.1:{live.port}"
 
     def part(id: str, name: str, **more: Any) -> httpx.Response:
@@ -70,7 +68,7 @@ def test_programs_get_the_problem_document(
 ) -> None:
     """Who asks for JSON is refused as everywhere."""
     monkeypatch.setattr("app.explorer.MAX_PENDING", 0)
-    address = f"/ui/answers/{ask()['id']}/parts/why"
+    address = f"/ui/answers/{ask().id}/parts/why"
     response = live.client.get(address, headers={"accept": "application/json"})
     assert (response.status_code, response.json()["code"]) == (503, "overloaded")
     assert live.client.get(address).status_code == 503
@@ -82,7 +80,7 @@ def test_why_says_what_it_cannot_tell(
     """In the page, with what is known all the same."""
     for module in (answers, explain_answer):
         monkeypatch.setattr(module, "MAX_CELLS", 10)
-    response = live.client.get(f"/ui/answers/{ask()['id']}/parts/why")
+    response = live.client.get(f"/ui/answers/{ask().id}/parts/why")
     assert response.status_code == 200
     assert "for up to 10" in response.text
     assert "network DMAs and receiver host DMA is occupied longest" in response.text
@@ -91,7 +89,7 @@ def test_why_says_what_it_cannot_tell(
 def test_equal_names_are_told_apart(live: Live, ask: Ask) -> None:
     """On the page, in its parts, in the timeline and at the cell."""
     stages = [{"name": "copy", "overhead_us": 5.0, "ns_per_byte": cost} for cost in (1.0, 3.0, 1.0)]
-    id = ask(pipeline={"stages": stages}, message_bytes=65536)["id"]
+    id = ask(pipeline={"stages": stages}, message_bytes=65536).id
     page = live.client.get(f"/ui/answers/{id}").text
     assert "answers call this one “copy (2)”" in page
     assert "an earlier stage has this name; answers call this one “copy (3)”" in page

@@ -1,0 +1,1 @@
+"""Processes that do the work: how they are started, watched and ended."""

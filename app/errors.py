@@ -34,6 +34,18 @@ class BodyTooSlow(SluiceError):
     code = "body_too_slow"
 
 
+class HeadTooLarge(SluiceError):
+    """The request line and the headers, or the trailers, are longer or more than the limit."""
+
+    code = "head_too_large"
+
+
+class MalformedRequest(SluiceError):
+    """What came is no request of HTTP."""
+
+    code = "malformed_request"
+
+
 class UnsupportedMediaType(SluiceError):
     """The body's media type or encoding is not one that this operation reads."""
 
@@ -122,6 +134,8 @@ KINDS: dict[str, ErrorKind] = {
     "memory_limit": ErrorKind(422, _LIMIT, "Out of memory before there was an answer"),
     "cancelled": ErrorKind(409, _LIMIT, "Cancelled before there was an answer"),
     "not_json": ErrorKind(400, _INPUT, "Not JSON"),
+    "malformed_request": ErrorKind(400, _INPUT, "Not HTTP"),
+    "head_too_large": ErrorKind(431, _INPUT, "Head too large"),
     "body_too_slow": ErrorKind(408, _INPUT, "The body did not arrive in time"),
     "body_too_large": ErrorKind(413, _INPUT, "Body too large"),
     "unsupported_media_type": ErrorKind(415, _INPUT, "Unsupported media type"),

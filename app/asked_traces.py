@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from fastapi import Request
 
-from app.errors import BodyTooLarge, InconsistentInput
 from app.flows.fit_trace import held_measurements
 from app.flows.held_trace import HeldTrace
 from app.schemas.base import load_json, parse_json
 from app.schemas.fit_requests import FitIn
 from app.trace_bodies import is_json
+from domain.errors import BodyTooLarge, InconsistentInput
 from models.records import FitRequest
 
 _SEVERAL = re.compile(rb'\s*\{\s*"measurements"\s*:')

@@ -17,8 +17,8 @@ from typing import TypeVar
 from fastapi import Request
 from pydantic import BaseModel
 
-from app.errors import BodyTooLarge, BodyTooSlow, Overloaded, UnsupportedMediaType
 from app.schemas.base import parse_json
+from domain.errors import BodyTooLarge, BodyTooSlow, Overloaded, UnsupportedMediaType
 
 ARRIVAL_LIMIT_S = 30.0
 

@@ -6,7 +6,6 @@ Nothing heavy is imported before a command needs it, so that `sluice --help` ans
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -23,15 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code, out of the table in app/errors.py."""
     words = sys.argv[1:] if argv is None else list(argv)
     output = Output.standard(wants_json="--json" in words)
-    code = _guarded(words, output)
-    if "app.console.solving" in sys.modules:
-        from app.console.solving import is_still_solving
-
-        if is_still_solving():
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
-    return code
+    return _guarded(words, output)
 
 
 def _guarded(words: Sequence[str], output: Output) -> int:
@@ -60,6 +51,10 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.serving import serve
 
         return serve(arguments, output)
+    if arguments.command == "work":
+        from app.console.working import work
+
+        return work(arguments, output)
     if arguments.command == "fit":
         from app.console.fit_command import fit
 

@@ -14,8 +14,8 @@ from http import HTTPStatus
 import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from app.errors import HeadTooLarge, MalformedRequest, problem_document
-from domain.errors import SluiceError
+from app.errors import problem_document
+from domain.errors import HeadTooLarge, MalformedRequest, SluiceError
 
 HEAD_LIMIT_S = 20.0  # after each, a look; a connection without progress does not see the second
 MAX_HEAD_BYTES = 2**16  # of a request line and its headers, of a chunk's line, and of all trailers

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TypedDict
 
 from fastapi import Request
 
 from app.bodies import BodyBudget
-from app.errors import NotReady
-from app.service import Service
+from app.service import Client, Service
+from domain.errors import NotReady
+
+READER_COOKIE = "sluice_reader"  # tells the readers behind one address apart, and nothing else
+_MAX_COOKIE = 64
 
 
 def service_of(request: Request) -> Service:
@@ -20,14 +22,16 @@ def service_of(request: Request) -> Service:
     return service
 
 
-def gone(request: Request) -> Callable[[], Awaitable[None]]:
-    """A coroutine function that returns when the client has gone; after the body was read."""
+def client_of(request: Request) -> Client:
+    """Who waits for the answer, after the body was read: an address, and there a reader."""
 
-    async def wait() -> None:
+    async def wait_disconnected() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    return wait
+    address = request.client.host if request.client else ""
+    reader = request.cookies.get(READER_COOKIE, "")[:_MAX_COOKIE]
+    return Client(f"{address} {reader}", wait_disconnected)
 
 
 def prefers_async(request: Request) -> bool:

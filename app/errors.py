@@ -1,108 +1,15 @@
 """The one table from an error's code to its HTTP status, its exit code and its title.
 
-Also the errors that only an entrance can meet: bodies that are no JSON, too long or of the wrong
-kind, and too much work at once. Nothing here imports a web framework, so that the command line can
-use the table without loading one.
+Nothing here imports a web framework, so that the command line can use the table without loading
+one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from domain.errors import InvalidInput, SluiceError
+from domain.errors import FieldProblem, InvalidFields, SluiceError
 from domain.trace_formats import UnreadableRows
-
-MAX_REPORTED = 20
-
-
-class NotJson(SluiceError):
-    """The body is not a JSON document in UTF-8."""
-
-    code = "not_json"
-
-
-class BodyTooLarge(SluiceError):
-    """The body is longer than the limit, as sent or once expanded."""
-
-    code = "body_too_large"
-
-
-class BodyTooSlow(SluiceError):
-    """The body did not arrive in time."""
-
-    code = "body_too_slow"
-
-
-class HeadTooLarge(SluiceError):
-    """The request line and the headers, or the trailers, are longer or more than the limit."""
-
-    code = "head_too_large"
-
-
-class MalformedRequest(SluiceError):
-    """What came is no request of HTTP."""
-
-    code = "malformed_request"
-
-
-class UnsupportedMediaType(SluiceError):
-    """The body's media type or encoding is not one that this operation reads."""
-
-    code = "unsupported_media_type"
-
-
-class RouteNotFound(SluiceError):
-    """There is no such path."""
-
-    code = "route_not_found"
-
-
-class MethodNotAllowed(SluiceError):
-    """The path exists, the method does not."""
-
-    code = "method_not_allowed"
-
-
-class ForeignOrigin(SluiceError):
-    """A page of another host has a browser ask."""
-
-    code = "foreign_origin"
-
-
-class Overloaded(SluiceError):
-    """More work is waiting than this service accepts; `retry_after_s` is when to try again."""
-
-    code = "overloaded"
-    retry_after_s: ClassVar[int] = 1
-
-
-class NotReady(SluiceError):
-    """The database or the workers cannot be reached."""
-
-    code = "not_ready"
-
-
-@dataclass(frozen=True, slots=True)
-class FieldProblem:
-    """Where in the input (RFC 6901 JSON pointer) and which rule it breaks."""
-
-    pointer: str
-    detail: str
-
-
-class InvalidFields(InvalidInput):
-    """Several fields break rules; `problems` holds the first of them."""
-
-    def __init__(self, detail: str, *, problems: tuple[FieldProblem, ...]) -> None:
-        super().__init__(detail)
-        self.problems = problems[:MAX_REPORTED]
-
-
-class InconsistentInput(InvalidInput):
-    """Fields that are valid one by one, and not together."""
-
-    code = "inconsistent_input"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
-from app.errors import BodyTooLarge, UnsupportedMediaType
+from domain.errors import BodyTooLarge, UnsupportedMediaType
 
 FREE_EXPANSION_BYTES = 2**20
 MAX_EXPANSION = 200  # times the compressed length; text of measurements shrinks by 3 to 20

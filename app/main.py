@@ -29,14 +29,16 @@ from app.api import (
 from app.api.openapi import publish
 from app.asgi import Fronted, Outermost
 from app.bodies import BodyBudget
-from app.flows.context import Context
+from app.execution.engine import Engine
+from app.execution.limits import service_pools
+from app.execution.local import LocalEngine
 from app.flows.paper_profiles import seed_paper_profiles
-from app.jobs import Engine, local_engine
+from app.jobs.runner import open_runner
 from app.lookup.front import Front
 from app.lookup.shelf import Shelf
 from app.metrics import Metrics
 from app.own_origin import own_origin
-from app.service import Service
+from app.service import Context, Service
 from app.settings import Settings
 from app.version import VERSION
 from app.web.refusals import failure_page
@@ -71,7 +73,11 @@ _ROUTERS = (
 
 def open_local_engine(settings: Settings) -> Engine:
     """The engine that needs nothing but this machine."""
-    return local_engine(settings.worker_count, settings.worker_memory_bytes)
+    return LocalEngine(
+        service_pools(
+            solve_workers=settings.worker_count, solve_warm_up="app.operations.work:warm_up"
+        )
+    )
 
 
 def create_app(
@@ -126,7 +132,7 @@ def create_app(
 def open_service(
     settings: Settings, metrics: Metrics, front: Front, *, open_engine: OpenEngine
 ) -> Service:
-    """Bring the schema up to date, start the workers, take up unfinished jobs. Blocks."""
+    """Bring the schema up to date, start the workers, begin to run jobs. Blocks."""
     store = create_store(settings.database_url)
     try:
         store.upgrade()
@@ -135,15 +141,19 @@ def open_service(
     except BaseException:
         store.dispose()
         raise
-    running = Service(Context(store, engine, settings), metrics, front)
+    runner = open_runner(store, engine, settings) if settings.run_jobs else None
+    running = Service(Context(store, engine, settings), metrics, front, runner)
     solvers.warm_up()
-    resumed = running.runner.start()
-    log.info("ready: %d profiles added, %d jobs taken up", len(seeded), resumed)
+    if runner is not None:
+        runner.start()
+    log.info("ready: %d profiles added", len(seeded))
     return running
 
 
 def close_service(running: Service) -> None:
     """End the work under way, the workers and the threads. Blocks."""
+    if running.runner is not None:
+        running.runner.close()
     running.context.engine.close()
     running.close()
     running.context.store.dispose()

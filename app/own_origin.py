@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from fastapi import Request
 
-from app.errors import ForeignOrigin
+from domain.errors import ForeignOrigin
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _OWN_SITES = ("same-origin", "none")

@@ -1,88 +1,96 @@
 """The running service: where blocking work goes, and how much of it is accepted.
 
 The event loop parses and answers, and never blocks. A unit of work takes one hop to a worker thread
-with all its statements. A small solve, ended after 40 ms if it turns out to be long, and the
-storing of its answer take one hop to the thread for solves, so that look-ups never queue behind
-solves. Every other solve goes to the engine, and a waiting thread sleeps until it ends. What is
-more than can wait is refused at once with a time to try again.
+with all its statements; a small solve is tried in that very hop where no other thread solves, and
+ended after 40 ms if it turns out to be long. Everything else goes to the engine, and its client
+waits on the event loop. What is more than can wait is refused at once with a time to try again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from app.apart import Child
-from app.child_places import ChildPlaces
-from app.errand import Errand
-from app.errors import Overloaded
-from app.explorer import Explorer
-from app.export_desk import ExportDesk
-from app.fit_apart import FitApart
-from app.flows import compare as comparing
-from app.flows import solve_message as solving
-from app.flows.compare import Comparison, ComparisonTable
-from app.flows.context import Context
-from app.flows.durable_jobs import JobKind, accept_job, cancel_job
-from app.flows.fit_plot import find_fit, plot_stored
-from app.flows.fit_trace import (
-    FittedTrace,
-    SavedFit,
-    fit_traces,
-    get_fit,
-    get_trace,
-    options_named,
-    save_fit,
-)
-from app.flows.held_trace import HeldTrace
-from app.flows.questions import Question
-from app.flows.solve_message import sizes_used_for
-from app.job_runner import JobRunner
+from app.execution.engine import Best, End, Engine, Event, Pool, Started, Steps
+from app.execution.render_queue import RenderQueue
+from app.flows.fit_plot import find_fit
+from app.jobs.ledger import accept_job, cancel_job, get_job
 from app.lookup.answers import Ready
 from app.lookup.front import Front
 from app.lookup.held import HeldTable
 from app.lookup.lookups import Lookups
 from app.metrics import Metrics
-from app.plot_apart import plot_apart
-from app.schemas.optimize import render_answer
-from app.table_desk import TableDesk
-from app.work_desk import WorkDesk
-from domain.fit_plot import FitPlot
+from app.operations.exports import ExportSetting, RecentExports
+from app.operations.fits import FitTraces, PlotFit
+from app.operations.operation import Operation, Outcome
+from app.operations.optimize import Optimize, schedule_operation
+from app.operations.tasks import result_of, task_of
+from app.operations.work import Fitted
+from app.settings import Settings
+from domain.errors import Cancelled, Overloaded
 from domain.profile import ProfileReference
-from domain.solution import Solution
-from models.packing import PackedTrace
-from models.records import FitRecord, FitRequest, JobRecord
+from models.identifiers import new_id
 
 if TYPE_CHECKING:
-    from app.jobs import SolveTask
+    from app.flows.export_setting import Exported
+    from app.jobs.runner import Runner
+    from domain.fit_plot import FitPlot
+    from models.records import JobRecord
+    from models.session import Store, UnitOfWork
 
 CALL_THREADS = 4
 MAX_PENDING_CALLS = 512
-MAX_PENDING_SOLVES = 64
+_LOOK_S = 0.05  # between looks at a job that may end soon
 HERE_PER_SOLVE = 2  # small solves that may wait here for each one that waits in the engine
-LONG_TRACE_BYTES = 2**20
 
 T = TypeVar("T")
-Gone = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class FitOutcome:
-    """A fit, and what it was saved as."""
+class Context:
+    """The store, the engine and the settings of a running service."""
 
-    fitted: FittedTrace
-    saved: SavedFit | None
+    store: Store
+    engine: Engine
+    settings: Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A question that no stored answer serves, and whether it may be solved in this process."""
+class Client:
+    """Who waits: the name that it takes turns by, and a wait for its leaving."""
 
-    prepared: solving.Prepared
+    name: str
+    wait_disconnected: Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Performed:
+    """What was kept, and whether it was computed for this."""
+
+    outcome: Outcome
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The JSON of an answer, and where it came from."""
+
+    body: bytes
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unsolved:
+    """An optimisation that no stored answer serves; `is_quick`: it may be tried in this process."""
+
+    operation: Optimize
     is_quick: bool
 
 
@@ -106,208 +114,225 @@ class FromTable:
 class Service:
     """One per process. Coroutines are for the event loop's thread; `close` is not."""
 
-    def __init__(self, context: Context, metrics: Metrics, front: Front) -> None:
+    def __init__(
+        self, context: Context, metrics: Metrics, front: Front, runner: Runner | None = None
+    ) -> None:
         self.context = context
         self.metrics = metrics
-        self.places = ChildPlaces()
-        self.exports = ExportDesk(self)
-        self.tables = TableDesk(self)
-        self.work = WorkDesk(self)
-        self.explorer = Explorer()
+        self.runner = runner
+        self.pictures = RenderQueue()
         self.lookups = Lookups(context.store, front, refresh_s=context.settings.lookup_refresh_s)
-        self.runner = JobRunner(context, self.places, threads=context.settings.worker_count + 1)
         self.pending_calls = 0
-        self.pending_solves = 0
+        self.pending_tasks = 0
         self.open_streams = 0
-        self._solving_here = 0
+        self._exports = RecentExports()
+        self._waiting_here = 0
+        # One solve at a time: it holds the interpreter's lock, and more would only take turns.
+        self.solving = threading.Lock()
         self._calls = ThreadPoolExecutor(CALL_THREADS, thread_name_prefix="sluice-call")
-        # One thread: solving holds the interpreter's lock, and more would only take turns.
         self._quick = ThreadPoolExecutor(1, thread_name_prefix="sluice-quick")
-        self._waits = ThreadPoolExecutor(MAX_PENDING_SOLVES, thread_name_prefix="sluice-wait")
 
     async def call(self, work: Callable[[], T]) -> T:
         """Run short blocking work in a worker thread. Raises Overloaded."""
         return await self._in(self._calls, work)
 
-    async def optimize(self, question: Question, gone: Gone) -> bytes:
+    async def prepare(self, make: Callable[[UnitOfWork], T]) -> T:
+        """Return what is made of the store's state of this moment."""
+
+        def prepared() -> T:
+            with self.context.store.reading() as unit:
+                return make(unit)
+
+        return await self.call(prepared)
+
+    # --- optimisations ----------------------------------------------------------------------------
+
+    async def optimize(self, make: Callable[[UnitOfWork], Optimize], client: Client) -> bytes:
         """The JSON of the answer: a stored one, or one that is solved and stored now."""
-        found = await self.call(lambda: self._look_up(question))
-        return await self._answered(found, gone)
+        return await self._answer(await self.call(lambda: self._answered_here(make)), client)
 
     async def table_answer(self, asked: Lookup) -> Ready | None:
         """What the profile's active table says; None where there is none for this message."""
         found = await self.call(lambda: self._from_table(asked))
         return None if found is None else self._served(found)
 
-    async def look_up(self, asked: Lookup, question: Question, gone: Gone) -> Ready | bytes:
+    async def look_up(self, asked: Lookup, client: Client) -> Ready | bytes:
         """What the profile's active table says, or the JSON of the answer where it has none."""
-        found = await self.call(lambda: self._from_table(asked) or self._look_up(question))
+        found = await self.call(
+            lambda: self._from_table(asked) or self._answered_here(self.asked_schedule(asked))
+        )
         if isinstance(found, FromTable):
             return self._served(found)
-        return await self._answered(found, gone)
+        return await self._answer(found, client)
 
-    async def _answered(self, found: bytes | Found, gone: Gone) -> bytes:
-        if isinstance(found, bytes):
-            self.metrics.answer("stored")
-            return found
-        quick = await self._quick_answer(found)
-        if quick is not None:
-            self.metrics.answer("quick")
-            return quick
-        body = await self._wait(lambda errand: self._through_engine(found, errand), gone)
-        self.metrics.answer("engine")
-        return body
+    def asked_schedule(self, asked: Lookup) -> Callable[[UnitOfWork], Optimize]:
+        """The optimisation that a lookup asks for where no table answers it."""
+        settings = self.context.settings
+        return lambda unit: schedule_operation(asked.reference, asked.message_bytes, unit, settings)
 
-    async def _quick_answer(self, found: Found) -> bytes | None:
-        """The answer solved in this process, or None where the engine has to solve it."""
-        if not found.is_quick or self._solving_here > HERE_PER_SOLVE * (1 + self.pending_solves):
-            return None
-        self._solving_here += 1
+    async def _answer(self, found: Answered | Unsolved, client: Client) -> bytes:
+        if isinstance(found, Unsolved):
+            found = await self._solved(found, client)
+        self.metrics.answer(found.origin)
+        return found.body
+
+    async def _solved(self, found: Unsolved, client: Client) -> Answered:
+        """The answer solved in this process once its turn comes, or by the engine."""
+        operation = found.operation
+        if found.is_quick and self._waiting_here <= HERE_PER_SOLVE * (1 + self.pending_tasks):
+            self._waiting_here += 1
+            try:
+                quick = await self._in(self._quick, lambda: self._solved_in_turn(operation))
+            finally:
+                self._waiting_here -= 1
+            if quick is not None:
+                return quick
+        solved = await self.through_engine(operation, client)
+        return Answered((await self.keep(operation, solved)).document, "engine")
+
+    # --- other operations -------------------------------------------------------------------------
+
+    async def perform(
+        self, make: Callable[[UnitOfWork], Operation[Any]], client: Client
+    ) -> Performed:
+        """Find the result where it is stored, or compute it and keep it.
+
+        Raises what preparing and running raise, Overloaded, Cancelled, LimitReached, SolverFailed.
+        """
+
+        def prepared() -> tuple[Operation[Any], Outcome | None]:
+            with self.context.store.unit_of_work() as unit:
+                operation = make(unit)
+                return operation, operation.stored(unit)
+
+        operation, stored = await self.call(prepared)
+        if stored is not None:
+            return Performed(stored, is_new=False)
+        result = await self.run(operation, client)
+        return Performed(await self.keep(operation, result), is_new=True)
+
+    async def run(self, operation: Operation[T], client: Client) -> T:
+        """Compute: here where that is quick, else in the engine. Nothing is stored."""
+        if operation.pool is Pool.SOLVE:
+            found = await self._in(self._quick, lambda: self._run_in_turn(operation))
+        else:
+            found = await self.call(operation.run_here)
+        return found if found is not None else await self.through_engine(operation, client)
+
+    async def fit(self, operation: FitTraces, client: Client) -> Fitted:
+        """Fit; long traces are given to a worker as open files."""
+        if not operation.is_long:
+            return await self.run(operation, client)
+        with ExitStack() as stack:
+            in_files = await self.call(lambda: operation.in_files(stack))
+            return await self.through_engine(in_files, client)
+
+    async def keep(self, operation: Operation[T], result: T) -> Outcome:
+        """Store what is to be stored."""
+        return await self.call(lambda: self._keep(operation, result))
+
+    async def plot(self, fit_id: str, client: Client) -> FitPlot:
+        """What a plot of a stored fit shows. Raises NotFound, Overloaded and LimitReached."""
+        fit = await self.call(lambda: find_fit(self.context.store, fit_id))
+        return await self.run(PlotFit(fit), client)
+
+    async def export(self, make: Callable[[UnitOfWork], ExportSetting], client: Client) -> Exported:
+        """Export; the last exports are kept, so that whoever polls costs one lookup."""
+        operation = await self.prepare(make)
+        found = self._exports.find(operation)
+        if found is None:
+            found = await self.run(operation, client)
+        self._exports.add(operation, found)
+        return found
+
+    async def through_engine(self, operation: Operation[T], client: Client) -> T:
+        """Have a worker process compute it, and end that where the client goes away."""
+        settings = self.context.settings
+        task = await self.call(
+            lambda: task_of(
+                operation,
+                id=new_id(),
+                memory_bytes=settings.worker_memory_bytes,
+                requester=client.name,
+            )
+        )
+        waiting = _Waiting(asyncio.get_running_loop())
+        watcher = asyncio.ensure_future(client.wait_disconnected())
+        self.pending_tasks += 1
         try:
-            return await self._in(self._quick, lambda: self._solve_here(found))
+            self.context.engine.submit(task, waiting.take)
+            await asyncio.wait((waiting.end, watcher), return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.end.done():
+                raise Cancelled("the client went away")
+            end = waiting.end.result()
+            return await self.call(
+                lambda: result_of(operation, end, best=waiting.best, limits=task.limits)
+            )
         finally:
-            self._solving_here -= 1
+            self.context.engine.cancel(task.id, task.claim)
+            watcher.cancel()
+            self.pending_tasks -= 1
 
-    async def compare(self, comparison: Comparison, gone: Gone) -> ComparisonTable:
-        """The table; in a worker thread where it is small, else cell by cell in the engine."""
-        cap = self.context.settings.max_fragments
-        resolved = await self.call(lambda: self.resolve(comparison))
-        if comparing.is_quick(resolved, fragment_cap=cap):
-            table = await self._in(self._quick, lambda: self._quick_table(resolved))
-            if table is not None:
-                return table
-        return await self._wait(lambda errand: self._table(resolved, errand.solve), gone)
+    # --- durable jobs -----------------------------------------------------------------------------
 
-    async def start_job(self, kind: JobKind, make_request: Callable[[], bytes]) -> JobRecord:
-        """Check a request, store it as a job, and have it run. Raises what the check raises."""
-        self.runner.check_room()
-        job = await self.call(lambda: accept_job(self.context.store, kind, make_request()))
-        self.runner.submit(job)
+    async def start_job(self, make: Callable[[UnitOfWork], Operation[Any]]) -> JobRecord:
+        """Have an operation run as a job: a new one, or one of the same question.
+
+        Raises what its preparation raises.
+        """
+        store = self.context.store
+
+        def accepted() -> JobRecord:
+            with store.reading() as unit:
+                operation = make(unit)
+            return accept_job(store, operation)
+
+        return await self.call(accepted)
+
+    async def settled(self, job: JobRecord, within_s: float = 0.4) -> JobRecord:
+        """The job as it is at its end, or after this time."""
+        end_s = time.monotonic() + within_s
+        while not job.state.is_terminal and (left_s := end_s - time.monotonic()) > 0.0:
+            await asyncio.sleep(min(_LOOK_S, left_s))
+            job = await self.call(partial(get_job, self.context.store, job.id))
         return job
 
     async def cancel_job(self, identifier: str) -> JobRecord:
-        """Cancel a job, also one that this process is running. Raises NotFound."""
-        job = await self.call(lambda: cancel_job(self.context.store, identifier))
-        self.runner.cancel(identifier)
-        return job
-
-    async def fit(
-        self,
-        traces: Sequence[HeldTrace],
-        request: FitRequest,
-        *,
-        save_as: str | None,
-        gone: Gone,
-        wants_plot: bool = False,
-    ) -> FitOutcome:
-        """Fit traces, and store all of it as a profile where a name is given.
-
-        Long ones are fitted in a process of their own: they would hold up every other thread.
-        Raises what `fit_traces` does, Overloaded, Cancelled, LimitReached and SolverFailed.
-        """
-        with options_named({"groups": "group"}):
-            fitted = await self._fitted(traces, request, gone, wants_plot=wants_plot)
-        if save_as is None:
-            return FitOutcome(fitted, None)
-        return FitOutcome(fitted, await self.call(lambda: self._save_fit(fitted, save_as)))
-
-    async def stored_fit(self, fit_id: str) -> FitRecord:
-        """A stored fit. Raises NotFound."""
-        return await self.call(lambda: get_fit(self.context.store, fit_id))
-
-    async def stored_trace(self, digest: str) -> PackedTrace:
-        """A stored trace. Raises NotFound."""
-        return await self.call(lambda: get_trace(self.context.store, digest))
-
-    async def stored_plot(self, fit_id: str) -> FitPlot:
-        """What a plot of a stored fit shows; of a long trace in a process of its own.
-
-        Raises NotFound, Overloaded and LimitReached.
-        """
-        stored = await self.call(lambda: find_fit(self.context.store, fit_id))
-        if len(stored) <= LONG_TRACE_BYTES:
-            return await self.call(lambda: plot_stored(stored))
-        memory_bytes = self.context.settings.worker_memory_bytes
-        return await self._long_fit(lambda: plot_apart(stored, memory_bytes=memory_bytes))
-
-    async def apart(self, child: Child[T], gone: Gone) -> T:
-        """Wait for a process of its own, and end it where the client goes away.
-
-        Raises Overloaded where there are enough of them, and what the child does.
-        """
-        watcher = asyncio.ensure_future(_then(gone, child.cancel))
-        try:
-            return await self._long_fit(child.run)
-        finally:
-            child.cancel()
-            watcher.cancel()
-
-    def exposition(self) -> str:
-        """The metrics as text."""
-        return self.metrics.exposition(
-            {
-                "sluice_pending_calls": ("Requests in worker threads.", self.pending_calls),
-                "sluice_pending_solves": ("Requests that wait for a solve.", self.pending_solves),
-                "sluice_waiting_jobs": ("Durable jobs that wait.", self.runner.waiting),
-                "sluice_event_streams": ("Open event streams.", self.open_streams),
-                "sluice_held_tables": ("Compiled tables in memory.", len(self.lookups.front.shelf)),
-                "sluice_held_bytes": ("Bytes of them.", self.lookups.front.shelf.held_bytes),
-                "sluice_ready_workers": ("Workers ready.", self.context.engine.ready_workers),
-            }
-        )
-
-    def prepare(self, question: Question) -> solving.Prepared:
-        """Resolve a question against the store. Blocks."""
-        with self.context.store.reading() as unit:
-            return solving.prepare(
-                question,
-                solving.stored_revision(unit),
-                fragment_cap=self.context.settings.max_fragments,
-            )
-
-    def resolve(self, comparison: Comparison) -> comparing.Resolved:
-        """Resolve a comparison against the store. Blocks. Raises NotFound."""
-        with self.context.store.reading() as unit:
-            return comparing.resolve(comparison, solving.stored_revision(unit))
-
-    def close(self) -> None:
-        """End the threads; the engine has to be closed first."""
-        self.runner.close()
-        self.explorer.close()
-        self._waits.shutdown(cancel_futures=True)
-        self._quick.shutdown(cancel_futures=True)
-        self._calls.shutdown()
+        """Ask a job to stop, wherever it runs. Raises NotFound."""
+        return await self.call(lambda: cancel_job(self.context.store, identifier))
 
     # --- in worker threads ------------------------------------------------------------------------
 
-    def _look_up(self, question: Question) -> bytes | Found:
+    def _answered_here(self, make: Callable[[UnitOfWork], Optimize]) -> Answered | Unsolved:
+        """The answer where it is stored or solved at once, else what is to be solved."""
         with self.context.store.reading() as unit:
-            prepared = solving.prepare(
-                question,
-                solving.stored_revision(unit),
-                fragment_cap=self.context.settings.max_fragments,
-            )
-            stored = solving.find_stored(unit, prepared)
+            operation = make(unit)
+            stored = operation.stored(unit)
         if stored is not None:
-            return stored.body
-        return Found(prepared, solving.is_quick(prepared))
+            return Answered(stored.document, "stored")
+        if not operation.is_quick or not self.solving.acquire(blocking=False):
+            return Unsolved(operation, operation.is_quick)
+        try:
+            solved = operation.run_here()
+        finally:
+            self.solving.release()
+        if solved is None:
+            return Unsolved(operation, is_quick=False)
+        return Answered(self._keep(operation, solved).document, "quick")
 
-    def _solve_here(self, found: Found) -> bytes | None:
-        answer = solving.solve_here(found.prepared)
-        return None if answer is None else self._keep(answer)
+    def _solved_in_turn(self, operation: Optimize) -> Answered | None:
+        solved = self._run_in_turn(operation)
+        if solved is None:
+            return None
+        return Answered(self._keep(operation, solved).document, "quick")
 
-    def _through_engine(self, found: Found, errand: Errand) -> bytes:
-        started_s = time.perf_counter()
-        solution = errand.solve(solving.task_of(found.prepared))
-        solve_ms = (time.perf_counter() - started_s) * 1e3
-        answer = solving.conclude(found.prepared, solution, solve_ms=solve_ms)
-        errand.check()
-        # Through the threads for calls: they are as few as the database has connections for.
-        return self._calls.submit(self._keep, answer).result()
+    def _run_in_turn(self, operation: Operation[T]) -> T | None:
+        with self.solving:
+            return operation.run_here()
 
-    def _keep(self, answer: solving.Answer) -> bytes:
+    def _keep(self, operation: Operation[T], result: T) -> Outcome:
         with self.context.store.unit_of_work() as unit:
-            return solving.keep(unit, answer, render_answer).body
+            return operation.keep(unit, result)
 
     def _from_table(self, asked: Lookup) -> FromTable | None:
         """The active table's answer, and the table where it was not held."""
@@ -322,52 +347,12 @@ class Service:
         ready = table.sibling().schedule(asked.if_none_match, asked.message_bytes)
         return FromTable(ready, None if held else table)
 
+    # --- on the event loop ------------------------------------------------------------------------
+
     def _served(self, found: FromTable) -> Ready:
         if found.table is not None:
             self.lookups.keep(found.table)
         return found.ready
-
-    def _save_fit(self, fitted: FittedTrace, name: str) -> SavedFit:
-        with self.context.store.unit_of_work() as unit:
-            return save_fit(unit, fitted, name=name)
-
-    async def _fitted(
-        self, traces: Sequence[HeldTrace], request: FitRequest, gone: Gone, *, wants_plot: bool
-    ) -> FittedTrace:
-        settings = self.context.settings
-        if sum(trace.content_bytes for trace in traces) <= LONG_TRACE_BYTES:
-            sizes_used = sizes_used_for(request.message_bytes, fragment_cap=settings.max_fragments)
-            return await self.call(
-                lambda: fit_traces(traces, request, sizes_used=sizes_used, wants_plot=wants_plot)
-            )
-        child = FitApart(
-            traces,
-            request,
-            memory_bytes=settings.worker_memory_bytes,
-            fragment_cap=settings.max_fragments,
-            wants_plot=wants_plot,
-        )
-        return await self.apart(child, gone)
-
-    async def _long_fit(self, work: Callable[[], T]) -> T:
-        """Wait for a process of its own. Raises Overloaded where there are enough of them."""
-        self.places.take_for_client()
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._waits, work)
-        finally:
-            self.places.leave_client()
-
-    def _table(
-        self, resolved: comparing.Resolved, solve: Callable[[SolveTask], Solution]
-    ) -> ComparisonTable:
-        return comparing.tabulate(resolved, solve, fragment_cap=self.context.settings.max_fragments)
-
-    def _quick_table(self, resolved: comparing.Resolved) -> ComparisonTable | None:
-        """The table solved in this process, or None where a cell turned out to be long."""
-        try:
-            return self._table(resolved, comparing.solve_quickly)
-        except comparing.NotQuick:
-            return None
 
     async def _in(self, threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         """Run short blocking work in one of these threads. Raises Overloaded."""
@@ -379,29 +364,51 @@ class Service:
         finally:
             self.pending_calls -= 1
 
-    # --- waiting ----------------------------------------------------------------------------------
+    def exposition(self) -> str:
+        """The metrics as text."""
+        shelf = self.lookups.front.shelf
+        workers = self.context.engine.capacity(Pool.SOLVE).ready
+        runner = self.runner
+        return self.metrics.exposition(
+            {
+                "sluice_pending_calls": ("Requests in worker threads.", self.pending_calls),
+                "sluice_pending_solves": ("Requests that wait for a worker.", self.pending_tasks),
+                "sluice_waiting_jobs": ("Durable jobs that wait.", runner.waiting if runner else 0),
+                "sluice_running_jobs": ("Of them run here.", runner.running if runner else 0),
+                "sluice_fenced_total": (
+                    "Writes of jobs that came too late.",
+                    runner.fenced if runner else 0,
+                ),
+                "sluice_event_streams": ("Open event streams.", self.open_streams),
+                "sluice_held_tables": ("Compiled tables in memory.", len(shelf)),
+                "sluice_held_bytes": ("Bytes of them.", shelf.held_bytes),
+                "sluice_ready_workers": ("Workers ready.", workers),
+            }
+        )
 
-    async def _wait(self, work: Callable[[Errand], T], gone: Gone) -> T:
-        """Run long work in a waiting thread, and cancel it where the client goes away."""
-        if self.pending_solves >= MAX_PENDING_SOLVES:
-            raise Overloaded("more solves are waiting than this service accepts")
-        errand = Errand(self.context.engine)
-        self.pending_solves += 1
-        watcher = asyncio.ensure_future(gone())
-        try:
-            loop = asyncio.get_running_loop()
-            worker = loop.run_in_executor(self._waits, work, errand)
-            await asyncio.wait((worker, watcher), return_when=asyncio.FIRST_COMPLETED)
-            if not worker.done():
-                errand.cancel()
-            return await worker
-        finally:
-            errand.cancel()
-            watcher.cancel()
-            self.pending_solves -= 1
+    def close(self) -> None:
+        """End the threads; the engine has to be closed first."""
+        self.pictures.close()
+        self._quick.shutdown(cancel_futures=True)
+        self._calls.shutdown()
 
 
-async def _then(gone: Gone, act: Callable[[], None]) -> None:
-    """Act once the client has gone."""
-    await gone()
-    act()
+class _Waiting:
+    """What a task tells to whoever awaits it; `take` is for the engine's threads."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.end: asyncio.Future[End] = loop.create_future()
+        self.best: bytes | None = None
+        self._loop = loop
+
+    def take(self, message: Event | End) -> None:
+        """Hear an event, or the end."""
+        if isinstance(message, Best):
+            self.best = message.result
+        elif not isinstance(message, Started | Steps):
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                self._loop.call_soon_threadsafe(self._end_with, message)
+
+    def _end_with(self, end: End) -> None:
+        if not self.end.done():
+            self.end.set_result(end)

@@ -16,7 +16,12 @@ MIB = 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What an operator may set; sizes in bytes. `workers` 0 means one fewer than the cores."""
+    """What an operator may set; sizes in bytes, times in seconds.
+
+    `workers` 0 means one fewer than the cores. `lease_s` is how long after its last sign of life
+    others take over the jobs of a process, `drain_s` how long `sluice work` lets jobs go on when it
+    is told to stop.
+    """
 
     database_url: str = f"sqlite:///{CHECKOUT / 'var' / 'sluice.db'}"
     host: str = "127.0.0.1"
@@ -28,6 +33,9 @@ class Settings:
     worker_memory_bytes: int = 2048 * MIB
     lookup_memory_bytes: int = 64 * MIB
     lookup_refresh_s: int = 1
+    run_jobs: bool = True
+    lease_s: int = 15
+    drain_s: int = 120
 
     @property
     def worker_count(self) -> int:
@@ -56,6 +64,11 @@ class Settings:
             lookup_refresh_s=given.number(
                 "SLUICE_LOOKUP_REFRESH_S", defaults.lookup_refresh_s, least=0, greatest=3600
             ),
+            run_jobs=bool(
+                given.number("SLUICE_RUN_JOBS", int(defaults.run_jobs), least=0, greatest=1)
+            ),
+            lease_s=given.number("SLUICE_LEASE_S", defaults.lease_s, greatest=3600),
+            drain_s=given.number("SLUICE_DRAIN_S", defaults.drain_s, least=0, greatest=86_400),
         )
 
 

@@ -23,9 +23,9 @@ from app.bodies import (
     media_type,
     too_large,
 )
-from app.errors import BodyTooSlow, Overloaded, UnsupportedMediaType
 from app.flows.held_trace import HeldTrace
 from app.gunzip import MAGIC, Expander
+from domain.errors import BodyTooSlow, Overloaded, UnsupportedMediaType
 
 ARRIVAL_LIMIT_S = 300.0
 # Many small files come slowly without harm; what comes more slowly than this later on never ends.

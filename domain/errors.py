@@ -6,13 +6,19 @@
     |  |- InvalidLimits        limits on fragments that contradict themselves
     |  |- UnreadableTrace      a measurement file that cannot be understood
     |  |- InvalidTable         a table file that is damaged, or none at all
-    |  `- UnitMismatch         a quantity without a unit, or with the wrong one
+    |  |- UnitMismatch         a quantity without a unit, or with the wrong one
+    |  |- InconsistentInput    fields that exclude each other
+    |  `- InvalidFields        several fields at once
     |- Infeasible              no cut of the message satisfies the limits
     |- StrategyDeclined        this strategy cannot run on this problem
     |- PoorFit                 the data do not support an estimate
     |- MeasurementMissing      what was measured is not enough for what was asked
     |- SolverFailed            a solver broke its contract (a defect, never bad input)
     |- NotFound, Conflict      about stored things
+    |- StoreUnavailable        the database cannot be reached
+    |- MalformedRequest, HeadTooLarge, NotJson, BodyTooLarge, BodyTooSlow,
+    |  UnsupportedMediaType, ForeignOrigin,
+    |  RouteNotFound, MethodNotAllowed, Overloaded, NotReady   about a request to the service
     `- LimitReached            a solve was stopped before it had any answer
        |- TimeLimitReached     by its time limit
        |- MemoryLimitReached   by its memory limit
@@ -23,18 +29,28 @@ None of them knows HTTP. `code` is stable: clients, the command line and the doc
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
+
+MAX_REPORTED = 20
 
 
 class SluiceError(Exception):
-    """Root of the tree. `detail` is a sentence for the user, `field` the offending input's path."""
+    """Root of the tree. `detail` is a sentence for the user, `field` the offending input's path.
+
+    `subject` is the name or identifier that was asked for: a terminal shows it behind the sentence,
+    a problem document, which never repeats an input, does not.
+    """
 
     code: ClassVar[str] = "internal_error"
 
-    def __init__(self, detail: str, *, field: str | None = None) -> None:
+    def __init__(
+        self, detail: str, *, field: str | None = None, subject: str | None = None
+    ) -> None:
         super().__init__(detail)
         self.detail = detail
         self.field = field
+        self.subject = subject
 
     def __reduce__(self) -> tuple[object, ...]:
         # Keyword-only arguments do not survive the default pickling; these errors cross processes.
@@ -149,3 +165,98 @@ class Conflict(SluiceError):
     """The stored state contradicts the request."""
 
     code = "conflict"
+
+
+class StoreUnavailable(SluiceError):
+    """The database cannot be reached, or did not answer in time."""
+
+    code = "store_unavailable"
+
+
+class NotJson(SluiceError):
+    """The body is not a JSON document in UTF-8."""
+
+    code = "not_json"
+
+
+class BodyTooLarge(SluiceError):
+    """The body is longer than the limit, as sent or once expanded."""
+
+    code = "body_too_large"
+
+
+class BodyTooSlow(SluiceError):
+    """The body did not arrive in time."""
+
+    code = "body_too_slow"
+
+
+class HeadTooLarge(SluiceError):
+    """The request line and the headers, or the trailers, are longer or more than the limit."""
+
+    code = "head_too_large"
+
+
+class MalformedRequest(SluiceError):
+    """What came is no request of HTTP."""
+
+    code = "malformed_request"
+
+
+class UnsupportedMediaType(SluiceError):
+    """The body's media type or encoding is not one that this operation reads."""
+
+    code = "unsupported_media_type"
+
+
+class RouteNotFound(SluiceError):
+    """There is no such path."""
+
+    code = "route_not_found"
+
+
+class MethodNotAllowed(SluiceError):
+    """The path exists, the method does not."""
+
+    code = "method_not_allowed"
+
+
+class ForeignOrigin(SluiceError):
+    """A page of another host has a browser ask."""
+
+    code = "foreign_origin"
+
+
+class Overloaded(SluiceError):
+    """More work is waiting than this service accepts; `retry_after_s` is when to try again."""
+
+    code = "overloaded"
+    retry_after_s: ClassVar[int] = 1
+
+
+class NotReady(SluiceError):
+    """The database or the workers cannot be reached."""
+
+    code = "not_ready"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """Where in the input (RFC 6901 JSON pointer) and which rule it breaks."""
+
+    pointer: str
+    detail: str
+
+
+class InvalidFields(InvalidInput):
+    """Several fields break rules; `problems` holds the first of them."""
+
+    def __init__(self, detail: str, *, problems: tuple[FieldProblem, ...]) -> None:
+        super().__init__(detail)
+        self.problems = problems[:MAX_REPORTED]
+
+
+class InconsistentInput(InvalidInput):
+    """Fields that are valid one by one, and not together."""
+
+    code = "inconsistent_input"

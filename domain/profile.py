@@ -35,6 +35,14 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfileRevision:
+    """The profile and revision that an answer speaks of."""
+
+    name: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
 class Revision:
     """One immutable revision of a hardware profile; numbers count from 1.
 

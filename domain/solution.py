@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
 
 from domain.problem import AnyProblem
 from domain.schedule import Schedule
+
+NoticeValues: TypeAlias = tuple[tuple[str, float | str], ...]  # pairs, so that a notice is hashable
 
 
 class Strategy(StrEnum):
@@ -43,10 +46,25 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something a user must see: a stable code and a sentence."""
+    """Something a user must see: a stable code and a sentence.
+
+    `stage` is the name of the one stage that it is about, None where it is about the whole;
+    `values` are the figures behind the sentence by name, in the units that the names say.
+    """
 
     code: str
     detail: str
+    stage: str | None = None
+    values: NoticeValues = ()
+
+    @classmethod
+    def of_stage(cls, stage: str, code: str, words: str, **values: float | str) -> Notice:
+        """Return the notice about one stage, whose sentence begins with the stage's name."""
+        return cls(code, f"stage {stage}: {words}", stage, tuple(values.items()))
+
+    def value(self, name: str) -> float | str | None:
+        """Return the figure of this name, None where there is none."""
+        return dict(self.values).get(name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,45 @@
-"""Quantities with units, in and out. Nobody else converts.
+"""Quantities with units, in and out. Nobody else reads or converts them.
 
-Accepted: sizes ("64 KiB", "64K", "1MB", "4096"), with KiB, MiB, GiB, TiB and K, M, G, T binary
-(as dd and the suffixes of most tools have them) and kB/KB, MB, GB, TB decimal. Times are printed
-in µs, sizes in the binary unit that divides them.
+Sizes     "64 KiB", "64K", "1MB", "4096": KiB, MiB, GiB, TiB and K, M, G, T are binary (as dd and
+          the suffixes of most tools have them), kB/KB, MB, GB, TB decimal.
+Times     "3 µs", "3us", "250 ns", and a cost a byte as a time ("0.08 ns/byte", "85 µs/KB (1024)")
+          or as a bandwidth, whose inverse it is ("12 GB/s", "100 Gb/s"). What names no unit, or one
+          that is not known, is asked back: a bandwidth taken for a time would be wrong without a
+          word.
+Shares    "5 %" and "0.05"; a bare number of 1 or more could be either, and is asked back.
 """
 
 from __future__ import annotations
 
 import re
+from enum import StrEnum
+from math import inf, isfinite
+from typing import TypeVar
 
-from domain.errors import UnitMismatch
+from domain.errors import InvalidInput, UnitMismatch
+
+MAX_CHARACTERS = 40  # of a quantity as text
+_MAX_QUOTED = 24
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+# A number, even with signs between its digits that are none of a plain one; then what follows it.
+_QUANTITY = re.compile(r"([+-]?[.,]?\d[\d.,'\s]*(?:[eE][+-]?\d{1,3})?)(\D.*)?", re.ASCII)
+_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+", re.ASCII)
+
+
+def parse_number(text: str) -> float:
+    """Return a finite number. Raises InvalidInput, also for one of more than MAX_CHARACTERS."""
+    value = float(text) if len(text) <= MAX_CHARACTERS and _NUMBER.fullmatch(text) else inf
+    if not isfinite(value):
+        raise InvalidInput("expected a number")
+    return value + 0.0  # also turns -0 to 0
+
+
+def format_number(value: float) -> str:
+    """Return a number as somebody would type it, and that reads back as the same double."""
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+
+
+# --- sizes ----------------------------------------------------------------------------------------
 
 _SIZE_UNITS = {
     "": 1,
@@ -31,9 +61,9 @@ _SIZE = re.compile(r"\s*([0-9]+)(?:\.([0-9]+))?\s*([A-Za-z]*)\s*", re.ASCII)
 
 
 def parse_bytes(text: str) -> int:
-    """A size in bytes from text such as "64 KiB". Raises UnitMismatch."""
+    """Return a size in bytes from text such as "64 KiB". Raises UnitMismatch."""
     match = _SIZE.fullmatch(text)
-    if match is None or match[3].upper() not in _SIZE_UNITS or len(text) > 40:
+    if match is None or match[3].upper() not in _SIZE_UNITS or len(text) > MAX_CHARACTERS:
         raise UnitMismatch(
             "expected a size such as 4096, 64K, 64KiB or 1MB (K, M, G, T and KiB, MiB, GiB, TiB "
             "are powers of 1024; KB, MB, GB, TB powers of 1000)"
@@ -48,25 +78,228 @@ def parse_bytes(text: str) -> int:
 
 
 def format_bytes(size: int) -> str:
-    """A size in the largest binary unit that divides it: 65536 -> "64 KiB"."""
+    """Return a size in the largest binary unit that divides it: 65536 -> "64 KiB"."""
     for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
         if size >= 2**power and size % 2**power == 0:
             return f"{size >> power} {unit}"
     return f"{size} B"
 
 
-def format_us(time_us: float) -> str:
-    """A time in µs, with digits that suit its magnitude."""
-    if time_us >= 1e6:
-        return f"{time_us:.7g} µs"
-    return f"{time_us:.3f} µs"
+# --- times and costs a byte -----------------------------------------------------------------------
 
 
 def ns_per_byte_from_us_per_kb(us_per_kb: float, *, bytes_per_kb: int) -> float:
-    """Per-byte cost in ns from µs per KB; the source says whether its KB has 1000 or 1024 bytes."""
+    """Return the per-byte cost in ns of a time per KB, which has 1000 or 1024 bytes."""
     return us_per_kb * 1000.0 / bytes_per_kb
 
 
 def ns_per_byte_from_mb_per_s(mb_per_s: float, *, bytes_per_mb: int) -> float:
-    """Per-byte cost in ns from a bandwidth in MB/s of this many bytes a MB."""
+    """Return the per-byte cost in ns of a bandwidth in MB/s of this many bytes a MB."""
     return 1e9 / (mb_per_s * bytes_per_mb)
+
+
+_SECOND = "s(ec(ond)?s?)?"
+_PER_SECOND = f"(/|per|p)?{_SECOND}"
+
+
+class OverheadUnit(StrEnum):
+    """Of a fixed time a fragment."""
+
+    US = "us"
+    NS = "ns"
+    MS = "ms"
+    S = "s"
+    UNTOLD = "untold"
+
+    @property
+    def words(self) -> str:
+        """As a page writes it."""
+        return {"us": "µs", "untold": "which unit?"}.get(self.value, self.value)
+
+    @property
+    def spelling(self) -> str:
+        """An expression that matches how a cell or a header writes it, without blanks."""
+        return {
+            "us": "us|usecs?|micros(ec(ond)?s?)?",
+            "ns": "ns|nsecs?|nanos(ec(ond)?s?)?",
+            "ms": "ms|msecs?|millis(ec(ond)?s?)?",
+            "s": _SECOND,
+        }.get(self.value, "")
+
+    def to_us(self, value: float) -> float:
+        """A time in this unit as µs. Raises UnitMismatch where the unit was not told."""
+        if self is OverheadUnit.UNTOLD:
+            raise UnitMismatch("expected a unit")
+        return value / 1e3 if self is OverheadUnit.NS else value * _US[self.value]
+
+
+_US = {"us": 1.0, "ms": 1e3, "s": 1e6}
+
+
+class CostUnit(StrEnum):
+    """Of a cost a byte, or of a bandwidth, whose inverse it is."""
+
+    NS_PER_BYTE = "ns_per_byte"
+    US_PER_KB = "us_per_kb"
+    US_PER_KIB = "us_per_kib"
+    GB_PER_S = "gb_per_s"
+    GIB_PER_S = "gib_per_s"
+    GBIT_PER_S = "gbit_per_s"
+    MB_PER_S = "mb_per_s"
+    MIB_PER_S = "mib_per_s"
+    MBIT_PER_S = "mbit_per_s"
+    TB_PER_S = "tb_per_s"
+    UNTOLD = "untold"
+
+    @property
+    def words(self) -> str:
+        """As a page writes it."""
+        return {
+            "ns_per_byte": "ns/byte",
+            "us_per_kb": "µs/KB (1000)",
+            "us_per_kib": "µs/KB (1024)",
+            "gb_per_s": "GB/s",
+            "gib_per_s": "GiB/s",
+            "gbit_per_s": "Gb/s",
+            "mb_per_s": "MB/s",
+            "mib_per_s": "MiB/s",
+            "mbit_per_s": "Mb/s",
+            "tb_per_s": "TB/s",
+            "untold": "which unit?",
+        }[self.value]
+
+    @property
+    def spelling(self) -> str:
+        """An expression that matches how a cell or a header writes it, without blanks.
+
+        A small b is a bit and a large one a byte; "gb/s", which may be either, is neither.
+        """
+        return {
+            "ns_per_byte": "ns(/|per)(B|[bB]ytes?)",
+            "us_per_kb": "us(/|per)[kK]B",
+            "us_per_kib": "us(/|per)[kK]iB",
+            "gb_per_s": f"[Gg](B|[bB]ytes?){_PER_SECOND}",
+            "gib_per_s": f"[Gg]i(B|[bB]ytes?){_PER_SECOND}",
+            "gbit_per_s": f"(Gb|[Gg][bB]its?){_PER_SECOND}|gbps|[Gg]bit",
+            "mb_per_s": f"[Mm](B|[bB]ytes?){_PER_SECOND}",
+            "mib_per_s": f"[Mm]i(B|[bB]ytes?){_PER_SECOND}",
+            "mbit_per_s": f"(Mb|[Mm][bB]its?){_PER_SECOND}|mbps|[Mm]bit",
+            "tb_per_s": f"[Tt](B|[bB]ytes?){_PER_SECOND}",
+        }.get(self.value, "")
+
+    @property
+    def is_bandwidth(self) -> bool:
+        """Whether more is faster."""
+        return self.value in _BYTES
+
+    def to_ns_per_byte(self, value: float) -> float:
+        """A cost in this unit as ns a byte.
+
+        Raises UnitMismatch for a bandwidth of 0 or less, and where the unit was not told.
+        """
+        if self is CostUnit.UNTOLD:
+            raise UnitMismatch("expected a unit")
+        if self is CostUnit.NS_PER_BYTE:
+            return value
+        if self is CostUnit.US_PER_KB:
+            return ns_per_byte_from_us_per_kb(value, bytes_per_kb=1000)
+        if self is CostUnit.US_PER_KIB:
+            return ns_per_byte_from_us_per_kb(value, bytes_per_kb=1024)
+        if not value > 0.0:
+            raise UnitMismatch("expected a bandwidth above 0; leave no time per byte with ns/byte")
+        bits = 8.0 if "bit" in self.value else 1.0
+        return bits * ns_per_byte_from_mb_per_s(value, bytes_per_mb=_BYTES[self.value])
+
+
+_BYTES = {
+    "gb_per_s": 10**9,
+    "gib_per_s": 2**30,
+    "gbit_per_s": 10**9,
+    "mb_per_s": 10**6,
+    "mib_per_s": 2**20,
+    "mbit_per_s": 10**6,
+    "tb_per_s": 10**12,
+}
+Unit = TypeVar("Unit", OverheadUnit, CostUnit)
+
+
+def parse_quantity(text: str, unit: Unit) -> tuple[float, Unit]:
+    """Return a number, 0 or more, and its own unit, else this one. Raises UnitMismatch."""
+    found = _QUANTITY.fullmatch(text) if len(text) <= MAX_CHARACTERS else None
+    number, name = (found[1].strip(), (found[2] or "").strip()) if found else (text, "")
+    if _GROUPED.fullmatch(number):
+        raise UnitMismatch(_which_comma(number))
+    own = unit_named(name, type(unit)) if name else unit
+    try:
+        value = parse_number(number)
+    except InvalidInput:
+        raise UnitMismatch(_rule(text, unit)) from None
+    if own is None or value < 0.0:
+        raise UnitMismatch(_rule(text, unit))
+    return value, own
+
+
+def parse_time_us(text: str) -> float:
+    """Return a time in µs from text such as "250 ns". Raises UnitMismatch, also without a unit."""
+    value, unit = parse_quantity(text, OverheadUnit.UNTOLD)
+    return unit.to_us(value)
+
+
+def parse_ns_per_byte(text: str) -> float:
+    """Return a cost in ns a byte from text such as "12 GB/s". Raises UnitMismatch, as above."""
+    value, unit = parse_quantity(text, CostUnit.UNTOLD)
+    return unit.to_ns_per_byte(value)
+
+
+def unit_named(text: str, kind: type[Unit]) -> Unit | None:
+    """Return the unit that a text names, or None."""
+    name = re.sub(r"[\s_]", "", text).replace("µ", "u").replace("μ", "u")
+    return next((one for one in kind if one.spelling and re.fullmatch(one.spelling, name)), None)
+
+
+def _rule(text: str, unit: OverheadUnit | CostUnit) -> str:
+    told = f" of {unit.words}" if unit.value != "untold" else ""
+    rule = f"expected a number{told}, 0 or more, or one with its unit"
+    if not text:
+        return rule
+    shown = text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}…"
+    return f"{rule}; not “{shown}”"
+
+
+def _which_comma(number: str) -> str:
+    whole = number.replace(",", "")
+    if number.count(",") > 1:
+        return f"expected a number without commas: {whole}"
+    part = float(number.replace(",", "."))
+    return f"{whole} or {part:g}? write it without the comma"
+
+
+# --- shares ---------------------------------------------------------------------------------------
+
+SHARE_RULE = "expected a share, as 5 % or 0.05"
+
+
+def parse_share(text: str) -> float:
+    """Return a share of 0 or more: "5 %", "5%" and "0.05" are the same.
+
+    Raises InvalidInput, also for a bare "5": whoever types it hardly means 500 %, and what was
+    meant is not guessed.
+    """
+    plain = text.strip()
+    number = plain.removesuffix("%").strip()
+    try:
+        value = parse_number(number)
+    except InvalidInput:
+        raise InvalidInput(SHARE_RULE) from None
+    if number.startswith("-") or len(plain) > MAX_CHARACTERS:
+        raise InvalidInput(SHARE_RULE)
+    if plain.endswith("%"):
+        return value / 100.0
+    if value >= 1.0:
+        raise InvalidInput(f"{number} alone could be a share or per cent: write 5 % or 0.05")
+    return value
+
+
+def format_share(share: float) -> str:
+    """Return a share as `parse_share` reads it, exactly: of 1 and more with its sign."""
+    return f"{share!r}" if share < 1.0 else f"{100.0 * share:.12g} %"

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from domain.fit import FitOptions, TraceFit
 from domain.fit_plot import FitPlot
-from domain.measurement import MessageTrace, Reading, Trace, TraceKind
-from domain.plan import MeasurementPlan, PlanLimits
+from domain.measurement import Reading, Trace, TraceKind
 from domain.trace_formats import TraceFormat
 
 __all__ = [
@@ -20,7 +19,6 @@ __all__ = [
     "join",
     "measured_sizes",
     "part_within",
-    "plan",
     "plot",
     "read",
     "without_excluded",
@@ -86,13 +84,6 @@ def part_within(trace: Trace, least_bytes: int, greatest_bytes: int) -> Trace:
     from fitting.narrow import part_within as cut
 
     return cut(trace, least_bytes, greatest_bytes)
-
-
-def plan(trace: MessageTrace | None, limits: PlanLimits) -> MeasurementPlan:
-    """Which sizes to measure next for the transitions of the bottleneck, or that they are known."""
-    from fitting.planning import plan_measurements
-
-    return plan_measurements(trace, limits)
 
 
 def plot(

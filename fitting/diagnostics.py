@@ -119,10 +119,12 @@ def _few_sizes(evidence: Evidence) -> Notice | None:
     m = len(evidence.samples.sizes)
     if m >= _FEW_SIZES:
         return None
-    return Notice(
+    return Notice.of_stage(
+        evidence.name,
         "too_few_sizes",
-        f"stage {evidence.name}: {m} message sizes were measured; whether the times lie on a line, "
+        f"{m} message sizes were measured; whether the times lie on a line, "
         f"and where they change over to another, needs {_FEW_SIZES} and more",
+        sizes=m,
     )
 
 
@@ -130,10 +132,12 @@ def _few_repetitions(evidence: Evidence) -> Notice | None:
     middle = int(np.median(evidence.centres.count))
     if middle >= _FEW_REPETITIONS:
         return None
-    return Notice(
+    return Notice.of_stage(
+        evidence.name,
         "too_few_repetitions",
-        f"stage {evidence.name}: most sizes were measured {'once' if middle == 1 else 'twice'}; "
+        f"most sizes were measured {'once' if middle == 1 else 'twice'}; "
         "noise is told from misfit only by how far sizes lie off the line, and outliers hardly",
+        repetitions=middle,
     )
 
 
@@ -141,11 +145,14 @@ def _narrow(evidence: Evidence, stage: StageFit) -> Notice | None:
     sizes = evidence.samples.sizes
     if float(sizes[-1]) >= _NARROW * float(sizes[0]) or _all_supported(stage):
         return None
-    return Notice(
+    return Notice.of_stage(
+        evidence.name,
         "range_too_narrow",
-        f"stage {evidence.name}: sizes from {format_bytes(int(sizes[0]))} to "
+        f"sizes from {format_bytes(int(sizes[0]))} to "
         f"{format_bytes(int(sizes[-1]))} are too close to tell overhead and per-byte cost apart; "
         "an error of one is made up for by the other",
+        from_bytes=int(sizes[0]),
+        to_bytes=int(sizes[-1]),
     )
 
 
@@ -170,10 +177,12 @@ def _decides_nothing(evidence: Evidence) -> bool:
 
 def _nothing(evidence: Evidence) -> Notice:
     noise = float(np.median(evidence.centres.s))
-    return Notice(
+    return Notice.of_stage(
+        evidence.name,
         "noise_decides_nothing",
-        f"stage {evidence.name}: single times scatter by {noise:.0%} and hide whatever depends on "
+        f"single times scatter by {noise:.0%} and hide whatever depends on "
         "size; neither overhead nor per-byte cost is supported by these measurements",
+        relative_noise=noise,
     )
 
 
@@ -181,10 +190,11 @@ def _switches(evidence: Evidence) -> Notice | None:
     if len(evidence.pieces) == 1:
         return None
     said = [_switch(left, right) for left, right in pairwise(evidence.pieces)]
-    return Notice(
+    return Notice.of_stage(
+        evidence.name,
         "switch_found",
-        f"stage {evidence.name}: {len(evidence.pieces)} fit ranges; the line changes "
-        + "; ".join(said),
+        f"{len(evidence.pieces)} fit ranges; the line changes " + "; ".join(said),
+        ranges=len(evidence.pieces),
     )
 
 
@@ -228,10 +238,12 @@ def _curvature(evidence: Evidence) -> Notice | None:
         return None
     amplitude, piece = max(found, key=lambda pair: abs(pair[0]))
     where = "more" if amplitude > 0.0 else "less"
-    return Notice(
+    return Notice.of_stage(
+        evidence.name,
         "curvature",
-        f"stage {evidence.name}: from {piece.words} the times bend away from the line by "
+        f"from {piece.words} the times bend away from the line by "
         f"{abs(amplitude):.0%}; both ends take {where} than it says",
+        relative_amplitude=amplitude,
     )
 
 
@@ -247,10 +259,11 @@ def _off_the_line(evidence: Evidence) -> Notice | None:
     worst = sorted(found, key=lambda pair: -abs(pair[0]))[:3]
     said = ", ".join(f"{format_bytes(size)} ({off:+.0%})" for off, size in worst)
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-    return Notice(
+    return Notice.of_stage(
+        evidence.name,
         "sizes_off_the_line",
-        f"stage {evidence.name}: times of {said}{more} do not lie on the line, by more than their "
-        "own noise explains",
+        f"times of {said}{more} do not lie on the line, by more than their own noise explains",
+        sizes=len(found),
     )
 
 
@@ -265,12 +278,14 @@ def _not_monotone(evidence: Evidence) -> Notice | None:
     at = int(np.argmax(np.where(clear, fall, 0.0)))
     x = evidence.centres.x
     more = int(clear.sum()) - 1
-    return Notice(
+    return Notice.of_stage(
+        evidence.name,
         "not_monotone",
-        f"stage {evidence.name}: {format_bytes(round(x[at]))} takes longer ({z[at]:.4g} µs) than "
+        f"{format_bytes(round(x[at]))} takes longer ({z[at]:.4g} µs) than "
         f"{format_bytes(round(x[at + 1]))} ({z[at + 1]:.4g} µs)"
         + (f", and so at {more} more sizes" if more else "")
         + "; no line with a per-byte cost of 0 or more explains that",
+        sizes=more + 1,
     )
 
 
@@ -281,9 +296,10 @@ def _clipped_overhead(evidence: Evidence) -> Notice | None:
     clipped = [piece for piece in evidence.pieces if piece.estimate.clipped == "a"]
     if not clipped:
         return None
-    return Notice(
+    return Notice.of_stage(
+        evidence.name,
         "negative_overhead_clipped",
-        f"stage {evidence.name}: the estimated overhead was negative{_where(evidence, clipped)} "
+        f"the estimated overhead was negative{_where(evidence, clipped)} "
         "and is set to 0; ns_per_byte was fitted again through the origin",
     )
 
@@ -292,9 +308,10 @@ def _clipped_cost(evidence: Evidence) -> Notice | None:
     clipped = [piece for piece in evidence.pieces if piece.estimate.clipped == "b"]
     if not clipped:
         return None
-    return Notice(
+    return Notice.of_stage(
+        evidence.name,
         "negative_ns_per_byte_clipped",
-        f"stage {evidence.name}: the estimated per-byte cost was negative"
+        "the estimated per-byte cost was negative"
         f"{_where(evidence, clipped)} and is set to 0; overhead_us is the mean time",
     )
 
@@ -308,9 +325,10 @@ def _unsupported_overhead(evidence: Evidence, stage: StageFit) -> Notice | None:
     if not found or _narrow(evidence, stage) is not None:
         return None
     said = "; ".join(_estimate_words(evidence, one, "µs") for one in found)
-    return Notice(
+    return Notice.of_stage(
+        evidence.name,
         "overhead_not_supported",
-        f"stage {evidence.name}: the measurements do not determine the overhead: {said}",
+        f"the measurements do not determine the overhead: {said}",
     )
 
 
@@ -323,9 +341,10 @@ def _unsupported_cost(evidence: Evidence, stage: StageFit) -> Notice | None:
     if not found or _narrow(evidence, stage) is not None:
         return None
     said = "; ".join(_estimate_words(evidence, one, "ns per byte") for one in found)
-    return Notice(
+    return Notice.of_stage(
+        evidence.name,
         "cost_not_supported",
-        f"stage {evidence.name}: the measurements do not determine the per-byte cost: {said}",
+        f"the measurements do not determine the per-byte cost: {said}",
     )
 
 
@@ -351,11 +370,13 @@ def _quantised(evidence: Evidence) -> Notice | None:
     if evidence.tick_us <= _COARSE * least or evidence.tick_us <= 0.0:
         return None
     at = int(np.argmin(evidence.centres.median))
-    return Notice(
+    return Notice.of_stage(
+        evidence.name,
         "quantised_clock",
-        f"stage {evidence.name}: the clock steps by {evidence.tick_us:.3g} µs, and times of "
+        f"the clock steps by {evidence.tick_us:.3g} µs, and times of "
         f"{format_bytes(round(evidence.centres.x[at]))} are only {least:.3g} µs; time several "
         "repetitions at once",
+        clock_us=evidence.tick_us,
     )
 
 
@@ -374,10 +395,12 @@ def _outliers(evidence: Evidence, stage: StageFit) -> Notice | None:
         if robust
         else f"{count} in full here: {evidence.method} least squares follows {them}"
     )
-    return Notice(
+    return Notice.of_stage(
+        evidence.name,
         "outliers",
-        f"stage {evidence.name}: {many} of {stage.num_samples} times ({share:.0%}) {lie} far off "
-        f"the others and {effect}",
+        f"{many} of {stage.num_samples} times ({share:.0%}) {lie} far off the others and {effect}",
+        outliers=many,
+        samples=stage.num_samples,
     )
 
 
@@ -405,8 +428,11 @@ def _warm_up(evidence: Evidence) -> Notice | None:
     if (rank - 0.5) * (12.0 * m) ** 0.5 < _SURE or excess < _OFF:
         return None
     slow = int(np.sum(samples.first > z))
-    return Notice(
+    return Notice.of_stage(
+        evidence.name,
         "warm_up",
-        f"stage {evidence.name}: the first repetition is slower than the rest at {slow} of {m} "
+        f"the first repetition is slower than the rest at {slow} of {m} "
         f"sizes, by {excess:.0%} in the middle; leave first repetitions out",
+        sizes=slow,
+        relative_excess=excess,
     )

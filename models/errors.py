@@ -1,4 +1,4 @@
-"""What this room adds to the error tree, and how a driver's errors become it."""
+"""How a driver's errors become those of the error tree."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from domain.errors import Conflict, SluiceError
+from domain.errors import Conflict, StoreUnavailable
 
 
-class StoreUnavailable(SluiceError):
-    """The database cannot be reached, or did not answer in time."""
+class Fenced(Exception):
+    """A job was written by somebody who no longer has it: another runner has, or it has ended.
 
-    code = "store_unavailable"
+    Raised inside a unit of work, which is rolled back with all that was written in it.
+    """
 
 
 @contextmanager

@@ -60,7 +60,7 @@ def load_fit(text: str) -> TraceFit:
         method=FitMethod.ORDINARY if version == _FIRST else FitMethod(document["method"]),
         understood=tuple((key, value) for key, value in document["understood"]),
         stages=tuple(stage(part) for part in document["stages"]),
-        notices=tuple(Notice(**notice) for notice in document["notices"]),
+        notices=tuple(_notice(notice) for notice in document["notices"]),
     )
     return common if version == _FIRST else _with_rest(common, document)
 
@@ -107,6 +107,11 @@ def _with_rest(common: TraceFit, document: dict[str, Any]) -> TraceFit:
         delay_us=document["delay_us"],
         notices=common.notices,
     )
+
+
+def _notice(stored: dict[str, Any]) -> Notice:
+    # Fits that earlier versions stored have the sentence alone, which names the stage.
+    return _made(Notice, stored, values=tuple((name, at) for name, at in stored.get("values", ())))
 
 
 def _stage(stored: dict[str, Any]) -> StageFit:

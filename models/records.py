@@ -166,23 +166,50 @@ class JobState(StrEnum):
         return self in (JobState.DONE, JobState.FAILED, JobState.CANCELLED)
 
 
+OWNER = "local"  # of every job, until there are tenants
+
+
+class Blame(StrEnum):
+    """Why a job that was running goes back into the queue, and what that counts against it.
+
+    CRASH: its worker process ended by itself. LOSS: what ran it is gone, or was not heard of. NONE:
+    stopped on purpose, or never begun.
+    """
+
+    CRASH = "crash"
+    LOSS = "loss"
+    NONE = "none"
+
+
+MAX_CRASHES = 3  # a job whose worker process ended by itself so often has failed
+MAX_LOSSES = 20  # more than crashes: a lost machine says little about the job that it ran
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
     """A durable job. `request` is the body that asked for it, `best` the best answer so far,
     `history` how latency and bound came about, `error` the problem document; all as JSON bytes.
-    `request_digest` is equal for jobs of one question. `steps_done` of `steps_total` is how far it
-    is, where that can be counted. `runner` is the process that took it last.
+    `request_digest` is equal for jobs of one question, of which an owner has one open at a time.
+    `steps_done` of `steps_total` is how far it is, where that can be counted.
+
+    `runner` is set exactly while it runs. `claim` counts how often it was taken to be run and never
+    goes down: it guards each write of whoever runs it. `pool` is where its task runs.
     """
 
     id: str
     kind: str = "optimize"
+    pool: str = "solve"
+    owner: str = OWNER
     state: JobState = JobState.QUEUED
     request: bytes
     request_digest: str | None = None
     created_at: datetime
     started_at: datetime | None = None
     finished_at: datetime | None = None
-    attempts: int = 0
+    not_before: datetime | None = None
+    claim: int = 0
+    crashes: int = 0
+    losses: int = 0
     best_latency_us: float | None = None
     lower_bound_us: float | None = None
     best: bytes | None = None
@@ -196,16 +223,22 @@ class JobRecord:
 
 
 class JobChanges(TypedDict, total=False):
-    """What may change in a job that has not ended; its end goes through `finish` alone."""
+    """What whoever runs a job may write while it runs, and with its end."""
 
-    state: JobState
-    started_at: datetime | None
-    attempts: int
     best_latency_us: float | None
     lower_bound_us: float | None
     best: bytes | None
     history: bytes | None
     steps_done: int | None
     steps_total: int | None
-    request_digest: str | None
-    cancel_requested: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerRecord:
+    """A process that runs jobs. `beats` goes up while it lives; `process` is which it is of its
+    machine, or empty.
+    """
+
+    name: str
+    beats: int
+    process: str

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Engine, inspect, text
 
-from domain.errors import Conflict
+from domain.errors import Conflict, StoreUnavailable
 from models.engines import WAIT_S, sqlite_file
-from models.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0007"  # the newest file in migrations/versions; a test compares them
+HEAD = "0008"  # the newest file in migrations/versions; a test compares them
 MIGRATIONS = Path(__file__).resolve().parent.parent / "migrations"
 _LOCK = 0x536C75696365  # "Sluice": every version of it must ask for the same advisory lock
 

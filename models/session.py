@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -9,25 +10,27 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
+from domain.errors import StoreUnavailable
 from models.engines import open_engines, parse_url
-from models.errors import StoreUnavailable, translated_errors
-from models.presence import Presence, presence
+from models.errors import translated_errors
 from models.repositories import (
     AnswerRepository,
     FitRepository,
     JobRepository,
     ProfileRepository,
+    RunnerRepository,
     TableRepository,
     TraceRepository,
 )
-from models.repositories.statements import has_changed_choices
+from models.repositories.statements import has_changed_choices, has_changed_jobs
 from models.schema import upgrade
+from models.wakeup import listen
 
 
 class UnitOfWork:
     """The repositories of one transaction. It belongs to one thread and ends with its block."""
 
-    __slots__ = ("answers", "fits", "jobs", "profiles", "tables", "traces")
+    __slots__ = ("answers", "fits", "jobs", "profiles", "runners", "tables", "traces")
 
     def __init__(self, session: Session) -> None:
         self.profiles = ProfileRepository(session)
@@ -35,6 +38,7 @@ class UnitOfWork:
         self.fits = FitRepository(session)
         self.answers = AnswerRepository(session)
         self.jobs = JobRepository(session)
+        self.runners = RunnerRepository(session)
         self.tables = TableRepository(session)
 
 
@@ -48,12 +52,32 @@ class Store:
         self._url = parse_url(database_url)
         self._writer, self._reader = open_engines(self._url)
         self._watchers: list[Callable[[], None]] = []
+        self._job_watchers: list[Callable[[], None]] = []
 
     def watch_choices(self, act: Callable[[], None]) -> None:
         """Have `act` called after each commit through this store that may have changed which
         compiled table a profile answers from: in the writer's thread, before it goes on.
         """
         self._watchers.append(act)
+
+    def watch_jobs(self, act: Callable[[], None]) -> None:
+        """Have `act` called after each commit through this store that may have left a job to run
+        or to stop: in the writer's thread, before it goes on. It must not wait.
+        """
+        self._job_watchers.append(act)
+
+    def unwatch_jobs(self, act: Callable[[], None]) -> None:
+        """Call it no more; nothing happens where it is not called."""
+        if act in self._job_watchers:
+            self._job_watchers.remove(act)
+
+    def listen_for_jobs(self, act: Callable[[], None], closing: threading.Event) -> None:
+        """Have `act` called on commits of other processes too, where the database can say so.
+
+        Blocks until `closing` is set; returns at once on SQLite, which cannot.
+        """
+        if self.dialect == "postgresql":
+            listen(self._writer, act, closing)
 
     @property
     def dialect(self) -> str:
@@ -93,10 +117,6 @@ class Store:
         except DBAPIError as error:
             raise StoreUnavailable("the database does not hold the schema") from error
 
-    def presence(self) -> Presence:
-        """This process among those that run the jobs of this database. Raises StoreUnavailable."""
-        return presence(self._writer)
-
     def dispose(self) -> None:
         """Close every connection. The store opens new ones if it is used again."""
         self._reader.dispose()
@@ -112,6 +132,9 @@ class Store:
                 yield UnitOfWork(session)
             if has_changed_choices(session):
                 for act in self._watchers:
+                    act()
+            if has_changed_jobs(session):
+                for act in tuple(self._job_watchers):
                     act()
 
 

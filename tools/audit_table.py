@@ -15,11 +15,12 @@ from math import ceil
 from pathlib import Path
 
 import solvers
-from app.flows.audit_setting import percent, powers_of_two, price, turning_points
-from app.flows.best_known import best_known
+from analysis.audit import powers_of_two, price, turning_points
+from analysis.best_known import best_known
 from app.flows.paper_profiles import paper_profiles
 from app.flows.questions import Measurement, Question
 from app.flows.solve_message import prepare
+from app.text.audits import percent
 from domain.aggregate import CostModel
 from domain.fragment_setting import FragmentSetting
 from domain.message_mix import USUAL_GREATEST_BYTES, USUAL_LEAST_BYTES, MessageMix

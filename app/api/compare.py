@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
 from app.api.openapi import reads
-from app.api.respond import accepted, json_document
+from app.api.respond import accepted, json_bytes
 from app.bodies import read_json
-from app.deps import body_rules, gone, prefers_async, service_of
-from app.flows.durable_jobs import JobKind
-from app.schemas.compare import CompareIn, CompareOut, comparison_document
+from app.deps import body_rules, client_of, prefers_async, service_of
+from app.operations.compare import compare_operation
+from app.schemas.compare import CompareIn, CompareOut
 from app.schemas.queries import NoQuery
 
 router = APIRouter(tags=["optimise"])
@@ -22,10 +23,10 @@ async def compare(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """What each strategy gives on each message size."""
     service = service_of(request)
     asked = await read_json(request, CompareIn, **body_rules(request))
-    comparison = asked.to_domain()
+    make = partial(
+        compare_operation, asked.to_domain(), asked.as_job, settings=service.context.settings
+    )
     if prefers_async(request):
-        job = await service.start_job(
-            JobKind.COMPARE, lambda: asked.as_job(service.resolve(comparison))
-        )
-        return accepted(job)
-    return json_document(comparison_document(await service.compare(comparison, gone(request))))
+        return accepted(await service.start_job(make))
+    performed = await service.perform(make, client_of(request))
+    return json_bytes(performed.outcome.document)

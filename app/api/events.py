@@ -6,12 +6,11 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 
-from app.errors import Overloaded
-from app.flows.durable_jobs import shown_job
+from app.jobs.ledger import shown_job
 from app.schemas.base import dump_json
 from app.schemas.jobs import job_document
 from app.service import Service
-from models.errors import StoreUnavailable
+from domain.errors import Overloaded, StoreUnavailable
 from models.records import JobRecord
 
 MAX_STREAMS = 500

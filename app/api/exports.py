@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from app.api.openapi import refuses
 from app.api.respond import accepted, tagged
-from app.deps import gone, prefers_async, service_of
+from app.deps import client_of, prefers_async, service_of
 from app.flows.profiles import known_reference
+from app.operations.exports import export_operation
 from app.schemas.base import dump_json
 from app.schemas.exports import ExportQuery, ExportTargetsOut, targets_document
 from app.schemas.queries import NoQuery
 from domain.errors import NotFound
-from domain.profile import ProfileReference
 from exports.targets import TARGETS
 
 router = APIRouter(tags=["exports"])
@@ -48,12 +49,14 @@ async def export(
     request: Request, name: str, target: _Target, query: Annotated[ExportQuery, Query()]
 ) -> Response:
     """A profile as a library's configuration. `name@2` pins a revision."""
-    reference = ProfileReference.parse(known_reference(name))
+    reference = known_reference(name)
     if target not in _NAMES:
         raise NotFound("there is no export target of this name")
     scope = query.to_domain(target)
     service = service_of(request)
+    settings = service.context.settings
+    make = partial(export_operation, reference, scope, settings=settings, table=query.table)
     if prefers_async(request):
-        return accepted(await service.work.export(reference, scope, query.table))
-    found = await service.exports.export(reference, scope, gone(request), table=query.table)
+        return accepted(await service.start_job(make))
+    found = await service.export(make, client_of(request))
     return tagged(request, found.content, media_type=found.media_type, file_name=found.file_name)

@@ -9,11 +9,13 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from app.api.openapi import reads_traces, refuses, sends_text
-from app.api.respond import json_document
+from app.api.respond import json_bytes, json_document
 from app.asked_traces import asked_traces
-from app.deps import gone, service_of, trace_rules
+from app.deps import client_of, service_of, trace_rules
+from app.flows.fit_trace import get_fit, get_trace
+from app.operations.fits import FitTraces
 from app.schemas.fit_requests import FitIn
-from app.schemas.fits import FitOut, fit_document, stored_fit_document
+from app.schemas.fits import FitOut, stored_fit_document
 from app.schemas.queries import FitQuery, NoQuery
 from app.trace_bodies import arriving_trace
 
@@ -30,26 +32,30 @@ async def fit(request: Request, query: Annotated[FitQuery, Query()]) -> Response
     asked = query.to_request()
     async with arriving_trace(request, **trace_rules(request)) as body:
         traces, asked = await service.call(partial(asked_traces, request, body, asked))
-        outcome = await service.fit(
-            traces,
+        operation = FitTraces(
+            tuple(traces),
             asked,
-            save_as=query.save_as,
+            service.context.settings.max_fragments,
             wants_plot=query.plot,
-            gone=gone(request),
+            save_as=query.save_as,
         )
-        return json_document(fit_document(outcome.fitted, outcome.saved))
+        found = await service.fit(operation, client_of(request))
+        return json_bytes((await service.keep(operation, found)).document)
 
 
 @router.get("/fits/{id}", response_model=FitOut, **refuses(404, 422, 503))
 async def stored_fit(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
     """A stored fit, and the digests of the traces that it was made from."""
-    return json_document(stored_fit_document(await service_of(request).stored_fit(id)))
+    service = service_of(request)
+    record = await service.call(lambda: get_fit(service.context.store, id))
+    return json_document(stored_fit_document(record))
 
 
 @router.get("/traces/{digest}", response_class=StreamingResponse, **sends_text(404, 422, 503))
 async def trace(request: Request, digest: str, _: Annotated[NoQuery, Query()]) -> Response:
     """A stored trace, byte for byte as it was measured."""
-    packed = await service_of(request).stored_trace(digest)
+    service = service_of(request)
+    packed = await service.call(lambda: get_trace(service.context.store, digest))
     # Anybody's bytes: never shown as a page of this server.
     headers = {
         "Content-Length": str(packed.content_bytes),

@@ -11,7 +11,7 @@ from app.api.events import EventStream
 from app.api.openapi import refuses
 from app.api.respond import json_document
 from app.deps import service_of
-from app.flows.durable_jobs import shown_job
+from app.jobs.ledger import shown_job
 from app.schemas.jobs import JobOut, job_document
 from app.schemas.queries import NoQuery
 

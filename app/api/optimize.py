@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from analysis.explain import EXPLAINED_AT_ONCE, explain
 from app.api.openapi import reads, refuses
 from app.api.respond import accepted, json_bytes, json_document
 from app.bodies import read_json
-from app.deps import body_rules, gone, prefers_async, service_of
-from app.explorer import Asker
+from app.deps import body_rules, client_of, prefers_async, service_of
+from app.execution.render_queue import Requester
 from app.flows.answers import AnswerFilter, get_answer, list_answers
-from app.flows.durable_jobs import JobKind
-from app.flows.explain_answer import EXPLAINED_AT_ONCE, explain
+from app.operations.optimize import optimize_operation
 from app.schemas.explanations import ExplanationOut, explained_of, explanation_document
 from app.schemas.optimizations import OptimizationsOut, optimizations_document
 from app.schemas.optimize import OptimizeIn, OptimizeOut
@@ -27,13 +28,12 @@ async def optimize(request: Request, _: Annotated[NoQuery, Query()]) -> Response
     """Cut a message into fragments, with a proof of how good the cut is."""
     service = service_of(request)
     asked = await read_json(request, OptimizeIn, **body_rules(request))
-    question = asked.to_domain()
+    make = partial(
+        optimize_operation, asked.to_domain(), asked.as_job, settings=service.context.settings
+    )
     if prefers_async(request):
-        job = await service.start_job(
-            JobKind.OPTIMIZE, lambda: asked.as_job(service.prepare(question))
-        )
-        return accepted(job)
-    return json_bytes(await service.optimize(question, gone(request)))
+        return accepted(await service.start_job(make))
+    return json_bytes(await service.optimize(make, client_of(request)))
 
 
 @router.get("/optimizations", response_model=OptimizationsOut, **refuses(422, 503))
@@ -71,9 +71,11 @@ async def explanation(
     if asked.cells <= EXPLAINED_AT_ONCE:
         found = await service.call(lambda: explain(asked))
     else:
-        client = Asker(request.client.host if request.client else "", id)
-        question = ("explanation", id, query.cheaper_by)
-        found = await service.explorer.run(
-            lambda: explain(asked), gone(request), asker=client, question=question
+        client = client_of(request)
+        found = await service.pictures.run(
+            lambda: explain(asked),
+            client.wait_disconnected,
+            requester=Requester(client.name, id),
+            question=("explanation", id, query.cheaper_by),
         )
     return json_document(explanation_document(found, answer_id=id))

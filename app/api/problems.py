@@ -10,10 +10,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from app.api.respond import problem
-from app.errors import MethodNotAllowed, NotJson, RouteNotFound
 from app.head import with_head
 from app.schemas.base import invalid_fields
-from domain.errors import NotFound, SluiceError
+from domain.errors import MethodNotAllowed, NotFound, NotJson, RouteNotFound, SluiceError
 
 _CLIENT_GONE = 499  # nobody reads it; the number is the common one in logs
 

@@ -9,11 +9,10 @@ from fastapi import APIRouter, Query, Request, Response
 from app.api.openapi import reads, refuses
 from app.api.respond import accepted, if_none_match, json_document, sent, tagged
 from app.bodies import read_json
-from app.deps import body_rules, gone, prefers_async, service_of
+from app.deps import body_rules, client_of, prefers_async, service_of
 from app.flows import profiles as flow
-from app.flows.durable_jobs import JobKind
 from app.lookup.answers import Ready
-from app.schemas.optimize import OptimizeIn, OptimizeOut
+from app.schemas.optimize import OptimizeOut
 from app.schemas.profiles import (
     CurrentIn,
     ProfileIn,
@@ -28,7 +27,6 @@ from app.schemas.profiles import (
 from app.schemas.queries import NoQuery, ProfilesQuery, ScheduleQuery
 from app.schemas.schedules import TableScheduleOut
 from app.service import Lookup
-from domain.profile import ProfileReference
 
 router = APIRouter(prefix="/profiles", tags=["profiles"])
 _UNCHANGED = {304: {"description": "The client holds these very bytes"}}
@@ -117,15 +115,10 @@ async def schedule(
     `name@2` pins a revision. What a table answers is there at once, also for `respond-async`.
     """
     service = service_of(request)
-    asked = OptimizeIn(profile=flow.known_reference(name), message_bytes=query.bytes)
-    question = asked.to_domain()
-    lookup = Lookup(ProfileReference.parse(name), query.bytes, if_none_match(request))
+    asked = Lookup(flow.known_reference(name), query.bytes, if_none_match(request))
     if prefers_async(request):
-        if ready := await service.table_answer(lookup):
+        if ready := await service.table_answer(asked):
             return sent(ready)
-        job = await service.start_job(
-            JobKind.OPTIMIZE, lambda: asked.as_job(service.prepare(question))
-        )
-        return accepted(job)
-    found = await service.look_up(lookup, question, gone(request))
+        return accepted(await service.start_job(service.asked_schedule(asked)))
+    found = await service.look_up(asked, client_of(request))
     return sent(found) if isinstance(found, Ready) else tagged(request, found)

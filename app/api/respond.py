@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import re
 
 from fastapi import Request, Response
 
-from app.errors import Overloaded, kind_of, problem_document
+from app.errors import kind_of, problem_document
 from app.lookup.answers import REVALIDATED, Ready, holds
 from app.schemas.base import dump_json
 from app.schemas.jobs import job_document
-from domain.errors import Conflict, NotFound, SluiceError
+from domain.errors import Overloaded, SluiceError
 from models.records import JobRecord
 
 JSON = "application/json"
 PROBLEM = "application/problem+json"
 _MOST_DETAIL = 2_000
-_QUOTED = re.compile(r" '[^']*'|@[0-9]+")
 
 
 def json_bytes(
@@ -37,18 +35,11 @@ def json_document(
 def problem(error: SluiceError, *, headers: dict[str, str] | None = None) -> Response:
     """The problem document of an error, with the status of its code."""
     document = problem_document(error)
-    document["detail"] = _without_names(error)[:_MOST_DETAIL]
+    document["detail"] = error.detail[:_MOST_DETAIL]
     status = kind_of(error.code).status
     if status == 503:
         headers = {**(headers or {}), "Retry-After": str(Overloaded.retry_after_s)}
     return Response(dump_json(document), status, headers, media_type=PROBLEM)
-
-
-def _without_names(error: SluiceError) -> str:
-    # The store quotes the name it was asked for, which helps at a terminal; here it is the input.
-    if isinstance(error, NotFound | Conflict):
-        return _QUOTED.sub("", error.detail)
-    return error.detail
 
 
 def accepted(job: JobRecord) -> Response:

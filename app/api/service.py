@@ -10,10 +10,11 @@ from fastapi import APIRouter, Query, Request, Response
 from app.api.openapi import refuses
 from app.api.respond import json_document
 from app.deps import service_of
-from app.errors import NotReady
+from app.execution.engine import Pool
 from app.metrics import CONTENT_TYPE
 from app.schemas.queries import MAX_PAGE_SIZE, NoQuery
 from app.schemas.service import AliveOut, LimitsOut, ReadyOut, limits_document
+from domain.errors import NotReady
 
 router = APIRouter(tags=["service"])
 _PING_LIMIT_S = 5.0
@@ -47,11 +48,10 @@ async def ready(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
         await asyncio.wait_for(service.call(store.ping), _PING_LIMIT_S)
     except TimeoutError:
         raise NotReady("the database does not answer") from None
-    if engine.ready_workers < 1:
+    workers = engine.capacity(Pool.SOLVE).ready
+    if workers < 1:
         raise NotReady("no worker is ready")
-    return json_document(
-        {"status": "ready", "database": store.dialect, "workers": engine.ready_workers}
-    )
+    return json_document({"status": "ready", "database": store.dialect, "workers": workers})
 
 
 @router.get("/metrics", response_class=Response, **refuses(422, also=_METRICS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -10,13 +11,13 @@ from app.api.openapi import reads, refuses
 from app.api.respond import accepted as accepted_job
 from app.api.respond import if_none_match, json_bytes, json_document, sent
 from app.bodies import read_json
-from app.deps import body_rules, gone, prefers_async, service_of
+from app.deps import body_rules, client_of, prefers_async, service_of
 from app.flows import build_table as flow
 from app.flows.profiles import known_reference
 from app.lookup.forms import JSON, SLT, TWIN, TableFormat, accepted, active_form, immutable_form
+from app.operations.tables import table_operation
 from app.schemas.queries import NoQuery, TableQuery, TablesQuery
 from app.schemas.tables import ActivateIn, TableIn, TableOut, TablesOut, tables_document
-from domain.profile import ProfileReference
 from models.records import TableRecord
 
 router = APIRouter(tags=["tables"])
@@ -43,24 +44,28 @@ _AGAIN = {
 async def compile_table(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Compile a schedule and a repeated size for every message of a range. `name@2` pins one."""
     service = service_of(request)
-    reference = ProfileReference.parse(known_reference(name))
+    reference = known_reference(name)
     asked = await read_json(request, TableIn, **body_rules(request))
-    if prefers_async(request):
-        scope = asked.to_domain()
-        return accepted_job(await service.work.table(reference, scope, activate=asked.activate))
-    outcome = await service.tables.compile(
-        reference, asked.to_domain(), gone(request), activate=asked.activate
+    make = partial(
+        table_operation,
+        reference,
+        asked.to_domain(),
+        settings=service.context.settings,
+        activate=asked.activate,
     )
-    headers = {"Location": f"/tables/{outcome.record.digest}"}
-    status = 201 if outcome.is_new else 200
-    return json_bytes(outcome.record.document, status=status, headers=headers)
+    if prefers_async(request):
+        return accepted_job(await service.start_job(make))
+    performed = await service.perform(make, client_of(request))
+    outcome, status = performed.outcome, 201 if performed.is_new else 200
+    headers = {"Location": f"/tables/{outcome.table_digest}"}
+    return json_bytes(outcome.document, status=status, headers=headers)
 
 
 @router.get("/profiles/{name}/tables", response_model=TablesOut, **refuses(404, 422, 503))
 async def tables(request: Request, name: str, query: Annotated[TablesQuery, Query()]) -> Response:
     """The profile's compiled tables, newest first; those of one revision for `name@2`."""
     service = service_of(request)
-    reference = ProfileReference.parse(known_reference(name))
+    reference = known_reference(name)
     page = await service.call(
         lambda: flow.list_tables(
             service.context.store,
@@ -81,7 +86,7 @@ async def active_table(
 ) -> Response:
     """The table that look-ups answer from: what is told of it, its file, or the JSON twin."""
     service = service_of(request)
-    reference = ProfileReference.parse(known_reference(name))
+    reference = known_reference(name)
     record = await service.call(lambda: flow.active_table(service.context.store, reference))
     form, body = await _form(request, query, record)
     return sent(active_form(if_none_match(request), record.digest, form, body))
@@ -91,7 +96,7 @@ async def active_table(
 async def activate_table(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Switch to a compiled table of the profile, or back; `name@2` means only that revision."""
     service = service_of(request)
-    reference = ProfileReference.parse(known_reference(name))
+    reference = known_reference(name)
     asked = await read_json(request, ActivateIn, **body_rules(request))
     record = await service.call(
         lambda: flow.activate_table(service.context.store, reference, asked.digest)

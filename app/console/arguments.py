@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from math import isfinite
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from typing import NoReturn, TypeVar
 
 from domain.errors import InvalidInput
 from domain.fit import FitMethod, FitShape
 from domain.measurement import TraceKind
 from domain.regret import Objective
 from domain.solution import Strategy
-from domain.units import parse_bytes
+from domain.units import parse_bytes, parse_number, parse_share
+
+T = TypeVar("T")
 
 EPILOG = """\
 Sizes take units: 4096, 64K, 64KiB, 1MB (K, M, KiB, MiB: powers of 1024; KB, MB: of 1000).
 SOURCE is a file or - for standard input: a pipeline or a request body in JSON, or a trace in any
 format that is recognised, also as gzip. A SOURCE that is no file is the name of a stored hardware
 profile, as myrinet-gam or myrinet-gam@2. Questions about files touch no database; those about
-profiles, and --save-as, use SLUICE_DATABASE_URL.
+profiles, and --save-as, use SLUICE_DATABASE_URL. In a SOURCE in JSON, costs and sizes may be texts
+with units: "overhead_us": "250 ns", "ns_per_byte": "12 GB/s", "message_bytes": "64 KiB".
 
 Exit codes: 0 done, 2 bad input, 3 refused (no cut, strategy or fit is possible), 4 not found,
 5 conflict, 6 stopped at a limit, 7 a setting costs more than --max-regret, 69 not available,
@@ -57,6 +59,7 @@ def _parser() -> Parser:
     _add_audit(commands)
     _add_profiles(commands)
     _add_serve(commands)
+    _add_work(commands)
     return parser
 
 
@@ -293,30 +296,32 @@ def _add_serve(commands: _Commands[Parser]) -> None:
     parser.add_argument("--workers", type=int, metavar="COUNT", help="child processes that solve")
 
 
+def _add_work(commands: _Commands[Parser]) -> None:
+    parser = _add(commands, "work", "run durable jobs of the same database, without HTTP")
+    parser.add_argument("--workers", type=int, metavar="COUNT", help="child processes that solve")
+
+
 def size(text: str) -> int:
-    """A size with a unit, as argparse wants its refusal."""
-    try:
-        return parse_bytes(text)
-    except InvalidInput as refusal:
-        raise argparse.ArgumentTypeError(refusal.detail) from None
+    """Return a size in bytes, as 4096 or 64 KiB."""
+    return _read(parse_bytes, text)
 
 
 def number(text: str) -> float:
-    """A finite number."""
-    value = float(text)
-    if not isfinite(value):
-        raise argparse.ArgumentTypeError("expected a finite number")
-    return value
+    """Return a finite number."""
+    return _read(parse_number, text)
 
 
 def share(text: str) -> float:
-    """A finite number of at most 1, or one in per cent: whoever writes 5 hardly means 500 %."""
-    if text.endswith("%"):
-        return number(text[:-1]) / 100.0
-    found = number(text)
-    if found > 1.0:
-        raise argparse.ArgumentTypeError("expected a share of at most 1, or per cent as 5%")
-    return found
+    """Return a share, as 0.05 or 5%."""
+    return _read(parse_share, text)
+
+
+def _read(parser: Callable[[str], T], text: str) -> T:
+    """A value, refused as argparse wants it."""
+    try:
+        return parser(text)
+    except InvalidInput as refusal:
+        raise argparse.ArgumentTypeError(refusal.detail) from None
 
 
 def strategies(text: str) -> list[str]:

@@ -7,15 +7,18 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from app.console.audit_reports import audit_parts
-from app.console.commands import finder, store_for
+from app.console.commands import finder, store_for, unrequested
 from app.console.output import Output
-from app.console.sources import Source, TraceSource, body_of, quoted, read_source
+from app.console.progress import counting_line
+from app.console.running import run_operation
+from app.console.sources import Source, TraceSource, body_of, read_source
 from app.schemas.audit_texts import mix_of_text, setting_of_text
 from app.settings import Settings
+from app.text.names import quoted
 from domain.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from app.flows.audit_setting import AuditQuestion, AuditScope
+    from analysis.audit import AuditQuestion, AuditScope
     from app.flows.questions import Question
 
 TOO_HIGH = 7  # the exit code where the regret is above --max-regret
@@ -26,13 +29,14 @@ _ASKED = ("least_bytes", "greatest_bytes", "objective", "max_regret", "over", "t
 
 def audit(arguments: argparse.Namespace, output: Output) -> int:
     """Audit, print, and say by the exit code whether the limit is kept."""
-    from app.audit_apart import AuditApart
+    from app.operations.audits import AuditSetting
     from app.schemas.audit import render_audit
 
     settings = Settings.from_environment()
     scope, question = _asked(arguments, read_source(arguments.source, settings))
     wanted = _question(scope, question, settings)
-    found = AuditApart(wanted, memory_bytes=settings.worker_memory_bytes).run()
+    with counting_line(output.err) as show:
+        found = run_operation(AuditSetting(wanted, unrequested), settings, show).result
     document = render_audit(found)
     if output.wants_json:
         output.document(document)

@@ -8,7 +8,8 @@ from typing import Any
 from app.console.regret_words import proven_regret_text, regret_text
 from app.console.reports import warning_parts
 from app.console.screen import Column, Facts, Grid, Part
-from app.console.words import printable, share_text, time_text
+from app.console.words import share_text, time_text
+from app.text.names import printable
 from domain.units import format_bytes
 
 Document = Mapping[str, Any]

@@ -6,7 +6,7 @@ import argparse
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from app.console.output import Output
@@ -16,7 +16,7 @@ from app.console.reports import (
     comparison_parts,
     fit_summary_parts,
 )
-from app.console.solving import solve_watched
+from app.console.running import run_operation
 from app.console.sources import (
     Source,
     TraceSource,
@@ -25,18 +25,17 @@ from app.console.sources import (
     read_source,
 )
 from app.console.timeline_file import check_timeline_file, write_timeline
-from app.console.words import printable
 from app.settings import Settings
-from domain.errors import Cancelled, InvalidInput
+from app.text.names import printable
+from domain.errors import InvalidInput
 from domain.profile import ProfileReference
-from domain.solution import Solution, Strategy
+from domain.solution import Strategy
 
 if TYPE_CHECKING:
     from app.flows.fit_trace import FittedTrace
     from app.flows.questions import Question
     from app.flows.solve_message import FindRevision
-    from app.jobs import SolveTask
-    from domain.profile import Revision
+    from domain.profile import ProfileRevision, Revision
     from models.session import Store
 
 INTERRUPTED = 130
@@ -105,21 +104,22 @@ def _answer(
 ) -> tuple[bytes, bool]:
     """The answer's document, and whether Ctrl-C ended the search."""
     from app.flows import solve_message as flow
+    from app.operations.optimize import Optimize
     from app.schemas.optimize import render_answer
 
     prepared = flow.prepare(question, finder(store), fragment_cap=settings.max_fragments)
+    operation = Optimize(prepared, unrequested)
     if store is not None:
         with store.reading() as unit:
-            stored = flow.find_stored(unit, prepared)
+            stored = operation.stored(unit)
         if stored is not None:
-            return stored.body, False
-    with solving_line(output.err) as watch:
-        outcome = solve_watched(flow.task_of(prepared), watch)
-    answer = flow.conclude(prepared, outcome.solution, solve_ms=outcome.solve_ms)
+            return stored.document, False
+    with solving_line(output.err) as show:
+        ran = run_operation(operation, settings, show)
     if store is None:
-        return render_answer(answer), outcome.is_interrupted
+        return render_answer(operation.answer(ran.result)), ran.is_interrupted
     with store.unit_of_work() as unit:
-        return flow.keep(unit, answer, render_answer).body, outcome.is_interrupted
+        return operation.keep(unit, ran.result).document, ran.is_interrupted
 
 
 # --- compare --------------------------------------------------------------------------------------
@@ -127,30 +127,27 @@ def _answer(
 
 def compare(arguments: argparse.Namespace, output: Output) -> int:
     """Solve every strategy on every size and print the table."""
-    from app.flows.compare import compare as compare_flow
+    from app.flows.compare import resolve
+    from app.operations.compare import Compare
     from app.schemas.base import dump_json, parse_json
     from app.schemas.compare import CompareIn, comparison_document
 
     settings = Settings.from_environment()
     body = _comparison_body(arguments, read_source(arguments.source, settings), settings)
     comparison = parse_json(CompareIn, dump_json(body)).to_domain()
-    solver = _UntilInterrupted()
-    with store_for(comparison.source, settings) as store, counting_line(output.err) as tell:
-        table = compare_flow(
-            comparison,
-            finder(store),
-            solver,
-            fragment_cap=settings.max_fragments,
-            progress=tell,
-        )
-    document = comparison_document(table)
+    with store_for(comparison.source, settings) as store:
+        resolved = resolve(comparison, finder(store))
+    operation = Compare(resolved, settings.max_fragments, unrequested)
+    with counting_line(output.err) as show:
+        ran = run_operation(operation, settings, show)
+    document = comparison_document(operation.table(ran.result))
     if output.wants_json:
         output.document(dump_json(document))
     else:
         output.parts(comparison_parts(document))
-    if solver.is_interrupted:
+    if ran.is_interrupted:
         output.note("interrupted; the rest was not tried")
-    return INTERRUPTED if solver.is_interrupted else 0
+    return INTERRUPTED if ran.is_interrupted else 0
 
 
 def _comparison_body(
@@ -186,20 +183,6 @@ def _given_model(document: dict[str, Any]) -> dict[str, Any]:
     return {"aggregate": {name: aggregate[name] for name in ("total", "bottleneck", "delay_us")}}
 
 
-@dataclass(slots=True)
-class _UntilInterrupted:
-    """Solves cell after cell; after Ctrl-C the rest is declined, so that the table is kept."""
-
-    is_interrupted: bool = False
-
-    def __call__(self, task: SolveTask) -> Solution:
-        if self.is_interrupted:
-            raise Cancelled("not tried: interrupted")
-        outcome = solve_watched(task)
-        self.is_interrupted = outcome.is_interrupted
-        return outcome.solution
-
-
 # --- shared ---------------------------------------------------------------------------------------
 
 
@@ -215,6 +198,11 @@ def fit_source(source: TraceSource, settings: Settings) -> FittedTrace:
         FitRequest(kinds=(None,)),
         sizes_used=sizes_used_for(None, fragment_cap=settings.max_fragments),
     )
+
+
+def unrequested(profile: ProfileRevision | None) -> bytes:
+    """The request of an operation that is no job."""
+    return b""
 
 
 @contextmanager

@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from app.console.commands import finder, store_for
 from app.console.output import Output
+from app.console.progress import counting_line
+from app.console.running import run_operation
 from app.console.screen import Column, Grid, Part
-from app.console.sources import Source, TraceSource, body_of, merged, quoted, read_source
+from app.console.sources import Source, TraceSource, body_of, merged, read_source
 from app.console.whole_files import check_target, write_whole
-from app.console.words import printable
 from app.settings import Settings
+from app.text.names import printable, quoted
 from domain.errors import InvalidInput
 
 if TYPE_CHECKING:
     from app.flows.export_setting import Exported, ExportQuestion, ExportScope, TableFile
     from app.flows.questions import Question
-    from app.flows.solve_message import ProfileRevision
+    from domain.profile import ProfileRevision
     from models.session import Store
 
 _FIELD, _NOUN = "output", "the export"
@@ -46,7 +48,7 @@ def export(arguments: argparse.Namespace, output: Output) -> int:
     question = _question(read_source(arguments.source, settings))
     with store_for(question.source, settings) as store:
         asked = _asked(arguments, scope, question, settings, store)
-    made = _made(asked, settings)
+    made = _made(asked, settings, output)
     if arguments.output is None:
         output.out.stream.write(_shown(made, output))
         output.out.stream.flush()
@@ -149,13 +151,11 @@ def _table_file(name: str, settings: Settings) -> TableFile:
     return TableFile(digest_of(content), content)
 
 
-def _made(question: ExportQuestion, settings: Settings) -> Exported:
-    from app.export_apart import ExportApart
-    from app.flows.export_setting import export as export_here
+def _made(question: ExportQuestion, settings: Settings, output: Output) -> Exported:
+    from app.operations.exports import ExportSetting
 
-    if not question.takes_long:
-        return export_here(question)
-    return ExportApart(question, memory_bytes=settings.worker_memory_bytes).run()
+    with counting_line(output.err) as show:
+        return run_operation(ExportSetting(question), settings, show).result
 
 
 def _shown(made: Exported, output: Output) -> str:

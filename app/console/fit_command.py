@@ -12,11 +12,11 @@ from app.console.commands import opened_store
 from app.console.output import Output
 from app.console.plot_files import check_plot_file, write_plot
 from app.console.reports import fit_parts
-from app.console.sources import STANDARD_INPUT, quoted, read_trace
-from app.console.words import printable
-from app.errors import InconsistentInput, exit_code
+from app.console.sources import STANDARD_INPUT, read_trace
+from app.errors import exit_code
 from app.settings import Settings
-from domain.errors import InvalidInput, SluiceError, UnreadableTrace
+from app.text.names import printable, quoted
+from domain.errors import InconsistentInput, InvalidInput, SluiceError, UnreadableTrace
 from domain.measurement import TraceKind
 
 if TYPE_CHECKING:

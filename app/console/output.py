@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from app.console.screen import Part, Screen
-from app.console.words import printable
-from app.errors import InvalidFields, problem_document
-from domain.errors import SluiceError
+from app.errors import problem_document
+from app.text.names import printable, quoted
+from domain.errors import InvalidFields, SluiceError
 
 READER_GONE = 141  # what a shell reports for a program that a closed pipe ended
 
@@ -65,6 +65,8 @@ def leave_reader() -> int:
 def error_text(error: SluiceError) -> str:
     """The error in one line; the field comes first where the sentence does not name it."""
     detail = printable(" ".join(error.detail.split()))
+    if error.subject is not None:
+        detail = f"{detail} {quoted(error.subject)}"
     if isinstance(error, InvalidFields) or error.field is None or error.field in detail:
         return detail
     return f"{error.field}: {detail}"

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from app.console.screen import Screen
 from app.console.words import gap_text, time_text
+from app.execution.engine import Best, Event, Steps
 from domain.solution import Solution
+
+if TYPE_CHECKING:
+    from app.console.running import Show
 
 _QUIET_S = 0.5  # what ends sooner needs no progress
 _CLEAR = "\r\x1b[K"
 
 
 @contextmanager
-def solving_line(screen: Screen) -> Iterator[Callable[[Solution | None, float], None]]:
-    """A line that is told the best so far and the seconds since the start, and is gone after."""
+def solving_line(screen: Screen) -> Iterator[Show]:
+    """A line with the best so far and the seconds since the start, which is gone after."""
     with _line(screen) as show:
+        best: Solution | None = None
 
-        def tell(best: Solution | None, elapsed_s: float) -> None:
+        def tell(event: Event | None, elapsed_s: float) -> None:
+            nonlocal best
+            if isinstance(event, Best) and screen.is_terminal:
+                best = pickle.loads(event.result).solution
             if elapsed_s >= _QUIET_S:
                 show(f"{elapsed_s:.1f} s  {solving_text(best)}")
 
@@ -26,10 +36,27 @@ def solving_line(screen: Screen) -> Iterator[Callable[[Solution | None, float], 
 
 
 @contextmanager
-def counting_line(screen: Screen) -> Iterator[Callable[[int, int], None]]:
-    """A line that is told how many parts of how many are done, and is gone after."""
+def counting_line(screen: Screen, done_text: str = "solved") -> Iterator[Show]:
+    """A line with how many steps of how many are done, which is gone after."""
     with _line(screen) as show:
-        yield lambda done, total: show(f"{done} of {total} solved")
+
+        def tell(event: Event | None, elapsed_s: float) -> None:
+            if isinstance(event, Steps) and elapsed_s >= _QUIET_S:
+                show(f"{elapsed_s:.1f} s  {event.done} of {event.total} {done_text}")
+
+        yield tell
+
+
+@contextmanager
+def share_line(screen: Screen, doing: str) -> Iterator[Show]:
+    """A line with the share that is done, which is gone after."""
+    with _line(screen) as show:
+
+        def tell(event: Event | None, elapsed_s: float) -> None:
+            if isinstance(event, Steps) and elapsed_s >= _QUIET_S:
+                show(f"{elapsed_s:.1f} s  {doing}: {event.done / event.total:.0%}")
+
+        yield tell
 
 
 def solving_text(best: Solution | None) -> str:

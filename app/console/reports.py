@@ -7,10 +7,11 @@ from typing import Any
 
 from app.console.gantt import MAX_BLOCKS, Ink, chart_of, draw
 from app.console.screen import Column, Facts, Grid, Part
-from app.console.words import excess_text, gap_text, printable, sizes_text, time_text
-from app.fit_notices import notice_lines
+from app.console.words import excess_text, gap_text, sizes_text, time_text
+from app.schemas.fits import notice_of
+from app.text.names import printable
+from app.text.notices import notice_lines
 from domain.pipeline import FitRange, Pipeline, Stage
-from domain.solution import Notice
 from domain.units import format_bytes
 
 Document = Mapping[str, Any]
@@ -202,10 +203,8 @@ def fit_parts(document: Document, *, width: int) -> Parts:
     said = document["understood"].items()
     yield Facts(tuple((name.replace("_", " "), _value(value)) for name, value in said))
     yield ""
-    stages = _fitted_stages(document)
-    yield fit_table(stages, width=width)
-    notices = [Notice(one["code"], one["detail"]) for one in document["warnings"]]
-    for line in notice_lines(notices, [stage["name"] for stage in stages]):
+    yield fit_table(_fitted_stages(document), width=width)
+    for line in notice_lines(notice_of(one) for one in document["warnings"]):
         yield f"note: {printable(line)}"
 
 

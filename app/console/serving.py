@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from app.console.output import Output
-from app.errors import NotReady
 from app.settings import Settings
-from domain.errors import Conflict, InvalidInput
+from domain.errors import Conflict, InvalidInput, NotReady
 
 if TYPE_CHECKING:
     import uvicorn

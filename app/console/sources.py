@@ -5,20 +5,34 @@ from __future__ import annotations
 import codecs
 import re
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from app.errors import BodyTooLarge, NotJson
 from app.gunzip import MAGIC, expand
 from app.settings import Settings
-from domain.errors import InvalidInput, NotFound
+from app.text.names import quoted
+from domain.errors import BodyTooLarge, InvalidInput, NotFound, NotJson, UnitMismatch
 from domain.fit import check_enough
 from domain.measurement import TraceKind
 from domain.profile import PROFILE_NAME_RULE
+from domain.units import parse_bytes, parse_ns_per_byte, parse_time_us
 
 STANDARD_INPUT = "-"
 _LOOKED_AT = 4096  # bytes at the beginning that tell JSON from a trace
+_DEEPEST = 8  # levels of a request's document in which costs are
+_QUANTITIES: Mapping[str, Callable[[str], float]] = {
+    "overhead_us": parse_time_us,
+    "delay_us": parse_time_us,
+    "ns_per_byte": parse_ns_per_byte,
+    "message_bytes": parse_bytes,
+    "static_bytes": parse_bytes,
+    "up_to_bytes": parse_bytes,
+    "min_fragment_bytes": parse_bytes,
+    "max_fragment_bytes": parse_bytes,
+    "alignment_bytes": parse_bytes,
+}
 _PROFILE_REFERENCE = re.compile(rf"{PROFILE_NAME_RULE}(@[0-9]+)?", re.ASCII)
 
 
@@ -60,7 +74,7 @@ def read_source(name: str, settings: Settings) -> Source:
         return TraceSource(raw)  # in our own JSON format, which may be as long as any trace
     if len(raw) > settings.max_body_bytes:
         raise BodyTooLarge(f"expected JSON of at most {settings.max_body_bytes} bytes")
-    return RequestSource(_request_of(document))
+    return RequestSource(in_plain_units(_request_of(document)))
 
 
 def read_trace(name: str, settings: Settings) -> bytes:
@@ -109,6 +123,30 @@ def _request_of(document: object) -> dict[str, Any]:
     return document
 
 
+def in_plain_units(document: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
+    """Return the document with costs and sizes that are texts, as "12 GB/s", as plain numbers.
+
+    Raises UnitMismatch, naming the field.
+    """
+    return {name: _plain(name, value, depth) for name, value in document.items()}
+
+
+def _plain(name: str, value: Any, depth: int) -> Any:
+    read = _QUANTITIES.get(name)
+    if read is not None and isinstance(value, str):
+        try:
+            return read(value)
+        except UnitMismatch as refusal:
+            raise UnitMismatch(refusal.detail, field=name) from None
+    if depth >= _DEEPEST:
+        return value
+    if isinstance(value, dict):
+        return in_plain_units(value, depth + 1)
+    if isinstance(value, list):
+        return [_plain("", one, depth + 1) for one in value]
+    return value
+
+
 def _fitted(document: dict[str, Any]) -> dict[str, Any]:
     """The bare model of what `sluice fit --json` printed. Raises MeasurementMissing."""
     try:
@@ -130,12 +168,6 @@ def _costs(stage: dict[str, Any]) -> dict[str, Any]:
 
 def _bare(line: dict[str, Any]) -> dict[str, Any]:
     return {name: line[name] for name in ("up_to_bytes", "overhead_us", "ns_per_byte")}
-
-
-def quoted(name: str) -> str:
-    """A file's name for a message, in ASCII and not too long."""
-    text = ascii(name)
-    return text if len(text) <= 200 else text[:197] + "..."
 
 
 def merged(body: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from app.console.commands import finder, store_for
 from app.console.output import Output
+from app.console.progress import share_line
+from app.console.running import run_operation
 from app.console.sources import Source, TraceSource, body_of, merged, read_source
 from app.console.table_reports import table_parts
 from app.console.whole_files import check_target, write_whole
-from app.console.words import printable
 from app.settings import Settings
+from app.text.names import printable
 from domain.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -33,7 +35,9 @@ def table(arguments: argparse.Namespace, output: Output) -> int:
     with store_for(question.source, settings) as store:
         if arguments.activate and store is None:
             raise InvalidInput("a table becomes active for a stored profile", field="activate")
-        file, document = _compiled(scope, question, settings, store, activate=arguments.activate)
+        file, document = _compiled(
+            scope, question, settings, store, output, activate=arguments.activate
+        )
     if arguments.output is not None:
         write_whole(arguments.output, _form(arguments.output, file), field=_FIELD, noun=_NOUN)
     if output.wants_json:
@@ -86,35 +90,31 @@ def _compiled(
     question: Question,
     settings: Settings,
     store: Store | None,
+    output: Output,
     *,
     activate: bool | None,
 ) -> tuple[bytes, bytes]:
     """The table file and the document that tells of it: stored ones, or compiled now."""
     from app.flows import build_table as flow
     from app.flows import solve_message
+    from app.operations.tables import CompileTable
     from app.schemas.tables import render_table
-    from app.table_apart import TableApart
 
     cap = settings.max_fragments
     prepared = solve_message.prepare(question, finder(store), fragment_cap=cap)
     asked = flow.table_question(prepared.problem.model, prepared.profile, scope, fragment_cap=cap)
+    operation = CompileTable(asked, activate)
     if store is not None:
-        with store.reading() as unit:
-            stored = flow.find_table(unit, asked)
-            is_to_choose = stored is not None and flow.needs_choosing(
-                unit, stored, activate=activate
-            )
-        if stored is not None:
-            if is_to_choose:
-                with store.unit_of_work() as unit:
-                    flow.choose_table(unit, stored, activate=activate)
-            return stored.file, stored.document
-    compiled = TableApart(asked, memory_bytes=settings.worker_memory_bytes).run()
+        with store.unit_of_work() as unit:
+            stored = operation.stored(unit)
+        if stored is not None and stored.table_digest is not None:
+            return flow.get_table(store, stored.table_digest).file, stored.document
+    with share_line(output.err, "compiling") as show:
+        compiled = run_operation(operation, settings, show).result
     if store is None:
         return compiled.file, render_table(compiled)
     with store.unit_of_work() as unit:
-        record = flow.keep_table(unit, compiled, render_table, activate=activate)
-    return record.file, record.document
+        return compiled.file, operation.keep(unit, compiled).document
 
 
 def _form(name: str, file: bytes) -> bytes:

@@ -8,6 +8,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from itertools import groupby
 from math import floor, inf, log10
 
+from app.text.names import printable
 from domain.solution import relative_excess
 
 MOST_RUNS = 12
@@ -114,11 +115,6 @@ def sizes_text(sizes: Sequence[int]) -> str:
 def _run_text(run: tuple[int, int]) -> str:
     size, count = run
     return f"{count} × {size}" if count > 1 else str(size)
-
-
-def printable(text: str) -> str:
-    """The text without characters that could steer a terminal."""
-    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def width_of(text: str) -> int:

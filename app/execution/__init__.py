@@ -1,1 +1,1 @@
-"""Processes that do the work: how they are started, watched and ended."""
+"""The one way to run work outside the process that asks: engine protocol and local engine."""

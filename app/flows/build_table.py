@@ -18,7 +18,6 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from app.flows.answers import IDENTIFIER
-from app.flows.solve_message import ProfileRevision
 from domain.aggregate import CostModel
 from domain.errors import Conflict, InvalidInput, NotFound, SolverFailed, StrategyDeclined
 from domain.pipeline import Pipeline
@@ -31,7 +30,7 @@ from domain.plan_table import (
     check_table_range,
 )
 from domain.problem import FragmentLimits, Problem
-from domain.profile import ProfileReference
+from domain.profile import ProfileReference, ProfileRevision
 from models.identifiers import new_id
 from models.records import TableRecord, TableSummary
 

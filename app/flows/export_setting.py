@@ -11,43 +11,32 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
-from math import lcm
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from app.errors import InconsistentInput
-from app.flows.solve_message import ProfileRevision, stored_revision
 from domain.aggregate import CostModel
 from domain.errors import (
     Conflict,
-    Infeasible,
+    InconsistentInput,
     InvalidInput,
     LimitReached,
     StrategyDeclined,
-    TimeLimitReached,
 )
-from domain.message_mix import USUAL_GREATEST_BYTES, MessageMix, usual_least
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits
-from domain.regret import ChosenSetting, Objective, SizeRule
+from domain.profile import ProfileRevision
+from domain.regret import ChosenSetting, Objective
 from exports.target import ExportInput, Takes, Target
 from exports.targets import target_named
 
 if TYPE_CHECKING:
-    from app.flows.context import Context
-    from domain.profile import ProfileReference
     from exports.stored_table import StoredTable
     from models.session import UnitOfWork
 
-TURNS_LIMIT_S = 10.0  # for the messages at which the chosen sizes turn
-SOLVE_LIMIT_S = 60.0  # for the best known of all sizes together; the process is ended at 120 s
 MAX_EXPORT_BYTES = 48 * 2**20
 LONG_TABLE_BYTES = 2**17  # what is read and written out in some 20 ms
 _SIZED = (Takes.ONE_SIZE, Takes.LADDER)
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
-_PLAIN = FragmentLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,24 +146,6 @@ def export_question(
     )
 
 
-def find_question(
-    context: Context,
-    reference: ProfileReference,
-    scope: ExportScope,
-    find: Callable[[UnitOfWork, ProfileRevision], TableFile | None],
-) -> ExportQuestion:
-    """The question about a stored revision, with the table that `find` gives for it.
-
-    Raises NotFound, and as `export_question` does.
-    """
-    with context.store.reading() as unit:
-        revision = stored_revision(unit)(reference)
-        profile = ProfileRevision(revision.profile, revision.number)
-        table = find(unit, profile)
-    cap = context.settings.max_fragments
-    return export_question(revision.model, profile, scope, table, fragment_cap=cap)
-
-
 def stored_table(
     unit: UnitOfWork, profile: ProfileRevision, digest: str | None
 ) -> TableFile | None:
@@ -241,91 +212,22 @@ def _stem(question: ExportQuestion) -> str:
     return f"{_UNSAFE.sub('_', source)}-{question.target.name}"
 
 
-# --- choosing sizes -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Range:
-    """The messages that sizes are chosen for, and the limits of their fragments."""
-
-    least_bytes: int
-    greatest_bytes: int
-    limits: FragmentLimits = field(default_factory=FragmentLimits)
-
-
 def _chosen(
     question: ExportQuestion,
     stored: StoredTable | None,
     progress: Callable[[int, int], None] | None,
 ) -> ChosenSetting:
-    import solvers
-    from app.flows.audit_setting import powers_of_two, turning_points
-    from app.flows.best_known import best_known
+    from analysis.size_choice import choose_sizes, messages_of
 
-    wanted = _range_of(question.scope, stored)
-    mix = MessageMix.log_uniform(wanted.least_bytes, wanted.greatest_bytes)
-    rule = narrowed(question.target.sizes, wanted.limits, wanted.greatest_bytes)
-    powers = powers_of_two(wanted.least_bytes, wanted.greatest_bytes)
-    known = partial(
-        best_known,
-        question.pipeline,
-        table=stored.table if stored else None,
-        limits=wanted.limits,
-        fragment_cap=question.fragment_cap,
-    )
-    sizes = {*powers, *(size.message_bytes for size in mix.sizes)}
-    best = known(sorted(sizes), time_limit_s=SOLVE_LIMIT_S, progress=progress)
-    choose = solvers.choose_ladder if question.target.takes is Takes.LADDER else solvers.choose_size
-    chosen = choose(question.pipeline, best, mix, rule=rule, objective=question.scope.objective)
-    turns = turning_points(chosen.setting, wanted.least_bytes, wanted.greatest_bytes)
-    with suppress(TimeLimitReached):  # then the worst is that of the messages that are known
-        best += known(sorted({*turns} - sizes), time_limit_s=TURNS_LIMIT_S)
-    found = solvers.regrets(question.pipeline, chosen.setting, best)
-    return replace(
-        chosen,
-        worst_regret=max(one.over_best for one in found),
-        at_powers=tuple(one for one in found if one.message_bytes in powers),
-    )
-
-
-def _range_of(scope: ExportScope, stored: StoredTable | None) -> _Range:
-    """What is asked for; what is not, the table says. Raises InvalidInput."""
+    scope, target = question.scope, question.target
     table = stored.table if stored else None
-    greatest = scope.greatest_bytes or (table.greatest_bytes if table else USUAL_GREATEST_BYTES)
-    known_least_bytes = table.least_bytes if table else 1
-    least = scope.least_bytes or usual_least(greatest, known_least_bytes=known_least_bytes)
-    if least > greatest:
-        raise InvalidInput(
-            f"expected least_bytes <= greatest_bytes, which are {least} and {greatest}",
-            field="greatest_bytes" if scope.greatest_bytes else "least_bytes",
-        )
-    return _Range(least, greatest, scope.limits or (table.limits if table else _PLAIN))
-
-
-def narrowed(rule: SizeRule, limits: FragmentLimits, greatest_bytes: int) -> SizeRule:
-    """The sizes of a rule that also keep the limits. Raises Infeasible where there are none.
-
-    The last fragment carries the rest, whatever the least size. No message of the range, up to
-    greatest_bytes, has more than the most fragments.
-    """
-    least = max(rule.least_bytes, limits.min_fragment_bytes)
-    if limits.max_fragments is not None:
-        least = max(least, -(-greatest_bytes // limits.max_fragments))
-    greatest = min(rule.greatest_bytes, limits.max_fragment_bytes or rule.greatest_bytes)
-    unit = lcm(rule.multiple_of, limits.alignment_bytes)
-    found = SizeRule(-(-least // unit) * unit, greatest // unit * unit, unit, rule.is_power_of_two)
-    if not _admits_any(found):
-        raise Infeasible(
-            "no size that this target takes keeps the limits: it takes "
-            f"{rule.least_bytes} to {rule.greatest_bytes} bytes, multiples of {rule.multiple_of}"
-            f"{', powers of two' if rule.is_power_of_two else ''}",
-            field="constraints",
-        )
-    return found
-
-
-def _admits_any(rule: SizeRule) -> bool:
-    if not rule.is_power_of_two:
-        return rule.least_bytes <= rule.greatest_bytes
-    power = 1 << (max(rule.least_bytes, 1) - 1).bit_length()
-    return power <= rule.greatest_bytes and (1 << 48) % rule.multiple_of == 0
+    return choose_sizes(
+        question.pipeline,
+        messages_of(scope.least_bytes, scope.greatest_bytes, scope.limits, table),
+        rule=target.sizes,
+        takes_ladder=target.takes is Takes.LADDER,
+        objective=scope.objective,
+        table=table,
+        fragment_cap=question.fragment_cap,
+        progress=progress,
+    )

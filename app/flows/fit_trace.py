@@ -8,12 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from app.errors import InconsistentInput
+from analysis.narrowed_fit import Range, SizesUsed, fit_narrowed, hull
 from app.flows.answers import known_identifier
 from app.flows.held_trace import HeldTrace
-from app.flows.narrowed_fit import Range, SizesUsed, fit_narrowed, hull
 from app.flows.questions import Measurement
-from domain.errors import InvalidInput, NotFound, UnreadableTrace
+from domain.errors import InconsistentInput, InvalidInput, NotFound, UnreadableTrace
 from domain.fit import FitOptions, FitShape, TraceFit
 from domain.fit_plot import FitPlot
 from domain.measurement import Reading, TraceKind

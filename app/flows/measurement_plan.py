@@ -12,9 +12,10 @@ from domain.plan import MeasurementPlan, PlanLimits
 def plan(measurements: tuple[Measurement, ...], limits: PlanLimits) -> MeasurementPlan:
     """The next sizes, or that enough is known. Raises UnreadableTrace, naming the measurement."""
     import fitting
+    import measuring
 
     if not measurements:
-        return fitting.plan(None, limits)
+        return measuring.plan(None, limits)
     traces, kinds = held_measurements(measurements)
     trace = fitting.join(read_traces(traces, kinds))
     if not isinstance(trace, MessageTrace):
@@ -23,4 +24,4 @@ def plan(measurements: tuple[Measurement, ...], limits: PlanLimits) -> Measureme
             "tells the stages already",
             field="measurements",
         )
-    return fitting.plan(trace, limits)
+    return measuring.plan(trace, limits)

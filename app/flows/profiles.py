@@ -95,10 +95,9 @@ def known_name(name: str) -> str:
     return name
 
 
-def known_reference(text: str) -> str:
-    """The text, if it can name a profile or a revision. Raises NotFound."""
+def known_reference(text: str) -> ProfileReference:
+    """The profile or revision that this can name. Raises NotFound."""
     try:
-        ProfileReference.parse(text)
+        return ProfileReference.parse(text)
     except InvalidInput:
         raise NotFound("there is no profile of this name", field="profile") from None
-    return text

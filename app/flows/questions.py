@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from app.errors import InconsistentInput
 from domain.aggregate import CostModel
-from domain.errors import InvalidInput
+from domain.errors import InconsistentInput, InvalidInput
 from domain.fit import FitOptions
 from domain.problem import FragmentLimits
 from domain.profile import ProfileReference, check_profile_name

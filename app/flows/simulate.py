@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from app.errors import InconsistentInput
-from app.flows.solve_message import ProfileRevision, stored_revision
+from app.flows.solve_message import stored_revision
 from domain.course import course_of, nested_course_of
-from domain.errors import StrategyDeclined
+from domain.errors import InconsistentInput, StrategyDeclined
 from domain.nested import NestedSchedule, simulate_nested
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
-from domain.profile import ProfileReference
+from domain.profile import ProfileReference, ProfileRevision
 from domain.schedule import simulate as simulate_shared
 
 if TYPE_CHECKING:

@@ -9,40 +9,30 @@ waiting between them. Only `keep` writes, and all that it writes is one transact
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeAlias
 
 import solvers
+from analysis.narrowed_fit import SizesUsed, equal_sizes
 from app.flows.fit_trace import FittedTrace, fit_measurements, options_named, save_fit
-from app.flows.narrowed_fit import SizesUsed, equal_sizes
 from app.flows.questions import Measurement, Question
 from domain.aggregate import Aggregate, CostModel
 from domain.errors import NotFound
 from domain.fit import FitOptions, FitShape
 from domain.pipeline import Pipeline
 from domain.problem import AnyProblem, problem_of
-from domain.profile import Origin, ProfileReference, Provenance
+from domain.profile import Origin, ProfileReference, ProfileRevision, Provenance
 from domain.schedule import busiest_stage
 from domain.solution import Solution, Status
 from models.identifiers import new_id
 from models.records import AnswerRecord, FitRequest
 
 if TYPE_CHECKING:
-    from app.jobs import SolveTask
     from domain.profile import Revision
     from models.session import UnitOfWork
     from solvers.usual_settings import BaselineSet
-
-
-@dataclass(frozen=True, slots=True)
-class ProfileRevision:
-    """The profile and revision that an answer speaks of."""
-
-    name: str
-    revision: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +62,6 @@ class Answer:
     solve_ms: float
     profile: ProfileRevision | None
 
-
-QUICK_LIMIT_S = 0.04  # of a solve in the service's own process; 50 ms with all around it
 
 Render: TypeAlias = Callable[[Answer], bytes]
 FindRevision: TypeAlias = Callable[[ProfileReference], "Revision"]
@@ -159,7 +147,7 @@ def stored_revision(unit: UnitOfWork) -> FindRevision:
         try:
             return unit.profiles.revision(reference.name, reference.revision)
         except NotFound as missing:
-            raise NotFound(missing.detail, field="profile") from None
+            raise NotFound(missing.detail, field="profile", subject=missing.subject) from None
 
     return find
 
@@ -179,48 +167,20 @@ def is_quick(prepared: Prepared) -> bool:
     return solvers.is_quick(prepared.problem, prepared.question.strategy)
 
 
-def solve_here(prepared: Prepared) -> Answer | None:
-    """Solve in this thread, and conclude; None where that would take longer than QUICK_LIMIT_S.
-
-    How many counts could still win in whole bytes is known only on the way, so a small problem can
-    turn out to be long. It is then solved anew elsewhere, and its answer does not depend on this.
-    """
-    question = prepared.question
-    started_s = time.perf_counter()
-    solution = solvers.solve(
-        prepared.problem,
-        question.strategy,
-        relative_gap=question.relative_gap,
-        time_limit_s=min(question.time_limit_s, QUICK_LIMIT_S),
-        static_bytes=question.static_bytes,
-    )
-    if solution.cut_off and question.time_limit_s > QUICK_LIMIT_S:
-        return None
-    return conclude(prepared, solution, solve_ms=(time.perf_counter() - started_s) * 1e3)
-
-
-def task_of(prepared: Prepared) -> SolveTask:
-    """What the engine is given."""
-    from app.jobs import SolveTask
-
-    question = prepared.question
-    return SolveTask(
-        problem=prepared.problem,
-        strategy=question.strategy,
-        relative_gap=question.relative_gap,
-        time_limit_s=question.time_limit_s,
-        static_bytes=question.static_bytes,
-    )
-
-
-def conclude(prepared: Prepared, solution: Solution, *, solve_ms: float) -> Answer:
+def conclude(
+    prepared: Prepared,
+    solution: Solution,
+    *,
+    solve_ms: float,
+    baselines: BaselineSet | None = None,
+) -> Answer:
     """The answer that a solution gives: with the usual settings' costs and its busiest stage."""
     return Answer(
         id=new_id(),
         created_at=datetime.now(UTC),
         prepared=prepared,
         solution=solution,
-        baselines=solvers.baselines(prepared.problem),
+        baselines=baselines or solvers.baselines(prepared.problem),
         bottleneck_stage=bottleneck_stage(solution),
         solve_ms=solve_ms,
         profile=prepared.profile,

@@ -8,8 +8,7 @@ from pydantic import BeforeValidator, ConfigDict, Discriminator, FailFast, Field
 from pydantic.config import JsonValue
 from typing_extensions import TypeAliasType
 
-from app.errors import InconsistentInput
-from app.flows.audit_setting import (
+from analysis.audit import (
     DEFAULT_TIME_LIMIT_S,
     MAX_AUDIT_MIX_SIZES,
     MAX_TIME_LIMIT_S,
@@ -22,7 +21,6 @@ from app.flows.audit_setting import (
     span_of,
 )
 from app.flows.questions import Question
-from app.flows.solve_message import ProfileRevision
 from app.schemas.aggregates import AggregateIn, AggregateOut, model_document
 from app.schemas.base import (
     CONFIGURATION,
@@ -45,10 +43,12 @@ from app.schemas.optimize import (
     exactly_one,
 )
 from app.schemas.stages import PipelineIn, PipelineOut
-from domain.errors import InvalidInput
+from app.text.audits import change_words
+from domain.errors import InconsistentInput, InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
 from domain.message_mix import USUAL_GREATEST_BYTES, MessageMix, usual_least
 from domain.pipeline import MAX_MESSAGE_BYTES
+from domain.profile import ProfileRevision
 from domain.regret import Objective, Regret, SizeRule
 from exports.target import Takes
 from exports.targets import TARGETS, target_named
@@ -361,7 +361,7 @@ def audit_document(audit: Audit) -> dict[str, Any]:
         "over": scope.yardstick,
         "verdict": audit.verdict,
         "is_kept": audit.is_kept,
-        "changes": audit.changes,
+        "changes": [change_words(audit, change) for change in audit.changes],
         "audit_ms": round(audit.audit_ms, 3),
         "fit_warnings": [notice_document(notice) for notice in question.fit_notices],
         "warnings": [notice_document(notice) for notice in audit.notices],

@@ -9,8 +9,8 @@ from typing import Annotated, Any, TypeVar
 import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from app.errors import MAX_REPORTED, FieldProblem, InvalidFields, NotJson, pointer_of
-from domain.errors import InvalidInput
+from app.errors import pointer_of
+from domain.errors import MAX_REPORTED, FieldProblem, InvalidFields, InvalidInput, NotJson
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.profile import PROFILE_NAME_RULE, PROFILE_NAME_WORDS
 

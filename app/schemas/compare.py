@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, FailFast, Field
 
-from app.flows.compare import MAX_CELLS, Cell, Comparison, ComparisonTable, Resolved
+from analysis.comparison import Cell
+from app.flows.compare import MAX_CELLS, Comparison, ComparisonTable
 from app.flows.questions import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S
 from app.schemas.aggregates import AggregateIn, AggregateOut, model_document
 from app.schemas.base import Bytes, Input, Output
@@ -19,7 +20,7 @@ from app.schemas.optimize import (
     exactly_one,
 )
 from app.schemas.stages import ConstraintsIn, PipelineIn, PipelineOut
-from domain.profile import ProfileReference
+from domain.profile import ProfileReference, ProfileRevision
 from domain.solution import Status, Strategy
 
 SOURCES = ("pipeline", "aggregate", "profile")
@@ -56,11 +57,11 @@ class CompareIn(Input):
             time_limit_s=self.time_limit_s,
         )
 
-    def as_job(self, resolved: Resolved) -> bytes:
+    def as_job(self, profile: ProfileRevision | None) -> bytes:
         """This request as a job keeps it: a profile pinned to the revision that it had."""
         pinned = self
-        if resolved.profile is not None:
-            name = f"{resolved.profile.name}@{resolved.profile.revision}"
+        if profile is not None:
+            name = f"{profile.name}@{profile.revision}"
             pinned = self.model_copy(update={"profile": name})
         return pinned.model_dump_json(exclude_none=True).encode()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from analysis.explain import Explained
 from analysis.explanation import Cost, Explanation
-from app.flows.explain_answer import Explained
 from app.schemas.base import Output
 from app.schemas.stages import ConstraintsIn, PipelineIn
 from domain.errors import StrategyDeclined

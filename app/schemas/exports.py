@@ -6,12 +6,12 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.errors import InconsistentInput
 from app.flows.export_setting import Exported, ExportQuestion, ExportScope
 from app.schemas.audit import StepOut
 from app.schemas.base import Output, dump_json
 from app.schemas.fits import ProfileRevisionOut
 from app.schemas.queries import Digits, Query
+from domain.errors import InconsistentInput
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.problem import FragmentLimits
 from domain.regret import ChosenSetting, Objective

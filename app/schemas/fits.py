@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from app.flows.fit_trace import FittedTrace, SavedFit
@@ -15,10 +16,12 @@ from models.records import FitRecord, FitRequest
 
 
 class NoticeOut(Output):
-    """Something a user must see: a stable code and a sentence."""
+    """Something a user must see: a stable code, a sentence, the one stage it is about if it is."""
 
     code: str
     detail: str
+    stage: str | None
+    values: dict[str, float | str]
 
 
 class ProfileRevisionOut(Output):
@@ -204,9 +207,20 @@ def _fit_document(fit: TraceFit) -> dict[str, Any]:
     }
 
 
-def notice_document(notice: Notice) -> dict[str, str]:
+def notice_document(notice: Notice) -> dict[str, Any]:
     """NoticeOut."""
-    return {"code": notice.code, "detail": notice.detail}
+    return {
+        "code": notice.code,
+        "detail": notice.detail,
+        "stage": notice.stage,
+        "values": dict(notice.values),
+    }
+
+
+def notice_of(document: Mapping[str, Any]) -> Notice:
+    """Return the notice of a NoticeOut."""
+    values = tuple(document["values"].items())
+    return Notice(document["code"], document["detail"], document["stage"], values)
 
 
 def stage_fit_document(stage: StageFit) -> dict[str, Any]:

@@ -8,12 +8,11 @@ from pydantic import Field
 
 from app.flows.build_table import TableQuestion, TableScope
 from app.flows.export_setting import ExportQuestion, ExportScope
-from app.flows.solve_message import ProfileRevision
 from app.schemas.base import Bytes, Input, dump_json
 from app.schemas.optimize import ProfileAt
 from app.schemas.stages import ConstraintsIn, constraints_document
 from app.schemas.tables import TableIn
-from domain.profile import ProfileReference
+from domain.profile import ProfileReference, ProfileRevision
 from domain.regret import Objective
 
 

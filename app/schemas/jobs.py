@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any
 
 import orjson
 
-from app.flows.durable_jobs import JobKind
 from app.schemas.audit import AuditOut
 from app.schemas.base import Output, timestamp
 from app.schemas.compare import CompareOut
@@ -16,6 +16,16 @@ from app.schemas.problems import ProblemOut
 from app.schemas.tables import TableOut
 from domain.solution import Status, Strategy, relative_excess
 from models.records import JobRecord, JobState
+
+
+class JobKind(StrEnum):
+    """What a job does: an optimisation or many; a plan table, a configuration, an audit."""
+
+    OPTIMIZE = "optimize"
+    COMPARE = "compare"
+    TABLE = "table"
+    EXPORT = "export"
+    AUDIT = "audit"
 
 
 class BestSoFarOut(Output):
@@ -107,7 +117,7 @@ def job_document(job: JobRecord) -> dict[str, Any]:
         "created_at": timestamp(job.created_at),
         "started_at": timestamp(job.started_at) if job.started_at else None,
         "finished_at": timestamp(job.finished_at) if job.finished_at else None,
-        "attempts": job.attempts,
+        "attempts": job.claim,
         "cancel_requested": job.cancel_requested,
         "progress": _progress_document(job),
         "best": results.pop("best"),

@@ -6,11 +6,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from app.errors import InconsistentInput
 from app.flows.questions import Measurement
 from app.schemas.base import Bytes, Input, Output
 from app.schemas.optimize import MeasurementsIn
-from domain.errors import InvalidInput
+from domain.errors import InconsistentInput, InvalidInput
 from domain.plan import DEFAULT_TOLERANCE, MeasurementPlan, PlanLimits, Quantity
 
 

@@ -8,7 +8,6 @@ from pydantic import ConfigDict, Discriminator, FailFast, Field, Tag
 from pydantic.config import JsonValue
 from typing_extensions import TypeAliasType
 
-from app.errors import FieldProblem, InvalidFields
 from app.flows.questions import (
     DEFAULT_RELATIVE_GAP,
     DEFAULT_TIME_LIMIT_S,
@@ -17,7 +16,7 @@ from app.flows.questions import (
     Question,
     Source,
 )
-from app.flows.solve_message import Answer, Prepared
+from app.flows.solve_message import Answer
 from app.schemas.aggregates import AggregateIn, AggregateOut, model_document
 from app.schemas.base import MANY, ONE, Bytes, Input, Output, ProfileName, dump_json, timestamp
 from app.schemas.fit_options import FitOptionsIn
@@ -29,7 +28,8 @@ from app.schemas.stages import (
     PipelineOut,
     constraints_document,
 )
-from domain.profile import PROFILE_NAME_RULE, ProfileReference
+from domain.errors import FieldProblem, InvalidFields
+from domain.profile import PROFILE_NAME_RULE, ProfileReference, ProfileRevision
 from domain.solution import Solution, Status, Strategy
 
 if TYPE_CHECKING:
@@ -133,11 +133,11 @@ class OptimizeIn(Input):
             fit_options=self.fit_options.to_domain() if self.fit_options else None,
         )
 
-    def as_job(self, prepared: Prepared) -> bytes:
+    def as_job(self, profile: ProfileRevision | None) -> bytes:
         """This request as a job keeps it: a profile pinned to the revision that it had."""
         pinned = self
-        if prepared.profile is not None:
-            name = f"{prepared.profile.name}@{prepared.profile.revision}"
+        if profile is not None:
+            name = f"{profile.name}@{profile.revision}"
             pinned = self.model_copy(update={"profile": name})
         return pinned.model_dump_json(exclude_none=True).encode()
 

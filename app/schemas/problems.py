@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from app.errors import MAX_REPORTED
 from app.schemas.base import Output
+from domain.errors import MAX_REPORTED
 
 
 class FieldProblemOut(Output):

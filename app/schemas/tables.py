@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from app.errors import InconsistentInput
 from app.flows.build_table import (
     DEFAULT_GREATEST_BYTES,
     CompiledTable,
@@ -25,6 +24,7 @@ from app.schemas.stages import (
     constraints_document,
     pipeline_document,
 )
+from domain.errors import InconsistentInput
 from domain.plan_table import DEFAULT_TABLE_GAP
 from domain.solution import Notice
 from models.records import TableSummary

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import orjson
 from fastapi import Request
 
-import solvers
-from app.deps import gone, service_of
-from app.flows.durable_jobs import JobKind
+from app.deps import client_of, service_of
+from app.operations.optimize import optimize_operation
 from app.web.input_form import Asked
 from app.web.views.jobs import job_address
 
@@ -19,13 +19,18 @@ WAIT_S = 2.0  # for an answer, before it becomes a job that the browser watches
 async def answer_address(request: Request, asked: Asked) -> str:
     """The address of the answer, or of the job that will have it. Raises what solving does."""
     service = service_of(request)
-    prepared = await service.call(lambda: service.prepare(asked.question))
-    if solvers.is_quick(prepared.problem, asked.question.strategy):
+    make = partial(
+        optimize_operation,
+        asked.question,
+        asked.given.as_job,
+        settings=service.context.settings,
+    )
+    operation = await service.prepare(make)
+    if operation.is_quick:
         try:
             async with asyncio.timeout(WAIT_S):
-                body = await service.optimize(asked.question, gone(request))
+                body = await service.optimize(lambda _: operation, client_of(request))
                 return f"/ui/answers/{orjson.loads(body)['id']}"
         except TimeoutError:
             pass
-    job = await service.start_job(JobKind.OPTIMIZE, lambda: asked.given.as_job(prepared))
-    return job_address(job)
+    return job_address(await service.start_job(lambda _: operation))

@@ -1,4 +1,4 @@
-"""What is made of a stored answer for its files, in a thread or in a process of its own."""
+"""What is made of a stored answer for its files, in a thread or by a worker."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from app.apart import ReportSteps, unreported
 from domain.errors import StrategyDeclined
 
 if TYPE_CHECKING:
     from app.web.report import Report
 
 IN_THREAD_CELLS = 60_000  # fragments times stages: some 100 ms
-EXPLORED_CELLS = 1_000_000  # beyond, they take a process of its own
+EXPLORED_CELLS = 1_000_000  # beyond, a worker makes them
 
 Document = Mapping[str, Any]
 
@@ -36,14 +35,10 @@ class FileTask:
 
     @property
     def noun(self) -> str:
-        """What it is called in a refusal."""
+        """In refusals."""
         return f"{self.kind} file"
 
-    def prepare(self) -> None:
-        """Load what the work needs."""
-        import app.plots.timeline_svg  # noqa: F401
-
-    def run(self, _: ReportSteps = unreported) -> bytes:
+    def draw(self) -> bytes:
         """The file. Raises StrategyDeclined for a picture of an aggregate, and LimitReached."""
         document = json.loads(self.body)
         if self.kind is FileKind.SVG:
@@ -62,18 +57,10 @@ class ReportTask:
 
     @property
     def noun(self) -> str:
-        """What it is called in a refusal."""
+        """In refusals."""
         return "report"
 
-    def prepare(self) -> None:
-        """Load what the work needs."""
-        import app.flows.explain_answer
-        import app.plots.timeline_svg  # noqa: F401
-        import solvers
-
-        solvers.warm_up()
-
-    def run(self, _: ReportSteps = unreported) -> Report:
+    def draw(self) -> Report:
         """All of it. Raises LimitReached."""
         from app.web.report import report_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from app.fit_notices import MEANINGS, named, notice_items
+from app.text.notices import MEANINGS, named, notice_items
 from domain.fit import FitOptions, StageFit, TraceFit
 from domain.units import format_bytes
 from models.records import FitRecord
@@ -166,10 +166,9 @@ def _samples(count: int) -> str:
 def _said(record: FitRecord) -> dict[str, list[str]]:
     """Codes, important ones first, and the measured steps each is said of."""
     steps = {group.name: group.steps for group in _options(record).groups}
-    names = [stage.name for stage in fitted_stages(record.fit)]
     return {
         item.code: [step for stage in item.stages or ("",) for step in steps.get(stage, (stage,))]
-        for item in notice_items(record.fit.notices, names)
+        for item in notice_items(record.fit.notices)
     }
 
 

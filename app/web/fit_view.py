@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.fit_notices import NoticeItem, notice_items
+from app.text.notices import NoticeItem, notice_items
 from app.web.fit_again import AgainForm, again_form
 from app.web.fit_beside import WANTED
 from app.web.fit_changes import fitted_stages
@@ -101,7 +101,7 @@ def fit_view(record: FitRecord) -> FitView:
         title=TITLES[fit.kind],
         method=str(fit.method),
         understood=fit.understood,
-        notices=notice_items(fit.notices, [stage.name for stage in fitted_stages(fit)]),
+        notices=notice_items(fit.notices),
         stages=tuple(_stage(stage) for stage in fitted_stages(fit)),
         logp=tuple(map(_logp, fit.loggp.sizes)) if fit.loggp else (),
         excluded=tuple((sample_value(one), one) for one in options.excluded) if options else (),

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from app.flows.paper_profiles import paper_profiles
-from app.web.stage_units import CostUnit, OverheadUnit, unit_table
 from domain.errors import NotFound
 from domain.pipeline import Pipeline
 from domain.trace_formats import TraceFormat
+from domain.units import CostUnit, OverheadUnit
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
 COMMON_SIZES = (
@@ -123,3 +123,25 @@ def example_named(name: str) -> InputExample:
 def trace_text(example: InputExample) -> str:
     """The measurements of an example that is a trace."""
     return (FOLDER / f"{example.name}.csv").read_text(encoding="utf-8")
+
+
+def unit_table() -> dict[str, dict[str, dict[str, Any]]]:
+    """All units for the page's script: words, spelling, and what one is in µs or ns a byte.
+
+    Of a bandwidth the `inverse` divided by it is the time.
+    """
+    times = {
+        unit.value: {"words": unit.words, "spelling": unit.spelling, "factor": unit.to_us(1.0)}
+        for unit in OverheadUnit
+        if unit is not OverheadUnit.UNTOLD
+    }
+    costs = {
+        unit.value: {
+            "words": unit.words,
+            "spelling": unit.spelling,
+            "inverse" if unit.is_bandwidth else "factor": unit.to_ns_per_byte(1.0),
+        }
+        for unit in CostUnit
+        if unit is not CostUnit.UNTOLD
+    }
+    return {"overhead": times, "cost": costs}

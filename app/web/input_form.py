@@ -12,13 +12,12 @@ from fastapi import Request
 
 from app.bodies import ARRIVAL_LIMIT_S, held_body, media_type
 from app.deps import body_rules, service_of
-from app.errors import UnsupportedMediaType
 from app.flows.questions import Question
 from app.schemas.base import dump_json, parse_json
 from app.schemas.optimize import OptimizeIn
 from app.web.input_request import request_of
 from app.web.input_state import MAX_ROWS, InputState, StageRow
-from domain.errors import InvalidInput, SluiceError
+from domain.errors import InvalidInput, SluiceError, UnsupportedMediaType
 
 FORM = "application/x-www-form-urlencoded"
 _MOST_FIELDS = 4 * MAX_ROWS + 64

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf
 from typing import Any
 
 from app.errors import field_problems
 from app.flows.questions import MAX_TIME_LIMIT_S
 from app.web.input_state import InputSource, InputState, StageRow
-from app.web.shares import share_in
-from app.web.stage_units import Unit, measured
 from domain.errors import InvalidInput, SluiceError, UnitMismatch
 from domain.pipeline import (
     MAX_MESSAGE_BYTES,
@@ -22,10 +18,8 @@ from domain.pipeline import (
     MAX_RANGES,
     MAX_STAGES,
 )
-from domain.units import parse_bytes
+from domain.units import Unit, parse_bytes, parse_number, parse_quantity, parse_share
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
-_MOST_DIGITS = 40
 _LIMITS = (
     ("least", "min_fragment_bytes"),
     ("greatest", "max_fragment_bytes"),
@@ -226,7 +220,7 @@ class _Reader:
     ) -> tuple[float, Unit] | None:
         """A cell's number and unit; one that nobody told is asked for at the column's chooser."""
         try:
-            found = measured(text, unit)
+            found = parse_quantity(text, unit)
         except UnitMismatch as refusal:
             self.mistakes[name] = refusal.detail
             return None
@@ -276,7 +270,7 @@ class _Reader:
     def _share(self, name: str, pointer: str) -> float | None:
         self.places[pointer] = name
         try:
-            value = share_in(getattr(self.entry, name))
+            value = parse_share(getattr(self.entry, name))
         except InvalidInput as refusal:
             self.mistakes[name] = refusal.detail
             return None
@@ -286,10 +280,12 @@ class _Reader:
         return None
 
     def _parsed(self, name: str, text: str, *, rule: str) -> float | None:
-        is_number = len(text) <= _MOST_DIGITS and _NUMBER.fullmatch(text)
-        value = float(text) if is_number else -1.0
-        if 0.0 <= value < inf:
-            return value + 0.0  # also turns -0 to 0
+        try:
+            value = parse_number(text)
+        except InvalidInput:
+            value = -1.0
+        if value >= 0.0:
+            return value
         self.mistakes[name] = rule
         return None
 

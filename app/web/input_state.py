@@ -15,10 +15,9 @@ from app.console.stage_names import distinct_names
 from app.schemas.stages import pipeline_document
 from app.web.input_choices import OFFERS, Offers, example_named, trace_text
 from app.web.shown_units import ShownUnits
-from app.web.stage_units import CostUnit, OverheadUnit, number_text
 from domain.pipeline import MAX_RANGES, MAX_STAGES
 from domain.trace_formats import UnreadableRows, UnrecognisedTrace
-from domain.units import format_bytes
+from domain.units import CostUnit, OverheadUnit, format_bytes, format_number
 
 MAX_ROWS = MAX_STAGES * MAX_RANGES
 _EMPTY_ROWS = 3
@@ -247,7 +246,7 @@ class InputState:
             rows=tuple(rows),
             overhead_unit=OverheadUnit.US,
             cost_unit=CostUnit.NS_PER_BYTE,
-            delay=number_text(pipeline["delay_us"]),
+            delay=format_number(pipeline["delay_us"]),
         )
 
 
@@ -289,8 +288,8 @@ def _rows_of(stage: Mapping[str, Any]) -> Iterable[StageRow]:
     for number, part in enumerate(ranges):
         yield StageRow(
             stage["name"] if number == 0 else "",
-            number_text(part["overhead_us"]),
-            number_text(part["ns_per_byte"]),
+            format_number(part["overhead_us"]),
+            format_number(part["ns_per_byte"]),
             _size_text(part.get("up_to_bytes")),
         )
 

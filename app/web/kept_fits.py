@@ -7,16 +7,18 @@ from dataclasses import replace
 
 from fastapi import Request
 
-from app.deps import gone, service_of
-from app.errors import Overloaded, kind_of
-from app.flows.fit_trace import FittedTrace, keep_fit, known_kind, utf8
+from app.deps import client_of, service_of
+from app.errors import kind_of
+from app.flows.fit_trace import FittedTrace, get_trace, keep_fit, known_kind, utf8
 from app.flows.held_trace import HeldTrace
+from app.operations.fits import FitTraces
 from app.web.input_form import Mistaken
 from app.web.input_request import request_of
 from app.web.input_state import InputState
-from domain.errors import SluiceError
+from domain.errors import Overloaded, SluiceError
 from domain.fit import FitMethod, FitOptions, FitShape
 from domain.trace_formats import UnreadableRows, UnrecognisedTrace
+from models.packing import PackedTrace
 from models.records import FitRecord, FitRequest
 
 _OF_THE_TRACE = ("trace", "kind")
@@ -25,13 +27,13 @@ _OF_THE_TRACE = ("trace", "kind")
 async def kept_fit(request: Request, traces: Sequence[HeldTrace], asked: FitRequest) -> str:
     """Fit and store; the fit's address. Raises what `Service.fit` does."""
     service = service_of(request)
-    outcome = await service.fit(traces, asked, save_as=None, gone=gone(request))
+    fitted = await _fitted(request, traces, asked)
 
-    def keep(fitted: FittedTrace) -> str:
+    def keep() -> str:
         with service.context.store.unit_of_work() as unit:
             return keep_fit(unit, fitted)
 
-    return f"/ui/fits/{await service.call(lambda: keep(outcome.fitted))}"
+    return f"/ui/fits/{await service.call(keep)}"
 
 
 async def fit_again(request: Request, record: FitRecord, wanted: FitRequest) -> str:
@@ -41,19 +43,30 @@ async def fit_again(request: Request, record: FitRecord, wanted: FitRequest) -> 
     """
     service = service_of(request)
     traces = await stored_traces(request, record)
-    outcome = await service.fit(traces, wanted, save_as=None, gone=gone(request))
+    fitted = await _fitted(request, traces, wanted)
 
     def keep() -> str:
         with service.context.store.unit_of_work() as unit:
-            return unit.fits.add(record.trace_digests, outcome.fitted.fit, wanted)
+            return unit.fits.add(record.trace_digests, fitted.fit, wanted)
 
     return f"/ui/fits/{await service.call(keep)}"
+
+
+async def _fitted(request: Request, traces: Sequence[HeldTrace], asked: FitRequest) -> FittedTrace:
+    service = service_of(request)
+    operation = FitTraces(tuple(traces), asked, service.context.settings.max_fragments)
+    return operation.fitted(await service.fit(operation, client_of(request)))
 
 
 async def stored_traces(request: Request, record: FitRecord) -> tuple[HeldTrace, ...]:
     """The files that a fit was made of. Raises NotFound."""
     service = service_of(request)
-    packed = [await service.stored_trace(digest) for digest in record.trace_digests]
+    store = service.context.store
+
+    def found() -> list[PackedTrace]:
+        return [get_trace(store, digest) for digest in record.trace_digests]
+
+    packed = await service.call(found)
     return tuple(
         HeldTrace(one.digest, one.content_bytes, one.pieces, one.content) for one in packed
     )

@@ -15,9 +15,9 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from app.errors import Overloaded, kind_of, problem_document
+from app.errors import kind_of, problem_document
 from app.web.pages import has_own_place, page
-from domain.errors import SluiceError
+from domain.errors import Overloaded, SluiceError
 
 View: TypeAlias = Callable[..., Awaitable[Response]]
 Handler: TypeAlias = Callable[[Request, Exception], Any]

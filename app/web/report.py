@@ -145,7 +145,7 @@ def _timeline(drawn: list[DrawnSchedule]) -> str:
 
 
 def _explained(body: bytes, fragment_cap: int) -> Explanation | None:
-    from app.flows.explain_answer import explain
+    from analysis.explain import explain
     from app.schemas.explanations import explained_of
     from domain.errors import InvalidInput
 

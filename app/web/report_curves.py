@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.flows import explore
+from analysis import explore
 from app.plots.curves_svg import Across, Curve, CurvesPlot, Upwards, curves_element
 from app.web.views.answer_around import (
     counts_chart,

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TypeVar
 from urllib.parse import urlencode
 
-from app.web.stage_units import CostUnit, OverheadUnit, number_text
+from domain.units import CostUnit, OverheadUnit, format_number
 
 _EXACT_DIGITS = 17
 
@@ -77,8 +77,8 @@ def _typed(read: Callable[[float], float], near: float, value: float) -> str:
     for digits in range(1, _EXACT_DIGITS + 1):
         short = float(f"{near:.{digits}g}")
         if short > 0.0 and read(short) == value:
-            return number_text(short)
-    return number_text(near)
+            return format_number(short)
+    return format_number(near)
 
 
 def _told(given: str, usual: Unit) -> Unit:

@@ -4,6 +4,7 @@ from models.repositories.answers import AnswerRepository
 from models.repositories.fits import FitRepository
 from models.repositories.jobs import JobRepository
 from models.repositories.profiles import ProfileRepository
+from models.repositories.runners import RunnerRepository
 from models.repositories.tables import TableRepository
 from models.repositories.traces import TraceRepository
 
@@ -12,6 +13,7 @@ __all__ = [
     "FitRepository",
     "JobRepository",
     "ProfileRepository",
+    "RunnerRepository",
     "TableRepository",
     "TraceRepository",
 ]

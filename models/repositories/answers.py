@@ -50,7 +50,7 @@ class AnswerRepository:
         try:
             self._session.execute(_ADD, values)
         except IntegrityError as error:
-            raise Conflict(f"there is already an answer {record.id!r}") from error
+            raise Conflict("there is already an answer", subject=record.id) from error
         self._session.execute(_ADD_BODY, {"answer_id": record.id, "body": record.body})
 
     def get(self, answer_id: str) -> AnswerRecord:
@@ -59,7 +59,7 @@ class AnswerRepository:
         if is_storable(answer_id):
             found = self._first(_GET, answer_id=answer_id)
         if found is None:
-            raise NotFound(f"there is no stored answer {answer_id!r}", field="id")
+            raise NotFound("there is no stored answer", field="id", subject=answer_id)
         return found
 
     def find(self, question_digest: str) -> AnswerRecord | None:

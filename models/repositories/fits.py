@@ -54,7 +54,7 @@ class FitRepository:
         """The fit, and what it was made from. Raises NotFound."""
         row = self._session.get(FitRow, fit_id) if is_storable(fit_id) else None
         if row is None:
-            raise NotFound(f"there is no fit {fit_id!r}", field="fit")
+            raise NotFound("there is no fit", field="fit", subject=fit_id)
         further = self._session.scalars(
             select(FurtherTraceRow.trace_digest)
             .where(FurtherTraceRow.fit_id == fit_id)
@@ -74,4 +74,4 @@ class FitRepository:
             # Its key alone: the row holds the whole file.
             found = self._session.scalar(select(TraceRow.digest).where(TraceRow.digest == digest))
         if found is None:
-            raise NotFound(f"there is no trace {digest!r}", field="trace")
+            raise NotFound("there is no trace", field="trace", subject=digest)

@@ -1,22 +1,73 @@
-"""Durable jobs. Every change is one guarded UPDATE, so that of two writers one wins."""
+"""Durable jobs. Every change is one guarded UPDATE, so that of two writers one wins.
+
+A job is claimed in the database by whoever has room for it. Its claim number goes up with each
+claim and never down, and guards every later write: of a runner that lost its job, for whatever
+reason and however late it writes, nothing is kept.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import datetime
+from datetime import timedelta
 from typing import Any, Unpack
 
-from sqlalchemy import ColumnElement, CursorResult, Select, Update, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    CursorResult,
+    Select,
+    Update,
+    and_,
+    case,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.orm import Session
 
 from domain.errors import Conflict, NotFound
 from models.base import utc_now
-from models.records import JobChanges, JobRecord, JobState
-from models.repositories.statements import check_text, flush, is_storable
-from models.rows.job import JobRow
+from models.errors import Fenced
+from models.records import (
+    MAX_CRASHES,
+    MAX_LOSSES,
+    OWNER,
+    Blame,
+    JobChanges,
+    JobRecord,
+    JobState,
+)
+from models.repositories.statements import (
+    check_text,
+    flush,
+    insert_if_absent,
+    is_storable,
+    mark_changed_jobs,
+)
+from models.rows.job import JobRow, values_of
+
+JOB_CHANNEL = "sluice_job"  # on which PostgreSQL notifies runners of jobs to run and to stop
 
 Jobs = list[JobRecord]
-_OPEN = (JobState.QUEUED.value, JobState.RUNNING.value)
+
+# Who has jobs in this queue: the index is entered once an owner, however many jobs they have. Whose
+# jobs run the least comes first, then whose job has waited longest.
+_OWNERS_IN_TURN = text(
+    """
+    WITH RECURSIVE waiting (owner) AS (
+        SELECT min(owner) FROM job WHERE state = 'queued' AND pool = :pool
+        UNION ALL
+        SELECT (SELECT min(job.owner) FROM job
+                WHERE job.state = 'queued' AND job.pool = :pool AND job.owner > waiting.owner)
+        FROM waiting WHERE waiting.owner IS NOT NULL
+    )
+    SELECT owner FROM waiting WHERE owner IS NOT NULL ORDER BY
+        (SELECT count(*) FROM job WHERE job.runner IS NOT NULL AND job.owner = waiting.owner),
+        (SELECT min(job.id) FROM job
+         WHERE job.state = 'queued' AND job.pool = :pool AND job.owner = waiting.owner)
+    """
+)
 
 
 class JobRepository:
@@ -26,24 +77,37 @@ class JobRepository:
         self._session = session
 
     def add(self, record: JobRecord) -> None:
-        """Store a job. Raises Conflict where the identifier is taken or its answer unknown."""
+        """Store a job.
+
+        Raises Conflict where the identifier is taken, its answer or runner unknown, or another job
+        of the same question open.
+        """
         check_text("kind", record.kind)
         row = JobRow.from_record(record)
         self._session.add(row)
         flush(self._session, conflict=f"job {record.id!r} contradicts what is stored")
         self._session.expunge(row)
+        self._wake_runners()
+
+    def add_unless_open(self, record: JobRecord) -> bool:
+        """Store a job unless one of its owner's and of its question is open."""
+        check_text("kind", record.kind)
+        if not insert_if_absent(self._session, JobRow, values_of(record)):
+            return False
+        self._wake_runners()
+        return True
 
     def get(self, job_id: str) -> JobRecord:
-        """The job as it is now. Raises NotFound."""
+        """Return the job as it is now. Raises NotFound."""
         row = None
         if is_storable(job_id):
-            row = self._session.scalars(_asked().where(JobRow.id == job_id)).first()
+            row = self._session.scalars(_rows().where(JobRow.id == job_id)).first()
         if row is None:
             raise _unknown(job_id)
         return row.to_record()
 
     def shown(self, job_id: str) -> JobRecord:
-        """The same without its request, which may be as long as a body. Raises NotFound."""
+        """Return it without its request, which may be as long as a body. Raises NotFound."""
         columns = [getattr(JobRow, name) for name in JobRecord.__slots__ if name != "request"]
         if is_storable(job_id):
             found = self._session.execute(select(*columns).where(JobRow.id == job_id)).mappings()
@@ -52,8 +116,8 @@ class JobRepository:
         raise _unknown(job_id)
 
     def list(self, *, state: JobState | None = None, after: str | None = None, limit: int) -> Jobs:
-        """A page, newest first, beginning behind the identifier `after`."""
-        statement = _asked().order_by(JobRow.id.desc()).limit(limit)
+        """Return a page, newest first, beginning behind the identifier `after`."""
+        statement = _rows().order_by(JobRow.id.desc()).limit(limit)
         if state is not None:
             statement = statement.where(JobRow.state == state)
         if after is not None:
@@ -62,124 +126,231 @@ class JobRepository:
             statement = statement.where(JobRow.id < after)
         return [row.to_record() for row in self._session.scalars(statement)]
 
-    def find(self, request_digest: str, *states: JobState) -> JobRecord | None:
-        """The newest job of this question in one of these states that nobody asked to stop."""
+    def find(self, request_digest: str, *states: JobState, owner: str = OWNER) -> JobRecord | None:
+        """Return the owner's newest job of this question in one of these states.
+
+        One that somebody asked to stop is passed over.
+        """
         if not is_storable(request_digest):
             return None
-        statement = _asked().order_by(JobRow.id.desc()).limit(1)
+        statement = _rows().order_by(JobRow.id.desc()).limit(1)
         found = self._session.scalars(
             statement.where(
                 JobRow.request_digest == request_digest,
+                JobRow.owner == owner,
                 JobRow.state.in_(states),
                 JobRow.cancel_requested.is_(False),
             )
         ).first()
         return None if found is None else found.to_record()
 
-    def runners(self) -> set[str | None]:
-        """Of the jobs that run; None of those whose process had no name."""
-        running = select(JobRow.runner).where(JobRow.state == JobState.RUNNING).distinct()
-        return set(self._session.scalars(running))
+    def waiting(self) -> dict[str, int]:
+        """Return how many jobs wait, by pool; pools without one are left out."""
+        queued = select(JobRow.pool, func.count()).where(JobRow.state == JobState.QUEUED)
+        return dict(iter(self._session.execute(queued.group_by(JobRow.pool))))
 
-    def take_up(self, gone: Iterable[str | None]) -> dict[str, str]:
-        """Queue what ran in processes that are gone; the kinds of all queued jobs, by identifier.
+    # --- by anybody -------------------------------------------------------------------------------
 
-        The oldest first. Their requests stay where they are: of many jobs they are long.
+    def cancel(self, job_id: str) -> JobRecord:
+        """Ask a job to stop: one that waits ends at once, one that has ended stays as it is.
+
+        Raises NotFound.
         """
-        left = update(JobRow).where(JobRow.state == JobState.RUNNING, _is_one_of(gone))
-        self._execute(left, {"state": JobState.QUEUED})
-        queued = select(JobRow.id, JobRow.kind).where(JobRow.state == JobState.QUEUED)
-        return dict(iter(self._session.execute(queued.order_by(JobRow.id))))
-
-    def release(self, job: JobRecord) -> bool:
-        """Put a claimed job back into the queue as if it had not been claimed.
-
-        False, with nothing changed, where it has ended or was claimed again since.
-        """
-        running = _guarded(job.id, (JobState.RUNNING,))
-        guarded = running.where(JobRow.attempts == job.attempts)
-        values: dict[str, Any] = {"state": JobState.QUEUED, "started_at": None, "runner": None}
-        return self._execute(guarded, {**values, "attempts": job.attempts - 1})
-
-    def claim(self, job_id: str, *, runner: str | None = None) -> bool:
-        """Take a queued job to run it: of several takers exactly one is told True."""
+        is_queued = JobRow.state == JobState.QUEUED
         values = {
-            "state": JobState.RUNNING,
-            "runner": runner,
-            "started_at": utc_now(),
-            "attempts": JobRow.attempts + 1,
+            "cancel_requested": True,
+            "finished_at": case((is_queued, literal(utc_now(), JobRow.finished_at.type))),
+            "state": case((is_queued, JobState.CANCELLED.value), else_=JobRow.state),
         }
-        return self._change(job_id, (JobState.QUEUED,), values)
+        is_open = JobRow.state.in_((JobState.QUEUED.value, JobState.RUNNING.value))
+        if is_storable(job_id):
+            self._execute(update(JobRow).where(JobRow.id == job_id, is_open), values)
+        job = self.get(job_id)
+        if job.state is JobState.RUNNING:
+            self._wake_runners()
+        return job
 
-    def update(self, job_id: str, **changes: Unpack[JobChanges]) -> JobRecord:
-        """Change a job that has not ended. Raises NotFound, and Conflict where it has ended.
+    # --- by runners -------------------------------------------------------------------------------
 
-        The state may be set to queued (to run it again) or running; `finish` ends a job.
+    def claim(self, runner: str, *, pool: str = "solve") -> JobRecord | None:
+        """Take the job whose turn it is, to run it; None where none waits that may be begun.
+
+        Owners take turns: whose jobs run the least comes first, then the oldest job. Of several
+        claimers each gets another job. Raises Conflict where the runner is not registered.
         """
-        state = changes.get("state")
-        if state is not None and state.is_terminal:
-            raise Conflict("a job is ended by finish, not by an update")
-        if not self._change(job_id, _OPEN, dict(changes)):
-            ended = self.get(job_id)
-            raise Conflict(f"job {job_id!r} has already ended: {ended.state}")
-        return self.get(job_id)
+        for owner in self._session.scalars(_OWNERS_IN_TURN, {"pool": pool}).all():
+            job = self._claim_of(owner, runner, pool)
+            if job is not None:
+                return job
+        return None
+
+    def show(self, job: JobRecord, **changes: Unpack[JobChanges]) -> bool:
+        """Write how far a claimed job is; return whether somebody asked it to stop.
+
+        Raises Fenced.
+        """
+        values: dict[str, Any] = dict(changes) or {"claim": JobRow.claim}
+        guarded = _held(job).values(**values).returning(JobRow.cancel_requested)
+        found = self._session.execute(_unsynchronized(guarded)).scalar_one_or_none()
+        if found is None:
+            raise Fenced(job.id)
+        return bool(found)
+
+    def to_cancel(self, runner: str) -> set[str]:
+        """Return which jobs of a runner somebody asked to stop."""
+        asked = select(JobRow.id).where(
+            JobRow.state == JobState.RUNNING,
+            JobRow.runner == runner,
+            JobRow.cancel_requested.is_(True),
+        )
+        return set(self._session.scalars(asked))
+
+    def give_back(
+        self, job: JobRecord, blame: Blame = Blame.NONE, *, error: bytes = b"", wait_s: float = 0.0
+    ) -> JobState:
+        """Put a claimed job back into the queue, to be begun not before `wait_s` from now.
+
+        It ends in place of that as cancelled where somebody asked it to stop, and as failed with
+        this error where the blame is the last that it may have. Returns its state. Raises Fenced.
+        """
+        values = _given_back(blame, error)
+        values["not_before"] = self._now(timedelta(seconds=wait_s)) if wait_s else None
+        guarded = _held(job).values(**values).returning(JobRow.state)
+        found = self._session.execute(_unsynchronized(guarded)).scalar_one_or_none()
+        if found is None:
+            raise Fenced(job.id)
+        self._wake_runners()
+        return JobState(found)
+
+    def recover(self, runner: str, *, error: bytes) -> int:
+        """Give back all that a runner has which is gone, as a loss; return how many jobs that is.
+
+        `error` is of those that are lost too often.
+        """
+        running = update(JobRow).where(JobRow.state == JobState.RUNNING, JobRow.runner == runner)
+        recovered = self._execute(running, {**_given_back(Blame.LOSS, error), "not_before": None})
+        if recovered:
+            self._wake_runners()
+        return recovered
 
     def finish(
         self,
-        job_id: str,
+        job: JobRecord,
         state: JobState,
+        changes: JobChanges | None = None,
         *,
         answer_id: str | None = None,
         error: bytes | None = None,
-        finished_at: datetime | None = None,
-    ) -> bool:
-        """End a job; False, with nothing changed, where it has already ended.
+        request_digest: str | None = None,
+    ) -> None:
+        """End a claimed job; store its answer first, in the same unit of work.
 
-        Raises NotFound for an unknown job, Conflict for a state that is no end. Store the answer
-        first, in the same unit of work.
+        `request_digest` is of the question that it was run for, where that is another one than it
+        was accepted for. Raises Fenced, Conflict for a state that is no end.
         """
         if not JobState(state).is_terminal:
             raise Conflict(f"a job does not end as {state}")
-        values = {
+        values: dict[str, Any] = {
+            **(changes or {}),
             "state": state,
+            "runner": None,
             "answer_id": answer_id,
             "error": error,
-            "finished_at": finished_at or utc_now(),
+            "request_digest": request_digest or job.request_digest,
+            "finished_at": utc_now(),
         }
-        if self._change(job_id, _OPEN, values):
-            return True
-        self.get(job_id)
-        return False
+        if not self._execute(_held(job), values):
+            raise Fenced(job.id)
 
-    def _change(self, job_id: str, states: tuple[str, ...], values: dict[str, Any]) -> bool:
-        if not is_storable(job_id):
-            return False
-        if not values:
-            return self.get(job_id).state in states
-        return self._execute(_guarded(job_id, states), values)
+    # --- in parts ---------------------------------------------------------------------------------
 
-    def _execute(self, guarded: Update, values: dict[str, Any]) -> bool:
-        result = self._session.execute(
-            guarded.values(**values).execution_options(synchronize_session=False)
+    def _claim_of(self, owner: str, runner: str, pool: str) -> JobRecord | None:
+        may_begin = or_(JobRow.not_before.is_(None), JobRow.not_before <= self._now())
+        oldest = (
+            select(JobRow.id)
+            .where(JobRow.state == JobState.QUEUED, JobRow.pool == pool, JobRow.owner == owner)
+            .where(may_begin)
+            .order_by(JobRow.id)
+            .limit(1)
+            .with_for_update(skip_locked=True)
+            # Materialised: a planner that repeats the subquery would claim more than one.
+            .cte("oldest")
+            .prefix_with("MATERIALIZED")
         )
+        claims = (
+            update(JobRow)
+            .where(JobRow.id.in_(select(oldest.c.id)), JobRow.state == JobState.QUEUED)
+            .values(
+                state=JobState.RUNNING,
+                runner=runner,
+                claim=JobRow.claim + 1,
+                started_at=utc_now(),
+                not_before=None,
+            )
+            .returning(JobRow)
+        )
+        claimed = self._session.scalars(
+            _unsynchronized(claims), execution_options={"populate_existing": True}
+        ).first()
+        return None if claimed is None else claimed.to_record()
+
+    def _now(self, later: timedelta = timedelta()) -> ColumnElement[Any]:
+        """Return the clock that `not_before` is read by: the server's, where there is one."""
+        if self._is_on_postgresql:
+            return func.now() + literal(later)
+        return literal(utc_now() + later, JobRow.not_before.type)
+
+    def _wake_runners(self) -> None:
+        mark_changed_jobs(self._session)
+        if self._is_on_postgresql:
+            self._session.execute(select(func.pg_notify(JOB_CHANNEL, "")))
+
+    @property
+    def _is_on_postgresql(self) -> bool:
+        return self._session.get_bind().dialect.name == "postgresql"
+
+    def _execute(self, guarded: Update, values: dict[str, Any]) -> int:
+        result = self._session.execute(_unsynchronized(guarded.values(**values)))
         assert isinstance(result, CursorResult)
-        return bool(result.rowcount)
+        return result.rowcount
+
+
+def _given_back(blame: Blame, error: bytes) -> dict[str, Any]:
+    crashes = JobRow.crashes + int(blame is Blame.CRASH)
+    losses = JobRow.losses + int(blame is Blame.LOSS)
+    asked = JobRow.cancel_requested.is_(True)
+    is_last: ColumnElement[bool] = or_(crashes >= MAX_CRASHES, losses >= MAX_LOSSES)
+    ends = or_(asked, is_last)
+    return {
+        "crashes": crashes,
+        "losses": losses,
+        "runner": None,
+        "state": case(
+            (asked, JobState.CANCELLED.value),
+            (is_last, JobState.FAILED.value),
+            else_=JobState.QUEUED.value,
+        ),
+        "started_at": case((ends, JobRow.started_at)),
+        "finished_at": case((ends, literal(utc_now(), JobRow.finished_at.type))),
+        "error": case((and_(~asked, is_last), error)),
+    }
+
+
+def _held(job: JobRecord) -> Update:
+    """Return the guard of a claim."""
+    return update(JobRow).where(
+        JobRow.id == job.id, JobRow.claim == job.claim, JobRow.state == JobState.RUNNING
+    )
 
 
 def _unknown(job_id: str) -> NotFound:
-    return NotFound(f"there is no job {job_id!r}", field="id")
+    return NotFound("there is no job", field="id", subject=job_id)
 
 
-def _is_one_of(runners: Iterable[str | None]) -> ColumnElement[bool]:
-    names = set(runners)
-    named = JobRow.runner.in_(names - {None})
-    return or_(named, JobRow.runner.is_(None)) if None in names else named
+def _unsynchronized(statement: Any) -> Any:
+    return statement.execution_options(synchronize_session=False)
 
 
-def _guarded(job_id: str, states: tuple[str, ...]) -> Update:
-    return update(JobRow).where(JobRow.id == job_id, JobRow.state.in_(states))
-
-
-def _asked() -> Select[JobRow]:
+def _rows() -> Select[JobRow]:
     # What an UPDATE of another writer changed must be seen, not what this session read before.
     return select(JobRow).execution_options(populate_existing=True)

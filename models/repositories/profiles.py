@@ -58,7 +58,9 @@ class ProfileRepository:
             row = self._session.get(RevisionRow, (name, number))
         if row is None:
             self.get(name)  # says so where even the profile is unknown
-            raise NotFound(f"hardware profile {name!r} has no revision {number}", field="profile")
+            raise NotFound(
+                f"there is no revision {number} of hardware profile", field="profile", subject=name
+            )
         return row.to_domain()
 
     def revisions(self, name: str) -> Revisions:
@@ -73,7 +75,7 @@ class ProfileRepository:
         """A new profile at revision 1. Raises Conflict where the name is taken."""
         created = self.create_if_absent(name, model, provenance)
         if created is None:
-            raise Conflict(f"there is already a hardware profile {name!r}", field="name")
+            raise Conflict("there is already a hardware profile", field="name", subject=name)
         return created
 
     def create_if_absent(
@@ -155,4 +157,4 @@ def _to_profile(found: Row[ProfileRow, RevisionRow]) -> HardwareProfile:
 
 
 def _unknown(name: str) -> NotFound:
-    return NotFound(f"there is no hardware profile {name!r}", field="profile")
+    return NotFound("there is no hardware profile", field="profile", subject=name)

@@ -15,6 +15,7 @@ from models.base import Base
 _GREATEST_INTEGER = 2**63 - 1
 _GREATEST_NUMBER = 2**31 - 1
 _CHANGED_CHOICES = "changed_choices"
+_CHANGED_JOBS = "changed_jobs"
 
 
 def insert_if_absent(session: Session, row: type[Base], values: Mapping[str, Any]) -> int:
@@ -81,3 +82,13 @@ def mark_changed_choices(session: Session) -> None:
 def has_changed_choices(session: Session) -> bool:
     """Whether anything in this session said so."""
     return _CHANGED_CHOICES in session.info
+
+
+def mark_changed_jobs(session: Session) -> None:
+    """Say that after this transaction there may be a job to run or to stop."""
+    session.info[_CHANGED_JOBS] = True
+
+
+def has_changed_jobs(session: Session) -> bool:
+    """Whether anything in this session said so."""
+    return _CHANGED_JOBS in session.info

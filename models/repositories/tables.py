@@ -153,7 +153,7 @@ class TableRepository:
     def _lock(self, profile_name: str) -> None:
         """Of two choices for a profile one waits, and the profile is not deleted in between."""
         if not is_storable(profile_name) or not self._session.scalar(_lock_of(profile_name)):
-            raise NotFound(f"there is no hardware profile {profile_name!r}", field="profile")
+            raise NotFound("there is no hardware profile", field="profile", subject=profile_name)
 
     def _attach(self, record: TableRecord) -> None:
         self._session.execute(

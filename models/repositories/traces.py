@@ -46,5 +46,5 @@ class TraceRepository:
         """The file in its stored form. Raises NotFound."""
         row = self._session.get(TraceRow, digest) if is_storable(digest) else None
         if row is None:
-            raise NotFound(f"there is no trace {digest!r}", field="trace")
+            raise NotFound("there is no trace", field="trace", subject=digest)
         return PackedTrace(digest, row.content_bytes, row.compressed)

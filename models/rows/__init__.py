@@ -10,6 +10,7 @@ from models.rows.further_trace import FurtherTraceRow
 from models.rows.job import JobRow
 from models.rows.profile import ProfileRow
 from models.rows.revision import RevisionRow
+from models.rows.runner import RunnerRow
 from models.rows.trace import TraceRow
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "JobRow",
     "ProfileRow",
     "RevisionRow",
+    "RunnerRow",
     "TraceRow",
 ]

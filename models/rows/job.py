@@ -1,14 +1,18 @@
-"""Table `job`: durable jobs. The database itself refuses an ended job without an end, and back."""
+"""Table `job`: durable jobs. The database itself refuses states that contradict each other."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index
+from sqlalchemy import CheckConstraint, ForeignKey, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.base import Base
 from models.records import JobRecord, JobState
+
+_IS_QUEUED = text("state = 'queued'")
+_HAS_RUNNER = text("runner IS NOT NULL")
+_IS_OPEN_QUESTION = text("state IN ('queued', 'running') AND NOT cancel_requested")
 
 
 class JobRow(Base):
@@ -22,19 +26,49 @@ class JobRow(Base):
         CheckConstraint(
             "(state IN ('done', 'failed', 'cancelled')) = (finished_at IS NOT NULL)", name="end"
         ),
+        CheckConstraint("(state = 'running') = (runner IS NOT NULL)", name="runner"),
+        CheckConstraint("NOT (state = 'queued' AND cancel_requested)", name="cancel"),
         Index("ix_job_state", "state", "id"),
         Index("ix_job_request_digest", "request_digest", "id"),
+        Index(
+            "ix_job_queued",
+            "pool",
+            "owner",
+            "id",
+            sqlite_where=_IS_QUEUED,
+            postgresql_where=_IS_QUEUED,
+        ),
+        Index(
+            "ix_job_runner",
+            "runner",
+            "owner",
+            sqlite_where=_HAS_RUNNER,
+            postgresql_where=_HAS_RUNNER,
+        ),
+        Index(
+            "uq_job_open_question",
+            "owner",
+            "request_digest",
+            unique=True,
+            sqlite_where=_IS_OPEN_QUESTION,
+            postgresql_where=_IS_OPEN_QUESTION,
+        ),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)
     kind: Mapped[str]
+    pool: Mapped[str]
+    owner: Mapped[str]
     state: Mapped[str]
     request: Mapped[bytes]
     request_digest: Mapped[str | None]
     created_at: Mapped[datetime]
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
-    attempts: Mapped[int]
+    not_before: Mapped[datetime | None]
+    claim: Mapped[int]
+    crashes: Mapped[int]
+    losses: Mapped[int]
     best_latency_us: Mapped[float | None]
     lower_bound_us: Mapped[float | None]
     best: Mapped[bytes | None]
@@ -44,15 +78,20 @@ class JobRow(Base):
     answer_id: Mapped[str | None] = mapped_column(ForeignKey("answer.id"))
     error: Mapped[bytes | None]
     cancel_requested: Mapped[bool]
-    runner: Mapped[str | None]
+    runner: Mapped[str | None] = mapped_column(ForeignKey("runner.name"))
 
     @classmethod
     def from_record(cls, record: JobRecord) -> JobRow:
         """The row of a record."""
-        values = {name: getattr(record, name) for name in JobRecord.__slots__}
-        return cls(**{**values, "state": record.state.value})
+        return cls(**values_of(record))
 
     def to_record(self) -> JobRecord:
         """The record of this row."""
         values = {name: getattr(self, name) for name in JobRecord.__slots__}
         return JobRecord(**{**values, "state": JobState(self.state)})
+
+
+def values_of(record: JobRecord) -> dict[str, object]:
+    """The columns of a record."""
+    values = {name: getattr(record, name) for name in JobRecord.__slots__}
+    return {**values, "state": record.state.value}

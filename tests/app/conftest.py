@@ -10,14 +10,18 @@ import pytest
 
 from tests.app.serving import Live, scripted_engine, serving, settings_for
 from tests.conftest import DIALECTS
+from tests.support.long_work import long_here_engine
 from tests.support.postgres import PostgresServer
 
 
 @pytest.fixture(scope="session")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """A server on SQLite that tests share: names that they store are their own."""
-    folder = tmp_path_factory.mktemp("service")
-    with serving(settings_for(f"sqlite:///{folder / 'sluice.db'}")) as running:
+    """A server on SQLite that tests share: names that they store are their own.
+
+    Its long work runs in threads of this process, where tests may replace it.
+    """
+    url = f"sqlite:///{tmp_path_factory.mktemp('service') / 'sluice.db'}"
+    with serving(settings_for(url), open_engine=long_here_engine) as running:
         yield running
 
 
@@ -29,8 +33,8 @@ def client(live: Live) -> httpx.Client:
 
 @pytest.fixture
 def own(database_url: str) -> Iterator[Live]:
-    """A server of one test, on each database in turn."""
-    with serving(settings_for(database_url)) as running:
+    """A server of one test, on each database in turn; its long work runs in this process too."""
+    with serving(settings_for(database_url), open_engine=long_here_engine) as running:
         yield running
 
 

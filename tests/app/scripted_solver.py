@@ -1,6 +1,6 @@
 """A solver for the tests of jobs: the name of the pipeline's first stage says what it does.
 
-Run in the engine's workers in place of `solvers.solve`.
+Operations that run in the engine's workers find it in place of `solvers.solve`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,21 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import solvers
+from app.execution.operation_process import run_operation
+from app.operations.operation import Report
 from domain.problem import Problem
 from domain.schedule import Schedule, latency_us
 from domain.solution import Solution, Status, Strategy
 
 ANSWERS, IMPROVES, WAITS, CRASHES = "answers", "improves", "waits", "crashes"
 GATE = "TEST_SOLVER_GATE"  # names a file; a solver that waits ends when it is there
+
+
+def run(work: bytes, report: Report) -> object:
+    """Run an operation whose solves are scripted."""
+    solvers.solve = solve
+    return run_operation(work, report)
 
 
 def solve(
@@ -25,13 +34,13 @@ def solve(
     relative_gap: float,
     time_limit_s: float,
     static_bytes: int | None,
-    on_incumbent: Callable[[Solution], None],
+    on_incumbent: Callable[[Solution], None] | None = None,
 ) -> Solution:
     """Behave as the first stage is named."""
     behaviour = problem.pipeline.stages[0].name
     if behaviour == CRASHES:
         os._exit(3)
-    if behaviour == IMPROVES:
+    if behaviour == IMPROVES and on_incumbent is not None:
         on_incumbent(_cut(problem, 1, Status.PROVEN_GAP))
         on_incumbent(_cut(problem, 2, Status.PROVEN_GAP))
     if behaviour in (IMPROVES, WAITS):

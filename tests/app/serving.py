@@ -15,7 +15,11 @@ import uvicorn
 from fastapi import FastAPI
 
 from app.console.serving import configured
-from app.jobs import Engine, LocalEngine
+from app.execution.engine import Engine, Pool
+from app.execution.local import LocalEngine
+from app.execution.slot import SlotOptions
+from app.execution.worker import WorkerOptions
+from app.execution.worker_pool import PoolOptions
 from app.main import create_app
 from app.service import Service
 from app.settings import Settings
@@ -76,7 +80,15 @@ def settings_for(database_url: str, **changes: Any) -> Settings:
 
 def scripted_engine(settings: Settings) -> Engine:
     """The local engine, whose workers do what tests/app/scripted_solver.py says."""
-    return LocalEngine(settings.worker_count, 1024 * MIB, runner="tests.app.scripted_solver:solve")
+    options = WorkerOptions(
+        runner="tests.app.scripted_solver:run", warm_up="app.operations.work:warm_up"
+    )
+    return LocalEngine(
+        {
+            Pool.SOLVE: PoolOptions(settings.worker_count, SlotOptions(options)),
+            Pool.LONG: PoolOptions(2, SlotOptions(options, is_always_warm=False)),
+        }
+    )
 
 
 @contextmanager

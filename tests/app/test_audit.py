@@ -9,8 +9,7 @@ import httpx
 import pytest
 
 import solvers
-from app.audit_apart import AuditApart
-from app.flows.audit_setting import (
+from analysis.audit import (
     MAX_TURNING_POINTS,
     Audit,
     AuditQuestion,
@@ -19,12 +18,12 @@ from app.flows.audit_setting import (
     Verdict,
     Yardstick,
     audit,
-    percent,
     powers_of_two,
     turning_points,
     verdict,
 )
 from app.schemas.audit import AuditOut, audit_document
+from app.text.audits import percent
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
 from domain.message_mix import MessageMix
@@ -33,7 +32,7 @@ from domain.problem import Problem
 from domain.regret import Objective, SizeRule
 from domain.schedule import latency_us
 from exports.targets import TARGETS
-from tests.app.serving import MIB, MYRINET
+from tests.app.serving import MYRINET
 
 PIPELINE = pipeline_of_lines([("a", 7.0, 7.0), ("b", 5.0, 24.0), ("c", 3.0, 8.0)])
 SMALL = {"least_bytes": 2**12, "greatest_bytes": 2**15}
@@ -47,7 +46,7 @@ def scope(setting: FragmentSetting | int | None = 2**14, **more: Any) -> AuditSc
 
 def audited(asked: AuditScope, model: Pipeline = PIPELINE) -> Audit:
     """In this process."""
-    return audit(AuditQuestion(model, None, asked, 100_000))
+    return audit(AuditQuestion(model, asked, fragment_cap=100_000))
 
 
 def request(**more: Any) -> dict[str, Any]:
@@ -139,7 +138,7 @@ class TestFlow:
 
     def test_more_fragments_than_are_planned_are_priced_and_said(self) -> None:
         """A byte at a time: 32 768 fragments where the schedules have 100 at most."""
-        question = AuditQuestion(PIPELINE, None, scope(1), 100)
+        question = AuditQuestion(PIPELINE, scope(1), fragment_cap=100)
         found = audit(question)
         assert [notice.code for notice in found.notices] == ["more_fragments_than_planned"]
         last = found.at_powers[-1]
@@ -149,13 +148,15 @@ class TestFlow:
     def test_a_setting_better_than_the_cap_allows_is_its_own_best(self) -> None:
         """Without overheads a byte at a time beats the four fragments that may be planned."""
         pipeline = pipeline_of_lines([("a", 0.0, 9.0), ("b", 0.0, 9.0)])
-        found = audit(AuditQuestion(pipeline, None, scope(1), 4))
+        found = audit(AuditQuestion(pipeline, scope(1), fragment_cap=4))
         assert found.priced.mean == Span(0.0, 0.0)
         assert all(one.over_best == 0.0 == one.over_bound for one in found.at_powers)
 
     def test_fragments_beyond_what_was_measured_are_said(self) -> None:
         """Of a model that was fitted."""
-        question = replace(AuditQuestion(PIPELINE, None, scope(2**13), 1000), measured_bytes=2**12)
+        question = replace(
+            AuditQuestion(PIPELINE, scope(2**13), fragment_cap=1000), measured_bytes=2**12
+        )
         assert [notice.code for notice in audit(question).notices] == ["beyond_measured_sizes"]
         within = replace(question, measured_bytes=2**13)
         assert audit(within).notices == ()
@@ -166,12 +167,6 @@ class TestFlow:
         found = audited(scope(), Pipeline((switch, PIPELINE.stages[0])))
         assert found.single.setting.steps[0].size_bytes is not None
         assert found.single.setting.steps[0].size_bytes <= 5000
-
-    def test_the_child_finds_the_same(self) -> None:
-        """Pickled there and back; nothing depends on the process."""
-        question = AuditQuestion(PIPELINE, None, scope(max_regret=0.5), 1000)
-        there = AuditApart(question, memory_bytes=1024 * MIB).run()
-        assert replace(there, audit_ms=0.0) == replace(audit(question), audit_ms=0.0)
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ import pytest
 from fastapi import Request
 
 from app.bodies import BodyBudget, held_body, read_json
-from app.errors import BodyTooLarge, BodyTooSlow, Overloaded, UnsupportedMediaType
 from app.gunzip import FREE_EXPANSION_BYTES, MAX_EXPANSION, expand
 from app.schemas.profiles import CurrentIn
+from domain.errors import BodyTooLarge, BodyTooSlow, Overloaded, UnsupportedMediaType
 from tests.app.serving import GUARD_S, MIB, Live, serving, settings_for
 
 CAP = 4 * MIB

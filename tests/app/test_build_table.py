@@ -20,11 +20,11 @@ from app.flows.build_table import (
     compile_table,
     facts_of,
 )
-from app.flows.solve_message import ProfileRevision
 from app.schemas.tables import render_table
 from domain.errors import InvalidInput, SolverFailed
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
+from domain.profile import ProfileRevision
 from tests.support.plan_tables import (
     a_line_pipeline,
     a_plan_table,

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-import app.audit_apart
 from app.cli import main
+from app.console import running
 from app.console.audit_command import TOO_HIGH
 from app.schemas.audit import AuditOut
-from tests.app.audit_here import AuditHere
+from tests.support.in_process_engine import InProcessEngine
 
 MYRINET = str(Path(__file__).parents[2] / "examples" / "myrinet-gam.json")
 SMALL = ("--least", "4KiB", "--greatest", "32KiB")
@@ -26,7 +26,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
     monkeypatch.setenv("SLUICE_DATABASE_URL", f"sqlite:///{tmp_path / 'cli.db'}")
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(app.audit_apart, "AuditApart", AuditHere)
+    monkeypatch.setattr(running, "open_local_engine", InProcessEngine)
 
 
 @pytest.fixture

@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
-import app.export_apart
 from app.cli import main
+from app.console import running
 from app.flows.build_table import TableScope, compile_table, table_question
-from app.flows.export_setting import Exported, ExportQuestion, export
+from app.flows.export_setting import ExportQuestion
 from domain.problem import FragmentLimits
 from exports.slt import decode
 from exports.targets import TARGETS
+from tests.support.in_process_engine import InProcessEngine
+from tests.support.long_work import note_questions
 from tests.support.plan_tables import a_line_pipeline
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -25,29 +27,15 @@ TRACE = str(EXAMPLES / "local-path-direct.csv")
 ONE_MESSAGE = ("--least", "64KiB", "--greatest", "64KiB")
 
 
-class Here:
-    """In place of a process of its own: exports in the thread."""
-
-    asked: list[ExportQuestion]
-
-    def __init__(self, question: ExportQuestion, *, memory_bytes: int) -> None:
-        assert memory_bytes > 0
-        self.question = question
-
-    def run(self) -> Exported:
-        self.asked.append(self.question)
-        return export(self.question)
-
-
 @pytest.fixture(autouse=True)
-def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[ExportQuestion]:
     """A database of its own, and exports in this process."""
     for name in [name for name in os.environ if name.startswith("SLUICE_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("SLUICE_DATABASE_URL", f"sqlite:///{tmp_path / 'cli.db'}")
     monkeypatch.setenv("COLUMNS", "80")
-    Here.asked = []
-    monkeypatch.setattr(app.export_apart, "ExportApart", Here)
+    monkeypatch.setattr(running, "open_local_engine", InProcessEngine)
+    return note_questions(monkeypatch, "export")
 
 
 @pytest.fixture
@@ -90,7 +78,9 @@ def test_a_request_file_gives_its_pipeline(printed: Any, tmp_path: Path) -> None
     assert printed("export", str(request), *asked) == printed("export", MYRINET, *asked)
 
 
-def test_the_options_reach_the_choice(printed: Any, tmp_path: Path) -> None:
+def test_the_options_reach_the_choice(
+    printed: Any, tmp_path: Path, asked: list[ExportQuestion]
+) -> None:
     """Range, objective and limits; the file is written whole, and its name told."""
     out = tmp_path / "mooncake.env"
     options = ("--least", "8KiB", "--greatest", "64KiB", "--objective", "worst")
@@ -101,7 +91,7 @@ def test_the_options_reach_the_choice(printed: Any, tmp_path: Path) -> None:
     )
     assert code == 0
     assert str(out) in " ".join(told.split())
-    scope = Here.asked[0].scope
+    scope = asked[0].scope
     assert (scope.least_bytes, scope.greatest_bytes) == (8192, 65536)
     assert (scope.objective, scope.limits) == ("worst", FragmentLimits(5000, 16384, 1024, 9))
     found = re.search(r"^MC_SLICE_SIZE=(\d+)$", out.read_text(), flags=re.MULTILINE)
@@ -110,7 +100,9 @@ def test_the_options_reach_the_choice(printed: Any, tmp_path: Path) -> None:
     assert int(found[1]) % 1024 == 0
 
 
-def test_the_active_table_of_a_profile_is_used(printed: Any, tmp_path: Path) -> None:
+def test_the_active_table_of_a_profile_is_used(
+    printed: Any, tmp_path: Path, asked: list[ExportQuestion]
+) -> None:
     """Or another one by its digest; as a file too, of the same pipeline."""
     file = tmp_path / "table.slt"
     code, _, _ = printed(
@@ -119,7 +111,7 @@ def test_the_active_table_of_a_profile_is_used(printed: Any, tmp_path: Path) -> 
     assert code == 0
     code, told, _ = printed("export", "myrinet-gam", "--target", "mooncake")
     assert code == 0
-    digest = Here.asked[0].table
+    digest = asked[0].table
     assert digest is not None
     assert f"plan table {digest.digest}" in told
     assert "log-uniform from 60000 to 65536 bytes" in told
@@ -185,7 +177,7 @@ def test_the_list_names_every_target(printed: Any) -> None:
     assert named == sorted(target.name for target in TARGETS)
 
 
-def test_a_process_of_its_own_gives_the_same(printed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_gives_the_same(printed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in this one, to the byte."""
     asked = ("export", MYRINET, "--target", "mooncake", *ONE_MESSAGE)
     here = printed(*asked)

@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-import app.table_apart
 import solvers
 from app.cli import main
+from app.console import running
 from app.console.arguments import parse
+from app.flows.build_table import TableQuestion
 from exports.slt import decode, digest_of
 from exports.table_json import decode_json
-from tests.app.test_tables import Here
+from tests.support.in_process_engine import InProcessEngine
+from tests.support.long_work import note_questions
 from tests.support.plan_tables import whole_messages
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -24,15 +26,15 @@ TRACE = str(EXAMPLES / "local-path-direct.csv")
 
 
 @pytest.fixture(autouse=True)
-def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[TableQuestion]:
     """A database of its own, and compilations in this process, of whole messages."""
     for name in [name for name in os.environ if name.startswith("SLUICE_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("SLUICE_DATABASE_URL", f"sqlite:///{tmp_path / 'cli.db'}")
     monkeypatch.setenv("COLUMNS", "80")
-    Here.compiled = []
     monkeypatch.setattr(solvers, "compile_table", whole_messages)
-    monkeypatch.setattr(app.table_apart, "TableApart", Here)
+    monkeypatch.setattr(running, "open_local_engine", InProcessEngine)
+    return note_questions(monkeypatch, "compile_table")
 
 
 @pytest.fixture
@@ -62,7 +64,9 @@ def test_a_file_is_compiled_and_touches_no_database(printed: Any, tmp_path: Path
     assert not (tmp_path / "cli.db").exists()
 
 
-def test_a_profile_is_compiled_once_and_stored(printed: Any, tmp_path: Path) -> None:
+def test_a_profile_is_compiled_once_and_stored(
+    printed: Any, tmp_path: Path, compiled: list[TableQuestion]
+) -> None:
     """The second time the stored table is told and written, byte for byte."""
     files = [tmp_path / "one.slt", tmp_path / "two.slt"]
     documents = []
@@ -72,7 +76,7 @@ def test_a_profile_is_compiled_once_and_stored(printed: Any, tmp_path: Path) -> 
         documents.append(told)
     assert documents[0] == documents[1]
     assert files[0].read_bytes() == files[1].read_bytes()
-    assert len(Here.compiled) == 1
+    assert len(compiled) == 1
     told = json.loads(documents[0])
     assert told["digest"] == digest_of(files[0].read_bytes())
     assert told["profile"] == {"name": "gms", "revision": 1}
@@ -114,12 +118,12 @@ def test_options_win_over_a_request_and_its_other_fields_are_left_out(
     assert len(document["pipeline"]["stages"]) == 4
 
 
-def test_a_trace_is_fitted_first(printed: Any) -> None:
+def test_a_trace_is_fitted_first(printed: Any, compiled: list[TableQuestion]) -> None:
     """Its stages are the table's."""
     code, told, _ = printed("table", TRACE, "--to", "4KiB", "--json")
     assert code == 0
     assert [stage["name"] for stage in json.loads(told)["pipeline"]["stages"]]
-    assert Here.compiled[0].profile is None
+    assert compiled[0].profile is None
 
 
 def test_long_lists_are_shortened(printed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,14 +160,14 @@ def test_long_lists_are_shortened(printed: Any, monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_misuse_is_one_line_that_names_it(
-    printed: Any, arguments: tuple[str, ...], code: int, said: str
+    printed: Any, compiled: list[TableQuestion], arguments: tuple[str, ...], code: int, said: str
 ) -> None:
     """Before anything is compiled."""
     found, out, err = printed("table", *arguments)
     assert (found, out) == (code, "")
     assert said in err
     assert err.count("\n") == 1
-    assert Here.compiled == []
+    assert compiled == []
 
 
 def test_an_aggregate_is_refused(printed: Any, tmp_path: Path) -> None:

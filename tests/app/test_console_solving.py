@@ -12,7 +12,7 @@ import pytest
 from app.console.progress import counting_line, solving_line, solving_text
 from app.console.screen import Column, Facts, Grid, Screen
 from app.console.solving import is_still_solving, solve_watched
-from app.jobs import SolveTask
+from app.pool.protocol import SolveTask
 from domain.errors import Cancelled, StrategyDeclined, TimeLimitReached
 from domain.pipeline import pipeline_of_lines
 from domain.problem import Problem

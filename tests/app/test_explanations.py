@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.flows import explain_answer
+from analysis import explain as explain_answer
 from app.schemas.explanations import ExplanationOut
 from domain.pipeline import pipeline_of_lines
 from domain.problem import Problem

@@ -5,26 +5,30 @@ from __future__ import annotations
 import json
 import re
 import threading
+from functools import partial
 from itertools import count as numbers
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import httpx
 import pytest
 
-from app import export_desk
+from analysis.size_choice import narrowed
 from app.flows import export_setting
-from app.flows.export_setting import Exported, ExportQuestion, narrowed
-from app.flows.solve_message import ProfileRevision
+from app.operations import exports as operation
+from app.operations import work
 from app.schemas.audit import AuditIn
-from domain.errors import Cancelled, Infeasible, LimitReached
+from domain.errors import Infeasible, LimitReached
 from domain.pipeline import pipeline_of_lines
 from domain.problem import FragmentLimits
+from domain.profile import ProfileRevision
 from domain.regret import SizeRule
 from exports import mooncake
 from exports.target import Takes
 from exports.targets import TARGETS
-from tests.app.serving import GUARD_S, MYRINET, Live, wait_until
+from tests.app.serving import GUARD_S, MYRINET, serving, settings_for, wait_until
+from tests.support.long_work import SLOTS, Held, long_here_engine, note_questions
 
 _NAMES = numbers(1)
 AGGREGATE = {
@@ -206,52 +210,34 @@ def test_every_target_with_sizes_is_read_back(client: httpx.Client, name: str, t
 def test_what_was_made_is_kept(
     client: httpx.Client, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Asked again, whatever the order of its options, no process is started."""
+    """Asked again, whatever the order of its options, no worker is asked."""
     where = f"/profiles/{name}/exports/mooncake"
     query = {**SMALL, "option": ["form:rdma", "rest:own"]}
     first = client.get(where, params=query)
     assert first.status_code == 200
-    monkeypatch.setattr(export_desk, "ExportApart", None)
+    monkeypatch.setattr(work, "export", None)
     again = client.get(where, params={**query, "option": ["rest:own", "form:rdma"]})
     assert again.content == first.content
     held = client.get(where, params=query, headers={"If-None-Match": first.headers["etag"]})
     assert held.status_code == 304
 
 
-class Here:
-    """In place of a process of its own: exports in the thread."""
-
-    asked: list[ExportQuestion]
-
-    def __init__(self, question: ExportQuestion, *, memory_bytes: int) -> None:
-        assert memory_bytes > 0
-        self.question = question
-
-    def run(self) -> Exported:
-        self.asked.append(self.question)
-        return export_setting.export(self.question)
-
-    def cancel(self) -> None:
-        """Nothing to end."""
-
-
 def test_the_oldest_is_let_go(
     client: httpx.Client, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of one place the last export has it; a long one is never kept."""
-    Here.asked = []
-    monkeypatch.setattr(export_desk, "ExportApart", Here)
-    monkeypatch.setattr(export_desk, "KEPT", 1)
+    asked = note_questions(monkeypatch, "export")
+    monkeypatch.setattr(operation, "MAX_RECENT", 1)
     where = f"/profiles/{name}/exports/mooncake"
 
     def made(rest: str) -> int:
-        before = len(Here.asked)
+        before = len(asked)
         answer = client.get(where, params={**SMALL, "option": f"rest:{rest}"})
         assert answer.status_code == 200
-        return len(Here.asked) - before
+        return len(asked) - before
 
     assert [made(rest) for rest in ("own", "own", "absorbed", "own", "own")] == [1, 0, 1, 1, 0]
-    monkeypatch.setattr(export_desk, "KEPT_BYTES", 10)
+    monkeypatch.setattr(operation, "MAX_RECENT_BYTES", 10)
     assert [made(rest) for rest in ("absorbed", "absorbed", "own")] == [1, 1, 0]
 
 
@@ -326,47 +312,30 @@ def test_an_aggregate_has_no_stages_to_export(client: httpx.Client) -> None:
         refused(client.get(f"/profiles/{name}/exports/{target}"), 422, "strategy_declined")
 
 
-# --- a process of its own -------------------------------------------------------------------------
+# --- long ones ------------------------------------------------------------------------------------
 
 
-class Endless:
-    """In place of an export that ends: one that goes on until it is let go."""
+def test_an_export_ends_with_its_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no more of them wait than may."""
+    held = Held()
+    monkeypatch.setattr(work.ExportWork, "run", held.as_method())
+    settings = settings_for(f"sqlite:///{tmp_path / 'sluice.db'}")
+    with serving(settings, open_engine=partial(long_here_engine, max_waiting=1)) as own:
+        own.client.post("/profiles", json={"name": "endless", "pipeline": MYRINET})
+        where = f"{own.client.base_url}/profiles/endless/exports/mooncake"
 
-    made: list[Endless]
+        def ask(least_bytes: int) -> None:
+            with pytest.raises(httpx.ReadTimeout):
+                httpx.get(where, params={"least_bytes": least_bytes}, timeout=4.0)
 
-    def __init__(self, question: ExportQuestion, *, memory_bytes: int) -> None:
-        assert memory_bytes > 0
-        self.ended = threading.Event()
-        self.made.append(self)
-
-    def run(self) -> Exported:
-        assert self.ended.wait(GUARD_S)
-        raise Cancelled("the client went away")
-
-    def cancel(self) -> None:
-        self.ended.set()
-
-
-def test_an_export_ends_with_its_client(own: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And no more of them run than long fits may."""
-    Endless.made = []
-    monkeypatch.setattr(export_desk, "ExportApart", Endless)
-    own.client.post("/profiles", json={"name": "endless", "pipeline": MYRINET})
-    where = f"{own.client.base_url}/profiles/endless/exports/mooncake"
-
-    def ask(least_bytes: int) -> None:
-        with pytest.raises(httpx.ReadTimeout):
-            httpx.get(where, params={"least_bytes": least_bytes}, timeout=2.0)
-
-    askers = [threading.Thread(target=ask, args=(size,)) for size in (1, 2)]
-    for asker in askers:
-        asker.start()
-    wait_until(lambda: len(Endless.made) == 2)
-    refused(httpx.get(where, params={"least_bytes": 3}), 503, "overloaded")
-    for asker in askers:
-        asker.join(GUARD_S)
-    wait_until(lambda: all(one.ended.is_set() for one in Endless.made))
-    wait_until(lambda: own.service.places.of_clients == 0)
+        askers = [threading.Thread(target=ask, args=(size,)) for size in (1, 2, 3)]
+        for asker in askers:
+            asker.start()
+        wait_until(lambda: held.running == SLOTS and own.service.pending_tasks == 3)
+        refused(httpx.get(where, params={"least_bytes": 4}), 503, "overloaded")
+        for asker in askers:
+            asker.join(GUARD_S)
+        wait_until(lambda: held.running == 0 and own.service.pending_tasks == 0)
 
 
 # --- the flow's own rules -------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app import service
+from app.operations import fits
 from app.schemas.fit_plots import FitPlotOut
 from app.schemas.fits import FitOut
 from tests.app.serving import Live
@@ -72,13 +72,13 @@ class TestFit:
             assert unit.traces.get(digest) == content
         assert (len(record.fit.stages), saved["trace_digests"]) == (5, [digest])
 
-    def test_a_long_trace_is_fitted_in_a_process_of_its_own(
+    def test_a_long_trace_is_fitted_by_a_worker(
         self, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """With the same result, and the same refusals."""
         short = client.post("/fit", content=HEADER + ROWS, headers=TEXT).json()
         bad = client.post("/fit", content=HEADER + "x", headers=TEXT)
-        monkeypatch.setattr(service, "LONG_TRACE_BYTES", 10)
+        monkeypatch.setattr(fits, "LONG_TRACE_BYTES", 10)
         assert client.post("/fit", content=HEADER + ROWS, headers=TEXT).json() == short
         refused = client.post("/fit", content=HEADER + "x", headers=TEXT)
         assert (refused.status_code, refused.json()) == (422, bad.json())
@@ -106,18 +106,18 @@ class TestPlot:
         """Drawn where it is fitted, with the same result."""
         content = EXAMPLE.read_bytes()
         short = client.post("/fit?plot=true", content=content, headers=TEXT).json()
-        monkeypatch.setattr(service, "LONG_TRACE_BYTES", 10)
+        monkeypatch.setattr(fits, "LONG_TRACE_BYTES", 10)
         assert client.post("/fit?plot=true", content=content, headers=TEXT).json() == short
 
     def test_of_a_stored_fit(self, own: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-        """On each database, here and in a process of its own: what the fit itself came with."""
+        """On each database, here and by a worker: what the fit itself came with."""
         content = EXAMPLE.read_bytes()
         saved = own.client.post("/fit?save_as=path&plot=true", content=content, headers=TEXT).json()
         address = f"/fits/{saved['fit_id']}/plot"
         response = own.client.get(address)
         FitPlotOut.model_validate_json(response.content)
         assert response.json() == saved["plot"]
-        monkeypatch.setattr(service, "LONG_TRACE_BYTES", 10)
+        monkeypatch.setattr(fits, "LONG_TRACE_BYTES", 10)
         assert own.client.get(address).json() == saved["plot"]
 
     def test_of_a_fit_that_is_not_stored(self, client: httpx.Client) -> None:

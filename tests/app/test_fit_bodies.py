@@ -5,10 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import socket
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from app import child_places, service, trace_bodies
+from app import trace_bodies
 from app.bodies import BodyBudget
-from app.flows.fit_trace import FittedTrace
-from domain.errors import Cancelled
+from app.operations import fits
+from app.operations.work import FitWork
 from tests.app.serving import GUARD_S, MIB, Live, serving, settings_for, wait_until
 from tests.support.counts import count
+from tests.support.long_work import SLOTS, Held, long_here_engine
 
 EXAMPLE = (Path(__file__).parents[2] / "examples" / "local-path-direct.csv").read_bytes()
 CSV = EXAMPLE
@@ -170,76 +171,47 @@ class TestTime:
                 wait_until(lambda: held(live) > 0)
 
 
-class Slow:
-    """In place of a fit in a process of its own: one that goes on until it is let go."""
-
-    made: list[Slow]
-
-    def __init__(self, *_: object, **__: object) -> None:
-        self.ended = threading.Event()
-        self.is_cancelled = False
-        self.is_running = False
-        self.made.append(self)
-
-    def run(self) -> FittedTrace:
-        self.is_running = True
-        assert self.ended.wait(GUARD_S)
-        raise Cancelled("the client went away")
-
-    def cancel(self) -> None:
-        self.is_cancelled = True
-        self.ended.set()
-
-
 @pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
-    """Every fit is long and slow; tells how many are running."""
-    Slow.made = []
-    monkeypatch.setattr(service, "LONG_TRACE_BYTES", 10)
-    monkeypatch.setattr(service, "FitApart", Slow)
-    return lambda: sum(one.is_running and not one.ended.is_set() for one in Slow.made)
+def long(monkeypatch: pytest.MonkeyPatch) -> Held:
+    """Every fit is long, and goes on until it is ended."""
+    made = Held()
+    monkeypatch.setattr(fits, "LONG_TRACE_BYTES", 10)
+    monkeypatch.setattr(FitWork, "run", made.as_method())
+    return made
 
 
 class TestLongFits:
-    def test_a_client_that_leaves_stops_its_fit(self, live: Live, slow: Callable[[], int]) -> None:
+    def test_a_client_that_leaves_stops_its_fit(self, live: Live, long: Held) -> None:
         with unchanged(live):
             with sending(live, CSV, length=len(CSV)):
-                wait_until(lambda: slow() == 1)
-            wait_until(lambda: Slow.made[0].is_cancelled)
+                wait_until(lambda: long.running == 1)
+            wait_until(lambda: long.running == 0)
 
-    def test_only_so_many_at_once(self, live: Live, slow: Callable[[], int]) -> None:
+    def test_only_so_many_at_once(self, tmp_path: Path, long: Held) -> None:
         """One more is told when to come back; when they are gone there is room again."""
+        settings = settings_for(f"sqlite:///{tmp_path / 'sluice.db'}")
         with (
+            serving(settings, open_engine=partial(long_here_engine, max_waiting=1)) as live,
             unchanged(live),
             sending(live, CSV, length=len(CSV)),
             sending(live, CSV, length=len(CSV)),
+            sending(live, CSV, length=len(CSV)),
         ):
-            wait_until(lambda: slow() == child_places.MOST_FOR_CLIENTS == 2)
+            wait_until(lambda: long.running == SLOTS and live.service.pending_tasks == 3)
             refused = live.client.post("/fit?save_as=never", content=CSV, headers=TEXT)
             assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
             assert live.client.get("/healthz").status_code == 200
-        wait_until(lambda: slow() == 0 and live.service.places.of_clients == 0)
+        wait_until(lambda: long.running == 0)
 
-    def test_memory_and_kills_are_answered(
-        self, live: Live, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """In a process that is really there: too little memory is 422 with its own code."""
-        monkeypatch.setattr(service, "LONG_TRACE_BYTES", 10)
-        small = {**vars_of(live.service.context.settings), "worker_memory_bytes": 16 * MIB}
-        context = live.service.context
-        monkeypatch.setattr(
-            live.service,
-            "context",
-            type(context)(context.store, context.engine, type(context.settings)(**small)),
-        )
-        with unchanged(live):
+    def test_memory_is_answered(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """In a worker process: too little memory is 422 with its own code."""
+        monkeypatch.setattr(fits, "LONG_TRACE_BYTES", 10)
+        url = f"sqlite:///{tmp_path / 'sluice.db'}"
+        settings = settings_for(url, worker_memory_bytes=16 * MIB)
+        with serving(settings) as live, unchanged(live):
             content = CSV + CSV.split(b"_us\n", 1)[1] * 1000
             response = live.client.post("/fit?save_as=never", content=content, headers=TEXT)
             assert (response.status_code, response.json()["code"]) == (422, "memory_limit")
-
-
-def vars_of(frozen: Any) -> dict[str, Any]:
-    return {name: getattr(frozen, name) for name in type(frozen).__slots__}
 
 
 class TestJunk:
@@ -261,13 +233,13 @@ class TestJunk:
     )
 
     @pytest.mark.parametrize("content", CONTENTS, ids=range(len(CONTENTS)))
-    @pytest.mark.parametrize("is_long", [False, True], ids=["here", "apart"])
+    @pytest.mark.parametrize("is_long", [False, True], ids=["here", "worker"])
     def test_is_refused(
         self, live: Live, content: bytes, is_long: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """422 that says why, and nothing of the content in it."""
         if is_long:
-            monkeypatch.setattr(service, "LONG_TRACE_BYTES", 10)
+            monkeypatch.setattr(fits, "LONG_TRACE_BYTES", 10)
         with unchanged(live):
             response = live.client.post("/fit?save_as=never", content=content, headers=TEXT)
             assert response.status_code == 422

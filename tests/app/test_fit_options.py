@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app import service
+from app.operations import fits
 from app.schemas.fits import FitOut
 from app.schemas.optimize import OptimizeOut
 from tests.app.serving import Live
@@ -103,7 +103,7 @@ class TestOptions:
             ("kind=nothing", "/kind"),
         ],
     )
-    @pytest.mark.parametrize("is_long", [False, True], ids=["here", "apart"])
+    @pytest.mark.parametrize("is_long", [False, True], ids=["here", "worker"])
     def test_refusals(
         self,
         live: Live,
@@ -114,7 +114,7 @@ class TestOptions:
     ) -> None:
         """422 that names the parameter."""
         if is_long:
-            monkeypatch.setattr(service, "LONG_TRACE_BYTES", 10)
+            monkeypatch.setattr(fits, "LONG_TRACE_BYTES", 10)
         before = live.stored()
         response = live.client.post(f"/fit?save_as=never&{query}", content=DIRECT, headers=TEXT)
         assert response.status_code == 422
@@ -164,7 +164,7 @@ class TestNarrowed:
         assert line["ns_per_byte"] == pytest.approx(20.0, rel=1e-3)
         assert "narrowed_fit" in codes(document)
         assert document["understood"]["rows"] == "60"
-        monkeypatch.setattr(service, "LONG_TRACE_BYTES", 10)
+        monkeypatch.setattr(fits, "LONG_TRACE_BYTES", 10)
         assert fit(client, SWITCH, shape="narrowed", message_bytes=1024) == document
 
     def test_from_outside(self, client: httpx.Client) -> None:
@@ -239,12 +239,12 @@ class TestOptimize:
 
 
 class TestSeveralFiles:
-    @pytest.mark.parametrize("is_long", [False, True], ids=["here", "apart"])
+    @pytest.mark.parametrize("is_long", [False, True], ids=["here", "worker"])
     def test_of_one_pipeline(
         self, client: httpx.Client, is_long: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         if is_long:
-            monkeypatch.setattr(service, "LONG_TRACE_BYTES", 10)
+            monkeypatch.setattr(fits, "LONG_TRACE_BYTES", 10)
         response = client.post("/fit", json=several(LATENCY, INTERARRIVAL))
         FitOut.model_validate_json(response.content)
         document = response.json()
@@ -313,7 +313,7 @@ class TestStored:
         self, own: Live, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """From its file: more than one piece, and bytes that are no text are kept as they are."""
-        monkeypatch.setattr(service, "LONG_TRACE_BYTES", 10)
+        monkeypatch.setattr(fits, "LONG_TRACE_BYTES", 10)
         head, rows = EXAMPLE.split(b"_us\n", 1)
         content = b"\xef\xbb\xbf" + head + b"_us\r\n" + rows * 60
         saved = own.client.post("/fit?save_as=long", content=content, headers=TEXT).json()

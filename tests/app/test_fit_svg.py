@@ -14,7 +14,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.console.words import printable
 from app.plots.fit_svg import render_fit_svg
 from app.plots.scales import (
     Axis,
@@ -29,6 +28,7 @@ from app.plots.scales import (
     time_ticks,
 )
 from app.plots.svg import number, text_width, wrapped
+from app.text.names import printable
 from domain.fit import AggregateFit, FitMethod, TraceFit, Verdict
 from domain.measurement import MessageTrace, Reading, Samples, TraceKind
 from domain.solution import Notice

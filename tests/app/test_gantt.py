@@ -14,12 +14,12 @@ from app.console.words import (
     excess_text,
     fit_to,
     gap_text,
-    printable,
     share_text,
     sizes_text,
     time_text,
     width_of,
 )
+from app.text.names import printable
 from domain.pipeline import pipeline_of_lines
 from domain.schedule import latency_us
 

@@ -13,15 +13,13 @@ import httpx
 import pytest
 
 import solvers
-from app import table_desk
 from app.flows import build_table as flow
-from app.flows.solve_message import ProfileRevision
 from app.schemas.tables import render_table
-from models.errors import StoreUnavailable
+from domain.errors import StoreUnavailable
+from domain.profile import ProfileRevision
 from models.session import Store, create_store
 from tests.app.lookup_support import front_of, is_warm, warm
 from tests.app.serving import MYRINET, Live, serving, settings_for, wait_until
-from tests.app.test_tables import Here
 from tests.support.plan_tables import whole_messages
 
 BODY: dict[str, Any] = {"least_bytes": 100, "greatest_bytes": 1000, "relative_gap": 0.01}
@@ -35,9 +33,7 @@ _NAMES = numbers(1)
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compilations of nothing but whole messages, in the thread."""
-    Here.compiled = []
     monkeypatch.setattr(solvers, "compile_table", whole_messages)
-    monkeypatch.setattr(table_desk, "TableApart", Here)
 
 
 def compiled(client: httpx.Client, name: str, **changes: Any) -> str:

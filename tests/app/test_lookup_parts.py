@@ -22,10 +22,10 @@ from app.lookup.lookups import Lookups
 from app.lookup.rendered import Rendered
 from app.lookup.shelf import Shelf
 from app.schemas.schedules import TableScheduleOut, bound_below
+from domain.errors import StoreUnavailable
 from domain.plan_table import PlanTable
 from exports.lookup import KEPT_FRAGMENTS, PythonReader, open_reader
 from exports.slt import digest_of, encode
-from models.errors import StoreUnavailable
 from models.records import ActiveTable
 from tests.support.compiler import require_native_kernels
 from tests.support.counts import count

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from app.errors import MAX_REPORTED
 from app.schemas.problems import ProblemOut
+from domain.errors import MAX_REPORTED
 from tests.app.malformed import MARK, bodies
 from tests.app.serving import MYRINET, Live
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from app.flows import compare, solve_message
+from app.operations import solves
 from tests.app.serving import MYRINET
 from tests.solvers.test_effort import FLAT, FLAT_BYTES, FLAT_FRAGMENTS
 
@@ -22,8 +22,7 @@ FLAT_STAGES = [
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """So little time that no solve ends within it, even in C."""
-    for module in (solve_message, compare):
-        monkeypatch.setattr(module, "QUICK_LIMIT_S", 1e-4)
+    monkeypatch.setattr(solves, "QUICK_LIMIT_S", 1e-4)
 
 
 def answered(client: httpx.Client, origin: str) -> int:

@@ -21,14 +21,13 @@ from schemathesis.pytest._test_builder import build_operation_test
 from schemathesis.python._constants.orchestrator import make_constants_value_source
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-import app.api.audit
-from app import job_work
 from app.main import create_app
-from tests.app.audit_here import AuditHere
+from app.operations import work
+from domain.errors import MemoryLimitReached
 from tests.app.schemathesis_hooks import keep_short
 from tests.app.serving import Live, serving, settings_for
-from tests.app.work_here import Refused
 from tests.support.counts import count
+from tests.support.long_work import long_here_engine
 
 CHECKOUT = Path(__file__).parents[2]
 MAX_FRAGMENTS = 16  # generated pipelines are large; this keeps each solve short
@@ -60,12 +59,15 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """A server of its own, because the cases store and delete."""
     url = f"sqlite:///{tmp_path_factory.mktemp('generated') / 'sluice.db'}"
     with pytest.MonkeyPatch.context() as patched:
-        for module in (app.api.audit, job_work):
-            patched.setattr(module, "AuditApart", AuditHere)
-        for name in ("TableApart", "ExportApart"):  # processes of jobs would slow the cases down
-            patched.setattr(job_work, name, Refused)
-        with serving(settings_for(url, max_fragments=MAX_FRAGMENTS)) as running:
+        for kind in (work.TableWork, work.ExportWork):  # they would slow the cases down
+            patched.setattr(kind, "run", _refused)
+        settings = settings_for(url, max_fragments=MAX_FRAGMENTS)
+        with serving(settings, open_engine=long_here_engine) as running:
             yield running
+
+
+def _refused(*_: Any) -> None:
+    raise MemoryLimitReached("too much of it")
 
 
 # Cases that cover a schema are made with its test: here by whoever runs that. As parameters made by

@@ -12,8 +12,8 @@ from app.main import create_app
 from app.metrics import Metrics
 from app.schemas.problems import ProblemOut
 from app.schemas.service import LimitsOut, ReadyOut
+from domain.errors import StoreUnavailable
 from domain.pipeline import MAX_MESSAGE_BYTES, MAX_STAGES
-from models.errors import StoreUnavailable
 from tests.app.serving import GUARD_S, Live, settings_for
 
 

@@ -7,11 +7,17 @@ from dataclasses import fields
 
 import pytest
 
-import models.errors
-from app import errors
-from app.errors import KINDS, InvalidFields, exit_code, kind_of, pointer_of, problem_document
+from app.errors import KINDS, exit_code, kind_of, pointer_of, problem_document
 from app.settings import Settings
-from domain.errors import InvalidInput, NotFound, SluiceError
+from domain.errors import (
+    FieldProblem,
+    InvalidFields,
+    InvalidInput,
+    NotFound,
+    Overloaded,
+    SluiceError,
+    StoreUnavailable,
+)
 
 
 class TestSettings:
@@ -34,6 +40,9 @@ class TestSettings:
             "SLUICE_WORKER_MEMORY_BYTES": str(2**30),
             "SLUICE_LOOKUP_MEMORY_BYTES": "0",
             "SLUICE_LOOKUP_REFRESH_S": "0",
+            "SLUICE_RUN_JOBS": "0",
+            "SLUICE_LEASE_S": "3",
+            "SLUICE_DRAIN_S": "0",
         }
         settings = Settings.from_environment(given)
         changed = [
@@ -57,7 +66,7 @@ class TestSettings:
 class TestTable:
     def test_every_error_has_a_row(self) -> None:
         """Those of the domain, of the store and of the entrances alike."""
-        assert models.errors.StoreUnavailable.code in KINDS
+        assert StoreUnavailable.code in KINDS
         pending, seen = [SluiceError], set()
         while pending:
             kind = pending.pop()
@@ -82,13 +91,13 @@ class TestTable:
         assert len(pointer_of(["x" * 1000])) == 101
 
     def test_at_most_twenty_fields(self) -> None:
-        problem = errors.FieldProblem("/x", "rule")
+        problem = FieldProblem("/x", "rule")
         refusal = InvalidFields("many", problems=(problem,) * 50)
         assert len(problem_document(refusal)["errors"]) == 20  # type: ignore[arg-type]
 
     def test_errors_cross_processes(self) -> None:
-        problem = errors.FieldProblem("/x", "rule")
-        for error in (InvalidFields("many", problems=(problem,)), errors.Overloaded("busy")):
+        problem = FieldProblem("/x", "rule")
+        for error in (InvalidFields("many", problems=(problem,)), Overloaded("busy")):
             copy = pickle.loads(pickle.dumps(error))
             assert (type(copy), copy.detail) == (type(error), error.detail)
             assert problem_document(copy) == problem_document(error)

@@ -4,70 +4,35 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
+from functools import partial
 from http.client import HTTPConnection
 from itertools import count as numbers
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 import solvers
-from app import child_places, table_desk
 from app.flows.build_table import CompiledTable, TableQuestion, compile_table
-from domain.errors import Cancelled, MemoryLimitReached, SluiceError, SolverFailed, TimeLimitReached
+from app.operations import work
+from domain.errors import MemoryLimitReached, SluiceError, SolverFailed, TimeLimitReached
 from domain.schedule import latency_us
 from exports.slt import decode
 from exports.table_json import decode_json
-from tests.app.serving import GUARD_S, MYRINET, Live, wait_until
+from tests.app.serving import MYRINET, serving, settings_for, wait_until
+from tests.support.long_work import SLOTS, Held, long_here_engine, note_questions
 from tests.support.plan_tables import whole_messages
 
 BODY: dict[str, Any] = {"least_bytes": 100, "greatest_bytes": 1000, "relative_gap": 0.01}
 _NAMES = numbers(1)
 
 
-class Here:
-    """In place of a process of its own: compiles in the thread."""
-
-    compiled: list[TableQuestion]
-
-    def __init__(self, question: TableQuestion, *, memory_bytes: int) -> None:
-        assert memory_bytes > 0
-        self.question = question
-
-    def run(self) -> CompiledTable:
-        self.compiled.append(self.question)
-        return compile_table(self.question)
-
-    def cancel(self) -> None:
-        """Nothing to end."""
-
-
-class Endless(Here):
-    """One that goes on until it is let go."""
-
-    made: list[Endless]
-
-    def __init__(self, question: TableQuestion, *, memory_bytes: int) -> None:
-        super().__init__(question, memory_bytes=memory_bytes)
-        self.ended = threading.Event()
-        self.made.append(self)
-
-    def run(self) -> CompiledTable:
-        assert self.ended.wait(GUARD_S)
-        raise Cancelled("the client went away")
-
-    def cancel(self) -> None:
-        self.ended.set()
-
-
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> list[TableQuestion]:
-    """Compilations are whole messages, made in the thread; gives what was compiled."""
-    Here.compiled = []
+    """Compilations are whole messages, made in this process; gives what was compiled."""
     monkeypatch.setattr(solvers, "compile_table", whole_messages)
-    monkeypatch.setattr(table_desk, "TableApart", Here)
-    return Here.compiled
+    return note_questions(monkeypatch, "compile_table")
 
 
 @pytest.fixture
@@ -230,11 +195,10 @@ class TestEndings:
     ) -> None:
         """An overrun, too much memory, a kill."""
 
-        class Ended(Here):
-            def run(self) -> CompiledTable:
-                raise ending
+        def ended(*_: Any) -> CompiledTable:
+            raise ending
 
-        monkeypatch.setattr(table_desk, "TableApart", Ended)
+        monkeypatch.setattr(work, "compile_table", ended)
         refused = client.post(f"/profiles/{name}/tables", json=BODY)
         assert (refused.status_code, refused.json()["code"]) == (status, ending.code)
         assert client.get(f"/profiles/{name}/tables").json()["items"] == []
@@ -248,33 +212,34 @@ class TestEndings:
     ) -> None:
         """409, and nothing is stored."""
 
-        class Deleting(Here):
-            def run(self) -> CompiledTable:
-                assert client.delete(f"/profiles/{name}").status_code == 204
-                return super().run()
+        def deleting(question: TableQuestion, progress: Any) -> CompiledTable:
+            assert client.delete(f"/profiles/{name}").status_code == 204
+            return compile_table(question, progress)
 
-        monkeypatch.setattr(table_desk, "TableApart", Deleting)
+        monkeypatch.setattr(work, "compile_table", deleting)
         refused = client.post(f"/profiles/{name}/tables", json=BODY)
         assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
 
     def test_only_so_many_at_once_and_none_for_who_left(
-        self, live: Live, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A client that leaves ends its compilation; the one too many is told when to come back."""
-        Endless.made = []
-        monkeypatch.setattr(table_desk, "TableApart", Endless)
-        leaving = [HTTPConnection("127.0.0.1", live.port) for _ in range(2)]
-        for connection in leaving:
-            headers = {"Content-Type": "application/json"}
-            connection.request("POST", "/profiles/gms/tables", json.dumps(BODY), headers)
-        wait_until(lambda: live.service.places.of_clients == child_places.MOST_FOR_CLIENTS == 2)
-        refused = live.client.post("/profiles/gms/tables", json=BODY)
-        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
-        assert live.client.get("/healthz").status_code == 200
-        for connection in leaving:
-            connection.close()
-        wait_until(lambda: live.service.places.of_clients == 0)
-        assert all(one.ended.is_set() for one in Endless.made)
+        held = Held()
+        monkeypatch.setattr(work.TableWork, "run", held.as_method())
+        settings = settings_for(f"sqlite:///{tmp_path / 'sluice.db'}")
+        with serving(settings, open_engine=partial(long_here_engine, max_waiting=1)) as live:
+            leaving = [HTTPConnection("127.0.0.1", live.port) for _ in range(3)]
+            for connection in leaving:
+                headers = {"Content-Type": "application/json"}
+                connection.request("POST", "/profiles/gms/tables", json.dumps(BODY), headers)
+            wait_until(lambda: held.running == SLOTS and live.service.pending_tasks == 3)
+            refused = live.client.post("/profiles/gms/tables", json=BODY)
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+            assert live.client.get("/healthz").status_code == 200
+            for connection in leaving:
+                connection.close()
+            wait_until(lambda: held.running == 0 and live.service.pending_tasks == 0)
+            assert held.started >= SLOTS
 
 
 class TestStored:

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.console.words import gap_text, printable
+from app.console.words import gap_text
 from app.plots.timeline_marks import marks_of
 from app.plots.timeline_scale import TimeScale, duration_text
 from app.plots.timeline_style import SCOPE, STYLE
 from app.plots.timeline_svg import render_timeline_svg, timeline_element
 from app.plots.timeline_words import DrawnSchedule
+from app.text.names import printable
 from domain.course import Course, course_of, nested_course_of
 from domain.errors import InvalidInput
 from domain.nested import NestedSchedule, simulate_nested

@@ -21,7 +21,7 @@ from app.flows import build_table
 from app.flows.context import Context
 from app.progress_file import Steps
 from app.schemas.jobs import JobOut
-from models.errors import StoreUnavailable
+from domain.errors import StoreUnavailable
 from models.records import JobRecord, JobState
 from tests.app.scripted_solver import GATE, WAITS
 from tests.app.serving import (

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 import solvers
+from analysis import audit as auditing
 from app import export_desk, job_work, table_desk
 from app.apart import Apart, Watch, unwatched
-from app.flows import audit_setting, build_table, export_setting
+from app.flows import build_table, export_setting
 from app.progress_file import Steps
 from domain.errors import MemoryLimitReached
 from tests.app.apart_tasks import Do
@@ -24,7 +25,7 @@ Run = Callable[[Any, Watch], Any]
 _FLOWS: dict[type, Callable[..., Any]] = {
     build_table.TableQuestion: build_table.compile_table,
     export_setting.ExportQuestion: export_setting.export,
-    audit_setting.AuditQuestion: audit_setting.audit,
+    auditing.AuditQuestion: auditing.audit,
 }
 
 

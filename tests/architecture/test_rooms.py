@@ -17,7 +17,7 @@ import pytest
 from tests.architecture.documents import ROOMS, ROOT, documents, python_files
 
 LETTERS = frozenset("gGoLBk")  # Wang's and LogP's: they mean different things
-LETTERED = ("solvers", "fitting")
+LETTERED = ("solvers", "fitting", "measuring")
 MOST_LINES = 500
 # The glossary's column of what others say, and titles of papers.
 MAY_NAME_OTHERS = {"docs/glossary.md", "docs/references.md"}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.flows import explore
+from analysis import explore
 from tests.app.serving import MYRINET, Live
 
 LONG = "a name that is long enough to be cut: " + "W" * 60

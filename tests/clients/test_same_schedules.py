@@ -14,8 +14,6 @@ from typing import Any
 
 import pytest
 
-from app import table_desk
-from app.flows.build_table import CompiledTable, TableQuestion, compile_table
 from app.flows.paper_profiles import paper_profiles
 from app.schemas.stages import constraints_document, pipeline_document
 from domain.pipeline import Pipeline, pipeline_of_lines
@@ -26,6 +24,7 @@ from sluice_client import Table
 from tests.app.serving import Live, serving, settings_for
 from tests.support.compiler import compiler
 from tests.support.counts import count
+from tests.support.long_work import long_here_engine
 
 CLIENT = Path(__file__).resolve().parents[2] / "clients" / "c"
 GREATEST_BYTES = 1 << 16
@@ -66,26 +65,11 @@ class Case:
         return [size for size in asked if 1 <= size <= GREATEST_BYTES][:number]
 
 
-class Here:
-    """In place of a process of its own, whose start would take most of the time: compiles here."""
-
-    def __init__(self, question: TableQuestion, *, memory_bytes: int) -> None:
-        assert memory_bytes > 0
-        self._question = question
-
-    def run(self) -> CompiledTable:
-        return compile_table(self._question)
-
-    def cancel(self) -> None:
-        """Nothing to end."""
-
-
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """A service that compiles in its own process."""
     url = f"sqlite:///{tmp_path_factory.mktemp('same') / 'sluice.db'}"
-    with pytest.MonkeyPatch.context() as patch, serving(settings_for(url)) as live:
-        patch.setattr(table_desk, "TableApart", Here)
+    with serving(settings_for(url), open_engine=long_here_engine) as live:
         yield live
 
 

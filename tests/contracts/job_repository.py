@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -13,17 +15,29 @@ from hypothesis.stateful import (
     RuleBasedStateMachine,
     consumes,
     invariant,
+    multiple,
     rule,
     run_state_machine_as_test,
 )
 
 from domain.errors import Conflict, NotFound
-from models.records import JobRecord, JobState
-from models.session import Store
+from models.errors import Fenced
+from models.identifiers import new_id
+from models.records import MAX_CRASHES, MAX_LOSSES, Blame, JobRecord, JobState
+from models.session import Store, UnitOfWork
 from tests.support.counts import count
 from tests.support.records import MOMENT, a_job, an_answer
 
 ENDS = tuple(state for state in JobState if state.is_terminal)
+
+
+def claimed(work: UnitOfWork, runner: str = "x", *, pool: str = "solve") -> JobRecord:
+    """The next job, now running in this runner."""
+    if runner not in {found.name for found in work.runners.all()}:
+        work.runners.register(runner)
+    job = work.jobs.claim(runner, pool=pool)
+    assert job is not None
+    return job
 
 
 class JobContract:
@@ -33,29 +47,36 @@ class JobContract:
         """Every field."""
         answer = an_answer()
         full = a_job(
+            pool="long",
+            owner="somebody",
             state=JobState.DONE,
             started_at=MOMENT,
             finished_at=MOMENT,
-            attempts=3,
+            not_before=MOMENT,
+            claim=3,
+            crashes=1,
+            losses=2,
             best_latency_us=1 / 3,
             lower_bound_us=0.1,
             best=b"\x00\xff",
+            history=b"[]",
             request_digest="d" * 64,
             steps_done=3,
             steps_total=2**31 - 1,
             answer_id=answer.id,
             error=b"{}",
             cancel_requested=True,
-            runner="somewhere",
         )
         plain = a_job()
+        running = a_job(state=JobState.RUNNING, runner="x")
         with store.unit_of_work() as work:
+            work.runners.register("x")
             work.answers.add(answer)
-            work.jobs.add(full)
-            work.jobs.add(plain)
+            for job in (full, plain, running):
+                work.jobs.add(job)
         with store.reading() as work:
-            assert work.jobs.get(full.id) == full
-            assert work.jobs.get(plain.id) == plain
+            for job in (full, plain, running):
+                assert work.jobs.get(job.id) == job
             assert work.jobs.shown(full.id) == replace(full, request=b"")
 
     def test_an_identifier_is_used_once(self, store: Store) -> None:
@@ -68,256 +89,399 @@ class JobContract:
 
     @pytest.mark.parametrize("job_id", ["absent", "\x00"])
     def test_an_unknown_job_is_not_found(self, store: Store, job_id: str) -> None:
-        """By every method that takes one; a claim just fails."""
+        """By every method that takes one."""
         with store.unit_of_work() as work:
-            for call in (
-                lambda: work.jobs.get(job_id),
-                lambda: work.jobs.shown(job_id),
-                lambda: work.jobs.update(job_id, attempts=1),
-                lambda: work.jobs.update(job_id),
-                lambda: work.jobs.finish(job_id, JobState.DONE),
-            ):
+            for method in (work.jobs.get, work.jobs.shown, work.jobs.cancel):
                 with pytest.raises(NotFound):
-                    call()
-            assert not work.jobs.claim(job_id)
+                    method(job_id)
 
     def test_a_job_is_found_by_its_question(self, store: Store) -> None:
-        """The newest in one of these states; none that was asked to stop."""
-        first, second, other = (a_job(request_digest=digest) for digest in ("a", "a", "b"))
-        every = tuple(JobState)
+        """The owner's newest in one of these states; none that was asked to stop."""
+        first, other = a_job(request_digest="a"), a_job(request_digest="b")
+        done = a_job(request_digest="a", state=JobState.DONE, finished_at=MOMENT)
+        theirs = a_job(request_digest="a", owner="somebody")
         with store.unit_of_work() as work:
-            for job in (first, second, other, a_job()):
+            for job in (done, first, other, a_job(), theirs):
                 work.jobs.add(job)
-            assert work.jobs.find("a", *every) == second
-            work.jobs.finish(second.id, JobState.FAILED)
-            assert work.jobs.find("a", JobState.QUEUED, JobState.DONE) == first
-            work.jobs.claim(first.id)
-            assert work.jobs.find("a", JobState.QUEUED, JobState.DONE) is None
-            running = work.jobs.find("a", JobState.RUNNING)
-            assert running is not None
-            assert running.id == first.id
-            work.jobs.update(first.id, cancel_requested=True)
+            assert work.jobs.find("a", *JobState) == max(done, first, key=lambda job: job.id)
+            assert work.jobs.find("a", JobState.DONE) == done
+            assert work.jobs.find("a", JobState.QUEUED) == first
+            assert work.jobs.find("a", JobState.QUEUED, owner="somebody") == theirs
+            running = claimed(work)
+            assert work.jobs.find("a", JobState.QUEUED) is None
+            assert work.jobs.find("a", JobState.RUNNING) == running
+            work.jobs.cancel(first.id)
             assert work.jobs.find("a", JobState.RUNNING) is None
-            work.jobs.update(other.id, request_digest="c")
-            assert [work.jobs.find(one, *every) for one in ("b", "", "\x00")] == [None] * 3
+            assert [work.jobs.find(one, JobState.DONE) for one in ("b", "", "\x00")] == [None] * 3
+
+    def test_a_question_has_one_open_job_an_owner(self, store: Store) -> None:
+        """Which is none once it has ended, or was asked to stop; without a digest any number."""
+        with store.unit_of_work() as work:
+            for job in (a_job(), a_job(), a_job(request_digest="a", owner="somebody")):
+                assert work.jobs.add_unless_open(job)
+            first = a_job(request_digest="a")
+            assert work.jobs.add_unless_open(first)
+            assert not work.jobs.add_unless_open(a_job(request_digest="a"))
+            work.jobs.cancel(first.id)
+            second = a_job(request_digest="a")
+            assert work.jobs.add_unless_open(second)
+            while (job := claimed(work)).id != second.id:
+                pass
+            assert not work.jobs.add_unless_open(a_job(request_digest="a"))
+            work.jobs.cancel(second.id)
+            third = a_job(request_digest="a")
+            assert work.jobs.add_unless_open(third)
+            work.jobs.finish(job, JobState.CANCELLED)
+        with pytest.raises(Conflict), store.unit_of_work() as work:
+            work.jobs.add(a_job(request_digest="a"))
+        with store.unit_of_work() as work:
+            work.jobs.finish(claimed(work), JobState.DONE)
+            assert work.jobs.add_unless_open(a_job(request_digest="a"))
 
     def test_a_job_is_claimed_once(self, store: Store) -> None:
-        """The claim starts it; put back into the queue it can be claimed again."""
-        job = a_job()
+        """The oldest of the pool first; the claim starts it."""
+        jobs = [a_job(pool=pool) for pool in ("solve", "long", "solve")]
         with store.unit_of_work() as work:
-            work.jobs.add(job)
-            assert [work.jobs.claim(job.id), work.jobs.claim(job.id)] == [True, False]
-            running = work.jobs.get(job.id)
-            assert (running.state, running.attempts) == (JobState.RUNNING, 1)
-            assert running.started_at is not None
-            work.jobs.update(job.id, state=JobState.QUEUED)
-            assert work.jobs.claim(job.id)
-            assert work.jobs.get(job.id).attempts == 2
-
-    def test_what_a_dead_process_left_is_taken_up(self, store: Store) -> None:
-        """With what waits, the oldest first; what runs elsewhere and what has ended is left."""
-        jobs = [a_job(kind=kind) for kind in "abcdef"]
-        queued, ended, *running = jobs
-        with store.unit_of_work() as work:
-            assert work.jobs.runners() == set()
+            work.runners.register("x")
             for job in jobs:
                 work.jobs.add(job)
-            for job, runner in zip(running, ("x", "y", "x", None), strict=True):
-                work.jobs.claim(job.id, runner=runner)
-            work.jobs.finish(ended.id, JobState.DONE)
-        with store.unit_of_work() as work:
-            assert work.jobs.runners() == {"x", "y", None}
-            assert work.jobs.take_up([]) == {queued.id: "a"}
-            taken = work.jobs.take_up(["x", "z"])
-            assert list(taken.items()) == [(jobs[n].id, jobs[n].kind) for n in (0, 2, 4)]
-            assert work.jobs.runners() == {"y", None}
-            assert [*work.jobs.take_up([None])] == [jobs[n].id for n in (0, 2, 4, 5)]
-            assert work.jobs.get(jobs[2].id).attempts == 1
-            running_still = work.jobs.get(jobs[3].id)
-            assert (running_still.state, running_still.runner) == (JobState.RUNNING, "y")
+            assert work.jobs.waiting() == {"solve": 2, "long": 1}
+            found = [
+                work.jobs.claim("x", pool=pool) for pool in ("solve", "solve", "solve", "long")
+            ]
+            assert [job and job.id for job in found] == [jobs[0].id, jobs[2].id, None, jobs[1].id]
+            assert work.jobs.waiting() == {}
+            running = found[0]
+            assert running is not None
+            assert (running.state, running.claim, running.runner) == (JobState.RUNNING, 1, "x")
+            assert running.started_at is not None
+            assert work.jobs.get(running.id) == running
 
-    def test_a_released_job_was_never_claimed(self, store: Store) -> None:
-        """As it was before; nothing happens where it is not this claim that is released."""
-        job = a_job()
+    def test_a_claim_needs_a_runner_that_is_there(self, store: Store) -> None:
+        """Else nobody would notice that it is gone."""
         with store.unit_of_work() as work:
+            work.jobs.add(a_job())
+        with pytest.raises(Conflict), store.unit_of_work() as work:
+            work.jobs.claim("unknown")
+
+    def test_owners_take_turns(self, store: Store) -> None:
+        """Whose jobs run the least is next, however many the others have, and since when."""
+        owners = ["many"] * 6 + ["few"] * 2 + ["one"]
+        with store.unit_of_work() as work:
+            for owner in owners:
+                work.jobs.add(a_job(owner=owner))
+            found = [claimed(work) for _ in owners]
+            assert [job.owner for job in found] == [
+                *("many", "few", "one", "many", "few", "many", "many", "many", "many")
+            ]
+            work.jobs.finish(found[2], JobState.DONE)
+            for owner in ("many", "one"):
+                work.jobs.add(a_job(owner=owner))
+            assert claimed(work).owner == "one"
+
+    def test_a_claim_that_was_lost_writes_nothing(self, store: Store) -> None:
+        """Neither how far it is, nor an end, nor that it goes back; the unit is rolled back."""
+        answer = an_answer()
+        with store.unit_of_work() as work:
+            work.jobs.add(a_job())
+            first = claimed(work)
+            assert work.jobs.give_back(first) is JobState.QUEUED
+        with store.unit_of_work() as work:
+            second = claimed(work, "y")
+        assert second.claim == 2
+
+        def late(write: Any) -> None:
+            def write_after_answer(work: UnitOfWork) -> None:
+                work.answers.add(answer)
+                write(work.jobs)
+
+            with pytest.raises(Fenced), store.unit_of_work() as work:
+                write_after_answer(work)
+
+        for stale in (first, replace(second, claim=3)):
+            late(lambda jobs, stale=stale: jobs.show(stale, steps_done=1))
+            late(lambda jobs, stale=stale: jobs.show(stale))
+            late(lambda jobs, stale=stale: jobs.give_back(stale, Blame.LOSS))
+            late(lambda jobs, stale=stale: jobs.finish(stale, JobState.DONE))
+        with store.reading() as work:
+            assert work.jobs.get(second.id) == second
+            assert work.answers.list(limit=9) == []
+        with store.unit_of_work() as work:
+            work.jobs.finish(second, JobState.DONE)
+        late(lambda jobs: jobs.finish(second, JobState.FAILED))
+        late(lambda jobs: jobs.show(second))
+
+    def test_a_job_that_crashes_has_failed_in_the_end(self, store: Store) -> None:
+        """After three crashes; losses are many more, and a stop on purpose counts nothing."""
+        with store.unit_of_work() as work:
+            job = a_job()
             work.jobs.add(job)
-            assert not work.jobs.release(job)
-            work.jobs.claim(job.id)
-            first = work.jobs.get(job.id)
-            assert work.jobs.release(first)
-            assert work.jobs.get(job.id) == job
-            assert not work.jobs.release(first)
-            for _ in range(2):
-                work.jobs.claim(job.id)
-                second = work.jobs.get(job.id)
-                work.jobs.update(job.id, state=JobState.QUEUED)
-            work.jobs.claim(job.id)
-            assert not work.jobs.release(second)
-            assert work.jobs.get(job.id).attempts == 3
+            for blame in (Blame.CRASH, Blame.NONE, Blame.LOSS, Blame.CRASH, Blame.NONE):
+                assert work.jobs.give_back(claimed(work), blame, error=b"x") is JobState.QUEUED
+            found = work.jobs.get(job.id)
+            assert (found.claim, found.crashes, found.losses) == (5, MAX_CRASHES - 1, 1)
+            assert (found.error, found.finished_at, found.runner) == (None, None, None)
+            assert work.jobs.give_back(claimed(work), Blame.CRASH, error=b"x") is JobState.FAILED
+            found = work.jobs.get(job.id)
+            assert (found.state, found.crashes, found.error) == (JobState.FAILED, 3, b"x")
+            assert found.finished_at is not None
+            lost = a_job(losses=MAX_LOSSES - 1)
+            work.jobs.add(lost)
+            assert work.jobs.give_back(claimed(work), Blame.LOSS, error=b"y") is JobState.FAILED
+            assert work.jobs.get(lost.id).error == b"y"
+
+    def test_a_job_that_was_asked_to_stop_is_not_queued_again(self, store: Store) -> None:
+        """It ends where it would have gone back."""
+        with store.unit_of_work() as work:
+            work.jobs.add(a_job())
+            job = claimed(work)
+            assert work.jobs.cancel(job.id).cancel_requested
+            assert work.jobs.give_back(job, Blame.CRASH, error=b"x") is JobState.CANCELLED
+            assert work.jobs.get(job.id).error is None
+
+    def test_a_job_may_have_to_wait_before_it_is_begun_again(self, store: Store) -> None:
+        """Others go first."""
+        with store.unit_of_work() as work:
+            work.jobs.add(a_job())
+            first = claimed(work)
+            work.jobs.give_back(first, Blame.CRASH, wait_s=3600.0)
+            assert work.jobs.claim("x") is None
+            assert work.jobs.waiting() == {"solve": 1}
+            second = a_job()
+            work.jobs.add(second)
+            assert claimed(work).id == second.id
+            assert work.jobs.get(first.id).not_before is not None
+            work.jobs.cancel(first.id)
+            work.jobs.add(a_job())
+            third = claimed(work)
+            work.jobs.give_back(third, Blame.CRASH, wait_s=-1.0)
+            again = claimed(work)
+            assert (again.id, again.not_before) == (third.id, None)
+
+    def test_a_cancel_ends_what_waits_and_asks_what_runs(self, store: Store) -> None:
+        """What has ended stays as it is."""
+        waits, runs, other = a_job(), a_job(), a_job()
+        with store.unit_of_work() as work:
+            work.jobs.add(runs)
+            held = claimed(work)
+            for job in (waits, other):
+                work.jobs.add(job)
+            ended = work.jobs.cancel(waits.id)
+            assert (ended.state, ended.cancel_requested) == (JobState.CANCELLED, True)
+            assert ended.finished_at is not None
+            assert work.jobs.cancel(waits.id) == ended
+            assert work.jobs.to_cancel("x") == set()
+            assert not work.jobs.show(held)
+            asked = work.jobs.cancel(runs.id)
+            assert asked == replace(held, cancel_requested=True)
+            assert work.jobs.to_cancel("x") == {runs.id}
+            assert work.jobs.to_cancel("y") == set()
+            assert work.jobs.show(held, steps_done=1, steps_total=2)
+            work.jobs.finish(held, JobState.CANCELLED)
+            assert work.jobs.to_cancel("x") == set()
 
     def test_progress_is_kept(self, store: Store) -> None:
-        """An update changes what it names and nothing else."""
-        job = a_job()
+        """It changes what it names and nothing else, and goes into the end."""
         with store.unit_of_work() as work:
-            work.jobs.add(job)
-            changed = work.jobs.update(
-                job.id, best_latency_us=2.5, lower_bound_us=1.5, best=b"{}", cancel_requested=True
+            work.jobs.add(a_job())
+            job = claimed(work)
+            work.jobs.show(job, best_latency_us=2.5, lower_bound_us=1.5, best=b"{}", history=b"[]")
+            expected = replace(
+                job, best_latency_us=2.5, lower_bound_us=1.5, best=b"{}", history=b"[]"
             )
-        expected = replace(
-            job, best_latency_us=2.5, lower_bound_us=1.5, best=b"{}", cancel_requested=True
-        )
-        assert changed == expected
-        with store.reading() as work:
             assert work.jobs.get(job.id) == expected
-
-    def test_an_update_neither_ends_nor_wakes_a_job(self, store: Store) -> None:
-        """finish ends it; afterwards nothing changes it."""
-        job = a_job()
-        with store.unit_of_work() as work:
-            work.jobs.add(job)
-            for end in ENDS:
-                with pytest.raises(Conflict, match="finish"):
-                    work.jobs.update(job.id, state=end)
-            with pytest.raises(Conflict):
-                work.jobs.finish(job.id, JobState.RUNNING)
-            assert work.jobs.finish(job.id, JobState.FAILED, error=b"problem")
+            work.jobs.finish(
+                job, JobState.FAILED, {"steps_done": 3}, error=b"e", request_digest="d"
+            )
             ended = work.jobs.get(job.id)
-            with pytest.raises(Conflict, match="failed"):
-                work.jobs.update(job.id, state=JobState.QUEUED)
-            with pytest.raises(Conflict):
-                work.jobs.update(job.id)
-            assert work.jobs.get(job.id) == ended
+            assert ended == replace(
+                expected,
+                state=JobState.FAILED,
+                runner=None,
+                steps_done=3,
+                error=b"e",
+                request_digest="d",
+                finished_at=ended.finished_at,
+            )
 
     def test_a_job_ends_with_a_stored_answer(self, store: Store) -> None:
         """An answer that is not stored is a conflict, and the job goes on."""
-        job, answer = a_job(), an_answer()
+        answer = an_answer()
         with store.unit_of_work() as work:
-            work.jobs.add(job)
+            work.jobs.add(a_job())
+            job = claimed(work)
+            with pytest.raises(Conflict, match="running"):
+                work.jobs.finish(job, JobState.RUNNING)
         with pytest.raises(Conflict), store.unit_of_work() as work:
-            work.jobs.finish(job.id, JobState.DONE, answer_id=answer.id)
+            work.jobs.finish(job, JobState.DONE, answer_id=answer.id)
         with store.unit_of_work() as work:
             work.answers.add(answer)
-            assert work.jobs.finish(job.id, JobState.DONE, answer_id=answer.id)
+            work.jobs.finish(job, JobState.DONE, answer_id=answer.id)
         with store.reading() as work:
             assert work.jobs.get(job.id).answer_id == answer.id
 
-    def test_lists_are_newest_first_and_unfinished_oldest_first(self, store: Store) -> None:
+    def test_lists_are_newest_first(self, store: Store) -> None:
         """With a filter on the state, page by page."""
         jobs = [a_job() for _ in range(20)]
         with store.unit_of_work() as work:
             for number, job in enumerate(jobs):
                 work.jobs.add(job)
-                if number % 4 == 1:
-                    work.jobs.claim(job.id)
-                if number % 4 >= 2:
-                    work.jobs.finish(job.id, ENDS[number % 3])
+                if number % 4:
+                    held = claimed(work)
+                    if number % 4 >= 2:
+                        work.jobs.finish(held, ENDS[number % 3])
         newest_first = [job.id for job in reversed(jobs)]
         with store.reading() as work:
             assert _pages(work.jobs) == newest_first
             by_state = {state: _pages(work.jobs, state=state) for state in JobState}
             assert work.jobs.list(after="\x00", limit=3) == []
-        assert by_state[JobState.RUNNING] == [
-            job.id for n, job in reversed(list(enumerate(jobs))) if n % 4 == 1
-        ]
+            for state, found in by_state.items():
+                assert found == [job for job in newest_first if work.jobs.get(job).state is state]
         assert sorted(job for found in by_state.values() for job in found) == sorted(newest_first)
+        assert all(by_state[state] for state in JobState)
 
-    def test_no_sequence_of_calls_leaves_a_terminal_state(self, store: Store) -> None:
-        """Random calls against a model of the states."""
+    def test_no_sequence_of_calls_breaks_the_rules(self, store: Store) -> None:
+        """Random calls against a model of the ledger."""
 
         class Machine(JobMachine):
             def __init__(self) -> None:
                 super().__init__(store)
 
         run_state_machine_as_test(
-            Machine, settings=settings(max_examples=count(200), stateful_step_count=15)
+            Machine, settings=settings(max_examples=count(200), stateful_step_count=20)
         )
 
 
 class JobMachine(RuleBasedStateMachine):
-    """The states that a job may go through, beside what is stored."""
+    """What is expected of each job, beside what is stored. Runners come and go."""
 
     jobs = Bundle("jobs")
+    claims = Bundle("claims")
+    runners = Bundle("runners")
 
     def __init__(self, store: Store) -> None:
         super().__init__()
         self._store = store
-        self._expected: dict[str, JobState] = {}
-        self._ended: dict[str, JobRecord] = {}
+        self._owner = new_id()  # the store is that of all runs: each has an owner and a pool
+        self._expected: dict[str, JobRecord] = {}
+        self._alive: set[str] = set()
 
-    @rule(target=jobs)
-    def add(self) -> str:
-        """A new job is queued."""
-        job = a_job()
+    @rule(target=jobs, digest=st.sampled_from([None, "a", "b"]))
+    def add(self, digest: str | None) -> Any:
+        """A new job is queued, unless one of its question is open."""
+        job = a_job(owner=self._owner, pool=self._owner, request_digest=digest)
+        is_open = any(
+            not other.state.is_terminal and not other.cancel_requested
+            for other in self._expected.values()
+            if digest is not None and other.request_digest == digest
+        )
         with self._store.unit_of_work() as work:
-            work.jobs.add(job)
-        self._expected[job.id] = JobState.QUEUED
+            assert work.jobs.add_unless_open(job) == (not is_open)
+        if is_open:
+            return multiple()
+        self._expected[job.id] = job
         return job.id
 
+    @rule(target=runners)
+    def start(self) -> str:
+        """A new runner."""
+        name = new_id()
+        with self._store.unit_of_work() as work:
+            work.runners.register(name)
+        self._alive.add(name)
+        return name
+
+    @rule(runner=consumes(runners))
+    def stop(self, runner: str) -> None:
+        """What it ran is given back as lost."""
+        held = [job for job in self._expected.values() if job.runner == runner]
+        with self._store.unit_of_work() as work:
+            assert work.runners.remove(runner, error=b"lost") == len(held)
+        for job in held:
+            self._expect_back(job, Blame.LOSS)
+
+    @rule(target=claims, runner=runners)
+    def claim(self, runner: str) -> Any:
+        """The oldest one that waits."""
+        waiting = sorted(j.id for j in self._expected.values() if j.state is JobState.QUEUED)
+        with self._store.unit_of_work() as work:
+            found = work.jobs.claim(runner, pool=self._owner)
+        if found is None:
+            assert not waiting
+            return multiple()
+        assert (found.id, found.runner) == (waiting[0], runner)
+        assert found.claim == self._expected[found.id].claim + 1
+        self._expected[found.id] = found
+        return found
+
+    @rule(claim=claims, done=st.integers(0, 9))
+    def show(self, claim: JobRecord, done: int) -> None:
+        """Progress reaches who has the claim."""
+        with self._fenced_unless_held(claim) as held, self._store.unit_of_work() as work:
+            asked = work.jobs.show(claim, steps_done=done)
+            assert asked == self._expected[claim.id].cancel_requested
+        if held:
+            self._expect(claim.id, steps_done=done)
+
+    @rule(claim=claims, blame=st.sampled_from(Blame))
+    def give_back(self, claim: JobRecord, blame: Blame) -> None:
+        """Who has the claim gives it back once."""
+        with self._fenced_unless_held(claim) as held, self._store.unit_of_work() as work:
+            work.jobs.give_back(claim, blame, error=b"lost")
+        if held:
+            self._expect_back(self._expected[claim.id], blame)
+
+    @rule(claim=claims, state=st.sampled_from(ENDS), error=st.none() | st.binary(max_size=9))
+    def finish(self, claim: JobRecord, state: JobState, error: bytes | None) -> None:
+        """Who has the claim ends it, once."""
+        with self._fenced_unless_held(claim) as held, self._store.unit_of_work() as work:
+            work.jobs.finish(claim, state, error=error)
+        if held:
+            self._expect(claim.id, state=state, error=error, runner=None)
+
     @rule(job=jobs)
-    def claim(self, job: str) -> None:
-        """Exactly the queued ones can be claimed."""
+    def cancel(self, job: str) -> None:
+        """Ends what waits, marks what runs."""
         with self._store.unit_of_work() as work:
-            assert work.jobs.claim(job) == (self._expected[job] is JobState.QUEUED)
-        if self._expected[job] is JobState.QUEUED:
-            self._expected[job] = JobState.RUNNING
-
-    @rule(job=jobs, state=st.sampled_from(JobState))
-    def set_state(self, job: str, state: JobState) -> None:
-        """An update goes between the two open states, and nowhere else."""
-        if state.is_terminal or self._expected[job].is_terminal:
-            with pytest.raises(Conflict), self._store.unit_of_work() as work:
-                work.jobs.update(job, state=state)
-        else:
-            with self._store.unit_of_work() as work:
-                work.jobs.update(job, state=state)
-            self._expected[job] = state
-
-    @rule(job=jobs, latency=st.floats(0, 1e300), ask=st.booleans())
-    def report(self, job: str, latency: float, ask: bool) -> None:
-        """Progress reaches open jobs only."""
-        try:
-            with self._store.unit_of_work() as work:
-                after = work.jobs.update(job, best_latency_us=latency, cancel_requested=ask)
-            assert after.best_latency_us == latency
-            refused = None
-        except Conflict as error:
-            refused = error
-        assert (refused is not None) == self._expected[job].is_terminal
-
-    @rule(job=jobs, state=st.sampled_from(ENDS), error=st.none() | st.binary(max_size=9))
-    def finish(self, job: str, state: JobState, error: bytes | None) -> None:
-        """The first end is the end."""
-        with self._store.unit_of_work() as work:
-            first = work.jobs.finish(job, state, error=error)
-            record = work.jobs.get(job)
-        assert first == (not self._expected[job].is_terminal)
-        if first:
-            assert (record.state, record.error) == (state, error)
-            assert record.finished_at is not None
-            self._expected[job] = state
-            self._ended[job] = record
-
-    @rule(job=consumes(jobs))
-    def forget(self, job: str) -> None:
-        """Leave this job alone from here on; the invariant still watches it."""
-        assert job in self._expected
+            work.jobs.cancel(job)
+        state = self._expected[job].state
+        if state is JobState.QUEUED:
+            self._expect(job, state=JobState.CANCELLED, cancel_requested=True)
+        elif state is JobState.RUNNING:
+            self._expect(job, cancel_requested=True)
 
     @invariant()
     def what_is_stored_is_what_is_expected(self) -> None:
-        """States as in the model; ended jobs to the last byte as they ended."""
+        """Field by field; when it ended and when it began aside."""
         with self._store.reading() as work:
-            for job, state in self._expected.items():
-                record = work.jobs.get(job)
-                assert record.state is state
-                assert self._ended.get(job, record) == record
-            open_jobs = {
-                job.id
-                for state in JobState
-                if not state.is_terminal
-                for job in work.jobs.list(state=state, limit=10**6)
-            }
-        expected = {job for job, state in self._expected.items() if not state.is_terminal}
-        assert open_jobs & set(self._expected) == expected
+            for job in self._expected.values():
+                stored = work.jobs.get(job.id)
+                assert replace(stored, started_at=None, finished_at=None) == replace(
+                    job, started_at=None, finished_at=None
+                )
+
+    def _expect(self, job: str, **changes: Any) -> None:
+        self._expected[job] = replace(self._expected[job], **changes)
+
+    def _expect_back(self, job: JobRecord, blame: Blame) -> None:
+        crashes = job.crashes + (blame is Blame.CRASH)
+        losses = job.losses + (blame is Blame.LOSS)
+        has_failed = crashes >= MAX_CRASHES or losses >= MAX_LOSSES
+        state = JobState.FAILED if has_failed else JobState.QUEUED
+        if job.cancel_requested:
+            state = JobState.CANCELLED
+        error = b"lost" if state is JobState.FAILED else None
+        counts = {"crashes": crashes, "losses": losses}
+        self._expect(job.id, state=state, runner=None, error=error, **counts)
+
+    @contextmanager
+    def _fenced_unless_held(self, claim: JobRecord) -> Iterator[bool]:
+        now = self._expected[claim.id]
+        if now.state is JobState.RUNNING and now.claim == claim.claim:
+            yield True
+            return
+        with pytest.raises(Fenced):
+            yield False
 
 
 def _pages(jobs: Any, **filters: Any) -> list[str]:

@@ -39,7 +39,7 @@ class ProfileContract:
         with store.unit_of_work() as work:
             first = work.profiles.create("gam", a_pipeline(), GIVEN)
         with store.unit_of_work() as work:
-            with pytest.raises(Conflict, match="gam"):
+            with pytest.raises(Conflict, match="already a hardware profile"):
                 work.profiles.create("gam", a_pipeline(9.0), GIVEN)
             assert work.profiles.create_if_absent("gam", a_pipeline(9.0), GIVEN) is None
             # The transaction stays usable.

@@ -2,12 +2,18 @@
 
 import pytest
 
-from domain.errors import UnitMismatch
+from domain.errors import InvalidInput, UnitMismatch
 from domain.units import (
     format_bytes,
+    format_number,
+    format_share,
     ns_per_byte_from_mb_per_s,
     ns_per_byte_from_us_per_kb,
     parse_bytes,
+    parse_ns_per_byte,
+    parse_number,
+    parse_share,
+    parse_time_us,
 )
 
 
@@ -55,3 +61,70 @@ def test_per_byte_costs_convert() -> None:
     """1 µs/KB with 1024 bytes is 0.9765625 ns per byte; 5 MB/s decimal is 200 ns per byte."""
     assert ns_per_byte_from_us_per_kb(1.0, bytes_per_kb=1024) == 0.9765625
     assert ns_per_byte_from_mb_per_s(5.0, bytes_per_mb=10**6) == pytest.approx(200.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "us"), [("3 µs", 3.0), ("250ns", 0.25), ("1.5 ms", 1500.0), ("2 s", 2e6)]
+)
+def test_times_are_read_with_their_unit(text: str, us: float) -> None:
+    assert parse_time_us(text) == us
+
+
+@pytest.mark.parametrize(
+    ("text", "cost"),
+    [
+        ("0.08 ns/byte", 0.08),
+        ("12.5 GB/s", 0.08),
+        ("100 Gb/s", 0.08),
+        ("1 GiB/s", 1e9 / 2**30),
+        ("2 us/KB", 2.0),
+        ("2 us/KiB", 1.953125),
+    ],
+)
+def test_a_cost_a_byte_is_a_time_or_a_bandwidth(text: str, cost: float) -> None:
+    assert parse_ns_per_byte(text) == pytest.approx(cost, rel=1e-15)
+
+
+@pytest.mark.parametrize("text", ["", "12", "12 gb/s", "1,000 GB/s", "-1 GB/s", "0 GB/s", "x"])
+def test_a_rate_that_may_mean_two_things_is_refused(text: str) -> None:
+    """Without a unit too: a time a byte is not a bandwidth."""
+    with pytest.raises(UnitMismatch):
+        parse_ns_per_byte(text)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 4096.0, 0.1, 1 / 3, 1e-9, 1e15, 1.5e300])
+def test_what_is_shown_of_a_number_is_read_as_it(value: float) -> None:
+    assert parse_number(format_number(value)) == value
+
+
+@pytest.mark.parametrize("text", ["", "nan", "inf", "1_000", "1e999", "1" * 41, "１２"])
+def test_what_is_no_number_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="expected a number"):
+        parse_number(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [("5 %", 0.05), ("5%", 0.05), ("0.05", 0.05), ("1e-6", 1e-6), (".5", 0.5), ("0", 0.0)],
+)
+def test_a_sign_means_per_cent_and_a_number_alone_a_share(text: str, share: float) -> None:
+    assert parse_share(text) == pytest.approx(share, rel=1e-15)
+
+
+@pytest.mark.parametrize("text", ["1", "5", "1.0", "500", "1e3"])
+def test_a_bare_number_from_one_on_is_refused_with_both_ways_to_write_it(text: str) -> None:
+    with pytest.raises(InvalidInput, match=r"write 5 % or 0\.05"):
+        parse_share(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "%", "low", "nan", "inf %", "-1", "1e999 %", "5 % %", "1" * 99]
+)
+def test_what_is_no_share_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="expected a share"):
+        parse_share(text)
+
+
+@pytest.mark.parametrize("share", [0.0, 1e-6, 0.05, 1 / 3, 1.0, 5.0])
+def test_what_is_shown_of_a_share_is_read_as_it(share: float) -> None:
+    assert parse_share(format_share(share)) == share

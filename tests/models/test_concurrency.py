@@ -13,7 +13,8 @@ from threading import Barrier
 from typing import Any
 
 from domain.errors import Conflict, NotFound
-from models.records import JobState
+from models.errors import Fenced
+from models.records import JobRecord, JobState
 from models.session import Store, create_store
 from tests.support.counts import count
 from tests.support.records import GIVEN, a_job, a_pipeline, a_table, an_answer
@@ -91,30 +92,59 @@ def test_four_processes_write_without_an_error(store: Store, database_url: str) 
     _check_all_there(store, [answer for part in written for answer in part])
 
 
-def test_of_many_claims_and_ends_one_wins(store: Store) -> None:
-    """Sixteen threads claim and end the same jobs."""
+def test_each_job_is_claimed_once_and_ended_once(store: Store) -> None:
+    """Sixteen threads claim what there is, and each tries to end all that any of them has."""
     barrier = Barrier(THREADS)
-    jobs = [a_job() for _ in range(10)]
+    jobs = [a_job() for _ in range(40)]
     with store.unit_of_work() as work:
+        work.runners.register("here")
         for job in jobs:
             work.jobs.add(job)
+    claimed: list[JobRecord] = []
 
-    def race() -> tuple[int, int]:
+    def race() -> int:
         barrier.wait(HANG_S)
-        claims = ends = 0
-        for job in jobs:
-            with store.unit_of_work() as work:
-                claims += work.jobs.claim(job.id)
+        while job := _claimed(store):
+            claimed.append(job)
         barrier.wait(HANG_S)
-        for job in jobs:
+        return sum(_ends(store, job) for job in tuple(claimed))
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        ends = [turn.result(HANG_S) for turn in [pool.submit(race) for _ in range(THREADS)]]
+    assert sorted(job.id for job in claimed) == [job.id for job in jobs]
+    assert {job.claim for job in claimed} == {1}
+    assert sum(ends) == len(jobs)
+
+
+def _claimed(store: Store) -> JobRecord | None:
+    with store.unit_of_work() as work:
+        return work.jobs.claim("here")
+
+
+def _ends(store: Store, job: JobRecord) -> bool:
+    try:
+        with store.unit_of_work() as work:
+            work.jobs.finish(job, JobState.DONE)
+    except Fenced:
+        return False
+    return True
+
+
+def test_of_many_who_ask_the_same_one_gets_a_job(store: Store) -> None:
+    """Sixteen threads accept jobs of the same few questions."""
+    barrier = Barrier(THREADS)
+
+    def race() -> list[bool]:
+        barrier.wait(HANG_S)
+        added = []
+        for question in "abcdef":
             with store.unit_of_work() as work:
-                ends += work.jobs.finish(job.id, JobState.CANCELLED)
-        return claims, ends
+                added.append(work.jobs.add_unless_open(a_job(request_digest=question)))
+        return added
 
     with ThreadPoolExecutor(THREADS) as pool:
         won = [turn.result(HANG_S) for turn in [pool.submit(race) for _ in range(THREADS)]]
-    assert sum(claims for claims, _ in won) == len(jobs)
-    assert sum(ends for _, ends in won) == len(jobs)
+    assert [sum(each) for each in zip(*won, strict=True)] == [1] * 6
 
 
 def test_readers_do_not_wait_for_a_writer(store: Store) -> None:

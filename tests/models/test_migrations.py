@@ -14,10 +14,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, text
 
 import models.rows
-from domain.errors import Conflict
+from domain.errors import Conflict, StoreUnavailable
 from models.base import Base
 from models.engines import open_engines, parse_url
-from models.errors import StoreUnavailable
 from models.schema import HEAD, alembic_config, current_revision
 from models.session import create_store
 from tests.support.records import GIVEN, a_pipeline
@@ -78,7 +77,7 @@ def test_the_migrated_schema_is_that_of_the_metadata(database_url: str) -> None:
         names = {
             constraint["name"] for constraint in inspect(connection).get_check_constraints("job")
         }
-    assert names == {"ck_job_state", "ck_job_end"}
+    assert names == {"ck_job_state", "ck_job_end", "ck_job_runner", "ck_job_cancel"}
     assert len(Base.metadata.tables) == len(models.rows.__all__)
 
 
@@ -150,15 +149,24 @@ def test_a_revision_cannot_be_changed_even_by_sql(database_url: str) -> None:
         connection.execute(text("UPDATE revision SET detail = 'changed'"))
 
 
-def test_an_ended_job_has_an_end(database_url: str) -> None:
-    """The database itself refuses a terminal state without finished_at."""
-    values = "'a', 'optimize', 'done', '', '2024-01-01', 0, :no"
-    columns = "id, kind, state, request, created_at, attempts, cancel_requested"
+@pytest.mark.parametrize(
+    ("constraint", "state", "cancel_requested"),
+    [("end", "done", False), ("runner", "running", False), ("cancel", "queued", True)],
+)
+def test_states_that_contradict_themselves_are_refused(
+    database_url: str, constraint: str, state: str, cancel_requested: bool
+) -> None:
+    """By the database: an end without a time, a run without a runner, a cancel that waits."""
+    columns = "id, kind, state, request, created_at, claim, cancel_requested"
+    values = "'a', 'optimize', :state, '', '2024-01-01', 0, :asked"
     with (
-        pytest.raises(Exception, match="ck_job_end"),
+        pytest.raises(Exception, match=f"ck_job_{constraint}"),
         connected(database_url) as connection,
     ):
-        connection.execute(text(f"INSERT INTO job ({columns}) VALUES ({values})"), {"no": False})
+        connection.execute(
+            text(f"INSERT INTO job ({columns}) VALUES ({values})"),
+            {"state": state, "asked": cancel_requested},
+        )
 
 
 def test_the_folder_of_a_sqlite_file_is_made(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from models.session import UnitOfWork
 from tests.contracts.answer_repository import AnswerContract
 from tests.contracts.job_repository import JobContract
 from tests.contracts.profile_repository import ProfileContract
+from tests.contracts.runner_repository import RunnerContract
 from tests.contracts.table_repository import ActiveTableContract, TableContract
 from tests.contracts.trace_repository import FitContract, TraceContract
 
@@ -30,6 +31,10 @@ class TestJobs(JobContract):
     """Jobs."""
 
 
+class TestRunners(RunnerContract):
+    """Runners."""
+
+
 class TestTables(TableContract):
     """Compiled tables."""
 
@@ -46,6 +51,7 @@ def test_every_repository_has_a_contract() -> None:
         "fits": TestFits,
         "answers": TestAnswers,
         "jobs": TestJobs,
+        "runners": TestRunners,
         "tables": TestTables,
     }
     assert set(under_contract) == set(UnitOfWork.__slots__)

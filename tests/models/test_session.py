@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event, text
 
-from domain.errors import InvalidInput, NotFound
+from domain.errors import InvalidInput, NotFound, StoreUnavailable
 from models.engines import open_engines, parse_url
-from models.errors import StoreUnavailable
 from models.session import Store, create_store
 from tests.support.records import GIVEN, a_pipeline, an_answer
 

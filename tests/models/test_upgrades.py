@@ -17,13 +17,13 @@ from domain.fit import Combine, ExcludedSample, FitMethod, FitOptions, FitShape,
 from domain.measurement import TraceKind
 from models.base import utc_now
 from models.identifiers import new_id
-from models.records import FitRequest, JobState
+from models.records import OWNER, FitRequest, JobState
 from models.rows.compiled_table import CompiledTableRow, values_of
 from models.rows.compiled_table_file import CompiledTableFileRow
 from models.schema import alembic_config
 from models.session import create_store
 from tests.models.test_migrations import connected
-from tests.support.records import a_fit, a_job, a_table
+from tests.support.records import MOMENT, a_fit, a_job, a_table
 
 CONTENT = b"message_bytes,repetition,copy_us\n64,0,1.5\n"
 DIGEST = sha256(CONTENT).hexdigest()
@@ -166,15 +166,14 @@ def test_compiled_tables_come_and_go_beside_what_was_there(empty_database_url: s
     [
         ("0004", {"history": b"[]"}),
         ("0005", {"request_digest": "d" * 64, "steps_done": 1, "steps_total": 2}),
-        ("0006", {"runner": "somewhere"}),
     ],
-    ids=["history", "question and steps", "process"],
+    ids=["history", "question and steps"],
 )
 def test_jobs_of_before_lack_what_a_revision_adds(
     empty_database_url: str, before: str, kept: dict[str, Any]
 ) -> None:
     """Back to the revision before and up again: the job stays, what was added is forgotten."""
-    job = a_job(state=JobState.RUNNING, **kept)
+    job = a_job(state=JobState.DONE, finished_at=MOMENT, claim=2, **kept)
     store = create_store(empty_database_url)
     store.upgrade()
     with store.unit_of_work() as work:
@@ -186,8 +185,84 @@ def test_jobs_of_before_lack_what_a_revision_adds(
     with store.reading() as work:
         assert work.jobs.get(job.id) == replace(job, **dict.fromkeys(kept))
         assert work.jobs.find("d" * 64, *JobState) is None
-        assert work.jobs.runners() == {None}
     store.dispose()
+
+
+# Of revision 0007: identifier, kind, state, digest, attempts, asked to stop, runner.
+_JOBS_OF_BEFORE = (
+    ("a", "audit", "queued", "one", 0, False, None),
+    ("b", "audit", "running", "one", 1, False, "gone"),
+    ("c", "table", "queued", "one", 2, True, None),
+    ("d", "export", "running", "two", 3, True, "gone"),
+    ("e", "table", "done", "one", 1, False, "gone"),
+    ("f", "optimize", "running", None, 1, False, None),
+    ("g", "compare", "failed", "two", 4, True, None),
+    ("h", "optimize", "queued", None, 0, False, None),
+)
+
+
+def test_open_jobs_of_before_become_those_of_a_ledger(empty_database_url: str) -> None:
+    """0007 to 0008 and back, with jobs of one question, jobs that ran and that were to stop."""
+    with connected(empty_database_url) as connection:
+        command.upgrade(alembic_config(connection), "0007")
+        _store_jobs_of_before(connection)
+    store = create_store(empty_database_url)
+    store.upgrade()
+    with store.unit_of_work() as work:
+        found = {job.id: job for job in work.jobs.list(limit=99)}
+        assert [found[job[0]].state.value for job in _JOBS_OF_BEFORE] == [
+            *("queued", "queued", "cancelled", "cancelled"),
+            *("done", "queued", "failed", "queued"),
+        ]
+        assert [found[job[0]].claim for job in _JOBS_OF_BEFORE] == [
+            job[4] for job in _JOBS_OF_BEFORE
+        ]
+        assert [found[job[0]].pool for job in _JOBS_OF_BEFORE] == [
+            *("long", "long", "long", "long", "long", "solve", "solve", "solve")
+        ]
+        assert {(job.runner, job.owner, job.crashes) for job in found.values()} == {
+            (None, OWNER, 0)
+        }
+        # Of one question the oldest is found, and all are run.
+        assert (found["a"].request_digest, found["b"].request_digest) == ("one", None)
+        assert not work.jobs.add_unless_open(a_job(request_digest="one"))
+        work.runners.register("new")
+        claimed = [work.jobs.claim("new", pool="long") for _ in range(3)]
+        assert [job and job.id for job in claimed] == ["a", "b", None]
+    store.dispose()
+    with connected(empty_database_url) as connection:
+        command.downgrade(alembic_config(connection), "0007")
+        rows = connection.execute(text("SELECT id, state, attempts, request FROM job ORDER BY id"))
+        assert [tuple(row) for row in rows][:2] == [
+            ("a", "queued", 1, b"{}"),
+            ("b", "queued", 2, b"{}"),
+        ]
+    store.upgrade()
+    store.dispose()
+
+
+def _store_jobs_of_before(connection: Connection) -> None:
+    for name, kind, state, digest, attempts, asked, runner in _JOBS_OF_BEFORE:
+        ended = state in ("done", "failed")
+        connection.execute(
+            text(
+                "INSERT INTO job (id, kind, state, request, request_digest, created_at, "
+                "finished_at, attempts, cancel_requested, runner) VALUES (:id, :kind, :state, "
+                ":request, :digest, :moment, :end, :attempts, :asked, :runner)"
+            ),
+            {
+                "id": name,
+                "kind": kind,
+                "state": state,
+                "request": b"{}",
+                "digest": digest,
+                "moment": utc_now(),
+                "end": utc_now() if ended else None,
+                "attempts": attempts,
+                "asked": asked,
+                "runner": runner,
+            },
+        )
 
 
 def test_an_upgrade_activates_no_table(empty_database_url: str) -> None:

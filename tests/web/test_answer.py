@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from analysis import explore
 from analysis.explanation import Cost, Explanation, PathShare, Saving
-from app.flows import explore
 from app.plots.timeline_style import STYLE
 from app.web.assets import FOLDER
 from app.web.pages import POLICY

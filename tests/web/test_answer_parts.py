@@ -10,8 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
+from analysis import explain as explain_answer
+from analysis import explore
 from app.explorer import MAX_OF_A_PARTY
-from app.flows import explain_answer, explore
 from app.web.views import answers
 from app.web.views.answer_parts import COOKIE
 from tests.app.serving import GUARD_S, Live, wait_until

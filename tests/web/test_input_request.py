@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from app.errors import FieldProblem, InvalidFields
 from app.web.input_choices import EXAMPLES
 from app.web.input_form import Mistaken, asked_of, changed, form_fields
 from app.web.input_request import request_of
 from app.web.input_state import InputSource, InputState, StageRow
-from app.web.stage_units import CostUnit, OverheadUnit
-from domain.errors import Infeasible, InvalidInput, NotFound
+from domain.errors import FieldProblem, Infeasible, InvalidFields, InvalidInput, NotFound
 from domain.pipeline import FitRange, Pipeline, Stage
+from domain.units import CostUnit, OverheadUnit
 
 TWO = (StageRow("in", "1", "2"), StageRow("out", "3", "4"))
 ONE_STAGE = InputState(rows=TWO[:1])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.web.shown_units import ShownUnits
-from app.web.stage_units import CostUnit, OverheadUnit
+from domain.units import CostUnit, OverheadUnit
 from tests.app.serving import LARGE, LARGE_BYTES, MYRINET, Live
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+from analysis.explore import Line, Point, Surroundings
 from app.console.words import excess_text, gap_text
-from app.flows.explore import Line, Point, Surroundings
 from app.schemas.aggregates import AggregateIn
 from app.schemas.stages import ConstraintsIn, PipelineIn
 from app.web.views.answer_view import Rival

@@ -9,13 +9,11 @@ from typing import Any, TypeVar
 
 from fastapi import Request, Response
 
-from app.deps import gone, service_of
-from app.errors import Overloaded
-from app.explorer import Asker
+from app.deps import READER_COOKIE, client_of, service_of
+from app.execution.render_queue import Requester
 from app.web.pages import page
+from domain.errors import Overloaded
 
-COOKIE = "sluice_reader"  # tells the readers behind one address apart, and nothing else
-_MOST_COOKIE = 64
 _LEAST_WAIT_S, _MOST_WAIT_S = 2, 10
 
 T = TypeVar("T")
@@ -33,15 +31,14 @@ class Part:
 
 def with_reader(request: Request, response: Response) -> Response:
     """The response, with a name for this reader's turns where the browser has none yet."""
-    if not request.cookies.get(COOKIE):
-        response.set_cookie(COOKIE, secrets.token_hex(8), httponly=True, samesite="lax")
+    if not request.cookies.get(READER_COOKIE):
+        response.set_cookie(READER_COOKIE, secrets.token_hex(8), httponly=True, samesite="lax")
     return response
 
 
-def asker_of(request: Request, id: str) -> Asker:
+def requester_of(request: Request, id: str) -> Requester:
     """Whose turn a request takes: that of its address and reader, for this answer."""
-    address = request.client.host if request.client else ""
-    return Asker((address, request.cookies.get(COOKIE, "")[:_MOST_COOKIE]), id)
+    return Requester(client_of(request).name, id)
 
 
 async def explored(request: Request, id: str, what: str, work: Callable[[], T]) -> T:
@@ -49,8 +46,11 @@ async def explored(request: Request, id: str, what: str, work: Callable[[], T]) 
 
     `what` tells apart what is asked about the same answer.
     """
-    return await service_of(request).explorer.run(
-        work, gone(request), asker=asker_of(request, id), question=(what, id)
+    return await service_of(request).pictures.run(
+        work,
+        client_of(request).wait_disconnected,
+        requester=requester_of(request, id),
+        question=(what, id),
     )
 
 
@@ -78,7 +78,7 @@ _KEPT = {"Cache-Control": "private, max-age=600"}
 
 
 def _busy(request: Request, id: str, part: Part, refusal: Overloaded, *, query: str) -> Response:
-    waiting = service_of(request).explorer.waiting
+    waiting = service_of(request).pictures.waiting
     wait_s = min(_MOST_WAIT_S, _LEAST_WAIT_S + waiting // 4)
     headers = {"Retry-After": str(wait_s)}
     address = f"/ui/answers/{id}/parts/{part.name}{query}"

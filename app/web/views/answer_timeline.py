@@ -8,7 +8,6 @@ from enum import StrEnum
 from typing import TypeAlias
 from urllib.parse import urlencode
 
-from app.apart import ReportSteps
 from app.web.views.answer_words import Document
 from domain.errors import StrategyDeclined
 
@@ -17,7 +16,7 @@ Window: TypeAlias = tuple[float, float]
 MOST_US = 1e300
 AT_ONCE_CELLS = 4_000  # fragments times stages: some 10 ms
 IN_THREAD_CELLS = 60_000  # some 50 ms; beyond, readers take turns
-EXPLORED_CELLS = 1_000_000  # beyond, it takes a process of its own
+EXPLORED_CELLS = 1_000_000  # beyond, a worker draws it
 
 
 class Beside(StrEnum):
@@ -60,22 +59,18 @@ class Timeline:
 
 
 @dataclass(frozen=True, slots=True)
-class TimelineTask:
-    """A timeline that is drawn in a process of its own."""
+class TimelineDrawing:
+    """A timeline that a worker draws."""
 
     body: bytes
     drawing: Drawing
 
     @property
     def noun(self) -> str:
-        """What it is called in a refusal."""
+        """In refusals."""
         return "timeline"
 
-    def prepare(self) -> None:
-        """Load what drawing needs."""
-        import app.plots.timeline_svg  # noqa: F401
-
-    def run(self, _: ReportSteps) -> Timeline:
+    def draw(self) -> Timeline:
         """Draw. Raises SluiceError."""
         return timeline_of(json.loads(self.body), self.drawing)
 

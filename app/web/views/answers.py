@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
+from analysis import explore
+from analysis.explain import MAX_CELLS, explain
 from app.console.stage_names import body_told_apart, told_apart
-from app.deps import gone, service_of
-from app.flows import explore
+from app.deps import client_of, service_of
 from app.flows.answers import get_answer
-from app.flows.explain_answer import MAX_CELLS, explain
+from app.operations.draw import Draw
 from app.schemas.explanations import explained_of
 from app.web.input_state import InputState
 from app.web.pages import page
@@ -33,7 +34,7 @@ from app.web.views.answer_timeline import (
     IN_THREAD_CELLS,
     Beside,
     Drawing,
-    TimelineTask,
+    TimelineDrawing,
     cells_of,
     timeline_of,
     window_of,
@@ -105,11 +106,7 @@ async def timeline(
         query = units.onto(wanted.query)
         return await part_of(request, id, _TIMELINE, work, query=query, answer_id=id, units=units)
     else:
-        from app.apart import Apart
-
-        memory_bytes = service.context.settings.worker_memory_bytes
-        task = TimelineTask(body, wanted)
-        drawn = await service.apart(Apart(task, memory_bytes=memory_bytes), gone(request))
+        drawn = await service.run(Draw(TimelineDrawing(body, wanted)), client_of(request))
     return page(request, _TIMELINE.template, timeline=drawn, answer_id=id, units=units)
 
 

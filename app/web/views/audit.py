@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
 from app.deps import service_of
-from app.errors import Overloaded, kind_of
-from app.flows.durable_jobs import JobKind, get_job
+from app.errors import kind_of
 from app.flows.profiles import list_profiles
+from app.jobs.ledger import get_job
+from app.operations.audits import audit_operation
+from app.operations.operation import OperationKind
 from app.schemas.audit import AuditIn
 from app.web.input_form import read_form
 from app.web.pages import is_htmx, moved, page
@@ -20,7 +23,7 @@ from app.web.views.audit_form import MAX_ADDRESS, AuditForm
 from app.web.views.audit_view import AuditView
 from app.web.views.listed import moment_words
 from app.web.views.work_view import SHORT_S, WorkPlace, WorkView
-from domain.errors import NotFound, SluiceError
+from domain.errors import NotFound, Overloaded, SluiceError
 from models.records import JobRecord, JobState
 
 router = APIRouter(include_in_schema=False)
@@ -57,7 +60,7 @@ async def ask(request: Request) -> Response:
     if len(query) <= MAX_ADDRESS:
         return moved(request, f"{PLACE}?{query}")
     try:
-        job = await service_of(request).work.audit(asked)
+        job = await _started(request, asked)
     except SluiceError as refusal:
         if isinstance(refusal, Overloaded):
             raise
@@ -102,15 +105,21 @@ async def kept_result(request: Request, id: str) -> Response:
     return _part(request, _outcome(job, form, here=KEPT.format(id=id)), status=200)
 
 
+async def _started(request: Request, asked: AuditIn) -> JobRecord:
+    service = service_of(request)
+    make = partial(audit_operation, asked, settings=service.context.settings)
+    return await service.start_job(make)
+
+
 async def _settled(request: Request, asked: AuditIn) -> JobRecord:
-    work = service_of(request).work
-    return await work.settled(await work.audit(asked), within_s=SHORT_S)
+    job = await _started(request, asked)
+    return await service_of(request).settled(job, within_s=SHORT_S)
 
 
 async def _find(request: Request, identifier: str) -> tuple[JobRecord, AuditForm]:
     service = service_of(request)
     job = await service.call(lambda: get_job(service.context.store, identifier))
-    if job.kind != JobKind.AUDIT:
+    if job.kind != OperationKind.AUDIT:
         raise NotFound("there is no audit of this identifier")
     return job, AuditForm.of_request(json.loads(job.request))
 

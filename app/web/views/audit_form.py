@@ -7,17 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
+from analysis.audit import DEFAULT_TIME_LIMIT_S, MAX_TIME_LIMIT_S
 from app.errors import field_problems
-from app.flows.audit_setting import DEFAULT_TIME_LIMIT_S, MAX_TIME_LIMIT_S
 from app.schemas.audit import AuditIn
 from app.schemas.audit_texts import mix_of_text, setting_of_text
 from app.schemas.base import dump_json, parse_json
 from app.web.input_request import request_of
 from app.web.input_state import InputSource, InputState, StageRow
-from app.web.shares import share_in
 from app.web.views.forms import FieldReader
 from domain.errors import InvalidInput, SluiceError
-from domain.units import format_bytes
+from domain.units import format_bytes, parse_share
 from exports.targets import TARGETS
 
 MAX_ADDRESS = 6_000  # characters of a query that browsers, proxies and mail programs pass on whole
@@ -177,7 +176,7 @@ class AuditForm:
         optional = {
             "least_bytes": reader.size("least"),
             "greatest_bytes": reader.size("greatest"),
-            "max_regret": reader.read("max_regret", share_in),
+            "max_regret": reader.read("max_regret", parse_share),
             "mix": _long(reader, "mix", mix_of_text),
             "time_limit_s": time_limit,
         }

@@ -9,9 +9,9 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from app.apart import Apart, ReportSteps
-from app.deps import gone, service_of
+from app.deps import client_of, service_of
 from app.flows.answers import get_answer
+from app.operations.draw import Draw
 from app.web.pages import is_htmx, page
 from app.web.refusals import says_refusals
 from app.web.views.answer_timeline import AT_ONCE_CELLS, IN_THREAD_CELLS
@@ -26,21 +26,17 @@ SECTION = "Answers"
 
 
 @dataclass(frozen=True, slots=True)
-class TimelinesTask:
-    """Timelines that are drawn in a process of their own."""
+class Timelines:
+    """Timelines that a worker draws."""
 
     bodies: tuple[bytes, ...]
 
     @property
     def noun(self) -> str:
-        """What it is called in a refusal."""
+        """In refusals."""
         return "timelines"
 
-    def prepare(self) -> None:
-        """Load what drawing needs."""
-        import app.plots.timeline_svg  # noqa: F401
-
-    def run(self, _: ReportSteps) -> str:
+    def draw(self) -> str:
         """Draw. Raises SluiceError."""
         return drawn([json.loads(body) for body in self.bodies])
 
@@ -69,9 +65,7 @@ async def timeline(request: Request) -> Response:
     if view.cells <= IN_THREAD_CELLS:
         svg = await service.call(lambda: drawn([json.loads(body) for body in bodies]))
     else:
-        memory_bytes = service.context.settings.worker_memory_bytes
-        task = TimelinesTask(tuple(bodies))
-        svg = await service.apart(Apart(task, memory_bytes=memory_bytes), gone(request))
+        svg = await service.run(Draw(Timelines(tuple(bodies))), client_of(request))
     template = "compare_timeline.html" if is_htmx(request) else "compare_alone.html"
     return page(request, template, section=SECTION, svg=svg)
 

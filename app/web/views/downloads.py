@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TypeVar
 
 from fastapi import APIRouter, Request, Response
 
-from app.apart import Apart, Task
-from app.deps import gone, service_of
+from app.deps import client_of, service_of
 from app.flows.answers import get_answer
+from app.operations.draw import Draw
 from app.web.answer_files import (
     EXPLORED_CELLS,
     IN_THREAD_CELLS,
@@ -26,8 +25,6 @@ from app.web.snippets import base_url_of, file_stem
 from app.web.views.answer_parts import explored
 
 router = APIRouter(include_in_schema=False)
-
-T = TypeVar("T")
 
 _MEDIA = {
     FileKind.CSV: "text/csv; charset=utf-8; header=present",
@@ -69,9 +66,9 @@ async def report(request: Request, id: str) -> Response:
     document = await service.call(lambda: json.loads(body))
     task = ReportTask(body, service.context.settings.max_fragments)
     if cells_of(document) <= EXPLORED_CELLS:
-        found = await explored(request, id, "report", task.run)
+        found = await explored(request, id, "report", task.draw)
     else:
-        found = await _apart(request, task)
+        found = await service.run(Draw(task), client_of(request))
     made = await service.call(
         lambda: report_html(
             pages, found, base_url=base_url_of(request), version=request.app.version
@@ -81,24 +78,18 @@ async def report(request: Request, id: str) -> Response:
 
 
 async def _made(request: Request, id: str, kind: FileKind) -> Response:
-    """In a thread for calls, at this reader's turn, or in a process, by how much there is."""
+    """In a thread for calls, at this reader's turn, or by a worker, by how much there is."""
     service = service_of(request)
     body = await _body(request, id)
     document = await service.call(lambda: json.loads(body))
     task, cells = FileTask(body, kind), cells_of(document)
     if cells <= IN_THREAD_CELLS:
-        made = await service.call(task.run)
+        made = await service.call(task.draw)
     elif cells <= EXPLORED_CELLS:
-        made = await explored(request, id, kind, task.run)
+        made = await explored(request, id, kind, task.draw)
     else:
-        made = await _apart(request, task)
+        made = await service.run(Draw(task), client_of(request))
     return _file(made, _MEDIA[kind], f"{file_stem(document)}.{kind}")
-
-
-async def _apart(request: Request, task: Task[T]) -> T:
-    service = service_of(request)
-    memory_bytes = service.context.settings.worker_memory_bytes
-    return await service.apart(Apart(task, memory_bytes=memory_bytes), gone(request))
 
 
 async def _body(request: Request, id: str) -> bytes:

@@ -12,9 +12,9 @@ from pydantic import Field
 
 from app.asked_traces import asked_traces
 from app.bodies import media_type
-from app.deps import service_of, trace_rules
+from app.deps import client_of, service_of, trace_rules
 from app.errors import kind_of
-from app.flows.fit_trace import name_fit, utf8
+from app.flows.fit_trace import get_fit, name_fit, utf8
 from app.flows.held_trace import HeldTrace
 from app.plots.fit_svg import render_fit_svg
 from app.schemas.aggregates import model_document
@@ -60,7 +60,7 @@ async def beside(
     request: Request, fit_id: str, message: Annotated[str, Query(max_length=40)] = ""
 ) -> Response:
     """The measurements of a fit together with a further file: the body, or what was pasted."""
-    record = await service_of(request).stored_fit(fit_id)
+    record = await stored_fit(request, fit_id)
     together = partial(fit_beside, request, record)
     if media_type(request)[0] != FORM:
         return await _of_body(request, FitRequest(kinds=(None,)), together, message)
@@ -99,8 +99,8 @@ async def shown(request: Request, fit_id: str) -> Response:
 @says_refusals
 async def charts(request: Request, fit_id: str) -> Response:
     """Its charts and its samples, which need its measurements to be read again."""
-    plot = await service_of(request).stored_plot(fit_id)
-    fit = (await service_of(request).stored_fit(fit_id)).fit
+    plot = await service_of(request).plot(fit_id, client_of(request))
+    fit = (await stored_fit(request, fit_id)).fit
     return page(
         request,
         "fit_charts.html",
@@ -115,8 +115,8 @@ async def charts(request: Request, fit_id: str) -> Response:
 async def drawn(request: Request, fit_id: str) -> Response:
     """All its plots as one drawing, the same that the command line writes."""
     service = service_of(request)
-    record = await service.stored_fit(fit_id)
-    plot = await service.stored_plot(fit_id)
+    record = await stored_fit(request, fit_id)
+    plot = await service.plot(fit_id, client_of(request))
     svg = await service.call(lambda: render_fit_svg(record.fit, plot))
     headers = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
     return Response(svg, headers=headers, media_type="image/svg+xml")
@@ -127,7 +127,7 @@ async def drawn(request: Request, fit_id: str) -> Response:
 async def again(request: Request, fit_id: str) -> Response:
     """The same in another way, or without some samples: a fit with an address of its own."""
     pairs = await read_form(request)
-    record = await service_of(request).stored_fit(fit_id)
+    record = await stored_fit(request, fit_id)
     message = dict(pairs).get("message", "")
     try:
         address = await fit_again(request, record, asked_again(record, pairs))
@@ -142,7 +142,7 @@ async def again(request: Request, fit_id: str) -> Response:
 async def optimize(request: Request, fit_id: str) -> Response:
     """Cut a message by what was fitted."""
     message = dict(await read_form(request)).get("message", "")
-    model = (await service_of(request).stored_fit(fit_id)).fit.to_model()
+    model = (await stored_fit(request, fit_id)).fit.to_model()
     try:
         document = {"message_bytes": parse_bytes(message), **model_document(model)}
         if isinstance(model, Aggregate):
@@ -174,6 +174,12 @@ async def save(request: Request, fit_id: str) -> Response:
         return await _mistaken(request, fit_id, refusal, {"name": name}, name=name)
 
 
+async def stored_fit(request: Request, fit_id: str) -> FitRecord:
+    """The stored fit. Raises NotFound."""
+    service = service_of(request)
+    return await service.call(lambda: get_fit(service.context.store, fit_id))
+
+
 def with_message(message: str, *, before: str = "") -> str:
     """The query of a fit's address: the message to go on with, and the fit it was made from."""
     given = {"bytes": message, "before": before}
@@ -192,7 +198,7 @@ async def _page(
     status: int = 200,
     mistakes: Mapping[str, str] | None = None,
 ) -> Response:
-    record = await service_of(request).stored_fit(fit_id)
+    record = await stored_fit(request, fit_id)
     values: dict[str, Any] = {
         "section": "Workbench",
         "view": fit_view(record),
@@ -211,7 +217,7 @@ async def _changes(request: Request, record: FitRecord) -> FitChanges | None:
     before = request.query_params.get("before", "")
     if not before or before == record.id:
         return None
-    earlier = await service_of(request).stored_fit(before)
+    earlier = await stored_fit(request, before)
     if earlier.trace_digests != record.trace_digests:
         raise InvalidInput("expected an earlier fit of the same measurements", field="before")
     return fit_changes(earlier, record)

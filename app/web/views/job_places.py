@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from app.flows.durable_jobs import JobKind
+from app.operations.operation import OperationKind
 from app.web.views.audit_form import AuditForm
 from app.web.views.listed import address, in_path
 from app.web.views.table_work import range_words, work_address
@@ -15,7 +15,11 @@ from app.web.words import size
 from models.records import JobRecord, JobState
 
 Document = Mapping[str, Any]
-SECTIONS = {JobKind.AUDIT: "Audit", JobKind.TABLE: "Profiles", JobKind.EXPORT: "Profiles"}
+SECTIONS = {
+    OperationKind.AUDIT: "Audit",
+    OperationKind.TABLE: "Profiles",
+    OperationKind.EXPORT: "Profiles",
+}
 WORKS = frozenset(SECTIONS)
 _LIMITS = {
     "min_fragment_bytes": "min",
@@ -28,7 +32,7 @@ _LIMITS = {
 def place_of(job: JobRecord) -> WorkPlace:
     """Of a table, an export or an audit: its own page."""
     asked = json.loads(job.request)
-    title, result, words = _MAKERS[JobKind(job.kind)](job, asked)
+    title, result, words = _MAKERS[OperationKind(job.kind)](job, asked)
     if job.state is not JobState.DONE:
         words = "See what was asked"
     here = f"/ui/jobs/{job.id}"
@@ -68,4 +72,4 @@ def _choices(asked: Document) -> Iterator[tuple[str, str]]:
             yield name, str(value)
 
 
-_MAKERS = {JobKind.AUDIT: _audit, JobKind.TABLE: _table, JobKind.EXPORT: _export}
+_MAKERS = {OperationKind.AUDIT: _audit, OperationKind.TABLE: _table, OperationKind.EXPORT: _export}

@@ -10,15 +10,14 @@ from math import ceil
 from typing import Any
 
 from app.console.words import agreeing_digits, gap_text
-from app.flows.durable_jobs import JobKind
+from app.operations.operation import OperationKind
 from app.schemas.base import dump_json
 from app.schemas.jobs import job_document
 from app.web.input_state import InputState
-from app.web.shares import share_given
-from app.web.stage_units import number_text
 from app.web.views.work_view import WORDS, again_words, seconds_words, steps_words
 from app.web.words import DIGITS, bound_text, grouped, size, time_us
 from domain.profile import ProfileReference
+from domain.units import format_number, format_share
 from models.records import JobRecord, JobState
 
 MOST_ROWS = 40  # of the table of improvements, the newest ones
@@ -100,7 +99,7 @@ class JobView:
             is_open=not job.state.is_terminal,
             is_stopping=is_stopping,
             elapsed=seconds_words(progress["elapsed_s"]),
-            limit=number_text(asked.get("time_limit_s") or 0.0),
+            limit=format_number(asked.get("time_limit_s") or 0.0),
             limit_s=asked.get("time_limit_s") or 0.0,
             elapsed_s=progress["elapsed_s"],
             best=_time(best_us, bound_us),
@@ -111,7 +110,7 @@ class JobView:
             again=again_words(job),
             history=tuple(_improvements(progress["history"])),
             compared=tuple(_compared(document["comparison"])),
-            is_comparison=job.kind == JobKind.COMPARE,
+            is_comparison=job.kind == OperationKind.COMPARE,
             answer_id=job.answer_id or "",
             error_title=error.get("title", ""),
             error_detail=error.get("detail", ""),
@@ -135,15 +134,15 @@ def entry_of(job: JobRecord) -> InputState:
             "pipeline": asked.get("pipeline"),
         }
     )
-    if job.kind != JobKind.OPTIMIZE:
+    if job.kind != OperationKind.OPTIMIZE:
         return entry
     static_bytes = asked.get("static_bytes")
     return replace(
         entry,
         strategy=asked["strategy"],
         static_size=size(static_bytes) if static_bytes else "",
-        relative_gap=share_given(asked["relative_gap"]),
-        time_limit=number_text(asked["time_limit_s"]),
+        relative_gap=format_share(asked["relative_gap"]),
+        time_limit=format_number(asked["time_limit_s"]),
     )
 
 

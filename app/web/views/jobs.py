@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from app.deps import service_of
-from app.flows.durable_jobs import JobKind, get_job
+from app.jobs.ledger import get_job
+from app.operations.operation import OperationKind
 from app.web.pages import has_own_place, is_htmx, moved, page
 from app.web.refusals import says_refusals
 from app.web.shown_units import ShownUnits
@@ -45,7 +46,9 @@ async def job(request: Request, id: str, follow: Annotated[str, Query()] = "") -
         if is_done:
             return moved(request, place.result)
         view = WorkView.of(found, place)
-        return page(request, "job_work.html", section=SECTIONS[JobKind(found.kind)], work=view)
+        return page(
+            request, "job_work.html", section=SECTIONS[OperationKind(found.kind)], work=view
+        )
 
     def made() -> Response:
         view, entry = JobView.of(found), entry_of(found).in_units(units)

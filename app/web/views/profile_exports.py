@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
 from app.deps import service_of
-from app.flows.durable_jobs import JobKind, get_job
 from app.flows.profiles import get_revision, known_reference
+from app.jobs.ledger import get_job
+from app.operations.exports import export_operation
+from app.operations.operation import OperationKind
 from app.web.pages import is_htmx, moved, page
 from app.web.refusals import says_refusals
 from app.web.views.export_choices import ExportForm, cost_words, export_form
@@ -31,7 +34,7 @@ WORK = "work"
 @says_refusals
 async def export(request: Request, name: str, target: str) -> Response:
     """The form of a target, and a place for its text, which comes by itself."""
-    reference = ProfileReference.parse(known_reference(name))
+    reference = known_reference(name)
     form = export_form(target, _choices(request))
     service = service_of(request)
     revision = await service.call(lambda: get_revision(service.context.store, reference))
@@ -58,12 +61,14 @@ async def export(request: Request, name: str, target: str) -> Response:
 @says_refusals
 async def write(request: Request, name: str, target: str) -> Response:
     """Start to write the text, or join who does; the text where that takes no time."""
-    reference = ProfileReference.parse(known_reference(name))
+    reference = known_reference(name)
     form = export_form(target, _choices(request))
     if form.scope is None:
         raise InvalidInput(next(iter(form.mistakes.values())))
-    work = service_of(request).work
-    job = await work.settled(await work.export(reference, form.scope), within_s=SHORT_S)
+    service = service_of(request)
+    settings = service.context.settings
+    make = partial(export_operation, reference, form.scope, settings=settings, table=None)
+    job = await service.settled(await service.start_job(make), within_s=SHORT_S)
     if not is_htmx(request):
         return moved(request, _address(request, name, target, job))
     return _part(request, name, form, job)
@@ -73,7 +78,7 @@ async def write(request: Request, name: str, target: str) -> Response:
 @says_refusals
 async def text(request: Request, name: str, target: str) -> Response:
     """What takes the place of the job that was waited for."""
-    reference = ProfileReference.parse(known_reference(name))
+    reference = known_reference(name)
     form = export_form(target, _choices(request))
     job = await _find(request, reference, target, request.query_params.get(WORK, ""))
     return _part(request, name, form, job)
@@ -85,7 +90,7 @@ async def file(request: Request, id: str) -> Response:
     """The text that a job has written, as a file."""
     service = service_of(request)
     job = await service.call(lambda: get_job(service.context.store, id))
-    if job.kind != JobKind.EXPORT or job.best is None:
+    if job.kind != OperationKind.EXPORT or job.best is None:
         raise NotFound("there is no export of this identifier")
     made = json.loads(job.best)
     headers = {
@@ -111,7 +116,7 @@ async def _find(
     """The job, where it is an export of this profile to this target. Raises NotFound."""
     service = service_of(request)
     job = await service.call(lambda: get_job(service.context.store, identifier))
-    asked = json.loads(job.request) if job.kind == JobKind.EXPORT else {}
+    asked = json.loads(job.request) if job.kind == OperationKind.EXPORT else {}
     if not asked or (asked["target"], _name(asked["profile"])) != (target, reference.name):
         raise NotFound("there is no such export of this profile")
     return job

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request, Response
 
 from app.deps import service_of
-from app.errors import Overloaded, kind_of
+from app.errors import kind_of
 from app.flows.build_table import activate_table, active_table, get_table
 from app.flows.profiles import known_reference
+from app.operations.tables import table_operation
 from app.web.pages import moved, page
 from app.web.refusals import says_refusals
 from app.web.views.forms import sent_fields
@@ -20,7 +22,7 @@ from app.web.views.table_form import TableForm
 from app.web.views.table_view import TableView
 from app.web.views.table_work import work_address
 from app.web.views.work_view import SHORT_S
-from domain.errors import NotFound, SluiceError
+from domain.errors import NotFound, Overloaded, SluiceError
 from domain.profile import ProfileReference
 
 if TYPE_CHECKING:
@@ -33,20 +35,27 @@ router = APIRouter(include_in_schema=False)
 @says_refusals
 async def compile_one(request: Request, name: str) -> Response:
     """Start to compile a table, or show the profile with what is wrong with what was asked for."""
-    reference = ProfileReference.parse(known_reference(name))
+    reference = known_reference(name)
     form = TableForm.of(await sent_fields(request))
     scope, form = form.scope()
     if scope is None:
         return await profile_page(request, reference, form, status=422)
-    work = service_of(request).work
+    service = service_of(request)
+    make = partial(
+        table_operation,
+        reference,
+        scope,
+        settings=service.context.settings,
+        activate=True if form.activate else None,
+    )
     try:
-        job = await work.table(reference, scope, activate=True if form.activate else None)
+        job = await service.start_job(make)
     except (NotFound, Overloaded):
         raise
     except SluiceError as refusal:
         status = kind_of(refusal.code).status
         return await profile_page(request, reference, form.refused(refusal), status=status)
-    await work.settled(job, within_s=SHORT_S)
+    await service.settled(job, within_s=SHORT_S)
     return moved(request, work_address(name, job.id))
 
 
@@ -57,7 +66,7 @@ async def activate(request: Request, name: str) -> Response:
 
     One that misses its tolerance is shown first, and activated where that is confirmed.
     """
-    reference = ProfileReference.parse(known_reference(name))
+    reference = known_reference(name)
     fields = await sent_fields(request)
     digest = fields.get("digest", "")
     service = service_of(request)
@@ -73,7 +82,7 @@ async def activate(request: Request, name: str) -> Response:
 @says_refusals
 async def table(request: Request, name: str, digest: str) -> Response:
     """What is proven of a table and where it misses its tolerance; where it can be activated."""
-    reference = ProfileReference.parse(known_reference(name))
+    reference = known_reference(name)
     service = service_of(request)
     view = await service.call(lambda: _view(service.context.store, reference, digest))
     return page(request, "profile_table.html", section=SECTION, view=view)

@@ -150,7 +150,7 @@ def _find(store: Store, reference: ProfileReference, after: str | None, work: st
 
 def _reference(name: str, revision: str) -> ProfileReference:
     text = f"{name}@{revision}" if revision and "@" not in name else name
-    return ProfileReference.parse(flow.known_reference(text))
+    return flow.known_reference(text)
 
 
 def _number(text: str) -> int:

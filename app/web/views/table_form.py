@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.flows.build_table import DEFAULT_GREATEST_BYTES, TableScope
-from app.web.shares import share_in
 from app.web.views.forms import FieldReader
 from app.web.words import size
 from domain.errors import SluiceError
 from domain.plan_table import DEFAULT_TABLE_GAP
+from domain.units import parse_share
 
 _FIELDS = {
     "least_bytes": "least",
@@ -53,7 +53,7 @@ class TableForm:
         """What is to be compiled, or None and the form with its mistakes."""
         reader = FieldReader({one: getattr(self, one) for one in _FIELDS.values()})
         least, greatest = reader.size("least") or 1, reader.size("greatest")
-        tolerance = reader.read("tolerance", share_in)
+        tolerance = reader.read("tolerance", parse_share)
         limits = reader.limits()
         if reader.mistakes:
             return None, replace(self, mistakes=reader.mistakes)

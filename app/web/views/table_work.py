@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from app.console.words import gap_text
 from app.flows.build_table import list_tables
-from app.flows.durable_jobs import JobKind, get_job, running_jobs
+from app.jobs.ledger import get_job, running_jobs
+from app.operations.operation import OperationKind
 from app.web.views.listed import in_path
 from app.web.views.table_form import TableForm
 from app.web.views.work_view import WorkPlace, WorkView, elapsed_s, seconds_words
@@ -65,7 +66,7 @@ def table_work(store: Store, name: str, identifier: str) -> TableWork | None:
     except NotFound:
         return None
     asked = json.loads(job.request)
-    if job.kind != JobKind.TABLE or _name(asked) != name:
+    if job.kind != OperationKind.TABLE or _name(asked) != name:
         return None
     form = TableForm.of_request(asked)
     if job.state is JobState.DONE and job.best is not None:
@@ -87,7 +88,7 @@ def table_work(store: Store, name: str, identifier: str) -> TableWork | None:
 def running_tables(store: Store, name: str, shown: str) -> tuple[Running, ...]:
     """The compilations for this profile that run, besides the one that is shown. Blocks."""
     found = []
-    for job in running_jobs(store, JobKind.TABLE):
+    for job in running_jobs(store, OperationKind.TABLE):
         asked = json.loads(job.request)
         if job.id != shown and _name(asked) == name:
             words = f"{range_words(asked)} for revision {asked['profile'].partition('@')[2]}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from app.flows.durable_jobs import JobKind
+from app.operations.operation import OperationKind
 from app.web.words import grouped
 from models.records import JobRecord, JobState
 
@@ -22,13 +22,17 @@ WORDS = {
     JobState.CANCELLED: ("warn", "stopped"),
 }
 # What is counted; of a table it is the share of the range.
-UNITS = {JobKind.AUDIT: "messages", JobKind.EXPORT: "messages", JobKind.COMPARE: "cells"}
+UNITS = {
+    OperationKind.AUDIT: "messages",
+    OperationKind.EXPORT: "messages",
+    OperationKind.COMPARE: "cells",
+}
 _DOING = {
-    JobKind.AUDIT: "Auditing",
-    JobKind.EXPORT: "Choosing sizes",
-    JobKind.TABLE: "Compiling",
-    JobKind.COMPARE: "Comparing",
-    JobKind.OPTIMIZE: "Solving",
+    OperationKind.AUDIT: "Auditing",
+    OperationKind.EXPORT: "Choosing sizes",
+    OperationKind.TABLE: "Compiling",
+    OperationKind.COMPARE: "Comparing",
+    OperationKind.OPTIMIZE: "Solving",
 }
 
 
@@ -122,7 +126,7 @@ class WorkView:
             steps=steps_words(job),
             done=job.steps_done or 0,
             total=job.steps_total or 0,
-            unit=UNITS.get(JobKind(job.kind), ""),
+            unit=UNITS.get(OperationKind(job.kind), ""),
             elapsed=seconds_words(elapsed_s(job)),
             again=again_words(job),
             said=_said(job),
@@ -139,7 +143,7 @@ def steps_words(job: JobRecord) -> str:
     done, total = job.steps_done or 0, job.steps_total
     if not total:
         return ""
-    unit = UNITS.get(JobKind(job.kind), "")
+    unit = UNITS.get(OperationKind(job.kind), "")
     if not unit:
         return f"{100 * done // total} % of the range"
     return f"{grouped(done)} of {grouped(total)} {unit}"
@@ -154,9 +158,9 @@ def elapsed_s(job: JobRecord) -> float:
 
 def again_words(job: JobRecord) -> str:
     """That a job was begun before; assets/follow.js goes on with the same words."""
-    if job.attempts < 2:
+    if job.claim < 2:
         return ""
-    return f"Started again: what ran it stopped. This is attempt {job.attempts}."
+    return f"Started again: what ran it stopped. This is attempt {job.claim}."
 
 
 def seconds_words(seconds: float) -> str:
@@ -169,7 +173,7 @@ def seconds_words(seconds: float) -> str:
 
 def _said(job: JobRecord) -> str:
     if not job.state.is_terminal:
-        return f"{_DOING[JobKind(job.kind)]}…"
+        return f"{_DOING[OperationKind(job.kind)]}…"
     return {JobState.CANCELLED: "Stopped.", JobState.FAILED: "It failed."}.get(job.state, "Done.")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from app.deps import service_of
-from app.errors import Overloaded, kind_of
+from app.errors import kind_of
 from app.flows.profiles import get_revision, list_profiles
 from app.schemas.stages import pipeline_document
 from app.web.answer_address import answer_address
@@ -21,7 +21,7 @@ from app.web.kept_fits import fit_of_entry
 from app.web.pages import moved, page
 from app.web.refusals import says_refusals
 from app.web.views.fits import with_message
-from domain.errors import SluiceError, UnitMismatch
+from domain.errors import Overloaded, SluiceError, UnitMismatch
 from domain.pipeline import Pipeline
 from domain.profile import ProfileReference
 from domain.units import parse_bytes

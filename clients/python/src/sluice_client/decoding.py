@@ -78,7 +78,7 @@ def _mapping(read: _Read) -> _Read:
 def _record(kind: Any) -> _Read:
     hints = get_type_hints(kind)
     fields = dataclasses.fields(kind)
-    needed = {one.name for one in fields if one.default is dataclasses.MISSING}
+    needed = {one.name for one in fields if one.default is one.default_factory}  # both MISSING
     readers = [(one.name, _reader(hints[one.name])) for one in fields]
 
     def reads(value: Any, place: str) -> Any:

@@ -6,17 +6,24 @@ Intervals are 95 %, (low, high). Times in µs, sizes in whole bytes, per-byte co
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from sluice_client.shapes import ExcludedSample
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something a user must see: a stable code and a sentence."""
+    """Something a user must see: a stable code and a sentence.
+
+    `stage` names the one stage that it is about, if it is about one; `values` are the figures
+    behind the sentence by name.
+    """
 
     code: str
     detail: str
+    stage: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,424 @@
+"""What an existing setting costs over the optimum, and what to change.
+
+Every regret is an interval: at least what the best schedule found gains, at
+most what a proven bound leaves open. docs/audit.md says what decides against a limit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+import solvers
+from analysis.best_known import best_known
+from domain.aggregate import CostModel
+from domain.errors import InconsistentInput, InvalidInput, TimeLimitReached
+from domain.fragment_setting import FragmentSetting
+from domain.message_mix import USUAL_GREATEST_BYTES, USUAL_LEAST_BYTES, MessageMix
+from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
+from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits
+from domain.profile import ProfileRevision
+from domain.regret import BestKnown, Objective, Regret, SizeRule
+from domain.solution import Notice
+
+DEFAULT_TIME_LIMIT_S = 30.0
+MAX_TIME_LIMIT_S = 60.0  # of the solves; the process of its own is ended at 120 s
+MAX_AUDIT_MIX_SIZES = 512
+MAX_TURNING_POINTS = 64
+WORTH_SAYING = 1e-3  # a change that gains less regret than this is not advised
+_PLAIN = FragmentLimits()
+
+
+class Yardstick(StrEnum):
+    """What a regret is compared with where a limit is to be kept."""
+
+    BEST = "best"  # the best schedule found: the setting fails only where better is in hand
+    BOUND = "bound"  # the proven bound: the setting passes only where no schedule can be better
+
+
+class Verdict(StrEnum):
+    """What an audit finds about a limit."""
+
+    WITHIN = "within"  # proven: even over the bound
+    ABOVE = "above"  # proven: even over the best that was found
+    BETWEEN = "between"  # the limit lies inside the interval: the yardstick decides
+
+
+class Change(StrEnum):
+    """What would cost less than the setting, in the order of how easily it is introduced."""
+
+    NO_OTHER_SIZE = "no_other_size"  # no single size gains WORTH_SAYING
+    ONE_SIZE = "one_size"  # another size for all messages
+    STEPS = "steps"  # sizes that grow with the message
+    LOOKUP = "lookup"  # the repeated size of each message out of a compiled table
+    SCHEDULES = "schedules"  # schedules of several sizes out of one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditScope:
+    """What is audited, and over which messages. Raises InvalidInput.
+
+    `mix` None is log-uniform over the range. `rule` has the sizes that the library takes, which is
+    what may be advised. `max_regret` is a share: 0.05 is 5 %.
+    """
+
+    setting: FragmentSetting
+    least_bytes: int = USUAL_LEAST_BYTES
+    greatest_bytes: int = USUAL_GREATEST_BYTES
+    mix: MessageMix | None = None
+    rule: SizeRule = field(default_factory=SizeRule)
+    takes_ladder: bool = True
+    objective: Objective = Objective.MEAN
+    max_regret: float | None = None
+    yardstick: Yardstick = Yardstick.BEST
+    time_limit_s: float = DEFAULT_TIME_LIMIT_S
+
+    def __post_init__(self) -> None:
+        for name in ("least_bytes", "greatest_bytes"):
+            if not 1 <= getattr(self, name) <= MAX_MESSAGE_BYTES:
+                raise InvalidInput(f"expected 1 <= {name} <= {MAX_MESSAGE_BYTES}", field=name)
+        if self.greatest_bytes < self.least_bytes:
+            raise InconsistentInput(
+                "expected least_bytes <= greatest_bytes", field="greatest_bytes"
+            )
+        if self.mix is not None and len(self.mix.sizes) > MAX_AUDIT_MIX_SIZES:
+            raise InvalidInput(f"expected at most {MAX_AUDIT_MIX_SIZES} sizes", field="mix")
+        if self.max_regret is not None and not 0.0 <= self.max_regret <= 1e6:
+            raise InvalidInput("expected 0 <= max_regret <= 1e6", field="max_regret")
+        if not 0.0 < self.time_limit_s <= MAX_TIME_LIMIT_S:
+            raise InvalidInput(
+                f"expected 0 < time_limit_s <= {MAX_TIME_LIMIT_S:g}", field="time_limit_s"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class AuditQuestion:
+    """An audit whose model is known.
+
+    Of a model that was fitted for it, `fit_notices` are the fit's, and `measured_bytes` is the
+    greatest size at which every stage was measured.
+    """
+
+    model: CostModel
+    scope: AuditScope
+    profile: ProfileRevision | None = None
+    fragment_cap: int = DEFAULT_FRAGMENT_CAP
+    fit_notices: tuple[Notice, ...] = ()
+    measured_bytes: int | None = None
+
+    def digest(self) -> str:
+        """SHA-256 in hexadecimal; equal exactly for questions of one answer."""
+        parts = (getattr(self, name) for name in self.__slots__)
+        return hashlib.sha256("\n".join(map(repr, parts)).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A regret as far as it is known: over the best found, and over the proven bound. Shares."""
+
+    at_least: float
+    at_most: float
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A setting and its regret: the mean over the mix, and the message where it is worst."""
+
+    setting: FragmentSetting
+    mean: Span
+    worst: Regret
+
+    @property
+    def worst_span(self) -> Span:
+        """The worst regret over the best found, and the same message's over the bound."""
+        return span_of(self.worst)
+
+    def value(self, objective: Objective) -> Span:
+        """The span that the objective speaks of."""
+        return self.mean if objective is Objective.MEAN else self.worst_span
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What an audit found. `single` and `ladder` are the best of their kind that was found.
+
+    `worst_of` is how many message sizes each worst regret was looked for among: those of the mix;
+    and of a whole range also its powers of two and where the settings turn.
+    `repeats` is the mean regret of the best repeated size of each message, were it looked up; None
+    where some message has none. `schedules_at_most` is what is left open of whole schedules.
+    """
+
+    question: AuditQuestion
+    mix: MessageMix
+    worst_of: int
+    priced: Priced
+    at_powers: tuple[Regret, ...]
+    single: Priced
+    ladder: Priced | None
+    repeats: float | None
+    schedules_at_most: float
+    verdict: Verdict | None
+    changes: tuple[Change, ...]
+    notices: tuple[Notice, ...]
+    audit_ms: float
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the limit, if there is one, is kept by the yardstick that decides."""
+        if self.verdict is Verdict.BETWEEN:
+            return self.question.scope.yardstick is Yardstick.BEST
+        return self.verdict is not Verdict.ABOVE
+
+
+def audit(question: AuditQuestion, progress: Callable[[int, int], None] | None = None) -> Audit:
+    """Price the setting and its alternatives. Raises InvalidInput, LimitReached.
+
+    `progress` is told messages solved and messages in all.
+    """
+    started_s = time.perf_counter()
+    scope, model = question.scope, question.model
+    mix = scope.mix or MessageMix.log_uniform(scope.least_bytes, scope.greatest_bytes)
+    powers = powers_of_two(scope.least_bytes, scope.greatest_bytes)
+    solved = _Solved(question, started_s, progress)
+    solved.add({*powers, *(size.message_bytes for size in mix.sizes), *solved.turns(scope.setting)})
+    chosen = tuple(_chosen(question, solved.best, mix))
+    with suppress(TimeLimitReached):  # then their worst is looked for where it is known
+        solved.add({size for setting in chosen for size in solved.turns(setting)})
+    best = solved.best
+    looked_at = _looked_at(question, best)
+    priced, single, *ladders = (
+        price(model, setting, best, mix, also=looked_at) for setting in (scope.setting, *chosen)
+    )
+    at_powers = solvers.regrets(model, scope.setting, _of_sizes(best, powers))
+    counted = {size.message_bytes for size in mix.sizes if size.share > 0.0}
+    outcome = Audit(
+        question=question,
+        mix=mix,
+        worst_of=len(counted.union(looked_at)),
+        priced=priced,
+        at_powers=at_powers,
+        single=single,
+        ladder=ladders[0] if ladders else None,
+        repeats=_repeats(best, mix),
+        schedules_at_most=_mean(mix, best, lambda one: Regret(one, 0, one.latency_us).over_bound),
+        verdict=verdict(priced.value(scope.objective), scope.max_regret),
+        changes=(),
+        notices=tuple(_notices(question, (priced.worst, *at_powers))),
+        audit_ms=(time.perf_counter() - started_s) * 1e3,
+    )
+    return replace(outcome, changes=tuple(_changes(outcome)))
+
+
+def span_of(regret: Regret) -> Span:
+    """One message's regret as far as it is known."""
+    return Span(regret.over_best, max(regret.over_best, regret.over_bound))
+
+
+def verdict(span: Span, max_regret: float | None) -> Verdict | None:
+    """What is proven about the limit; None without one."""
+    if max_regret is None:
+        return None
+    if span.at_most <= max_regret:
+        return Verdict.WITHIN
+    return Verdict.ABOVE if span.at_least > max_regret else Verdict.BETWEEN
+
+
+def powers_of_two(least_bytes: int, greatest_bytes: int) -> tuple[int, ...]:
+    """The powers of two of the range, inclusive."""
+    powers = (1 << bit for bit in range(greatest_bytes.bit_length()))
+    return tuple(power for power in powers if power >= least_bytes)
+
+
+def turning_points(
+    setting: FragmentSetting, least_bytes: int, greatest_bytes: int
+) -> tuple[int, ...]:
+    """Message sizes of the range at which a setting's cut changes most: its regret peaks there.
+
+    Of each step the first and the last message, the first that is whole fragments, and the one
+    beyond it, whose last fragment is a byte. Of more than MAX_TURNING_POINTS an even choice.
+    """
+    begins = [step.from_bytes for step in setting.steps]
+    ends = [begin - 1 for begin in begins[1:]] + [greatest_bytes]
+    found: set[int] = set()
+    for step, end in zip(setting.steps, ends, strict=True):
+        first, last = max(step.from_bytes, least_bytes), min(end, greatest_bytes)
+        size = step.size_bytes or last or 1
+        full = -(-first // size) * size
+        found.update(one for one in (first, full, full + 1, last) if first <= one <= last)
+    return _evenly(sorted(found), MAX_TURNING_POINTS)
+
+
+def _evenly(sizes: Sequence[int], most: int) -> tuple[int, ...]:
+    """At most so many of them, the first and the last among them."""
+    if len(sizes) <= most:
+        return tuple(sizes)
+    return tuple(sizes[number * (len(sizes) - 1) // (most - 1)] for number in range(most))
+
+
+def price(
+    model: CostModel,
+    setting: FragmentSetting,
+    best: Sequence[BestKnown],
+    mix: MessageMix,
+    *,
+    also: Sequence[int] = (),
+) -> Priced:
+    """A setting's mean regret over a mix, and the worst in it or at the sizes `also`.
+
+    Messages without a share do not count.
+    """
+    counted = [size for size in mix.sizes if size.share > 0.0]
+    found = solvers.regrets(model, setting, _of_sizes(best, [c.message_bytes for c in counted]))
+    at_least = sum(c.share * one.over_best for c, one in zip(counted, found, strict=True))
+    at_most = sum(c.share * span_of(one).at_most for c, one in zip(counted, found, strict=True))
+    beside = solvers.regrets(model, setting, _of_sizes(best, also)) if also else ()
+    worst = max((*found, *beside), key=lambda one: one.over_best)
+    return Priced(setting, Span(at_least, max(at_least, at_most)), worst)
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+class _Solved:
+    """The best known for message after message, within the time of the audit."""
+
+    def __init__(
+        self,
+        question: AuditQuestion,
+        started_s: float,
+        progress: Callable[[int, int], None] | None,
+    ) -> None:
+        self.best: tuple[BestKnown, ...] = ()
+        self._question, self._started_s, self._progress = question, started_s, progress
+
+    def _left_s(self) -> float:
+        """What is left of the time for solving."""
+        return self._question.scope.time_limit_s - (time.perf_counter() - self._started_s)
+
+    def turns(self, setting: FragmentSetting) -> tuple[int, ...]:
+        """Where a setting turns; of a given mix, which is all that is sent, nowhere else."""
+        scope = self._question.scope
+        if scope.mix is not None:
+            return ()
+        return turning_points(setting, scope.least_bytes, scope.greatest_bytes)
+
+    def add(self, sizes: set[int]) -> None:
+        """Solve those that are not known yet, and price the setting's own cut with them."""
+        question, before = self._question, len(self.best)
+        wanted = sorted(sizes.difference(one.message_bytes for one in self.best))
+        limit_s = self._left_s() if before else question.scope.time_limit_s
+        if not wanted or limit_s <= 0.0:
+            return
+        found = best_known(
+            question.model,
+            wanted,
+            table=None,
+            limits=_PLAIN,
+            fragment_cap=question.fragment_cap,
+            time_limit_s=limit_s,
+            progress=self._counted_from(before),
+        )
+        known = map(_with, solvers.regrets(question.model, question.scope.setting, found))
+        self.best = tuple(sorted((*self.best, *known), key=lambda one: one.message_bytes))
+
+    def _counted_from(self, before: int) -> Callable[[int, int], None] | None:
+        tell = self._progress
+        return None if tell is None else lambda done, total: tell(before + done, before + total)
+
+
+def _looked_at(question: AuditQuestion, best: Sequence[BestKnown]) -> tuple[int, ...]:
+    """The messages beside the mix among which the worst is looked for: of a given mix none."""
+    return () if question.scope.mix is not None else tuple(one.message_bytes for one in best)
+
+
+def _with(regret: Regret) -> BestKnown:
+    """The best known, now that the setting's own cut is known too.
+
+    The setting may have more fragments than the cap on the schedules that were searched.
+    """
+    best = regret.best
+    latency_us = min(best.latency_us, regret.latency_us)
+    return replace(best, latency_us=latency_us, lower_bound_us=min(best.lower_bound_us, latency_us))
+
+
+def _chosen(
+    question: AuditQuestion, best: Sequence[BestKnown], mix: MessageMix
+) -> Iterator[FragmentSetting]:
+    """The best single size, and the best ladder where the library takes one."""
+    scope = question.scope
+    ways = (solvers.choose_size, *((solvers.choose_ladder,) if scope.takes_ladder else ()))
+    for choose in ways:
+        chosen = choose(question.model, best, mix, rule=scope.rule, objective=scope.objective)
+        yield chosen.setting
+
+
+def _of_sizes(best: Sequence[BestKnown], sizes: Sequence[int]) -> tuple[BestKnown, ...]:
+    known = {one.message_bytes: one for one in best}
+    return tuple(known[size] for size in sizes)
+
+
+def _repeats(best: Sequence[BestKnown], mix: MessageMix) -> float | None:
+    counted = [size.message_bytes for size in mix.sizes if size.share > 0.0]
+    if any(one.repeat_us is None for one in _of_sizes(best, counted)):
+        return None
+    return _mean(mix, best, lambda one: Regret(one, 0, one.repeat_us or 0.0).over_best)
+
+
+def _mean(mix: MessageMix, best: Sequence[BestKnown], value: Callable[[BestKnown], float]) -> float:
+    known = {one.message_bytes: one for one in best}
+    counted = [size for size in mix.sizes if size.share > 0.0]
+    return sum(size.share * value(known[size.message_bytes]) for size in counted)
+
+
+def _notices(question: AuditQuestion, regrets: Sequence[Regret]) -> Iterator[Notice]:
+    if not isinstance(question.model, Pipeline):
+        yield _FROM_OUTSIDE
+    fragments = max(-(-one.message_bytes // one.size_bytes) for one in regrets)
+    if fragments > question.fragment_cap:
+        yield Notice(
+            "more_fragments_than_planned",
+            f"the setting cuts a message into {fragments} fragments; the schedules that it is "
+            f"compared with have at most {question.fragment_cap} (SLUICE_MAX_FRAGMENTS)",
+        )
+    greatest = max(one.size_bytes for one in regrets)
+    if question.measured_bytes is not None and greatest > question.measured_bytes:
+        yield Notice(
+            "beyond_measured_sizes",
+            f"the setting has fragments of up to {greatest} bytes, and stages were measured up to "
+            f"{question.measured_bytes}: their times beyond are those of the last line, continued",
+        )
+
+
+_FROM_OUTSIDE = Notice(
+    "regret_of_upper_bounds",
+    "only the total and the bottleneck are known: latencies are the most that a pipeline with "
+    "these costs can take, and regrets compare those",
+)
+
+
+# --- what to change -------------------------------------------------------------------------------
+
+
+def _changes(outcome: Audit) -> Iterator[Change]:
+    objective, now = outcome.question.scope.objective, outcome.priced
+    kept = now.value(objective).at_least
+    single = outcome.single.value(objective).at_least
+    yield Change.ONE_SIZE if kept - single >= WORTH_SAYING else Change.NO_OTHER_SIZE
+    if _gains_by_steps(outcome, min(kept, single)):
+        yield Change.STEPS
+    gained = now.mean.at_least
+    if outcome.repeats is not None and gained - outcome.repeats >= WORTH_SAYING:
+        yield Change.LOOKUP
+    if gained >= WORTH_SAYING:
+        yield Change.SCHEDULES
+
+
+def _gains_by_steps(outcome: Audit, so_far: float) -> bool:
+    ladder = outcome.ladder
+    if ladder is None or len(ladder.setting.steps) == 1:
+        return False
+    return so_far - ladder.value(outcome.question.scope.objective).at_least >= WORTH_SAYING

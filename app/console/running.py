@@ -1,0 +1,117 @@
+"""Operations of the command line: quick ones here, others in a guarded worker process.
+
+The worker has the memory cap of the service's workers and normal priority, since somebody waits for
+it. Ctrl-C ends it and takes the best result so far.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+
+from app.execution.engine import Best, Event, Started, Steps, Stopped
+
+if TYPE_CHECKING:
+    from app.execution.engine import End, Engine, Task
+    from app.operations.operation import Operation
+    from app.settings import Settings
+
+_LOOK_S = 0.1
+
+T = TypeVar("T")
+Show: TypeAlias = Callable[[Event | None, float], None]
+OpenEngine: TypeAlias = "Callable[[], Engine]"
+
+
+@dataclass(frozen=True, slots=True)
+class Ran(Generic[T]):
+    """A result, and whether Ctrl-C ended the search for a better one."""
+
+    result: T
+    is_interrupted: bool = False
+
+
+def run_operation(
+    operation: Operation[T],
+    settings: Settings,
+    show: Show | None = None,
+    *,
+    open_engine: OpenEngine | None = None,
+) -> Ran[T]:
+    """Compute the result of an operation.
+
+    `show` is given each event, or None ten times a second, and the seconds since the start. Raises
+    what the operation raises; LimitReached, SolverFailed, or Cancelled after Ctrl-C, where it ended
+    without any result.
+    """
+    found = operation.run_here()
+    if found is not None:
+        return Ran(found)
+    with _opened(open_engine or open_local_engine) as engine:
+        return _run(engine, operation, settings, show)
+
+
+def _run(engine: Engine, operation: Operation[T], settings: Settings, show: Show | None) -> Ran[T]:
+    from app.operations.tasks import result_of, task_of
+
+    task = task_of(operation, id="1", memory_bytes=settings.worker_memory_bytes)
+    heard = _Heard(engine, task, show)
+    is_interrupted = False
+    try:
+        end = heard.until_end()
+    except KeyboardInterrupt:
+        is_interrupted = True
+        engine.cancel(task.id, task.claim)
+        heard.show = None
+        end = heard.until_end()
+    result = result_of(operation, end, best=heard.best, limits=task.limits)
+    return Ran(result, is_interrupted and isinstance(end, Stopped))
+
+
+class _Heard:
+    """What a task says, heard in this thread."""
+
+    def __init__(self, engine: Engine, task: Task, show: Show | None) -> None:
+        self.best: bytes | None = None
+        self.show = show
+        self._messages: queue.SimpleQueue[Event | End] = queue.SimpleQueue()
+        self._started_s = time.perf_counter()
+        engine.submit(task, self._messages.put)
+
+    def until_end(self) -> End:
+        """Show what is reported until the task ends."""
+        while True:
+            try:
+                message = self._messages.get(timeout=_LOOK_S)
+            except queue.Empty:
+                self._show(None)
+                continue
+            if not isinstance(message, Started | Steps | Best):
+                return message
+            if isinstance(message, Best):
+                self.best = message.result
+            self._show(message)
+
+    def _show(self, event: Event | None) -> None:
+        if self.show is not None:
+            self.show(event, time.perf_counter() - self._started_s)
+
+
+def open_local_engine() -> Engine:
+    from app.execution.limits import console_pools
+    from app.execution.local import LocalEngine
+
+    return LocalEngine(console_pools())
+
+
+@contextmanager
+def _opened(open_engine: Callable[[], Any]) -> Iterator[Any]:
+    engine = open_engine()
+    try:
+        yield engine
+    finally:
+        engine.close()

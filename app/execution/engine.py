@@ -1,0 +1,170 @@
+"""The protocol of engines: where operations run when they are not certain to be quick.
+
+An engine takes tasks and answers for them: each ends within its limits and exactly once, its best
+result so far is never lost, and whatever an operation does hurts nobody else. Durability is not
+its business: jobs live in the store, and are submitted again by whoever finds them unfinished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol, TypeAlias
+
+MIB = 2**20
+
+
+class Pool(StrEnum):
+    """Which workers a task may run in: long work never delays what a client waits for briefly."""
+
+    SOLVE = "solve"
+    LONG = "long"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a task may use: seconds from its start, and bytes of memory and result."""
+
+    time_s: float
+    memory_bytes: int
+    result_bytes: int = 64 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """An operation to run.
+
+    `(id, claim)` is run once, however often it is submitted. `work` is the pickled operation: it
+    is made and read by this program alone. Tasks of one `requester` wait in one queue; queues take
+    turns. `files` are descriptors that the operation reads by their index; the engine duplicates
+    them before `submit` returns.
+    """
+
+    id: str
+    claim: int
+    kind: str
+    work: bytes
+    limits: Limits
+    pool: Pool = Pool.SOLVE
+    requester: str = ""
+    files: tuple[int, ...] = ()
+
+
+# --- what a task reports on its way ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The task has reached a worker; always the first event."""
+
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """How far the task is: steps done, of all."""
+
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """A complete result, pickled, better than those before."""
+
+    result: bytes
+
+
+Event: TypeAlias = Started | Steps | Best
+
+
+# --- how a task ends ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The pickled result."""
+
+    result: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The operation raised a `SluiceError`, pickled."""
+
+    error: bytes
+
+
+class Limit(StrEnum):
+    """Which limit ended a task."""
+
+    TIME = "time"
+    MEMORY = "memory"
+    RESULT = "result"
+
+
+@dataclass(frozen=True, slots=True)
+class LimitExceeded:
+    """The task was ended at a limit."""
+
+    limit: Limit
+
+
+@dataclass(frozen=True, slots=True)
+class Crashed:
+    """The worker process ended by itself under the task: `how`, in words."""
+
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The task was cancelled, or the engine was closed."""
+
+    is_closing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The machine or process that ran the task is gone; `was_started` says whether it had begun."""
+
+    was_started: bool
+
+
+End: TypeAlias = Done | Refused | LimitExceeded | Crashed | Stopped | Lost
+Sink: TypeAlias = Callable[[Event | End], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Workers of a pool, how many of them are at work, and how many are warm."""
+
+    slots: int
+    busy: int
+    ready: int
+
+
+class Engine(Protocol):
+    """Where operations run. Every method may be called by any thread, and none waits but `close`.
+
+    A sink is called by the engine's threads, one call at a time for a task, and must not wait. It
+    sees `Started` first, then events in their order, then exactly one end and nothing after it.
+    `Steps` may be dropped in a flood, but never the last of them nor the last `Best`.
+    """
+
+    def submit(self, task: Task, sink: Sink) -> None:
+        """Queue a task. Raises Overloaded where too many wait, NotReady once closed."""
+        ...
+
+    def cancel(self, task_id: str, claim: int) -> None:
+        """End a task: its worker process is gone within 1 s. Nothing happens once it has ended."""
+        ...
+
+    def capacity(self, pool: Pool) -> Capacity:
+        """How many tasks run and how many could."""
+        ...
+
+    def close(self, *, drain_s: float = 0.0) -> None:
+        """Take no more, wait this long for what runs, end the rest, leave no process behind."""
+        ...

@@ -1,0 +1,308 @@
+"""One thread that keeps one worker: gives it tasks, watches it, ends it, replaces it."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import zip_longest
+
+from app.execution.engine import (
+    Best,
+    Crashed,
+    Done,
+    End,
+    Event,
+    Limit,
+    LimitExceeded,
+    Refused,
+    Started,
+    Steps,
+    Stopped,
+)
+from app.execution.frames import BadFrame, Frame, Kind, TaskFrame, unpack_steps
+from app.execution.running import Running
+from app.execution.worker import Worker, WorkerOptions
+
+_log = logging.getLogger(__name__)
+
+_WATCH_S = 0.025  # between looks at cancellation and memory
+_CLOSE_WATCH_S = 0.005  # the same where more than half of the memory is used: it fills fast
+_IDLE_S = 1.0  # between looks at a worker that waits
+_START_LIMIT_S = 120.0
+_ARRIVE_LIMIT_S = 20.0  # for a task to be taken by a warm worker
+_START_PAUSE_S = (1.0, 60.0)  # first and longest pause between starts that fail
+_ATTEMPTS = 3
+_ALLOCATION_REFUSED = ("bad_alloc", "MemoryError", "Cannot allocate memory", "out of memory")
+_HOST = socket.gethostname()
+
+
+class _Stale(Exception):
+    """The worker had ended before the task reached it; another one may do it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotOptions:
+    """How a slot keeps its worker.
+
+    A worker is always there where `is_always_warm`; else it is started for a task, and ended when
+    it had none for `idle_s`.
+    """
+
+    worker: WorkerOptions = field(default_factory=WorkerOptions)
+    is_always_warm: bool = True
+    idle_s: float = 60.0
+
+
+class Slot:
+    """Runs until `end`; leaves no process behind.
+
+    `give` is called where the slot is idle alone; `on_idle` each time that it becomes so, by its
+    thread.
+    """
+
+    def __init__(
+        self, options: SlotOptions, *, name: str, on_idle: Callable[[Slot, Running | None], None]
+    ) -> None:
+        self._options = options
+        self._on_idle = on_idle
+        self._inbox: queue.SimpleQueue[Running | None] = queue.SimpleQueue()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._worker: Worker | None = None
+        self._pause_s = 0.0
+        self._start_at_s = 0.0
+        self._used_s = time.monotonic()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is a warm worker, busy or not."""
+        return self._worker is not None
+
+    def start(self) -> None:
+        """Start the thread, and with it a worker where one has to be warm."""
+        self._thread.start()
+
+    def give(self, running: Running) -> None:
+        """Run a task."""
+        self._inbox.put(running)
+
+    def end(self) -> None:
+        """Cut off what runs, and end worker and thread."""
+        self._closing.set()
+        self._inbox.put(None)
+
+    def join(self, timeout_s: float) -> None:
+        """Wait until the thread has ended."""
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        try:
+            if self._options.is_always_warm:
+                self._keep_worker_or_log()
+            self._on_idle(self, None)
+            while not self._closing.is_set():
+                is_watched = self._worker is not None or self._options.is_always_warm
+                try:
+                    running = self._inbox.get(timeout=_IDLE_S if is_watched else None)
+                except queue.Empty:
+                    self._keep_worker_or_log()
+                    continue
+                if running is not None:
+                    self._serve(running)
+        finally:
+            self._end_worker()
+
+    # --- a task -----------------------------------------------------------------------------------
+
+    def _serve(self, running: Running) -> None:
+        try:
+            end = self._run_somehow(running)
+        except Exception:  # a defect of this engine must not cost its thread
+            _log.exception("the engine failed on a task")
+            self._end_worker()
+            end = Crashed("the engine failed")
+        running.end(end)
+        self._clean_up()
+        self._used_s = time.monotonic()
+        self._on_idle(self, running)
+
+    def _run_somehow(self, running: Running) -> End:
+        for _ in range(_ATTEMPTS):
+            if (stop := self._reason_to_stop(running)) is not None:
+                return stop
+            worker = self._live_worker(running)
+            if worker is None:
+                break
+            try:
+                return self._run_in(worker, running)
+            except _Stale:
+                self._end_worker()
+        return self._reason_to_stop(running) or Crashed("no worker process could be started")
+
+    def _run_in(self, worker: Worker, running: Running) -> End:
+        """Wait for the end, or for a reason not to."""
+        limits = running.task.limits
+        try:
+            worker.send(
+                TaskFrame(
+                    limits.memory_bytes, limits.result_bytes, running.task.work, running.files
+                )
+            )
+        except OSError:
+            raise _Stale from None
+        deadline_s, has_started = time.monotonic() + _ARRIVE_LIMIT_S, False
+        look_s = time.monotonic() + _WATCH_S
+        while True:
+            try:
+                frames = worker.frames(min(look_s, deadline_s) - time.monotonic())
+            except BadFrame as bad:
+                return self._bad_frame(worker, bad)
+            if frames and not has_started:
+                has_started = True
+                deadline_s = time.monotonic() + limits.time_s
+                running.send(Started(f"{_HOST}:{worker.pid}"))
+            end = _read(frames, running)
+            if end is not None:
+                return end if isinstance(end, Done | Refused) else self._cut_off(end)
+            if worker.ended is not None:
+                if not has_started:
+                    raise _Stale
+                return self._crashed(worker)
+            now_s = time.monotonic()
+            if now_s >= deadline_s:
+                if not has_started:
+                    raise _Stale
+                return self._cut_off(LimitExceeded(Limit.TIME))
+            if now_s < look_s:
+                continue
+            stop = self._reason_to_stop(running)
+            if stop is not None:
+                return self._cut_off(stop)
+            memory_share = worker.memory_share()
+            if memory_share > 1.0:
+                return self._cut_off(LimitExceeded(Limit.MEMORY))
+            # From now on: the look itself may have taken long.
+            look_s = time.monotonic() + (_WATCH_S if memory_share < 0.5 else _CLOSE_WATCH_S)
+
+    def _reason_to_stop(self, running: Running) -> Stopped | None:
+        if self._closing.is_set():
+            return Stopped(is_closing=True)
+        return Stopped() if running.is_cancelled else None
+
+    def _bad_frame(self, worker: Worker, bad: BadFrame) -> End:
+        _log.warning("a worker sent a bad frame in a task: %s\n%s", bad, worker.tail)
+        return self._cut_off(Crashed("it wrote into its channel"))
+
+    def _crashed(self, worker: Worker) -> End:
+        _log.warning("a worker process ended in a task: %s\n%s", worker.ended, worker.tail)
+        if any(sign in worker.tail for sign in _ALLOCATION_REFUSED):
+            return self._cut_off(LimitExceeded(Limit.MEMORY))
+        return self._cut_off(Crashed(worker.ended or "nothing is known of why"))
+
+    def _cut_off(self, end: End) -> End:
+        self._end_worker()
+        return end
+
+    # --- the worker -------------------------------------------------------------------------------
+
+    def _live_worker(self, running: Running) -> Worker | None:
+        """The worker, started where there is none; None where that fails, or has to stop."""
+        if self._worker is not None:
+            return self._worker
+        return self._started(lambda: self._reason_to_stop(running) is not None)
+
+    def _keep_worker_or_log(self) -> None:
+        try:
+            self._keep_worker()
+        except Exception:  # as above
+            _log.exception("the engine failed to keep a worker")
+            self._end_worker()
+
+    def _keep_worker(self) -> None:
+        """Replace a worker that has ended; where none can be started, try less and less often."""
+        worker = self._worker
+        if worker is not None:
+            worker.frames(0.0)
+            if worker.ended is not None:
+                _log.warning("a waiting worker process ended: %s\n%s", worker.ended, worker.tail)
+                self._end_worker()
+        if self._options.is_always_warm:
+            if self._worker is None and time.monotonic() >= self._start_at_s:
+                self._started(self._closing.is_set)
+        elif time.monotonic() >= self._used_s + self._options.idle_s:
+            self._end_worker()
+
+    def _started(self, has_to_stop: Callable[[], bool]) -> Worker | None:
+        """Start a worker now; None where that fails, or has to stop meanwhile."""
+        self._worker = self._start(has_to_stop)
+        if self._worker is not None:
+            self._pause_s = self._start_at_s = 0.0
+        elif not has_to_stop():
+            first_s, longest_s = _START_PAUSE_S
+            self._pause_s = min(longest_s, max(first_s, 2 * self._pause_s))
+            self._start_at_s = time.monotonic() + self._pause_s
+        return self._worker
+
+    def _start(self, has_to_stop: Callable[[], bool]) -> Worker | None:
+        try:
+            worker = Worker(self._options.worker)
+        except OSError as error:
+            _log.error("cannot start a worker process: %s", error)
+            return None
+        limit_s = time.monotonic() + _START_LIMIT_S
+        while worker.ended is None and time.monotonic() < limit_s and not has_to_stop():
+            if any(frame.kind is Kind.READY for frame in worker.frames(_WATCH_S)):
+                return worker
+        if not has_to_stop():
+            _log.error("a worker process did not start: %s\n%s", worker.ended, worker.tail)
+        worker.stop()
+        return None
+
+    def _clean_up(self) -> None:
+        if self._worker is not None and not self._worker.clean_up():
+            self._end_worker()
+
+    def _end_worker(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.stop()
+
+
+def _read(frames: list[Frame], running: Running) -> End | None:
+    """Pass events on; return the end, where it is among these frames.
+
+    Of steps that have arrived together the last ones are passed on.
+    """
+    for frame, following in zip_longest(frames, frames[1:]):
+        if frame.kind is Kind.STEPS:
+            if following is None or following.kind is not Kind.STEPS:
+                running.send(_event(frame))
+        elif frame.kind is Kind.BEST:
+            running.send(_event(frame))
+        elif frame.kind is not Kind.STARTED:
+            return _end(frame)
+    return None
+
+
+def _event(frame: Frame) -> Event:
+    if frame.kind is Kind.BEST:
+        return Best(frame.payload)
+    done, total = unpack_steps(frame.payload)
+    return Steps(done, total)
+
+
+def _end(frame: Frame) -> End:
+    if frame.kind is Kind.RESULT:
+        return Done(frame.payload)
+    if frame.kind is Kind.REFUSED:
+        return Refused(frame.payload)
+    if frame.kind is Kind.OUT_OF_MEMORY:
+        return LimitExceeded(Limit.MEMORY)
+    if frame.kind is Kind.RESULT_TOO_LONG:
+        return LimitExceeded(Limit.RESULT)
+    return Crashed(f"it sent a frame {frame.kind.name}")

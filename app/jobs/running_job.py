@@ -1,0 +1,188 @@
+"""A job that this process runs: its tasks, how far they are, and what is to be written of it.
+
+Events come from the engine's threads, one call at a time for a task, and only leave what was last
+heard; everything else happens in the runner's thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from app.execution.engine import Best, Done, End, Event, Sink, Started, Steps, Task
+from app.execution.limits import JOBS
+from app.jobs.history import JobHistory
+from app.operations.operation import Divisible, Operation
+from app.operations.tasks import result_of, task_of
+from models.records import JobChanges, JobRecord
+
+OnEnd = Callable[["RunningJob", "Part", End], None]
+
+
+@dataclass(slots=True, eq=False)
+class Part:
+    """An operation that is a task of its own: the whole of a job, or what was split from it."""
+
+    number: int
+    operation: Operation[Any]
+    task: Task
+    best: bytes | None = None
+    steps: Steps | None = None
+
+    def result(self, end: End) -> Any:
+        """Return its result, or its best so far. Raises what `result_of` does."""
+        return result_of(self.operation, end, best=self.best, limits=self.task.limits)
+
+
+class RunningJob:
+    """For the runner's thread. `is_cancelled` once somebody asked for its end."""
+
+    def __init__(self, record: JobRecord, operation: Operation[Any], *, memory_bytes: int) -> None:
+        self.record = record
+        self.operation = operation
+        self.is_cancelled = False
+        self.is_given_up = False  # its tasks were cancelled, and not because somebody asked
+        self._began_s = time.monotonic()
+        self._history = JobHistory()
+        self._shown: JobChanges = {}
+        self._unshown: JobChanges = {}
+        self._best: bytes | None = None
+        self._results: dict[int, Any] = {}
+        self._parts = [
+            Part(number, part, self._task(number, part, memory_bytes))
+            for number, part in enumerate(_parts_of(operation))
+        ]
+        self._to_submit = deque(self._parts)
+        self.in_flight: set[Part] = set()
+
+    # --- its tasks --------------------------------------------------------------------------------
+
+    @property
+    def tasks_in_flight(self) -> tuple[Task, ...]:
+        """Return what the engine was given and has not ended. Any thread may ask."""
+        return tuple(part.task for part in self.in_flight.copy())
+
+    def next_part(self) -> Part | None:
+        """Return a part that is to be submitted, which then counts as in flight."""
+        if not self._to_submit:
+            return None
+        part = self._to_submit.popleft()
+        self.in_flight.add(part)
+        return part
+
+    def put_back(self, part: Part) -> None:
+        """Take it as not submitted."""
+        self.in_flight.discard(part)
+        self._to_submit.appendleft(part)
+
+    def sink(self, part: Part, on_end: OnEnd) -> Sink:
+        """Return what hears of a part's task, in the engine's threads."""
+
+        def take(message: Event | End) -> None:
+            if isinstance(message, Best):
+                part.best = message.result
+            elif isinstance(message, Steps):
+                part.steps = message
+            elif not isinstance(message, Started):
+                on_end(self, part, message)
+
+        return take
+
+    def ended(self, part: Part, result: Any) -> bool:
+        """Keep a part's result; return whether it was the last one."""
+        self.in_flight.discard(part)
+        self._results[part.number] = result
+        return len(self._results) == len(self._parts)
+
+    def stop_submitting(self) -> None:
+        """Leave what was not submitted yet."""
+        self._to_submit.clear()
+
+    def result(self) -> Any:
+        """Return the result of the whole, once every part has one."""
+        results = [self._results[part.number] for part in self._parts]
+        if not is_divisible(self.operation):
+            return results[0]
+        return cast(Divisible[Any, Any], self.operation).join(results)
+
+    # --- what is shown of it ----------------------------------------------------------------------
+
+    def progress(self) -> JobChanges:
+        """Return what was heard and is not written yet."""
+        heard: dict[str, Any] = {**self._unshown, **self._steps(), **self._newer_best()}
+        new = {key: value for key, value in heard.items() if self._shown.get(key) != value}
+        self._unshown = cast(JobChanges, new)
+        return self._unshown
+
+    def has_shown(self) -> None:
+        """Take what `progress` gave as written."""
+        self._shown = {**self._shown, **self._unshown}
+        self._unshown = {}
+
+    def last_changes(self, result: Any, document: bytes) -> JobChanges:
+        """Return what is written with its end."""
+        changes = self._steps()
+        if "steps_total" in changes:
+            changes["steps_done"] = changes["steps_total"]
+        best = self.operation.best_so_far(result)
+        if best is None:
+            return {**changes, "best": document}
+        self._history.add(best.latency_us, best.lower_bound_us, elapsed_s=self._elapsed_s)
+        return {
+            **changes,
+            "best": best.document,
+            "best_latency_us": best.latency_us,
+            "lower_bound_us": best.lower_bound_us,
+            "history": self._history.as_json(),
+        }
+
+    def _steps(self) -> JobChanges:
+        if len(self._parts) > 1:
+            return {"steps_done": len(self._results), "steps_total": len(self._parts)}
+        steps = self._parts[0].steps
+        return {"steps_done": steps.done, "steps_total": steps.total} if steps else {}
+
+    def _newer_best(self) -> JobChanges:
+        """Return the best so far of a job with one part, where it is better than the last one."""
+        part = self._parts[0]
+        if len(self._parts) > 1 or part.best is None or part.best is self._best:
+            return {}
+        self._best = part.best
+        best = self.operation.best_so_far(part.result(Done(part.best)))
+        if best is None or not self._history.add(
+            best.latency_us, best.lower_bound_us, elapsed_s=self._elapsed_s
+        ):
+            return {}
+        return {
+            "best": best.document,
+            "best_latency_us": best.latency_us,
+            "lower_bound_us": best.lower_bound_us,
+            "history": self._history.as_json(),
+        }
+
+    @property
+    def _elapsed_s(self) -> float:
+        return time.monotonic() - self._began_s
+
+    def _task(self, number: int, part: Operation[Any], memory_bytes: int) -> Task:
+        return task_of(
+            part,
+            id=f"{self.record.id}.{number}",
+            claim=self.record.claim,
+            memory_bytes=memory_bytes,
+            requester=JOBS,
+        )
+
+
+def is_divisible(operation: Operation[Any]) -> bool:
+    """Return whether an operation has parts."""
+    return hasattr(operation, "split")
+
+
+def _parts_of(operation: Operation[Any]) -> Sequence[Operation[Any]]:
+    if is_divisible(operation):
+        return cast(Divisible[Any, Any], operation).split()
+    return (operation,)

@@ -1,0 +1,183 @@
+"""Compare: what each strategy gives on each message size of one model. Nothing is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from analysis.comparison import Cell
+from app.execution.engine import Pool
+from app.flows.compare import Comparison, ComparisonTable, Resolved, resolve
+from app.flows.solve_message import stored_revision
+from app.operations.compare_work import Cells, CellWork, CompareWork
+from app.operations.digests import digest_of
+from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report
+from app.operations.solves import GRACE_S, Solve, cut_off
+from app.schemas.base import dump_json, parse_json
+from app.schemas.compare import CompareIn, comparison_document
+from domain.errors import SluiceError
+from domain.profile import ProfileRevision
+
+if TYPE_CHECKING:
+    from app.settings import Settings
+    from models.session import UnitOfWork
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(OperationDefaults[Cells]):
+    """One comparison. `request_for` gives its request with the profile pinned to a revision."""
+
+    resolved: Resolved
+    fragment_cap: int
+    request_for: Callable[[ProfileRevision | None], bytes]
+
+    @property
+    def kind(self) -> OperationKind:
+        """Of message sizes times strategies."""
+        return OperationKind.COMPARE
+
+    @property
+    def noun(self) -> str:
+        """In refusals."""
+        return "comparison"
+
+    @property
+    def pool(self) -> Pool:
+        """It solves, cell by cell."""
+        return Pool.SOLVE
+
+    @property
+    def time_s(self) -> float:
+        """The limit asked for, and a grace."""
+        return self.resolved.comparison.time_limit_s + GRACE_S
+
+    @property
+    def request(self) -> bytes:
+        """A CompareIn as JSON."""
+        return self.request_for(self.resolved.profile)
+
+    @property
+    def digest(self) -> str:
+        """Equal exactly for comparisons of one result."""
+        resolved = self.resolved
+        asked = replace(resolved.comparison, source=resolved.model)
+        return digest_of(self.kind, asked, resolved.profile, self.fragment_cap)
+
+    @property
+    def work(self) -> CompareWork:
+        """The cells to solve."""
+        return CompareWork(self.resolved, self.fragment_cap)
+
+    def run_here(self) -> Cells | None:
+        """Solve where there are few cells and each is quick."""
+        return self.work.run_quickly()
+
+    def run(self, report: Report) -> Cells:
+        """Solve every cell; its steps are cells."""
+        return self.work.run(report)
+
+    def cut_off(self, best: Cells, why: SluiceError) -> Cells:
+        """The cells so far; the others say why they were not tried."""
+        declined = f"not tried: {why.detail}"
+        left = [*self.work.solves()][len(best) :]
+        marked = (
+            replace(cell, solution=cut_off(cell.solution, why))
+            if cell.solution is not None and cell.solution.cut_off
+            else cell
+            for cell in best
+        )
+        return (*marked, *(_declined(one, declined) for one in left))
+
+    def table(self, cells: Cells) -> ComparisonTable:
+        """The table of all cells."""
+        return ComparisonTable(self.resolved.model, self.resolved.profile, cells)
+
+    def keep(self, unit: UnitOfWork, result: Cells) -> Outcome:
+        """Store nothing."""
+        return Outcome(dump_json(comparison_document(self.table(result))))
+
+    def split(self) -> Sequence[CompareCell]:
+        """Return a part for each cell, each with an equal share of the time."""
+        cells = [*self.work.solves()]
+        share_s = self.resolved.comparison.time_limit_s / len(cells)
+        return [CompareCell(replace(cell, time_limit_s=share_s)) for cell in cells]
+
+    def join(self, results: Sequence[Cell]) -> Cells:
+        """Return the cells in their order."""
+        return tuple(results)
+
+
+@dataclass(frozen=True, slots=True)
+class CompareCell(OperationDefaults[Cell]):
+    """One cell of a comparison as an operation of its own."""
+
+    solve: Solve
+
+    @property
+    def kind(self) -> OperationKind:
+        """Part of one."""
+        return OperationKind.COMPARE
+
+    @property
+    def noun(self) -> str:
+        """In refusals."""
+        return "comparison"
+
+    @property
+    def pool(self) -> Pool:
+        """It solves."""
+        return Pool.SOLVE
+
+    @property
+    def time_s(self) -> float:
+        """Its share of the limit, and a grace."""
+        return self.solve.time_limit_s + GRACE_S
+
+    @property
+    def request(self) -> bytes:
+        """None: parts are not asked for by themselves."""
+        return b""
+
+    @property
+    def digest(self) -> str:
+        """Equal exactly for cells of one result."""
+        return digest_of(self.kind, self.solve)
+
+    @property
+    def work(self) -> CellWork:
+        """The solve."""
+        return CellWork(self.solve)
+
+    def run(self, report: Report) -> Cell:
+        """Solve, or say why that is declined."""
+        return self.work.run(report)
+
+    def cut_off(self, best: Cell, why: SluiceError) -> Cell:
+        """Why there is nothing in it."""
+        return _declined(self.solve, why.detail)
+
+    def keep(self, unit: UnitOfWork, result: Cell) -> Outcome:
+        """Store nothing."""
+        return Outcome(b"")
+
+
+def compare_operation(
+    comparison: Comparison,
+    request_for: Callable[[ProfileRevision | None], bytes],
+    unit: UnitOfWork,
+    settings: Settings,
+) -> Compare:
+    """Find the model. Raises NotFound."""
+    resolved = resolve(comparison, stored_revision(unit))
+    return Compare(resolved, settings.max_fragments, request_for)
+
+
+def requested_compare(request: bytes, unit: UnitOfWork, settings: Settings) -> Compare:
+    """Read a job's request again. Raises NotFound where the profile is gone."""
+    asked = parse_json(CompareIn, request)
+    return compare_operation(asked.to_domain(), asked.as_job, unit, settings)
+
+
+def _declined(solve: Solve, why: str) -> Cell:
+    return Cell(solve.problem.message_bytes, solve.strategy, None, why)

@@ -1,0 +1,168 @@
+"""Fit measurements, and draw stored fits; a fit is stored where a profile is to be made of it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import IO, TYPE_CHECKING
+
+from app.flows.fit_plot import StoredFit, plot_stored
+from app.flows.fit_trace import FittedTrace, save_fit
+from app.flows.held_trace import HeldTrace
+from app.operations.digests import digest_of
+from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report
+from app.operations.work import Fitted, FitWork, PlotWork
+from app.schemas.base import dump_json
+from app.schemas.fit_plots import fit_plot_document
+from app.schemas.fits import fit_document
+from domain.fit_plot import FitPlot
+from models.records import FitRequest
+
+if TYPE_CHECKING:
+    from models.session import UnitOfWork
+
+TIME_LIMIT_S = 120.0
+LONG_TRACE_BYTES = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class FitTraces(OperationDefaults[Fitted]):
+    """One fit of all traces; `save_as` names the profile that it is to be stored as."""
+
+    traces: tuple[HeldTrace, ...]
+    fit_request: FitRequest
+    fragment_cap: int
+    wants_plot: bool = False
+    save_as: str | None = None
+
+    @property
+    def kind(self) -> OperationKind:
+        """Of measurements."""
+        return OperationKind.FIT
+
+    @property
+    def noun(self) -> str:
+        """In refusals."""
+        return "fit"
+
+    @property
+    def time_s(self) -> float:
+        """Long traces may take so long."""
+        return TIME_LIMIT_S
+
+    @property
+    def request(self) -> bytes:
+        """None: fits are no jobs."""
+        return b""
+
+    @property
+    def digest(self) -> str:
+        """Equal exactly for fits of one result."""
+        digests = tuple(trace.digest for trace in self.traces)
+        return digest_of(self.kind, digests, self.fit_request, self.wants_plot, self.fragment_cap)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it would hold up every other thread of this process."""
+        return sum(trace.content_bytes for trace in self.traces) > LONG_TRACE_BYTES
+
+    @property
+    def files(self) -> Sequence[int]:
+        """The open files of the traces; `in_files` puts there what is in memory."""
+        return tuple(one.descriptor for one in self.traces if one.descriptor is not None)
+
+    @property
+    def work(self) -> FitWork:
+        """How to fit, and how long the files are."""
+        files = tuple((trace.content_bytes, trace.digest) for trace in self.traces)
+        return FitWork(files, self.fit_request, self.fragment_cap, self.wants_plot)
+
+    def in_files(self, stack: ExitStack) -> FitTraces:
+        """The same with every trace in an open file, which the stack closes."""
+        return replace(self, traces=tuple(_in_file(trace, stack) for trace in self.traces))
+
+    def run_here(self) -> Fitted | None:
+        """Fit where the traces are short."""
+        return None if self.is_long else self.work.fit(self.traces)
+
+    def run(self, report: Report) -> Fitted:
+        """Fit. Raises UnreadableTrace, PoorFit, MeasurementMissing and InvalidInput."""
+        return self.work.run(report)
+
+    def fitted(self, result: Fitted) -> FittedTrace:
+        """The fit with the files that it came from."""
+        fit, plot = result
+        return FittedTrace(fit, self.traces, self.fit_request, plot)
+
+    def keep(self, unit: UnitOfWork, result: Fitted) -> Outcome:
+        """Store traces, fit and profile where a name is given."""
+        fitted = self.fitted(result)
+        saved = None if self.save_as is None else save_fit(unit, fitted, name=self.save_as)
+        return Outcome(dump_json(fit_document(fitted, saved)))
+
+
+def _in_file(trace: HeldTrace, stack: ExitStack) -> HeldTrace:
+    if trace.descriptor is not None:
+        return trace
+    file = stack.enter_context(_unnamed_file())
+    for piece in trace.pieces():
+        file.write(piece)
+    file.flush()
+    length, digest = trace.content_bytes, trace.digest
+    return HeldTrace.in_file(file.fileno(), content_bytes=length, digest=digest)
+
+
+def _unnamed_file() -> IO[bytes]:
+    return tempfile.TemporaryFile()
+
+
+@dataclass(frozen=True, slots=True)
+class PlotFit(OperationDefaults[FitPlot]):
+    """What a plot of a stored fit shows."""
+
+    fit: StoredFit
+
+    @property
+    def kind(self) -> OperationKind:
+        """Of one fit."""
+        return OperationKind.PLOT
+
+    @property
+    def noun(self) -> str:
+        """In refusals."""
+        return "plot"
+
+    @property
+    def time_s(self) -> float:
+        """Long traces may take so long."""
+        return TIME_LIMIT_S
+
+    @property
+    def request(self) -> bytes:
+        """None: plots are no jobs."""
+        return b""
+
+    @property
+    def digest(self) -> str:
+        """Equal exactly for plots of one result."""
+        digests = tuple(trace.digest for trace in self.fit.traces)
+        return digest_of(self.kind, digests, self.fit.fit, self.fit.options, self.fit.kinds)
+
+    @property
+    def work(self) -> PlotWork:
+        """The traces, compressed."""
+        return PlotWork(self.fit)
+
+    def run_here(self) -> FitPlot | None:
+        """Plot where the traces are short."""
+        return None if len(self.fit) > LONG_TRACE_BYTES else plot_stored(self.fit)
+
+    def run(self, report: Report) -> FitPlot:
+        """Read the traces and plot."""
+        return self.work.run(report)
+
+    def keep(self, unit: UnitOfWork, result: FitPlot) -> Outcome:
+        """Store nothing."""
+        return Outcome(dump_json(fit_plot_document(result)))

@@ -1,0 +1,187 @@
+"""The shape of everything that may take long: prepared from the store, run anywhere, kept.
+
+    prepare(kind, request, unit, settings) -> Operation     reads the store, checks, finds digests
+    operation.run(report)                  -> result        pure, in a worker process or here
+    operation.keep(unit, result)           -> Outcome       the only step that writes
+
+A request that waits submits the operation, awaits it, and cancels it when its client goes away. A
+durable job is the operation's `kind` and `request` in the ledger, prepared again by whichever
+runner claims it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from app.execution.engine import Pool
+
+if TYPE_CHECKING:
+    from domain.errors import SluiceError
+    from models.session import UnitOfWork
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+P = TypeVar("P")
+
+
+class OperationKind(StrEnum):
+    """What an operation does; jobs store it."""
+
+    OPTIMIZE = "optimize"
+    COMPARE = "compare"
+    TABLE = "table"
+    EXPORT = "export"
+    AUDIT = "audit"
+    FIT = "fit"
+    PLOT = "plot"
+    DRAW = "draw"
+
+
+class Report(Protocol):
+    """What an operation may say while it runs; it may be called by any thread of it."""
+
+    @property
+    def files(self) -> Sequence[int]:
+        """The descriptors of the operation's files, in the process that runs it."""
+
+    def steps(self, done: int, total: int) -> None:
+        """How far it is."""
+
+    def best(self, result: object) -> None:
+        """A complete result, better than those before; it counts if the operation is cut off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was kept: the document that is the result, and what was stored where something was."""
+
+    document: bytes
+    answer_id: str | None = None
+    table_digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BestSoFar:
+    """What a job shows of its best result so far."""
+
+    document: bytes
+    latency_us: float
+    lower_bound_us: float
+
+
+class Work(Protocol[T_co]):
+    """What a worker is sent. Picklable."""
+
+    def run(self, report: Report, /) -> T_co:
+        """Compute the result. Pure: equal work gives equal results. Raises SluiceError."""
+        ...
+
+
+class Operation(Work[T], Protocol[T]):
+    """A question with all its inputs at hand. Immutable; its `work` is picklable.
+
+    `request` is the JSON that the ledger stores and `prepare` reads again; `digest` is equal
+    exactly for operations of one result. `noun` names it in refusals. `time_s` is the limit after
+    which it is cut off from outside. `files` are open descriptors of this process, which its worker
+    reads as `report.files`.
+    """
+
+    @property
+    def kind(self) -> OperationKind: ...
+
+    @property
+    def noun(self) -> str: ...
+
+    @property
+    def pool(self) -> Pool: ...
+
+    @property
+    def time_s(self) -> float: ...
+
+    @property
+    def request(self) -> bytes: ...
+
+    @property
+    def digest(self) -> str: ...
+
+    @property
+    def files(self) -> Sequence[int]: ...
+
+    def stored(self, unit: UnitOfWork) -> Outcome | None:
+        """The result, where it is at hand: stored already and good enough, or made at once.
+
+        The unit may write: a stored table that is asked for to be active becomes so here.
+        """
+        ...
+
+    def run_here(self) -> T | None:
+        """The result, where it is quick enough to be computed in this process; else None."""
+        ...
+
+    @property
+    def work(self) -> Work[T]:
+        """What a worker is sent to run: this operation, or the part of it that `run` needs."""
+        ...
+
+    def cut_off(self, best: T, why: SluiceError) -> T | None:
+        """The best result so far as the result, saying why it was cut off; None where none can."""
+        ...
+
+    def best_so_far(self, result: T) -> BestSoFar | None:
+        """What a job shows of this result, on its way and at its end; None: `Outcome.document`."""
+        ...
+
+    def keep(self, unit: UnitOfWork, result: T) -> Outcome:
+        """Store what is to be stored, in this unit of work."""
+        ...
+
+
+class OperationDefaults(Generic[T]):
+    """What is the same of most operations: nothing stored, no files, no partial results."""
+
+    __slots__ = ()
+
+    @property
+    def pool(self) -> Pool:
+        """Minutes, not seconds."""
+        return Pool.LONG
+
+    @property
+    def files(self) -> Sequence[int]:
+        """None."""
+        return ()
+
+    def stored(self, unit: UnitOfWork) -> Outcome | None:
+        """Nothing."""
+        return None
+
+    def run_here(self) -> T | None:
+        """Never."""
+        return None
+
+    def cut_off(self, best: T, why: SluiceError) -> T | None:
+        """Not at all."""
+        return None
+
+    def best_so_far(self, result: T) -> BestSoFar | None:
+        """Nothing."""
+        return None
+
+
+class Divisible(Operation[T], Protocol[T, P]):
+    """An operation whose parts can run in several workers at once.
+
+    The parts are a function of the operation alone, never of the number of workers, so that
+    `join([part.run(report) for part in split()])` is byte-equal to `run(report)`.
+    """
+
+    def split(self) -> Sequence[Operation[P]]:
+        """Return the parts, in their order."""
+        ...
+
+    def join(self, results: Sequence[P]) -> T:
+        """Return the result of the whole."""
+        ...

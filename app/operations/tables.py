@@ -1,0 +1,107 @@
+"""Compile a plan table of a profile or a pipeline; a profile's table is stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from app.flows import build_table as tables
+from app.flows.build_table import CompiledTable, TableQuestion, TableScope
+from app.flows.solve_message import stored_revision
+from app.operations.digests import digest_of
+from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report
+from app.operations.work import TableWork
+from app.schemas.base import parse_json
+from app.schemas.job_requests import TableJobIn, table_request
+from app.schemas.tables import render_table
+from domain.profile import ProfileRevision
+
+if TYPE_CHECKING:
+    from app.settings import Settings
+    from domain.profile import ProfileReference
+    from models.records import TableRecord
+    from models.session import UnitOfWork
+
+TIME_LIMIT_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class CompileTable(OperationDefaults[CompiledTable]):
+    """One compilation; `activate` is as for `choose_table`."""
+
+    question: TableQuestion
+    activate: bool | None = None
+
+    @property
+    def kind(self) -> OperationKind:
+        """Of a range of messages."""
+        return OperationKind.TABLE
+
+    @property
+    def noun(self) -> str:
+        """In refusals."""
+        return "compilation"
+
+    @property
+    def time_s(self) -> float:
+        """The compiler's own limit is less."""
+        return TIME_LIMIT_S
+
+    @property
+    def request(self) -> bytes:
+        """A TableJobIn as JSON."""
+        return table_request(self.question, activate=self.activate)
+
+    @property
+    def digest(self) -> str:
+        """Equal exactly for compilations of one result."""
+        return digest_of(self.kind, self.question.digest(), self.activate)
+
+    @property
+    def work(self) -> TableWork:
+        """The question."""
+        return TableWork(self.question)
+
+    def stored(self, unit: UnitOfWork) -> Outcome | None:
+        """A stored table of this question, which lookups answer from where that is wanted."""
+        found = tables.find_table(unit, self.question)
+        if found is None:
+            return None
+        if tables.needs_choosing(unit, found, activate=self.activate):
+            tables.choose_table(unit, found, activate=self.activate)
+        return _outcome(found)
+
+    def run(self, report: Report) -> CompiledTable:
+        """Compile. Raises Infeasible, LimitReached and SolverFailed."""
+        return self.work.run(report)
+
+    def keep(self, unit: UnitOfWork, result: CompiledTable) -> Outcome:
+        """Store the table. Raises Conflict where its revision was deleted meanwhile."""
+        return _outcome(tables.keep_table(unit, result, render_table, activate=self.activate))
+
+
+def table_operation(
+    reference: ProfileReference,
+    scope: TableScope,
+    unit: UnitOfWork,
+    settings: Settings,
+    *,
+    activate: bool | None,
+) -> CompileTable:
+    """Ask about the revision that this is now. Raises NotFound and StrategyDeclined."""
+    revision = stored_revision(unit)(reference)
+    profile = ProfileRevision(revision.profile, revision.number)
+    cap = settings.max_fragments
+    question = tables.table_question(revision.model, profile, scope, fragment_cap=cap)
+    return CompileTable(question, activate)
+
+
+def requested_table(request: bytes, unit: UnitOfWork, settings: Settings) -> CompileTable:
+    """Read a job's request again. Raises NotFound where the profile is gone."""
+    asked = parse_json(TableJobIn, request)
+    scope = asked.to_domain()
+    return table_operation(asked.reference, scope, unit, settings, activate=asked.activate)
+
+
+def _outcome(record: TableRecord) -> Outcome:
+    return Outcome(record.document, table_digest=record.digest)

@@ -1,0 +1,95 @@
+"""An operation as a task of the engine, and the result of a task that has ended."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any, TypeVar, cast
+
+from app.execution.engine import (
+    Crashed,
+    Done,
+    End,
+    Limit,
+    LimitExceeded,
+    Limits,
+    Lost,
+    Refused,
+    Stopped,
+    Task,
+)
+from app.operations.operation import Operation
+from domain.errors import (
+    Cancelled,
+    LimitReached,
+    MemoryLimitReached,
+    NotReady,
+    SluiceError,
+    SolverFailed,
+    TimeLimitReached,
+)
+from domain.units import format_bytes
+
+T = TypeVar("T")
+
+
+def task_of(
+    operation: Operation[Any],
+    *,
+    id: str,
+    claim: int = 0,
+    memory_bytes: int,
+    requester: str = "",
+) -> Task:
+    """Return the task that runs an operation."""
+    return Task(
+        id=id,
+        claim=claim,
+        kind=operation.kind,
+        work=pickle.dumps(operation.work, pickle.HIGHEST_PROTOCOL),
+        limits=Limits(operation.time_s, memory_bytes),
+        pool=operation.pool,
+        requester=requester,
+        files=tuple(operation.files),
+    )
+
+
+def result_of(operation: Operation[T], end: End, *, best: bytes | None, limits: Limits) -> T:
+    """Return the result of an operation whose task has ended, or of its best result so far.
+
+    Raises what the operation raised; LimitReached, Cancelled or SolverFailed where it was ended
+    without any result; NotReady where the engine was closed or the machine was lost: what is cut
+    short so can be asked again.
+    """
+    if isinstance(end, Done):
+        return cast(T, pickle.loads(end.result))
+    why = _error(operation, end, limits)
+    if best is None or isinstance(end, Refused) or isinstance(why, NotReady):
+        raise why
+    found = operation.cut_off(cast(T, pickle.loads(best)), why)
+    if found is None:
+        raise why
+    return found
+
+
+def _error(operation: Operation[Any], end: End, limits: Limits) -> SluiceError:
+    noun = operation.noun
+    match end:
+        case Refused(error=pickled):
+            return cast(SluiceError, pickle.loads(pickled))
+        case LimitExceeded(limit=Limit.TIME):
+            return TimeLimitReached(f"the {noun} took longer than {limits.time_s:g} s")
+        case LimitExceeded(limit=Limit.MEMORY):
+            return MemoryLimitReached(
+                f"the {noun} needed more memory than {format_bytes(limits.memory_bytes)}"
+            )
+        case LimitExceeded():
+            size = format_bytes(limits.result_bytes)
+            return LimitReached(f"the result of the {noun} is longer than {size}")
+        case Crashed(how=how):
+            return SolverFailed(f"the process of the {noun} ended unexpectedly: {how}")
+        case Stopped(is_closing=False):
+            return Cancelled(f"the {noun} was cancelled")
+        case Stopped() | Lost():
+            return NotReady("the service is stopping")
+        case Done():
+            raise AssertionError("a task that is done has no error")

@@ -1,0 +1,106 @@
+"""What workers are sent: the inputs of an operation's `run`, and nothing of how it was asked for.
+
+Workers import this module and what it computes with, but neither schemas nor repositories: they
+start faster and hold less memory without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import solvers
+from analysis.audit import Audit, AuditQuestion, audit
+from app.flows.build_table import CompiledTable, TableQuestion, compile_table
+from app.flows.export_setting import Exported, ExportQuestion, export
+from app.flows.fit_plot import StoredFit, plot_stored
+from app.flows.fit_trace import fit_traces, options_named
+from app.flows.held_trace import HeldTrace
+from app.flows.solve_message import sizes_used_for
+from app.operations import compare_work  # noqa: F401  (so that a warm worker has it)
+from app.operations.operation import Report
+from domain.fit import TraceFit
+from domain.fit_plot import FitPlot
+from models.records import FitRequest
+
+Fitted = tuple[TraceFit, FitPlot | None]
+
+
+def warm_up() -> None:
+    """Load what most operations need."""
+    solvers.warm_up()
+
+
+@dataclass(frozen=True, slots=True)
+class TableWork:
+    """What is compiled."""
+
+    question: TableQuestion
+
+    def run(self, report: Report) -> CompiledTable:
+        """Compile. Raises Infeasible, LimitReached and SolverFailed."""
+        return compile_table(self.question, report.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportWork:
+    """What is exported."""
+
+    question: ExportQuestion
+
+    def run(self, report: Report) -> Exported:
+        """Choose and render. Raises what `export` does."""
+        return export(self.question, report.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditWork:
+    """What is audited."""
+
+    question: AuditQuestion
+
+    def run(self, report: Report) -> Audit:
+        """Audit. Raises SluiceError."""
+        return audit(self.question, report.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class FitWork:
+    """Open files by length and digest, and how to fit them together."""
+
+    lengths: tuple[tuple[int, str], ...]
+    fit_request: FitRequest
+    fragment_cap: int
+    wants_plot: bool
+
+    def run(self, report: Report) -> Fitted:
+        """Read the files and fit them. Raises as `fit_traces` does."""
+        return self.fit(
+            [
+                HeldTrace.in_file(descriptor, content_bytes=length, digest=digest)
+                for descriptor, (length, digest) in zip(report.files, self.lengths, strict=True)
+            ]
+        )
+
+    def fit(self, traces: Sequence[HeldTrace]) -> Fitted:
+        """Fit these. Raises as `fit_traces` does."""
+        request = self.fit_request
+        with options_named({"groups": "group"}):
+            fitted = fit_traces(
+                traces,
+                request,
+                sizes_used=sizes_used_for(request.message_bytes, fragment_cap=self.fragment_cap),
+                wants_plot=self.wants_plot,
+            )
+        return fitted.fit, fitted.plot
+
+
+@dataclass(frozen=True, slots=True)
+class PlotWork:
+    """The stored fit with its traces."""
+
+    fit: StoredFit
+
+    def run(self, report: Report) -> FitPlot:
+        """Read the traces and plot."""
+        return plot_stored(self.fit)

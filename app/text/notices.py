@@ -1,0 +1,173 @@
+"""What is said about a fit, in the order of what it means for the answer, and what to do about it.
+
+Equal notices of several stages are one item here, with the stages named; what was seen in each
+stays with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from domain.solution import Notice
+
+MOST_NAMED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a code means in a few words that follow stages' names, and what to do about it.
+
+    `single` stands for the title where every stage has one outlier.
+    """
+
+    title: str
+    advice: str = ""
+    single: str = ""
+
+
+# The first ones change every number, the last ones none.
+MEANINGS: Mapping[str, Meaning] = {
+    "unit_assumed": Meaning(
+        "the unit is assumed",
+        "See whether the times below can be right; a column that names its unit settles it.",
+    ),
+    "read_is_round_trip": Meaning(
+        "latencies of reads hold the request too", "Measure sends or writes, or halve with care."
+    ),
+    "noise_decides_nothing": Meaning(
+        "noise decides nothing", "Measure more, and do not cut by this stage until then."
+    ),
+    "no_bottleneck": Meaning("no bottleneck is known", "Add a bandwidth test of the same path."),
+    "latency_missing": Meaning("latencies are missing", "Add a latency test of the same path."),
+    "one_size": Meaning("one size was measured", "Measure signatures of two sizes and more."),
+    "regime_missing": Meaning(
+        "a part of the signature is missing",
+        "Measure bursts of 1 to 256 messages, without computation and with much of it.",
+    ),
+    "bottleneck_above_total": Meaning(
+        "the slowest stage takes longer than all together",
+        "See that both tests took the same path, and that the latency is one way.",
+    ),
+    "steps_overlap": Meaning(
+        "steps overlap", "Make the steps named one stage, below or with group in the request."
+    ),
+    "time_not_measured": Meaning("a step is missing", "Find the step that was not timed."),
+    "narrowed_fit_alternates": Meaning(
+        "the range goes back and forth", "Fit with ranges, or with one line over all sizes."
+    ),
+    "narrowed_fit_unsettled": Meaning(
+        "the range still moves", "Fit with ranges, or with one line over all sizes."
+    ),
+    "overhead_not_supported": Meaning("the overhead is not determined", "Measure smaller sizes."),
+    "cost_not_supported": Meaning("the cost a byte is not determined", "Measure larger sizes."),
+    "too_few_sizes": Meaning(
+        "too few sizes", "Measure five sizes and more; doubling ones are a good choice."
+    ),
+    "range_too_narrow": Meaning(
+        "sizes are too close together", "Measure smaller and larger sizes."
+    ),
+    "negative_overhead_clipped": Meaning(
+        "the overhead came out below 0 and is set to 0", "See whether small sizes are missing."
+    ),
+    "negative_ns_per_byte_clipped": Meaning(
+        "the cost a byte came out below 0 and is set to 0", "See whether large sizes are missing."
+    ),
+    "negative_wire_latency_clipped": Meaning(
+        "the wire latency came out below 0 and is set to 0",
+        "See whether the round trips are of the same messages.",
+    ),
+    "network_hides_delay": Meaning(
+        "the delay is set to 0", "Take unpipelined latencies as too long by what is said."
+    ),
+    "curvature": Meaning(
+        "times bend away from the line", "Allow more ranges, or measure more sizes there."
+    ),
+    "excluded_not_found": Meaning(
+        "samples to leave out were not found", "Name stage, size and time as they were measured."
+    ),
+    "quantised_clock": Meaning("the clock is coarse", "Time several repetitions at once."),
+    "outliers": Meaning(
+        "outliers", "The robust method weighs them down; find out what else ran.", "one outlier"
+    ),
+    "not_monotone": Meaning(
+        "a larger size is faster", "Measure in random order, and leave first repetitions out."
+    ),
+    "warm_up": Meaning("the first repetition is slower", "Leave first repetitions out."),
+    "sizes_off_the_line": Meaning(
+        "single sizes lie off the line", "Look at them in the chart; measure them again."
+    ),
+    "too_few_repetitions": Meaning("few repetitions", "Measure each size five times or more."),
+    "tool_warned": Meaning("the tool printed warnings", "See what it complained of."),
+    "narrowed_fit": Meaning("one line over the sizes in use", ""),
+    "switch_found": Meaning(
+        "the line changes between ranges",
+        "Nothing is wrong; see that sizes around the change were measured.",
+    ),
+}
+_ORDER = {code: place for place, code in enumerate(MEANINGS)}
+_HARMLESS = ("narrowed_fit", "switch_found")
+_UNKNOWN = Meaning("")
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeItem:
+    """Notices of one code, those of all stages together."""
+
+    code: str
+    title: str
+    advice: str
+    notices: tuple[Notice, ...]
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The stages that it is about, once each."""
+        return tuple(dict.fromkeys(one.stage for one in self.notices if one.stage is not None))
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether it tells how the fit is, and nothing to beware of."""
+        return self.code in _HARMLESS
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether several stages share it."""
+        return len(self.stages) > 1
+
+    @property
+    def words(self) -> str:
+        """In one sentence: that of the notice where it is alone, else what all have in common."""
+        if not self.is_grouped:
+            return "; ".join(notice.detail for notice in self.notices)
+        return f"{named(self.stages)}: {self.title}"
+
+
+def notice_items(notices: Iterable[Notice]) -> tuple[NoticeItem, ...]:
+    """Return the notices of a fit by code, the important ones first."""
+    found: dict[str, list[Notice]] = {}
+    for notice in notices:
+        found.setdefault(notice.code, []).append(notice)
+    items = [_item(code, tuple(alike)) for code, alike in found.items()]
+    return tuple(sorted(items, key=lambda item: _ORDER.get(item.code, len(_ORDER))))
+
+
+def named(stages: Sequence[str]) -> str:
+    """Names in a sentence."""
+    if len(stages) > MOST_NAMED:
+        return f"{', '.join(stages[: MOST_NAMED - 1])} and {len(stages) - MOST_NAMED + 1} more"
+    return " and ".join((", ".join(stages[:-1]), stages[-1])) if len(stages) > 1 else stages[0]
+
+
+def notice_lines(notices: Iterable[Notice]) -> Iterator[str]:
+    """Yield a line each, as the command line prints them."""
+    for item in notice_items(notices):
+        advice = f". {item.advice}" if item.advice and item.is_grouped else ""
+        yield f"{item.words} ({item.code}){advice}"
+
+
+def _item(code: str, notices: tuple[Notice, ...]) -> NoticeItem:
+    meaning = MEANINGS.get(code, _UNKNOWN)
+    title = meaning.title or code.replace("_", " ")
+    if meaning.single and all(notice.value("outliers") == 1 for notice in notices):
+        title = meaning.single
+    return NoticeItem(code, title, meaning.advice, notices)

@@ -1,0 +1,21 @@
+"""Which messages to measure next, from those measured so far.
+
+from measuring import plan
+"""
+
+from __future__ import annotations
+
+from domain.measurement import MessageTrace
+from domain.plan import MeasurementPlan, PlanLimits
+
+__all__ = ["plan"]
+
+
+def plan(trace: MessageTrace | None, limits: PlanLimits) -> MeasurementPlan:
+    """Return the sizes to measure next for the bottleneck's transitions, or that all are known.
+
+    `trace` None is nothing measured so far.
+    """
+    from measuring.planning import plan_measurements
+
+    return plan_measurements(trace, limits)

@@ -1,0 +1,172 @@
+"""app/jobs/heartbeat.py: who is held for dead, and when; on each database."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from functools import partial
+
+import psutil
+import pytest
+
+from app.jobs import heartbeat
+from app.jobs.heartbeat import Heartbeat
+from app.jobs.options import RunnerOptions
+from app.jobs.processes import is_gone, this_process
+from domain.errors import StoreUnavailable
+from models.records import JobState
+from models.session import Store
+from tests.jobs.support import wait_until
+from tests.support.records import a_job
+
+OPTIONS = RunnerOptions(lease_s=15.0, beat_s=3.0, fence_s=12.0)
+
+
+class Clock:
+    """A monotonic clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(heartbeat, "time", made)
+    return made
+
+
+@pytest.fixture
+def lost() -> list[str]:
+    """What a runner was told."""
+    return []
+
+
+@pytest.fixture
+def heart(store: Store, clock: Clock, lost: list[str]) -> Heartbeat:
+    made = Heartbeat(store, OPTIONS, partial(lost.append, "lost"))
+    made.beat()
+    return made
+
+
+def register(store: Store, name: str, *, process: str = "") -> None:
+    """Another runner, with a job."""
+    with store.unit_of_work() as unit:
+        unit.runners.register(name, process=process)
+        unit.jobs.add(a_job())
+        assert unit.jobs.claim(name) is not None
+
+
+def names(store: Store) -> set[str]:
+    with store.reading() as unit:
+        return {runner.name for runner in unit.runners.all()}
+
+
+def test_who_does_not_beat_for_a_lease_is_removed(
+    store: Store, heart: Heartbeat, clock: Clock
+) -> None:
+    """And what it ran waits again; who beats stays, however slow its clock."""
+    for name in ("silent", "slow"):
+        register(store, name)
+    for second in range(0, 15, 3):
+        clock.now_s = 1000.0 + second
+        heart.beat()
+        if second % 6 == 0:
+            with store.unit_of_work() as unit:
+                assert unit.runners.beat("slow")
+        assert names(store) == {"silent", "slow", heart.name}
+    clock.now_s = 1015.0
+    heart.beat()
+    assert names(store) == {"slow", heart.name}
+    with store.reading() as unit:
+        states = {job.runner: (job.state, job.losses) for job in unit.jobs.list(limit=9)}
+    assert states == {"slow": (JobState.RUNNING, 0), None: (JobState.QUEUED, 1)}
+
+
+def test_time_in_which_it_could_not_look_does_not_count(
+    store: Store, heart: Heartbeat, clock: Clock
+) -> None:
+    """It was stopped itself, and with it maybe everybody."""
+    register(store, "other")
+    heart.beat()
+    clock.now_s += 100.0
+    for _ in range(5):
+        heart.beat()
+        assert "other" in names(store)
+        clock.now_s += 3.0
+    heart.beat()
+    assert "other" not in names(store)
+
+
+def test_who_was_removed_goes_on_under_a_new_name(
+    store: Store, heart: Heartbeat, lost: list[str]
+) -> None:
+    """And is told that what it ran is lost."""
+    was = heart.name
+    with store.unit_of_work() as unit:
+        unit.runners.remove(was)
+    heart.beat()
+    assert (heart.name != was, lost) == (True, ["lost"])
+    assert names(store) == {heart.name}
+    heart.beat()
+    assert lost == ["lost"]
+
+
+def test_who_cannot_beat_fences_itself(
+    store: Store, clock: Clock, lost: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the others take its jobs; each time that it tries, until it can again."""
+    heart = Heartbeat(store, replace(OPTIONS, beat_s=0.01), partial(lost.append, "lost"))
+    heart.start()
+
+    def away() -> None:
+        clock.now_s += 3.0
+        raise StoreUnavailable("the database is away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "unit_of_work", away)
+        began_s = clock.now_s
+        wait_until(lambda: bool(lost))
+    assert clock.now_s - began_s >= 12.0
+    heart.close()
+    assert names(store) == set()
+
+
+def test_a_neighbour_that_ended_is_removed_at_once(store: Store, heart: Heartbeat) -> None:
+    """By its number and start; one of another machine is not judged by them."""
+    with _neighbour() as process:
+        told = _told(process)
+        register(store, "neighbour", process=told)
+        register(store, "elsewhere", process=f"another-machine {told.partition(' ')[2]}")
+        heart.beat()
+        assert {"neighbour", "elsewhere"} <= names(store)
+        assert not is_gone(told)
+        process.kill()
+        process.wait()
+    assert is_gone(told)
+    heart.beat()
+    assert names(store) == {"elsewhere", heart.name}
+
+
+def test_what_is_no_process_is_not_gone() -> None:
+    """Nobody is judged by what cannot be read; a number that was given anew is another process."""
+    here = this_process()
+    machine, number, _ = here.split()
+    assert int(number) == os.getpid()
+    unknown = ("", "x", f"{machine} x 1.0", f"{machine} {number}", "other 1 1.0", here)
+    assert [is_gone(process) for process in unknown] == [False] * len(unknown)
+    assert is_gone(f"{machine} {number} 1.00")
+
+
+def _neighbour() -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
+
+
+def _told(process: subprocess.Popen[bytes]) -> str:
+    machine = this_process().split()[0]
+    return f"{machine} {process.pid} {psutil.Process(process.pid).create_time():.2f}"

@@ -41,6 +41,8 @@ KINDS: dict[str, ErrorKind] = {
     "memory_limit": ErrorKind(422, _LIMIT, "Out of memory before there was an answer"),
     "cancelled": ErrorKind(409, _LIMIT, "Cancelled before there was an answer"),
     "not_json": ErrorKind(400, _INPUT, "Not JSON"),
+    "malformed_request": ErrorKind(400, _INPUT, "Not HTTP"),
+    "head_too_large": ErrorKind(431, _INPUT, "Head too large"),
     "body_too_slow": ErrorKind(408, _INPUT, "The body did not arrive in time"),
     "body_too_large": ErrorKind(413, _INPUT, "Body too large"),
     "unsupported_media_type": ErrorKind(415, _INPUT, "Unsupported media type"),

@@ -16,7 +16,8 @@
     |- SolverFailed            a solver broke its contract (a defect, never bad input)
     |- NotFound, Conflict      about stored things
     |- StoreUnavailable        the database cannot be reached
-    |- NotJson, BodyTooLarge, BodyTooSlow, UnsupportedMediaType, ForeignOrigin,
+    |- MalformedRequest, HeadTooLarge, NotJson, BodyTooLarge, BodyTooSlow,
+    |  UnsupportedMediaType, ForeignOrigin,
     |  RouteNotFound, MethodNotAllowed, Overloaded, NotReady   about a request to the service
     `- LimitReached            a solve was stopped before it had any answer
        |- TimeLimitReached     by its time limit
@@ -188,6 +189,18 @@ class BodyTooSlow(SluiceError):
     """The body did not arrive in time."""
 
     code = "body_too_slow"
+
+
+class HeadTooLarge(SluiceError):
+    """The request line and the headers, or the trailers, are longer or more than the limit."""
+
+    code = "head_too_large"
+
+
+class MalformedRequest(SluiceError):
+    """What came is no request of HTTP."""
+
+    code = "malformed_request"
 
 
 class UnsupportedMediaType(SluiceError):

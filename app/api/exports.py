@@ -24,11 +24,12 @@ _UNCHANGED: dict[int, dict[str, Any]] = {
 }
 _NAMES = sorted(target.name for target in TARGETS)
 _Target = Annotated[str, Path(json_schema_extra={"enum": list(_NAMES)})]
+_MEDIA_TYPES = sorted({target.media_type.partition(";")[0] for target in TARGETS})
 _TEXT: dict[str, Any] = {"schema": {"type": "string"}}
 _FILE: dict[int, dict[str, Any]] = {
     200: {
         "description": "The configuration, in the target's own syntax",
-        "content": dict.fromkeys(("text/plain", "application/json", "application/xml"), _TEXT),
+        "content": dict.fromkeys(_MEDIA_TYPES, _TEXT),
     },
     **_UNCHANGED,
 }

@@ -45,7 +45,7 @@ async def create_profile(request: Request, _: Annotated[NoQuery, Query()]) -> Re
     service = service_of(request)
     asked = await read_json(request, ProfileIn, **body_rules(request))
     model = asked.model()
-    profile = await service.call(
+    profile = await service.write(
         lambda: flow.create_profile(service.context.store, asked.name, model, detail=asked.detail)
     )
     headers = {"Location": f"/profiles/{profile.name}"}
@@ -66,7 +66,7 @@ async def revise_profile(request: Request, name: str, _: Annotated[NoQuery, Quer
     service = service_of(request)
     asked = await read_json(request, RevisionIn, **body_rules(request))
     model = asked.model()
-    profile = await service.call(
+    profile = await service.write(
         lambda: flow.revise_profile(service.context.store, name, model, detail=asked.detail)
     )
     return json_document(ProfileOut.of(profile))
@@ -76,7 +76,7 @@ async def revise_profile(request: Request, name: str, _: Annotated[NoQuery, Quer
 async def delete_profile(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Delete a profile with its revisions. Answers that name it stay."""
     service = service_of(request)
-    await service.call(lambda: flow.delete_profile(service.context.store, name))
+    await service.write(lambda: flow.delete_profile(service.context.store, name))
     return Response(status_code=204)
 
 
@@ -93,7 +93,7 @@ async def set_current(request: Request, name: str, _: Annotated[NoQuery, Query()
     """Roll back or forward to a revision that exists."""
     service = service_of(request)
     asked = await read_json(request, CurrentIn, **body_rules(request))
-    profile = await service.call(
+    profile = await service.write(
         lambda: flow.set_current(service.context.store, name, asked.revision)
     )
     return json_document(ProfileOut.of(profile))

@@ -98,7 +98,7 @@ async def activate_table(request: Request, name: str, _: Annotated[NoQuery, Quer
     service = service_of(request)
     reference = known_reference(name)
     asked = await read_json(request, ActivateIn, **body_rules(request))
-    record = await service.call(
+    record = await service.write(
         lambda: flow.activate_table(service.context.store, reference, asked.digest)
     )
     return json_bytes(record.document, headers={"Content-Location": f"/tables/{record.digest}"})

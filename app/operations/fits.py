@@ -95,6 +95,11 @@ class FitTraces(OperationDefaults[Fitted]):
         fit, plot = result
         return FittedTrace(fit, self.traces, self.fit_request, plot)
 
+    @property
+    def stores(self) -> bool:
+        """A profile, where a name is given."""
+        return self.save_as is not None
+
     def keep(self, unit: UnitOfWork, result: Fitted) -> Outcome:
         """Store traces, fit and profile where a name is given."""
         fitted = self.fitted(result)

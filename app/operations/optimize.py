@@ -121,6 +121,11 @@ class Optimize(OperationDefaults[Solved]):
             baselines=result.baselines,
         )
 
+    @property
+    def stores(self) -> bool:
+        """The answer."""
+        return True
+
     def keep(self, unit: UnitOfWork, result: Solved) -> Outcome:
         """Store the answer, and the profile where the question says so."""
         record = solving.keep(unit, self.answer(result), render_answer)

@@ -10,7 +10,7 @@ import httpx
 import orjson
 import pytest
 
-from app import service
+from app import call_threads
 from app.schemas.base import read_output
 from app.schemas.optimize import OptimizeOut
 from domain.pipeline import Pipeline, Stage
@@ -413,7 +413,7 @@ class TestOverload:
         self, live: Live, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         before = live.stored()
-        monkeypatch.setattr(service, "MAX_PENDING_CALLS", 0)
+        monkeypatch.setattr(call_threads, "MAX_PENDING_CALLS", 0)
         body = {"message_bytes": LARGE_BYTES + 7, "pipeline": LARGE}
         response = live.client.post("/optimize", json=body)
         assert (response.status_code, response.json()["code"]) == (503, "overloaded")

@@ -162,7 +162,7 @@ async def save(request: Request, fit_id: str) -> Response:
             return name_fit(unit, fit_id, name=name).profile.name
 
     try:
-        return moved(request, f"/ui/profiles/{await service.call(named)}")
+        return moved(request, f"/ui/profiles/{await service.write(named)}")
     except InvalidInput as refusal:
         return await _mistaken(request, fit_id, refusal, {"name": name}, name=name)
 

@@ -75,7 +75,7 @@ async def activate(request: Request, name: str) -> Response:
         found = await service.call(lambda: get_table(service.context.store, digest))
         if found.worst_gap > found.relative_gap:
             return moved(request, f"{PLACE}/{in_path(name)}/tables/{in_path(digest)}")
-    await service.call(lambda: activate_table(service.context.store, reference, digest))
+    await service.write(lambda: activate_table(service.context.store, reference, digest))
     return moved(request, f"{PLACE}/{in_path(name)}#tables")
 
 

@@ -273,7 +273,7 @@ class TestCancel:
         before = scripted.stored()[0]
         with pytest.raises(httpx.ReadTimeout):
             scripted.client.post("/optimize", json=question(WAITS), timeout=0.5)
-        wait_until(lambda: scripted.service.pending_solves == 0)
+        wait_until(lambda: scripted.service.pending_tasks == 0)
         # The only worker is free again.
         answer = scripted.client.post("/optimize", json=question(ANSWERS))
         assert answer.json()["fragments"] == 4

@@ -1,7 +1,4 @@
-"""A server for tests that kill it: serves the database named by its argument, prints its port.
-
-Its compilations never end.
-"""
+"""A server for tests that kill it: serves the database named by its argument, prints its port."""
 
 from __future__ import annotations
 
@@ -10,15 +7,12 @@ import sys
 
 import uvicorn
 
-from app import job_work
 from app.main import create_app
 from tests.app.serving import scripted_engine, settings_for
-from tests.app.work_here import asleep
 
 
 def main() -> None:
     """Serve until killed."""
-    vars(job_work)["TableApart"] = asleep
     app = create_app(settings_for(sys.argv[1]), open_engine=scripted_engine)
     listener = socket.create_server(("127.0.0.1", 0))
     print(listener.getsockname()[1], flush=True)

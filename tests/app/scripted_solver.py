@@ -9,9 +9,12 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import solvers
 from app.execution.operation_process import run_operation
+from app.flows import build_table
+from app.operations import work as operation_work
 from app.operations.operation import Report
 from domain.problem import Problem
 from domain.schedule import Schedule, latency_us
@@ -22,9 +25,17 @@ GATE = "TEST_SOLVER_GATE"  # names a file; a solver that waits ends when it is t
 
 
 def run(work: bytes, report: Report) -> object:
-    """Run an operation whose solves are scripted."""
+    """Run an operation whose solves are scripted, and whose compilations wait at the gate."""
     solvers.solve = solve
+    vars(operation_work)["compile_table"] = compile_at_gate
     return run_operation(work, report)
+
+
+def compile_at_gate(question: Any, progress: Callable[[int, int], None]) -> Any:
+    """Compile once the gate is open."""
+    progress(1, 1000)
+    _wait_at_gate()
+    return build_table.compile_table(question, progress)
 
 
 def solve(
@@ -44,10 +55,14 @@ def solve(
         on_incumbent(_cut(problem, 1, Status.PROVEN_GAP))
         on_incumbent(_cut(problem, 2, Status.PROVEN_GAP))
     if behaviour in (IMPROVES, WAITS):
-        gate = Path(os.environ.get(GATE, "/nonexistent"))
-        while not gate.exists():
-            time.sleep(0.01)
+        _wait_at_gate()
     return _cut(problem, 4, Status.PROVEN_GAP)
+
+
+def _wait_at_gate() -> None:
+    gate = Path(os.environ.get(GATE, "/nonexistent"))
+    while not gate.exists():
+        time.sleep(0.01)
 
 
 def _cut(problem: Problem, fragments: int, status: Status) -> Solution:

@@ -13,12 +13,16 @@ from typing import Any
 import httpx
 import pytest
 
-from app.flows.durable_jobs import JobKind, accept_job
-from app.job_runner import MAX_ATTEMPTS
+from app.jobs.heartbeat import Heartbeat
+from app.jobs.ledger import accept_job
+from app.jobs.options import RunnerOptions
+from app.jobs.processes import this_process
+from app.operations.registry import prepare_request
 from app.schemas.jobs import JobOut
+from app.settings import Settings
 from domain.solution import Status
-from models.records import JobState
-from models.session import create_store
+from models.records import MAX_CRASHES, MAX_LOSSES, Blame, JobRecord
+from models.session import Store, UnitOfWork, create_store
 from tests.app.scripted_solver import ANSWERS, CRASHES, GATE, IMPROVES, WAITS
 from tests.app.serving import (
     GUARD_S,
@@ -251,8 +255,10 @@ class TestCancel:
     def test_a_waiting_job_ends_at_once(self, scripted: Live) -> None:
         client = scripted.client
         behind = [
-            client.post("/optimize", json=question(WAITS), headers=ASYNC).headers["location"]
-            for _ in range(4)
+            client.post(
+                "/optimize", json=question(WAITS, message_bytes=LARGE_BYTES + n), headers=ASYNC
+            ).headers["location"]
+            for n in range(4)
         ]
         wait_until(lambda: scripted.service.runner.waiting > 0)
         response = client.delete(behind[-1])
@@ -266,7 +272,7 @@ class TestCancel:
         before = scripted.stored()[0]
         with pytest.raises(httpx.ReadTimeout):
             scripted.client.post("/optimize", json=question(WAITS), timeout=0.5)
-        wait_until(lambda: scripted.service.pending_solves == 0)
+        wait_until(lambda: scripted.service.pending_tasks == 0)
         # The only worker is free again.
         answer = scripted.client.post("/optimize", json=question(ANSWERS))
         assert answer.json()["fragments"] == 4
@@ -275,14 +281,14 @@ class TestCancel:
 
 class TestFailure:
     def test_the_problem_is_kept(self, scripted: Live) -> None:
-        """A solver that crashes fails its job and nothing else."""
+        """A solver that crashes, again and again, fails its job and nothing else."""
         client = scripted.client
         location = client.post("/optimize", json=question(CRASHES), headers=ASYNC).headers[
             "location"
         ]
         job = wait_for_end(client, location)
         assert job["state"] == "failed"
-        assert job["error"]["code"] == "solver_failed"
+        assert (job["error"]["code"], job["attempts"]) == ("solver_failed", MAX_CRASHES)
         JobOut.model_validate(job)
         assert client.post("/optimize", json=question(ANSWERS)).status_code == 200
 
@@ -305,30 +311,49 @@ def test_a_restart(database_url: str) -> None:
     """Jobs that were queued or running when the process died end, each with one answer.
 
     What another process is at is left to it, a cancel that was asked for holds, and a job that was
-    running whenever the process died is given up.
+    lost too often is given up.
     """
     store = create_store(database_url)
-    queued, begun, elsewhere, unwanted, deadly = (
-        accept_job(store, JobKind.OPTIMIZE, json.dumps(body).encode())
-        for body in ({"message_bytes": 4096 + n, "pipeline": MYRINET} for n in range(5))
-    )
-    gone, there = store.presence(), store.presence()
+    begun, elsewhere, unwanted, deadly, queued = (stored(store, n) for n in range(5))
+    there = Heartbeat(store, RunnerOptions(), lambda: None)
+    there.start()
     with store.unit_of_work() as unit:
-        for job, runner in ((begun, gone), (elsewhere, there), (unwanted, gone)):
-            assert unit.jobs.claim(job.id, runner=runner.name)
-        unit.jobs.update(unwanted.id, cancel_requested=True)
-        for _ in range(MAX_ATTEMPTS):
-            assert unit.jobs.claim(deadly.id)
-            unit.jobs.update(deadly.id, state=JobState.QUEUED)
-    gone.close()
+        unit.runners.register("gone", process=ended_process())
+        for job, runner in ((begun, "gone"), (elsewhere, there.name), (unwanted, "gone")):
+            assert claim(unit, runner).id == job.id
+        unit.jobs.cancel(unwanted.id)
+        for _ in range(MAX_LOSSES - 1):
+            unit.jobs.give_back(claim(unit, "gone"), Blame.LOSS)
+        assert claim(unit, "gone").id == deadly.id
     with serving(settings_for(database_url)) as restarted:
         jobs = (queued, begun, unwanted, deadly)
         ends = [wait_for_end(restarted.client, f"/jobs/{job.id}") for job in jobs]
         assert [end["state"] for end in ends] == ["done", "done", "cancelled", "failed"]
-        assert [end["attempts"] for end in ends[:2]] == [1, 2]
-        assert ends[3]["error"]["code"] == "internal_error"
+        assert [end["attempts"] for end in ends] == [1, 2, 1, MAX_LOSSES]
+        assert ends[3]["error"]["code"] == "solver_failed"
         left = restarted.client.get(f"/jobs/{elsewhere.id}").json()
         assert (left["state"], left["attempts"]) == ("running", 1)
         assert restarted.stored()[0] == 2
     there.close()
     store.dispose()
+
+
+def stored(store: Store, number: int) -> JobRecord:
+    """A job of a question of this number."""
+    request = json.dumps({"message_bytes": 4096 + number, "pipeline": MYRINET}).encode()
+    with store.reading() as unit:
+        operation = prepare_request("optimize", request, unit, Settings())
+    return accept_job(store, operation)
+
+
+def claim(unit: UnitOfWork, runner: str) -> JobRecord:
+    """The oldest job that waits."""
+    found = unit.jobs.claim(runner)
+    assert found is not None
+    return found
+
+
+def ended_process() -> str:
+    """A process of this machine that is no more."""
+    machine, number, _ = this_process().split()
+    return f"{machine} {number} 0.00"

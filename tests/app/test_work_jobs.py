@@ -15,14 +15,14 @@ import httpx
 import psutil
 import pytest
 
-from app import job_work, open_job
-from app.apart import Watch
 from app.flows import build_table
-from app.flows.context import Context
-from app.progress_file import Steps
+from app.operations import digests
+from app.operations.operation import Operation, Report
+from app.operations.registry import prepare_request
 from app.schemas.jobs import JobOut
 from domain.errors import StoreUnavailable
 from models.records import JobRecord, JobState
+from models.session import UnitOfWork
 from tests.app.scripted_solver import GATE, WAITS
 from tests.app.serving import (
     GUARD_S,
@@ -34,9 +34,8 @@ from tests.app.serving import (
     wait_for_end,
     wait_until,
 )
-from tests.app.test_apart import children
 from tests.app.test_jobs import ASYNC, killable, question
-from tests.app.work_here import WorkHere, asleep
+from tests.app.work_here import WorkHere
 
 RANGE = {"least_bytes": 4096, "greatest_bytes": 4100}
 ONE = {"least_bytes": 4096, "greatest_bytes": 4096}
@@ -239,14 +238,17 @@ class TestTheSameQuestion:
         ask("export", objective="worst")
         ask("table")
         ask("export")  # now by the active table; an audit does not use it
-        monkeypatch.setattr(job_work, "VERSION", "0.0.0")
+        monkeypatch.setattr(digests, "VERSION", "0.0.0")
         ask_all()
-        settings = live.service.context.settings
-        lower = replace(settings, max_fragments=settings.max_fragments - 1)
         context = live.service.context
+        lower = replace(context.settings, max_fragments=context.settings.max_fragments - 1)
+
+        def prepare(kind: str, request: bytes, unit: UnitOfWork) -> Operation[Any]:
+            return prepare_request(kind, request, unit, lower)
+
         with monkeypatch.context() as patched:
-            patched.setattr(live.service, "context", Context(context.store, context.engine, lower))
-            patched.setattr(live.service.runner, "_context", live.service.context)
+            patched.setattr(live.service, "context", replace(context, settings=lower))
+            patched.setattr(live.service.runner, "_prepare", prepare)
             ask_all()
         pipeline = {**MYRINET, "delay_us": 1.0}
         assert client.put(f"/profiles/{name}", json={"pipeline": pipeline}).status_code == 200
@@ -259,7 +261,7 @@ class TestTheSameQuestion:
         context = live.service.context
         lower = replace(context.settings, max_fragments=7)
         with monkeypatch.context() as patched:
-            patched.setattr(live.service, "context", Context(context.store, context.engine, lower))
+            patched.setattr(live.service, "context", replace(context, settings=lower))
             location = accepted(start(live.client, "audit", name))
         done = wait_for_end(live.client, location)
         assert start(live.client, "audit", name).json() == done
@@ -282,7 +284,7 @@ class TestTheSameQuestion:
     ) -> None:
         """Of the same name and number; its look-ups would be answered for another pipeline."""
 
-        def meanwhile(question: Any, watch: Watch) -> object:
+        def meanwhile(question: Any, report: Report) -> object:
             client.delete(f"/profiles/{name}")
             pipeline = {"stages": MYRINET["stages"][1:]}
             client.post("/profiles", json={"name": name, "pipeline": pipeline})
@@ -298,12 +300,12 @@ class TestTheSameQuestion:
     def test_who_asks_may_wait_a_little(self, live: Live, name: str, work: WorkHere) -> None:
         """For a job that ends soon; no longer than was said for another."""
         location = accepted(start(live.client, "audit", name))
-        desk = live.service.work
-        ended = asyncio.run(desk.settled(record(live, location), within_s=GUARD_S))
+        service = live.service
+        ended = asyncio.run(service.settled(record(live, location), within_s=GUARD_S))
         assert ended.state is JobState.DONE
         work.run = work.waits
         location = accepted(start(live.client, "export", name))
-        is_open = asyncio.run(desk.settled(record(live, location), within_s=0.1))
+        is_open = asyncio.run(service.settled(record(live, location), within_s=0.1))
         assert not is_open.state.is_terminal
         work.gate.set()
         wait_for_end(live.client, location)
@@ -314,20 +316,22 @@ def test_a_database_that_is_away_costs_no_job(
     live: Live, name: str, work: WorkHere, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """Neither while it runs nor at its end: what was found is written once it is back."""
-    monkeypatch.setattr(open_job, "RETRY_S", 0.01)
     tries, store, here = numbers(), live.service.context.store, work.here
+    runner = live.service.runner
+    assert runner is not None
+    monkeypatch.setattr(runner, "_options", replace(runner._options, retry_s=0.01))
 
     def away() -> None:
         if next(tries) > 3:
             monkeypatch.undo()
         raise StoreUnavailable("the database is away")
 
-    def meanwhile(question: Any, watch: Watch) -> object:
+    def meanwhile(question: Any, report: Report) -> object:
         monkeypatch.setattr(store, "unit_of_work", away)
         while next(tries) < 2:
-            watch(Steps(1, 2))
+            report.steps(1, 2)
             time.sleep(0.02)
-        return here(question, watch)
+        return here(question, report)
 
     work.run = meanwhile
     job = wait_for_end(live.client, accepted(start(live.client, kind, name)))
@@ -362,68 +366,56 @@ class TestLines:
     def test_long_work_does_not_hold_up_solving(
         self, live: Live, name: str, work: WorkHere
     ) -> None:
-        """However many compilations there are; of them two at a time."""
+        """However many compilations there are; one slot for long work is left to clients."""
         work.run = work.waits
+        runner = live.service.runner
+        assert runner is not None
         sizes = range(4097, 4101)
         asked = [start(live.client, "table", name, greatest_bytes=size) for size in sizes]
         places = [accepted(response) for response in asked]
-        wait_until(lambda: live.service.places.of_jobs == 2)
+        wait_until(lambda: (runner.running, runner.waiting) == (1, 3))
         body = {"message_bytes": 4096, "profile": "gms"}
         solved = live.client.post("/optimize", json=body, headers=ASYNC).headers["location"]
         assert wait_for_end(live.client, solved)["state"] == "done"
         states = [live.client.get(place).json()["state"] for place in places]
-        assert states == ["running", "running", "queued", "queued"]
-        assert live.service.runner.waiting == 2
+        assert states == ["running", "queued", "queued", "queued"]
         assert live.client.delete(places[-1]).json()["state"] == "cancelled"
-        assert live.service.runner.waiting == 1
+        wait_until(lambda: runner.waiting == 2)
         work.gate.set()
         ends = [wait_for_end(live.client, place)["state"] for place in places]
         assert ends == ["failed", "failed", "failed", "cancelled"]
 
 
 class TestProcesses:
-    def test_a_cancel_frees_the_process(
-        self, live: Live, name: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Killed at once, wherever it is; the place is free again."""
-        monkeypatch.setattr(job_work, "TableApart", asleep)
-        location = accepted(start(live.client, "table", name))
-        wait_until(lambda: live.client.get(location).json()["progress"]["steps_done"] == 1)
-        (child,) = children()
-        live.client.delete(location)
-        job = wait_for_end(live.client, location)
-        assert (job["state"], job["cancel_requested"], job["table"]) == ("cancelled", True, None)
-        assert not child.is_running()
-        wait_until(lambda: live.service.places.of_jobs == 0)
-
     def test_a_service_that_stops_leaves_its_jobs_open(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The process is ended, and the next service compiles the table. No stop is an attempt."""
+        """Their processes are ended, and the next service goes on with them."""
         settings = settings_for(f"sqlite:///{tmp_path / 'sluice.db'}")
-        with (
-            monkeypatch.context() as patched,
-            serving(settings, open_engine=scripted_engine) as live,
-        ):
-            patched.setattr(job_work, "TableApart", asleep)
+        with serving(settings, open_engine=scripted_engine) as live:
             location = accepted(start(live.client, "table", "gms"))
             wait_until(lambda: live.client.get(location).json()["progress"]["steps_done"] == 1)
             solve = live.client.post("/optimize", json=question(WAITS), headers=ASYNC)
             solved = solve.headers["location"]
             wait_until(lambda: live.client.get(solved).json()["state"] == "running")
-        assert children() == []
+            store = live.service.context.store
+        with store.reading() as unit:
+            assert unit.runners.all() == ()
+            left = unit.jobs.list(limit=9)
+        store.dispose()
+        assert {(job.state, job.claim, job.losses) for job in left} == {(JobState.QUEUED, 1, 0)}
         monkeypatch.setenv(GATE, __file__)  # open: what waits ends
         with serving(settings, open_engine=scripted_engine) as restarted:
             job = wait_for_end(restarted.client, location)
-            assert (job["state"], job["attempts"]) == ("done", 1)
+            assert (job["state"], job["attempts"]) == ("done", 2)
             other = wait_for_end(restarted.client, solved)
-            assert (other["state"], other["attempts"]) == ("done", 1)
+            assert (other["state"], other["attempts"]) == ("done", 2)
             assert restarted.client.get(f"/tables/{job['table']['digest']}").status_code == 200
 
     def test_kill_9_of_a_serving_process(
         self, database_url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """What ran then is done by the next one, once; a compilation's process goes at once."""
+        """What ran then is done by the next one, once; the processes that ran it go at once."""
         with killable(database_url) as (process, client):
             location = accepted(start(client, "table", "gms"))
             solve = client.post("/optimize", json=question(WAITS), headers=ASYNC)
@@ -431,14 +423,11 @@ class TestProcesses:
             answered = client.post("/optimize", json={"message_bytes": 99, "profile": "gms"})
             wait_until(lambda: client.get(solved).json()["state"] == "running")
             wait_until(lambda: client.get(location).json()["progress"]["steps_done"] == 1)
-            (child,) = (
-                one
-                for one in psutil.Process(process.pid).children(recursive=True)
-                if "app.apart" in one.cmdline()
-            )
+            children = psutil.Process(process.pid).children(recursive=True)
+            assert len(children) >= 4  # of each pool a guardian and what it guards
             process.send_signal(signal.SIGKILL)
             process.wait(GUARD_S)
-            wait_until(lambda: not child.is_running())
+            wait_until(lambda: not any(child.is_running() for child in children))
         read_back = f"/optimizations/{answered.json()['id']}"
         monkeypatch.setenv(GATE, __file__)  # the gate is open: what waits ends
         with serving(settings_for(database_url), open_engine=scripted_engine) as restarted:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -27,6 +28,7 @@ JOBS, KILLS = 500, 20
 LEASE_S = 15
 DEAD_S, FRESH_S, DELETE_S = 20.0, 2.0, 5.0  # within which work is taken over, begun and ended
 GUARD_S = 600.0
+LONG_S = 900.0
 ASYNC = {"prefer": "respond-async"}
 
 
@@ -142,31 +144,27 @@ def every_job_is_done_once(services: Services, store: Store) -> None:
 def work_goes_where_there_is_room(services: Services, database_url: str, store: Store) -> None:
     """Fresh work, the work of a service that was killed or stopped, and an end from elsewhere."""
     chaos = services.chaos
-    for member in chaos.members[1:]:
-        member.stop()
-    chaos.members[1:] = [start(database_url, SLUICE_RUN_JOBS="0")]
-    runner, accepts = chaos.members
-    with services.client(1) as client:
-        fresh_s = 0.0
-        for number in range(20):
-            where = client.post("/optimize", json=small(10_000 + number), headers=ASYNC)
-            job = where.json()["id"]
-            fresh_s = max(fresh_s, seconds(lambda job=job: _has_begun(store, job)))
-        job = client.post("/optimize", json=large(1, 60.0), headers=ASYNC).json()["id"]
-        seconds(lambda: _has_begun(store, job))
-        assert client.delete(f"/jobs/{job}").status_code == 202
-        delete_s = seconds(lambda: client.get(f"/jobs/{job}").json()["state"] == "cancelled")
-        job = client.post("/optimize", json=large(2, 60.0), headers=ASYNC).json()["id"]
-        seconds(lambda: _has_begun(store, job))
-        idle = start(database_url)
-        chaos.members.append(idle)
-        runner.kill()
-        killed_s = seconds(lambda: _claim(store, job) == 2)
-        chaos.members[0] = start(database_url)
-        idle.process.send_signal(19)  # SIGSTOP
-        stopped_s = seconds(lambda: _claim(store, job) == 3)
-        idle.process.send_signal(18)  # SIGCONT
-        client.delete(f"/jobs/{job}")
+    accepts = start(database_url, SLUICE_RUN_JOBS="0")
+    try:
+        with httpx.Client(base_url=accepts.ready["address"], timeout=30.0) as client:
+            fresh_s = max(_begun_after(client, store, small(10_000 + n)) for n in range(20))
+            _begun_after(client, store, large(1, LONG_S))
+            job = _newest(store)
+            assert client.delete(f"/jobs/{job}").status_code == 202
+            delete_s = seconds(lambda: client.get(f"/jobs/{job}").json()["state"] == "cancelled")
+            _begun_after(client, store, large(2, LONG_S))
+            job = _newest(store)
+            holder = next(member for member in chaos.members if chaos.held_by(member))
+            holder.kill()
+            killed_s = seconds(lambda: _claim(store, job) == 2)
+            chaos.members[chaos.members.index(holder)] = start(database_url)
+            holder = next(member for member in chaos.members if chaos.held_by(member))
+            holder.process.send_signal(signal.SIGSTOP)
+            stopped_s = seconds(lambda: _claim(store, job) == 3)
+            holder.process.send_signal(signal.SIGCONT)
+            client.delete(f"/jobs/{job}")
+    finally:
+        accepts.kill()
     print(
         f"fresh work of another service begun after {fresh_s:.2f} s at most of 20; "
         f"a deleted job of another service ended after {delete_s:.2f} s; "
@@ -175,11 +173,17 @@ def work_goes_where_there_is_room(services: Services, database_url: str, store: 
     assert fresh_s <= FRESH_S
     assert delete_s <= DELETE_S
     assert max(killed_s, stopped_s) <= DEAD_S
-    assert accepts.lives
 
 
-def _has_begun(store: Store, job: str) -> bool:
-    return _claim(store, job) > 0
+def _begun_after(client: httpx.Client, store: Store, body: dict[str, Any]) -> float:
+    """Seconds from the acceptance of a job until somebody runs it."""
+    job = client.post("/optimize", json=body, headers=ASYNC).json()["id"]
+    return seconds(lambda: _claim(store, job) > 0)
+
+
+def _newest(store: Store) -> str:
+    with store.reading() as unit:
+        return unit.jobs.list(limit=1)[0].id
 
 
 def _claim(store: Store, job: str) -> int:

@@ -110,7 +110,7 @@ class Chaos:
             member = self.rng.choice(self.members)
             member.process.send_signal(signal.SIGSTOP)
             try:
-                held = self._held_by(member)
+                held = self.held_by(member)
                 if held and not self._is_locked() and self._is_removed(held, guard_s):
                     self.stopped += 1
                     return
@@ -130,7 +130,7 @@ class Chaos:
             jobs = unit.jobs.list(limit=10**6)
         return {state: sum(job.state == state for job in jobs) for state in JobState}
 
-    def _held_by(self, member: Member) -> str | None:
+    def held_by(self, member: Member) -> str | None:
         """Its name as a runner, where it runs a job."""
         with self.store.reading() as unit:
             runners = {runner.name: runner.process.split() for runner in unit.runners.all()}

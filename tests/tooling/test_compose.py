@@ -63,7 +63,7 @@ def dockerfile_lines() -> list[str]:
 
 def test_nothing_but_the_example_has_to_be_set() -> None:
     """Every variable has a default in the file or a value in `.env.example`."""
-    assert set(compose()["services"]) == {"postgres", "sluice"}
+    assert set(compose()["services"]) == {"postgres", "sluice", "worker"}
 
 
 def test_a_forgotten_env_file_is_said_by_name() -> None:
@@ -73,9 +73,15 @@ def test_a_forgotten_env_file_is_said_by_name() -> None:
 
 
 def test_every_service_has_a_health_check_and_comes_back() -> None:
-    """A service restarts whatever it exited with, and says whether it is well."""
-    for name, service in compose()["services"].items():
+    """A service restarts whatever it exited with, and says whether it is well.
+
+    The worker serves nothing that could be asked, not what the image's own check asks either.
+    """
+    services = compose()["services"]
+    for name, service in services.items():
         assert service["restart"] in {"always", "unless-stopped"}, name
+    assert services.pop("worker")["healthcheck"] == {"disable": True}
+    for name, service in services.items():
         assert service["healthcheck"]["test"][0] in {"CMD", "CMD-SHELL"}, name
 
 
@@ -92,7 +98,7 @@ def test_data_outlive_the_containers() -> None:
     mounted = {
         volume.split(":")[0]
         for service in document["services"].values()
-        for volume in service["volumes"]
+        for volume in service.get("volumes", ())
     }
     assert mounted == set(document["volumes"]) == {"postgres-data", "sluice-data"}
 
@@ -110,6 +116,19 @@ def test_the_service_accepts_the_settings_that_it_is_given() -> None:
     assert settings.host == "0.0.0.0"
     assert settings.workers == Settings().workers
     assert services["sluice"]["ports"] == [f"127.0.0.1:8080:{settings.port}"]
+
+
+def test_a_worker_runs_jobs_of_the_same_database() -> None:
+    """Beside the service where its profile is asked for; it has longer to stop than its jobs."""
+    services = compose()["services"]
+    worker, service = services["worker"], services["sluice"]
+    assert (worker["profiles"], worker["command"]) == (["workers"], ["sluice", "work"])
+    assert worker["image"] == service["image"]
+    settings = Settings.from_environment(worker["environment"])
+    assert settings.database_url == service["environment"]["SLUICE_DATABASE_URL"]
+    assert int(worker["stop_grace_period"].removesuffix("s")) > settings.drain_s
+    hardening = ("read_only", "cap_drop", "security_opt", "tmpfs", "init")
+    assert [worker[name] for name in hardening] == [service[name] for name in hardening]
 
 
 def test_settings_of_the_example_reach_the_service() -> None:

@@ -19,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.execution.engine import Best, End, Engine, Event, Pool, Started, Steps
+from app.execution.limits import MAX_PENDING_CALLS, SOLVES_HERE_PER_TASK
 from app.execution.render_queue import RenderQueue
 from app.flows.fit_plot import find_fit
 from app.jobs.ledger import accept_job, cancel_job, get_job
@@ -46,9 +47,7 @@ if TYPE_CHECKING:
     from models.session import Store, UnitOfWork
 
 CALL_THREADS = 4
-MAX_PENDING_CALLS = 512
 _LOOK_S = 0.05  # between looks at a job that may end soon
-HERE_PER_SOLVE = 2  # small solves that may wait here for each one that waits in the engine
 
 T = TypeVar("T")
 
@@ -179,7 +178,7 @@ class Service:
     async def _solved(self, found: Unsolved, client: Client) -> Answered:
         """The answer solved in this process once its turn comes, or by the engine."""
         operation = found.operation
-        if found.is_quick and self._waiting_here <= HERE_PER_SOLVE * (1 + self.pending_tasks):
+        if found.is_quick and self._waiting_here <= SOLVES_HERE_PER_TASK * (1 + self.pending_tasks):
             self._waiting_here += 1
             try:
                 quick = await self._in(self._quick, lambda: self._solved_in_turn(operation))

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 
+from app.execution.limits import MAX_EVENT_STREAMS
 from app.jobs.ledger import shown_job
 from app.schemas.base import dump_json
 from app.schemas.jobs import job_document
@@ -13,7 +14,6 @@ from app.service import Service
 from domain.errors import Overloaded, StoreUnavailable
 from models.records import JobRecord
 
-MAX_STREAMS = 500
 _LOOK_S = 0.25
 _KEEP_ALIVE_S = 15.0
 
@@ -29,7 +29,7 @@ class EventStream:
 
     async def first(self) -> JobRecord:
         """The job as it stands. Raises NotFound, and Overloaded where too many look on."""
-        if self._service.open_streams >= MAX_STREAMS:
+        if self._service.open_streams >= MAX_EVENT_STREAMS:
             raise Overloaded("more event streams are open than this service accepts")
         return await self._look()
 

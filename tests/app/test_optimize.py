@@ -424,7 +424,7 @@ class TestOverload:
     ) -> None:
         """With the same answer, apart from its name and time."""
         here = live.client.post("/optimize", json=ask(4242)).json()
-        monkeypatch.setattr(service, "HERE_PER_SOLVE", -1)
+        monkeypatch.setattr(service, "SOLVES_HERE_PER_TASK", -1)
         with live.service.solving:  # another one is being solved in this process
             there = live.client.post("/optimize", json=ask(4242, profile="myrinet-gam")).json()
         for differs in ("id", "created_at", "solve_ms", "profile"):

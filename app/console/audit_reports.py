@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from app.console.regret_words import proven_regret_text, regret_text
 from app.console.reports import warning_parts
 from app.console.screen import Column, Facts, Grid, Part
-from app.console.words import share_text, time_text
 from app.text.names import printable
+from app.text.numbers import format_count, format_percent, format_proven_regret, format_regret
+from app.text.units import format_time
 from domain.units import format_bytes
 
 Document = Mapping[str, Any]
@@ -44,14 +44,16 @@ def _facts(document: Document) -> Iterator[tuple[str, str]]:
     if document["best_ladder"]:
         yield "best ladder", _priced(document["best_ladder"])
     if document["best_repeats"] is not None:
-        yield "size by look-up", f"mean {regret_text(document['best_repeats'])}"
+        yield "size by look-up", f"mean {format_regret(document['best_repeats'])}"
     if document["verdict"]:
         yield "verdict", _verdict(document)
 
 
 def _verdict(document: Document) -> str:
     of = f"the {document['objective']} regret"
-    limit = f"{'within' if document['is_kept'] else 'over'} {share_text(document['max_regret'])}"
+    limit = (
+        f"{'within' if document['is_kept'] else 'over'} {format_percent(document['max_regret'])}"
+    )
     if document["verdict"] != "between":
         return f"{limit}: {of}"
     rule = {"best": "the best schedule found", "bound": "the proven bound"}[document["over"]]
@@ -69,17 +71,17 @@ def _powers(rows: list[Document]) -> Grid:
 def _row(row: Document) -> tuple[str, ...]:
     return (
         format_bytes(row["message_bytes"]),
-        str(row["fragments"]),
-        time_text(row["latency_us"]),
-        time_text(row["best_us"]),
-        regret_text(row["regret"]["at_least"]),
-        proven_regret_text(row["regret"]["at_most"], row["regret"]["at_least"]),
+        format_count(row["fragments"]),
+        format_time(row["latency_us"]),
+        format_time(row["best_us"]),
+        format_regret(row["regret"]["at_least"]),
+        format_proven_regret(row["regret"]["at_most"], row["regret"]["at_least"]),
     )
 
 
 def _priced(priced: Document) -> str:
     mean, worst = priced["mean"]["at_least"], priced["worst"]["regret"]["at_least"]
-    return f"{_words(priced['steps'])}: mean {regret_text(mean)}, worst {regret_text(worst)}"
+    return f"{_words(priced['steps'])}: mean {format_regret(mean)}, worst {format_regret(worst)}"
 
 
 def _words(steps: list[Document]) -> str:
@@ -103,6 +105,6 @@ def _of(document: Document) -> str:
 
 
 def _span(span: Document) -> str:
-    least = regret_text(span["at_least"])
-    most = proven_regret_text(span["at_most"], span["at_least"])
+    least = format_regret(span["at_least"])
+    most = format_proven_regret(span["at_most"], span["at_least"])
     return least if least == most else f"at least {least}, at most {most}"

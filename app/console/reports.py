@@ -7,10 +7,18 @@ from typing import Any
 
 from app.console.gantt import MAX_BLOCKS, Ink, chart_of, draw
 from app.console.screen import Column, Facts, Grid, Part
-from app.console.words import excess_text, gap_text, sizes_text, time_text
 from app.schemas.fits import notice_of
 from app.text.names import printable
 from app.text.notices import notice_lines
+from app.text.numbers import (
+    format_cost,
+    format_count,
+    format_excess,
+    format_gap,
+    format_percent,
+    format_sizes,
+)
+from app.text.units import format_given_time, format_proven, format_time
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.units import format_bytes
 
@@ -73,10 +81,14 @@ def schedule_parts(document: Document, *, width: int, ink: Ink) -> Parts:
 
 def _answer_facts(document: Document) -> Iterator[tuple[str, str]]:
     yield "strategy", document["strategy"]
-    yield "fragments", f"{document['fragments']}: {sizes_text(document['fragment_bytes'])} bytes"
+    yield (
+        "fragments",
+        f"{format_count(document['fragments'])}: {format_sizes(document['fragment_bytes'])} bytes",
+    )
     is_most = any(found["code"] == _AT_MOST for found in document["warnings"])
-    yield "latency", ("at most " if is_most else "") + time_text(document["latency_us"])
-    bound, gap = time_text(document["lower_bound_us"]), gap_text(document["relative_gap"])
+    latency, bound = format_proven(document["latency_us"], document["lower_bound_us"])
+    yield "latency", ("at most " if is_most else "") + latency
+    gap = format_gap(document["relative_gap"])
     yield "bound", f"no schedule of its class is below {bound}; gap {gap}"
     yield "status", f"{document['status']}: {STATUS_SAYS.get(document['status'], '')}"
     yield "bottleneck", _bottleneck(document)
@@ -148,7 +160,7 @@ def _how(baseline: Document) -> str:
         return _repeated(baseline["static_bytes"], baseline["fragments"])
     if baseline["fragments"] == 1:
         return "not cut"
-    return f"{baseline['fragments']} equal fragments"
+    return f"{format_count(baseline['fragments'])} equal fragments"
 
 
 def _repeated(size: int, fragments: int) -> str:
@@ -158,7 +170,7 @@ def _repeated(size: int, fragments: int) -> str:
 def _instead_row(name: str, how: str, other_us: float | None, latency_us: float) -> tuple[str, ...]:
     if other_us is None:
         return (name, how, "", "")
-    return (name, how, time_text(other_us), excess_text(other_us, latency_us))
+    return (name, how, format_time(other_us), format_excess(other_us, latency_us))
 
 
 def warning_parts(document: Document) -> Parts:
@@ -190,7 +202,7 @@ def _costs_table(stages: Sequence[Document], *, heading: str) -> Grid:
     for stage in stages:
         for place, part in enumerate(stage.get("ranges") or [stage]):
             name = printable(stage["name"]) if place == 0 else ""
-            row = [name, f"{part['overhead_us']:.6g}", f"{part['ns_per_byte']:.6g}"]
+            row = [name, format_cost(part["overhead_us"]), format_cost(part["ns_per_byte"])]
             if has_ranges:
                 end = part.get("up_to_bytes")
                 row.append(format_bytes(end) if end else "any" if place == 0 else "larger")
@@ -252,7 +264,7 @@ def _fit_row(stage: Document, place: int, *, is_wide: bool, has_ranges: bool) ->
         if is_wide:
             low, high = line[f"{name}_interval"]
             row.append(f"{low:.{digits - 1}f} … {high:.{digits - 1}f}")
-    return (*row, f"{100.0 * stage['relative_residual_std']:.1f} %" if place == 0 else "")
+    return (*row, format_percent(stage["relative_residual_std"]) if place == 0 else "")
 
 
 # --- comparisons and profiles ---------------------------------------------------------------------
@@ -290,11 +302,11 @@ def _comparison_row(row: Document, least_us: float) -> tuple[str, ...]:
         name += f" ({row['chosen']})"
     return (
         name + (_NESTED_MARK if _is_nested(row) else ""),
-        str(row["fragments"]),
+        format_count(row["fragments"]),
         f"{row['largest_fragment_bytes']} B",
-        time_text(row["latency_us"]),
-        "least" if row["latency_us"] <= least_us else excess_text(row["latency_us"], least_us),
-        gap_text(row["relative_gap"]) + (" (cut off)" if row["status"] == "time_limit" else ""),
+        format_time(row["latency_us"]),
+        "least" if row["latency_us"] <= least_us else format_excess(row["latency_us"], least_us),
+        format_gap(row["relative_gap"]) + (" (cut off)" if row["status"] == "time_limit" else ""),
     )
 
 
@@ -342,7 +354,7 @@ def profile_parts(document: Document) -> Parts:
     yield stages_table(model) if document["pipeline"] else aggregate_table(model)
     delay_us = model["delay_us"]
     if delay_us > 0.0:
-        yield f"and a constant delay of {time_text(delay_us)}"
+        yield f"and a constant delay of {format_given_time(delay_us)}"
 
 
 def revisions_table(document: Document) -> Grid:
@@ -388,4 +400,4 @@ def _value(value: object) -> str:
 
 
 def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{format_count(number)} {noun}{'' if number == 1 else 's'}"

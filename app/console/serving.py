@@ -109,9 +109,9 @@ def _settle() -> None:
 
 def check_kernels() -> None:
     """Load what solves: a wrong SLUICE_KERNELS ends the start. Raises InvalidInput."""
-    from solvers.kernels.native import library
+    from solvers.kernels.native import asked, load_library
 
-    library()
+    load_library(asked())
 
 
 def prepare_store(settings: Settings) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 from app.console.reports import warning_parts
 from app.console.screen import Column, Facts, Grid, Part
-from app.console.words import gap_text, time_text
+from app.text.numbers import format_count, format_gap
+from app.text.units import format_time
 from domain.units import format_bytes
 
 _MOST_ROWS = 12
@@ -45,7 +46,7 @@ def tables_table(document: Mapping[str, Any]) -> Grid:
             str(one["profile"]["revision"]),
             "active" if one["active"] else "",
             _span(one["least_bytes"], one["greatest_bytes"]),
-            gap_text(one["relative_gap"]),
+            format_gap(one["relative_gap"]),
             one["created_at"][:19],
             one["digest"][:_DIGITS],
         )
@@ -55,20 +56,21 @@ def tables_table(document: Mapping[str, Any]) -> Grid:
 
 
 def _facts(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    asked = gap_text(document["relative_gap"])
+    asked = format_gap(document["relative_gap"])
     yield "tolerance", asked
     yield "schedules", f"at most {_worst(document['worst'])} above the bound over every cut"
     yield (
         "repeated sizes",
         f"at most {_worst(document['worst_repeat'])} above the bound over every repeated size",
     )
-    yield "entries", f"{document['cut_entries']} cuts, {document['repeat_entries']} repeated sizes"
-    yield "file", f"{document['file_bytes']} bytes, SHA-256 {document['digest']}"
-    yield "compiled", f"{document['created_at']}, in {time_text(document['compile_ms'], 'ms')}"
+    cuts, repeats = (format_count(document[name]) for name in ("cut_entries", "repeat_entries"))
+    yield "entries", f"{cuts} cuts, {repeats} repeated sizes"
+    yield "file", f"{format_count(document['file_bytes'])} bytes, SHA-256 {document['digest']}"
+    yield "compiled", f"{document['created_at']}, in {format_time(1e3 * document['compile_ms'])}"
 
 
 def _worst(one: Mapping[str, Any]) -> str:
-    return f"{gap_text(one['relative_gap'])} ({_span(one['from_bytes'], one['to_bytes'])})"
+    return f"{format_gap(one['relative_gap'])} ({_span(one['from_bytes'], one['to_bytes'])})"
 
 
 def _of(document: Mapping[str, Any]) -> str:
@@ -79,7 +81,7 @@ def _of(document: Mapping[str, Any]) -> str:
 def _counts_table(document: Mapping[str, Any]) -> Grid:
     columns = (Column("messages", is_number=False), Column("fragments"))
     rows = [
-        (_span(run["from_bytes"], run["to_bytes"]), str(run["fragments"]))
+        (_span(run["from_bytes"], run["to_bytes"]), format_count(run["fragments"]))
         for run in document["counts"]
     ]
     return Grid(columns, _shortened(rows, document["counts_total"]))
@@ -88,7 +90,7 @@ def _counts_table(document: Mapping[str, Any]) -> Grid:
 def _missed_table(document: Mapping[str, Any]) -> Grid:
     columns = (Column("messages", is_number=False), Column("proven"))
     rows = [
-        (_span(one["from_bytes"], one["to_bytes"]), gap_text(one["relative_gap"]))
+        (_span(one["from_bytes"], one["to_bytes"]), format_gap(one["relative_gap"]))
         for one in document["missed"]
     ]
     return Grid(columns, _shortened(rows, document["missed_total"]))

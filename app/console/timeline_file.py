@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from app.console.stage_names import told_apart
 from app.console.whole_files import check_target, write_whole
+from app.text.names import with_unique_names
 from domain.errors import LimitReached, StrategyDeclined
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def answer_schedules(document: dict[str, Any]) -> Iterator[DrawnSchedule]:
     from domain.course import course_of, nested_course_of
     from domain.nested import NestedSchedule
 
-    pipeline = pipeline_of(told_apart(document)["pipeline"])
+    pipeline = pipeline_of(with_unique_names(document)["pipeline"])
     bound_us = document["lower_bound_us"]
     cut, levels = tuple(document["fragment_bytes"]), document["levels"]
     _check_blocks(sum(map(len, levels)) if levels else len(cut) * len(pipeline))

@@ -28,8 +28,8 @@ class AggregateIn(Input):
     def to_domain(self) -> Aggregate:
         """The domain's aggregate. Raises InvalidStage naming the part at fault."""
         return Aggregate(
-            stage_of(self.total, field="aggregate.total", called="the total"),
-            stage_of(self.bottleneck, field="aggregate.bottleneck", called="the bottleneck"),
+            stage_of(self.total, 1, field="aggregate.total", called="the total"),
+            stage_of(self.bottleneck, 2, field="aggregate.bottleneck", called="the bottleneck"),
             self.delay_us,
         )
 

@@ -17,6 +17,7 @@ from domain.pipeline import (
     FitRange,
     Pipeline,
     Stage,
+    stage_name,
 )
 from domain.problem import FragmentLimits
 
@@ -28,13 +29,14 @@ Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH)]
 class LineStageIn(Input):
     """A stage whose cost is one line at every fragment size."""
 
-    name: Name
+    name: Name | None = None
     overhead_us: OverheadUs
     ns_per_byte: NsPerByte
 
-    def to_domain(self) -> Stage:
-        """The domain's stage."""
-        return Stage.of_line(self.name, overhead_us=self.overhead_us, ns_per_byte=self.ns_per_byte)
+    def to_domain(self, number: int) -> Stage:
+        """Return the domain's stage; `number` names it where nobody did."""
+        name = self.name or stage_name(number)
+        return Stage.of_line(name, overhead_us=self.overhead_us, ns_per_byte=self.ns_per_byte)
 
 
 class RangeIn(Input):
@@ -48,15 +50,15 @@ class RangeIn(Input):
 class RangesStageIn(Input):
     """A stage with a line for each range of fragment sizes, ascending, the last one open."""
 
-    name: Name
+    name: Name | None = None
     ranges: Annotated[list[RangeIn], FailFast(), Field(min_length=1, max_length=MAX_RANGES)]
 
-    def to_domain(self) -> Stage:
-        """The domain's stage. Raises InvalidStage for ranges that are not in order."""
+    def to_domain(self, number: int) -> Stage:
+        """Return the domain's stage. Raises InvalidStage for ranges that are not in order."""
         ranges = (
             FitRange(part.overhead_us, part.ns_per_byte, part.up_to_bytes) for part in self.ranges
         )
-        return Stage(self.name, tuple(ranges))
+        return Stage(self.name or stage_name(number), tuple(ranges))
 
 
 def _branch(value: Any) -> str:
@@ -79,19 +81,25 @@ class PipelineIn(Input):
     def to_domain(self) -> Pipeline:
         """The domain's pipeline. Raises InvalidStage naming the stage at fault."""
         stages = tuple(
-            stage_of(stage, field=f"pipeline.stages.{number}", called=f"stage {number}")
-            for number, stage in enumerate(self.stages)
+            stage_of(stage, number, field=f"pipeline.stages.{number - 1}")
+            for number, stage in enumerate(self.stages, start=1)
         )
         return Pipeline(stages, self.delay_us)
 
 
-def stage_of(stage: LineStageIn | RangesStageIn, *, field: str, called: str) -> Stage:
-    """The domain's stage. Raises InvalidStage naming the field at fault inside this one."""
+def stage_of(
+    stage: LineStageIn | RangesStageIn, number: int, *, field: str, called: str = ""
+) -> Stage:
+    """Return the domain's stage. Raises InvalidStage naming the field at fault inside this one.
+
+    `called` says in the refusal which one it is, where its number does not.
+    """
     try:
-        return stage.to_domain()
+        return stage.to_domain(number)
     except InvalidStage as refusal:
         place = f"{field}.{refusal.field}"
-        raise InvalidStage(f"{called}: {refusal.detail}", field=place) from None
+        which = called or stage_name(number)
+        raise InvalidStage(f"{which}: {refusal.detail}", field=place) from None
 
 
 class ConstraintsIn(Input):

@@ -24,6 +24,7 @@ from app.schemas.stages import (
     constraints_document,
     pipeline_document,
 )
+from app.text.numbers import format_percent
 from domain.errors import InconsistentInput
 from domain.plan_table import DEFAULT_TABLE_GAP
 from domain.solution import Notice
@@ -209,7 +210,7 @@ def _cause(loosened_gap: float | None) -> str:
         return "whole bytes, the alignment or the limits keep them from it, or the bound does"
     return (
         "it takes more cuts than a compilation may try, so all message sizes are compiled to "
-        f"{100.0 * loosened_gap:.3g} % instead, or as near to it as whole bytes and limits let"
+        f"{format_percent(loosened_gap)} instead, or as near to it as whole bytes and limits let"
     )
 
 

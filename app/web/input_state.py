@@ -11,11 +11,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from app.console.stage_names import distinct_names
 from app.schemas.stages import pipeline_document
 from app.web.input_choices import OFFERS, Offers, example_named, trace_text
 from app.web.shown_units import ShownUnits
-from domain.pipeline import MAX_RANGES, MAX_STAGES
+from domain.pipeline import MAX_RANGES, MAX_STAGES, unique_names
 from domain.trace_formats import UnreadableRows, UnrecognisedTrace
 from domain.units import CostUnit, OverheadUnit, format_bytes, format_number
 
@@ -125,7 +124,7 @@ class InputState:
         """What is said of names that were there before, by the row's place."""
         first = [i for i, number in enumerate(self.stage_numbers) if number]
         named = [i for i in first if self.rows[i].name]
-        told = distinct_names([self.rows[i].name for i in named])
+        told = unique_names([self.rows[i].name for i in named])
         return {
             i: f"an earlier stage has this name; answers call this one “{name}”"
             for i, name in zip(named, told, strict=True)

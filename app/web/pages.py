@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from app.schemas.queries import MAX_PAGE_SIZE
 from app.schemas.service import limits_document
 from app.web.assets import Asset, read_assets
-from app.web.words import FILTERS
+from app.web.filters import FILTERS
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 HTML = "text/html; charset=utf-8"

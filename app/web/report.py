@@ -10,12 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from app.console.stage_names import body_told_apart
+from app.text.names import body_with_unique_names
+from app.text.numbers import format_cost, format_count, format_percent
+from app.text.units import format_given_time, format_time
 from app.web.questions import json_lines, whole_question_of
 from app.web.report_curves import Around
 from app.web.views.answer_view import AnswerView, Rival
-from app.web.views.answer_words import TimeUnit
-from app.web.words import grouped, share, size, time_us
+from app.web.views.answer_words import latency_unit
+from domain.units import format_bytes
 
 if TYPE_CHECKING:
     from analysis.explanation import Explanation, PathShare, Saving
@@ -87,7 +89,7 @@ class Report:
 
 def report_of(body: bytes, *, fragment_cap: int) -> Report:
     """The report of an OptimizeOut. Solves what surrounds it, for up to two seconds."""
-    body = body_told_apart(body)
+    body = body_with_unique_names(body)
     document = json.loads(body)
     drawn, no_timeline = _drawn(document)
     explained = _explained(body, fragment_cap) if drawn else None
@@ -95,16 +97,16 @@ def report_of(body: bytes, *, fragment_cap: int) -> Report:
     around = Around.of(document, fragment_cap)
     return Report(
         view=AnswerView.of(document),
-        message=size(document["message_bytes"]),
+        message=format_bytes(document["message_bytes"]),
         delay=_delay(document),
         stages=tuple(_stage_lines(document, drawn, explained)),
         fragments=lines[:MOST_ROWS],
-        fragments_left_out=grouped(len(lines) - MOST_ROWS) if len(lines) > MOST_ROWS else "",
+        fragments_left_out=format_count(len(lines) - MOST_ROWS) if len(lines) > MOST_ROWS else "",
         savings=tuple(_saving_lines(explained)),
-        cheaper_by=share(explained.cheaper_by) if explained else "",
+        cheaper_by=format_percent(explained.cheaper_by) if explained else "",
         rivals=around.rivals,
         rival_remarks=around.rival_remarks,
-        unit=TimeUnit.of(document["latency_us"]).name,
+        unit=latency_unit(document).name,
         counts_svg=around.counts_svg,
         sizes_svg=around.sizes_svg,
         remarks=around.remarks,
@@ -131,7 +133,7 @@ def _drawn(document: Document) -> tuple[list[DrawnSchedule], str]:
     if document["levels"]:
         cells = sum(map(len, document["levels"]))
     if cells > MAX_DRAWN_CELLS:
-        return [], f"{grouped(cells)} blocks are more than a report shows."
+        return [], f"{format_count(cells)} blocks are more than a report shows."
     return list(answer_schedules(dict(document))), ""
 
 
@@ -163,7 +165,7 @@ def _stage_lines(
             yield from _lines_of(document["aggregate"][name], name, "", None, is_slowest=False)
         return
     for place, stage in enumerate(document["pipeline"]["stages"]):
-        busy = time_us(drawn[0].course.stages[place].busy_us) if drawn else ""
+        busy = format_time(drawn[0].course.stages[place].busy_us) if drawn else ""
         part = explained.shares[place] if explained else None
         is_slowest = place == document["bottleneck_stage"]
         yield from _lines_of(stage, str(place + 1), busy, part, is_slowest=is_slowest)
@@ -179,10 +181,10 @@ def _lines_of(
             number=number if is_first else "",
             name=stage["name"] if is_first else "",
             sizes=_sizes_text(from_bytes, up_to),
-            overhead=f"{one['overhead_us']:.6g}",
-            per_byte=f"{one['ns_per_byte']:.6g}",
+            overhead=format_cost(one["overhead_us"]),
+            per_byte=format_cost(one["ns_per_byte"]),
             busy=busy if is_first else "",
-            share=share(part.share) if part and is_first else "",
+            share=format_percent(part.share) if part and is_first else "",
             is_binding=bool(part and part.is_binding and is_first),
             is_bottleneck=is_slowest and is_first,
         )
@@ -191,13 +193,13 @@ def _lines_of(
 
 def _sizes_text(from_bytes: int, up_to_bytes: int | None) -> str:
     if up_to_bytes is None:
-        return "any" if from_bytes == 1 else f"above {size(from_bytes - 1)}"
-    return f"{size(from_bytes)} to {size(up_to_bytes)}"
+        return "any" if from_bytes == 1 else f"above {format_bytes(from_bytes - 1)}"
+    return f"{format_bytes(from_bytes)} to {format_bytes(up_to_bytes)}"
 
 
 def _delay(document: Document) -> str:
     delay_us = (document["pipeline"] or document["aggregate"])["delay_us"]
-    return time_us(delay_us) if delay_us else ""
+    return format_given_time(delay_us) if delay_us else ""
 
 
 def _saving_lines(explained: Explanation | None) -> Iterator[SavingLine]:
@@ -208,7 +210,7 @@ def _saving_lines(explained: Explanation | None) -> Iterator[SavingLine]:
 
 
 def _saved(one: Saving, saved_us: float) -> str:
-    return f"−{time_us(saved_us)}" if saved_us > 0.0 else "nothing"
+    return f"−{format_time(saved_us)}" if saved_us > 0.0 else "nothing"
 
 
 def _best(one: Saving) -> str:
@@ -225,7 +227,7 @@ def _fragment_lines(document: Document) -> Iterator[FragmentLine]:
     offset = 0
     for run in runs_of(document["fragment_bytes"]):
         numbers = f"{run.first}" if run.count == 1 else f"{run.first} to {run.last}"
-        yield FragmentLine(numbers, grouped(offset), grouped(run.size_bytes))
+        yield FragmentLine(numbers, format_count(offset), format_count(run.size_bytes))
         offset += run.count * run.size_bytes
 
 

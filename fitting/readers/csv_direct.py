@@ -50,21 +50,12 @@ _PLAIN_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?",
 _WHOLE_NUMBER = re.compile(r"\+?[0-9]{1,20}", re.ASCII)
 
 
-def read_direct_csv(text: str) -> DirectTrace:
-    """The trace in this text. Raises UnreadableTrace."""
-    return read_direct(text.encode(errors="surrogatepass"))
-
-
-def read_direct(content: bytes) -> DirectTrace:
-    """The trace in this file, in one pass, 8 bytes a number. Raises UnreadableTrace.
+def _read_file(content: bytes) -> tuple[_Header, DirectTrace]:
+    """The columns and the trace in this file, in one pass, 8 bytes a number.
 
     A chunk of plain rows is read at once, one with anything else in it row by row: that is where
     every refusal comes from, with its line. Those of several rows are told together.
     """
-    return _read_file(content)[1]
-
-
-def _read_file(content: bytes) -> tuple[_Header, DirectTrace]:
     body = content.removeprefix(codecs.BOM_UTF8)
     header, place = _find_header(body, _Place(0, len(content) - len(body), 1))
     columns, bad = _Columns(header), BadRows()

@@ -23,7 +23,7 @@ from analysis.audit import (
     verdict,
 )
 from app.schemas.audit import AuditOut, audit_document
-from app.text.audits import percent
+from app.text.numbers import format_regret
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
 from domain.message_mix import MessageMix
@@ -253,11 +253,11 @@ class TestTurningPoints:
 
 @pytest.mark.parametrize(
     ("share", "text"),
-    [(0.0, "0.0 %"), (0.0449, "4.5 %"), (1.264, "126 %"), (float("inf"), "unbounded")],
+    [(0.0, "0 %"), (0.0449, "4.49 %"), (1.264, "126 %"), (float("inf"), "unbounded")],
 )
 def test_shares_in_words(share: float, text: str) -> None:
     """As a reader can use them."""
-    assert percent(share) == text
+    assert format_regret(share) == text
 
 
 class TestRoute:

@@ -10,8 +10,8 @@ import pytest
 
 from app.main import create_app
 from app.schemas.problems import ProblemOut
+from app.text.sentences import sentence
 from app.web.pages import POLICY
-from app.web.words import sentence
 from tests.app.serving import settings_for
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"

@@ -293,16 +293,15 @@ def test_every_status_is_documented() -> None:
 
 
 def notice_codes() -> set[str]:
-    """The codes that are written at every `Notice(...)` of the rooms."""
+    """The codes that are written at every `Notice(...)` and `Notice.of_stage(...)`."""
+    places = {"Notice": 0, "Notice.of_stage": 1}
     return {
-        str(node.args[0].value)
+        str(code.value)
         for path in python_files(*ROOMS)
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "Notice"
-        and node.args
-        and isinstance(node.args[0], ast.Constant)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in places
+        for code in node.args[places[ast.unparse(node.func)] :][:1]
+        if isinstance(code, ast.Constant)
     }
 
 

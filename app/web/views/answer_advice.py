@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from analysis.explanation import Cost, Explanation, Saving
+from app.text.numbers import format_figure, format_percent, without_zeros
+from app.text.units import TimeUnit
 from app.web.shown_units import ShownUnits
-from app.web.views.answer_words import Document, TimeUnit
-from app.web.words import share
+from app.web.views.answer_words import Document
 
 _LEAST_SHARE = 1e-6  # of the latency: less than this is nothing
 
@@ -33,7 +34,7 @@ def advice_of(found: Explanation, pipeline: Document, units: ShownUnits) -> str:
     saved = saved_us(best)
     how = _change(pipeline["stages"][best.stage], best, units, left=1.0 - found.cheaper_by)
     anew = ", cut anew" if best.best_cut_us is not None else ""
-    part = share(saved / found.latency_us)
+    part = format_percent(saved / found.latency_us)
     return f"{best.name} {how}: −{unit.named(saved)} ({part}){anew}."
 
 
@@ -59,4 +60,6 @@ def _instead(values: Iterable[float], factor: float) -> str:
 
 
 def _span(values: list[float]) -> str:
-    return " to ".join(dict.fromkeys(f"{value:.3g}" for value in (values[0], values[-1])))
+    return " to ".join(
+        dict.fromkeys(without_zeros(format_figure(value)) for value in (values[0], values[-1]))
+    )

@@ -8,14 +8,15 @@ from math import isfinite
 from typing import Any
 
 from analysis.explore import Line, Point, Surroundings
-from app.console.words import excess_text, gap_text
 from app.schemas.aggregates import AggregateIn
 from app.schemas.stages import ConstraintsIn, PipelineIn
+from app.text.numbers import format_count, format_excess, format_gap
+from app.text.units import TimeUnit, format_time
 from app.web.views.answer_view import Rival
-from app.web.views.answer_words import Document, TimeUnit
-from app.web.words import grouped, size
+from app.web.views.answer_words import Document, latency_unit
 from domain.aggregate import CostModel
 from domain.solution import Strategy, relative_excess
+from domain.units import format_bytes
 from solvers.count_points import CountPoint
 
 _NESTED = (Strategy.HIERARCHICAL, Strategy.HIERARCHICAL_RAMP)
@@ -66,7 +67,7 @@ def surroundings_of(document: Document, *, fragment_cap: int) -> Surroundings:
 def counts_chart(document: Document, points: Sequence[CountPoint]) -> Chart:
     """Equal fragments, the optimum, the bound, and where the answer stands."""
     best = document["best_fixed"]
-    unit = TimeUnit.of(document["latency_us"])
+    unit = latency_unit(document)
     curves = [_drawable(point.equal_us) for point in points]
     data = {
         "kind": "counts",
@@ -94,7 +95,7 @@ _CURVES = ("Equal fragments", "Best sizes", "Proven bound")
 
 def _count_row(point: CountPoint, unit: TimeUnit) -> tuple[str, ...]:
     times = (point.equal_us, point.best_us, point.bound_us)
-    return (grouped(point.fragments), *("" if us is None else unit.text(us) for us in times))
+    return (format_count(point.fragments), *("" if us is None else unit.text(us) for us in times))
 
 
 def _has_ranges(document: Document) -> bool:
@@ -149,7 +150,7 @@ def sizes_chart(document: Document, lines: Sequence[Line]) -> Chart:
 
 def line_name(line: Line) -> str:
     """The strategy, with its size where it has one."""
-    return f"{size(line.static_bytes)} each" if line.static_bytes else str(line.strategy)
+    return f"{format_bytes(line.static_bytes)} each" if line.static_bytes else str(line.strategy)
 
 
 def _drawn_line(line: Line) -> dict[str, Any]:
@@ -170,10 +171,9 @@ def _least(points: Iterable[Point]) -> float | None:
 def _times_best(point: Point, best_us: float | None) -> str:
     if not point.latency_us:
         return "–"
-    unit = TimeUnit.of(point.latency_us)
-    told = f"{unit.text(point.latency_us)} {unit.name}"
+    told = format_time(point.latency_us)
     if best_us and point.latency_us > best_us:
-        told += f" ({excess_text(point.latency_us, best_us)})"
+        told += f" ({format_excess(point.latency_us, best_us)})"
     return told + ("*" if point.is_partial else "")
 
 
@@ -199,14 +199,14 @@ def about_size(message_bytes: int) -> str:
 
 def rivals_of(document: Document, lines: Sequence[Line]) -> tuple[Rival, ...]:
     """A row for each strategy and static size, the fastest first; what declined comes last."""
-    unit = TimeUnit.of(document["latency_us"])
+    unit = latency_unit(document)
     own = Rival(
         document["strategy"],
         "this answer",
         unit.text(document["latency_us"]),
-        gap_text(document["relative_gap"]),
+        format_gap(document["relative_gap"]),
         "",
-        grouped(document["fragments"]),
+        format_count(document["fragments"]),
         is_answer=True,
     )
     found = sorted(lines, key=lambda line: line.points[0].latency_us or float("inf"))
@@ -241,9 +241,9 @@ def _rival(document: Document, line: Line, unit: TimeUnit) -> Rival:
         line.strategy,
         how + ("\N{NO-BREAK SPACE}*" if point.is_partial else ""),
         unit.text(point.latency_us),
-        gap_text(relative_excess(point.latency_us, bound_us, bound_us)),
-        excess_text(point.latency_us, document["latency_us"]),
-        grouped(point.fragments or 0),
+        format_gap(relative_excess(point.latency_us, bound_us, bound_us)),
+        format_excess(point.latency_us, document["latency_us"]),
+        format_count(point.fragments or 0),
     )
 
 
@@ -259,7 +259,7 @@ def _how(line: Line, point: Point) -> str:
     if line.strategy is Strategy.SINGLE:
         return "not cut"
     if line.static_bytes:
-        return f"{size(line.static_bytes)} each"
+        return f"{format_bytes(line.static_bytes)} each"
     return _HOW.get(line.strategy, "")
 
 

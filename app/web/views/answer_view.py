@@ -5,22 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from app.console.words import excess_text, gap_text
+from app.text.numbers import (
+    format_count,
+    format_excess,
+    format_gap,
+    format_percent,
+    format_signed_percent,
+)
+from app.text.units import TimeUnit, format_time
 from app.web.views.answer_words import (
     Cut,
     Document,
     Proof,
-    TimeUnit,
     cut_of,
     is_at_most,
     latency_and_bound,
+    latency_unit,
     limited_words,
     limits_words,
     proof_of,
     through_words,
 )
-from app.web.words import grouped, share, size, time_us
 from domain.solution import relative_excess
+from domain.units import format_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +80,7 @@ class AnswerView:
     @classmethod
     def of(cls, document: Document) -> AnswerView:
         """Of an OptimizeOut."""
-        profile, unit = document["profile"], TimeUnit.of(document["latency_us"])
+        profile, unit = document["profile"], latency_unit(document)
         return cls(
             id=document["id"],
             title=through_words(document),
@@ -98,12 +105,14 @@ def _figures(document: Document) -> Iterator[Figure]:
     latency, bound = latency_and_bound(document)
     yield Figure("Latency", latency, at_most)
     yield Figure("Proven bound", bound)
-    yield Figure("Gap to the bound", gap_text(document["relative_gap"]))
-    yield Figure("Fragments", grouped(document["fragments"]), _range_words(document))
+    yield Figure("Gap to the bound", format_gap(document["relative_gap"]))
+    yield Figure("Fragments", format_count(document["fragments"]), _range_words(document))
     yield Figure("Strategy", document["strategy"])
     best = document["best_fixed"]
     if best:
-        yield Figure("Best fixed size", size(best["size_bytes"]), _cost_words(document, best))
+        yield Figure(
+            "Best fixed size", format_bytes(best["size_bytes"]), _cost_words(document, best)
+        )
     if document["pipeline"] is not None:
         stage = document["pipeline"]["stages"][document["bottleneck_stage"]]
         yield Figure("Bottleneck", stage["name"], is_name=True)
@@ -111,14 +120,14 @@ def _figures(document: Document) -> Iterator[Figure]:
 
 def _range_words(document: Document) -> str:
     cut = document["fragment_bytes"]
-    least, greatest = size(min(cut)), size(max(cut))
+    least, greatest = format_bytes(min(cut)), format_bytes(max(cut))
     each = "each" if len(cut) > 1 else ""
     return f"{least} to {greatest}" if least != greatest else f"{least} {each}".strip()
 
 
 def _cost_words(document: Document, best: Document) -> str:
     more_us = best["latency_us"] - document["latency_us"]
-    unit = TimeUnit.of(document["latency_us"])
+    unit = latency_unit(document)
     latency = unit.named(best["latency_us"])
     if more_us == 0.0:
         return f"{latency}, the same"
@@ -126,15 +135,18 @@ def _cost_words(document: Document, best: Document) -> str:
 
 
 def _signed(more_us: float, unit: TimeUnit) -> str:
-    least_us = 10.0 ** (1 - unit.decimals) * unit.us  # what has two digits in the unit
-    more = unit.named(abs(more_us)) if abs(more_us) >= least_us else time_us(abs(more_us))
+    more = (
+        unit.named(abs(more_us))
+        if abs(more_us) >= 10.0 * unit.step_us
+        else format_time(abs(more_us))
+    )
     return f"{'+' if more_us > 0.0 else '−'}{more}"
 
 
 def _signed_share(more_us: float, reference_us: float) -> str:
     if reference_us <= 0.0 or more_us == 0.0:
         return ""
-    return f" ({'+' if more_us > 0.0 else '−'}{share(abs(more_us) / reference_us)})"
+    return f" ({format_signed_percent(more_us / reference_us)})"
 
 
 # --- beside the usual settings --------------------------------------------------------------------
@@ -144,7 +156,7 @@ def _gains(document: Document) -> Iterator[str]:
     """What the answer saves of the latency of each usual setting, in words."""
     best = document["best_fixed"]
     if best:
-        repeated = f"repeating the best fixed size of {size(best['size_bytes'])}"
+        repeated = f"repeating the best fixed size of {format_bytes(best['size_bytes'])}"
         yield from _gain(document, repeated, best["latency_us"])
     for one in document["baselines"]:
         is_cut = one["strategy"] == "static" and (one["fragments"] or 0) > 1
@@ -155,13 +167,13 @@ def _gains(document: Document) -> Iterator[str]:
 def _gain(document: Document, what: str, other_us: float) -> Iterator[str]:
     saved_us = other_us - document["latency_us"]
     if saved_us > 0.0:
-        yield f"{share(saved_us / other_us)} less than {what}"
+        yield f"{format_percent(saved_us / other_us)} less than {what}"
 
 
 def _usual(baseline: Document) -> str:
     if baseline["strategy"] == "single":
         return "sending it whole"
-    return f"fragments of {size(baseline['static_bytes'])}"
+    return f"fragments of {format_bytes(baseline['static_bytes'])}"
 
 
 def _rivals(document: Document, unit: TimeUnit) -> Iterator[Rival]:
@@ -169,14 +181,14 @@ def _rivals(document: Document, unit: TimeUnit) -> Iterator[Rival]:
         document["strategy"],
         "this answer",
         unit.text(document["latency_us"]),
-        gap_text(document["relative_gap"]),
+        format_gap(document["relative_gap"]),
         "",
-        grouped(document["fragments"]),
+        format_count(document["fragments"]),
         is_answer=True,
     )
     best = document["best_fixed"]
     if best:
-        how = f"best fixed size, {size(best['size_bytes'])}"
+        how = f"best fixed size, {format_bytes(best['size_bytes'])}"
         yield _rival(document, "repeat", how, best, unit)
     for one in document["baselines"]:
         yield _rival(document, one["strategy"], _how(one), one, unit)
@@ -186,7 +198,7 @@ def _how(baseline: Document) -> str:
     if baseline["strategy"] == "single":
         return "not cut"
     if baseline["static_bytes"]:
-        return f"{size(baseline['static_bytes'])} each"
+        return f"{format_bytes(baseline['static_bytes'])} each"
     return "equal fragments"
 
 
@@ -198,9 +210,9 @@ def _rival(document: Document, name: str, how: str, found: Document, unit: TimeU
         name,
         how,
         unit.text(latency_us),
-        gap_text(relative_excess(latency_us, bound_us, bound_us)),
-        excess_text(latency_us, document["latency_us"]),
-        grouped(found["fragments"]),
+        format_gap(relative_excess(latency_us, bound_us, bound_us)),
+        format_excess(latency_us, document["latency_us"]),
+        format_count(found["fragments"]),
     )
 
 

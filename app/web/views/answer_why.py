@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from analysis.explanation import Cost, Explanation, PathShare, Saving
+from app.text.numbers import format_count, format_percent
+from app.text.units import TimeUnit
 from app.web.views.answer_advice import saved_us, worthwhile
-from app.web.views.answer_words import Document, TimeUnit
-from app.web.words import grouped, share
+from app.web.views.answer_words import Document
 
 MOST_SAVINGS = 10
 
@@ -82,8 +83,8 @@ class UntoldWhy:
         """Of an OptimizeOut about stages with more fragments times stages than are followed."""
         stage = document["pipeline"]["stages"][document["bottleneck_stage"]]["name"]
         return cls(
-            f"This answer has {grouped(cells)} blocks, fragments times stages. The critical path "
-            f"is followed, and cheaper costs are tried, for up to {grouped(most)}.",
+            f"This answer has {format_count(cells)} blocks, fragments times stages. The critical "
+            f"path is followed, and cheaper costs are tried, for up to {format_count(most)}.",
             f"Known all the same: {stage} is occupied longest, so its cost per byte is what a long "
             "message mostly waits for. An answer for a shorter message, or for larger fragments, "
             "through the same stages is explained.",
@@ -91,7 +92,7 @@ class UntoldWhy:
 
 
 def _part_words(part: float) -> str:
-    return "a tenth" if part == 0.1 else share(part)
+    return "a tenth" if part == 0.1 else format_percent(part)
 
 
 def _binding_words(found: Explanation) -> str:
@@ -103,7 +104,7 @@ def _binding_words(found: Explanation) -> str:
     first = binding[0]
     said = (
         f"{first.name} holds the message up: {first.fragments} fragments wait for each other "
-        f"there, {share(_of_all(found, first))} of the latency"
+        f"there, {format_percent(_of_all(found, first))} of the latency"
     )
     others = ", ".join(f"{one.name} ({one.fragments})" for one in binding[1:4])
     more = f" and {len(binding) - 4} more" if len(binding) > 4 else ""
@@ -122,7 +123,7 @@ def _share_rows(found: Explanation, unit: TimeUnit) -> Iterator[ShareRow]:
             str(one.fragments),
             unit.text(one.overhead_us),
             unit.text(one.bytes_us),
-            share(_of_all(found, one)),
+            format_percent(_of_all(found, one)),
             _width(one.overhead_us, found.latency_us),
             _width(one.bytes_us, found.latency_us),
             one.is_binding,
@@ -130,7 +131,14 @@ def _share_rows(found: Explanation, unit: TimeUnit) -> Iterator[ShareRow]:
     if found.delay_us > 0.0:
         part = _width(found.delay_us, found.latency_us)
         yield ShareRow(
-            "constant delay", "", unit.text(found.delay_us), "", share(part / 100), part, 0.0, False
+            "constant delay",
+            "",
+            unit.text(found.delay_us),
+            "",
+            format_percent(part / 100),
+            part,
+            0.0,
+            False,
         )
 
 
@@ -140,12 +148,9 @@ def _width(part_us: float, whole_us: float) -> float:
 
 def _time(time_us: float, unit: TimeUnit) -> str:
     """In the unit of its column; what is too small for its digits says so."""
-    least_us = 0.5 * 10.0**-unit.decimals * unit.us
-    return (
-        unit.text(time_us)
-        if time_us >= least_us or time_us <= 0.0
-        else f"< {unit.text(2 * least_us)}"
-    )
+    if 0.0 < time_us < 0.5 * unit.step_us:
+        return f"< {unit.text(unit.step_us)}"
+    return unit.text(time_us)
 
 
 def _saving_row(one: Saving, latency_us: float, unit: TimeUnit) -> SavingRow:
@@ -154,7 +159,7 @@ def _saving_row(one: Saving, latency_us: float, unit: TimeUnit) -> SavingRow:
         cost="overhead" if one.cost is Cost.OVERHEAD else "per byte",
         stage=one.name,
         saved=_time(saved_us(one), unit),
-        share=share(part),
+        share=format_percent(part),
         width=round(1000.0 * min(part, 0.1), 3),
         is_solved=one.best_cut_us is not None,
         same_cut=_time(one.same_cut_us, unit),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Decimal
 from itertools import groupby
 from typing import Any
 
-from app.console.words import agreeing_digits, gap_text
-from app.web.words import grouped, size
+from app.text.numbers import format_count, format_gap
+from app.text.units import TimeUnit, format_proven
 from domain.solution import Status
+from domain.units import format_bytes
 
 Document = Mapping[str, Any]
 
@@ -61,46 +61,6 @@ class Cut:
     greatest_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class TimeUnit:
-    """One unit and so many decimals for times that are read beside each other."""
-
-    name: str
-    us: float
-    decimals: int
-
-    @classmethod
-    def of(cls, time_us: float, bound_us: float | None = None) -> TimeUnit:
-        """What gives this time five significant digits, and times of a tenth of it some.
-
-        So a millisecond is 1000.0 µs, beside bounds and parts that are less. With a bound there are
-        as many as tell the two as far apart as they are.
-        """
-        digits = 5 if bound_us is None else agreeing_digits(time_us, bound_us)
-        units = (("s", 1e7, 1e6), ("ms", 1e4, 1e3), ("µs", 1.0, 1.0), ("ns", 1e-3, 1e-3))
-        found = (one for one in units if abs(time_us) >= one[1])
-        name, _, us = next(found, units[2])
-        whole = len(str(int(abs(time_us) / us)))
-        return cls(name, us, max(0, digits - whole))
-
-    def text(self, time_us: float) -> str:
-        """A time in this unit, without its name."""
-        value = time_us / self.us
-        return f"{value:.{self.decimals}f}" if abs(value) < 1e9 else f"{value:.5g}"
-
-    def named(self, time_us: float) -> str:
-        """A time in this unit."""
-        return f"{self.text(time_us)} {self.name}"
-
-    def bound(self, bound_us: float, latency_us: float) -> str:
-        """A lower bound on this latency in this unit, rounded down unless it is reached."""
-        if bound_us == latency_us or abs(bound_us / self.us) >= 1e9:
-            return self.named(bound_us)
-        last = Decimal(1).scaleb(-self.decimals)
-        value = Decimal(repr(bound_us / self.us)).quantize(last, ROUND_FLOOR)
-        return f"{value} {self.name}"
-
-
 def runs_of(sizes: Sequence[int]) -> Iterator[SizeRun]:
     """Equal neighbours together."""
     first = 1
@@ -122,9 +82,12 @@ def cut_of(sizes: Sequence[int], *, name: str = "") -> Cut:
 
 def latency_and_bound(document: Document) -> tuple[str, str]:
     """Both in one unit, with as many digits as tell the gap between them."""
-    latency_us, bound_us = document["latency_us"], document["lower_bound_us"]
-    unit = TimeUnit.of(latency_us, bound_us)
-    return unit.named(latency_us), unit.bound(bound_us, latency_us)
+    return format_proven(document["latency_us"], document["lower_bound_us"])
+
+
+def latency_unit(document: Document) -> TimeUnit:
+    """Return the unit and decimals of the latency beside its bound."""
+    return TimeUnit.of(document["latency_us"], document["lower_bound_us"])
 
 
 def is_at_most(document: Document) -> bool:
@@ -157,19 +120,19 @@ def _class_of(document: Document) -> str:
 
 
 def _by_more_than(gap: float) -> str:
-    return f" by more than {gap_text(gap).removeprefix('< ')}" if gap > 0.0 else ""
+    return f" by more than {format_gap(gap).removeprefix('< ')}" if gap > 0.0 else ""
 
 
 def _about(gap: float) -> str:
     """A gap inside a sentence."""
-    return gap_text(gap).replace("< ", "less than ")
+    return format_gap(gap).replace("< ", "less than ")
 
 
 def _before_rounding(document: Document, admitted: str) -> str:
     _, bound = latency_and_bound(document)
     gap = _about(document["relative_gap"])
     unit = document["constraints"]["alignment_bytes"]
-    whole = "whole bytes" if unit == 1 else f"whole multiples of {size(unit)}"
+    whole = "whole bytes" if unit == 1 else f"whole multiples of {format_bytes(unit)}"
     return (
         f"With sizes in fractions of a byte the optimum is proven, and no {admitted} is faster "
         f"than {bound}; {whole} are {gap} above that."
@@ -188,13 +151,13 @@ def limits_words(document: Document) -> tuple[str, ...]:
     """Each limit that the schedule keeps, in a few words; none where any cut was admitted."""
     limits, found = document["constraints"], []
     if limits["min_fragment_bytes"] > 1:
-        found.append(f"fragments of at least {size(limits['min_fragment_bytes'])}")
+        found.append(f"fragments of at least {format_bytes(limits['min_fragment_bytes'])}")
     if limits["max_fragment_bytes"]:
-        found.append(f"fragments of at most {size(limits['max_fragment_bytes'])}")
+        found.append(f"fragments of at most {format_bytes(limits['max_fragment_bytes'])}")
     if limits["alignment_bytes"] > 1:
-        found.append(f"all but the last a multiple of {size(limits['alignment_bytes'])}")
+        found.append(f"all but the last a multiple of {format_bytes(limits['alignment_bytes'])}")
     if limits["max_fragments"]:
-        found.append(f"at most {grouped(limits['max_fragments'])} fragments")
+        found.append(f"at most {format_count(limits['max_fragments'])} fragments")
     if document["allow_refragmentation"]:
         found.append("stages may cut anew")
     return tuple(found)
@@ -202,7 +165,7 @@ def limits_words(document: Document) -> tuple[str, ...]:
 
 def through_words(document: Document) -> str:
     """The message and what it crosses."""
-    message = size(document["message_bytes"])
+    message = format_bytes(document["message_bytes"])
     if document["pipeline"] is None:
         return f"{message} through a pipeline seen from outside"
     stages = len(document["pipeline"]["stages"])

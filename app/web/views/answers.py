@@ -9,11 +9,11 @@ from fastapi import APIRouter, Query, Request, Response
 
 from analysis import explore
 from analysis.explain import MAX_CELLS, explain
-from app.console.stage_names import body_told_apart, told_apart
 from app.deps import client_of, service_of
 from app.flows.answers import get_answer
 from app.operations.draw import Draw
 from app.schemas.explanations import explained_of
+from app.text.names import body_with_unique_names, with_unique_names
 from app.web.input_state import InputState
 from app.web.pages import page
 from app.web.refusals import says_refusals
@@ -41,7 +41,7 @@ from app.web.views.answer_timeline import (
 )
 from app.web.views.answer_view import AnswerView
 from app.web.views.answer_why import UntoldWhy, WhyView
-from app.web.views.answer_words import Document, TimeUnit, through_words
+from app.web.views.answer_words import Document, latency_unit, through_words
 
 if TYPE_CHECKING:
     from models.session import Store
@@ -130,7 +130,7 @@ async def why(request: Request, id: str) -> Response:
     units = ShownUnits.of(request.query_params)
 
     def explained() -> dict[str, Any]:
-        told = body_told_apart(body)
+        told = body_with_unique_names(body)
         asked = explained_of(told, cheaper_by=_CHEAPER_BY, fragment_cap=cap)
         document = json.loads(told)
         if asked.cells > MAX_CELLS:
@@ -187,7 +187,7 @@ async def rivals(request: Request, id: str) -> Response:
         document = json.loads(body)
         asked = surroundings_of(document, fragment_cap=cap)
         lines = explore.rivals(asked, time_limit_s=explore.RIVALS_LIMIT_S)
-        unit = TimeUnit.of(document["latency_us"]).name
+        unit = latency_unit(document).name
         remarks = rivals_remarks(document, lines)
         return {"rivals": rivals_of(document, lines), "unit": unit, "remarks": remarks}
 
@@ -223,7 +223,7 @@ def _values(store: Store, body: bytes, beside: Beside, base_url: str) -> dict[st
     document = json.loads(body)
     is_drawn = document["pipeline"] is not None and cells_of(document) <= AT_ONCE_CELLS
     return {
-        "view": AnswerView.of(told_apart(document)),
+        "view": AnswerView.of(with_unique_names(document)),
         "entry": InputState.of_answer(document),
         "timeline": timeline_of(document, Drawing(beside)) if is_drawn else None,
         "answer_id": document["id"],

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+from app.text.numbers import format_percent
+from app.text.units import TimeUnit
 from app.web.schedule_csv import course_of_document
 from app.web.views.answer_around import Chart
 from app.web.views.answer_timeline import cells_of
-from app.web.views.answer_words import Document, TimeUnit
+from app.web.views.answer_words import Document
 
 MOST_CELLS = 100_000  # fragments times stages of all answers: some 100 ms
 MOST_POINTS = 400  # of a curve: more cannot be told apart
@@ -58,7 +60,7 @@ def arrivals_chart(documents: Sequence[Document], names: Sequence[str]) -> Chart
     }
     headings = ("Arrived", *(f"{name}, {unit.name}" for name in names))
     rows = tuple(
-        (f"{100.0 * share:g} %", *(unit.text(one.when_us(share)) for one in found))
+        (format_percent(share), *(unit.text(one.when_us(share)) for one in found))
         for share in _SHARES
     )
     return Chart(data, headings, rows, ())

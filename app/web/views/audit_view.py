@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.console.regret_words import proven_regret_text, regret_text
-from app.web.words import grouped, share, size, time_us
+from app.text.numbers import format_count, format_percent, format_proven_regret, format_regret
+from app.text.units import format_time
+from domain.units import format_bytes
 
 Document = Mapping[str, Any]
 MOST_STEPS = 8
@@ -74,7 +75,7 @@ class AuditView:
             warnings=tuple(dict.fromkeys(one["detail"] for one in notices)),
             profile=f"{profile['name']}@{profile['revision']}" if profile else "",
             mix=document["mix"]["words"],
-            took=time_us(document["audit_ms"] * 1e3),
+            took=format_time(document["audit_ms"] * 1e3),
             chart=_chart(document),
         )
 
@@ -84,18 +85,18 @@ def setting_words(steps: list[Document]) -> str:
     if len(steps) == 1:
         one = _size(steps[0]["size_bytes"])
         return "every message whole" if one == "whole" else f"{one} for every message"
-    shown = [f"{_size(one['size_bytes'])} from {size(one['from_bytes'])}" for one in steps]
+    shown = [f"{_size(one['size_bytes'])} from {format_bytes(one['from_bytes'])}" for one in steps]
     more = len(shown) - MOST_STEPS
     return ", ".join(shown[:MOST_STEPS]) + (f" and {more} more steps" if more > 0 else "")
 
 
 def _size(size_bytes: int | None) -> str:
-    return "whole" if size_bytes is None else size(size_bytes)
+    return "whole" if size_bytes is None else format_bytes(size_bytes)
 
 
 def _span(span: Document) -> str:
-    least = regret_text(span["at_least"])
-    most = proven_regret_text(span["at_most"], span["at_least"])
+    least = format_regret(span["at_least"])
+    most = format_proven_regret(span["at_most"], span["at_least"])
     return least if least == most else f"{least} to {most}"
 
 
@@ -103,7 +104,7 @@ def _figures(document: Document) -> Iterator[AuditFigure]:
     setting = document["setting"]
     worst = setting["worst"]
     yield AuditFigure("Mean regret", _span(setting["mean"]), "over the mix")
-    at = f"at {size(worst['message_bytes'])}"
+    at = f"at {format_bytes(worst['message_bytes'])}"
     if count := document.get("worst_of"):  # audits that were kept before had none
         at += f", of {count} sizes"
     yield AuditFigure("Worst regret", _span(worst["regret"]), at)
@@ -113,7 +114,7 @@ def _figures(document: Document) -> Iterator[AuditFigure]:
         value = f"mean {_mean(ladder)}"
         yield AuditFigure("Best ladder", value, f"in {len(ladder['steps'])} steps")
     if document["best_repeats"] is not None:
-        value = f"mean {regret_text(document['best_repeats'])}"
+        value = f"mean {format_regret(document['best_repeats'])}"
         yield AuditFigure("Size by look-up", value, "in a compiled table")
 
 
@@ -124,20 +125,20 @@ def _ladder(document: Document) -> str:
 
 
 def _priced(name: str, priced: Document) -> AuditFigure:
-    at = regret_text(priced["worst"]["regret"]["at_least"])
+    at = format_regret(priced["worst"]["regret"]["at_least"])
     chosen = _size(priced["steps"][0]["size_bytes"])
     return AuditFigure(name, chosen, f"mean {_mean(priced)}, worst {at}")
 
 
 def _mean(priced: Document) -> str:
-    return regret_text(priced["mean"]["at_least"])
+    return format_regret(priced["mean"]["at_least"])
 
 
 def _verdict(document: Document) -> tuple[str, str, str]:
     """Its colour, its word and its sentence; empty without a limit."""
     if document["verdict"] is None:
         return "", "", ""
-    allowed = share(document["max_regret"])
+    allowed = format_percent(document["max_regret"])
     regret, limit = f"the {document['objective']} regret", f"the {allowed} that is allowed"
     word = f"{'within' if document['is_kept'] else 'over'} {allowed}"
     if document["verdict"] == "within":
@@ -153,14 +154,14 @@ def _line(row: Document, allowed: float | None) -> AuditLine:
     repeat = row["best_repeat_bytes"]
     least = regret["at_least"]
     return AuditLine(
-        message=size(row["message_bytes"]),
-        size=size(row["size_bytes"]),
-        fragments=grouped(row["fragments"]),
-        latency=time_us(row["latency_us"]),
-        best=time_us(row["best_us"]),
-        at_least=regret_text(least),
-        at_most=proven_regret_text(regret["at_most"], least),
-        best_repeat=size(repeat) if repeat else "none",
+        message=format_bytes(row["message_bytes"]),
+        size=format_bytes(row["size_bytes"]),
+        fragments=format_count(row["fragments"]),
+        latency=format_time(row["latency_us"]),
+        best=format_time(row["best_us"]),
+        at_least=format_regret(least),
+        at_most=format_proven_regret(regret["at_most"], least),
+        best_repeat=format_bytes(repeat) if repeat else "none",
         is_over=allowed is not None and (least is None or least > allowed),
     )
 
@@ -171,7 +172,7 @@ def _chart(document: Document) -> Mapping[str, Any]:
     limit = document["max_regret"]
     return {
         "sizes": [row["message_bytes"] for row in rows],
-        "names": [size(row["message_bytes"]) for row in rows],
+        "names": [format_bytes(row["message_bytes"]) for row in rows],
         "atLeast": [_percent(row["regret"]["at_least"]) for row in rows],
         "atMost": [_percent(row["regret"]["at_most"]) for row in rows],
         "mean": _percent(document["setting"]["mean"]["at_least"]),

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
-from app.console.words import excess_text, gap_text
+from app.text.numbers import format_cost, format_count, format_excess, format_gap, format_percent
+from app.text.units import format_given_time
 from app.web.views.answer_timeline import cells_of
-from app.web.views.answer_words import TimeUnit, latency_and_bound, limits_words, proof_of
+from app.web.views.answer_words import latency_and_bound, latency_unit, limits_words, proof_of
 from app.web.views.listed import address
-from app.web.words import grouped, share, size, time_us
+from domain.units import format_bytes
 
 PLACE = "/ui/compare"
 LETTERS = "ABCDEF"
@@ -129,7 +130,7 @@ def _side(place: int, documents: Sequence[Document], *, greatest_part: float) ->
     document = documents[place]
     others = [("id", one["id"]) for at, one in enumerate(documents) if at != place]
     cut = document["fragment_bytes"]
-    message = size(document["message_bytes"])
+    message = format_bytes(document["message_bytes"])
     return Side(
         id=document["id"],
         letter=LETTERS[place],
@@ -142,14 +143,14 @@ def _side(place: int, documents: Sequence[Document], *, greatest_part: float) ->
 
 
 def _counted(fragments: int) -> str:
-    return f"{grouped(fragments)} fragment{'s' if fragments > 1 else ''}"
+    return f"{format_count(fragments)} fragment{'s' if fragments > 1 else ''}"
 
 
 def _highest(documents: Sequence[Document], part: float) -> str:
     """What the highest bar is: a size where the message is the same, else a part of it."""
     if len({document["message_bytes"] for document in documents}) > 1:
-        return f"{share(part)} of its message"
-    return size(max(max(document["fragment_bytes"]) for document in documents))
+        return f"{format_percent(part)} of its message"
+    return format_bytes(max(max(document["fragment_bytes"]) for document in documents))
 
 
 def _bars(cut: Sequence[int], greatest_part: float) -> Iterator[Bar]:
@@ -174,8 +175,8 @@ def _bars(cut: Sequence[int], greatest_part: float) -> Iterator[Bar]:
 
 def _bar_title(first: int, some: Sequence[int]) -> str:
     if len(some) == 1:
-        return f"fragment {first + 1}: {size(some[0])}"
-    least, most = size(min(some)), size(max(some))
+        return f"fragment {first + 1}: {format_bytes(some[0])}"
+    least, most = format_bytes(min(some)), format_bytes(max(some))
     each = least if least == most else f"{least} to {most}"
     return f"fragments {first + 1} to {first + len(some)}: {each}"
 
@@ -185,18 +186,18 @@ def _bar_title(first: int, some: Sequence[int]) -> str:
 
 def _rows(documents: Sequence[Document]) -> Iterator[Row]:
     first = documents[0]
-    yield _row("Message", documents, lambda one: size(one["message_bytes"]))
+    yield _row("Message", documents, lambda one: format_bytes(one["message_bytes"]))
     yield _row("Profile", documents, _profile)
     yield _row("Strategy", documents, lambda one: one["strategy"].replace("_", " "))
     yield _row("Latency", documents, lambda one: _latency(one, first))
     yield _row("Proven bound", documents, lambda one: latency_and_bound(one)[1])
-    yield _row("Gap to the bound", documents, lambda one: gap_text(one["relative_gap"]))
+    yield _row("Gap to the bound", documents, lambda one: format_gap(one["relative_gap"]))
     yield _row("Proof", documents, lambda one: proof_of(one).word)
-    yield _row("Fragments", documents, lambda one: grouped(one["fragments"]))
-    yield _row("First fragment", documents, lambda one: size(one["fragment_bytes"][0]))
-    yield _row("Least fragment", documents, lambda one: size(min(one["fragment_bytes"])))
-    yield _row("Greatest fragment", documents, lambda one: size(max(one["fragment_bytes"])))
-    yield _row("Last fragment", documents, lambda one: size(one["fragment_bytes"][-1]))
+    yield _row("Fragments", documents, lambda one: format_count(one["fragments"]))
+    yield _row("First fragment", documents, lambda one: format_bytes(one["fragment_bytes"][0]))
+    yield _row("Least fragment", documents, lambda one: format_bytes(min(one["fragment_bytes"])))
+    yield _row("Greatest fragment", documents, lambda one: format_bytes(max(one["fragment_bytes"])))
+    yield _row("Last fragment", documents, lambda one: format_bytes(one["fragment_bytes"][-1]))
     yield _row("Best fixed size", documents, _best_fixed)
     yield _row("Limits", documents, lambda one: ", ".join(limits_words(one)) or _NONE)
     yield _row("Cuts anew between stages", documents, _refragments)
@@ -204,7 +205,7 @@ def _rows(documents: Sequence[Document]) -> Iterator[Row]:
     stages = [_stages(document) for document in documents]
     for number, lines in enumerate(zip_longest(*stages, fillvalue=_NONE), start=1):
         yield Row(f"Stage {number}", lines)
-    yield _row("Delay", documents, lambda one: time_us(_model(one)["delay_us"]))
+    yield _row("Delay", documents, lambda one: format_given_time(_model(one)["delay_us"]))
 
 
 def _row(name: str, documents: Sequence[Document], words: Any) -> Row:
@@ -220,16 +221,16 @@ def _latency(document: Document, first: Document) -> str:
     words, _ = latency_and_bound(document)
     if document is first:
         return words
-    excess = excess_text(document["latency_us"], first["latency_us"])
-    return words if excess in ("", "equal") else f"{words} ({excess})".replace("(-", "(−")
+    excess = format_excess(document["latency_us"], first["latency_us"])
+    return words if excess in ("", "equal") else f"{words} ({excess})"
 
 
 def _best_fixed(document: Document) -> str:
     best = document["best_fixed"]
     if not best:
         return _NONE
-    unit = TimeUnit.of(document["latency_us"])
-    return f"{size(best['size_bytes'])}, {unit.named(best['latency_us'])}"
+    unit = latency_unit(document)
+    return f"{format_bytes(best['size_bytes'])}, {unit.named(best['latency_us'])}"
 
 
 def _refragments(document: Document) -> str:
@@ -260,8 +261,9 @@ def _costs(stage: Document) -> str:
     parts = []
     for one in stage.get("ranges") or [stage]:
         end = one.get("up_to_bytes")
-        where = f" up to {size(end)}" if end else ""
-        parts.append(f"{one['overhead_us']:.6g} µs + {one['ns_per_byte']:.6g} ns/byte{where}")
+        where = f" up to {format_bytes(end)}" if end else ""
+        overhead, per_byte = format_cost(one["overhead_us"]), format_cost(one["ns_per_byte"])
+        parts.append(f"{overhead} µs + {per_byte} ns/byte{where}")
     return "; ".join(parts)
 
 

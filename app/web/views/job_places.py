@@ -11,7 +11,7 @@ from app.web.views.audit_form import AuditForm
 from app.web.views.listed import address, in_path
 from app.web.views.table_work import range_words, work_address
 from app.web.views.work_view import WorkPlace
-from app.web.words import size
+from domain.units import format_bytes
 from models.records import JobRecord, JobState
 
 Document = Mapping[str, Any]
@@ -63,7 +63,7 @@ def _choices(asked: Document) -> Iterator[tuple[str, str]]:
         yield f"option.{name}", value
     for key, name in (("least_bytes", "least"), ("greatest_bytes", "greatest")):
         if asked[key] is not None:
-            yield name, size(asked[key])
+            yield name, format_bytes(asked[key])
     if asked["objective"] != "mean":
         yield "objective", asked["objective"]
     for key, name in _LIMITS.items():

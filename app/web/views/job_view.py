@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, Context
-from math import ceil
 from typing import Any
 
-from app.console.words import agreeing_digits, gap_text
 from app.operations.operation import OperationKind
 from app.schemas.base import dump_json
 from app.schemas.jobs import job_document
+from app.text.numbers import format_count, format_gap
+from app.text.units import TimeUnit, format_proven, format_time
 from app.web.input_state import InputState
 from app.web.views.work_view import WORDS, again_words, seconds_words, steps_words
-from app.web.words import DIGITS, bound_text, grouped, size, time_us
 from domain.profile import ProfileReference
-from domain.units import format_number, format_share
+from domain.units import format_bytes, format_number, format_share
 from models.records import JobRecord, JobState
 
 MOST_ROWS = 40  # of the table of improvements, the newest ones
@@ -90,6 +88,7 @@ class JobView:
         kind, word = WORDS[job.state]
         is_stopping = job.cancel_requested and not job.state.is_terminal
         best_us, bound_us = progress["best_latency_us"], progress["lower_bound_us"]
+        best_text, bound_text = known_texts(best_us, bound_us)
         best, error = document["best"], document["error"] or {}
         return cls(
             id=job.id,
@@ -102,10 +101,10 @@ class JobView:
             limit=format_number(asked.get("time_limit_s") or 0.0),
             limit_s=asked.get("time_limit_s") or 0.0,
             elapsed_s=progress["elapsed_s"],
-            best=_time(best_us, bound_us),
-            bound=_bound(bound_us, best_us),
+            best=best_text,
+            bound=bound_text,
             gap=_gap(progress["relative_gap"]),
-            fragments=grouped(best["fragments"]) if best else "–",
+            fragments=format_count(best["fragments"]) if best else "–",
             steps=steps_words(job),
             again=again_words(job),
             history=tuple(_improvements(progress["history"])),
@@ -140,7 +139,7 @@ def entry_of(job: JobRecord) -> InputState:
     return replace(
         entry,
         strategy=asked["strategy"],
-        static_size=size(static_bytes) if static_bytes else "",
+        static_size=format_bytes(static_bytes) if static_bytes else "",
         relative_gap=format_share(asked["relative_gap"]),
         time_limit=format_number(asked["time_limit_s"]),
     )
@@ -165,37 +164,20 @@ def _title(asked: Document) -> str:
         through = asked["profile"]
     elif asked.get("measurements") is not None:
         through = "a measured pipeline"
-    return f"{size(size_bytes)} through {through}"
+    return f"{format_bytes(size_bytes)} through {through}"
 
 
-def _bound(value_us: float | None, best_us: float | None) -> str:
-    if value_us is None:
-        return "–"
-    digits = digits_of(best_us, value_us)
-    if value_us == best_us:
-        return latency_text(value_us, digits)
-    return bound_text(value_us, best_us, digits)
-
-
-def _time(value_us: float | None, bound_us: float | None = None) -> str:
-    return "–" if value_us is None else latency_text(value_us, digits_of(value_us, bound_us))
-
-
-def digits_of(best_us: float | None, bound_us: float | None) -> int:
-    """Of a latency that is rounded up and its bound: five, or what tells them as far apart."""
-    if best_us is None or bound_us is None:
-        return DIGITS
-    return agreeing_digits(best_us, bound_us, rounded=ceil)
-
-
-def latency_text(value_us: float, digits: int = DIGITS) -> str:
-    """A latency that was found, never less than it takes."""
-    up = Context(prec=digits, rounding=ROUND_CEILING)
-    return time_us(float(up.create_decimal(repr(value_us))), digits)
+def known_texts(best_us: float | None, bound_us: float | None) -> tuple[str, str]:
+    """Return the best latency and the bound on it as texts that agree; "–" for one not known."""
+    if best_us is not None and bound_us is not None:
+        return format_proven(best_us, bound_us)
+    if best_us is not None:
+        return format_time(best_us), "–"
+    return "–", "–" if bound_us is None else TimeUnit.of(bound_us).bound(bound_us, None)
 
 
 def _gap(gap: float | None) -> str:
-    return "–" if gap is None else gap_text(gap)
+    return "–" if gap is None else format_gap(gap)
 
 
 def _improvements(history: list[Document]) -> Iterator[Improvement]:
@@ -205,16 +187,16 @@ def _improvements(history: list[Document]) -> Iterator[Improvement]:
         best_us, bound_us = point["best_latency_us"], point["lower_bound_us"]
         gap = relative_excess(best_us, bound_us, bound_us)
         elapsed = f"{point['elapsed_s']:.1f} s"
-        best, bound = _time(best_us, bound_us), _bound(bound_us, best_us)
-        yield Improvement(elapsed, best, bound, gap_text(gap))
+        best, bound = known_texts(best_us, bound_us)
+        yield Improvement(elapsed, best, bound, format_gap(gap))
 
 
 def _compared(comparison: Document | None) -> Iterator[Compared]:
     for row in comparison["rows"] if comparison else ():
         yield Compared(
-            size(row["message_bytes"]),
+            format_bytes(row["message_bytes"]),
             row["strategy"],
-            _time(row["latency_us"]),
+            "–" if row["latency_us"] is None else format_time(row["latency_us"]),
             _gap(row["relative_gap"]),
             row["declined"] or "",
         )

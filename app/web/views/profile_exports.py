@@ -19,9 +19,9 @@ from app.web.views.export_choices import ExportForm, cost_words, export_form
 from app.web.views.listed import address, in_path
 from app.web.views.profiles import PLACE, SECTION
 from app.web.views.work_view import SHORT_S, WorkPlace, WorkView
-from app.web.words import size
 from domain.errors import InvalidInput, NotFound
 from domain.profile import ProfileReference
+from domain.units import format_bytes
 from models.records import JobRecord, JobState
 
 router = APIRouter(include_in_schema=False)
@@ -124,7 +124,7 @@ async def _find(
 
 def _audit_address(reference: str, size_bytes: int | None) -> str:
     """An audit of one size, which names the best one that no rule of a target narrows."""
-    setting = "whole" if size_bytes is None else size(size_bytes)
+    setting = "whole" if size_bytes is None else format_bytes(size_bytes)
     return address("/ui/audit", (("profile", reference), ("setting", setting)))
 
 

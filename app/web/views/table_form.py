@@ -8,10 +8,9 @@ from typing import Any
 
 from app.flows.build_table import DEFAULT_GREATEST_BYTES, TableScope
 from app.web.views.forms import FieldReader
-from app.web.words import size
 from domain.errors import SluiceError
 from domain.plan_table import DEFAULT_TABLE_GAP
-from domain.units import parse_share
+from domain.units import format_bytes, parse_share
 
 _FIELDS = {
     "least_bytes": "least",
@@ -29,7 +28,7 @@ class TableForm:
     """What to compile, as typed. `mistakes` is by the field's name, "" for what fits none."""
 
     least: str = "1 B"
-    greatest: str = size(DEFAULT_GREATEST_BYTES)
+    greatest: str = format_bytes(DEFAULT_GREATEST_BYTES)
     tolerance: str = f"{100.0 * DEFAULT_TABLE_GAP:g} %"
     min: str = ""
     max: str = ""
@@ -90,4 +89,4 @@ def _text(value: float | None, name: str) -> str:
         return ""
     if name == "tolerance":
         return f"{100.0 * value:.12g} %"
-    return str(value) if name == "most" else size(int(value))
+    return str(value) if name == "most" else format_bytes(int(value))

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.console.words import gap_text
+from app.text.numbers import format_count, format_gap, format_percent
 from app.web.views.table_work import missed_words, range_text, range_words
-from app.web.words import grouped, share
 
 Document = Mapping[str, Any]
 
@@ -47,22 +46,22 @@ class TableView:
             reference=f"{profile['name']}@{profile['revision']}",
             digest=document["digest"],
             range=range_words(document),
-            tolerance=share(document["relative_gap"]),
+            tolerance=format_percent(document["relative_gap"]),
             worst=_worst(document["worst"]),
             worst_repeat=_worst(document["worst_repeat"]),
-            entries=f"{grouped(document['cut_entries'])} cuts, "
-            f"{grouped(document['repeat_entries'])} repeated sizes",
+            entries=f"{format_count(document['cut_entries'])} cuts, "
+            f"{format_count(document['repeat_entries'])} repeated sizes",
             missed=missed_words(document),
             lines=tuple(_missed(one) for one in lines),
-            more=grouped(more) if more else "",
+            more=format_count(more) if more else "",
             warnings=tuple(one["detail"] for one in document["warnings"]),
             is_active=is_active,
         )
 
 
 def _missed(one: Document) -> MissedLine:
-    return MissedLine(range_text(one), gap_text(one["relative_gap"]))
+    return MissedLine(range_text(one), format_gap(one["relative_gap"]))
 
 
 def _worst(one: Document) -> str:
-    return f"{gap_text(one['relative_gap'])}, at {range_text(one)}"
+    return f"{format_gap(one['relative_gap'])}, at {range_text(one)}"

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from app.console.words import gap_text
 from app.flows.build_table import list_tables
 from app.jobs.ledger import get_job, running_jobs
 from app.operations.operation import OperationKind
+from app.text.numbers import format_count, format_gap, format_percent
 from app.web.views.listed import in_path
 from app.web.views.table_form import TableForm
 from app.web.views.work_view import WorkPlace, WorkView, elapsed_s, seconds_words
-from app.web.words import grouped, share, size
 from domain.errors import NotFound
+from domain.units import format_bytes
 from models.records import JobRecord, JobState, TableSummary
 
 if TYPE_CHECKING:
@@ -98,24 +98,28 @@ def running_tables(store: Store, name: str, shown: str) -> tuple[Running, ...]:
 
 def range_words(asked: Mapping[str, Any]) -> str:
     """The messages of a table."""
-    return f"{size(asked['least_bytes'])} to {size(asked['greatest_bytes'])}"
+    return f"{format_bytes(asked['least_bytes'])} to {format_bytes(asked['greatest_bytes'])}"
 
 
 def missed_words(document: Mapping[str, Any]) -> str:
     """By how much a table misses its tolerance; "" where it keeps it. Of a TableOut."""
     if not document["missed_total"]:
         return ""
-    worst, asked = document["worst"], share(document["relative_gap"])
+    worst, asked = document["worst"], format_percent(document["relative_gap"])
     return (
-        f"It misses its tolerance of {asked} for {grouped(document['missed_bytes'])} message "
-        f"sizes: proven is {gap_text(worst['relative_gap'])} at worst, at {range_text(worst)}."
+        f"It misses its tolerance of {asked} for {format_count(document['missed_bytes'])} message "
+        f"sizes: proven is {format_gap(worst['relative_gap'])} at worst, at {range_text(worst)}."
     )
 
 
 def range_text(one: Mapping[str, Any]) -> str:
     """Message sizes, inclusive."""
     least, greatest = one["from_bytes"], one["to_bytes"]
-    return size(least) if least == greatest else f"{size(least)} to {size(greatest)}"
+    return (
+        format_bytes(least)
+        if least == greatest
+        else f"{format_bytes(least)} to {format_bytes(greatest)}"
+    )
 
 
 def _name(asked: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from app.operations.operation import OperationKind
-from app.web.words import grouped
+from app.text.numbers import format_count
 from models.records import JobRecord, JobState
 
 SHORT_S = 1.0  # what ends within this time is shown as if there had been nothing to wait for
@@ -146,7 +146,7 @@ def steps_words(job: JobRecord) -> str:
     unit = UNITS.get(OperationKind(job.kind), "")
     if not unit:
         return f"{100 * done // total} % of the range"
-    return f"{grouped(done)} of {grouped(total)} {unit}"
+    return f"{format_count(done)} of {format_count(total)} {unit}"
 
 
 def elapsed_s(job: JobRecord) -> float:

@@ -14,7 +14,7 @@ from http import HTTPStatus
 import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from app.errors import problem_document
+from app.schemas.problems import ProblemOut
 from domain.errors import HeadTooLarge, MalformedRequest, SluiceError
 
 HEAD_LIMIT_S = 20.0  # after each, a look; a connection without progress does not see the second
@@ -170,9 +170,8 @@ def _too_large() -> HeadTooLarge:
 
 
 def _response(refusal: SluiceError) -> bytes:
-    document = problem_document(refusal)
-    body = orjson.dumps(document)
-    status = int(str(document["status"]))
+    document = ProblemOut.of(refusal)
+    body, status = orjson.dumps(document), document.status
     head = (
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
         "content-type: application/problem+json\r\n"

@@ -30,7 +30,7 @@ from app.api.openapi import publish
 from app.asgi import Fronted, Outermost
 from app.bodies import BodyBudget
 from app.execution.engine import Engine
-from app.execution.limits import service_pools
+from app.execution.limits import BODIES_HELD, TRACES_HELD, service_pools
 from app.execution.local import LocalEngine
 from app.flows.paper_profiles import seed_paper_profiles
 from app.jobs.opening import open_runner
@@ -47,7 +47,6 @@ from models.session import create_store
 
 log = logging.getLogger("sluice")
 
-BODIES_HELD = 32  # full bodies' worth of bytes that may be held at once
 DESCRIPTION = (
     "Fragment schedules for messages that cross a pipeline of stages, each with a proof of how "
     "good it is. Times are in µs, sizes in bytes, per-byte costs in ns. Every path with GET "
@@ -118,7 +117,7 @@ def create_app(
     )
     app.state.settings = chosen
     app.state.bodies = BodyBudget(BODIES_HELD * chosen.max_body_bytes)
-    app.state.traces = BodyBudget(2 * chosen.max_trace_bytes)
+    app.state.traces = BodyBudget(TRACES_HELD * chosen.max_trace_bytes)
     app.add_middleware(Outermost, metrics=metrics, as_page=failure_page)
     problems.register(app)
     for module in _ROUTERS:

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domain.pipeline import Pipeline, pipeline_of_lines
-from solvers.chain import Chain, ChainOptions
 from solvers.contract import Deadline
-from solvers.dual import value_us
-from solvers.exact_lp.ortools_backend import CountResult
+from solvers.exact.chain import Chain, ChainOptions
+from solvers.exact.dual import value_us
+from solvers.exact.lp.lines import CountResult
+from solvers.exact.structured import default_method, solve_count
 from solvers.line_problem import LineProblem
-from solvers.structured import default_method, solve_count
 
 Floats = NDArray[np.float64]
 Rows = tuple[tuple[float, float], ...]

@@ -20,9 +20,9 @@ from bench.workloads import lines_of
 from domain.pipeline import Pipeline
 from domain.problem import Problem
 from solvers.contract import Deadline
-from solvers.count_search import CountSearch
+from solvers.exact.count_search import CountSearch
+from solvers.exact.relaxation import relaxation_of
 from solvers.line_problem import LineProblem
-from solvers.relaxation import relaxation_of
 
 STORED = CHECKOUT / "bench" / "data" / "pipelines.json"
 COUNT = 500

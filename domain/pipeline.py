@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from math import isfinite
 
+from domain.derived import Derived
 from domain.errors import InvalidStage
 
 MAX_STAGES = 64
@@ -141,8 +143,8 @@ class Stage:
         return points
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
+@dataclass(frozen=True)
+class Pipeline(Derived):
     """Ordered stages and a constant delay (µs) that occupies no stage. Raises InvalidStage."""
 
     stages: tuple[Stage, ...]
@@ -157,7 +159,7 @@ class Pipeline:
     def __len__(self) -> int:
         return len(self.stages)
 
-    @property
+    @cached_property
     def all_lines(self) -> bool:
         """Whether every stage is one line at every fragment size."""
         return all(stage.is_line for stage in self.stages)
@@ -181,6 +183,28 @@ def pipeline_of_lines(
         for name, overhead, cost in lines
     )
     return Pipeline(stages, delay_us)
+
+
+def stage_name(number: int) -> str:
+    """Return what a stage without a name is called; the first one's number is 1."""
+    return f"stage {number}"
+
+
+def unique_names(names: Sequence[str | None]) -> tuple[str, ...]:
+    """Return names of their own for stages, in their order.
+
+    One without a name is called by its number; each that was there before has the next free number
+    behind it: the second "copy" is "copy (2)".
+    """
+    given = [name or stage_name(place) for place, name in enumerate(names, start=1)]
+    taken, found = set(given), list[str]()
+    for place, name in enumerate(given):
+        number, own = 2, name
+        while (place and own in found) or (own != name and own in taken):
+            ending = f" ({number})"
+            own, number = name[: MAX_NAME_LENGTH - len(ending)] + ending, number + 1
+        found.append(own)
+    return tuple(found)
 
 
 def _is_whole(value: object) -> bool:

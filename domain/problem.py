@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 from domain.aggregate import Aggregate, CostModel
+from domain.derived import Derived
 from domain.errors import Infeasible, InvalidInput, InvalidLimits
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline, Stage
 
@@ -51,10 +53,8 @@ class CountRange:
     capped_by: str
 
 
-class MessageProblem:
+class MessageProblem(Derived):
     """A message and limits, whatever it crosses: the part that all problems share. No fields."""
-
-    __slots__ = ()
 
     message_bytes: int
     limits: FragmentLimits
@@ -73,12 +73,12 @@ class MessageProblem:
         if self.fragment_cap < 1:
             raise InvalidInput("expected fragment_cap >= 1", field="fragment_cap")
 
-    @property
+    @cached_property
     def greatest_fragment_bytes(self) -> int:
         """The greatest size that any fragment can have."""
         return min(self.message_bytes, self.limits.max_fragment_bytes or self.message_bytes)
 
-    @property
+    @cached_property
     def least_fragment_bytes(self) -> int:
         """The least size that any fragment can have."""
         return min(self.message_bytes, self.limits.min_fragment_bytes)
@@ -88,6 +88,10 @@ class MessageProblem:
 
         The least exceeds the greatest where no such fragment is possible.
         """
+        return self._aligned_sizes
+
+    @cached_property
+    def _aligned_sizes(self) -> tuple[int, int]:
         unit = self.limits.alignment_bytes
         least = -(-self.limits.min_fragment_bytes // unit) * unit
         return least, self.greatest_fragment_bytes // unit * unit
@@ -95,10 +99,15 @@ class MessageProblem:
     def count_range(self) -> CountRange:
         """The admitted numbers of fragments; they are contiguous.
 
-        Derivation: k-1 aligned fragments in [m', M'] and a last one in [m, M] that is congruent
+        Raises Infeasible naming the two limits that clash.
+        """
+        return self._count_range
+
+    @cached_property
+    def _count_range(self) -> CountRange:
+        """Derivation: k-1 aligned fragments in [m', M'] and a last one in [m, M] that is congruent
         to B modulo the alignment. The last is at least r = m + ((B - m) mod a), and B - (k-1)M'
         is itself congruent to B, so k is admitted iff (k-1)M' >= B - M and (k-1)m' <= B - r.
-        Raises Infeasible naming the two limits that clash.
         """
         size, limits = self.message_bytes, self.limits
         if size <= limits.min_fragment_bytes:
@@ -179,7 +188,7 @@ class MessageProblem:
         return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Problem(MessageProblem):
     """A pipeline, a message and limits: all that an answer depends on.
 
@@ -210,7 +219,7 @@ class Problem(MessageProblem):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AggregateProblem(MessageProblem):
     """The same of a pipeline known from outside alone: the total and the bottleneck.
 

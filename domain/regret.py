@@ -52,13 +52,6 @@ class Regret:
         """What it costs at most over any schedule that there can be: (T - bound) / bound."""
         return _over(self.latency_us, self.best.lower_bound_us)
 
-    @property
-    def over_repeat(self) -> float | None:
-        """What it costs over the best repeated size, which is what one number can reach."""
-        if self.best.repeat_us is None:
-            return None
-        return _over(self.latency_us, self.best.repeat_us)
-
 
 class Objective(StrEnum):
     """What a single size is chosen for."""

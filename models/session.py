@@ -6,12 +6,18 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from domain.errors import StoreUnavailable
-from models.engines import open_engines, parse_url
+from models.engines import (
+    LIMIT_S,
+    WRITE_CONNECTIONS,
+    open_engines,
+    open_migration_engine,
+    parse_url,
+)
 from models.errors import translated_errors
 from models.repositories import (
     AnswerRepository,
@@ -28,18 +34,73 @@ from models.wakeup import listen
 
 
 class UnitOfWork:
-    """The repositories of one transaction. It belongs to one thread and ends with its block."""
+    """The repositories of one transaction. It belongs to one thread and ends with its block.
 
-    __slots__ = ("answers", "fits", "jobs", "profiles", "runners", "tables", "traces")
+    Answers, which every optimisation looks for and adds, go to the connection itself; a session,
+    which costs more than their statements, is opened for whoever asks for another repository.
+    """
 
-    def __init__(self, session: Session) -> None:
-        self.profiles = ProfileRepository(session)
-        self.traces = TraceRepository(session)
-        self.fits = FitRepository(session)
-        self.answers = AnswerRepository(session)
-        self.jobs = JobRepository(session)
-        self.runners = RunnerRepository(session)
-        self.tables = TableRepository(session)
+    __slots__ = ("_connection", "_session", "answers")
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._session: Session | None = None
+        self.answers = AnswerRepository(connection)
+
+    @property
+    def profiles(self) -> ProfileRepository:
+        """Hardware profiles and their revisions."""
+        return ProfileRepository(self._opened())
+
+    @property
+    def traces(self) -> TraceRepository:
+        """Files of measurements."""
+        return TraceRepository(self._opened())
+
+    @property
+    def fits(self) -> FitRepository:
+        """Fits of them."""
+        return FitRepository(self._opened())
+
+    @property
+    def jobs(self) -> JobRepository:
+        """Durable jobs."""
+        return JobRepository(self._opened())
+
+    @property
+    def runners(self) -> RunnerRepository:
+        """The processes that run them."""
+        return RunnerRepository(self._opened())
+
+    @property
+    def tables(self) -> TableRepository:
+        """Compiled plan tables."""
+        return TableRepository(self._opened())
+
+    def flush(self) -> None:
+        """Send what is pending, before the transaction is committed."""
+        if self._session is not None:
+            self._session.flush()
+
+    def close(self) -> None:
+        """Let go of what was read."""
+        if self._session is not None:
+            self._session.close()
+
+    @property
+    def has_changed_choices(self) -> bool:
+        """Whether it may have changed which compiled table a profile answers from."""
+        return self._session is not None and has_changed_choices(self._session)
+
+    @property
+    def has_changed_jobs(self) -> bool:
+        """Whether it may have left a job to run or to stop."""
+        return self._session is not None and has_changed_jobs(self._session)
+
+    def _opened(self) -> Session:
+        if self._session is None:
+            self._session = Session(self._connection, autoflush=False, expire_on_commit=False)
+        return self._session
 
 
 class Store:
@@ -84,14 +145,28 @@ class Store:
         """ "sqlite" or "postgresql"."""
         return self._url.get_backend_name()
 
+    @property
+    def max_wait_s(self) -> float:
+        """The longest that a statement, or a wait for a lock or a connection, may take."""
+        return LIMIT_S
+
+    @property
+    def parallel_writes(self) -> int:
+        """How many units of work can be open at once, those of other processes not counted."""
+        return 1 if self.dialect == "sqlite" else WRITE_CONNECTIONS
+
     def upgrade(self) -> None:
         """Bring the schema up to date, also where several processes start together.
 
         Raises Conflict for a database that newer software has written, StoreUnavailable where
         there is none.
         """
-        with translated_errors():
-            upgrade(self._writer)
+        engine = open_migration_engine(self._url)
+        try:
+            with translated_errors():
+                upgrade(engine)
+        finally:
+            engine.dispose()
 
     @contextmanager
     def unit_of_work(self) -> Iterator[UnitOfWork]:
@@ -124,18 +199,19 @@ class Store:
 
     @contextmanager
     def _transaction(self, engine: Engine) -> Iterator[UnitOfWork]:
-        with (
-            translated_errors(),
-            Session(engine, autoflush=False, expire_on_commit=False) as session,
-        ):
-            with session.begin():
-                yield UnitOfWork(session)
-            if has_changed_choices(session):
-                for act in self._watchers:
-                    act()
-            if has_changed_jobs(session):
-                for act in tuple(self._job_watchers):
-                    act()
+        with translated_errors(), engine.connect() as connection, connection.begin():
+            unit = UnitOfWork(connection)
+            try:
+                yield unit
+                unit.flush()
+            finally:
+                unit.close()
+        if unit.has_changed_choices:
+            for act in self._watchers:
+                act()
+        if unit.has_changed_jobs:
+            for act in tuple(self._job_watchers):
+                act()
 
 
 def create_store(database_url: str) -> Store:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from domain.regret import BestKnown, ChosenSetting, Regret, SizeRule
     from solvers.contract import StrategySpec
     from solvers.count_points import CountPoint
-    from solvers.kernels.prepared import Judge
+    from solvers.kernels import Judge
     from solvers.usual_settings import BaselineSet
 
 DEFAULT_RELATIVE_GAP = 1e-6
@@ -73,7 +73,7 @@ def solve(
         on_incumbent=on_incumbent,
     )
     if isinstance(problem, AggregateProblem):
-        from solvers.aggregate import solve_aggregate
+        from solvers.aggregate.solve import solve_aggregate
 
         return solve_aggregate(problem, strategy_named(strategy), options)
     from solvers.strategies import solve_with
@@ -101,7 +101,7 @@ def registered_strategies() -> tuple[StrategySpec, ...]:
 def is_quick(problem: AnyProblem, strategy: Strategy) -> bool:
     """Whether solving this is certain to end within 50 ms, so that it needs no child process."""
     if isinstance(problem, AggregateProblem):
-        from solvers.aggregate import is_quick_aggregate
+        from solvers.aggregate.solve import is_quick_aggregate
 
         return is_quick_aggregate(problem)
     from solvers.effort import is_quick as quick
@@ -112,7 +112,7 @@ def is_quick(problem: AnyProblem, strategy: Strategy) -> bool:
 def baselines(problem: AnyProblem) -> BaselineSet:
     """What the usual settings cost on this problem: single, static sizes, the best repeated one."""
     if isinstance(problem, AggregateProblem):
-        from solvers.aggregate import baselines_of_aggregate
+        from solvers.aggregate.solve import baselines_of_aggregate
 
         return baselines_of_aggregate(problem)
     from solvers.usual_settings import baselines_of
@@ -125,7 +125,7 @@ def judge_of(pipeline: Pipeline) -> Judge:
 
     For many cuts, one at a time: what the pipeline needs is made ready once.
     """
-    from solvers.kernels.prepared import judge_of as prepared
+    from solvers.kernels import judge_of as prepared
 
     return prepared(pipeline)
 
@@ -150,7 +150,7 @@ def compile_table(
     `on_loosened` is then told the tolerance that all of them are compiled to. `on_progress` is
     told the share that is done. Raises InvalidInput, Infeasible and TimeLimitReached.
     """
-    from solvers.parametric import compile_table as compiled
+    from solvers.tables.compile import compile_table as compiled
 
     return compiled(
         pipeline,
@@ -181,7 +181,7 @@ def regrets(
     pipeline: CostModel, setting: FragmentSetting, best: Sequence[BestKnown]
 ) -> tuple[Regret, ...]:
     """What a setting costs on each of these messages, beside the best known for it."""
-    from solvers.regret import regrets as priced
+    from solvers.settings.regret import regrets as priced
 
     return priced(pipeline, setting, best)
 
@@ -198,7 +198,7 @@ def choose_size(
 
     `best` has each size of the mix and each power of two in its range. Raises InvalidInput.
     """
-    from solvers.regret import choose_size as chosen
+    from solvers.settings.regret import choose_size as chosen
 
     return chosen(pipeline, best, mix, rule=rule, objective=objective)
 
@@ -216,7 +216,7 @@ def choose_ladder(
 
     `best` has each size of the mix and each power of two in its range. Raises InvalidInput.
     """
-    from solvers.regret import choose_ladder as chosen
+    from solvers.settings.regret import choose_ladder as chosen
 
     return chosen(pipeline, best, mix, rule=rule, objective=objective, most_steps=most_steps)
 

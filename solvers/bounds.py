@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from domain.pipeline import Stage
 from domain.problem import Problem
-from solvers.kernels.native import Choice
-from solvers.native_whole import native_whole
+from solvers.kernels import active
+from solvers.kernels.native_whole import whole_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -32,19 +32,18 @@ def closed_form_us(
     counts: Ints,
     *,
     greatest_bytes: float | None = None,
-    kernels: Choice = "auto",
 ) -> Floats:
     """Proven lower bound (µs, delay included) on every cut into k fragments, for each k asked.
 
-    With `greatest_bytes`, on those cuts alone that have no greater fragment. `kernels` says whether
-    C or NumPy computes it: the same bits.
+    With `greatest_bytes`, on those cuts alone that have no greater fragment. C and NumPy give the
+    same bits.
     """
     least, greatest = float(problem.least_fragment_bytes), float(problem.greatest_fragment_bytes)
     narrowed = greatest_bytes is not None and greatest_bytes != greatest
-    native = native_whole(kernels)
-    told = native.told(problem) if native is not None and not narrowed else None
-    if native is not None and told is not None:
-        return native.bounds_us(told, counts)
+    if active.NATIVE is not None and not narrowed:
+        whole = whole_of(problem)
+        if whole is not None:
+            return active.NATIVE.whole.bounds_us(whole, counts)
     greatest = greatest if greatest_bytes is None else greatest_bytes
     minorants = [_Minorant.of(stage, least, greatest) for stage in problem.pipeline.stages]
     size = float(problem.message_bytes)

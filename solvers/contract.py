@@ -61,10 +61,6 @@ class Deadline:
         """The deadline after this part of the time that is left."""
         return Deadline(time.monotonic() + part * self.remaining_s)
 
-    def sooner(self, seconds: float) -> Deadline:
-        """The earlier of this deadline and one in this many seconds."""
-        return Deadline(min(self.at_s, time.monotonic() + seconds))
-
 
 @dataclass(frozen=True, slots=True)
 class Candidate:

@@ -20,12 +20,12 @@ import numpy as np
 from domain.problem import Problem
 from domain.schedule import latency_us
 from solvers.contract import Deadline
-from solvers.count_search import CountSearch
-from solvers.exact_lp.ortools_backend import CountResult
-from solvers.fixed import equal_latency_us
+from solvers.exact.count_search import CountSearch
+from solvers.exact.lp.lines import CountResult
+from solvers.exact.relaxation import Relaxation, relaxation_of
+from solvers.heuristics.fixed import equal_latency_us
 from solvers.line_problem import LineProblem
-from solvers.range_improve import improved, on_vertices
-from solvers.relaxation import Relaxation, relaxation_of
+from solvers.ranges.improve import improved, on_vertices
 from solvers.rounding import round_cut
 
 _MOST_CELLS = 400_000  # k*n of a count that is solved for a picture

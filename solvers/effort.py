@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from domain.problem import Problem
 from domain.solution import Strategy
-from solvers.fixed import best_count
-from solvers.kernels.native import Choice, library
+from solvers.heuristics.fixed import best_count
+from solvers.kernels import active
+from solvers.line_problem import LineProblem
 
 QUICK_RANGED_CELLS = 10  # k*n near the optimum where schedules are improved on stages with ranges
 QUICK_JUDGED_CELLS = 20_000  # k*n that the judge may have to evaluate for the usual settings
@@ -35,14 +36,14 @@ _NUMPY = _Quick(cells=100, cells_where_few_win=100, count_cells=450_000)
 _NATIVE = _Quick(cells=160, cells_where_few_win=640, count_cells=2_000_000)
 
 
-def is_quick(problem: Problem, strategy: Strategy, *, kernels: Choice = "auto") -> bool:
+def is_quick(problem: Problem, strategy: Strategy) -> bool:
     """See the module. `strategy` matters only where refragmentation multiplies the work.
 
-    `kernels` says which implementation is to solve it: in C more is quick than in NumPy.
+    In C more is quick than in NumPy.
     """
     stages, counts = len(problem.pipeline), problem.count_range()
-    is_lines = all(stage.is_line for stage in problem.pipeline.stages)
-    quick = _NUMPY if library(kernels) is None or not is_lines else _NATIVE
+    is_native = problem.pipeline.all_lines and active.NATIVE is not None
+    quick = _NATIVE if is_native else _NUMPY
     refragments = problem.allow_refragmentation or strategy in (
         Strategy.HIERARCHICAL,
         Strategy.HIERARCHICAL_RAMP,
@@ -52,8 +53,7 @@ def is_quick(problem: Problem, strategy: Strategy, *, kernels: Choice = "auto") 
     usual_count = min(problem.message_bytes // _SMALLEST_USUAL_BYTES + 1, counts.greatest)
     if usual_count * stages > QUICK_JUDGED_CELLS:
         return False
-    least, greatest = problem.least_fragment_bytes, problem.greatest_fragment_bytes
-    ranged = any(stage.line_over(least, greatest) is None for stage in problem.pipeline.stages)
+    ranged = LineProblem.of(problem) is None
     best = best_count(problem)
     if best * stages <= (QUICK_RANGED_CELLS if ranged else quick.cells):
         return True

@@ -13,16 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from domain.derived import Derived
 from domain.pipeline import Pipeline, Stage
 from domain.problem import Problem
-from solvers.kernels.native import Choice
-from solvers.kernels.native_recurrence import native_recurrence
+from solvers.kernels import line_latency_us
+from solvers.kernels.native_dual import NativeLines, native_lines
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class LineProblem:
+@dataclass(frozen=True)
+class LineProblem(Derived):
     """g, G (n,) in µs and µs/byte; B, m, M in bytes; admitted k from k_least to k_greatest."""
 
     g: Floats
@@ -35,22 +36,8 @@ class LineProblem:
 
     @classmethod
     def of(cls, problem: Problem) -> LineProblem | None:
-        """The relaxation, or None where some stage is not one line over the admitted sizes."""
-        least, greatest = problem.least_fragment_bytes, problem.greatest_fragment_bytes
-        counts = problem.count_range()
-        lines = [stage.line_over(least, greatest) for stage in problem.pipeline.stages]
-        found = [line for line in lines if line is not None]
-        if len(found) < len(lines):
-            return None
-        return cls(
-            g=np.array([line.overhead_us for line in found]),
-            G=np.array([line.ns_per_byte for line in found]) / 1000.0,
-            B=float(problem.message_bytes),
-            m=float(least),
-            M=float(greatest),
-            k_least=counts.least,
-            k_greatest=counts.greatest,
-        )
+        """Return the relaxation, or None where a stage is not one line over the admitted sizes."""
+        return problem.derived(_lines_of)
 
     @property
     def n(self) -> int:
@@ -70,17 +57,33 @@ class LineProblem:
             )
         )
 
-    def latency_us(self, x: Floats, *, kernels: Choice = "auto") -> float:
-        """Latency of real sizes x (k,), without the constant delay; the recurrence in C or NumPy.
+    def latency_us(self, x: Floats) -> float:
+        """Return the latency in µs of real sizes x (k,), without the constant delay."""
+        return line_latency_us(self.g, self.G, x)
 
-        Raises InvalidInput where `kernels` asks for C and there is no build.
-        """
-        native = native_recurrence(kernels)
-        if native is not None:
-            return native.latency_of_lines_us(self.g, self.G, x)
-        entry = np.zeros(len(x))
-        for overhead, cost in zip(self.g, self.G, strict=True):
-            t = overhead + cost * x
-            done = np.cumsum(t)
-            entry = np.maximum.accumulate(entry - (done - t)) + done
-        return float(entry[-1])
+    @property
+    def native(self) -> NativeLines:
+        """The same for the kernels in C, made once."""
+        return self.derived(_native_of)
+
+
+def _native_of(lines: LineProblem) -> NativeLines:
+    return native_lines(lines.g, lines.G, B=lines.B, m=lines.m, M=lines.M)
+
+
+def _lines_of(problem: Problem) -> LineProblem | None:
+    least, greatest = problem.least_fragment_bytes, problem.greatest_fragment_bytes
+    counts = problem.count_range()
+    lines = [stage.line_over(least, greatest) for stage in problem.pipeline.stages]
+    found = [line for line in lines if line is not None]
+    if len(found) < len(lines):
+        return None
+    return LineProblem(
+        g=np.array([line.overhead_us for line in found]),
+        G=np.array([line.ns_per_byte for line in found]) / 1000.0,
+        B=float(problem.message_bytes),
+        m=float(least),
+        M=float(greatest),
+        k_least=counts.least,
+        k_greatest=counts.greatest,
+    )

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from domain.pipeline import Pipeline
 from domain.problem import Problem
-from solvers.kernels import exit_times_us, latencies_us, stage_times_us
-from solvers.kernels.native import Choice
-from solvers.native_whole import native_whole
+from solvers.kernels import active, exit_times_us, latencies_us, stage_times_us
+from solvers.kernels.native_whole import whole_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -35,26 +34,24 @@ def round_cut(
     real_sizes: Floats,
     *,
     search_cells: int = SEARCH_CELLS,
-    kernels: Choice = "auto",
 ) -> tuple[int, ...] | None:
     """The best whole-byte cut found near these sizes, or None where the limits admit none.
 
     The cumulative positions are rounded with several offsets (floor, nearest and ceiling among
     them), repaired into the limits and compared; then single cut positions move by one unit while
-    that helps. `kernels` says whether C or NumPy computes it: the same cut but for ties.
+    that helps. C and NumPy give the same cut but for ties.
     """
-    native = native_whole(kernels)
-    told = native.told(problem) if native is not None else None
-    if native is not None and told is not None:
+    whole = whole_of(problem) if active.NATIVE is not None else None
+    if active.NATIVE is not None and whole is not None:
         offsets, passes = _offsets(problem, real_sizes), _passes(problem, real_sizes, search_cells)
-        taken, sizes = native.rounded(told, real_sizes, offsets, passes=passes)
+        taken, sizes = active.NATIVE.whole.rounded(whole, real_sizes, offsets, passes=passes)
         if taken:
             return None if sizes is None else tuple(sizes.tolist())
     found = [cut for cut in _rounded(problem, real_sizes) if cut is not None]
     if not found:
         return None
     cuts = np.array(found)
-    latencies = latencies_us(problem.pipeline, cuts.astype(float), kernels=kernels)
+    latencies = latencies_us(problem.pipeline, cuts.astype(float))
     best = cuts[int(np.argmin(latencies))]
     improved = _improve(problem, best, search_cells)
     return tuple(improved.tolist())

@@ -21,31 +21,23 @@ from domain.errors import Infeasible, InvalidInput, SolverFailed, StrategyDeclin
 from domain.problem import Problem
 from domain.schedule import latency_us
 from domain.solution import Notice, Solution, Strategy
-from solvers import (
-    exact,
-    fixed,
-    hierarchical,
-    hierarchical_ramp,
-    ramp,
-    ramp_up_down,
-    repeat,
-    single,
-    static,
-)
 from solvers.assemble import judged_us, solution_of
 from solvers.bounds import closed_form_us
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
-from solvers.convex_problem import ConvexProblem
-from solvers.count_search import CountSearch
-from solvers.kernels import latencies_us
+from solvers.exact import strategy as exact
+from solvers.exact.convex import ConvexProblem
+from solvers.exact.count_search import CountSearch
+from solvers.exact.relaxation import relaxation_of
+from solvers.heuristics import constant, fixed, ramp, ramp_up_down, repeat
+from solvers.kernels import cut_latency_us
 from solvers.line_problem import LineProblem
-from solvers.nested_bound import nested_lower_bound_us
-from solvers.ranged import ranged_cuts
-from solvers.relaxation import relaxation_of
+from solvers.nested import hierarchical, hierarchical_ramp
+from solvers.nested.bound import nested_lower_bound_us
+from solvers.ranges.improve import ranged_cuts
 
 REGISTRY: tuple[StrategySpec, ...] = (
-    single.SPEC,
-    static.SPEC,
+    constant.SINGLE,
+    constant.STATIC,
     repeat.SPEC,
     fixed.SPEC,
     ramp.SPEC,
@@ -205,7 +197,8 @@ class _Contest:
         except (StrategyDeclined, Infeasible):
             return
         # Whether a heuristic is proven is said by the answer's own bound, not by its notice.
-        candidate = replace(candidate, notices=())
+        if candidate.notices:
+            candidate = replace(candidate, notices=())
         proposal = _Proposal(credited or spec.name, candidate, judged_us(self._problem, candidate))
         if spec.name in _EXACT_STARTS:
             self._starts.append(proposal)
@@ -327,7 +320,7 @@ class _Contest:
         if search is None or not search.solved:
             return known
         # On ranges the relaxed sizes count at what they cost, not at what the minorants say.
-        relaxed = float(latencies_us(self._problem.pipeline, search.best.x[None, :])[0])
+        relaxed = cut_latency_us(self._problem.pipeline, search.best.x)
         return relaxed if known is None else min(known, relaxed)
 
 

@@ -13,8 +13,8 @@ from domain.errors import Infeasible, StrategyDeclined
 from domain.problem import Problem
 from domain.schedule import latency_us
 from domain.solution import Strategy
-from solvers import fixed, repeat, single, static
 from solvers.contract import Deadline, SolveOptions, StrategySpec
+from solvers.heuristics import constant, fixed, repeat
 
 STATIC_BYTES = (4096, 65536)
 _DEADLINE_S = 60.0  # a guard; each baseline takes milliseconds
@@ -52,8 +52,8 @@ def baselines_of(problem: Problem) -> BaselineSet:
     """Evaluate every baseline with the judge. Raises Infeasible where nothing is admitted."""
     problem.count_range()
     entries = [
-        _baseline(problem, single.SPEC, None),
-        *(_baseline(problem, static.SPEC, size) for size in STATIC_BYTES),
+        _baseline(problem, constant.SINGLE, None),
+        *(_baseline(problem, constant.STATIC, size) for size in STATIC_BYTES),
         _baseline(problem, fixed.SPEC, None),
     ]
     return BaselineSet(tuple(entries), _best_repeat(problem))

@@ -20,7 +20,6 @@ from analysis.best_known import best_known
 from app.flows.paper_profiles import paper_profiles
 from app.flows.questions import Measurement, Question
 from app.flows.solve_message import prepare
-from app.text.audits import percent
 from domain.aggregate import CostModel
 from domain.fragment_setting import FragmentSetting
 from domain.message_mix import USUAL_GREATEST_BYTES, USUAL_LEAST_BYTES, MessageMix
@@ -124,12 +123,18 @@ def _settings(of: Studied) -> Iterator[tuple[str, FragmentSetting]]:
     yield f"best ladder, {len(ladder.steps)} steps", ladder
 
 
+def _percent(share: float) -> str:
+    """A share as the tables have it: one decimal, from 100 % on none."""
+    value = 100.0 * share
+    return f"{value:.0f} %" if abs(value) >= 100.0 else f"{value:.1f} %"
+
+
 def _cells(of: Studied, setting: FragmentSetting) -> list[str]:
     everywhere = [one.message_bytes for one in of.best]
     priced = price(of.model, setting, of.best, of.mix, also=everywhere)
     shown = [one for one in of.best if one.message_bytes in SHOWN]
     at_sizes = [one.over_best for one in solvers.regrets(of.model, setting, shown)]
-    return [percent(one) for one in (priced.mean.at_least, priced.worst.over_best, *at_sizes)]
+    return [_percent(one) for one in (priced.mean.at_least, priced.worst.over_best, *at_sizes)]
 
 
 def _repeats(of: Studied) -> list[str]:
@@ -137,7 +142,7 @@ def _repeats(of: Studied) -> list[str]:
     counted = [(size.share, known[size.message_bytes]) for size in of.mix.sizes]
     mean = sum(share * regret for share, regret in counted)
     worst = max(known.values())
-    return [percent(one) for one in (mean, worst, *(known[size] for size in SHOWN))]
+    return [_percent(one) for one in (mean, worst, *(known[size] for size in SHOWN))]
 
 
 def _repeat_regret(best: BestKnown) -> float:

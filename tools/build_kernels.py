@@ -22,7 +22,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
+HERE = Path(__file__).resolve().parent
+IS_STAGED = HERE.name != "tools"  # by tools/package_build.py, at the top of the package sluice
+ROOT = HERE if IS_STAGED else HERE.parent
 COMPILERS = ("cc", "gcc", "clang")
 
 
@@ -46,7 +48,7 @@ def say(text: str) -> None:
 
 def loader(folder: Path) -> ModuleType:
     """A loader's module, for its names and flags; it imports nothing heavy."""
-    sys.path.insert(0, str(ROOT))  # it imports the domain's errors
+    sys.path.insert(0, str(ROOT.parent if IS_STAGED else ROOT))  # it imports the domain's errors
     spec = importlib.util.spec_from_file_location("sluice_native", folder / "__init__.py")
     if spec is None or spec.loader is None:
         raise SystemExit(f"sluice: {folder.relative_to(ROOT)} is missing")

@@ -6,14 +6,14 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 
+from app.execution.limits import MAX_EVENT_STREAMS
 from app.jobs.ledger import shown_job
 from app.schemas.base import dump_json
-from app.schemas.jobs import job_document
+from app.schemas.jobs import JobOut
 from app.service import Service
 from domain.errors import Overloaded, StoreUnavailable
 from models.records import JobRecord
 
-MAX_STREAMS = 500
 _LOOK_S = 0.25
 _KEEP_ALIVE_S = 15.0
 
@@ -29,7 +29,7 @@ class EventStream:
 
     async def first(self) -> JobRecord:
         """The job as it stands. Raises NotFound, and Overloaded where too many look on."""
-        if self._service.open_streams >= MAX_STREAMS:
+        if self._service.open_streams >= MAX_EVENT_STREAMS:
             raise Overloaded("more event streams are open than this service accepts")
         return await self._look()
 
@@ -66,5 +66,5 @@ class EventStream:
     def _event(self, job: JobRecord) -> bytes:
         self._number += 1
         name = job.state.value if job.state.is_terminal else "progress"
-        data = dump_json(job_document(job))
+        data = dump_json(JobOut.of(job))
         return b"id: %d\nevent: %s\ndata: %s\n\n" % (self._number, name.encode(), data)

@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.console.words import fit_to, time_text, width_of
+from app.text.names import fit_to, width_of
+from app.text.units import format_given_time, format_time
 from domain.nested import NestedSchedule, simulate_nested
 from domain.pipeline import Pipeline
 from domain.schedule import simulate
@@ -132,15 +133,20 @@ def paint(row: GanttRow, end_us: float, columns: int, ink: Ink = UNICODE) -> str
 
 
 def _axis(end_us: float, columns: int, ink: Ink) -> str:
-    left, right = f"0 {ink.micro}", time_text(end_us, ink.micro)
-    middle = time_text(end_us / 2, ink.micro)
+    left, right = f"0 {ink.micro}", _time(end_us, ink)
+    middle = _time(end_us / 2, ink)
     start = (columns - len(middle)) // 2
     if len(left) + len(middle) + len(right) + 4 <= columns and end_us > 0.0:
         left = left.ljust(start) + middle
     return left + right.rjust(columns - len(left))
 
 
+def _time(time_us: float, ink: Ink) -> str:
+    return format_time(time_us).replace("µs", ink.micro)
+
+
 def _delay_note(chart: Chart, indent: str, ink: Ink) -> list[str]:
     if chart.delay_us <= 0.0:
         return []
-    return [f"{indent}and then {time_text(chart.delay_us, ink.micro)} of constant delay"]
+    delay = format_given_time(chart.delay_us).replace("µs", ink.micro)
+    return [f"{indent}and then {delay} of constant delay"]

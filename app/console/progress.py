@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from app.console.screen import Screen
-from app.console.words import gap_text, time_text
 from app.execution.engine import Best, Event, Steps
+from app.text.numbers import format_gap
+from app.text.units import format_proven
 from domain.solution import Solution
 
 if TYPE_CHECKING:
@@ -63,8 +64,8 @@ def solving_text(best: Solution | None) -> str:
     """The best so far, the bound and what may be missing, in words."""
     if best is None:
         return "solving; no answer yet"
-    latency, bound = time_text(best.latency_us), time_text(best.lower_bound_us)
-    return f"best {latency}  bound {bound}  gap {gap_text(best.relative_gap)}"
+    latency, bound = format_proven(best.latency_us, best.lower_bound_us)
+    return f"best {latency}  bound {bound}  gap {format_gap(best.relative_gap)}"
 
 
 @contextmanager

@@ -163,7 +163,7 @@ def _fitted(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _costs(stage: dict[str, Any]) -> dict[str, Any]:
-    return {"name": stage["name"], "ranges": [_bare(line) for line in stage["ranges"]]}
+    return {"name": stage.get("name"), "ranges": [_bare(line) for line in stage["ranges"]]}
 
 
 def _bare(line: dict[str, Any]) -> dict[str, Any]:

@@ -168,4 +168,4 @@ def _become_operation_process(guardian: int, channel: socket.socket, options: Ch
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    os._exit(main(sys.argv[1:]))  # a guardian has nothing to finish, and somebody waits for it

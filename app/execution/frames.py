@@ -30,8 +30,9 @@ class Kind(IntEnum):
     BEST = 5  # worker: a complete result, pickled
     RESULT = 6  # worker: the result, pickled
     REFUSED = 7  # worker: a SluiceError, pickled; there is no result
-    OUT_OF_MEMORY = 8  # worker: an allocation was refused; no payload
-    RESULT_TOO_LONG = 9  # worker: the result was not sent; no payload
+    FAILED = 8  # worker: a SluiceError, pickled, in place of another exception; it was printed
+    OUT_OF_MEMORY = 9  # worker: an allocation was refused; no payload
+    RESULT_TOO_LONG = 10  # worker: the result was not sent; no payload
 
 
 class BadFrame(Exception):

@@ -15,18 +15,29 @@ from app.execution.worker_pool import PoolOptions
 
 JOBS = "jobs"  # the requester of durable jobs, which wait in the ledger and not here
 
-MAX_WAITING_JOBS = 10_000  # in the ledger, of all owners and services together
+# Bodies that are held at once, in full bodies' worth of bytes.
+BODIES_HELD = 32
+TRACES_HELD = 2
 
+# The service's own threads.
+MAX_PENDING_CALLS = 512
+SOLVES_HERE_PER_TASK = (
+    2  # small solves that may wait here for each task in the engine, and for none
+)
+MAX_PENDING_PICTURES = 256
+MAX_PICTURES_OF_CLIENT = 12  # three views with all of their parts
+MAX_EVENT_STREAMS = 500
+
+# The engine.
+MAX_WAITING_SOLVES = 1000
+MAX_WAITING_SOLVES_OF_REQUESTER = 64
 LONG_WORKERS = 2
 LONG_IDLE_S = 60.0  # a worker for long work that had none for this time is ended
-
-MAX_WAITING_SOLVES = 1000
-MAX_WAITING_SOLVES_OF_REQUESTER = 500
 MAX_WAITING_LONG = 64
 MAX_WAITING_LONG_OF_REQUESTER = 8
 
-MAX_PENDING_PICTURES = 256
-MAX_PICTURES_OF_CLIENT = 12  # three views with all of their parts
+# The ledger.
+MAX_WAITING_JOBS = 10_000  # of all owners and services together
 
 
 def job_slots(slots: int) -> int:

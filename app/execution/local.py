@@ -78,7 +78,7 @@ class LocalEngine:
             running = self._open.get((task_id, claim))
         if running is None:
             return
-        running.is_cancelled = True
+        running.cancel()
         if self._pools[running.task.pool].remove(running):
             self._stops.put((running, Stopped()))
 

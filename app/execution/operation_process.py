@@ -78,7 +78,7 @@ def _run(channel: socket.socket, runner: Runner, task: TaskFrame) -> Frame:
     except BaseException as error:
         traceback.print_exc()  # for the log of the engine
         failure = SolverFailed(f"the operation raised {type(error).__name__}")
-        return Frame(Kind.REFUSED, pickle.dumps(failure))
+        return Frame(Kind.FAILED, pickle.dumps(failure))
     finally:
         report.close()
     if len(payload) > task.result_bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from app.execution.engine import End, Event, Sink, Task
@@ -11,10 +12,15 @@ from app.execution.engine import End, Event, Sink, Task
 _log = logging.getLogger(__name__)
 
 
+def _nobody() -> None:
+    """Nobody runs it yet: whoever begins to will look."""
+
+
 @dataclass(eq=False, slots=True)
 class Running:
     """A task from its submission to its end. `files` are its own duplicates.
 
+    `wake` is set by the slot that runs it, which then looks whether it was cancelled.
     Its events and its end are sent by one thread at a time: that of the slot which it was given
     to, or of the engine where it never got to one.
     """
@@ -22,7 +28,8 @@ class Running:
     task: Task
     sink: Sink
     files: tuple[int, ...] = ()
-    is_cancelled: bool = False
+    wake: Callable[[], None] = _nobody
+    is_cancelled: bool = field(default=False, init=False)
     has_ended: bool = field(default=False, init=False)
 
     @classmethod
@@ -34,6 +41,11 @@ class Running:
     def key(self) -> tuple[str, int]:
         """What the engine knows it by."""
         return self.task.id, self.task.claim
+
+    def cancel(self) -> None:
+        """Have it end soon; its end is told by whoever runs it."""
+        self.is_cancelled = True
+        self.wake()
 
     def send(self, event: Event) -> None:
         """Tell what it reports."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import socket
@@ -30,8 +31,9 @@ from app.execution.worker import Worker, WorkerOptions
 
 _log = logging.getLogger(__name__)
 
-_WATCH_S = 0.025  # between looks at cancellation and memory
-_CLOSE_WATCH_S = 0.005  # the same where more than half of the memory is used: it fills fast
+_LOOK_S = 0.025  # between looks at a worker that starts
+_MEMORY_LOOK_S = (0.005, 0.1)  # between looks at memory, for what it could fill meanwhile
+_FILL_BYTES_PER_S = 4 * 2**30
 _IDLE_S = 1.0  # between looks at a worker that waits
 _START_LIMIT_S = 120.0
 _ARRIVE_LIMIT_S = 20.0  # for a task to be taken by a warm worker
@@ -72,6 +74,8 @@ class Slot:
         self._on_idle = on_idle
         self._inbox: queue.SimpleQueue[Running | None] = queue.SimpleQueue()
         self._closing = threading.Event()
+        self._wake, self._waker = socket.socketpair()
+        self._waker.setblocking(False)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._worker: Worker | None = None
         self._pause_s = 0.0
@@ -95,6 +99,7 @@ class Slot:
         """Cut off what runs, and end worker and thread."""
         self._closing.set()
         self._inbox.put(None)
+        self._wake_up()
 
     def join(self, timeout_s: float) -> None:
         """Wait until the thread has ended."""
@@ -116,6 +121,12 @@ class Slot:
                     self._serve(running)
         finally:
             self._end_worker()
+            self._wake.close()
+            self._waker.close()
+
+    def _wake_up(self) -> None:
+        with contextlib.suppress(OSError):  # awake anyway, or ended
+            self._waker.send(b"\0")
 
     # --- a task -----------------------------------------------------------------------------------
 
@@ -132,6 +143,7 @@ class Slot:
         self._on_idle(self, running)
 
     def _run_somehow(self, running: Running) -> End:
+        running.wake = self._wake_up
         for _ in range(_ATTEMPTS):
             if (stop := self._reason_to_stop(running)) is not None:
                 return stop
@@ -156,7 +168,7 @@ class Slot:
         except OSError:
             raise _Stale from None
         deadline_s, has_started = time.monotonic() + _ARRIVE_LIMIT_S, False
-        look_s = time.monotonic() + _WATCH_S
+        look_s = time.monotonic() + _MEMORY_LOOK_S[0]
         while True:
             try:
                 frames = worker.frames(min(look_s, deadline_s) - time.monotonic())
@@ -167,12 +179,17 @@ class Slot:
                 deadline_s = time.monotonic() + limits.time_s
                 running.send(Started(f"{_HOST}:{worker.pid}"))
             end = _read(frames, running)
+            if any(frame.kind is Kind.FAILED for frame in frames):
+                _log.warning("an operation raised what it must not:\n%s", worker.read_tail())
             if end is not None:
                 return end if isinstance(end, Done | Refused) else self._cut_off(end)
             if worker.ended is not None:
                 if not has_started:
                     raise _Stale
                 return self._crashed(worker)
+            stop = self._reason_to_stop(running)
+            if stop is not None:
+                return self._cut_off(stop)
             now_s = time.monotonic()
             if now_s >= deadline_s:
                 if not has_started:
@@ -180,14 +197,12 @@ class Slot:
                 return self._cut_off(LimitExceeded(Limit.TIME))
             if now_s < look_s:
                 continue
-            stop = self._reason_to_stop(running)
-            if stop is not None:
-                return self._cut_off(stop)
-            memory_share = worker.memory_share()
-            if memory_share > 1.0:
+            free_bytes = worker.free_bytes()
+            if free_bytes < 0:
                 return self._cut_off(LimitExceeded(Limit.MEMORY))
-            # From now on: the look itself may have taken long.
-            look_s = time.monotonic() + (_WATCH_S if memory_share < 0.5 else _CLOSE_WATCH_S)
+            shortest_s, longest_s = _MEMORY_LOOK_S
+            pause_s = min(longest_s, max(shortest_s, free_bytes / _FILL_BYTES_PER_S))
+            look_s = time.monotonic() + pause_s  # from now: the look itself may have taken long
 
     def _reason_to_stop(self, running: Running) -> Stopped | None:
         if self._closing.is_set():
@@ -254,9 +269,10 @@ class Slot:
         except OSError as error:
             _log.error("cannot start a worker process: %s", error)
             return None
+        worker.watch(self._wake)
         limit_s = time.monotonic() + _START_LIMIT_S
         while worker.ended is None and time.monotonic() < limit_s and not has_to_stop():
-            if any(frame.kind is Kind.READY for frame in worker.frames(_WATCH_S)):
+            if any(frame.kind is Kind.READY for frame in worker.frames(_LOOK_S)):
                 return worker
         if not has_to_stop():
             _log.error("a worker process did not start: %s\n%s", worker.ended, worker.tail)
@@ -299,7 +315,7 @@ def _event(frame: Frame) -> Event:
 def _end(frame: Frame) -> End:
     if frame.kind is Kind.RESULT:
         return Done(frame.payload)
-    if frame.kind is Kind.REFUSED:
+    if frame.kind in (Kind.REFUSED, Kind.FAILED):
         return Refused(frame.payload)
     if frame.kind is Kind.OUT_OF_MEMORY:
         return LimitExceeded(Limit.MEMORY)

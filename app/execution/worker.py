@@ -103,12 +103,21 @@ class Worker:
         """The last of what the operation, or a library in it, printed."""
         return self._tail.decode(errors="replace").strip()
 
+    def read_tail(self) -> str:
+        """Return the tail, with what has been printed just now."""
+        self._read_output()
+        return self.tail
+
     def send(self, task: TaskFrame) -> None:
         """Send a task. Raises OSError where the operation process does not take it."""
         self._tail = b""
         self._memory_bytes = task.memory_bytes
         self._max_frame_bytes = max(_MAX_FRAME_BYTES, task.result_bytes)
         send_task(self._channel, task)
+
+    def watch(self, wake: socket.socket) -> None:
+        """Have `frames` return early where something has arrived at this socket, and empty it."""
+        self._selector.register(wake, selectors.EVENT_READ, _empty)
 
     def frames(self, timeout_s: float) -> list[Frame]:
         """Return what has arrived, waiting this long at most for anything at all.
@@ -121,6 +130,8 @@ class Worker:
                 frames += self._read_channel()
             elif key.fileobj is self._control:
                 frames += self._read_report()
+            elif key.data is not None:
+                key.data(key.fileobj)
             else:
                 self._read_output()
         for frame in frames:
@@ -129,10 +140,10 @@ class Worker:
                 self._rest_bytes = processes.resident_bytes([self._pid])
         return frames
 
-    def memory_share(self) -> float:
-        """Return the memory that the operation and all that it started use, as a share of the cap.
+    def free_bytes(self) -> int:
+        """Return how much memory the operation and all that it started may still take.
 
-        Above 1 they have to be killed, and may have been stopped already.
+        Below 0 they have to be killed, and may have been stopped already.
         """
         family = processes.descendants(self.guardian)
         used_bytes = processes.resident_bytes(family)
@@ -142,7 +153,7 @@ class Worker:
             used_bytes = processes.proportional_bytes(family)
             if used_bytes <= self._memory_bytes:
                 processes.send_all(family, signal.SIGCONT)
-        return used_bytes / self._memory_bytes
+        return self._memory_bytes - used_bytes
 
     def clean_up(self) -> bool:
         """Kill what a task has left behind; return whether the worker is fit for another task.
@@ -215,6 +226,11 @@ class Worker:
         self._tail = (self._tail + data)[-_TAIL_BYTES:]
         if not data:
             self._unwatch(self._output)
+
+
+def _empty(wake: socket.socket) -> None:
+    with contextlib.suppress(BlockingIOError):
+        wake.recv(_READ_BYTES, socket.MSG_DONTWAIT)
 
 
 def _socket_pair(undo: contextlib.ExitStack) -> tuple[socket.socket, socket.socket]:

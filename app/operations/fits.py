@@ -15,8 +15,7 @@ from app.operations.digests import digest_of
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report
 from app.operations.work import Fitted, FitWork, PlotWork
 from app.schemas.base import dump_json
-from app.schemas.fit_plots import fit_plot_document
-from app.schemas.fits import fit_document
+from app.schemas.fits import FitOut, FitPlotOut
 from domain.fit_plot import FitPlot
 from models.records import FitRequest
 
@@ -96,11 +95,16 @@ class FitTraces(OperationDefaults[Fitted]):
         fit, plot = result
         return FittedTrace(fit, self.traces, self.fit_request, plot)
 
+    @property
+    def stores(self) -> bool:
+        """A profile, where a name is given."""
+        return self.save_as is not None
+
     def keep(self, unit: UnitOfWork, result: Fitted) -> Outcome:
         """Store traces, fit and profile where a name is given."""
         fitted = self.fitted(result)
         saved = None if self.save_as is None else save_fit(unit, fitted, name=self.save_as)
-        return Outcome(dump_json(fit_document(fitted, saved)))
+        return Outcome(dump_json(FitOut.of(fitted, saved)))
 
 
 def _in_file(trace: HeldTrace, stack: ExitStack) -> HeldTrace:
@@ -165,4 +169,4 @@ class PlotFit(OperationDefaults[FitPlot]):
 
     def keep(self, unit: UnitOfWork, result: FitPlot) -> Outcome:
         """Store nothing."""
-        return Outcome(dump_json(fit_plot_document(result)))
+        return Outcome(dump_json(FitPlotOut.of(result)))

@@ -15,17 +15,9 @@ from enum import StrEnum
 from math import isfinite
 
 from app.plots.frame import Frame, most_labels
-from app.plots.scales import (
-    Axis,
-    Tick,
-    burst_ticks,
-    log_axis,
-    nice_above,
-    size_ticks,
-    time_label,
-    time_ticks,
-)
+from app.plots.scales import Axis, Tick, burst_ticks, log_axis, nice_above, size_ticks, time_ticks
 from app.plots.svg import group, line_at, number, path_of, safe, tag, text_at, text_width
+from app.text.units import format_given_time
 
 SCOPE = "sluice-curves"
 WIDTH, HEIGHT = 640.0, 320.0
@@ -167,7 +159,7 @@ def _x_ticks(plot: CurvesPlot, axis: Axis) -> list[Tick]:
 
 def _y_ticks(plot: CurvesPlot, axis: Axis) -> list[Tick]:
     if plot.upwards is Upwards.LATENCY:
-        return time_ticks(axis, 6) if axis.is_log else _even_ticks(axis, time_label)
+        return time_ticks(axis, 6) if axis.is_log else _even_ticks(axis, format_given_time)
     powers = [10.0**power for power in range(-6, 7)]
     least = plot.floor or 0.0
     labels = ((one, f"{'≤ ' * (one <= least)}{100 * one:g} %") for one in powers)

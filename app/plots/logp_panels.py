@@ -14,16 +14,10 @@ from app.plots.frame import (
     Head,
     most_labels,
 )
-from app.plots.scales import (
-    burst_ticks,
-    estimate_text,
-    figure,
-    log_axis,
-    size_ticks,
-    time_label,
-    time_ticks,
-)
+from app.plots.scales import burst_ticks, log_axis, size_ticks, time_ticks
 from app.plots.svg import dots_of, group, line_at, number, path_of, tag, text_at
+from app.text.numbers import DIGITS, format_estimate, format_figure
+from app.text.units import format_given_time
 from domain.fit_plot import SignatureCurve, SignaturePlot
 from domain.loggp import Estimate, LogGPFit, LogGPParameters
 from domain.units import format_bytes
@@ -80,7 +74,7 @@ def _found(parameters: LogGPParameters) -> Iterator[tuple[str, str]]:
     for name, label in SERIES:
         estimate: Estimate | None = getattr(parameters, name)
         if estimate is not None:
-            yield label, estimate_text(estimate.value, estimate.interval, "µs")
+            yield label, format_estimate(estimate.value, estimate.interval, "µs")
 
 
 def _signature_frame(curves: tuple[SignatureCurve, ...], width: float, top: float) -> Frame:
@@ -110,7 +104,7 @@ def _curve_labels(curves: tuple[SignatureCurve, ...], frame: Frame) -> Iterator[
 
 
 def _time(time_us: float) -> str:
-    return time_label(float(f"{time_us:.3g}"))
+    return format_given_time(time_us, DIGITS)
 
 
 def _levels(parameters: LogGPParameters | None, frame: Frame) -> Iterator[str]:
@@ -169,7 +163,7 @@ class ParametersPanel:
         if self.fit.byte_gap_ns is None:
             return "estimates and 95 % intervals"
         per_byte = self.fit.byte_gap_ns
-        said = estimate_text(per_byte.value, per_byte.interval, "ns")
+        said = format_estimate(per_byte.value, per_byte.interval, "ns")
         return f"time per byte of long messages {said}"
 
     def _rows(self) -> Iterator[tuple[str, str, str]]:
@@ -195,7 +189,9 @@ class ParametersPanel:
 
 
 def _pair(first: Estimate | None, second: Estimate | None) -> str:
-    return ", ".join(f"{figure(one.value)} µs" if one else "not known" for one in (first, second))
+    return ", ".join(
+        f"{format_figure(one.value)} µs" if one else "not known" for one in (first, second)
+    )
 
 
 def _series(pairs: list[tuple[int, Estimate]], frame: Frame, index: int) -> Iterator[str]:

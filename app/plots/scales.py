@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log2, log10
 
+from app.text.units import format_given_time
 from domain.units import format_bytes
 
 _ROOM = 0.05  # of an axis' length is left free at either end
@@ -76,7 +77,7 @@ def time_ticks(axis: Axis, most: int) -> list[Tick]:
     """Powers of ten with minor ticks; 1, 2 and 5; or equal steps, as the axis' length asks for."""
     decades = log10(axis.greatest) - log10(axis.least)
     if decades < 0.8:
-        return [Tick(value, time_label(value)) for value in _equal_steps(axis, most)]
+        return [Tick(value, format_given_time(value)) for value in _equal_steps(axis, most)]
     first, last = floor(log10(axis.least)), ceil(log10(axis.greatest))
     step = max(1, ceil(decades / most))
     labelled = (1, 2, 5) if decades * 3 <= most + 1 else (1,)
@@ -86,7 +87,7 @@ def time_ticks(axis: Axis, most: int) -> list[Tick]:
             value = float(f"{digit}e{power}")
             is_major = digit in labelled and power % step == 0
             if axis.holds(value):
-                ticks.append(Tick(value, time_label(value) if is_major else ""))
+                ticks.append(Tick(value, format_given_time(value) if is_major else ""))
     return ticks
 
 
@@ -111,48 +112,6 @@ def nice_above(value: float) -> float:
     return next(
         (unit * factor for factor in (1, 2, 5) if unit * factor >= value * (1 - 1e-9)), unit * 10
     )
-
-
-def time_label(time_us: float) -> str:
-    """A time on an axis, in the unit that suits it."""
-    for unit, factor in (("s", 1e6), ("ms", 1e3), ("µs", 1.0)):
-        if time_us >= factor:
-            return f"{time_us / factor:g} {unit}"
-    return "0" if time_us == 0.0 else f"{time_us:g} µs" if time_us >= 1e-3 else _in_ns(time_us)
-
-
-def _in_ns(time_us: float) -> str:
-    return f"{time_us * 1e3:.6g} ns"
-
-
-def percent_label(share: float) -> str:
-    """A relative residual on an axis."""
-    if share == 0.0:
-        return "0"
-    sign = "+" if share > 0 else "−"
-    return f"{sign}{abs(share) * 100:g} %"
-
-
-def figure(value: float, digits: int = 4) -> str:
-    """A number with so many significant digits, without an exponent where that is readable."""
-    if value == 0.0:
-        return "0"
-    if not 1e-4 <= abs(value) < 1e7:
-        return f"{value:.{digits - 1}e}"
-    decimals = max(0, digits - 1 - floor(log10(abs(value))))
-    return f"{value:.{decimals}f}"
-
-
-def estimate_text(value: float, interval: tuple[float, float], unit: str) -> str:
-    """A value and its interval, with as many decimals as the interval's width tells apart."""
-    low, high = interval
-    width = high - low
-    decimals = 1 - floor(log10(width)) if width > 0.0 else 99
-    if max(abs(value), high) >= 1e7 or decimals > 6:
-        return f"{figure(value)} {unit} ({figure(low)} … {figure(high)})"
-    decimals = max(0, decimals)
-    shown = f"{value:.{decimals}f}" if value else "0"
-    return f"{shown} {unit} ({low:.{decimals}f} … {high:.{decimals}f})"
 
 
 def quantile_of(values: Sequence[float], share: float) -> float:

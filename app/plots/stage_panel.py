@@ -18,19 +18,9 @@ from app.plots.frame import (
     Head,
     most_labels,
 )
-from app.plots.scales import (
-    Axis,
-    Tick,
-    estimate_text,
-    figure,
-    log_axis,
-    nice_above,
-    percent_label,
-    quantile_of,
-    size_ticks,
-    time_ticks,
-)
+from app.plots.scales import Axis, Tick, log_axis, nice_above, quantile_of, size_ticks, time_ticks
 from app.plots.svg import dots_of, group, line_at, number, path_of, tag, text_at, text_width
+from app.text.numbers import format_estimate, format_percent, format_signed_percent
 from domain.fit import LineFit, Verdict
 from domain.fit_plot import PlotRole, StagePlot
 from domain.units import format_bytes
@@ -96,7 +86,7 @@ class StagePanel:
         else:
             yield _count(plot.num_samples, "sample")
         yield _count(fit.outliers, "outlier")
-        yield f"residuals {figure(100.0 * fit.relative_residual_std, 2)} %"
+        yield f"residuals {format_percent(fit.relative_residual_std)}"
         yield f"R² {fit.r_squared:.4f}"
 
     def _description(self) -> str:
@@ -137,7 +127,7 @@ def _sizes_of(line: LineFit, plot: StagePlot) -> str:
 
 
 def _estimate(line: LineFit, name: str, unit: str, verdict: Verdict) -> str:
-    said = estimate_text(getattr(line, name), getattr(line, f"{name}_interval"), unit)
+    said = format_estimate(getattr(line, name), getattr(line, f"{name}_interval"), unit)
     if verdict is not Verdict.SUPPORTED:
         return f"{said}, {verdict}"
     return f"{said}, set to 0" if name in line.clipped else said
@@ -188,7 +178,7 @@ def _strip_ticks(axis: Axis) -> list[Tick]:
     if axis.place(axis.least) - axis.place(0.0) < _LABEL_PX:
         below = []
     values = (*below, 0.0, axis.greatest / 2, axis.greatest)
-    return [Tick(value, percent_label(value)) for value in values]
+    return [Tick(value, format_signed_percent(value)) for value in values]
 
 
 # --- marks ----------------------------------------------------------------------------------------

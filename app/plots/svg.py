@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from html import escape
 from math import isfinite
 
-from app.console.words import width_of
-from app.text.names import printable
+from app.text.names import printable, width_of
 
 _MEAN_WIDTH = 0.57  # of a character, in font sizes: on the safe side for what browsers put in
 _FARTHEST = 1e6  # pixels; renderers are not held to more

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from app.console.words import excess_text
 from app.plots.scales import Tick
 from app.plots.svg import group, line_at, number, path_of, safe, shortened, tag, text_at, text_width
 from app.plots.timeline_plan import (
@@ -19,6 +18,7 @@ from app.plots.timeline_plan import (
     Plan,
 )
 from app.plots.timeline_rows import draw_labels, draw_rows
+from app.text.numbers import format_excess
 
 _HEADING_PX = 27.0  # of letters, at their greatest
 _MOST_STEPS = 6
@@ -46,7 +46,7 @@ def draw_schedule(plan: Plan, y: float) -> str:
 def _heading(plan: Plan) -> str:
     heading = plan.drawn.heading
     if plan.compared_us is not None:
-        more = excess_text(plan.drawn.course.latency_us, plan.compared_us)
+        more = format_excess(plan.drawn.course.latency_us, plan.compared_us)
         heading += f" ({more})" if more else ""
     return shortened(heading, ROOM, _HEADING_PX)
 

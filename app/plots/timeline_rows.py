@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from app.plots.svg import group, number, safe, shortened, tag, text_at, text_width
 from app.plots.timeline_marks import Mark
 from app.plots.timeline_plan import LABEL, MARGIN, NARROW_PX, ROOM, WIDE_PX, Plan
-from app.plots.timeline_scale import duration_text
-from app.plots.timeline_words import costs_text, row_details, row_title
+from app.plots.timeline_words import costs_text, format_moment, row_details, row_title
+from app.text.units import format_given_time
 from domain.course import StageCourse
 from domain.units import format_bytes
 
@@ -39,7 +39,7 @@ def draw_labels(plan: Plan) -> Iterator[str]:
     for j, stage in enumerate(course.stages):
         yield _label(plan, j, stage)
     if plan.has_delay:
-        name, time = "constant delay", duration_text(course.delay_us)
+        name, time = "constant delay", format_given_time(course.delay_us)
         widths = [text_width(f"{name}  {time}", 1.1 * px) for px in (NARROW_PX, WIDE_PX)]
         spans = tag("tspan", name, class_="name"), _about(time)
         yield _labelled(plan, len(plan.marks), (widths[0], widths[1]), *spans)
@@ -134,7 +134,7 @@ def _block(plan: Plan, mark: Mark, stage: StageCourse, *, is_critical: bool) -> 
     size = stage.fragment_bytes[mark.first]
     said = (
         f"fragment {mark.first + 1} of {len(stage.fragment_bytes)}: {format_bytes(size)}, "
-        f"{duration_text(mark.start_us)} to {duration_text(mark.exit_us)}"
+        f"{format_moment(mark.start_us)} to {format_moment(mark.exit_us)}"
         + (", critical path" if is_critical else "")
     )
     start = plan.scale.place(mark.start_us)
@@ -184,14 +184,14 @@ def _run_text(mark: Mark, stage: StageCourse) -> str:
     each = least if least == greatest else f"{least} to {greatest}"
     return (
         f"fragments {mark.first + 1} to {mark.last + 1} of {len(stage.fragment_bytes)}, merged: "
-        f"{each} each, {duration_text(mark.start_us)} to {duration_text(mark.exit_us)}"
+        f"{each} each, {format_moment(mark.start_us)} to {format_moment(mark.exit_us)}"
     )
 
 
 def _delay(plan: Plan) -> list[str]:
     course = plan.drawn.course
     start, end = plan.scale.place(course.exit_us), plan.scale.place(course.latency_us)
-    delay = duration_text(course.delay_us)
+    delay = format_given_time(course.delay_us)
     return [
         tag("title", safe(f"constant delay of {delay}, in no stage")),
         tag(

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import ceil, floor
 
 from app.plots.scales import Tick, nice_above
+from app.text.units import TimeUnit
 
-_UNITS = (("s", 1e6), ("ms", 1e3), ("µs", 1.0), ("ns", 1e-3))
 _LEAST_US = 1e-290  # below it nothing can be divided by reliably; such a picture takes no time
 
 
@@ -48,24 +48,10 @@ class TimeScale:
         if self.is_empty:
             return [Tick(0.0, "0")]
         step_us = nice_above(self.span_us / most_steps)
-        unit, factor = unit_of(self.to_us)
+        unit = TimeUnit.of(self.to_us)
         first = ceil(self.from_us / step_us * (1 - 1e-12))
         last = floor(self.to_us / step_us * (1 + 1e-12))
         return [
-            Tick(i * step_us, f"{i * step_us / factor:.9g} {unit}" if i else "0")
+            Tick(i * step_us, f"{i * step_us / unit.us:.9g} {unit.name}" if i else "0")
             for i in range(first, last + 1)
         ]
-
-
-def unit_of(time_us: float) -> tuple[str, float]:
-    """The unit that suits a time, and how many µs it has."""
-    return next((one for one in _UNITS if time_us >= one[1]), _UNITS[-1])
-
-
-def duration_text(time_us: float, digits: int = 6) -> str:
-    """A time with so many significant digits, in the unit that suits it."""
-    if time_us == 0.0:
-        return "0 µs"
-    unit, factor = unit_of(time_us)
-    text = f"{time_us / factor:.{digits}g}"
-    return f"{float(text):.0f} {unit}" if "e+" in text and time_us < 1e15 else f"{text} {unit}"

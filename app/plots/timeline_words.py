@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context
 
-from app.console.words import agreeing_digits, gap_text, sizes_text
-from app.plots.timeline_scale import duration_text
+from app.text.numbers import format_cost, format_gap, format_sizes
+from app.text.units import format_given_time, format_proven, format_time
 from domain.course import Course, Leg, StageCourse
 from domain.solution import relative_excess
 from domain.units import format_bytes
 
-_LEAST_DIGITS = 6
+_MOMENT_DIGITS = 6  # of when a fragment starts and leaves: many follow each other closely
 _MOST_TOLD = 8  # stages of the critical path in the description
 
 
@@ -26,7 +25,7 @@ class DrawnSchedule:
     @property
     def heading(self) -> str:
         """Name, fragments and latency."""
-        latency = duration_text(self.course.latency_us, self._digits)
+        latency = self._texts[0]
         return f"{self.name}: {self.fragments_text}, {latency}"
 
     @property
@@ -44,17 +43,14 @@ class DrawnSchedule:
             return ""
         latency_us, bound_us = self.course.latency_us, self.lower_bound_us
         gap = relative_excess(latency_us, bound_us, bound_us)
-        if bound_us < latency_us:
-            down = Context(prec=self._digits, rounding=ROUND_FLOOR)
-            bound_us = float(down.create_decimal(repr(bound_us)))
-        return f"proven bound {duration_text(bound_us, self._digits)}, gap {gap_text(gap)}"
+        return f"proven bound {self._texts[1]}, gap {format_gap(gap)}"
 
     @property
-    def _digits(self) -> int:
-        """Of latency and bound, so that they are as far apart as the gap says."""
+    def _texts(self) -> tuple[str, str]:
+        """Latency and bound, as far apart as the gap says."""
         if self.lower_bound_us is None:
-            return _LEAST_DIGITS
-        return agreeing_digits(self.course.latency_us, self.lower_bound_us, least=_LEAST_DIGITS)
+            return format_time(self.course.latency_us), ""
+        return format_proven(self.course.latency_us, self.lower_bound_us)
 
     @property
     def range_text(self) -> str:
@@ -68,9 +64,14 @@ class DrawnSchedule:
         """The sizes."""
         cuts = [stage.fragment_bytes for stage in self.course.stages]
         if self.course.is_shared:
-            return f"{sizes_text(cuts[0])} bytes"
-        told = " | ".join(map(sizes_text, cuts[:_MOST_TOLD]))
+            return f"{format_sizes(cuts[0])} bytes"
+        told = " | ".join(map(format_sizes, cuts[:_MOST_TOLD]))
         return f"{told}{' | …' if len(cuts) > _MOST_TOLD else ''} bytes by stage"
+
+
+def format_moment(time_us: float) -> str:
+    """Return when a fragment starts or leaves."""
+    return format_given_time(time_us, _MOMENT_DIGITS)
 
 
 def costs_text(stage: StageCourse) -> str:
@@ -82,23 +83,23 @@ def costs_text(stage: StageCourse) -> str:
 
 
 def _span(values: set[float]) -> str:
-    low, high = f"{min(values):.4g}", f"{max(values):.4g}"
+    low, high = format_cost(min(values)), format_cost(max(values))
     return low if low == high else f"{low}…{high}"
 
 
 def row_title(stage: StageCourse, *, is_busiest: bool) -> str:
     """What a row is about, for whoever points at it."""
     mark = ", the bottleneck" if is_busiest else ""
-    idle = f"idle {duration_text(stage.idle_us)} between its fragments"
-    busy = f"busy {duration_text(stage.busy_us)}"
+    idle = f"idle {format_time(stage.idle_us)} between its fragments"
+    busy = f"busy {format_time(stage.busy_us)}"
     return f"{stage.stage.name}{mark}: {costs_text(stage)}; {busy}, {idle}"
 
 
 def row_details(stage: StageCourse, *, is_busiest: bool) -> str:
     """What stands behind the costs where there is room."""
-    said = f" · busy {duration_text(stage.busy_us)}"
+    said = f" · busy {format_time(stage.busy_us)}"
     if stage.idle_us > 0.0:
-        said += f", idle {duration_text(stage.idle_us)} in between"
+        said += f", idle {format_time(stage.idle_us)} in between"
     return said + (" · bottleneck" if is_busiest else "")
 
 
@@ -114,11 +115,11 @@ def description(drawn: DrawnSchedule) -> str:
     legs = [_leg_text(course, leg) for leg in course.critical_legs()]
     if len(legs) > _MOST_TOLD:
         legs = [*legs[:_MOST_TOLD], f"{len(legs) - _MOST_TOLD} more stages"]
-    delay = f" A constant delay of {duration_text(course.delay_us)} follows."
+    delay = f" A constant delay of {format_given_time(course.delay_us)} follows."
     slowest = course.stages[course.busiest_stage]
     return (
         f"{drawn.heading}. Bottleneck: {slowest.stage.name} ({costs_text(slowest)}), "
-        f"busy {duration_text(slowest.busy_us)}. Critical path: {', '.join(legs)}."
+        f"busy {format_time(slowest.busy_us)}. Critical path: {', '.join(legs)}."
         + (delay if course.delay_us > 0.0 else "")
     )
 
@@ -128,4 +129,4 @@ def _leg_text(course: Course, leg: Leg) -> str:
     if leg.last > leg.first:
         which = f"fragments {leg.first + 1} to {leg.last + 1}"
     name = course.stages[leg.stage].stage.name
-    return f"{name} with {which} from {duration_text(leg.start_us)} to {duration_text(leg.exit_us)}"
+    return f"{name} with {which} from {format_moment(leg.start_us)} to {format_moment(leg.exit_us)}"

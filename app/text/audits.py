@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from math import ceil, isfinite
-
 from analysis.audit import WORTH_SAYING, Audit, Change, Priced
+from app.text.numbers import format_gap, format_regret
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.units import format_bytes
 
@@ -22,10 +21,10 @@ def change_words(outcome: Audit, change: Change) -> str:
     if change is Change.LOOKUP and outcome.repeats is not None:
         return (
             "look the size up for each message in a compiled table: mean regret "
-            f"{percent(outcome.repeats)}"
+            f"{format_regret(outcome.repeats)}"
         )
     left = outcome.schedules_at_most
-    words = "less than 0.1 %" if left < WORTH_SAYING else f"at most {_percent_up(left)}"
+    words = "less than 0.1 %" if left < WORTH_SAYING else f"at most {format_gap(left)}"
     return (
         "send schedules of several sizes out of a compiled table: mean regret 0 %; any other "
         f"schedules could gain {words} more"
@@ -34,8 +33,8 @@ def change_words(outcome: Audit, change: Change) -> str:
 
 def _costs(priced: Priced) -> str:
     where = format_bytes(priced.worst.message_bytes)
-    worst = percent(priced.worst_span.at_least)
-    return f"mean regret {percent(priced.mean.at_least)}, worst {worst} at {where}"
+    worst = format_regret(priced.worst_span.at_least)
+    return f"mean regret {format_regret(priced.mean.at_least)}, worst {worst} at {where}"
 
 
 def _for_all(outcome: Audit) -> str:
@@ -43,19 +42,3 @@ def _for_all(outcome: Audit) -> str:
     if size >= outcome.mix.sizes[-1].message_bytes:
         return "send every message whole"
     return f"repeat {format_bytes(size)} for all messages"
-
-
-def _percent_up(share: float) -> str:
-    """What is proven is rounded up."""
-    if not isfinite(share):
-        return percent(share)
-    steps = 1e3 if share < 1.0 else 1e2
-    return percent(ceil(share * steps) / steps)
-
-
-def percent(share: float) -> str:
-    """A share in per cent with the digits that a reader can use."""
-    value = 100.0 * share
-    if value != value or value in (float("inf"), -float("inf")):
-        return "unbounded"
-    return f"{value:.0f} %" if abs(value) >= 100.0 else f"{value:.1f} %"

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+
+Document = Mapping[str, Any]
 MAX_QUOTED = 200
 
 
@@ -14,3 +19,24 @@ def quoted(name: str) -> str:
     """Return a name in quotes, in ASCII and not too long, as messages show it."""
     text = ascii(name)
     return text if len(text) <= MAX_QUOTED else text[: MAX_QUOTED - 3] + "..."
+
+
+def width_of(text: str) -> int:
+    """Return the columns that a text takes: East Asian wide characters two, combining ones none."""
+    return sum(_columns(character) for character in printable(text))
+
+
+def fit_to(text: str, columns: int, *, cut_off: str = "…") -> str:
+    """Return the text in exactly so many columns: padded, or cut with a mark."""
+    text = printable(text)
+    if width_of(text) > columns:
+        while text and width_of(text) > columns - 1:
+            text = text[:-1]
+        text += cut_off
+    return text + " " * (columns - width_of(text))
+
+
+def _columns(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.web.words import grouped, signed_share
+from app.text.numbers import format_count, format_figure, format_signed_percent
+from app.text.units import format_given_time, format_time
 from domain.fit import ExcludedSample
 from domain.fit_plot import FitPlot, PlotPoints, PlotRole, SignaturePlot, StagePlot
 from domain.loggp import Estimate, LogGPFit
@@ -38,8 +39,8 @@ class SampleRow:
 
     @property
     def time_text(self) -> str:
-        """The time in µs, five digits; all of a column in one unit, so that they compare."""
-        return f"{self.time_us:.0f}" if self.time_us >= 1e5 else f"{self.time_us:.5g}"
+        """The time in µs; all of a column in one unit, so that they compare."""
+        return format_figure(self.time_us)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +108,9 @@ def _words(stage: StagePlot) -> str:
     sizes, times = points.message_bytes, points.time_us
     return (
         f"{stage.name}: time against message size, {len(points)} samples from "
-        f"{format_bytes(min(sizes))} to {format_bytes(max(sizes))} and from {min(times):.4g} to "
-        f"{max(times):.4g} µs, {len(stage.pieces)} fitted lines with their 95 % band; below, "
-        f"relative residuals. The table below has the samples"
+        f"{format_bytes(min(sizes))} to {format_bytes(max(sizes))} and from "
+        f"{format_time(min(times))} to {format_time(max(times))}, {len(stage.pieces)} fitted "
+        "lines with their 95 % band; below, relative residuals. The table below has the samples"
     )
 
 
@@ -118,8 +119,8 @@ def _remark(stage: StagePlot) -> str:
         return "Medians of sizes: the single samples are not at hand."
     if len(stage.points) < stage.num_samples:
         return (
-            f"{grouped(len(stage.points))} of {grouped(stage.num_samples)} samples are drawn and "
-            "listed, the extreme ones among them; the fit uses all."
+            f"{format_count(len(stage.points))} of {format_count(stage.num_samples)} samples are "
+            "drawn and listed, the extreme ones among them; the fit uses all."
         )
     return ""
 
@@ -130,20 +131,22 @@ def _beyond(points: PlotPoints) -> str:
     off = [one for one in points.relative_residual if one is not None and abs(one) > end]
     if not off:
         return ""
-    farthest = signed_share(max(off, key=abs))
+    farthest = format_signed_percent(max(off, key=abs))
     which = (
         f"1 sample lies farther off its line, by {farthest}: an arrow marks it"
         if len(off) == 1
-        else f"{grouped(len(off))} samples lie farther off their line, the farthest by {farthest}: "
-        "arrows mark them"
+        else f"{format_count(len(off))} samples lie farther off their line, the farthest by "
+        f"{farthest}: arrows mark them"
     )
     return f"The axis of residuals ends at ±{100.0 * end:g} %; {which}."
 
 
 def _caption(num_rows: int, num_samples: int) -> str:
     if num_rows == num_samples:
-        return f"{grouped(num_rows)}"
-    return f"{grouped(num_rows)} different samples ({grouped(num_samples)} with equal ones)"
+        return f"{format_count(num_rows)}"
+    return (
+        f"{format_count(num_rows)} different samples ({format_count(num_samples)} with equal ones)"
+    )
 
 
 def _data(stage: StagePlot) -> dict[str, Any]:
@@ -270,7 +273,7 @@ def _signature(number: int, plot: SignaturePlot, found: object) -> SignatureView
 
 
 def _between(computation_us: float) -> str:
-    return f"{computation_us:.3g} µs between" if computation_us else "no computation"
+    return f"{format_given_time(computation_us)} between" if computation_us else "no computation"
 
 
 def _levels(found: object) -> list[tuple[str, float]]:

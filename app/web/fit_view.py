@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.text.notices import NoticeItem, notice_items
+from app.text.numbers import format_figure
 from app.web.fit_again import AgainForm, again_form
 from app.web.fit_beside import WANTED
 from app.web.fit_changes import fitted_stages
@@ -162,7 +163,7 @@ def _estimate(estimate: Estimate | None) -> str:
 
 
 def _digits(value: float) -> str:
-    return f"{value:.4g}"
+    return format_figure(value)
 
 
 def _interval(ends: tuple[float, float]) -> str:

@@ -17,6 +17,7 @@ from domain.pipeline import (
     MAX_OVERHEAD_US,
     MAX_RANGES,
     MAX_STAGES,
+    stage_name,
 )
 from domain.units import Unit, parse_bytes, parse_number, parse_quantity, parse_share
 
@@ -148,7 +149,7 @@ class _Reader:
         return {"name": name, "ranges": ranges}
 
     def _stage_name(self, number: int, row: Row) -> str:
-        name = row[1].name or f"stage {number + 1}"
+        name = row[1].name or stage_name(number + 1)
         if len(name) > MAX_NAME_LENGTH:
             self.mistakes[f"name.{row[0]}"] = f"expected at most {MAX_NAME_LENGTH} characters"
         return name

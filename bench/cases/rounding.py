@@ -11,11 +11,11 @@ from functools import partial
 import numpy as np
 
 import solvers
+from bench.reference.integer_optimum import IntegerOptimum, IntegerStatus, integer_optimum
 from bench.spec import BenchSpec, CaseResult, Cell, Check, Effort, Table
 from domain.pipeline import pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 from domain.solution import relative_excess
-from solvers.integer_reference import IntegerOptimum, IntegerStatus, integer_optimum
 
 _UNITS = ((100, 300), (300, 1000), (1000, 5000))  # message sizes in units of the alignment
 _ALIGNMENTS = (1, 8)

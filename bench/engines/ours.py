@@ -8,14 +8,16 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
+from unittest.mock import patch
 
 from bench.engines.primal import Engine, EngineRun
 from solvers.contract import Deadline
-from solvers.exact_lp import ortools_backend
-from solvers.exact_lp.ortools_backend import CountResult
-from solvers.kernels.native import CHOICES, library
+from solvers.exact.lp import lines as reduced_dual
+from solvers.exact.lp.lines import CountResult
+from solvers.exact.structured import solve_count
+from solvers.kernels import active
+from solvers.kernels.native import CHOICES
 from solvers.line_problem import LineProblem
-from solvers.structured import solve_count
 
 TIME_LIMIT_S = 120.0
 CERTIFIED = "certified"
@@ -24,7 +26,7 @@ KERNELS = "SLUICE_KERNELS"
 
 def has_native() -> bool:
     """Whether the kernels were compiled here; without them the native side is left out."""
-    return library() is not None
+    return active.NATIVE is not None
 
 
 def certified(lines: LineProblem, k: int, *, time_limit_s: float = TIME_LIMIT_S) -> EngineRun:
@@ -33,7 +35,7 @@ def certified(lines: LineProblem, k: int, *, time_limit_s: float = TIME_LIMIT_S)
 
 
 def _by_glop(lines: LineProblem, k: int) -> EngineRun:
-    return _run_of(ortools_backend.solve_count(lines, k, Deadline.after(TIME_LIMIT_S)))
+    return _run_of(reduced_dual.solve_count(lines, k, Deadline.after(TIME_LIMIT_S)))
 
 
 def _run_of(result: CountResult) -> EngineRun:
@@ -52,14 +54,10 @@ def numpy_engine() -> Iterator[Engine]:
 
     Its times include handing over the problem and the result, some tenths of a millisecond.
     """
-    with ProcessPoolExecutor(
-        1, mp_context=get_context("spawn"), initializer=_without_kernels
-    ) as process:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+        with patch.dict(os.environ, {KERNELS: CHOICES[-1]}):  # which the process reads at its start
+            assert not process.submit(has_native).result()
         yield Engine("sluice numpy", partial(_apart, process))
-
-
-def _without_kernels() -> None:
-    os.environ[KERNELS] = CHOICES[-1]
 
 
 def _apart(process: ProcessPoolExecutor, lines: LineProblem, k: int) -> EngineRun:

@@ -28,13 +28,11 @@ from domain.pipeline import MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_STAGES
 from domain.units import format_bytes
 from fitting.columns import Sizes, Times
 from fitting.contract import FIRST_SIZE, ReaderSpec, mark
-from fitting.readers.bad_rows import BadRows
-from fitting.readers.fast_rows import plain_rows
-from fitting.readers.header_names import is_no_stage, is_repetition, is_size
-from fitting.readers.kinds import check_kind
+from fitting.readers.columns import plain_rows
+from fitting.readers.text import BadRows, check_kind, is_no_stage, is_repetition, is_size
 
 if TYPE_CHECKING:
-    from fitting.readers.fast_rows import Matrix
+    from fitting.readers.columns import Matrix
 
 SIZE_COLUMN = "message_bytes"
 REPETITION_COLUMN = "repetition"
@@ -50,21 +48,12 @@ _PLAIN_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?",
 _WHOLE_NUMBER = re.compile(r"\+?[0-9]{1,20}", re.ASCII)
 
 
-def read_direct_csv(text: str) -> DirectTrace:
-    """The trace in this text. Raises UnreadableTrace."""
-    return read_direct(text.encode(errors="surrogatepass"))
-
-
-def read_direct(content: bytes) -> DirectTrace:
-    """The trace in this file, in one pass, 8 bytes a number. Raises UnreadableTrace.
+def _read_file(content: bytes) -> tuple[_Header, DirectTrace]:
+    """The columns and the trace in this file, in one pass, 8 bytes a number.
 
     A chunk of plain rows is read at once, one with anything else in it row by row: that is where
     every refusal comes from, with its line. Those of several rows are told together.
     """
-    return _read_file(content)[1]
-
-
-def _read_file(content: bytes) -> tuple[_Header, DirectTrace]:
     body = content.removeprefix(codecs.BOM_UTF8)
     header, place = _find_header(body, _Place(0, len(content) - len(body), 1))
     columns, bad = _Columns(header), BadRows()

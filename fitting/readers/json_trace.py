@@ -23,11 +23,10 @@ from domain.measurement import (
     Trace,
     TraceKind,
 )
-from domain.pipeline import MAX_NAME_LENGTH, MAX_STAGES
+from domain.pipeline import MAX_NAME_LENGTH, MAX_STAGES, stage_name
 from fitting.contract import ReaderSpec, mark
 from fitting.readers.columns import BURST, REPETITION, SIZE, Column
-from fitting.readers.kinds import check_kind
-from fitting.readers.text import decoded, refuse, sizes_text
+from fitting.readers.text import check_kind, decoded, refuse, sizes_text
 
 FORMAT = "JSON"
 _KEYS = {
@@ -100,9 +99,9 @@ def _direct(document: dict[str, Any]) -> Trace:
         refuse(f"stages: expected a list of 1 to {MAX_STAGES} stages")
     names, columns = [], []
     for place, stage in enumerate(stages):
-        if not isinstance(stage, dict) or set(stage) != {"name", "time_us"}:
+        if not isinstance(stage, dict) or set(stage) - {"name"} != {"time_us"}:
             refuse(f"stages.{place}: expected the keys name and time_us")
-        name = stage["name"]
+        name = stage.get("name", stage_name(place + 1))
         if not isinstance(name, str) or not 1 <= len(name) <= MAX_NAME_LENGTH:
             refuse(f"stages.{place}.name: expected 1 to {MAX_NAME_LENGTH} characters")
         if not name.isprintable() or name in names:

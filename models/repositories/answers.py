@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Mapping
+from typing import Any, cast
 
-from sqlalchemy import Select, Table, bindparam, insert, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, bindparam, insert, select
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import Session
 
 from domain.errors import Conflict, NotFound
+from domain.solution import Status, Strategy
 from models.records import AnswerRecord, AnswerSummary
 from models.repositories.statements import check_text, is_row_number, is_storable
 from models.rows.answer import AnswerRow
@@ -17,21 +18,21 @@ from models.rows.answer_body import AnswerBodyRow
 Summaries = list[AnswerSummary]
 
 
-def _whole() -> Select[AnswerRow, bytes]:
-    return select(AnswerRow, AnswerBodyRow.body).join(
-        AnswerBodyRow, AnswerBodyRow.answer_id == AnswerRow.id
-    )
-
+_ANSWER = cast(Table, AnswerRow.__table__)
+_BODY = cast(Table, AnswerBodyRow.__table__)
+_SUMMARY = [_ANSWER.c[name] for name in AnswerSummary.__slots__]
+_WHOLE = select(*_SUMMARY, _ANSWER.c.question_digest, _BODY.c.body).join_from(
+    _ANSWER, _BODY, _BODY.c.answer_id == _ANSWER.c.id
+)
 
 # Every answer passes through these, and building a statement takes longer than SQLite takes to run
 # it: they are built once.
-_ADD = insert(cast(Table, AnswerRow.__table__))
-_ADD_BODY = insert(cast(Table, AnswerBodyRow.__table__))
-_GET = _whole().where(AnswerRow.id == bindparam("answer_id"))
+_ADD = insert(_ANSWER)
+_ADD_BODY = insert(_BODY)
+_GET = _WHOLE.where(_ANSWER.c.id == bindparam("answer_id"))
 _FIND = (
-    _whole()
-    .where(AnswerRow.question_digest == bindparam("question_digest"))
-    .order_by(AnswerRow.id.desc())
+    _WHOLE.where(_ANSWER.c.question_digest == bindparam("question_digest"))
+    .order_by(_ANSWER.c.id.desc())
     .limit(1)
 )
 
@@ -39,8 +40,8 @@ _FIND = (
 class AnswerRepository:
     """Answers by identifier, by question, and in pages, newest first. Answers never change."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
     def add(self, record: AnswerRecord) -> None:
         """Store an answer. Raises Conflict where the identifier is taken."""
@@ -48,10 +49,10 @@ class AnswerRepository:
         summary = {name: getattr(record, name) for name in AnswerSummary.__slots__}
         values = {**summary, "question_digest": record.question_digest}
         try:
-            self._session.execute(_ADD, values)
+            self._connection.execute(_ADD, values)
         except IntegrityError as error:
             raise Conflict("there is already an answer", subject=record.id) from error
-        self._session.execute(_ADD_BODY, {"answer_id": record.id, "body": record.body})
+        self._connection.execute(_ADD_BODY, {"answer_id": record.id, "body": record.body})
 
     def get(self, answer_id: str) -> AnswerRecord:
         """The answer. Raises NotFound."""
@@ -77,27 +78,31 @@ class AnswerRepository:
         limit: int,
     ) -> Summaries:
         """A page, newest first, beginning behind the identifier `after`; filters all hold."""
-        filters = (
-            (AnswerRow.profile_name, profile),
-            (AnswerRow.profile_revision, revision),
-            (AnswerRow.message_bytes, message_bytes),
-            (AnswerRow.strategy, strategy),
+        columns = _ANSWER.c
+        filters: tuple[tuple[ColumnElement[Any], Any], ...] = (
+            (columns.profile_name, profile),
+            (columns.profile_revision, revision),
+            (columns.message_bytes, message_bytes),
+            (columns.strategy, strategy),
         )
         asked = [(column, value) for column, value in filters if value is not None]
         if not all(is_storable(value) for value in (*(value for _, value in asked), after or "")):
             return []
         if revision is not None and not is_row_number(revision):
             return []
-        statement = select(AnswerRow).order_by(AnswerRow.id.desc()).limit(limit)
+        statement = select(*_SUMMARY).order_by(columns.id.desc()).limit(limit)
         for column, value in asked:
             statement = statement.where(column == value)
         if after is not None:
-            statement = statement.where(AnswerRow.id < after)
-        return [row.to_summary() for row in self._session.scalars(statement)]
+            statement = statement.where(columns.id < after)
+        found = self._connection.execute(statement).mappings()
+        return [AnswerSummary(**_told(row)) for row in found]
 
-    def _first(self, statement: Select[AnswerRow, bytes], **values: str) -> AnswerRecord | None:
-        found = self._session.execute(statement, values).first()
-        if found is None:
-            return None
-        row, body = found
-        return row.to_record(body)
+    def _first(self, statement: Select[Any], **values: str) -> AnswerRecord | None:
+        found = self._connection.execute(statement, values).mappings().first()
+        return None if found is None else AnswerRecord(**_told(found))
+
+
+def _told(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the columns with the types that records have."""
+    return {**row, "strategy": Strategy(row["strategy"]), "status": Status(row["status"])}

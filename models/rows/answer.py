@@ -12,9 +12,7 @@ from datetime import datetime
 from sqlalchemy import BigInteger, Index
 from sqlalchemy.orm import Mapped, mapped_column
 
-from domain.solution import Status, Strategy
 from models.base import Base
-from models.records import AnswerRecord, AnswerSummary
 
 _FILTERS = ("profile_name", "profile_revision", "message_bytes", "strategy")
 
@@ -47,25 +45,3 @@ class AnswerRow(Base):
     status: Mapped[str]
     profile_name: Mapped[str | None]
     profile_revision: Mapped[int | None]
-
-    def to_record(self, body: bytes) -> AnswerRecord:
-        """The whole answer."""
-        return AnswerRecord(
-            id=self.id,
-            created_at=self.created_at,
-            question_digest=self.question_digest,
-            strategy=Strategy(self.strategy),
-            message_bytes=self.message_bytes,
-            fragments=self.fragments,
-            latency_us=self.latency_us,
-            lower_bound_us=self.lower_bound_us,
-            relative_gap=self.relative_gap,
-            status=Status(self.status),
-            profile_name=self.profile_name,
-            profile_revision=self.profile_revision,
-            body=body,
-        )
-
-    def to_summary(self) -> AnswerSummary:
-        """The answer as a page shows it."""
-        return self.to_record(b"").summary()

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from solvers.kernels.native_recurrence import Judge
 from solvers.kernels.recurrence import (
     PipelineArrays,
+    cut_latency_us,
     exit_times_us,
+    judge_of,
     latencies_us,
+    line_latency_us,
+    nested_latency_us,
     stage_times_us,
 )
 
-__all__ = ["PipelineArrays", "exit_times_us", "latencies_us", "stage_times_us"]
+__all__ = [
+    "Judge",
+    "PipelineArrays",
+    "cut_latency_us",
+    "exit_times_us",
+    "judge_of",
+    "latencies_us",
+    "line_latency_us",
+    "nested_latency_us",
+    "stage_times_us",
+]

@@ -1,90 +1,164 @@
-"""The recurrence in C: the same values as in NumPy, sooner.
+"""The recurrence in C: the same values as in NumPy and as the evaluator's, sooner.
 
 Source    kernels/native/recurrence.c; Wang98 eq. (1)-(3); theory sec. 1.
 Notation  n stages, k fragments, m cuts; g, G: (n,) µs and µs/byte; x: (m, k) or (k,) bytes.
-Cost      one pass over the m k n cells; some microseconds for what crosses into C.
+Cost      one pass over the m k n cells; about a microsecond for what crosses into C.
 Exact     the operations of `domain.schedule.latency_us` in its order: the same bits.
-Traps     numbers travel as addresses: whatever they belong to must outlive the call.
+Traps     numbers travel as addresses: what they belong to must outlive the call.
 """
 
 from __future__ import annotations
 
 import ctypes
 from array import array
-from functools import cache
+from collections.abc import Callable, Sequence
 from math import inf
-from typing import NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from domain.pipeline import Pipeline
-from solvers.kernels.native import Choice, library
-from solvers.kernels.native_pipeline import NS_PER_US, NativePipeline
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Judge: TypeAlias = Callable[[Sequence[int]], float]
+
+NS_PER_US = 1000.0
 
 
-class _Stages(NamedTuple):
-    """How many ranges each stage has, and the ranges one behind the other."""
+class NativePipeline(ctypes.Structure):
+    """A pipeline in the layout that kernels/native/recurrence.h declares.
 
-    ranges: list[int]
-    ends: list[float]
-    overheads: list[float]
-    costs: list[float]
-    divisor: float
+    Counts of ranges by stage, and the ranges one behind the other; numbers go as addresses, and
+    `keep` holds what these belong to. `end_bytes`, `overhead_us` and `cost` have one double for
+    each range; a cost is divided by `divisor`, which is 1000 for ns a byte.
+    """
+
+    _fields_ = [
+        ("stages", ctypes.c_int64),
+        ("ranges", ctypes.c_void_p),
+        ("end_bytes", ctypes.c_void_p),
+        ("overhead_us", ctypes.c_void_p),
+        ("cost", ctypes.c_void_p),
+        ("divisor", ctypes.c_double),
+    ]
+    keep: tuple[array[int], array[float], array[float], array[float]]
+
+
+def native_pipeline(pipeline: Pipeline) -> NativePipeline:
+    """Return the stages as C takes them, made once for each pipeline."""
+    return pipeline.derived(_of_pipeline)
+
+
+def _of_pipeline(pipeline: Pipeline) -> NativePipeline:
+    parts = [part for stage in pipeline.stages for part in stage.ranges]
+    return _native(
+        [len(stage.ranges) for stage in pipeline.stages],
+        [part.up_to_bytes or inf for part in parts],
+        [part.overhead_us for part in parts],
+        [part.ns_per_byte for part in parts],
+        NS_PER_US,
+    )
+
+
+def _native(
+    ranges: list[int],
+    ends: list[float],
+    overheads: list[float],
+    costs: list[float],
+    divisor: float,
+) -> NativePipeline:
+    keep = array("q", ranges), array("d", ends), array("d", overheads), array("d", costs)
+    native = NativePipeline(len(ranges), *(numbers.buffer_info()[0] for numbers in keep), divisor)
+    native.keep = keep
+    return native
+
+
+def address_of(values: Floats | Ints) -> int:
+    """Return where the numbers of a contiguous array start, in a third of `ctypes.data`'s time."""
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(values))  # type: ignore[arg-type]
+    except (TypeError, ValueError):  # it may not be written to, or has no elements
+        return values.ctypes.data
 
 
 class NativeRecurrence:
     """Calls into one loaded library."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
+        number, address = ctypes.c_int64, ctypes.c_void_p
         self._latencies = library.sluice_latencies
         self._latencies.restype = ctypes.c_int
         self._latencies.argtypes = [
             ctypes.POINTER(NativePipeline),
-            ctypes.c_int64,
-            ctypes.c_int64,
-            ctypes.c_void_p,
-            ctypes.c_void_p,
+            number,
+            number,
+            address,
+            address,
         ]
+        self._at_once = ctypes.PyDLL(library._name).sluice_latencies
+        self._at_once.restype = ctypes.c_int
+        self._at_once.argtypes = [address, number, number, address, address]
 
     def latencies_us(self, pipeline: Pipeline, x: Floats) -> Floats:
-        """Latencies of m cuts x (..., k), of shape x.shape[:-1]; the delay is included."""
-        parts = [part for stage in pipeline.stages for part in stage.ranges]
-        stages = _Stages(
-            [len(stage.ranges) for stage in pipeline.stages],
-            [inf if part.up_to_bytes is None else part.up_to_bytes for part in parts],
-            [part.overhead_us for part in parts],
-            [part.ns_per_byte for part in parts],
-            NS_PER_US,
-        )
-        latencies: Floats = self._call(stages, x) + pipeline.delay_us
+        """Return the latencies of m cuts x (..., k), of shape x.shape[:-1], delay included."""
+        latencies: Floats = self._call(native_pipeline(pipeline), x) + pipeline.delay_us
         return latencies
 
-    def latency_of_lines_us(self, g: Floats, G: Floats, x: Floats) -> float:
-        """Latency of real sizes x (k,) through lines g, G (n,), without a delay."""
-        n = len(g)
-        stages = _Stages([1] * n, [inf] * n, g.tolist(), G.tolist(), 1.0)
-        return float(self._call(stages, x))
+    def latency_us(self, pipeline: Pipeline, x: Floats) -> float:
+        """Return the latency of one cut x (k,), the delay included."""
+        return self._one(native_pipeline(pipeline), x) + pipeline.delay_us
 
-    def _call(self, stages: _Stages, x: Floats) -> Floats:
+    def latency_of_lines_us(self, g: Floats, G: Floats, x: Floats) -> float:
+        """Return the latency of real sizes x (k,) through lines g, G (n,), without a delay."""
+        n = len(g)
+        return self._one(_native([1] * n, [inf] * n, g.tolist(), G.tolist(), 1.0), x)
+
+    def judge(self, pipeline: Pipeline) -> NativeJudge:
+        """Return the evaluator of this pipeline, for many cuts one at a time."""
+        return NativeJudge(self._at_once, pipeline)
+
+    def _one(self, stages: NativePipeline, x: Floats) -> float:
+        sizes = np.ascontiguousarray(x, dtype=np.float64)
+        out = ctypes.c_double()
+        _check(self._latencies(stages, 1, len(sizes), address_of(sizes), ctypes.byref(out)))
+        return out.value
+
+    def _call(self, stages: NativePipeline, x: Floats) -> Floats:
         sizes = np.ascontiguousarray(x, dtype=np.float64)
         out: Floats = np.empty(sizes.shape[:-1])
-        counts = array("q", stages.ranges)
-        numbers = [array("d", of) for of in (stages.ends, stages.overheads, stages.costs)]
-        addresses = [values.buffer_info()[0] for values in numbers]
-        told = NativePipeline(len(counts), counts.buffer_info()[0], *addresses, stages.divisor)
-        status = self._latencies(
-            told, out.size, sizes.shape[-1], sizes.ctypes.data, out.ctypes.data
-        )
-        if status:
-            raise ValueError("the native recurrence takes 1 to 64 stages")
+        addresses = address_of(sizes), address_of(out)
+        _check(self._latencies(stages, out.size, sizes.shape[-1], *addresses))
         return out
 
 
-@cache
-def native_recurrence(kernels: Choice = "auto") -> NativeRecurrence | None:
-    """The kernels to use, or None for NumPy. Raises InvalidInput for "native" without a build."""
-    found = library(kernels)
-    return None if found is None else NativeRecurrence(found)
+class NativeJudge:
+    """The latency of one cut after another, the delay included; any number of threads may call it.
+
+    A call costs about 1 µs and 20 ns a fragment, and keeps the interpreter's lock, so give it cuts
+    of thousands of fragments at most.
+    """
+
+    def __init__(self, latencies: Any, pipeline: Pipeline) -> None:
+        self._pipeline = native_pipeline(pipeline)
+        self._at = ctypes.addressof(self._pipeline)
+        self._delay_us = pipeline.delay_us
+        self._latencies = latencies
+        # For other C code: the addresses of the function and of what it takes first, and the delay.
+        function = ctypes.cast(latencies, ctypes.c_void_p).value
+        self.native = function, self._at, self._delay_us
+
+    def __call__(self, fragment_bytes: Sequence[int]) -> float:
+        # One array for what goes in and, behind it, what comes out.
+        numbers = array("d", fragment_bytes)
+        count = len(numbers)
+        numbers.append(0.0)
+        at = numbers.buffer_info()[0]
+        _check(self._latencies(self._at, 1, count, at, at + 8 * count))
+        return numbers[count] + self._delay_us
+
+
+def _check(status: int) -> None:
+    if status:
+        raise ValueError("the native recurrence takes 1 to 64 stages")

@@ -19,7 +19,6 @@ from app.cli import main
 from app.console.serving import listen
 from app.settings import Settings
 from domain.errors import Conflict
-from solvers.kernels.native import library
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,9 +52,7 @@ class TestServe:
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("SLUICE_KERNELS", "fortran")
-        library.cache_clear()
         assert main(["serve", "--port", "0"]) == 2
-        library.cache_clear()
         assert capsys.readouterr().err == (
             "sluice: error: SLUICE_KERNELS: expected one of auto, native, numpy\n"
         )

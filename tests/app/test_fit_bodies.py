@@ -7,7 +7,7 @@ import json
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -193,11 +193,12 @@ class TestLongFits:
         with (
             serving(settings, open_engine=partial(long_here_engine, max_waiting=1)) as live,
             unchanged(live),
-            sending(live, CSV, length=len(CSV)),
-            sending(live, CSV, length=len(CSV)),
-            sending(live, CSV, length=len(CSV)),
+            ExitStack() as clients,
         ):
-            wait_until(lambda: long.running == SLOTS and live.service.pending_tasks == 3)
+            for number in (1, 2, 3):
+                clients.enter_context(sending(live, CSV, length=len(CSV)))
+                wait_until(lambda: long.running == min(number, SLOTS))  # noqa: B023  (called here)
+            wait_until(lambda: live.service.pending_tasks == 3)
             refused = live.client.post("/fit?save_as=never", content=CSV, headers=TEXT)
             assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
             assert live.client.get("/healthz").status_code == 200

@@ -15,20 +15,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.plots.fit_svg import render_fit_svg
-from app.plots.scales import (
-    Axis,
-    burst_ticks,
-    estimate_text,
-    figure,
-    log_axis,
-    nice_above,
-    percent_label,
-    size_ticks,
-    time_label,
-    time_ticks,
-)
+from app.plots.scales import Axis, burst_ticks, log_axis, nice_above, size_ticks, time_ticks
 from app.plots.svg import number, text_width, wrapped
 from app.text.names import printable
+from app.text.numbers import format_estimate, format_figure, format_signed_percent
+from app.text.units import format_given_time
 from domain.fit import AggregateFit, FitMethod, TraceFit, Verdict
 from domain.measurement import MessageTrace, Reading, Samples, TraceKind
 from domain.solution import Notice
@@ -387,29 +378,33 @@ class TestScales:
     @pytest.mark.parametrize(
         ("time_us", "label"),
         [
-            (0.0, "0"),
+            (0.0, "0 µs"),
             (5e-4, "0.5 ns"),
-            (0.1, "0.1 µs"),
+            (0.1, "100 ns"),
             (50.0, "50 µs"),
             (2e3, "2 ms"),
             (1e6, "1 s"),
         ],
     )
     def test_times(self, time_us: float, label: str) -> None:
-        assert time_label(time_us) == label
+        assert format_given_time(time_us) == label
 
     def test_figures(self) -> None:
-        assert [figure(value) for value in (0.0, 0.12345, 12345.6, 1e-9, 3e9)] == [
+        assert [format_figure(value) for value in (0.0, 0.12345, 12345.6, 1e-9, 3e9)] == [
             "0",
             "0.1235",
             "12346",
             "1.000e-09",
             "3.000e+09",
         ]
-        assert estimate_text(52.93, (51.2, 54.6), "µs") == "52.9 µs (51.2 … 54.6)"
-        assert estimate_text(4.0, (4.0, 4.0), "µs") == "4.000 µs (4.000 … 4.000)"
+        assert format_estimate(52.93, (51.2, 54.6), "µs") == "52.9 µs (51.2 … 54.6)"
+        assert format_estimate(4.0, (4.0, 4.0), "µs") == "4.000 µs (4.000 … 4.000)"
         assert [nice_above(value) for value in (0.03, 1.0, 2.1, 7.0)] == [0.05, 1.0, 5.0, 10.0]
-        assert [percent_label(value) for value in (-0.1, 0.0, 0.5)] == ["−10 %", "0", "+50 %"]
+        assert [format_signed_percent(value) for value in (-0.1, 0.0, 0.5)] == [
+            "−10 %",
+            "0 %",
+            "+50 %",
+        ]
 
     def test_coordinates(self) -> None:
         assert [number(value) for value in (1.0, -0.001, 2.346, -10.5)] == [

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.console.words import gap_text
 from app.plots.timeline_marks import marks_of
-from app.plots.timeline_scale import TimeScale, duration_text
+from app.plots.timeline_scale import TimeScale
 from app.plots.timeline_style import SCOPE, STYLE
 from app.plots.timeline_svg import render_timeline_svg, timeline_element
-from app.plots.timeline_words import DrawnSchedule
+from app.plots.timeline_words import DrawnSchedule, format_moment
 from app.text.names import printable
+from app.text.numbers import format_gap
+from app.text.units import format_proven
 from domain.course import Course, course_of, nested_course_of
 from domain.errors import InvalidInput
 from domain.nested import NestedSchedule, simulate_nested
@@ -140,9 +141,9 @@ class TestWords:
         course = course_of(FOUR, CUT)
         root = one(course, 180.0)
         said = text_of(root.find(f"{SVG}title") or root)
-        latency = duration_text(course.latency_us)
-        gap = gap_text(course.latency_us / 180.0 - 1)
-        for words in ("4 KiB through 4 stages", "exact: 6 fragments", latency, "180 µs", gap):
+        latency, bound = format_proven(course.latency_us, 180.0)
+        gap = format_gap(course.latency_us / 180.0 - 1)
+        for words in ("4 KiB through 4 stages", "exact: 6 fragments", latency, bound, gap):
             assert words in said
         (heading,) = by_class(root, "heading")
         assert text_of(heading) == f"exact: 6 fragments, {latency}"
@@ -163,7 +164,7 @@ class TestWords:
         (panel,) = panels(one(course_of(FOUR, CUT)))
         start, end = simulate(FOUR, CUT).start_us[1][0], simulate(FOUR, CUT).exit_us[1][0]
         told = title_of(by_class(panel.rows()[0], "block")[1])
-        span = f"{duration_text(start)} to {duration_text(end)}"
+        span = f"{format_moment(start)} to {format_moment(end)}"
         assert told == f"fragment 2 of 6: 729 B, {span}, critical path"
 
     def test_what_the_other_takes_more(self) -> None:
@@ -190,11 +191,11 @@ class TestWords:
             (1500.0, "1.5 ms"),
             (2.5e6, "2.5 s"),
             (1.5e13, "15000000 s"),
-            (5e-324, "4.94066e-321 ns"),
+            (5e-324, "4.941e-321 ns"),
         ],
     )
     def test_times_are_told_in_the_unit_that_suits_them(self, time_us: float, text: str) -> None:
-        assert duration_text(time_us) == text
+        assert format_moment(time_us) == text
 
 
 class TestAxis:

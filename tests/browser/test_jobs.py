@@ -12,9 +12,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from app.console.words import gap_text
-from app.web.views.job_view import digits_of, latency_text
-from app.web.words import bound_text
 from tests.app.scripted_solver import CRASHES, GATE, IMPROVES, WAITS
 from tests.app.serving import (
     LARGE,
@@ -23,7 +20,6 @@ from tests.app.serving import (
     scripted_engine,
     serving,
     settings_for,
-    wait_for_end,
 )
 
 Axe = Callable[[Page], list[str]]
@@ -237,35 +233,6 @@ def test_every_kind_of_work_has_a_page(browser_page: Page, live: Live) -> None:
         expect(page.locator("[data-told=word]")).to_have_text("done")
         page.goto(f"/ui/jobs/{job}?follow=1")
         expect(page.locator(".notice.good, .exported, .audited").first).to_be_visible()
-
-
-NUMBERS = [
-    *(0.5 * 1.0000000001**power * 10**scale for power in (-3, 1, 7) for scale in range(-2, 8)),
-    *(184.354999, 184.355001, 999.9999, 999.99001, 0.99999999, 1e6 - 1e-4, 184.36, 1.0, 0.0),
-    *(0.00246, 0.0123, 0.5, 1.23, 0.07, 0.29),
-]
-
-
-def test_bounds_are_never_rounded_up_nor_latencies_down(browser_page: Page, live: Live) -> None:
-    """What the script writes into a running job is what the server writes at its end."""
-    body = {"profile": "gms", "message_bytes": 4096}
-    started = live.client.post("/optimize", json=body, headers={"prefer": "respond-async"})
-    wait_for_end(live.client, started.headers["location"])
-    browser_page.goto(f"/ui/jobs/{started.json()['id']}")
-    best, bound, reached, gaps, digits = browser_page.evaluate(
-        """numbers => [
-          numbers.map((us) => SluiceJob.latencyText(us)),
-          numbers.map((us) => SluiceJob.boundText(us, us + 1)),
-          numbers.map((us) => SluiceJob.boundText(us, us)),
-          numbers.map(SluiceJob.gapText),
-          numbers.flatMap((us) => numbers.map((gap) => SluiceJob.digitsOf(us * (1 + gap), us))),
-        ]""",
-        NUMBERS,
-    )
-    assert best == reached == [latency_text(us) for us in NUMBERS]
-    assert bound == [bound_text(us, us + 1.0) for us in NUMBERS]
-    assert gaps == [gap_text(gap) for gap in NUMBERS]
-    assert digits == [digits_of(us * (1 + gap), us) for us in NUMBERS for gap in NUMBERS]
 
 
 def test_an_unknown_job_is_said_to_be_unknown(browser: Browser, live: Live) -> None:

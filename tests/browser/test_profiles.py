@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.console.words import gap_text
+from app.text.numbers import format_gap
 from tests.app.serving import MYRINET, Live
 
 WIDTHS = [360, 768, 1280, 1920]
@@ -104,7 +104,7 @@ def test_a_table_that_misses_its_tolerance_is_activated_where_that_is_confirmed(
     missed = page.get_by_role("group", name="Where the tolerance is missed")
     told = live.client.get(f"/tables/{page.url.rpartition('/')[2]}").json()["missed"]
     expect(missed.get_by_role("row")).to_have_count(1 + len(told))
-    proven = gap_text(told[0]["relative_gap"])
+    proven = format_gap(told[0]["relative_gap"])
     expect(missed.get_by_role("row").nth(1)).to_contain_text(proven)
     expect(page.locator(".notice.bad")).to_contain_text("not proven to the tolerance")
     assert axe(page) == []

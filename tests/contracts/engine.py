@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from app.execution.engine import (
@@ -34,6 +33,7 @@ from tests.execution.support import (
     GUARD_S,
     MIB,
     Heard,
+    is_alive,
     is_idle,
     open_file,
     parent_of,
@@ -459,10 +459,10 @@ class ProcessEngineContract(EngineContract):
         before = submit(engine, "process_id").result()
         wait_until(lambda: is_idle(engine))
         os.kill(before if whom == "operation" else parent_of(before), signal.SIGKILL)
+        wait_until(lambda: not is_alive(before))
         after = submit(engine, "process_id")
         assert after.result() != before
         assert len(after.messages) == 2
-        wait_until(lambda: not psutil.pid_exists(before))
 
     @pytest.mark.parametrize("whom", ["operation", "guardian"])
     def test_a_worker_that_is_killed_in_a_task_ends_it(self, engine: Engine, whom: str) -> None:
@@ -484,7 +484,7 @@ class ProcessEngineContract(EngineContract):
         wait_until(lambda: heard.has_started)
         engine.cancel(*heard.key)
         assert heard.end() == Stopped()
-        assert not psutil.pid_exists(heard.pid)
+        assert not is_alive(heard.pid)
         assert submit(engine, "answers").result() == "answer"
 
     # --- isolation

@@ -8,25 +8,19 @@ from domain.errors import InvalidInput
 from domain.regret import BestKnown, Regret, SizeRule
 
 
-def test_three_yardsticks() -> None:
-    """110 µs against 100 found, 88 proven and 105 by repeating a size."""
+def test_two_references() -> None:
+    """110 µs against 100 found and 88 proven."""
     regret = Regret(BestKnown(4096, 100.0, 88.0, 512, 105.0), 1024, 110.0)
     assert regret.message_bytes == 4096
     assert regret.over_best == pytest.approx(0.1)
     assert regret.over_bound == pytest.approx(0.25)
-    assert regret.over_repeat == pytest.approx(5 / 105)
-
-
-def test_no_repeated_size_is_no_regret_over_it() -> None:
-    """None, and not 0."""
-    assert Regret(BestKnown(8, 1.0, 1.0, None, None), 8, 1.0).over_repeat is None
 
 
 @pytest.mark.parametrize(("latency_us", "expected"), [(0.0, 0.0), (1e-300, float("inf"))])
 def test_what_can_be_done_in_no_time(latency_us: float, expected: float) -> None:
     """Nothing is divided by 0."""
     regret = Regret(BestKnown(8, 0.0, 0.0, 8, 0.0), 8, latency_us)
-    assert (regret.over_best, regret.over_bound, regret.over_repeat) == (expected,) * 3
+    assert (regret.over_best, regret.over_bound) == (expected,) * 2
 
 
 def test_a_setting_that_is_better_than_what_was_known() -> None:

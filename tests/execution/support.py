@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from app.execution.engine import (
     Best,
     Done,
@@ -147,6 +149,14 @@ def wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < end_s, "waited in vain"
         time.sleep(0.01)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether this process runs; one that only waits to be reaped does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def parent_of(pid: int) -> int:

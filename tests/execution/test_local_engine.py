@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 import app.errors  # noqa: F401  (its errors are in the tree too)
@@ -28,6 +27,7 @@ from app.execution.worker_pool import PoolOptions
 from domain.errors import SluiceError
 from tests.execution.support import (
     MARKER,
+    is_alive,
     is_idle,
     marked,
     parent_of,
@@ -166,7 +166,7 @@ class TestWorkers:
         heard = submit(engine, "answers")
         assert heard.result() == "answer"
         assert heard.pid != pid
-        assert not psutil.pid_exists(pid)
+        assert not is_alive(pid)
 
     @pytest.mark.parametrize(
         "worker",

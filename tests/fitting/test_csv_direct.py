@@ -8,12 +8,19 @@ from pathlib import Path
 import pytest
 
 from domain.errors import UnreadableTrace
+from domain.measurement import DirectTrace
 from domain.pipeline import MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_STAGES
 from domain.trace_formats import UnreadableRows
-from fitting.readers.csv_direct import MAX_LINE_LENGTH, read_direct_csv
+from fitting.readers.csv_direct import MAX_LINE_LENGTH, SPEC
 
 HEADER = "message_bytes,repetition,copy_us,wire_us"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "local-path-direct.csv"
+
+
+def read_direct_csv(text: str) -> DirectTrace:
+    trace = SPEC.read(text.encode(errors="surrogatepass"), None).trace
+    assert isinstance(trace, DirectTrace)
+    return trace
 
 
 def text_of(*rows: str, header: str = HEADER) -> str:

@@ -1,4 +1,4 @@
-"""fitting/readers/fast_rows.py: many rows at once give what one row after the other gives."""
+"""fitting/readers/columns.py: many rows at once give what one row after the other gives."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from domain.errors import UnreadableTrace
 from domain.measurement import DirectTrace
 from fitting.readers import csv_direct
-from fitting.readers.csv_direct import read_direct
-from fitting.readers.fast_rows import plain_rows
+from fitting.readers.columns import plain_rows
 from tests.support.counts import count
 
 HEADER = b"message_bytes,repetition,copy_us,wire_us\n"
@@ -72,9 +71,15 @@ files = st.builds(
 )
 
 
+def read(content: bytes) -> DirectTrace:
+    trace = csv_direct.SPEC.read(content, None).trace
+    assert isinstance(trace, DirectTrace)
+    return trace
+
+
 def outcome(content: bytes) -> DirectTrace | str:
     try:
-        return read_direct(content)
+        return read(content)
     except UnreadableTrace as refusal:
         return refusal.detail
 
@@ -140,7 +145,7 @@ def test_chunks_meet_at_line_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_time_of_the_whole_message_is_no_stage() -> None:
     """It may be the last column, and nothing else."""
-    trace = read_direct(b"message_bytes,repetition,a_us,total_us\n64,0,1,2\n")
+    trace = read(b"message_bytes,repetition,a_us,total_us\n64,0,1,2\n")
     assert (trace.stage_names, list(trace.total_us or ())) == (("a",), [2.0])
     assert "to be the last column" in str(
         outcome(b"message_bytes,repetition,total_us,a_us\n64,0,1,2\n")

@@ -10,7 +10,7 @@ from domain.schedule import latency_us
 from domain.solution import Status
 from solvers import solve
 from solvers.contract import Deadline
-from solvers.exact_lp.ortools_backend import solve_count
+from solvers.exact.lp.lines import solve_count
 from solvers.line_problem import LineProblem
 
 KIB = 1000.0 / 1024.0  # ns per byte in one µs per KB of 1024 bytes

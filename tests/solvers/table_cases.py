@@ -14,10 +14,10 @@ from domain.plan_table import DEFAULT_TABLE_GAP, PlanTable
 from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from solvers.contract import Deadline
-from solvers.exact_lp import ortools_backend
+from solvers.exact.lp import lines as exact_lp
+from solvers.heuristics.repeat import best_repeat
 from solvers.line_problem import LineProblem
-from solvers.parametric import compile_table
-from solvers.repeat import best_repeat
+from solvers.tables.compile import compile_table
 from tests.solvers import reference_lp
 
 MEBIBYTE = 1 << 20
@@ -152,7 +152,7 @@ def count_optimum_us(problem: Problem, k: int) -> float:
         return reference_lp.optimum_us(
             problem.pipeline, lines.B, k, least=lines.m, greatest=lines.M
         )
-    found = ortools_backend.solve_count(lines, k, Deadline.after(60.0), close=_CLOSE)
+    found = exact_lp.solve_count(lines, k, Deadline.after(60.0), close=_CLOSE)
     assert found.upper_us - found.lower_us <= OPTIMUM_ERROR * found.upper_us
     return found.upper_us
 

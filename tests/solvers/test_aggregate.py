@@ -14,10 +14,10 @@ from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import AggregateProblem, FragmentLimits, Problem
 from domain.schedule import latency_us
 from domain.solution import Solution, Status, Strategy
-from solvers import baselines, fixed, is_quick, solve
-from solvers.aggregate_bound import is_convex, lower_bound_us, lower_bounds_us
-from solvers.aggregate_costs import Costs
-from solvers.aggregate_fixed import NEIGHBOURS, best_count
+from solvers import baselines, is_quick, solve
+from solvers.aggregate.costs import Costs, is_convex, lower_bound_us, lower_bounds_us
+from solvers.aggregate.cuts import NEIGHBOURS, best_count
+from solvers.heuristics import fixed
 from tests.solvers.outside import (
     all_cuts,
     line_pipelines,

@@ -9,10 +9,11 @@ from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 from solvers.bounds import closed_form_us
 from solvers.contract import Deadline
-from solvers.count_search import CountSearch, _last_that_could_win
-from solvers.exact_lp.ortools_backend import solve_count
+from solvers.exact.count_search import CountSearch, _last_that_could_win
+from solvers.exact.lp.lines import solve_count
 from solvers.kernels.native import Choice
 from solvers.line_problem import LineProblem
+from tests.support.kernels import computed_by
 
 costs = st.one_of(st.just(0.0), st.floats(1e-2, 50.0))
 pipelines = st.lists(st.tuples(st.just("s"), costs, costs), min_size=1, max_size=6).map(
@@ -79,7 +80,7 @@ def test_a_positive_overhead_makes_the_best_count_stand_by_itself() -> None:
     assert not search.more_could_win()
 
 
-@pytest.mark.parametrize("kernels", ["auto", "numpy"])
+@pytest.mark.parametrize("kernels", ["native", "numpy"])
 @given(pipelines, st.integers(20, 600), st.sampled_from([None, 7, 40]))
 def test_counts_left_out_for_a_known_cut_cannot_win(
     kernels: Choice, pipeline: Pipeline, size: int, greatest: int | None
@@ -92,6 +93,7 @@ def test_counts_left_out_for_a_known_cut_cannot_win(
     bounds = closed_form_us(problem, counts)
     assert (np.diff(bounds[1:]) >= -1e-12 * bounds.max()).all()
     known = float(bounds[len(bounds) // 2])
-    last = _last_that_could_win(problem, lines, known, near=1, worth_bisecting=0, kernels=kernels)
+    with computed_by(kernels):
+        last = _last_that_could_win(problem, lines, known, near=1, worth_bisecting=0)
     assert (bounds[last - lines.k_least + 1 :] > known * (1.0 - 1e-12)).all()
     assert last == lines.k_greatest or last >= counts[len(bounds) // 2]

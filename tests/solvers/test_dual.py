@@ -6,8 +6,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from solvers.contract import Deadline
-from solvers.dual import bound_above, bound_below, repaired, value_us
-from solvers.exact_lp.ortools_backend import solve_count
+from solvers.exact.dual import bound_above, bound_below, repaired, value_us
+from solvers.exact.lp.lines import solve_count
 from solvers.line_problem import LineProblem
 
 costs = st.one_of(st.just(0.0), st.floats(1e-3, 100.0))

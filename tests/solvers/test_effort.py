@@ -5,8 +5,9 @@ import pytest
 from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 from domain.solution import Strategy
-from solvers import effort, is_quick, solve
+from solvers import is_quick, solve
 from tests.support.compiler import require_native_kernels
+from tests.support.kernels import computed_by
 
 MYRINET = pipeline_of_lines([("a", 7.2, 7.03), ("b", 5.2, 24.3), ("c", 7.5, 24.3), ("d", 7.4, 7.7)])
 # Small, but nearly every count can win in whole bytes: overheads next to nothing.
@@ -30,8 +31,10 @@ def test_myrinet_is_quick_up_to_64_kib_and_in_c_up_to_1_mib(
     """The rule is about k*n near the optimum."""
     require_native_kernels()
     problem = Problem(MYRINET, size)
-    assert effort.is_quick(problem, Strategy.AUTO, kernels="numpy") is in_numpy
-    assert effort.is_quick(problem, Strategy.AUTO, kernels="native") is in_c
+    with computed_by("numpy"):
+        assert is_quick(problem, Strategy.AUTO) is in_numpy
+    with computed_by("native"):
+        assert is_quick(problem, Strategy.AUTO) is in_c
 
 
 def test_where_many_counts_could_win_less_is_quick() -> None:
@@ -40,7 +43,8 @@ def test_where_many_counts_could_win_less_is_quick() -> None:
     few, many = FragmentLimits(max_fragments=FLAT_FRAGMENTS), FragmentLimits(max_fragments=200)
     for limits, expected in ((few, True), (many, False)):
         problem = Problem(FLAT, FLAT_BYTES, limits)
-        assert effort.is_quick(problem, Strategy.AUTO, kernels="native") is expected
+        with computed_by("native"):
+            assert is_quick(problem, Strategy.AUTO) is expected
 
 
 @pytest.mark.parametrize(("size", "expected"), [(4096, True), (1 << 20, False)])

@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bench.reference.pulp_model import solve_reference
 from domain.problem import FragmentLimits, Problem
 from solvers.contract import Deadline
-from solvers.exact_lp.formulation import reduced_dual
-from solvers.exact_lp.ortools_backend import CountResult, solve_count
-from solvers.exact_lp.pulp_backend import solve_reference
+from solvers.exact.lp.lines import CountResult, reduced_dual, solve_count
 from solvers.line_problem import LineProblem
 from tests.solvers.pipelines import Case, random_cases
 from tests.solvers.reference_lp import optimum_us

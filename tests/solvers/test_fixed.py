@@ -13,8 +13,7 @@ from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from solvers import solve
 from solvers.contract import Deadline, SolveOptions
-from solvers.fixed import best_count, equal_latency_us, run
-from solvers.fixed_bytes import BalancedCuts
+from solvers.heuristics.fixed import BalancedCuts, best_count, equal_latency_us, run
 
 costs = st.one_of(st.just(0.0), st.floats(1e-3, 100.0), st.sampled_from([1.0, 5.0]))
 pipelines = st.lists(st.tuples(st.just("s"), costs, costs), min_size=1, max_size=6).map(

@@ -14,14 +14,14 @@ from domain.nested import NestedSchedule, nested_latency_us
 from domain.pipeline import FitRange, Line, Pipeline, Stage, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
-from solvers import fixed, hierarchical, hierarchical_ramp
-from solvers.compound import levels_of, plan_pieces, split_at
-from solvers.compound_ramp import CompoundLines, best_ramps
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
-from solvers.count_search import CountSearch
-from solvers.kernels.nested import levels_latency_us
+from solvers.exact.count_search import CountSearch
+from solvers.heuristics import fixed
+from solvers.kernels import nested_latency_us as levels_latency_us
 from solvers.line_problem import LineProblem
-from solvers.nested_bound import nested_lower_bound_us
+from solvers.nested import hierarchical, hierarchical_ramp
+from solvers.nested.bound import nested_lower_bound_us
+from solvers.nested.compound import CompoundLines, best_ramps, levels_of, plan_pieces, split_at
 from tests.support.counts import count
 
 NETWORK = [("a", 36.0, 36.0), ("b", 26.0, 124.5), ("c", 37.5, 124.5), ("d", 37.0, 39.5)]

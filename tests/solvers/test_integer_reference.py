@@ -1,32 +1,23 @@
-"""The integer optimum: equal to trying every cut, and a clear answer however its process ends."""
+"""The integer optimum: equal to trying every cut, and a clear answer at its time limit."""
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
-import psutil
 import pytest
 
 import solvers
+from bench.reference.integer_optimum import MOST_CELLS, IntegerStatus, integer_optimum
+from bench.reference.integer_scaled import Piece, Scaling, scaled
+from bench.reference.integer_search import CountToTry, Report, search
 from domain.errors import Infeasible, InvalidInput, StrategyDeclined
 from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
-from solvers.integer import process
-from solvers.integer.process import Ending
-from solvers.integer.scaled import Piece, Scaling, scaled
-from solvers.integer.search import search
-from solvers.integer.terms import CountToTry, Report
-from solvers.integer_reference import MOST_CELLS, IntegerStatus, integer_optimum
 from tests.solvers.integer_cases import small_problems
 from tests.solvers.ranged_pipelines import Rule, best_of_every_cut, random_problems
 from tests.support.counts import count
@@ -223,7 +214,7 @@ def test_costs_of_nothing_take_no_time() -> None:
 
 
 def test_what_is_too_large_is_refused() -> None:
-    """A clear error names the rule, before any process is started."""
+    """A clear error names the rule."""
     problem = Problem(pipeline_of_lines([("s", 1e-3, 3.0)] * 8), 5000)
     with pytest.raises(StrategyDeclined, match=f"at most {MOST_CELLS}") as refused:
         integer_optimum(problem, time_limit_s=GENEROUS_S)
@@ -231,11 +222,10 @@ def test_what_is_too_large_is_refused() -> None:
 
 
 def test_bad_arguments_are_named() -> None:
-    """Time, memory, count, and stages that may cut differently."""
+    """Time, count, and stages that may cut differently."""
     for arguments, field in (
         ({"time_limit_s": 0.0}, "time_limit_s"),
         ({"time_limit_s": float("nan")}, "time_limit_s"),
-        ({"memory_bytes": 0}, "memory_bytes"),
         ({"fragments": 6}, "fragments"),
     ):
         with pytest.raises(InvalidInput) as refused:
@@ -245,124 +235,24 @@ def test_bad_arguments_are_named() -> None:
         integer_optimum(replace(NOT_UNIMODAL, allow_refragmentation=True), time_limit_s=1.0)
 
 
-# ---- the process --------------------------------------------------------------------------------
-
-REAL = "import os, signal, sys, time, solvers.integer.child as child\n"
+# ---- hard ones ----------------------------------------------------------------------------------
 
 
-def run_with(script: str, monkeypatch: pytest.MonkeyPatch, *, time_limit_s: float) -> Ending:
-    """Solve HARD with this program in the place of the real one; the answer must stand."""
-    monkeypatch.setattr(process, "COMMAND", (sys.executable, "-c", script))
-    found = integer_optimum(HARD, time_limit_s=time_limit_s)
+def test_what_rounding_leaves_open_is_proven() -> None:
+    """The rounded cut alone is not; the program finds the best one, or that there is no better."""
     auto = solvers.solve(HARD, relative_gap=0.0)
-    assert HARD.admits(found.fragment_bytes)
-    assert found.status is IntegerStatus.LIMIT
-    assert auto.lower_bound_us * (1.0 - 1e-8) <= found.lower_bound_us
-    assert found.lower_bound_us < found.latency_us <= auto.latency_us
-    return found.ending
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV])
-def test_a_process_that_is_killed_costs_the_proof_alone(
-    number: signal.Signals, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The rounded cut and the bound in real sizes stand."""
-    script = f"import os, sys; sys.stdin.read(); os.kill(os.getpid(), {int(number)})"
-    assert run_with(script, monkeypatch, time_limit_s=GENEROUS_S) is Ending.DIED
-
-
-def test_output_that_is_no_report_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half a line, and lines that are no objects."""
-    script = "import sys; sys.stdin.read(); print('7\\n[]\\nnull\\n{\"count\": 3, \"boun', end='')"
-    assert run_with(script, monkeypatch, time_limit_s=GENEROUS_S) is Ending.FINISHED
-
-
-def test_a_process_that_never_reads_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It ends before it has been asked."""
-    assert run_with("raise SystemExit(3)", monkeypatch, time_limit_s=GENEROUS_S) is Ending.DIED
-
-
-def test_what_was_reported_before_an_abort_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The real program, aborted right after its last word."""
-    script = REAL + "child.main(); os.abort()"
-    monkeypatch.setattr(process, "COMMAND", (sys.executable, "-c", script))
     found = integer_optimum(HARD, time_limit_s=GENEROUS_S)
-    assert (found.status, found.ending) == (IntegerStatus.PROVEN, Ending.DIED)
-
-
-def test_running_out_of_memory_is_a_limit() -> None:
-    """A cap under what the program needs: it ends by an error of its own, or by an abort."""
-    found = integer_optimum(HARD, time_limit_s=GENEROUS_S, memory_bytes=1)
-    assert found.ending in (Ending.MEMORY_LIMIT, Ending.DIED)
-    assert found.status is IntegerStatus.LIMIT
+    assert found.status is IntegerStatus.PROVEN
     assert HARD.admits(found.fragment_bytes)
-    assert 0.0 < found.relative_gap < 1e-2
-
-
-def test_a_memory_error_is_told_from_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where Python still can say it."""
-    script = REAL + "child.search = lambda *a, **b: bytearray(2**40)\nsys.exit(child.main())"
-    ending = run_with(script, monkeypatch, time_limit_s=GENEROUS_S)
-    assert ending is Ending.MEMORY_LIMIT
+    assert auto.lower_bound_us * (1.0 - 1e-8) <= found.lower_bound_us
+    assert found.latency_us <= auto.latency_us
 
 
 def test_at_its_time_limit_the_program_gives_what_it_has() -> None:
-    """It ends by itself; the bound is no worse than that in real sizes."""
+    """The bound is no worse than that in real sizes."""
     found = integer_optimum(STUBBORN, time_limit_s=2.0)
     auto = solvers.solve(STUBBORN, relative_gap=0.0)
-    assert (found.status, found.ending) == (IntegerStatus.LIMIT, Ending.TIME_LIMIT)
+    assert found.status is IntegerStatus.LIMIT
     assert STUBBORN.admits(found.fragment_bytes)
     assert auto.lower_bound_us * (1.0 - 1e-8) <= found.lower_bound_us
     assert found.lower_bound_us < found.latency_us <= auto.latency_us
-
-
-def test_nothing_is_left_after_the_time_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A program that hangs is killed, and what it had started with it."""
-    note = tmp_path / "pids"
-    script = (
-        "import os, subprocess, time\n"
-        "other = subprocess.Popen(['sleep', '600'])\n"
-        f"open({str(note)!r}, 'w').write(f'{{os.getpid()}} {{other.pid}}')\n"
-        "time.sleep(600)"
-    )
-    assert run_with(script, monkeypatch, time_limit_s=2.0) is Ending.TIME_LIMIT
-    wait_until_gone([int(pid) for pid in note.read_text().split()])
-
-
-def test_the_process_ends_with_the_one_that_started_it(tmp_path: Path) -> None:
-    """The server is killed: its child does not work on."""
-    note = tmp_path / "pid"
-    inner = (
-        "import os, time, solvers.integer.child as child; child._die_with_parent(); "
-        f"open({str(note)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
-    )
-    outer = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}])"
-    with subprocess.Popen([sys.executable, "-c", outer], cwd=Path(__file__).parents[2]) as parent:
-        try:
-            wait_until(lambda: note.exists() and note.read_text() != "")
-        finally:
-            parent.kill()
-    wait_until_gone([int(note.read_text())])
-
-
-def wait_until_gone(pids: list[int]) -> None:
-    """Zombies count as gone: nobody may have asked for their status yet."""
-    wait_until(lambda: not any(is_running(pid) for pid in pids))
-
-
-def is_running(pid: int) -> bool:
-    """Whether there is such a process, and it is no zombie."""
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def wait_until(happened: Callable[[], bool]) -> None:
-    """A hang guard, not a measurement."""
-    until = time.monotonic() + GENEROUS_S
-    while not happened():
-        assert time.monotonic() < until
-        time.sleep(0.01)

@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvers.chain import Chain, ChainMethod, ChainOptions, Iterate
-from solvers.chain_bounds import apart_of
-from solvers.dual import repaired, value_us, weights
-from solvers.interior_native import NativeMethod
-from solvers.interior_point import iterate
-from solvers.kernels.native import Choice, library
+from solvers.exact.chain import Chain, ChainMethod, ChainOptions, Iterate, apart_of
+from solvers.exact.dual import repaired, value_us, weights
+from solvers.exact.interior_native import NativeMethod
+from solvers.exact.interior_point import iterate
+from solvers.kernels.native import Choice
 from solvers.line_problem import LineProblem
 from tests.support.compiler import require_native_kernels
 from tests.support.counts import count
+from tests.support.kernels import computed_by, native_kernels
 
 CLOSE = 1e-9
 OPTIONS = ChainOptions(close=CLOSE, time_limit_s=60.0)
@@ -76,9 +76,7 @@ def native_method() -> NativeMethod:
 
 def loaded() -> NativeMethod:
     """A method that calls into the build of the kernels."""
-    found = library("native")
-    assert found is not None
-    return NativeMethod(found)
+    return NativeMethod(native_kernels().library)
 
 
 def found_by(method: ChainMethod, chain: Chain, options: ChainOptions = OPTIONS) -> Iterate:
@@ -110,7 +108,9 @@ def bounds_us(chain: Chain, got: Iterate) -> tuple[float, float]:
     """Value of the repaired p and latency of the sizes, brought to their sum and below the cap."""
     lines, y = lines_of(chain), np.maximum(got.all_y(chain), 0.0)
     x = np.minimum(y * (chain.free_bytes / y.sum()), chain.spread_bytes)
-    return value_us(lines, repaired(got.all_p(chain))), lines.latency_us(x, kernels="numpy")
+    with computed_by("numpy"):
+        latency_us = lines.latency_us(x)
+    return value_us(lines, repaired(got.all_p(chain))), latency_us
 
 
 def random_chain(rng: np.random.Generator) -> Chain:

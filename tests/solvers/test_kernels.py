@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.schedule import latency_us, simulate
-from solvers.kernels import exit_times_us, latencies_us, stage_times_us
+from solvers.kernels import cut_latency_us, exit_times_us, latencies_us, stage_times_us
 from solvers.kernels.native import Choice
+from tests.support.kernels import computed_by
 
 costs = st.one_of(st.just(0.0), st.floats(0.0, 100.0), st.floats(0.0, 1e9))
 
@@ -35,7 +36,10 @@ def test_latencies_equal_the_judge(
     """1e-12 relative, lines and ranges alike, one cut or many at once."""
     count = min(map(len, several))
     rows = np.array([cut[:count] for cut in several], dtype=float)
-    fast = latencies_us(pipeline, rows, kernels=kernels)
+    with computed_by(kernels):
+        fast = latencies_us(pipeline, rows)
+        each = [cut_latency_us(pipeline, row) for row in rows]
+    assert each == fast.tolist()
     for row, value in zip(rows, fast, strict=True):
         assert value == pytest.approx(latency_us(pipeline, row.tolist()), rel=1e-12)
 

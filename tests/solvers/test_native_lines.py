@@ -13,21 +13,22 @@ from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from solvers.bounds import closed_form_us
 from solvers.contract import Deadline
-from solvers.count_search import _last_that_could_win
-from solvers.dual import bound_above, bound_below, marginal_us, repaired, value_us
-from solvers.fixed import best_count, equal_cut, equal_latency_us
+from solvers.exact.count_search import _last_that_could_win
+from solvers.exact.dual import bound_above, bound_below, marginal_us, repaired, value_us
+from solvers.exact.structured import AIM, CLOSE, default_method, solve_count
+from solvers.heuristics.constant import repeated_cut
+from solvers.heuristics.fixed import best_count, equal_cut, equal_latency_us
+from solvers.heuristics.repeat import Best, search
 from solvers.kernels.native import Choice
+from solvers.kernels.native_whole import whole_of
 from solvers.line_problem import LineProblem
-from solvers.native_dual import native_dual
-from solvers.native_whole import native_whole
-from solvers.repeat import search
-from solvers.repeat_search import Best
 from solvers.rounding import round_cut
-from solvers.static import repeated_cut
-from solvers.structured import AIM, CLOSE, default_method, solve_count
 from tests.support.compiler import require_native_kernels
+from tests.support.kernels import computed_by, native_kernels
 
 NATIVE: Choice = "native"
+NUMPY: Choice = "numpy"
+BOTH: tuple[Choice, Choice] = (NUMPY, NATIVE)
 LATER = Deadline.after(1e9)
 TIE = 1e-11  # relative: what another order of the same sums may change
 
@@ -82,13 +83,13 @@ def duals(draw: st.DrawFn) -> tuple[LineProblem, np.ndarray]:
 def test_repair_and_value_are_the_same(case: tuple[LineProblem, np.ndarray]) -> None:
     """With and without a greatest size; both are proven bounds, so both may differ by rounding."""
     lines, p = case
-    rows = repaired(p, kernels="numpy")
-    np.testing.assert_allclose(repaired(p, kernels=NATIVE), rows, rtol=0.0, atol=1e-14)
-    expected = value_us(lines, rows, kernels="numpy")
+    with computed_by(NUMPY):
+        rows = repaired(p)
+        expected = value_us(lines, rows)
     scale = float(lines.g.sum() * len(rows) + lines.B * lines.G.sum())
-    assert value_us(lines, rows, kernels=NATIVE) == pytest.approx(
-        expected, rel=0, abs=1e-12 * scale
-    )
+    with computed_by(NATIVE):
+        np.testing.assert_allclose(repaired(p), rows, rtol=0.0, atol=1e-14)
+        assert value_us(lines, rows) == pytest.approx(expected, rel=0, abs=1e-12 * scale)
 
 
 @given(st.integers(2, 8), st.integers(2, 30), st.booleans(), st.integers(0, 2**32 - 1))
@@ -98,7 +99,8 @@ def test_neighbouring_bounds_are_the_same(n: int, k: int, capped: bool, seed: in
     g, G = 10.0 ** rng.uniform(-3, 5, n), 10.0 ** rng.uniform(-7, 1, n)
     lines = LineProblem(g, G, 5_000.0, 1.0, 7_500.0 / k if capped else 5_000.0, 1, 5_000)
     running = np.sort(rng.uniform(0.0, 1.0, n)) ** np.cumsum(rng.uniform(0.05, 1.0, (k - 1, 1)), 0)
-    rows = repaired(np.diff(running, axis=1, prepend=0.0), kernels="numpy")
+    with computed_by(NUMPY):
+        rows = repaired(np.diff(running, axis=1, prepend=0.0))
     step, price = rows @ lines.G, marginal_us(lines, rows)
     assume((abs(step - price) > 1e-6 * price).all())
     slow = np.unique((rows @ lines.g)[step > price])
@@ -107,16 +109,19 @@ def test_neighbouring_bounds_are_the_same(n: int, k: int, capped: bool, seed: in
     for bound, fewest in ((bound_above, 1), (bound_below, 2)):
         if k <= fewest:
             continue
-        expected = bound(lines, rows, kernels="numpy")
-        found = bound(lines, rows, kernels=NATIVE)
+        with computed_by(NUMPY):
+            expected = bound(lines, rows)
+        with computed_by(NATIVE):
+            found = bound(lines, rows)
         assert found == pytest.approx(expected, rel=0, abs=1e-9 * scale)
 
 
-@pytest.mark.parametrize("kernels", ["numpy", NATIVE])
+@pytest.mark.parametrize("kernels", BOTH)
 def test_repair_takes_what_is_no_distribution(kernels: Choice) -> None:
     """NaN, infinity and nothing at all; the rows that come out are distributions in order."""
     p = np.array([[np.nan, 1.0, 2.0], [np.inf, 1.0, 0.0], [0.0, 0.0, 0.0], [-1.0, -2.0, -3.0]])
-    rows = repaired(p, kernels=kernels)
+    with computed_by(kernels):
+        rows = repaired(p)
     assert (rows >= 0.0).all()
     np.testing.assert_allclose(rows.sum(axis=1), 1.0)
     assert (np.diff(np.cumsum(rows, axis=1), axis=0) <= 1e-15).all()
@@ -127,8 +132,10 @@ def test_closed_form_has_the_same_bits(problem: Problem) -> None:
     """The operations of one are those of the other; only sums of nine stages and more differ."""
     counts = problem.count_range()
     every = np.arange(counts.least, counts.greatest + 1, dtype=np.int64)
-    expected = closed_form_us(problem, every, kernels="numpy")
-    np.testing.assert_allclose(closed_form_us(problem, every, kernels=NATIVE), expected, rtol=1e-15)
+    with computed_by(NUMPY):
+        expected = closed_form_us(problem, every)
+    with computed_by(NATIVE):
+        np.testing.assert_allclose(closed_form_us(problem, every), expected, rtol=1e-15)
 
 
 @given(problems(), st.floats(1.0, 3.0), st.integers(1, 20_000))
@@ -142,7 +149,8 @@ def test_the_last_count_that_could_win_is_the_same(
     counts = np.arange(lines.k_least + 1, lines.k_greatest + 1, dtype=np.int64)
     values = closed_form_us(problem, counts)
     known = float(values.min()) * factor
-    last = _last_that_could_win(problem, lines, known, near=near, worth_bisecting=0, kernels=NATIVE)
+    with computed_by(NATIVE):
+        last = _last_that_could_win(problem, lines, known, near=near, worth_bisecting=0)
     assert last >= counts[np.flatnonzero(values <= known)[-1]]
     assert values[last - counts[0]] <= known * (1 + 2e-9)
 
@@ -150,10 +158,14 @@ def test_the_last_count_that_could_win_is_the_same(
 @given(problems(most_bytes=4_000))
 def test_equal_counts_and_cuts_are_the_same(problem: Problem) -> None:
     """Counts that tie to rounding may differ; the latencies then do not."""
-    pair = [best_count(problem, kernels=kernels) for kernels in ("numpy", NATIVE)]
+    pair, cuts = [], []
+    for kernels in BOTH:
+        with computed_by(kernels):
+            pair.append(best_count(problem))
+            cuts.append(equal_cut(problem, LATER)[0])
     times = equal_latency_us(problem, np.array(pair))
     assert times[1] == pytest.approx(times[0], rel=TIE)
-    old, new = (equal_cut(problem, LATER, kernels=one)[0] for one in ("numpy", NATIVE))
+    old, new = cuts
     if old is None or new is None:
         assert old is new
         return
@@ -165,7 +177,7 @@ def test_equal_counts_and_cuts_are_the_same(problem: Problem) -> None:
 @given(problems())
 def test_repeated_sizes_are_the_same(problem: Problem) -> None:
     """The best one, or none on both sides."""
-    found = [_repeated(problem, kernels) for kernels in ("numpy", NATIVE)]
+    found = [_repeated(problem, kernels) for kernels in BOTH]
     if None in found:
         assert found == [None, None]
         return
@@ -183,7 +195,11 @@ def test_roundings_are_the_same(problem: Problem, k: int, seed: int) -> None:
     assume(counts.least <= k <= counts.greatest)
     shares = np.random.default_rng(seed).dirichlet(np.full(k, 3.0))
     x = shares * problem.message_bytes
-    old, new = (round_cut(problem, x, kernels=one) for one in ("numpy", NATIVE))
+    cuts = []
+    for kernels in BOTH:
+        with computed_by(kernels):
+            cuts.append(round_cut(problem, x))
+    old, new = cuts
     if old is None or new is None:
         assert old is new
         return
@@ -196,11 +212,11 @@ def test_roundings_are_the_same(problem: Problem, k: int, seed: int) -> None:
 @given(problems(), st.integers(2, 40))
 def test_a_solve_in_one_call_is_certified_like_any_other(problem: Problem, k: int) -> None:
     """Both close, so both near the same optimum."""
-    lines, native = LineProblem.of(problem), native_dual(NATIVE)
+    lines, native = LineProblem.of(problem), native_kernels().dual
     assert lines is not None
     assume(lines.k_least <= k <= lines.k_greatest)
     general = solve_count(lines, k, LATER, method=default_method())
-    found = native.solve(lines, k, close=CLOSE, aim=AIM, time_limit_s=10.0) if native else None
+    found = native.solve(lines.native, k, close=CLOSE, aim=AIM, time_limit_s=10.0)
     if found is None:
         return
     lower, upper, x, p = found
@@ -208,8 +224,9 @@ def test_a_solve_in_one_call_is_certified_like_any_other(problem: Problem, k: in
     assert x.sum() == pytest.approx(lines.B, rel=1e-12)
     assert x.min() >= lines.m * (1 - 1e-12)
     assert x.max() <= lines.M * (1 + 1e-12)
-    assert lines.latency_us(x, kernels="numpy") == pytest.approx(upper, rel=1e-12)
-    assert value_us(lines, p, kernels="numpy") == pytest.approx(lower, rel=1e-12)
+    with computed_by(NUMPY):
+        assert lines.latency_us(x) == pytest.approx(upper, rel=1e-12)
+        assert value_us(lines, p) == pytest.approx(lower, rel=1e-12)
     assert lower <= general.upper_us
     assert general.lower_us <= upper
 
@@ -219,12 +236,13 @@ def test_what_is_not_lines_is_left_to_numpy() -> None:
     from domain.pipeline import FitRange, Stage
 
     switch = Stage("wire", (FitRange(5.0, 24.3, 2000), FitRange(30.0, 12.0)))
-    native = native_whole(NATIVE)
     problem = Problem(Pipeline((switch,)), 4096)
-    assert native is None or native.told(problem) is None
+    assert whole_of(problem) is None
     counts = np.arange(1, 100, dtype=np.int64)
-    same = closed_form_us(problem, counts, kernels=NATIVE)
-    np.testing.assert_array_equal(same, closed_form_us(problem, counts, kernels="numpy"))
+    with computed_by(NATIVE):
+        same = closed_form_us(problem, counts)
+    with computed_by(NUMPY):
+        np.testing.assert_array_equal(same, closed_form_us(problem, counts))
 
 
 def _judged(problem: Problem, cut: np.ndarray) -> float:
@@ -234,7 +252,8 @@ def _judged(problem: Problem, cut: np.ndarray) -> float:
 def _repeated(problem: Problem, kernels: Choice) -> Best | None:
     best = Best()
     try:
-        search(problem, best, LATER, kernels=kernels)
+        with computed_by(kernels):
+            search(problem, best, LATER)
     except StrategyDeclined:
         return None
     return best

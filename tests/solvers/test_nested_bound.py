@@ -11,7 +11,7 @@ from domain.nested import NestedSchedule, nested_latency_us
 from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
-from solvers.nested_bound import nested_lower_bound_us
+from solvers.nested.bound import nested_lower_bound_us
 from tests.support.counts import count
 
 costs = st.one_of(st.just(0.0), st.floats(0.01, 10.0), st.floats(1.0, 1000.0))

@@ -23,7 +23,7 @@ from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from exports.slt import decode, encode
 from solvers import compile_table, solve
-from solvers.parametric_cuts import reader_cuts, rounding_us, shifts_fit
+from solvers.tables.cuts import reader_cuts, rounding_us, shifts_fit
 from tests.solvers.table_cases import (
     TableCase,
     check_cut,

@@ -12,8 +12,8 @@ import pytest
 from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 from solvers.line_problem import LineProblem
-from solvers.parametric_bound import Stretch
-from solvers.parametric_points import Point, between, count_grid
+from solvers.tables.bound import Stretch
+from solvers.tables.points import Point, between, count_grid
 from tests.solvers import reference_lp
 from tests.solvers.table_cases import random_pipeline
 from tests.support.counts import count

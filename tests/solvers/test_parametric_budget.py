@@ -9,16 +9,12 @@ import pytest
 from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
-from solvers import (
-    compile_table,
-    parametric,
-    parametric_range_repeat,
-    parametric_ranges,
-    parametric_repeat,
-)
+from solvers import compile_table
 from solvers.contract import Deadline
-from solvers.parametric_budget import MARGIN, EvenCompilation
-from solvers.parametric_repeat import RepeatCompiler
+from solvers.tables import compile as table_compiler
+from solvers.tables import range_repeat, ranges, repeat
+from solvers.tables.budget import MARGIN, EvenCompilation
+from solvers.tables.repeat import RepeatCompiler
 from tests.solvers.table_cases import check_cut, check_entries, check_repeat, random_sizes
 from tests.support.plan_tables import a_line_pipeline, a_ranged_pipeline
 
@@ -45,8 +41,8 @@ TOLERANCES = (1e-2, 1e-3, 1e-5)
 def few(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> int:
     """As many message sizes are tried as the question says."""
     most: int = request.getfixturevalue("most")
-    for room in (parametric, parametric_repeat, parametric_ranges, parametric_range_repeat):
-        monkeypatch.setattr(room, "_MOST_POINTS", most)
+    for module in (table_compiler, repeat, ranges, range_repeat):
+        monkeypatch.setattr(module, "_MOST_POINTS", most)
     return most
 
 
@@ -105,8 +101,8 @@ def test_what_takes_too_much_is_compiled_as_what_does_not() -> None:
     """Two tolerances out of reach give the same entries, at the loosened tolerance everywhere."""
     limits = FragmentLimits(max_fragments=1_000)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parametric, "_MOST_POINTS", 60)
-        patch.setattr(parametric_repeat, "_MOST_POINTS", 60)
+        patch.setattr(table_compiler, "_MOST_POINTS", 60)
+        patch.setattr(repeat, "_MOST_POINTS", 60)
         one, kept, _ = compiled(MYRINET, limits, 1e-5)
         other, also, _ = compiled(MYRINET, limits, 2e-6)
     assert kept == also
@@ -125,7 +121,7 @@ def test_without_time_the_first_pass_is_the_answer(monkeypatch: pytest.MonkeyPat
     """It covers the whole range, and the worst that it states is what it was loosened to."""
     from domain.problem import Problem
 
-    monkeypatch.setattr(parametric_repeat, "_MOST_POINTS", 60)
+    monkeypatch.setattr(repeat, "_MOST_POINTS", 60)
     compiler = RepeatCompiler(
         Problem(MYRINET, 2**13), least_bytes=1, greatest_bytes=2**13, tolerance=1e-5 * MARGIN
     )

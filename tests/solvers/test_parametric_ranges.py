@@ -13,9 +13,8 @@ from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from solvers import compile_table, solve
-from solvers.range_bound import CountPlanes, Span, SpanBound
-from solvers.range_counts import counts_below
-from solvers.range_regions import NodeSolver, Regions, whole_cut_within
+from solvers.ranges.bound import CountPlanes, Span, SpanBound, counts_below
+from solvers.ranges.regions import NodeSolver, Regions, whole_cut_within
 from tests.solvers.ranged_pipelines import random_stage
 from tests.support.counts import count
 

@@ -10,10 +10,10 @@ from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from solvers.contract import Deadline
+from solvers.heuristics.repeat import best_repeat
 from solvers.kernels import PipelineArrays
-from solvers.parametric_repeat import RepeatCompiler
-from solvers.parametric_repeat_points import outside, repeat_point, rows_us, value_us
-from solvers.repeat import best_repeat
+from solvers.tables.repeat import RepeatCompiler
+from solvers.tables.repeat_points import outside, repeat_point, rows_us, value_us
 from tests.solvers.table_cases import (
     TableCase,
     check_entries,

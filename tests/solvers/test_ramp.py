@@ -8,8 +8,8 @@ from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from solvers import solve
 from solvers.contract import Deadline, SolveOptions
-from solvers.ramp import run as run_ramp
-from solvers.ramp_up_down import run as run_up_down
+from solvers.heuristics.ramp import run as run_ramp
+from solvers.heuristics.ramp_up_down import run as run_up_down
 
 TWO = pipeline_of_lines([("a", 3.0, 2.0), ("b", 5.0, 4.0)])
 THREE = pipeline_of_lines([("a", 3.0, 2.0), ("b", 5.0, 4.0), ("c", 1.0, 3.0)])

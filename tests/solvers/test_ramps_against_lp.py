@@ -9,8 +9,8 @@ from domain.errors import Infeasible, StrategyDeclined
 from domain.pipeline import pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
-from solvers import ramp, ramp_up_down
 from solvers.contract import Candidate, Deadline, SolveOptions
+from solvers.heuristics import ramp, ramp_up_down
 from tests.solvers.reference_lp import optimum_us
 from tests.support.counts import count
 

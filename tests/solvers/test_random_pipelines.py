@@ -6,10 +6,10 @@ from domain.errors import StrategyDeclined
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits, Problem
 from domain.solution import Solution, Strategy
-from solvers import exact as exact_module
 from solvers import solve
 from solvers.contract import Deadline
-from solvers.fixed import best_count
+from solvers.exact import strategy as exact_module
+from solvers.heuristics.fixed import best_count
 from tests.solvers.pipelines import Case, random_cases, slow_middle_cases
 from tests.solvers.reference_lp import optimum_us
 

@@ -8,15 +8,22 @@ from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from domain.solution import Status
-from solvers import exact, solve
+from solvers import solve
 from solvers.contract import Deadline
-from solvers.convex_dual import bound_above, bound_below, resampled, true_value_us, value_us
-from solvers.convex_problem import ConvexProblem
-from solvers.count_search import CountSearch
-from solvers.dual import repaired
-from solvers.exact_lp.convex_backend import solve_convex_count
-from solvers.exact_lp.ortools_backend import solve_count
-from solvers.fixed import best_count
+from solvers.exact import strategy as exact
+from solvers.exact.convex import (
+    ConvexProblem,
+    bound_above,
+    bound_below,
+    resampled,
+    true_value_us,
+    value_us,
+)
+from solvers.exact.count_search import CountSearch
+from solvers.exact.dual import repaired
+from solvers.exact.lp.cells import solve_convex_count
+from solvers.exact.lp.lines import solve_count
+from solvers.heuristics.fixed import best_count
 from solvers.line_problem import LineProblem
 from tests.solvers.ranged_pipelines import (
     Rule,

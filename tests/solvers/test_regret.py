@@ -16,9 +16,9 @@ from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline, pipeline_of_lines
 from domain.problem import FragmentLimits, problem_of
 from domain.regret import BestKnown, ChosenSetting, Objective, SizeRule
 from domain.schedule import latency_us
-from solvers.regret import MERGE_REGRET
-from solvers.regret_costs import repeated_latencies_us
-from solvers.regret_sizes import EVERY, Sizes
+from solvers.settings.costs import repeated_latencies_us
+from solvers.settings.regret import MERGE_REGRET
+from solvers.settings.sizes import EVERY, Sizes
 from tests.solvers.outside import seen_from_outside
 from tests.solvers.pipelines import random_cases
 from tests.solvers.ranged_pipelines import Rule, random_problems

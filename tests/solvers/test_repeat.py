@@ -13,8 +13,8 @@ from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from solvers import solve
 from solvers.contract import Deadline, SolveOptions
+from solvers.heuristics.repeat import best_repeat, run
 from solvers.kernels import stage_times_us
-from solvers.repeat import best_repeat, run
 from solvers.usual_settings import baselines_of
 from tests.support.counts import count
 

@@ -9,7 +9,7 @@ from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 from solvers import solve
 from solvers.contract import Deadline, SolveOptions
-from solvers.single import run
+from solvers.heuristics.constant import run_single
 
 PLAIN = pipeline_of_lines([("a", 1.0, 2.0), ("b", 3.0, 4.0)])
 
@@ -26,12 +26,12 @@ def test_the_whole_message_or_a_reason(
     """A least size above the message and an alignment do not forbid one fragment."""
     problem = Problem(PLAIN, size, FragmentLimits(least, greatest, unit))
     if greatest is None or size <= greatest:
-        candidate = run(problem, SolveOptions(), Deadline.after(10.0))
+        candidate = run_single(problem, SolveOptions(), Deadline.after(10.0))
         assert candidate.fragment_bytes == (size,)
         assert problem.admits(candidate.fragment_bytes)
     else:
         with pytest.raises((StrategyDeclined, Infeasible), match="max_fragment_bytes"):
-            run(problem, SolveOptions(), Deadline.after(10.0))
+            run_single(problem, SolveOptions(), Deadline.after(10.0))
 
 
 def test_every_stage_takes_its_own_range() -> None:

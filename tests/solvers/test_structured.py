@@ -11,21 +11,21 @@ import pytest
 
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits, Problem
-from solvers import structured
-from solvers.chain import Chain, ChainMethod, ChainOptions, Iterate
 from solvers.contract import Deadline
-from solvers.dual import repaired, value_us
-from solvers.exact_lp.ortools_backend import CountResult, equal_sizes
-from solvers.interior_native import NativeMethod
-from solvers.interior_point import iterate
-from solvers.kernels.native import library
+from solvers.exact import structured
+from solvers.exact.chain import Chain, ChainMethod, ChainOptions, Iterate
+from solvers.exact.dual import repaired, value_us
+from solvers.exact.interior_native import NativeMethod
+from solvers.exact.interior_point import iterate
+from solvers.exact.lp.lines import CountResult, equal_sizes
+from solvers.exact.structured import CLOSE, solve_count
 from solvers.line_problem import LineProblem
-from solvers.structured import CLOSE, solve_count
 from tests.paper.test_tables import GMS, MYRINET
 from tests.solvers.pipelines import random_cases
 from tests.solvers.reference_lp import optimum_us
 from tests.support.compiler import ROOT, require_native_kernels
 from tests.support.counts import count
+from tests.support.kernels import native_kernels
 
 ROUNDING = 1e-12
 
@@ -38,9 +38,7 @@ def method(request: pytest.FixtureRequest) -> ChainMethod | None:
     require_native_kernels()
     if request.param != "native":
         return None
-    found = library("native")
-    assert found is not None
-    return NativeMethod(found)
+    return NativeMethod(native_kernels().library)
 
 
 def lines_of(pipeline: Pipeline, size: float, *, m: float = 0.0, M: float = np.inf) -> LineProblem:
@@ -372,12 +370,12 @@ IN_LITTLE_MEMORY = """
 import resource
 import numpy as np
 from solvers.contract import Deadline
-from solvers.interior_native import NativeMethod
-from solvers.kernels.native import library
+from solvers.exact.interior_native import NativeMethod
+from solvers.kernels.native import load_library
 from solvers.line_problem import LineProblem
-from solvers.structured import solve_count
+from solvers.exact.structured import solve_count
 
-method, refused = NativeMethod(library("native")), []
+method, refused = NativeMethod(load_library("native")), []
 
 def watched(chain, options):
     got = method(chain, options)

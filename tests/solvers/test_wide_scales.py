@@ -9,15 +9,18 @@ import pytest
 from domain.errors import StrategyDeclined
 from domain.problem import Problem
 from domain.solution import Solution, Status, Strategy
-from solvers import exact, solve, structured
+from solvers import solve
 from solvers.contract import Deadline
-from solvers.fixed import best_count
+from solvers.exact import strategy as exact
+from solvers.exact import structured
+from solvers.heuristics.fixed import best_count
 from solvers.kernels import native
 from solvers.kernels.native import Choice
 from solvers.line_problem import LineProblem
 from tests.solvers.reference_lp import proven_optimum_us
 from tests.solvers.wide_cases import wide_problem
 from tests.support.counts import count
+from tests.support.kernels import computed_by
 
 ONE_CUT = (
     Strategy.EXACT,
@@ -37,14 +40,10 @@ BLOCKS = range(10)
 
 
 @pytest.fixture
-def chosen(kernels: Choice, monkeypatch: pytest.MonkeyPatch) -> Iterator[Choice]:
+def chosen(kernels: Choice) -> Iterator[Choice]:
     """Either implementation for everything that is solved in a test."""
-    monkeypatch.setenv("SLUICE_KERNELS", kernels)
-    for cached in (native.library, structured.default_method):
-        cached.cache_clear()
-    yield kernels
-    for cached in (native.library, structured.default_method):
-        cached.cache_clear()
+    with computed_by(kernels):
+        yield kernels
 
 
 def seeds_of(block: int, full: int) -> range:

@@ -111,7 +111,7 @@ class InProcessEngine:
     def cancel(self, task_id: str, claim: int) -> None:
         running = self._known.get((task_id, claim))
         if running is not None:
-            running.is_cancelled = True
+            running.cancel()
             if self._queue.remove(running, requester=running.task.requester):
                 threading.Thread(target=running.end, args=(Stopped(),)).start()
 

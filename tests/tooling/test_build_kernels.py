@@ -24,9 +24,9 @@ SOLVE = """
 from domain.pipeline import pipeline_of_lines
 from domain.problem import Problem
 from solvers import solve
-from solvers.kernels.native import library
+from solvers.kernels import active
 solution = solve(Problem(pipeline_of_lines([("a", 1.0, 2.0), ("b", 2.0, 3.0)]), 5000), "exact")
-print(library(), solution.status.value, repr(solution.latency_us), repr(solution.lower_bound_us))
+print(active.NATIVE, solution.status.value, solution.latency_us, solution.lower_bound_us)
 """
 
 

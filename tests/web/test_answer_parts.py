@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -12,12 +11,12 @@ import pytest
 
 from analysis import explain as explain_answer
 from analysis import explore
-from app.explorer import MAX_OF_A_PARTY
+from app.deps import READER_COOKIE
+from app.execution.limits import MAX_PICTURES_OF_CLIENT
+from app.execution.render_queue import RenderQueue
 from app.web.views import answers
-from app.web.views.answer_parts import COOKIE
 from tests.app.serving import GUARD_S, Live, wait_until
-
-Ask = Callable[..., dict[str, Any]]
+from tests.web.conftest import Ask
 
 
 def test_a_flood_does_not_hold_up_another_reader(
@@ -35,26 +34,28 @@ def test_a_flood_does_not_hold_up_another_reader(
         return ()
 
     monkeypatch.setattr(explore, "sizes", held)
-    explorer = live.service.explorer
-    flood = [ask(message_bytes=6000 + i)["id"] for i in range(2 * MAX_OF_A_PARTY)]
+    pictures = live.service.pictures
+    flood = [ask(message_bytes=6000 + i).id for i in range(2 * MAX_PICTURES_OF_CLIENT)]
     base = f"http://127.0.0.1:{live.port}"
 
     def part(id: str, name: str, **more: Any) -> httpx.Response:
         return httpx.get(f"{base}/ui/answers/{id}/parts/{name}", timeout=GUARD_S, **more)
 
-    with ThreadPoolExecutor(2 * MAX_OF_A_PARTY + 1) as pool:
+    with ThreadPoolExecutor(2 * MAX_PICTURES_OF_CLIENT + 1) as pool:
         asked = [pool.submit(part, id, "sizes") for id in flood]
-        wait_until(lambda: explorer.waiting == MAX_OF_A_PARTY and sum(map(_is_done, asked)) > 10)
+        wait_until(
+            lambda: pictures.waiting == MAX_PICTURES_OF_CLIENT and sum(map(_is_done, asked)) > 10
+        )
         page = httpx.get(f"{base}/ui/answers/{flood[0]}", timeout=GUARD_S)
-        name = page.cookies[COOKIE]
-        other = pool.submit(part, flood[0], "why", cookies={COOKIE: name})
-        wait_until(lambda: explorer.waiting == MAX_OF_A_PARTY + 1)
+        name = page.cookies[READER_COOKIE]
+        other = pool.submit(part, flood[0], "why", cookies={READER_COOKIE: name})
+        wait_until(lambda: pictures.waiting == MAX_PICTURES_OF_CLIENT + 1)
         go.set()
         assert "holds the message up" in other.result().text
         found = [one.result() for one in asked]
     refused = [one for one in found if one.status_code == 503]
-    assert len(refused) == len(flood) - MAX_OF_A_PARTY - 1
-    assert sum(one.status_code == 200 for one in found) == MAX_OF_A_PARTY + 1 == len(begun)
+    assert len(refused) == len(flood) - MAX_PICTURES_OF_CLIENT - 1
+    assert sum(one.status_code == 200 for one in found) == MAX_PICTURES_OF_CLIENT + 1 == len(begun)
     for one in refused:
         assert int(one.headers["retry-after"]) >= 1
         assert 'hx-trigger="load delay:' in one.text
@@ -69,11 +70,14 @@ def test_programs_get_the_problem_document(
     live: Live, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who asks for JSON is refused as everywhere."""
-    monkeypatch.setattr("app.explorer.MAX_PENDING", 0)
-    address = f"/ui/answers/{ask()['id']}/parts/why"
+    monkeypatch.setattr("app.execution.render_queue.MAX_PENDING_PICTURES", 0)
+    full = RenderQueue()
+    monkeypatch.setattr(live.service, "pictures", full)
+    address = f"/ui/answers/{ask().id}/parts/why"
     response = live.client.get(address, headers={"accept": "application/json"})
     assert (response.status_code, response.json()["code"]) == (503, "overloaded")
     assert live.client.get(address).status_code == 503
+    full.close()
 
 
 def test_why_says_what_it_cannot_tell(
@@ -82,7 +86,7 @@ def test_why_says_what_it_cannot_tell(
     """In the page, with what is known all the same."""
     for module in (answers, explain_answer):
         monkeypatch.setattr(module, "MAX_CELLS", 10)
-    response = live.client.get(f"/ui/answers/{ask()['id']}/parts/why")
+    response = live.client.get(f"/ui/answers/{ask().id}/parts/why")
     assert response.status_code == 200
     assert "for up to 10" in response.text
     assert "network DMAs and receiver host DMA is occupied longest" in response.text
@@ -91,7 +95,7 @@ def test_why_says_what_it_cannot_tell(
 def test_equal_names_are_told_apart(live: Live, ask: Ask) -> None:
     """On the page, in its parts, in the timeline and at the cell."""
     stages = [{"name": "copy", "overhead_us": 5.0, "ns_per_byte": cost} for cost in (1.0, 3.0, 1.0)]
-    id = ask(pipeline={"stages": stages}, message_bytes=65536)["id"]
+    id = ask(pipeline={"stages": stages}, message_bytes=65536).id
     page = live.client.get(f"/ui/answers/{id}").text
     assert "answers call this one “copy (2)”" in page
     assert "an earlier stage has this name; answers call this one “copy (3)”" in page

@@ -241,7 +241,7 @@
     }
 
     words() {
-      const shown = this.window().map((us) => timeText(us, 4 + this.digits()));
+      const shown = this.window().map((us) => SluiceText.time(us, Math.min(15, 4 + this.digits())));
       return this.scale === 1 ? "all of it" : shown.join(" to ");
     }
 
@@ -361,11 +361,6 @@
   function niceStep(least) {
     const power = 10 ** Math.floor(Math.log10(least));
     return [1, 2, 5, 10].map((one) => one * power).find((one) => one >= least * (1 - 1e-9));
-  }
-
-  function timeText(us, digits) {
-    const [unit, factor] = UNITS.find(([, size]) => us >= size) || UNITS[2];
-    return `${Number((us / factor).toPrecision(Math.min(15, digits)))} ${unit}`;
   }
 
   Sluice.onPart(".timeline", (part) => new Timeline(part));

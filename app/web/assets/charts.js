@@ -61,23 +61,6 @@ window.SluiceCharts = (() => {
     };
   }
 
-  function timeText(us, digits = 5) {
-    if (us === null || us === undefined || !Number.isFinite(Number(us))) {
-      return "–";
-    }
-    const units = [["s", 1e6], ["ms", 1e3], ["µs", 1], ["ns", 1e-3]];
-    const [unit, factor] = units.find(([, size]) => us >= size) || units[us > 0 ? 3 : 2];
-    return `${Number((us / factor).toPrecision(digits))} ${unit}`;
-  }
-
-  /** By how much something is above the best, as app/console/words.py tells it. */
-  function excessText(excess) {
-    if (excess < 1e-6) {
-      return excess < 1e-12 ? "equal" : "< +0.0001 %";
-    }
-    return `+${excess < 1 ? Number((100 * excess).toPrecision(3)) : Math.round(100 * excess)} %`;
-  }
-
   /** Draw an option that `make(colour, isNarrow)` gives; draws again where the place changes. */
   async function mount(place, make) {
     let echarts;
@@ -149,7 +132,7 @@ window.SluiceCharts = (() => {
         ...base(colour).tooltip,
         formatter: (found) => {
           const k = found[0].value[0];
-          const lines = found.map((one) => `${one.seriesName}: ${timeText(one.value[1])}`);
+          const lines = found.map((one) => `${one.seriesName}: ${SluiceText.time(one.value[1])}`);
           return [`${k} fragment${k === 1 ? "" : "s"}`, ...lines].join("\n");
         },
       },
@@ -204,7 +187,7 @@ window.SluiceCharts = (() => {
         type: "log", ...(isRatio ? {min: LEAST_SHOWN} : {}),
         name: isRatio ? "latency above the best known" : "latency", nameLocation: "end", nameGap: 10,
         nameTextStyle: {color: colour.quiet, align: "left"},
-        axisLabel: {color: colour.quiet, formatter: isRatio ? (part) => (part <= LEAST_SHOWN ? `≤ ${LEAST_SHOWN} %` : `${part} %`) : (us) => timeText(us)},
+        axisLabel: {color: colour.quiet, formatter: isRatio ? (part) => (part <= LEAST_SHOWN ? `≤ ${LEAST_SHOWN} %` : `${part} %`) : (us) => SluiceText.givenTime(us)},
       }),
       tooltip: {
         ...base(colour).tooltip,
@@ -214,7 +197,7 @@ window.SluiceCharts = (() => {
             .map((line) => ({line, us: line.latency_us[at]}))
             .filter((one) => one.us !== null)
             .sort((one, other) => one.us - other.us)
-            .map(({line, us}) => `${line.name}: ${timeText(us)}${us > data.best_us[at] ? `, ${excessText(us / data.best_us[at] - 1)}` : ""}${line.is_partial[at] ? " (ended by time)" : ""}`);
+            .map(({line, us}) => `${line.name}: ${SluiceText.time(us)}${us > data.best_us[at] ? `, ${SluiceText.excess(us, data.best_us[at])}` : ""}${line.is_partial[at] ? " (ended by time)" : ""}`);
           return [data.labels[at], ...rows].join("\n");
         },
       },
@@ -241,7 +224,7 @@ window.SluiceCharts = (() => {
       }),
       tooltip: {
         ...base(colour).tooltip, trigger: "item",
-        formatter: ({seriesName, value}) => `${seriesName}\n${Number(value[1].toPrecision(4))} % after ${timeText(value[0])}`,
+        formatter: ({seriesName, value}) => `${seriesName}\n${SluiceText.percent(value[1] / 100)} after ${SluiceText.time(value[0])}`,
       },
       series: data.lines.map((line, rank) => ({
         name: line.name, type: "line", step: "end", symbolSize: 5, showSymbol: line.points.length < 60,
@@ -286,5 +269,5 @@ window.SluiceCharts = (() => {
   Sluice.onPart("[data-choice]", startChoice);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
   document.addEventListener("htmx:after:swap", forgetGone);
-  return {base, axis, mount, timeText, colours};
+  return {base, axis, mount, colours};
 })();

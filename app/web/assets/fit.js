@@ -9,13 +9,6 @@ window.SluiceFit = (() => {
   const UNUSED = 2;
   const KINDS = {[OUTLIER]: "outlier", [UNUSED]: "not fitted to"};
 
-  function sizeText(bytes) {
-    for (const [power, unit] of [[40, "TiB"], [30, "GiB"], [20, "MiB"], [10, "KiB"]]) {
-      if (bytes >= 2 ** power) return `${Number((bytes / 2 ** power).toPrecision(4))} ${unit}`;
-    }
-    return `${Number(bytes.toPrecision(4))} B`;
-  }
-
   /** What a box says: size, time and stage; the server writes numbers in its own way. */
   function parts(value) {
     const [size, time, ...stage] = value.split("|");
@@ -23,10 +16,6 @@ window.SluiceFit = (() => {
   }
 
   const normal = (value) => parts(value).join("|");
-
-  const percent = (value) => `${Number((100 * value).toPrecision(3))} %`;
-
-  const signed = (value) => `${value > 0 ? "+" : ""}${percent(value)}`;
 
   /** A log axis cannot hold 0: samples there stand at its least value. */
   function extent(values, isLog) {
@@ -81,7 +70,7 @@ window.SluiceFit = (() => {
       this.told();
       this.watchers.forEach((again) => again(this));
       const [size, time] = parts(value);
-      window.Sluice.say(`${sizeText(size)}, ${Charts.timeText(time)}: ${isOut ? "left out" : "kept"}`);
+      window.Sluice.say(`${SluiceText.bytes(size)}, ${SluiceText.time(time)}: ${isOut ? "left out" : "kept"}`);
     }
 
     /** Those that were picked on this page; those left out before have boxes of their own. */
@@ -97,7 +86,7 @@ window.SluiceFit = (() => {
       const [row, label, box] = ["li", "label", "input"].map((name) => document.createElement(name));
       label.className = "tick";
       Object.assign(box, {type: "checkbox", name: "excluded", value, checked: true});
-      label.append(box, ` ${stage}, ${sizeText(size)}, ${Charts.timeText(time)}`);
+      label.append(box, ` ${stage}, ${SluiceText.bytes(size)}, ${SluiceText.time(time)}`);
       row.append(label);
       return row;
     }
@@ -206,7 +195,7 @@ window.SluiceFit = (() => {
       const sizes = kind(logSize, sizeTicks(leastSize, greatestSize));
       const size = (more) => sizes({
         min: leastSize, max: greatestSize, axisTick: {lineStyle: {color: colour.line}},
-        axisLabel: {color: colour.quiet, hideOverlap: true, showMinLabel: false, showMaxLabel: false, formatter: sizeText}, ...more,
+        axisLabel: {color: colour.quiet, hideOverlap: true, showMinLabel: false, showMaxLabel: false, formatter: SluiceText.bytes}, ...more,
       });
       const above = {nameLocation: "end", nameGap: 8, nameTextStyle: {color: colour.quiet, align: "left"}};
       return {
@@ -222,12 +211,12 @@ window.SluiceFit = (() => {
         yAxis: [
           kind(logTime, timeTicks(leastTime, greatestTime))({
             gridIndex: 0, min: leastTime, max: greatestTime, ...above, name: "time, µs", axisTick: {lineStyle: {color: colour.line}},
-            axisLabel: {color: colour.quiet, hideOverlap: true, showMinLabel: false, showMaxLabel: false, formatter: (us) => String(Number(us.toPrecision(3)))},
+            axisLabel: {color: colour.quiet, hideOverlap: true, showMinLabel: false, showMaxLabel: false, formatter: (us) => String(us)},
           }),
           Charts.axis(colour, {
             gridIndex: 1, type: "value", min: -residualEnd, max: residualEnd, interval: residualEnd,
             ...above, name: "off the line by",
-            axisLabel: {color: colour.quiet, hideOverlap: true, formatter: percent},
+            axisLabel: {color: colour.quiet, hideOverlap: true, formatter: SluiceText.percent},
           }),
         ],
         tooltip: {...base.tooltip, trigger: "item", formatter: (found) => this.words(found.data.point)},
@@ -238,9 +227,9 @@ window.SluiceFit = (() => {
     words(point) {
       if (!point) return "";
       const kind = KINDS[point[3]];
-      const off = point[2] === null ? "" : `${signed(point[2])} off the line`;
+      const off = point[2] === null ? "" : `${SluiceText.signedPercent(point[2])} off the line`;
       const click = this.data.canExclude ? "click: leave out or keep" : "";
-      return [`${sizeText(point[0])}: ${Charts.timeText(point[1])}`, off, kind, click].filter(Boolean).join("\n");
+      return [`${SluiceText.bytes(point[0])}: ${SluiceText.time(point[1])}`, off, kind, click].filter(Boolean).join("\n");
     }
 
     lines(colour, leastTime) {
@@ -309,7 +298,7 @@ window.SluiceFit = (() => {
         const below = off.filter((point) => !isFar(point)).map((point) => ({value: [point[0], point[2]], point}));
         const far = off.filter(isFar).map((point) => this.arrow(point));
         const beside = {...common, xAxisIndex: 1, yAxisIndex: 1};
-        const label = {show: true, color: colour.text, fontSize: 11, formatter: ({data}) => signed(data.point[2])};
+        const label = {show: true, color: colour.text, fontSize: 11, formatter: ({data}) => SluiceText.signedPercent(data.point[2])};
         return [
           {...common, data: above},
           {...beside, data: below},
@@ -330,5 +319,5 @@ window.SluiceFit = (() => {
 
   window.Sluice.onPart("[data-fit]", choice);
   window.Sluice.onPart("[data-fit-chart]", (place) => new FitChart(place));
-  return {choice, sizeText, percent, kinds: KINDS, logAxis, sizeTicks, timeTicks};
+  return {choice, kinds: KINDS, logAxis, sizeTicks, timeTicks};
 })();

@@ -23,9 +23,6 @@
     return [...found.values()];
   }
 
-  /** A time without its unit, five digits, as the server writes it. */
-  const micros = (us) => (us >= 1e5 ? us.toFixed(0) : String(Number(us.toPrecision(5))));
-
   class SampleTable {
     constructor(place) {
       this.place = place;
@@ -69,10 +66,10 @@
 
     row(one) {
       const row = document.createElement("tr");
-      const time = window.SluiceCharts.timeText(one.time);
-      const off = one.residual === null ? "–" : `${one.residual > 0 ? "+" : ""}${Fit.percent(one.residual)}`;
+      const time = SluiceText.time(one.time);
+      const off = one.residual === null ? "–" : SluiceText.signedPercent(one.residual);
       const alike = one.count > 1 ? `${one.count} alike` : "";
-      const texts = [Fit.sizeText(one.size), micros(one.time), off, [Fit.kinds[one.state], alike].filter(Boolean).join(", ")];
+      const texts = [SluiceText.bytes(one.size), SluiceText.figure(one.time), off, [Fit.kinds[one.state], alike].filter(Boolean).join(", ")];
       const cells = texts.map((text, place) => {
         const cell = document.createElement("td");
         if (place < 3) cell.className = "number";

@@ -4,7 +4,7 @@
 (() => {
   const DRAWN_MS = 1000; // the curves go on to this moment
   const STEPS = [["best_latency_us", "best so far"], ["lower_bound_us", "proven bound"]];
-  const TEXTS = [SluiceJob.latencyText, SluiceJob.boundText];
+  const TEXTS = [SluiceText.time, (us) => SluiceText.proven(null, us).bound];
 
   /** Put the page of this address in the place of this one, as a link would. */
   function show(address) {
@@ -30,7 +30,7 @@
       yAxis: SluiceCharts.axis(colour, {
         type: isWide ? "log" : "value", scale: true, name: "latency", nameLocation: "end",
         nameTextStyle: {color: colour.quiet, align: "left"},
-        axisLabel: {color: colour.quiet, formatter: (us) => SluiceCharts.timeText(us)},
+        axisLabel: {color: colour.quiet, formatter: SluiceText.givenTime},
       }),
       tooltip: {
         ...SluiceCharts.base(colour).tooltip,
@@ -59,8 +59,8 @@
     }
     rows.replaceChildren(...history.slice(-40).map((point) => {
       const row = document.createElement("tr");
-      const {best, bound, gap} = SluiceJob.knownTexts(point.best_latency_us, point.lower_bound_us);
-      row.append(...[`${point.elapsed_s.toFixed(1)} s`, best, bound, gap].map(cell));
+      const {latency, bound, gap} = SluiceText.proven(point.best_latency_us, point.lower_bound_us);
+      row.append(...[`${point.elapsed_s.toFixed(1)} s`, latency, bound, gap].map(cell));
       return row;
     }));
   }
@@ -107,13 +107,13 @@
       if (best === null) {
         return;
       }
-      const known = SluiceJob.knownTexts(best, bound);
-      this.put("best", known.best);
+      const known = SluiceText.proven(best, bound);
+      this.put("best", known.latency);
       this.put("bound", known.bound);
       this.put("gap", known.gap);
-      this.put("fragments", job.best ? job.best.fragments.toLocaleString("en").replaceAll(",", "\u202f") : "–");
+      this.put("fragments", job.best ? SluiceText.count(job.best.fragments) : "–");
       if (this.toldBest === null) {
-        Sluice.say(`A first answer: ${known.best}`);
+        Sluice.say(`A first answer: ${known.latency}`);
       }
       this.toldBest = best;
     }

@@ -3,10 +3,10 @@
 
 (() => {
   const Charts = window.SluiceCharts;
-  const {sizeText, logAxis, sizeTicks, timeTicks} = window.SluiceFit;
+  const {logAxis, sizeTicks, timeTicks} = window.SluiceFit;
   const SHAPES = ["circle", "rect", "triangle", "diamond", "roundRect"];
 
-  const plain = (us) => String(Number(us.toPrecision(3)));
+  const plain = (us) => String(Number(us.toPrecision(9)));
 
   function axes(colour, isNarrow, name, x) {
     const label = {color: colour.quiet, hideOverlap: true, showMinLabel: true, showMaxLabel: true};
@@ -58,7 +58,7 @@
           ...base.tooltip,
           formatter: (found) => [
             `${found[0].value[0]} ${found[0].value[0] === 1 ? "message" : "messages"}`,
-            ...found.map((one) => `${one.seriesName}: ${Charts.timeText(one.value[1])}`),
+            ...found.map((one) => `${one.seriesName}: ${SluiceText.time(one.value[1])}`),
           ].join("\n"),
         },
         series: data.curves.map((curve, number) => ({
@@ -102,13 +102,13 @@
       return {
         ...base,
         ...axes(colour, isNarrow, "time, µs", {
-          name: "message size", text: sizeText, ends: ends(times),
+          name: "message size", text: SluiceText.bytes, ends: ends(times),
           axis: spread(least / 1.3, greatest * 1.3),
         }),
         tooltip: {
           ...base.tooltip, trigger: "item",
           formatter: ({seriesName, data: [size, us, low, high]}) =>
-            `${sizeText(size)}\n${seriesName}: ${Charts.timeText(us)}\n95 %: ${Charts.timeText(low)} to ${Charts.timeText(high)}`,
+            `${SluiceText.bytes(size)}\n${seriesName}: ${SluiceText.time(us)}\n95 %: ${SluiceText.time(low)} to ${SluiceText.time(high)}`,
         },
         series: data.flatMap((series, number) => {
           const shade = colour.series[number % colour.series.length];

@@ -1,16 +1,20 @@
-"""Why an answer takes as long as it does, in bars and words."""
+"""Why an answer takes as long as it does, and what would make it faster, in bars and words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from analysis.explanation import Cost, Explanation, PathShare, Saving
-from app.web.views.answer_advice import saved_us, worthwhile
-from app.web.views.answer_words import Document, TimeUnit
-from app.web.words import grouped, share
+from app.schemas.optimize import OptimizeOut
+from app.schemas.stages import PipelineOut, StageOut
+from app.text.numbers import format_count, format_figure, format_percent, without_zeros
+from app.text.units import TimeUnit
+from app.web.shown_units import ShownUnits
+from app.web.views.answer_words import bottleneck_name
 
 MOST_SAVINGS = 10
+_LEAST_SHARE = 1e-6  # of the latency: less than this is nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +82,12 @@ class UntoldWhy:
     known: str
 
     @classmethod
-    def of(cls, document: Document, cells: int, most: int) -> UntoldWhy:
-        """Of an OptimizeOut about stages with more fragments times stages than are followed."""
-        stage = document["pipeline"]["stages"][document["bottleneck_stage"]]["name"]
+    def of(cls, answer: OptimizeOut, cells: int, most: int) -> UntoldWhy:
+        """Of an answer about stages with more fragments times stages than are followed."""
+        stage = bottleneck_name(answer)
         return cls(
-            f"This answer has {grouped(cells)} blocks, fragments times stages. The critical path "
-            f"is followed, and cheaper costs are tried, for up to {grouped(most)}.",
+            f"This answer has {format_count(cells)} blocks, fragments times stages. The critical "
+            f"path is followed, and cheaper costs are tried, for up to {format_count(most)}.",
             f"Known all the same: {stage} is occupied longest, so its cost per byte is what a long "
             "message mostly waits for. An answer for a shorter message, or for larger fragments, "
             "through the same stages is explained.",
@@ -91,7 +95,7 @@ class UntoldWhy:
 
 
 def _part_words(part: float) -> str:
-    return "a tenth" if part == 0.1 else share(part)
+    return "a tenth" if part == 0.1 else format_percent(part)
 
 
 def _binding_words(found: Explanation) -> str:
@@ -103,7 +107,7 @@ def _binding_words(found: Explanation) -> str:
     first = binding[0]
     said = (
         f"{first.name} holds the message up: {first.fragments} fragments wait for each other "
-        f"there, {share(_of_all(found, first))} of the latency"
+        f"there, {format_percent(_of_all(found, first))} of the latency"
     )
     others = ", ".join(f"{one.name} ({one.fragments})" for one in binding[1:4])
     more = f" and {len(binding) - 4} more" if len(binding) > 4 else ""
@@ -122,7 +126,7 @@ def _share_rows(found: Explanation, unit: TimeUnit) -> Iterator[ShareRow]:
             str(one.fragments),
             unit.text(one.overhead_us),
             unit.text(one.bytes_us),
-            share(_of_all(found, one)),
+            format_percent(_of_all(found, one)),
             _width(one.overhead_us, found.latency_us),
             _width(one.bytes_us, found.latency_us),
             one.is_binding,
@@ -130,7 +134,14 @@ def _share_rows(found: Explanation, unit: TimeUnit) -> Iterator[ShareRow]:
     if found.delay_us > 0.0:
         part = _width(found.delay_us, found.latency_us)
         yield ShareRow(
-            "constant delay", "", unit.text(found.delay_us), "", share(part / 100), part, 0.0, False
+            "constant delay",
+            "",
+            unit.text(found.delay_us),
+            "",
+            format_percent(part / 100),
+            part,
+            0.0,
+            False,
         )
 
 
@@ -140,12 +151,9 @@ def _width(part_us: float, whole_us: float) -> float:
 
 def _time(time_us: float, unit: TimeUnit) -> str:
     """In the unit of its column; what is too small for its digits says so."""
-    least_us = 0.5 * 10.0**-unit.decimals * unit.us
-    return (
-        unit.text(time_us)
-        if time_us >= least_us or time_us <= 0.0
-        else f"< {unit.text(2 * least_us)}"
-    )
+    if 0.0 < time_us < 0.5 * unit.step_us:
+        return f"< {unit.text(unit.step_us)}"
+    return unit.text(time_us)
 
 
 def _saving_row(one: Saving, latency_us: float, unit: TimeUnit) -> SavingRow:
@@ -154,8 +162,63 @@ def _saving_row(one: Saving, latency_us: float, unit: TimeUnit) -> SavingRow:
         cost="overhead" if one.cost is Cost.OVERHEAD else "per byte",
         stage=one.name,
         saved=_time(saved_us(one), unit),
-        share=share(part),
+        share=format_percent(part),
         width=round(1000.0 * min(part, 0.1), 3),
         is_solved=one.best_cut_us is not None,
         same_cut=_time(one.same_cut_us, unit),
+    )
+
+
+# --- what helps most ------------------------------------------------------------------------------
+
+
+def saved_us(one: Saving) -> float:
+    """With the schedule that is best then, where that was solved, else with the one there is."""
+    return one.same_cut_us if one.best_cut_us is None else one.best_cut_us
+
+
+def worthwhile(found: Explanation) -> list[Saving]:
+    """The savings that are more than nothing, the greatest first."""
+    ranked = sorted(found.savings, key=lambda one: -saved_us(one))
+    return [one for one in ranked if saved_us(one) > _LEAST_SHARE * found.latency_us]
+
+
+def advice_of(found: Explanation, pipeline: PipelineOut, units: ShownUnits) -> str:
+    """The one cost of one stage whose change helps most; "" where none does."""
+    useful = worthwhile(found)
+    if not useful:
+        return ""
+    best = useful[0]
+    unit = TimeUnit.of(found.latency_us)
+    saved = saved_us(best)
+    how = _change(pipeline.stages[best.stage], best, units, left=1.0 - found.cheaper_by)
+    anew = ", cut anew" if best.best_cut_us is not None else ""
+    part = format_percent(saved / found.latency_us)
+    return f"{best.name} {how}: −{unit.named(saved)} ({part}){anew}."
+
+
+def _change(stage: StageOut, saving: Saving, units: ShownUnits, *, left: float) -> str:
+    ranges = stage.parts
+    if saving.cost is Cost.OVERHEAD:
+        one_us = units.overhead.to_us(1.0)
+        times = [part.overhead_us / one_us for part in ranges]
+        return f"with an overhead of {_instead(times, left)} {units.overhead.words}"
+    one_ns, costs = units.cost.to_ns_per_byte(1.0), [part.ns_per_byte for part in ranges]
+    if units.cost.is_bandwidth and min(costs) > 0.0:
+        rates = [one_ns / cost for cost in costs]
+        return f"at {_instead(rates, 1.0 / left)} {units.cost.words}"
+    if units.cost.is_bandwidth:
+        return f"at {_instead(costs, left)} ns/byte"
+    return f"at {_instead([cost / one_ns for cost in costs], left)} {units.cost.words}"
+
+
+def _instead(values: Iterable[float], factor: float) -> str:
+    """The values changed, and as they are; of several ranges from the first to the last."""
+    kept = list(values)
+    return f"{_from_to([value * factor for value in kept])} instead of {_from_to(kept)}"
+
+
+def _from_to(values: list[float]) -> str:
+    return " to ".join(
+        dict.fromkeys(without_zeros(format_figure(value)) for value in (values[0], values[-1]))
     )

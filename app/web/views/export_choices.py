@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from app.console.regret_words import regret_text
 from app.flows.export_setting import ExportScope
+from app.schemas.exports import ChosenOut
+from app.text.numbers import format_regret
 from app.web.views.forms import FieldReader
 from app.web.views.listed import address, in_path
-from app.web.words import size
 from domain.errors import NotFound, SluiceError
 from domain.regret import Objective, SizeRule
+from domain.units import format_bytes
 from exports.target import Takes, Target
 from exports.targets import TARGETS
 
@@ -146,22 +146,24 @@ def rule_words(rule: SizeRule) -> str:
     """The sizes of a rule: 64 KiB to 16 MiB, multiples of 64 B; "" where it takes any."""
     if rule == SizeRule():
         return ""
-    words = [f"{size(rule.least_bytes)} to {size(rule.greatest_bytes)}"]
+    words = [f"{format_bytes(rule.least_bytes)} to {format_bytes(rule.greatest_bytes)}"]
     if rule.multiple_of > 1:
-        words.append(f"multiples of {size(rule.multiple_of)}")
+        words.append(f"multiples of {format_bytes(rule.multiple_of)}")
     if rule.is_power_of_two:
         words.append("powers of two")
     return ", ".join(words)
 
 
-def cost_words(chosen: Mapping[str, Any]) -> str:
-    """What the sizes of an export cost, of an export's result."""
-    mean, worst = (regret_text(chosen[name]) for name in ("mean_regret", "worst_regret"))
-    steps = chosen["steps"]
+def cost_words(chosen: ChosenOut) -> str:
+    """What the sizes of an export cost."""
+    mean, worst = format_regret(chosen.mean_regret), format_regret(chosen.worst_regret)
+    steps = chosen.steps
     if len(steps) > 1:
         return f"A size for each range of messages costs {mean} in the mean, {worst} at worst."
-    cut = steps[0]["size_bytes"]
-    name = "Every message whole" if cut is None else f"One size, {size(cut)}, for all messages"
+    cut = steps[0].size_bytes
+    name = (
+        "Every message whole" if cut is None else f"One size, {format_bytes(cut)}, for all messages"
+    )
     return f"{name} costs {mean} in the mean, {worst} at worst."
 
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from app.console.words import gap_text
+from app.text.numbers import format_cost, format_count, format_figure, format_gap, format_percent
 from app.web.views.listed import moment_words
 from app.web.views.revision_changes import changes_between, delay_words
-from app.web.words import grouped, share, size
 from domain.aggregate import CostModel
 from domain.pipeline import Pipeline, Stage
 from domain.problem import FragmentLimits
 from domain.profile import HardwareProfile, Origin, Revision
+from domain.units import format_bytes
 from models.records import TableSummary
 
 REVISIONS_SHOWN = 20
@@ -70,12 +70,12 @@ class TableRow:
             revision=revision,
             is_active=summary.is_active,
             created=moment_words(summary.created_at),
-            range=f"{size(summary.least_bytes)} to {size(summary.greatest_bytes)}",
+            range=f"{format_bytes(summary.least_bytes)} to {format_bytes(summary.greatest_bytes)}",
             limits=", ".join(limits_words(summary.limits)) or "none",
-            tolerance=share(summary.relative_gap),
-            worst=gap_text(summary.worst_gap),
+            tolerance=format_percent(summary.relative_gap),
+            worst=format_gap(summary.worst_gap),
             is_missed=summary.worst_gap > summary.relative_gap,
-            bytes=f"{grouped(summary.file_bytes)} B",
+            bytes=f"{format_count(summary.file_bytes)} B",
             file_stem=f"{summary.profile_name}-{revision}",
         )
 
@@ -172,13 +172,13 @@ def shape_words(model: CostModel) -> str:
 def limits_words(limits: FragmentLimits) -> Iterator[str]:
     """The limits that exclude anything."""
     if limits.min_fragment_bytes > 1:
-        yield f"at least {size(limits.min_fragment_bytes)}"
+        yield f"at least {format_bytes(limits.min_fragment_bytes)}"
     if limits.max_fragment_bytes is not None:
-        yield f"at most {size(limits.max_fragment_bytes)}"
+        yield f"at most {format_bytes(limits.max_fragment_bytes)}"
     if limits.alignment_bytes > 1:
-        yield f"multiples of {size(limits.alignment_bytes)}"
+        yield f"multiples of {format_bytes(limits.alignment_bytes)}"
     if limits.max_fragments is not None:
-        yield f"at most {grouped(limits.max_fragments)} fragments"
+        yield f"at most {format_count(limits.max_fragments)} fragments"
 
 
 def _rows(revisions: Sequence[Revision], *, current: int, shown: Revision) -> list[RevisionRow]:
@@ -223,8 +223,8 @@ def _stage_lines(name: str, stage: Stage) -> Iterator[StageLine]:
         above = "any" if stage.is_line else "above"
         yield StageLine(
             name=name if number == 0 else "",
-            fragments=above if end is None else f"up to {size(end)}",
-            overhead=f"{one.overhead_us:.5g}",
-            cost=f"{one.ns_per_byte:.5g}",
-            rate=f"{1.0 / one.ns_per_byte:.4g}" if one.ns_per_byte else "",
+            fragments=above if end is None else f"up to {format_bytes(end)}",
+            overhead=format_cost(one.overhead_us),
+            cost=format_cost(one.ns_per_byte),
+            rate=format_figure(1.0 / one.ns_per_byte) if one.ns_per_byte else "",
         )

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-from app.web.words import share, size, time_us
+from app.text.numbers import format_cost, format_percent
+from app.text.units import format_given_time
 from domain.aggregate import Aggregate, CostModel
 from domain.pipeline import FitRange, Pipeline, Stage
+from domain.units import format_bytes
 
 MOST_TOLD = 12
 
@@ -79,22 +81,26 @@ def _costs(before: FitRange, after: FitRange) -> Iterator[str]:
 
 def _moved(before: float, after: float, unit: str) -> str:
     if before == 0.0:
-        return f"{after:.5g} {unit} instead of none"
+        return f"{format_cost(after)} {unit} instead of none"
     moved = (after - before) / before
-    return f"{'+' if moved > 0 else '−'}{share(abs(moved))}"
+    return f"{'+' if moved > 0 else '−'}{format_percent(abs(moved))}"
 
 
 def _ranges(stage: Stage) -> str:
     if stage.is_line:
         return "one line"
-    ends = ", ".join(size(one.up_to_bytes) for one in stage.ranges if one.up_to_bytes is not None)
+    ends = ", ".join(
+        format_bytes(one.up_to_bytes) for one in stage.ranges if one.up_to_bytes is not None
+    )
     return f"{len(stage.ranges)} fit ranges (up to {ends})"
 
 
 def _range(one: FitRange) -> str:
-    return "in the last range" if one.up_to_bytes is None else f"up to {size(one.up_to_bytes)}"
+    return (
+        "in the last range" if one.up_to_bytes is None else f"up to {format_bytes(one.up_to_bytes)}"
+    )
 
 
 def delay_words(model: CostModel) -> str:
     """The constant delay; "" where there is none."""
-    return time_us(model.delay_us) if model.delay_us else ""
+    return format_given_time(model.delay_us) if model.delay_us else ""

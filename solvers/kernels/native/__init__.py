@@ -1,8 +1,8 @@
 """Finds the shared object that tools/build_kernels.py made of the C sources beside this file.
 
-`library()` is None where there is none for these very sources: without a compiler, or before the
-first build. Then the methods in NumPy take over, which compute the same. SLUICE_KERNELS=numpy asks
-for that; SLUICE_KERNELS=native makes the absence of a build an error.
+There is none for these very sources without a compiler, or before the first build. Then the methods
+in NumPy take over, which compute the same. SLUICE_KERNELS=numpy asks for that;
+SLUICE_KERNELS=native makes the absence of a build an error.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import os
 import platform
 import sys
 import sysconfig
-from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -51,7 +50,7 @@ def object_path() -> Path:
 
 
 def asked() -> Choice:
-    """What SLUICE_KERNELS says, "auto" where it says nothing. Raises InvalidInput."""
+    """Return what SLUICE_KERNELS says, "auto" where it says nothing. Raises InvalidInput."""
     text = os.environ.get("SLUICE_KERNELS") or "auto"
     for choice in CHOICES:
         if text == choice:
@@ -59,19 +58,17 @@ def asked() -> Choice:
     raise InvalidInput(f"expected one of {', '.join(CHOICES)}", field="SLUICE_KERNELS")
 
 
-@cache
-def library(choice: Choice = "auto") -> ctypes.CDLL | None:
-    """The loaded kernels, or None where NumPy is to be used. "auto" is what SLUICE_KERNELS says.
+def load_library(choice: Choice) -> ctypes.CDLL | None:
+    """Return the loaded kernels, or None for NumPy, and for "auto" where there is no build.
 
-    Raises InvalidInput for SLUICE_KERNELS, and where "native" is chosen and there is no build.
+    Raises InvalidInput where "native" is chosen and there is no build.
     """
-    chosen = asked() if choice == "auto" else choice
-    if chosen == "numpy":
+    if choice == "numpy":
         return None
     try:
         return ctypes.CDLL(str(object_path()))
     except OSError:
-        if chosen == "auto":
+        if choice == "auto":
             return None
     raise InvalidInput(
         "there is no native build here; run tools/build_kernels.py", field="SLUICE_KERNELS"

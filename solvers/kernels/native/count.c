@@ -8,7 +8,7 @@
 #include "interior_point.h"
 #include "recurrence.h"
 
-/* Source    solvers/structured.py, which is the same for every size and every outcome.
+/* Source    solvers/exact/structured.py, which is the same for every size and every outcome.
    Notation  k fragments, n stages; d: a boundary, the stage behind which fragments may wait.
    Cost      that of the interior point; nothing else here grows faster than k n.
    Exact     what is returned is certified here and not taken from the method.

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Source    docs/theory.md sec. 4 and 5; solvers/dual.py.
+/* Source    docs/theory.md sec. 4 and 5; solvers/exact/dual.py.
    Notation  n stages, k fragments; p (k-1, n) row i the distribution of the stage in which a path
              steps from fragment i to fragment i+1; w (k) the weight of each fragment's bytes;
              price: the marginal weight, that of the fragment that takes the last byte.

@@ -1,4 +1,4 @@
-/* Lower bounds from the reduced dual; solvers/dual.py is the same mathematics in NumPy. */
+/* Lower bounds from the reduced dual; solvers/exact/dual.py is the same mathematics in NumPy. */
 #ifndef SLUICE_DUAL_H
 #define SLUICE_DUAL_H
 

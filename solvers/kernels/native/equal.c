@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Source    docs/theory.md sec. 2; solvers/fixed.py and fixed_bytes.py.
+/* Source    docs/theory.md sec. 2; solvers/heuristics/fixed.py.
    Notation  k fragments; small, small + unit: the two sizes; large: how many are of the second;
              rest: what the last fragment carries beyond small where it is not a unit.
    Cost      O(n^3) for the count; O(k n) for each of six orders of a cut's sizes.

@@ -1,4 +1,4 @@
-/* Equal fragments in whole bytes; solvers/fixed.py and fixed_bytes.py are the same in NumPy. */
+/* Equal fragments in whole bytes; solvers/heuristics/fixed.py is the same in NumPy. */
 #ifndef SLUICE_EQUAL_H
 #define SLUICE_EQUAL_H
 

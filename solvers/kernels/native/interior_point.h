@@ -1,5 +1,5 @@
 /* The optimum for k fragments, stages of lines: primal-dual interior point on the reduced dual.
-   docs/theory.md has the derivation; solvers/interior_point.py is the same method in NumPy. */
+   docs/theory.md has the derivation; solvers/exact/interior_point.py is the same method in NumPy. */
 #ifndef SLUICE_INTERIOR_POINT_H
 #define SLUICE_INTERIOR_POINT_H
 

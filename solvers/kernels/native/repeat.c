@@ -5,7 +5,7 @@
 #include "bounds.h"
 #include "equal.h"
 
-/* Source    docs/theory.md sec. 2; solvers/repeat_search.py.
+/* Source    docs/theory.md sec. 2; solvers/heuristics/repeat.py.
    Notation  full fragments of s = unit z bytes, and a remainder of r = B - full s < s bytes.
    Cost      O(n) for each evaluation; for each number of full fragments that could win, at most
              2 log2(B) evaluations, and mostly two.

@@ -1,4 +1,4 @@
-/* The best repeated size; solvers/repeat.py and repeat_search.py are the same in NumPy. */
+/* The best repeated size; solvers/heuristics/repeat.py is the same in NumPy. */
 #ifndef SLUICE_REPEAT_H
 #define SLUICE_REPEAT_H
 

@@ -13,14 +13,23 @@ from numpy.typing import NDArray
 from domain.errors import InvalidInput
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.schedule import latency_us
-from solvers.chain import Chain, ChainOptions, Iterate
-from solvers.interior_native import NativeMethod
+from solvers.exact.chain import Chain, ChainOptions, Iterate
+from solvers.exact.interior_native import NativeMethod
 from solvers.kernels import latencies_us
-from solvers.kernels.native import FLAGS, FOLDER, Choice, asked, library, object_path, sources
-from solvers.kernels.native_recurrence import NativeRecurrence, native_recurrence
+from solvers.kernels.native import (
+    FLAGS,
+    FOLDER,
+    Choice,
+    asked,
+    load_library,
+    object_path,
+    sources,
+)
+from solvers.kernels.native_recurrence import NativeRecurrence
 from solvers.line_problem import LineProblem
 from tests.support.compiler import compiler, require_native_kernels
 from tests.support.counts import count
+from tests.support.kernels import computed_by, native_kernels
 
 Floats = NDArray[np.float64]
 
@@ -32,9 +41,7 @@ GUARD_S = 600
 def native() -> NativeRecurrence:
     """The kernels as the service would load them."""
     require_native_kernels()
-    found = native_recurrence("native")
-    assert found is not None
-    return found
+    return native_kernels().recurrence
 
 
 @pytest.fixture
@@ -93,7 +100,8 @@ class TestRecurrence:
     ) -> None:
         x = np.full((1, 20), 7.0)
         x[0, 9] = np.nan
-        assert np.isnan(latencies_us(some_pipeline(rng, 6), x, kernels=kernels)).all()
+        with computed_by(kernels):
+            assert np.isnan(latencies_us(some_pipeline(rng, 6), x)).all()
 
     def test_lines_in_real_sizes(self, kernels: Choice, rng: np.random.Generator) -> None:
         """`LineProblem.latency_us` equals the judge to 1e-12."""
@@ -101,7 +109,8 @@ class TestRecurrence:
             lines = some_lines(rng, int(rng.integers(1, 13)))
             x = rng.uniform(0.0, 1e5, rng.integers(1, 600))
             judged = latency_us(lines.pipeline(), x.tolist())
-            assert lines.latency_us(x, kernels=kernels) == pytest.approx(judged, rel=1e-12)
+            with computed_by(kernels):
+                assert lines.latency_us(x) == pytest.approx(judged, rel=1e-12)
 
     def test_more_stages_than_a_pipeline_may_have(self, native: NativeRecurrence) -> None:
         """The kernel refuses what does not fit into its arrays."""
@@ -128,20 +137,20 @@ class TestChoice:
     ) -> None:
         monkeypatch.setattr("solvers.kernels.native.BUILD", tmp_path)
         monkeypatch.setenv("SLUICE_KERNELS", setting)
-        assert library.__wrapped__() is None
+        assert load_library(asked()) is None
 
     def test_numpy_is_numpy_also_with_a_build(self, monkeypatch: pytest.MonkeyPatch) -> None:
         require_native_kernels()
         monkeypatch.setenv("SLUICE_KERNELS", "numpy")
-        assert library.__wrapped__() is None
-        assert library.__wrapped__("native") is not None
+        assert load_library(asked()) is None
+        assert load_library("native") is not None
 
     def test_a_build_that_is_asked_for_and_not_there(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         monkeypatch.setattr("solvers.kernels.native.BUILD", tmp_path)
         with pytest.raises(InvalidInput, match="there is no native build here"):
-            library.__wrapped__("native")
+            load_library("native")
 
     def test_what_cannot_be_loaded_is_no_build(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -150,7 +159,7 @@ class TestChoice:
         monkeypatch.setattr("solvers.kernels.native.BUILD", tmp_path)
         monkeypatch.delenv("SLUICE_KERNELS", raising=False)
         object_path().write_bytes(b"not an object")
-        assert library.__wrapped__() is None
+        assert load_library(asked()) is None
 
 
 # --- compiled in other ways -----------------------------------------------------------------------
@@ -181,8 +190,7 @@ def test_the_same_bits_on_every_processor(
 ) -> None:
     """The instruction sets that this machine has give what the oldest one gives."""
     compile_kernels(tmp_path / "plain.so", *FLAGS, "-DSLUICE_PLAIN")
-    plain, cloned = ctypes.CDLL(str(tmp_path / "plain.so")), library("native")
-    assert cloned is not None
+    plain, cloned = ctypes.CDLL(str(tmp_path / "plain.so")), native_kernels().library
     for n in range(2, 12):
         pipeline, x = some_pipeline(rng, n), rng.integers(1, 5000, (3, 400)).astype(float)
         values = NativeRecurrence(plain).latencies_us(pipeline, x)

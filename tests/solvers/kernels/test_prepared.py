@@ -6,13 +6,13 @@ import random
 
 import pytest
 
-from domain.errors import InvalidInput
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.schedule import latency_us
+from solvers.kernels import judge_of
 from solvers.kernels.native import Choice
-from solvers.kernels.prepared import judge_of
 from tests.support.compiler import require_native_kernels
 from tests.support.counts import count
+from tests.support.kernels import computed_by
 
 
 def a_random_pipeline(rng: random.Random) -> Pipeline:
@@ -37,23 +37,16 @@ def test_it_is_the_judge(kernels: Choice) -> None:
     rng = random.Random(11)
     for _ in range(count(300)):
         pipeline = a_random_pipeline(rng)
-        judge = judge_of(pipeline, kernels=kernels)
+        with computed_by(kernels):
+            judge = judge_of(pipeline)
         for _ in range(3):
             fragments = rng.choice((1, 2, 59, 257, 3000 // len(pipeline)))
             sizes = [rng.randint(1, 10_000) for _ in range(fragments)]
             assert judge(sizes) == latency_us(pipeline, sizes)
 
 
-def test_native_means_native(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a build it is an error, and "auto" takes the judge itself."""
-    from solvers.kernels import native
-
-    monkeypatch.setattr(native, "object_path", lambda: native.BUILD / "absent.so")
-    native.library.cache_clear()
-    try:
-        pipeline = a_random_pipeline(random.Random(1))
-        with pytest.raises(InvalidInput):
-            judge_of(pipeline, kernels="native")
+def test_without_kernels_it_is_the_evaluator_itself() -> None:
+    """The same values, later."""
+    pipeline = a_random_pipeline(random.Random(1))
+    with computed_by("numpy"):
         assert judge_of(pipeline)([5, 7]) == latency_us(pipeline, [5, 7])
-    finally:
-        native.library.cache_clear()

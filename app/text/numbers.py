@@ -1,0 +1,145 @@
+"""Numbers as a reader meets them: figures, shares, gaps, regrets, counts.
+
+Figures have four significant digits, shares three. What was found is rounded to nearest; what is
+proven, a gap or a regret over a bound, is rounded up: it never says less than is left open. Scripts
+follow the same rules (app/web/assets/numbers.js).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_HALF_UP, Context, Decimal
+from itertools import groupby
+from math import floor, isfinite, log10
+
+DIGITS = 4
+COST_DIGITS = 6
+MOST_RUNS = 12
+LEAST_SHARE = 1e-6  # of a whole; less is told in words
+_HUGE = 1e6  # times the whole; more has an exponent
+_ENDLESS = 1e300  # more stands for what nothing can be divided by
+_ARITHMETIC = 1e-12  # what two ways of adding up may differ by
+_UP, _NEAREST = Context(prec=3, rounding=ROUND_CEILING), Context(prec=3, rounding=ROUND_HALF_UP)
+
+
+def format_figure(value: float, digits: int = DIGITS) -> str:
+    """Return a number with so many significant digits, plain where that is readable."""
+    if value == 0.0:
+        return "0"
+    if not 1e-4 <= abs(value) < 1e7:
+        return f"{value:.{digits - 1}e}"
+    last = Decimal(1).scaleb(min(0, floor(log10(abs(value))) - digits + 1))
+    return f"{Decimal(value).quantize(last, ROUND_HALF_UP):f}"
+
+
+def format_cost(value: float) -> str:
+    """Return a stage's cost, in the unit beside it: six digits, as somebody gave it."""
+    return without_exponent(f"{value:.{COST_DIGITS}g}")
+
+
+def without_exponent(text: str) -> str:
+    """Return a number as text without an exponent above 0: 1e+06 is 1000000."""
+    return f"{float(text):.0f}" if "e+" in text and float(text) < 1e15 else text
+
+
+def format_count(value: int) -> str:
+    """Return a whole number with thin spaces between thousands."""
+    return f"{value:,}".replace(",", "\u202f")
+
+
+def format_percent(share: float) -> str:
+    """Return a share in per cent, three digits, from 100 % on whole ones: 0.0246 is 2.46 %."""
+    size = abs(share)
+    if 0.0 < size < LEAST_SHARE:
+        return "< 0.0001 %" if share > 0.0 else "> −0.0001 %"
+    sign = "−" if share < 0.0 else ""
+    return f"{sign}{_percent(size, _NEAREST)} %"
+
+
+def format_signed_percent(share: float) -> str:
+    """Return a change in per cent with its sign: +2.46 %; "0 %" for none."""
+    text = format_percent(share)
+    if share <= 0.0:
+        return text
+    return text.replace("< ", "< +") if text.startswith("<") else f"+{text}"
+
+
+def format_gap(gap: float) -> str:
+    """Return a relative gap in per cent: what was proven, so never less than the gap itself.
+
+    Three digits, rounded up in the last one, from 100 % on whole ones. Above 0 and below one in a
+    million it is "< 0.0001 %"; 0 is for a gap that is 0.
+    """
+    if gap <= 0.0:
+        return "0 %"
+    return "< 0.0001 %" if gap < LEAST_SHARE else f"{_percent(gap, _UP)} %"
+
+
+def format_excess(latency_us: float, reference_us: float) -> str:
+    """Return by how much a latency is above another: "+12.3 %"; "" over nothing.
+
+    "equal" is for what differs by the arithmetic alone.
+    """
+    if reference_us <= 0.0:
+        return ""
+    excess = latency_us / reference_us - 1.0
+    return "equal" if abs(excess) < _ARITHMETIC else format_signed_percent(excess)
+
+
+def format_regret(regret: float | None) -> str:
+    """Return what a setting was found to cost over the best; None is without a bound."""
+    return "unbounded" if regret is None or not isfinite(regret) else format_percent(regret)
+
+
+def format_proven_regret(at_most: float | None, at_least: float | None) -> str:
+    """Return what a regret is at most, rounded up, unless it is known to be `at_least`."""
+    if at_most is None or at_least is None or not isfinite(at_most):
+        return format_regret(at_most)
+    if at_most - at_least <= _ARITHMETIC * (1.0 + at_most):
+        return format_regret(at_most)
+    return format_gap(at_most)
+
+
+def format_estimate(value: float, interval: tuple[float, float], unit: str) -> str:
+    """Return a value and its interval, with the decimals that the interval's width tells apart."""
+    low, high = interval
+    width = high - low
+    decimals = 1 - floor(log10(width)) if width > 0.0 else 99
+    if max(abs(value), high) >= 1e7 or decimals > 6:
+        return f"{format_figure(value)} {unit} ({format_figure(low)} … {format_figure(high)})"
+    decimals = max(0, decimals)
+    shown = f"{value:.{decimals}f}" if value else "0"
+    return f"{shown} {unit} ({low:.{decimals}f} … {high:.{decimals}f})"
+
+
+def format_sizes(sizes: Sequence[int]) -> str:
+    """Return sizes in order, equal neighbours together: "3 × 4096, 17"; long lists shortened."""
+    runs = [(size, len(list(group))) for size, group in groupby(sizes)]
+    if len(runs) <= MOST_RUNS:
+        return ", ".join(map(_run, runs))
+    left_out = sum(count for _, count in runs[8:-3])
+    words = [*map(_run, runs[:8]), f"… {left_out} more …", *map(_run, runs[-3:])]
+    return ", ".join(words)
+
+
+def without_zeros(text: str) -> str:
+    """Return a decimal number without zeros at its end."""
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _percent(share: float, context: Context) -> str:
+    """A share of 0 or more in per cent, without its sign."""
+    if share > _ENDLESS:
+        return "∞"
+    exact = Decimal(repr(share))
+    if share >= _HUGE:
+        mantissa, _, exponent = f"{context.create_decimal(exact) * 100:.2e}".partition("e")
+        return f"{mantissa}e{int(exponent):+d}"
+    if share >= 1.0:
+        return f"{(exact * 100).to_integral_value(context.rounding)}"
+    return without_zeros(f"{context.create_decimal(exact) * 100:f}")
+
+
+def _run(run: tuple[int, int]) -> str:
+    size, count = run
+    return f"{count} × {size}" if count > 1 else str(size)

@@ -1,0 +1,135 @@
+"""What the interior-point methods are asked, and what they return.
+
+Notation  k fragments, n stages; step t leads from fragment t to fragment t+1 (t = 0..k-2); p_t: a
+          distribution over the stages; y_t: bytes above the least size; B' = B - km; M' = M - m.
+
+The problem is the reduced dual (results sec. 1). Without order rows it is the dual of the no-wait
+chain (theory sec. 6); `boundaries` names the stages d behind which fragments may wait, that is,
+where the order rows sum_{c<=d} (p_t - p_{t+1}) >= 0 stand. One step may be repeated: the fragments
+between its repetitions have one size and one p, so that k is smaller than the cut's count.
+
+Both bounds of an iterate: the latency of its sizes, the value of its repaired dual.
+
+Notation  as above.
+Source    results sec. 1; the recurrence of Wang98 eq. (1)-(3).
+Cost      O(k n).
+Exact     the upper bound is a latency, the lower one a feasible dual's value; rounding errors are
+          accounted for where answers are made of them (dual.value_us), not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.exact.dual import repaired, value_us
+from solvers.line_problem import LineProblem
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """g + mG (n,) µs, G (n,) µs/byte, B' > 0 and M' in bytes, k >= 2 fragments, n >= 2 stages.
+
+    Step `repeat_step` is taken `repeats` times; the cut has k + repeats - 1 fragments.
+    """
+
+    overhead: Floats
+    G: Floats
+    free_bytes: float
+    spread_bytes: float
+    k: int
+    boundaries: tuple[int, ...] = ()
+    repeat_step: int = 0
+    repeats: int = 1
+
+    @property
+    def fragments(self) -> int:
+        """The number of fragments of the cut."""
+        return self.k + self.repeats - 1
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether the greatest size can bind."""
+        return self.spread_bytes < self.free_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ChainOptions:
+    """When to stop: at two bounds this close (relative), or after these iterations or seconds.
+
+    With `check_order_at` also once the complementarity is below it and p out of order by more than
+    ten times its root: then boundaries are missing, and going on is of no use.
+    """
+
+    close: float
+    time_limit_s: float
+    max_iterations: int = 80
+    check_order_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Iterate:
+    """The last iterate: y (k,) bytes, the repeated y, p (k-1, n), and how it stands.
+
+    `violation` (n-1,) is how far p is out of stochastic order at each boundary; `apart` the
+    relative distance of the two bounds, as the method computed it (1 where it did not).
+    """
+
+    y: Floats
+    repeated_y: float
+    p: Floats
+    violation: Floats
+    complementarity: float
+    apart: float
+    iterations: int
+
+    def all_y(self, chain: Chain) -> Floats:
+        """y of every fragment of the cut."""
+        if chain.repeats == 1:
+            return self.y
+        split = chain.repeat_step + 1
+        middle = np.full(chain.repeats - 1, self.repeated_y)
+        return np.concatenate([self.y[:split], middle, self.y[split:]])
+
+    def all_p(self, chain: Chain) -> Floats:
+        """p of every step of the cut."""
+        if chain.repeats == 1:
+            return self.p
+        times = np.ones(len(self.p), dtype=np.int64)
+        times[chain.repeat_step] = chain.repeats
+        return np.repeat(self.p, times, axis=0)
+
+
+ChainMethod: TypeAlias = Callable[[Chain, ChainOptions], Iterate | None]
+
+
+def apart_of(chain: Chain, y: Floats, repeated_y: float, p: Floats) -> float:
+    """Relative distance of the two bounds."""
+    sizes = np.concatenate(
+        [
+            y[: chain.repeat_step + 1],
+            np.full(chain.repeats - 1, repeated_y),
+            y[chain.repeat_step + 1 :],
+        ]
+    )
+    sizes = np.minimum(sizes * (chain.free_bytes / sizes.sum()), chain.spread_bytes)
+    times = np.ones(len(p), dtype=np.int64)
+    times[chain.repeat_step] = chain.repeats
+    lines = LineProblem(
+        g=chain.overhead,
+        G=chain.G,
+        B=chain.free_bytes,
+        m=0.0,
+        M=chain.spread_bytes,
+        k_least=1,
+        k_greatest=len(sizes),
+    )
+    upper = lines.latency_us(sizes)
+    lower = value_us(lines, np.repeat(repaired(p), times, axis=0))
+    return (upper - lower) / upper

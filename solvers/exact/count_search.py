@@ -1,0 +1,286 @@
+"""The search over the number of fragments, with its proof.
+
+Source    results sec. 2: T*(k), the optimum in real sizes, is convex in k.
+Notation  k fragments; L(k): proven lower bound on T*(k); U: least latency of a known real cut.
+Cost      a few solves (bisection by supporting lines), each of one linear program.
+Exact     `bound_us` is below T*(k) for every admitted k; the search is complete when U is within
+          the relative gap asked for.
+Traps     solves are inexact: the line that a solve at k gives beyond k+1 is lb' + r (lb' - ub),
+          with lb' a proven bound on T*(k+1) and ub >= T*(k), so its slope errs on the safe side.
+          Whole bytes are not convex in k, nor unimodal: this bounds the real optimum only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.problem import Problem
+from solvers.bounds import closed_form_us
+from solvers.contract import Deadline
+from solvers.exact.convex import ConvexProblem
+from solvers.exact.lp.lines import CountResult
+from solvers.exact.relaxation import (
+    Relaxation,
+    above_us,
+    below_us,
+    is_convex_in_count,
+    like_us,
+    solve_relaxed,
+    true_like_us,
+    two_fragments_us,
+    vertices_of,
+)
+from solvers.exact.structured import AIM
+from solvers.kernels import active
+from solvers.kernels.native_whole import whole_of
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_FIRST_COUNT = 256  # the first solve is never larger than this
+_ROUNDING = 1e-9  # of the judge, which adds up to 100 000 times 64 terms one by one
+_SAMPLES = 48  # counts whose closed form brackets the last one that could win
+_WORTH_BISECTING = 4_000  # fewer counts than this cost less than a bisection over them
+_ADAPTED_CELLS = 500_000  # k*V of the counts that one solve bounds where T* is not convex
+_TIGHTENED_CELLS = 40_000  # k*n of the counts that are bounded at the true costs
+_NEAREST = 2  # solved counts whose mixtures of paths are adapted to such a count
+_MOST_ENDS = 100  # ends of ranges beyond which they are not
+_SHARPER = 1e-3  # a solve than the gap asked for: blunt slopes exclude no count where T* is flat
+_FINEST = 1e-12
+_GROWTH = 4  # nor any later one larger than this many times the largest before it
+
+
+@dataclass(slots=True)
+class CountSearch:
+    """State of one search. Latencies leave out the constant delay until the properties add it."""
+
+    problem: Problem
+    lines: Relaxation
+    lower: Floats  # L(k) from k_least to the last count that could win, without delay
+    beyond_us: float = np.inf  # proven bound on the cuts left out, delay included
+    floor_us: float = 0.0  # what is proven of all cuts from elsewhere, delay included
+    solved: dict[int, CountResult] = field(default_factory=dict)
+    aim: float = AIM  # of one solve
+
+    @classmethod
+    def start(
+        cls, problem: Problem, lines: Relaxation, *, known_us: float = np.inf, near: int = 1
+    ) -> CountSearch:
+        """A search that knows only the closed-form bounds.
+
+        `known_us` is the latency of some admitted whole-byte cut: counts whose bound lies above it
+        are left out, because neither a real nor a whole-byte cut of theirs can win. Where `lines`
+        has been narrowed to the sizes of cuts that can win, it must have been for this latency.
+        `near` is best the count of that cut.
+        """
+        last = _last_that_could_win(problem, lines, known_us, near=near)
+        counts = np.arange(lines.k_least, last + 1, dtype=np.int64)
+        every = closed_form_us(problem, counts, greatest_bytes=lines.M)
+        narrowed = last < lines.k_greatest or problem.greatest_fragment_bytes > lines.M
+        lower = every - problem.pipeline.delay_us
+        return cls(problem, lines, lower, known_us if narrowed else np.inf)
+
+    @property
+    def best(self) -> CountResult:
+        """The solve with the least latency; the fewest fragments of equals."""
+        return min(self.solved.values(), key=lambda result: (result.upper_us, result.k))
+
+    @property
+    def bound_us(self) -> float:
+        """Proven lower bound on every real cut of every admitted count, delay included."""
+        least = float(self.lower.min()) + self.problem.pipeline.delay_us
+        return max(min(least, self.beyond_us), self.floor_us)
+
+    @property
+    def unrounded_us(self) -> float:
+        """Latency of the best real cut found, delay included."""
+        return self.best.upper_us + self.problem.pipeline.delay_us
+
+    def is_proven(self, relative_gap: float) -> bool:
+        """Whether the best real cut is within this gap of the bound over all admitted counts."""
+        if not self.solved:
+            return False
+        return self.unrounded_us <= self.bound_us * (1.0 + relative_gap)
+
+    def run(
+        self, *, near: int, relative_gap: float, deadline: Deadline, max_cells: int | None = None
+    ) -> None:
+        """Solve counts until the best is proven to the gap, or the deadline has passed.
+
+        `max_cells` ends the search by work instead of time: no solve begins that would bring the
+        sum of k*n over all solves above it.
+        """
+        self.aim = min(AIM, max(_FINEST, _SHARPER * relative_gap))
+        k = max(self.lines.k_least, min(near, self._last, self._reach()))
+        cells = 0
+        while True:
+            cells += k * self.lines.n
+            if max_cells is not None and cells > max_cells:
+                return
+            self.solve(k, deadline)
+            if deadline.passed or self.is_proven(relative_gap):
+                return
+            candidates = self.unsolved_below(self.unrounded_us / (1.0 + relative_gap))
+            if not len(candidates):
+                return
+            k = self._next(candidates)
+
+    def solve(self, k: int, deadline: Deadline) -> CountResult:
+        """Solve one count and let its dual raise the bounds of all others."""
+        result = self.solved[k] = solve_relaxed(self.lines, k, deadline, aim=self.aim)
+        first = self.lines.k_least
+        self._raise(k - first, result.lower_us)
+        if k >= 2 and k < self.lines.k_greatest:
+            above = above_us(self.lines, result)
+            self._raise_from(k + 1 - first, above, above - result.upper_us, towards=1)
+        if k >= 3 and k > first:
+            below = below_us(self.lines, result)
+            self._raise_from(k - 1 - first, below, below - result.upper_us, towards=-1)
+        if not self._is_convex:
+            self._raise_each(result)
+        return result
+
+    def tighten(self, known_us: float, deadline: Deadline) -> None:
+        """Bounds at the true costs, where ranges make these differ from their minorants.
+
+        For the counts that could still beat a known cut, each by the mixtures of paths of the
+        nearest counts that were solved.
+        """
+        relaxed, cells = self.lines, 0
+        if not isinstance(relaxed, ConvexProblem) or len(relaxed.ends_at) > _MOST_ENDS:
+            return
+        near = np.array(sorted(self.solved))
+        below = np.flatnonzero(self.lower < known_us - self.problem.pipeline.delay_us)
+        counts = below[np.argsort(self.lower[below], kind="stable")] + relaxed.k_least
+        for k in counts:
+            cells += int(k) * relaxed.n
+            if cells > _TIGHTENED_CELLS or deadline.passed:
+                return
+            for at in near[np.argsort(np.abs(near - k), kind="stable")[:_NEAREST]]:
+                value = true_like_us(relaxed, self.solved[int(at)], int(k))
+                self._raise(int(k) - relaxed.k_least, value)
+
+    def unsolved_below(self, latency_us: float) -> Ints:
+        """Counts not solved yet whose bound lies below this latency (delay included)."""
+        limit = latency_us - self.problem.pipeline.delay_us
+        below = self.lower < limit
+        for k in self.solved:
+            if k <= self._last:
+                below[k - self.lines.k_least] = False
+        out: Ints = np.flatnonzero(below) + self.lines.k_least
+        return out
+
+    def lower_at(self, counts: Ints) -> Floats:
+        """L(k), without delay, for these counts."""
+        values: Floats = self.lower[counts - self.lines.k_least]
+        return values
+
+    def more_could_win(self) -> bool:
+        """Whether one fragment more than the greatest admitted count could lower the latency.
+
+        Asked of the dual at the greatest count (results sec. 2); a single fragment has none, so
+        two fragments without a least size are solved instead.
+        """
+        k = self.lines.k_greatest
+        result = self.solved.get(k)
+        if self.lines.n == 1 or result is None:
+            return False
+        if k == 1:
+            return two_fragments_us(self.lines) < result.upper_us
+        return above_us(self.lines, result) < result.upper_us
+
+    def _next(self, candidates: Ints) -> int:
+        """Halfway from the best count to the one with the least bound, within reach.
+
+        The least bound lies where two lines cross, and bounds are weakest far from what was
+        solved: half the way there needs a third fewer solves than all of it.
+        """
+        reachable = candidates[candidates <= self._reach()]
+        pool = reachable if len(reachable) else candidates[:1]
+        least = int(pool[int(np.argmin(self.lower_at(pool)))])
+        if not self._is_convex:
+            return least
+        halfway = self.best.k + int((least - self.best.k) / 2)
+        return int(pool[int(np.argmin(np.abs(pool - halfway)))])
+
+    @property
+    def _is_convex(self) -> bool:
+        return is_convex_in_count(self.lines)
+
+    @property
+    def _last(self) -> int:
+        return self.lines.k_least + len(self.lower) - 1
+
+    def _reach(self) -> int:
+        largest = max(self.solved, default=0)
+        return max(_FIRST_COUNT, _GROWTH * largest)
+
+    def _raise_each(self, result: CountResult) -> None:
+        """Without convexity: the same mixture of paths, adapted to each count that could win.
+
+        Only up to the next counts on both sides that were solved, whose own are nearer from there.
+        """
+        counts = self.unsolved_below(self.unrounded_us)
+        below = max((k for k in self.solved if k < result.k), default=0)
+        above = min((k for k in self.solved if k > result.k), default=self._last + 1)
+        counts = counts[(counts > below) & (counts < above)]
+        counts = counts[np.argsort(self.lower_at(counts), kind="stable")]
+        cells = np.cumsum(counts * vertices_of(self.lines))
+        for k in counts[cells <= _ADAPTED_CELLS]:
+            self._raise(int(k) - self.lines.k_least, like_us(self.lines, result, int(k)))
+
+    def _raise(self, index: int, value: float) -> None:
+        self.lower[index] = max(float(self.lower[index]), value)
+
+    def _raise_from(self, index: int, value: float, slope: float, *, towards: int) -> None:
+        """A supporting line from this index to the end of the range in one direction."""
+        if not 0 <= index < len(self.lower):
+            return
+        if not self._is_convex:
+            self._raise(index, value)
+            return
+        part = self.lower[index:] if towards > 0 else self.lower[: index + 1][::-1]
+        np.maximum(part, value + slope * np.arange(len(part)), out=part)
+
+
+def _last_that_could_win(
+    problem: Problem,
+    lines: Relaxation,
+    known_us: float,
+    *,
+    near: int,
+    worth_bisecting: int = _WORTH_BISECTING,
+) -> int:
+    """The greatest admitted count whose closed-form bound does not exceed a known latency.
+
+    From k_least + 1 on the ends of the closed form have their least cost, and k phi(B/k) is convex
+    in k (a perspective), so the counts that do not exceed it are an interval: samples find a count
+    inside, or the two around it, and a bisection its end. Small ranges are not worth it.
+    """
+    low, high = lines.k_least + 1, lines.k_greatest
+    if high <= low or not np.isfinite(known_us):
+        return high
+    limit = known_us * (1.0 + _ROUNDING)
+    if active.NATIVE is not None and problem.greatest_fragment_bytes == lines.M:
+        whole = whole_of(problem)
+        if whole is not None:
+            return max(low, active.NATIVE.whole.counts_within(whole, limit, near=near)[1])
+    if high - low < worth_bisecting:
+        return high
+    samples = np.unique(np.geomspace(low, high, _SAMPLES).astype(np.int64))
+    values = closed_form_us(problem, samples, greatest_bytes=lines.M)
+    below = np.flatnonzero(values <= limit)
+    at = int(below[-1]) if len(below) else int(np.argmin(values))
+    low, high = int(samples[at]), int(samples[min(at + 1, len(samples) - 1)])
+    if not len(below):
+        return high
+    while low < high:
+        middle = (low + high + 1) // 2
+        if closed_form_us(problem, np.array([middle]), greatest_bytes=lines.M)[0] <= limit:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,103 @@
+"""The exact optimum over every admitted number of fragments, and the best whole-byte cut near it.
+
+Source    results sec. 2 (search over k), sec. 4 (rounding); theory sec. 1.
+Notation  k fragments; T*(k): optimum in real sizes; V: least whole-byte latency known.
+Cost      a few linear programs for the real optimum, one more for each count that could still win
+          in whole bytes.
+Exact     in real sizes, with proof. In whole bytes the gap that is left is stated: every count with
+          T*(k) < V was rounded and tried, but rounding one optimum is not optimising over integers.
+Traps     a count whose bound is within the gap asked for of V is not worth a solve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from domain.problem import Problem
+from domain.solution import Strategy
+from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
+from solvers.exact.count_search import CountSearch
+from solvers.exact.relaxation import relaxation_of
+from solvers.heuristics.fixed import best_count
+from solvers.kernels import cut_latency_us
+from solvers.rounding import round_cut
+
+_EQUAL = 1.0 + 1e-9  # two latencies may differ by so much in rounding alone
+_WORTHWHILE = 1e-6  # relative gain below which no further count is tried in whole bytes
+
+
+def start(problem: Problem) -> CountSearch:
+    """A search on this problem, or on its minorants where stages have ranges."""
+    return CountSearch.start(problem, relaxation_of(problem))
+
+
+def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidate:
+    """The whole-byte cut of the exact optimum; see `whole_bytes` for how counts are tried."""
+    search = start(problem)
+    search.run(near=best_count(problem), relative_gap=options.relative_gap, deadline=deadline)
+    found = list(whole_bytes(search, options, deadline, best_us=lambda: float("inf")))
+    return min(found, key=lambda cut: rank_of(problem, cut))
+
+
+def whole_bytes(
+    search: CountSearch,
+    options: SolveOptions,
+    deadline: Deadline,
+    *,
+    best_us: Callable[[], float],
+) -> Iterable[Candidate]:
+    """Whole-byte cuts of every count that could still win, the most promising first.
+
+    `best_us` tells the least whole-byte latency known to the caller, asked anew for each count.
+    The first candidate always comes, even when time is up; of the others those that are as good as
+    what is known by then.
+    """
+    problem, least = search.problem, float("inf")
+    worthwhile = 1.0 + min(options.relative_gap, _WORTHWHILE)
+    pending = [search.best.k]
+    tried: set[int] = set()
+    while pending:
+        k = pending[0]
+        tried.add(k)
+        result = search.solved.get(k) or search.solve(k, deadline)
+        cut = round_cut(problem, result.x)
+        late = deadline.passed
+        latency = float("inf") if cut is None else _kernel_us(problem, cut)
+        known = min(least, best_us())
+        least = min(least, latency)
+        limit = min(known, latency) / worthwhile
+        pending = _worth_trying(search, tried, limit)
+        if cut is not None and (latency <= known * _EQUAL or len(tried) == 1):
+            yield Candidate(cut, tuple(result.x.tolist()), cut_off=late and bool(pending))
+        if late:
+            return
+
+
+def _worth_trying(search: CountSearch, tried: set[int], limit_us: float) -> list[int]:
+    """Untried counts whose bound lies below the limit, the least bound first."""
+    if search.bound_us >= limit_us:
+        return []
+    below = search.lower < limit_us - search.problem.pipeline.delay_us
+    below[[k - search.lines.k_least for k in tried]] = False
+    counts = np.flatnonzero(below) + search.lines.k_least
+    return [int(k) for k in counts[np.argsort(search.lower_at(counts), kind="stable")]]
+
+
+def rank_of(problem: Problem, candidate: Candidate) -> tuple[float, int, int]:
+    """The written rule for ties: least latency, then fewer fragments, then smaller first one."""
+    cut = candidate.fragment_bytes
+    return (_kernel_us(problem, cut), len(cut), cut[0])
+
+
+def _kernel_us(problem: Problem, cut: tuple[int, ...]) -> float:
+    return cut_latency_us(problem.pipeline, np.array(cut, dtype=float))
+
+
+SPEC = StrategySpec(
+    name=Strategy.EXACT,
+    run=run,
+    needs="nothing",
+    optimal_when="always, in real sizes; whole bytes are rounded from it and the gap is stated",
+)

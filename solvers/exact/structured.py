@@ -1,0 +1,254 @@
+"""The optimum for k fragments, certified on both sides: the production path for stages of lines.
+
+Source    results sec. 1; theory sec. 6; docs/theory.md sec. 14.
+Notation  k fragments, n stages; x: (k,) sizes in bytes; p: (k-1, n), the reduced dual; d: a stage
+          behind which fragments may wait.
+Cost      some twenty iterations of O(k n) each where no fragment waits, of O(k n q^2 + k q^3) where
+          fragments wait behind q stages. Where the ends of the cut settle quickly to one size, only
+          the ends are iterated on, and the cost is that of two passes over the k n cells.
+Exact     what is returned is certified here and not taken from the method: `upper_us` is the
+          latency of the sizes, `lower_us` the value of the repaired dual. Where the two stay apart,
+          a general solver is tried, and the true distance is returned.
+Traps     the no-wait chain is solved first; only stages whose order it violates are let wait, and
+          of neighbours with the same violation only the first: the others follow from it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.contract import Deadline
+from solvers.exact.chain import Chain, ChainMethod, ChainOptions, Iterate
+from solvers.exact.dual import repaired, value_us
+from solvers.exact.lp.lines import (
+    CountResult,
+    equal_sizes,
+    single_fragment,
+    spread_shares,
+)
+from solvers.exact.lp.lines import solve_count as solve_by_glop
+from solvers.kernels import active
+from solvers.line_problem import LineProblem
+
+Floats = NDArray[np.float64]
+
+CLOSE = 1e-9  # relative distance of the two bounds at which a solve is finished
+AIM = 5e-10  # where the method stops: what rounding adds must fit between
+_CHECK_ORDER_AT = 1e-3
+_DISORDER = 1e-9  # violations below this are the method's own
+_ALIKE = 0.05  # violations that differ by less, relative, are one
+_MOST_ROUNDS = 20
+_SHORT_ENDS = (64, 512, 4_096)
+_SETTLED = 1e-13  # of the weight that the ends of a cut may leave in its middle
+_WORTH_SHORTENING = 0.6  # of the fragments: a chain longer than this is not worth the attempt
+_LEAST_SHORTENED = 40  # no chain is, below: its ends take two dozen
+_TINY_CELLS = 200  # k n up to which NumPy's overhead exceeds a general solver's
+_ONE_CALL_CELLS = 20_000  # k n of a solve whose every step is in C
+_MOST_CELLS = 50_000_000  # of one array of blocks and cells: 1 GB in all
+_STEPS_A_SECOND = 4e8  # of elimination and of the cells, cautiously
+_ITERATIONS = 20
+_GENERAL_CELLS = 10_000  # k n up to which a general solver is tried
+
+
+def default_method() -> ChainMethod:
+    """Return the native method where its library was built, else the one in NumPy."""
+    if active.NATIVE is not None:
+        from solvers.exact.interior_native import NativeMethod
+
+        return NativeMethod(active.NATIVE.library)
+    from solvers.exact.interior_point import iterate
+
+    return iterate
+
+
+def solve_count(
+    lines: LineProblem,
+    k: int,
+    deadline: Deadline,
+    *,
+    close: float = CLOSE,
+    aim: float = AIM,
+    method: ChainMethod | None = None,
+) -> CountResult:
+    """Solve for exactly k fragments; never raises for a method's failure, only widens the gap.
+
+    A result is good enough where its bounds are `close`; the method goes on to the `aim`, as far as
+    its arithmetic carries it: what follows for other counts is the sharper.
+    """
+    if k == 1:
+        return single_fragment(lines)
+    attempts: list[tuple[int, int] | None] = [None]
+    if k >= _LEAST_SHORTENED:
+        attempts = _attempts(lines, k)
+    if method is None and len(attempts) == 1:
+        quick = _in_one_call(lines, k, deadline, close, aim)
+        if quick is not None:
+            return quick
+    if lines.n == 1 or _is_given(lines, k) or not (lines.g.any() or lines.G.any()):
+        return equal_sizes(lines, k)
+    if method is None and k * lines.n <= _TINY_CELLS and active.NATIVE is None:
+        simplex = solve_by_glop(lines, k, deadline, close=close)
+        if _is_close(simplex, close):
+            return simplex
+    best = _Search(lines, k, (close, aim), method or default_method(), attempts).run(deadline)
+    if best is not None and _is_close(best, close):
+        return best
+    equal = equal_sizes(lines, k)
+    best = equal if best is None else closer(best, equal)
+    if _is_close(best, close) or deadline.passed or k * lines.n > _GENERAL_CELLS:
+        return best
+    return closer(best, solve_by_glop(lines, k, deadline, close=close))
+
+
+def _in_one_call(
+    lines: LineProblem, k: int, deadline: Deadline, close: float, aim: float
+) -> CountResult | None:
+    """The same for few cells, all of it in C; None where that is not built, or not close."""
+    native = active.NATIVE
+    if native is None or k * lines.n > _ONE_CALL_CELLS:
+        return None
+    found = native.dual.solve(
+        lines.native, k, close=close, aim=aim, time_limit_s=deadline.remaining_s
+    )
+    return None if found is None else CountResult(k, *found)
+
+
+def _is_given(lines: LineProblem, k: int) -> bool:
+    """Whether the limits leave one cut of real sizes: all at the least, or all at the greatest."""
+    free = lines.free_bytes(k)
+    return free <= 0.0 or k * (lines.M - lines.m) <= free
+
+
+def _is_close(result: CountResult, close: float) -> bool:
+    return result.upper_us - result.lower_us <= close * result.upper_us
+
+
+def closer(one: CountResult, other: CountResult) -> CountResult:
+    """The better of each side."""
+    low = one if one.lower_us >= other.lower_us else other
+    high = one if one.upper_us <= other.upper_us else other
+    return CountResult(one.k, low.lower_us, high.upper_us, high.x, low.p)
+
+
+class _Search:
+    """Chains of one problem, each with more stages that fragments may wait behind."""
+
+    def __init__(
+        self,
+        lines: LineProblem,
+        k: int,
+        stop: tuple[float, float],
+        method: ChainMethod,
+        attempts: list[tuple[int, int] | None],
+    ) -> None:
+        self._lines, self._k, self._method = lines, k, method
+        self._close, self._aim = stop
+        self._attempts = attempts
+        self._ends = self._attempts.pop(0)
+
+    def run(self, deadline: Deadline) -> CountResult | None:
+        """Add boundaries until the bounds are close or nothing is left to add."""
+        boundaries: frozenset[int] = frozenset()
+        best: CountResult | None = None
+        for _ in range(_MOST_ROUNDS):
+            found = self._iterate(boundaries, deadline)
+            if found is None:
+                return best
+            chain, iterate = found
+            here = self._certified(chain, iterate)
+            best = here if best is None else closer(best, here)
+            if _is_close(best, self._close) or deadline.passed:
+                return best
+            grown = boundaries | _first_alike(iterate)
+            if grown == boundaries:
+                if self._ends is None and len(boundaries) == self._lines.n - 1:
+                    return best
+                if self._attempts:  # the middle is not settled after all
+                    self._ends, grown = self._attempts.pop(0), frozenset()
+                else:
+                    grown = frozenset(range(self._lines.n - 1))
+            if not self._affordable(grown, deadline):
+                return best
+            boundaries = grown
+        return best
+
+    def _affordable(self, boundaries: frozenset[int], deadline: Deadline) -> bool:
+        """Whether the blocks of so many waits fit the memory and the time that is left."""
+        first, last = self._ends or (self._k, 0)
+        size = 1 + len(boundaries)
+        cells = (first + last) * (size * size + 6 * self._lines.n)
+        steps = (first + last) * size * (size * size + 20 * self._lines.n)
+        return (
+            cells <= _MOST_CELLS and steps * _ITERATIONS <= _STEPS_A_SECOND * deadline.remaining_s
+        )
+
+    def _iterate(
+        self, boundaries: frozenset[int], deadline: Deadline
+    ) -> tuple[Chain, Iterate] | None:
+        lines, k = self._lines, self._k
+        first, last = self._ends or (k, 0)
+        chain = Chain(
+            overhead=lines.g + lines.m * lines.G,
+            G=lines.G,
+            free_bytes=lines.free_bytes(k),
+            spread_bytes=lines.M - lines.m,
+            k=first + last,
+            boundaries=tuple(sorted(boundaries)) if k > 2 else (),
+            repeat_step=first - 1 if self._ends else 0,
+            repeats=k - first - last + 1,
+        )
+        options = ChainOptions(
+            close=self._aim,
+            time_limit_s=deadline.remaining_s,
+            check_order_at=0.0 if len(boundaries) == lines.n - 1 else _CHECK_ORDER_AT,
+        )
+        iterate = self._method(chain, options)
+        return None if iterate is None else (chain, iterate)
+
+    def _certified(self, chain: Chain, iterate: Iterate) -> CountResult:
+        lines, k = self._lines, self._k
+        p = repaired(iterate.all_p(chain))
+        shares = np.nan_to_num(np.maximum(iterate.all_y(chain), 0.0))
+        x = lines.m + spread_shares(shares, lines.free_bytes(k), np.full(k, lines.M - lines.m))
+        return CountResult(k, value_us(lines, p), lines.latency_us(x), x, p)
+
+
+def _first_alike(iterate: Iterate) -> frozenset[int]:
+    """The boundaries out of order, of neighbours alike only the first."""
+    rough = iterate.complementarity
+    least = max(_DISORDER, 3.0 * rough**0.5) if rough > 1e-8 else _DISORDER
+    chosen, before, value = [], -2, 0.0
+    for d in np.flatnonzero(iterate.violation > least):
+        here = float(iterate.violation[d])
+        if d != before + 1 or abs(here - value) > _ALIKE * here:
+            chosen.append(int(d))
+        before, value = int(d), here
+    return frozenset(chosen)
+
+
+def _attempts(lines: LineProblem, k: int) -> list[tuple[int, int] | None]:
+    """How many fragments of each end to let differ, in order of trial; None: all of them.
+
+    Behind the bottleneck b the dual leaves e_b by a factor of G_{s..b-1} / G_{s+1..b} a step, for
+    a stage s before it (docs/theory.md sec. 14); mirrored for the stages after it. Where b is the
+    slowest stage at every size few of these matter, and short ends are tried first.
+    """
+    b = int(np.argmax(lines.g + lines.G * (lines.B / k)))
+    found: list[tuple[int, int]] = []
+    if lines.g[b] == lines.g.max() and lines.G[b] == lines.G.max():
+        found += [(length, length) for length in _SHORT_ENDS]
+    Q = np.concatenate([[0.0], np.cumsum(lines.G)])
+    before = (Q[b] - Q[:b]) / np.maximum(Q[b + 1] - Q[1 : b + 1], 1e-300)
+    after = (Q[b + 2 :] - Q[b + 1]) / np.maximum(Q[b + 1 : -1] - Q[b], 1e-300)
+    found.append((_settling(before), _settling(after)))
+    worth = [ends for ends in found if sum(ends) <= _WORTH_SHORTENING * k]
+    return [*sorted(worth, key=sum), None]
+
+
+def _settling(factors: Floats) -> int:
+    """Steps until the slowest of these geometric sequences has died away."""
+    slowest = float(factors.max(initial=0.0))
+    if slowest >= 1.0 - 1e-9:
+        return 1 << 40
+    return 8 + int(np.log(_SETTLED) / np.log(max(slowest, 1e-3)))

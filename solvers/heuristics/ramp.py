@@ -1,0 +1,116 @@
+"""Two stages: sizes that grow or shrink so that the second stage never waits, nor keeps waiting.
+
+Source    Wang98 sec. 4.1; theory.md sec. 3. Exactness for every k: derived below.
+Notation  g, G: (2,) µs and µs/byte; k fragments; y: sizes from one end of the cut, the end from
+          which they contract: y_{i+1} = a y_i + b with 0 <= a <= 1; m, M: least and greatest size.
+Cost      O(k_max), every k at once; k_max from what equal fragments cost.
+Exact     for every k whose ramp keeps all limits; over all k unless a k that was skipped could be
+          better, which is tested and said.
+Traps     G_1 > G_0 makes the forward recurrence grow and amplify rounding, so it is run backwards;
+          a near 1 has no (1 - a) in a denominator here; a^k cannot overflow because a <= 1; both
+          G = 0 leaves no ramp at all.
+
+Forwards G_0 x_{i+1} + g_0 = G_1 x_i + g_1: a fragment is through stage 0 when the one before it is
+through stage 1. Then all k lattice paths (into stage 1 at fragment i) are equally long. Weights w_i
+of these paths with w_{i+1} G_1 = w_i G_0 count every size with the same factor, so they are a dual
+of the program without limits on sizes, and the ramp is its optimum: for every k its latency is a
+lower bound, whether its sizes keep the limits or not, and the optimum where they do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.errors import StrategyDeclined
+from domain.problem import Problem
+from domain.solution import Notice, Strategy
+from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
+from solvers.heuristics.recurrence_sums import Recurrence, promising_length
+from solvers.heuristics.rounded_best import best_rounded
+from solvers.line_problem import LineProblem
+
+Floats = NDArray[np.float64]
+
+TRIED_COUNTS = 8  # the best counts in real sizes that are rounded to whole bytes
+_TIE = 1e-12  # relative difference of two latencies that is rounding alone
+
+
+def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidate:
+    """The best ramp over every admitted k. Raises StrategyDeclined where there is none."""
+    lines = _lines(problem)
+    length = promising_length(lines)
+    candidate = _best_ramp(problem, lines, length, deadline)
+    if candidate is None and length < lines.k_greatest:
+        candidate = _best_ramp(problem, lines, lines.k_greatest, deadline)
+    if candidate is None:
+        raise StrategyDeclined(
+            "no ramp satisfies the limits: for every count its sizes leave min_fragment_bytes or "
+            "max_fragment_bytes",
+            field="strategy",
+        )
+    return candidate
+
+
+def _best_ramp(
+    problem: Problem, lines: LineProblem, length: int, deadline: Deadline
+) -> Candidate | None:
+    """The best ramp of at most `length` fragments, if there is one."""
+    ratio, step, backwards = _contracting(lines)
+    y = Recurrence.of(ratio, step, length)
+    start = (lines.B - y.offset_sums) / y.power_sums
+    low, high = y.starts_within(lines.m, lines.M)
+    k = np.arange(1, length + 1)
+    fits = (start >= low) & (start <= high) & (k >= lines.k_least)
+    if not fits.any():
+        return None
+    first = y.powers * start + y.offsets if backwards else start
+    with np.errstate(over="ignore", invalid="ignore"):  # only where the sizes do not fit
+        latency = lines.g[0] + lines.G[0] * first + k * lines.g[1] + lines.B * lines.G[1]
+    order = np.argsort(np.where(fits, latency, np.inf), kind="stable")[:TRIED_COUNTS]
+    cuts = [y.sizes(start[index], index + 1) for index in order if fits[index]]
+    skipped = latency[~fits & (k >= lines.k_least)]
+    binds = bool((skipped < latency[order[0]] * (1.0 - _TIE)).any())
+    return best_rounded(
+        problem,
+        [sizes[::-1] if backwards else sizes for sizes in cuts],
+        deadline,
+        notices=(_LIMITS_BIND,) if binds else (),
+    )
+
+
+def _lines(problem: Problem) -> LineProblem:
+    if len(problem.pipeline) != 2:
+        raise StrategyDeclined("ramp needs exactly two stages", field="strategy")
+    lines = LineProblem.of(problem)
+    if lines is None:
+        raise StrategyDeclined("ramp needs stages of one line each", field="strategy")
+    if not lines.G.any():
+        raise StrategyDeclined(
+            "ramp needs a per-byte cost in one of its stages; without any, one fragment is best",
+            field="strategy",
+        )
+    return lines
+
+
+def _contracting(lines: LineProblem) -> tuple[float, float, bool]:
+    """(a, b, backwards): the recurrence in the direction in which a <= 1."""
+    (g0, g1), (G0, G1) = lines.g, lines.G
+    with np.errstate(over="ignore"):  # no ramp but one fragment is left then
+        if G1 <= G0:
+            return float(G1 / G0), float((g1 - g0) / G0), False
+        return float(G0 / G1), float((g0 - g1) / G1), True
+
+
+_LIMITS_BIND = Notice(
+    "not_proven_optimal",
+    "the ramp is a heuristic here: with a count that was skipped, because its sizes would leave "
+    "the least or the greatest fragment size, a cut that is no ramp may be better",
+)
+
+SPEC = StrategySpec(
+    name=Strategy.RAMP,
+    run=run,
+    needs="exactly two stages of one line each, not both free of per-byte cost",
+    optimal_when="always for two stages, unless the least or the greatest size binds",
+)

@@ -1,0 +1,83 @@
+"""Sizes that follow y_{i+1} = a y_i + b from y_0 on, for every length at once.
+
+Notation  a: ratio; b: step, bytes; y_i = p_i y_0 + o_i, p_i = a^i, o_i = b (1 + a + .. + a^{i-1}).
+Cost      O(length), once; then O(1) for the last size or the sum of any length.
+Traps     a near 1: everything is summed term by term, nothing is divided by 1 - a; a > 1 overflows
+          to infinity, which no limit on sizes admits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.line_problem import LineProblem
+
+Floats = NDArray[np.float64]
+
+_LEAST_LOG = -708.0  # logarithm of the least power that is kept
+_SAMPLES = 64  # counts whose equal fragments are priced
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrence:
+    """For each length l = 1.. at index l-1: p and o of the last size, and their sums so far."""
+
+    powers: Floats
+    offsets: Floats
+    power_sums: Floats
+    offset_sums: Floats
+
+    @classmethod
+    def of(cls, ratio: float, step: float, length: int) -> Recurrence:
+        """All lengths up to this one."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            powers = _powers(ratio, length)
+            power_sums = np.cumsum(powers)
+            offsets = np.concatenate([[0.0], step * power_sums[:-1]])
+            return cls(powers, offsets, power_sums, np.cumsum(offsets))
+
+    def sizes(self, start: float, count: int) -> Floats:
+        """The first `count` sizes from this start on."""
+        out: Floats = self.powers[:count] * start + self.offsets[:count]
+        return out
+
+    def starts_within(self, least: float, greatest: float) -> tuple[Floats, Floats]:
+        """Between which starts all sizes of each length lie in [least, greatest]; low > high: none.
+
+        The sizes rise or fall all along, so the first and the last one are enough.
+        """
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            low = (least - self.offsets) / self.powers
+            high = (greatest - self.offsets) / self.powers
+        fixed = self.powers == 0.0  # the last size is its offset, whatever the start
+        fits = (self.offsets >= least) & (self.offsets <= greatest)
+        low = np.where(fixed, np.where(fits, least, np.inf), low)
+        high = np.where(fixed, np.where(fits, greatest, -np.inf), high)
+        known = np.isfinite(self.power_sums) & np.isfinite(self.offset_sums)
+        low = np.where(known, np.maximum(low, least), np.inf)
+        high = np.where(known, np.minimum(high, greatest), -np.inf)
+        return low, high
+
+
+def _powers(ratio: float, length: int) -> Floats:
+    """ratio^0 .. ratio^(length-1); 0 where that is below all normal numbers, which are slow."""
+    if not 0.0 < ratio < 1.0:
+        out: Floats = ratio ** np.arange(float(length))
+        return out
+    normal = min(length, int(min(_LEAST_LOG / np.log(ratio), float(length))) + 1)
+    return np.concatenate([ratio ** np.arange(float(normal)), np.zeros(length - normal)])
+
+
+def promising_length(lines: LineProblem) -> int:
+    """No larger count can win: it costs some stage k g_b + B G_b, and equal sizes cost less."""
+    k = np.geomspace(lines.k_least, lines.k_greatest, _SAMPLES).astype(np.int64)
+    t = lines.g + lines.G * (lines.B / k)[:, None]
+    reached = float((t.sum(axis=1) + (k - 1) * t.max(axis=1)).min())
+    paying = lines.g > 0.0
+    spare = reached - lines.B * lines.G[paying] - (lines.g.sum() - lines.g[paying])
+    with np.errstate(over="ignore"):
+        most = float((spare / lines.g[paying]).min(initial=2.0**40))
+    return max(lines.k_least, min(lines.k_greatest, int(max(most, 0.0) * (1.0 + 1e-9)) + 2))

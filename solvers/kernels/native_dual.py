@@ -1,0 +1,118 @@
+"""Bounds from the reduced dual, and the solve of one small count, in C.
+
+Source    kernels/native/dual.c and count.c; exact/dual.py and exact/structured.py.
+Notation  as in exact/dual.py: n stages, k fragments; p: (k-1, n); g, G: (n,) µs and µs/byte;
+          B: message; m, M: least and greatest size.
+Cost      some microseconds for what crosses into C.
+Exact     as exact/dual.py: lower bounds for any repaired p, floating-point error deducted.
+Traps     ctypes lets other threads run meanwhile; the arrays are this call's own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from math import isnan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.kernels.native_recurrence import address_of
+
+Floats = NDArray[np.float64]
+
+MOST_STAGES = 64
+_CLOSE = 0  # as in count.h
+_Address = ctypes.c_void_p
+_Long = ctypes.c_int64
+_Double = ctypes.c_double
+
+
+class NativeLines(ctypes.Structure):
+    """Stages of one line each as the kernels read them; `keep` holds what the addresses are of."""
+
+    _fields_ = [
+        ("n", _Long),
+        ("overhead_us", _Address),
+        ("us_per_byte", _Address),
+        ("message_bytes", _Double),
+        ("least_bytes", _Double),
+        ("greatest_bytes", _Double),
+    ]
+    keep: tuple[Floats, Floats]
+
+
+def native_lines(g: Floats, G: Floats, *, B: float, m: float, M: float) -> NativeLines:
+    """Return the problem of these lines for the calls below."""
+    keep = np.ascontiguousarray(g), np.ascontiguousarray(G)
+    native = NativeLines(len(g), keep[0].ctypes.data, keep[1].ctypes.data, B, m, M)
+    native.keep = keep
+    return native
+
+
+class _Bounds(ctypes.Structure):
+    _fields_ = [("lower_us", _Double), ("upper_us", _Double)]
+
+
+class NativeDual:
+    """Calls into one loaded library."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        lines = ctypes.POINTER(NativeLines)
+        self._repair = _typed(library.sluice_dual_repair, None, _Long, _Long, _Address)
+        self._value = _typed(library.sluice_dual_value, _Double, lines, _Long, _Address)
+        self._above = _typed(library.sluice_dual_above, _Double, lines, _Long, _Address)
+        self._below = _typed(library.sluice_dual_below, _Double, lines, _Long, _Address)
+        self._solve = _typed(
+            library.sluice_count_solve,
+            ctypes.c_int,
+            lines,
+            _Long,
+            _Double,
+            _Double,
+            _Double,
+            _Address,
+            _Address,
+            ctypes.POINTER(_Bounds),
+        )
+
+    def repaired(self, p: Floats) -> Floats:
+        """As dual.repaired."""
+        out = np.array(p, dtype=np.float64, order="C")
+        self._repair(out.shape[0], out.shape[1], address_of(out))
+        return out
+
+    def value_us(self, lines: NativeLines, p: Floats) -> float:
+        """As dual.value_us. Raises MemoryError."""
+        return self._bound(self._value, lines, p)
+
+    def bound_above(self, lines: NativeLines, p: Floats) -> float:
+        """As dual.bound_above. Raises MemoryError."""
+        return self._bound(self._above, lines, p)
+
+    def bound_below(self, lines: NativeLines, p: Floats) -> float:
+        """As dual.bound_below. Raises MemoryError."""
+        return self._bound(self._below, lines, p)
+
+    def _bound(self, function: Any, lines: NativeLines, p: Floats) -> float:
+        rows = np.ascontiguousarray(p, dtype=np.float64)
+        value: float = function(lines, len(rows) + 1, address_of(rows))
+        if isnan(value):
+            raise MemoryError
+        return value
+
+    def solve(
+        self, lines: NativeLines, k: int, *, close: float, aim: float, time_limit_s: float
+    ) -> tuple[float, float, Floats, Floats] | None:
+        """(lower, upper, x, p) for k >= 2 fragments, or None where these are not close."""
+        x: Floats = np.empty(k)
+        p: Floats = np.empty((k - 1, lines.n))
+        bounds = _Bounds()
+        at = address_of(x), address_of(p)
+        status = self._solve(lines, k, close, aim, time_limit_s, *at, bounds)
+        return (bounds.lower_us, bounds.upper_us, x, p) if status == _CLOSE else None
+
+
+def _typed(function: Any, restype: Any, *argtypes: Any) -> Any:
+    function.restype, function.argtypes = restype, list(argtypes)
+    return function

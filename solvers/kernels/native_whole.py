@@ -1,0 +1,168 @@
+"""Bounds, roundings, equal and repeated sizes in C, for stages of one line each.
+
+Source    kernels/native/bounds.c, rounding.c, equal.c and repeat.c; the modules that call these.
+Notation  k fragments; sizes in whole bytes.
+Cost      some microseconds for what crosses into C.
+Exact     as the modules that call these: the same mathematics, the same cuts but for ties.
+Traps     numbers travel as addresses: whatever they belong to must outlive the call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.problem import Problem
+from solvers.kernels.native_recurrence import address_of
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_FOUND, _NONE = 0, 1  # as in rounding.h and equal.h
+_Address = ctypes.c_void_p
+_Long = ctypes.c_int64
+
+
+class Whole(ctypes.Structure):
+    """A problem as the kernels read it; `keep` holds the arrays whose addresses are in it."""
+
+    _fields_ = [
+        ("n", _Long),
+        ("overhead_us", _Address),
+        ("ns_per_byte", _Address),
+        ("message_bytes", _Long),
+        ("least_bytes", _Long),
+        ("greatest_bytes", _Long),
+        ("unit_bytes", _Long),
+        ("least_aligned", _Long),
+        ("greatest_aligned", _Long),
+        ("k_least", _Long),
+        ("k_greatest", _Long),
+        ("delay_us", ctypes.c_double),
+    ]
+    keep: tuple[array[float], array[float]]
+
+
+class _Rounding(ctypes.Structure):
+    _fields_ = [
+        ("count", _Long),
+        ("x", _Address),
+        ("offsets", _Address),
+        ("roundings", _Long),
+        ("passes", _Long),
+    ]
+
+
+class _EqualSearch(ctypes.Structure):
+    _fields_ = [("near", _Long), ("neighbours", _Long), ("cells", _Long)]
+
+
+class _Repeated(ctypes.Structure):
+    _fields_ = [("latency_us", ctypes.c_double), ("full", _Long), ("size_bytes", _Long)]
+
+
+def whole_of(problem: Problem) -> Whole | None:
+    """Return the problem as the kernels read it, or None where a stage is not one line."""
+    return problem.derived(_whole)
+
+
+def _whole(problem: Problem) -> Whole | None:
+    if not problem.pipeline.all_lines:
+        return None
+    lines = [stage.ranges[0] for stage in problem.pipeline.stages]
+    overheads = array("d", [line.overhead_us for line in lines])
+    costs = array("d", [line.ns_per_byte for line in lines])
+    least, greatest = problem.aligned_sizes()
+    counts = problem.count_range()
+    whole = Whole(
+        len(lines),
+        overheads.buffer_info()[0],
+        costs.buffer_info()[0],
+        problem.message_bytes,
+        problem.least_fragment_bytes,
+        problem.greatest_fragment_bytes,
+        problem.limits.alignment_bytes,
+        least,
+        greatest,
+        counts.least,
+        counts.greatest,
+        problem.pipeline.delay_us,
+    )
+    whole.keep = (overheads, costs)
+    return whole
+
+
+class NativeWhole:
+    """Calls into one loaded library. What they are given comes from `whole_of`."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        whole = ctypes.POINTER(Whole)
+        longs = ctypes.POINTER(_Long)
+        self._bounds = _typed(library.sluice_bounds_of, None, whole, _Address, _Long, _Address)
+        self._within = _typed(
+            library.sluice_bounds_within, None, whole, _Long, ctypes.c_double, longs, longs
+        )
+        self._round = _typed(
+            library.sluice_round, ctypes.c_int, whole, ctypes.POINTER(_Rounding), _Address
+        )
+        self._count = _typed(library.sluice_equal_count, _Long, whole)
+        self._equal = _typed(
+            library.sluice_equal_cut,
+            ctypes.c_int,
+            whole,
+            ctypes.POINTER(_EqualSearch),
+            _Address,
+            longs,
+        )
+        self._repeat = _typed(library.sluice_repeat, None, whole, _Long, ctypes.POINTER(_Repeated))
+
+    def bounds_us(self, whole: Whole, counts: Ints) -> Floats:
+        """As bounds.closed_form_us."""
+        asked = np.ascontiguousarray(counts, dtype=np.int64)
+        bounds: Floats = np.empty(asked.shape)
+        self._bounds(whole, address_of(asked), asked.size, address_of(bounds))
+        return bounds
+
+    def counts_within(self, whole: Whole, limit_us: float, *, near: int) -> tuple[int, int]:
+        """First and last count above k_least whose bound is within the limit; 1, 0 without any."""
+        first, last = _Long(), _Long()
+        self._within(whole, near, limit_us, first, last)
+        return first.value, last.value
+
+    def rounded(
+        self, whole: Whole, x: Floats, offsets: Floats, *, passes: int
+    ) -> tuple[bool, Ints | None]:
+        """Whether these sizes are for this kernel, and the best whole-byte cut found near them."""
+        real = np.ascontiguousarray(x, dtype=np.float64)
+        asked = _Rounding(len(real), address_of(real), address_of(offsets), len(offsets), passes)
+        sizes: Ints = np.empty(len(real), dtype=np.int64)
+        status = self._round(whole, asked, address_of(sizes))
+        return status in (_FOUND, _NONE), sizes if status == _FOUND else None
+
+    def equal_count(self, whole: Whole) -> int:
+        """As fixed.best_count."""
+        count: int = self._count(whole)
+        return count
+
+    def equal_cut(self, whole: Whole, *, near: int, neighbours: int, cells: int) -> Ints | None:
+        """The best equal cut of the counts around one, or None where there is none."""
+        sizes: Ints = np.empty(near + neighbours, dtype=np.int64)
+        count = _Long()
+        asked = _EqualSearch(near, neighbours, cells)
+        status = self._equal(whole, asked, address_of(sizes), count)
+        return sizes[: count.value] if status == _FOUND else None
+
+    def repeated(self, whole: Whole, *, near: int) -> tuple[float, int, int]:
+        """Latency without delay, full fragments (0: none is admitted) and best repeated size."""
+        best = _Repeated()
+        self._repeat(whole, near, best)
+        return best.latency_us, best.full, best.size_bytes
+
+
+def _typed(function: Any, restype: Any, *argtypes: Any) -> Any:
+    function.restype, function.argtypes = restype, list(argtypes)
+    return function

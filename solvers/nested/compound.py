@@ -1,0 +1,355 @@
+"""Compound stages: how many pieces a block is cut into inside a group, and what the group costs.
+
+Source    Wang98 sec. 4.3.1 and 5.5; theory sec. 5.
+Notation  x: (X,) block sizes, bytes; q: pieces that a block is cut into; c(x) = min_q [sum_j
+          t_j(x/q) + (q-1) max_j t_j(x/q)], µs; most: (X,) greatest q that the limits admit.
+Cost      O(X |q| n) NumPy work for a flat group; a nested one multiplies it by the grid of q.
+Exact     a flat group's q is the best one where c is convex in q (stages of one line); a nested
+          group's q is taken from a grid.
+Traps     c is the convention of sec. 5.5: the compound stage is free when its last stage is.
+
+Ramps over the blocks of a slow stage between compound stages that are taken as lines.
+
+Source    Wang98 sec. 4.1 (ramp-up), 4.2 (ramp-up-and-down), 4.3.1 and 5.5 (algorithms C and C');
+          theory sec. 3-5.
+Notation  g, G: µs, µs/byte of a line; before, slow, behind: the three lines, of which before or
+          behind may be missing; k blocks x_0..x_{k-1}, bytes; peak: index of the largest one.
+Cost      O(k^2) NumPy work for all ramps of at most MOST_BLOCKS blocks, O(k) for each one judged.
+Exact     the best ramp where the slow line is above the others at every size; else a heuristic.
+Traps     sizes follow from the peak outwards (x' = (t(x) - g_slow)/G_slow, t the compound line):
+          that does not amplify rounding as Wang's order does, and needs no special case for a = 1,
+          but with G_slow = 0 it leaves nothing but the single block. A ramp with a size that is not
+          positive is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.hierarchy import Grouping
+from domain.pipeline import Line, Pipeline
+from domain.problem import Problem
+from solvers.kernels import stage_times_us
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+FIT_SAMPLES = 40  # Wang98's regression; theory sec. 5
+FIRST_FIT_SHARE = 50  # the first regression starts at this part of the message
+NESTED_DEPTH = 2  # compound stages within compound stages, below the first split
+_REFINE_AT = np.linspace(0.0, 1.0, 16)  # points between the neighbours of the best q
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """c(x) in µs, (X,), and the number of pieces of a block at each stage of the group, (X, n)."""
+
+    time_us: Floats
+    counts: Ints
+
+
+def plan_pieces(pipeline: Pipeline, group: Grouping, x: Floats, most: Floats) -> Pieces:
+    """The best pieces for blocks of x bytes in this group, by the convention."""
+    if group.slow is None:
+        return _flat(pipeline, group, x, most)
+    grid = _grid(float(most.max()))
+    q = np.minimum(grid[None, :], np.maximum(1.0, np.floor(most))[:, None])
+    time_us, counts = split_plan(pipeline, group, x[:, None] / q, q, most[:, None] / q)
+    best = np.argmin(time_us, axis=1)
+    rows = np.arange(len(x))
+    return Pieces(time_us[rows, best], counts[rows, best])
+
+
+def split_plan(
+    pipeline: Pipeline, group: Grouping, y: Floats, q: Floats, most: Floats
+) -> tuple[Floats, Ints]:
+    """Convention time and pieces of q equal blocks of y bytes around the group's slow stage.
+
+    y, q and most have one shape; the times have it too, the pieces one axis more, a stage each.
+    """
+    if group.slow is None:
+        raise ValueError("expected a group with a slow stage")
+    sizes, back = np.unique(y, return_inverse=True)
+    room = np.full(len(sizes), np.inf)
+    np.minimum.at(room, back.ravel(), most.ravel())
+    slow_us = _times(pipeline, group.slow, group.slow, sizes)[:, 0]
+    total_us, slowest_us = slow_us.copy(), slow_us.copy()
+    counts = np.ones((len(sizes), len(group)), dtype=np.int64)
+    for part in group.parts():
+        inner = plan_pieces(pipeline, part, sizes, np.maximum(1.0, room))
+        total_us += inner.time_us
+        slowest_us = np.maximum(slowest_us, inner.time_us)
+        start = part.first - group.first
+        counts[:, start : start + len(part)] = inner.counts
+    back = back.reshape(y.shape)
+    time_us = total_us[back] + (q - 1.0) * slowest_us[back]
+    return time_us, counts[back] * q[..., None].astype(np.int64)
+
+
+def grouping_for(
+    pipeline: Pipeline, first: int, last: int, size: float, most: float, *, depth: int
+) -> Grouping:
+    """Flat, or split around the stage that is slowest for this size: what the convention prefers.
+
+    The parts of a split are grouped in the same way for the blocks that the split makes.
+    """
+    flat = Grouping(first, last)
+    if depth == 0 or len(flat) < 3:
+        return flat
+    x, room = np.array([size]), np.array([most])
+    times = _times(pipeline, first, last, x)[0]
+    slow = first + int(np.argmax(times))
+    split = split_at(first, last, slow)
+    best = plan_pieces(pipeline, split, x, room)
+    if best.time_us[0] >= plan_pieces(pipeline, flat, x, room).time_us[0]:
+        return flat
+    blocks = float(best.counts[0, slow - first])
+    return regrouped(pipeline, split, size / blocks, most / blocks, depth=depth - 1)
+
+
+def split_at(first: int, last: int, slow: int) -> Grouping:
+    """The group split around this stage, with flat parts."""
+    before = Grouping(first, slow - 1) if slow > first else None
+    behind = Grouping(slow + 1, last) if slow < last else None
+    return Grouping(first, last, slow, before, behind)
+
+
+def regrouped(
+    pipeline: Pipeline, split: Grouping, size: float, most: float, *, depth: int
+) -> Grouping:
+    """The same split with each part grouped anew for blocks of this size."""
+    before, behind = (
+        part and grouping_for(pipeline, part.first, part.last, size, most, depth=depth)
+        for part in (split.before, split.behind)
+    )
+    return Grouping(split.first, split.last, split.slow, before, behind)
+
+
+def fitted_line(x: Floats, times_us: Floats) -> Line:
+    """Least-squares line through (x, times_us)."""
+    middle, level = float(x.mean()), float(times_us.mean())
+    spread = x - middle
+    square = float(spread @ spread)
+    slope_us = float(spread @ (times_us - level)) / square if square > 0.0 else 0.0
+    return Line(level - slope_us * middle, slope_us * 1000.0)
+
+
+# ---- whole bytes -----------------------------------------------------------------------------
+
+
+def levels_of(problem: Problem, grouping: Grouping, blocks: Ints, counts: Ints) -> list[Ints]:
+    """The cut of every stage: blocks (k,) cut into counts (k or 1, n) pieces, within the limits.
+
+    Finer cuts divide the pieces of the group around them, so that cuts are nested. A number of
+    pieces that the limits forbid is lowered. Stages of a flat group share one array.
+    """
+    greatest = problem.count_range().greatest
+    levels = [blocks] * len(grouping)
+
+    def fill(group: Grouping, around: Ints, wanted: Ints) -> None:
+        stage = group.first if group.slow is None else group.slow
+        pieces = _admitted_pieces(problem, around, wanted[:, stage], greatest)
+        cut = _split(around, pieces, problem.limits.alignment_bytes)
+        if group.slow is None:
+            levels[group.first : group.last + 1] = [cut] * len(group)
+            return
+        levels[stage] = cut
+        inner = np.repeat(wanted // wanted[:, stage : stage + 1], pieces, axis=0)
+        for part in group.parts():
+            fill(part, cut, inner)
+
+    fill(grouping, blocks, np.broadcast_to(counts, (len(blocks), counts.shape[1])))
+    return levels
+
+
+def _admitted_pieces(problem: Problem, blocks: Ints, wanted: Ints, greatest: int) -> Ints:
+    unit = problem.limits.alignment_bytes
+    least, _ = problem.aligned_sizes()
+    pieces: Ints = np.clip(wanted, 1, np.maximum(1, (blocks // unit) // (least // unit)))
+    total = int(pieces.sum())
+    if total <= greatest:
+        return pieces
+    share = max(0, greatest - len(blocks)) / total
+    lowered: Ints = np.maximum(1, np.floor(pieces * share)).astype(np.int64)
+    return lowered
+
+
+def _split(blocks: Ints, pieces: Ints, unit: int) -> Ints:
+    """Each block in nearly equal, aligned pieces; what does not align goes to its last piece."""
+    if int(pieces.max()) == 1:
+        return blocks
+    units = blocks // unit
+    base, extra = np.divmod(units, pieces)
+    ends = np.cumsum(pieces)
+    place = np.arange(int(ends[-1])) - np.repeat(ends - pieces, pieces)
+    out: Ints = (np.repeat(base, pieces) + (place < np.repeat(extra, pieces))) * unit
+    out[ends - 1] += blocks - units * unit
+    return out
+
+
+# ---- flat groups -----------------------------------------------------------------------------
+
+
+def _flat(pipeline: Pipeline, group: Grouping, x: Floats, most: Floats) -> Pieces:
+    stages = pipeline.stages[group.first : group.last + 1]
+    shape = (len(x), len(stages))
+    if len(stages) == 1 and stages[0].is_line:
+        return Pieces(_times(pipeline, group.first, group.last, x)[:, 0], np.ones(shape, np.int64))
+    top = np.maximum(1.0, np.floor(most))[:, None]
+    q = np.minimum(_grid(float(top.max()))[None, :], top)
+    rows = np.arange(len(x))
+    best_us, best_q = np.full(len(x), np.inf), np.ones(len(x))
+    while True:
+        time_us = _equal_us(pipeline, group, x, q)
+        at = np.argmin(time_us, axis=1)
+        better = time_us[rows, at] < best_us
+        best_us = np.where(better, time_us[rows, at], best_us)
+        best_q = np.where(better, q[rows, at], best_q)
+        low = q[rows, np.maximum(at - 1, 0)]
+        high = q[rows, np.minimum(at + 1, q.shape[1] - 1)]
+        if float((high - low).max()) <= 2.0:
+            break
+        q = np.rint(low[:, None] + (high - low)[:, None] * _REFINE_AT)
+    counts = np.broadcast_to(best_q.astype(np.int64)[:, None], shape)
+    return Pieces(best_us, counts)
+
+
+def _equal_us(pipeline: Pipeline, group: Grouping, x: Floats, q: Floats) -> Floats:
+    t = _times(pipeline, group.first, group.last, x[:, None] / q)
+    time_us: Floats = t.sum(axis=-1) + (q - 1.0) * t.max(axis=-1)
+    return time_us
+
+
+def _times(pipeline: Pipeline, first: int, last: int, x: Floats) -> Floats:
+    return stage_times_us(Pipeline(pipeline.stages[first : last + 1]), x)
+
+
+def _grid(top: float) -> Floats:
+    """Whole numbers from 1 to top: the first eight, then about a quarter apart."""
+    top = max(1.0, np.floor(top))
+    steps = 1 + int(np.ceil(np.log(max(1.0, top / 8.0)) / np.log(1.25)))
+    coarse = np.rint(np.geomspace(8.0, max(8.0, top), steps + 1))
+    grid: Floats = np.unique(np.concatenate([np.arange(1.0, 9.0), coarse]))
+    kept: Floats = grid[grid <= top]
+    return kept
+
+
+def occupied_us(pipeline: Pipeline, group: Grouping, x: Floats, counts: Ints) -> Floats:
+    """How long each block of x bytes, in counts (X, n) pieces, occupies its busiest stage, (X,)."""
+    busiest = np.zeros(len(x))
+    for j in range(group.first, group.last + 1):
+        pieces = counts[:, j - group.first].astype(float)
+        busiest = np.maximum(busiest, pieces * _times(pipeline, j, j, x / pieces)[:, 0])
+    return busiest
+
+
+MOST_BLOCKS = 64
+_SUM = 1e-9  # relative error of the sum of a ramp's sizes beyond which cancellation has spoilt it
+_PRICED = 12  # ramps priced by the recurrence, of those with the least estimates
+
+
+@dataclass(frozen=True, slots=True)
+class CompoundLines:
+    """The compound pipeline as lines; `before` or `behind` is None where there is no such stage."""
+
+    before: Line | None
+    slow: Line
+    behind: Line | None
+
+    def latency_us(self, sizes: Floats) -> float:
+        """Latency of these blocks by the convention: one block at a time in every stage."""
+        before_us = slow_us = behind_us = 0.0
+        for size in sizes.tolist():
+            before_us += self.before.time_us(size) if self.before else 0.0
+            slow_us = max(slow_us, before_us) + self.slow.time_us(size)
+            behind_us = max(behind_us, slow_us) + (
+                self.behind.time_us(size) if self.behind else 0.0
+            )
+        return behind_us
+
+
+def best_ramps(
+    lines: CompoundLines, message_bytes: float, *, least_blocks: int, greatest_blocks: int
+) -> list[tuple[float, Floats]]:
+    """(latency by the lines in µs, sizes) of the most promising ramps, best first.
+
+    There is at least the single block, where it is asked for.
+    """
+    most = min(greatest_blocks, MOST_BLOCKS)
+    up, down = _Side.of(lines.before, lines.slow, most), _Side.of(lines.behind, lines.slow, most)
+    with np.errstate(all="ignore"):  # a side that overflows gives sizes that are no ramp
+        peak = _peaks(up, down, message_bytes)
+        first, last = _end_sizes(up, peak, axis=1), _end_sizes(down, peak, axis=0)
+        estimate_us = _ends_us(lines, first, last) + _blocks_us(lines.slow, peak, message_bytes)
+        blocks = np.add.outer(np.arange(most), np.arange(most)) + 1
+        usable = (blocks >= least_blocks) & (blocks <= most) & np.isfinite(estimate_us)
+        usable &= (peak > 0.0) & (first > 0.0) & (last > 0.0)
+    rows, columns = np.nonzero(usable)
+    order = np.argsort(estimate_us[rows, columns], kind="stable")[:_PRICED]
+    found = []
+    for i, j in zip(rows[order].tolist(), columns[order].tolist(), strict=True):
+        size = float(peak[i, j])
+        sizes = np.concatenate([up.sizes(size, i)[::-1], down.sizes(size, j)[1:]])
+        if sizes.min() > 0.0 and abs(float(sizes.sum()) - message_bytes) <= _SUM * message_bytes:
+            found.append((lines.latency_us(sizes), sizes))
+    return sorted(found, key=lambda ramp: (ramp[0], len(ramp[1])))
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """Sizes at distance d from the peak p are offset[d] + factor[d] p."""
+
+    offset: Floats
+    factor: Floats
+
+    @classmethod
+    def of(cls, compound: Line | None, slow: Line, most: int) -> _Side:
+        """One side of the peak; only the peak itself where no size follows from another."""
+        offset, factor = np.full(most, np.nan), np.full(most, np.nan)
+        offset[0], factor[0] = 0.0, 1.0
+        if compound is None or slow.ns_per_byte <= 0.0:
+            return cls(offset, factor)
+        ratio = compound.ns_per_byte / slow.ns_per_byte
+        shift = (compound.overhead_us - slow.overhead_us) * 1000.0 / slow.ns_per_byte
+        with np.errstate(over="ignore", invalid="ignore"):
+            for d in range(1, most):
+                offset[d] = offset[d - 1] * ratio + shift
+                factor[d] = factor[d - 1] * ratio
+        return cls(offset, factor)
+
+    def sizes(self, peak: float, distance: int) -> Floats:
+        """Sizes from the peak to this distance, the peak first."""
+        found: Floats = self.offset[: distance + 1] + self.factor[: distance + 1] * peak
+        return found
+
+
+def _peaks(up: _Side, down: _Side, message_bytes: float) -> Floats:
+    """The peak for every (distance before, distance behind) such that the sizes add up."""
+    offsets = np.add.outer(np.cumsum(up.offset), np.cumsum(down.offset))
+    factors = np.add.outer(np.cumsum(up.factor), np.cumsum(down.factor)) - 1.0
+    peaks: Floats = (message_bytes - offsets) / factors
+    return peaks
+
+
+def _end_sizes(side: _Side, peak: Floats, *, axis: int) -> Floats:
+    """The size at the end of the side: sizes change in one direction, none inside is smaller."""
+    shape = (-1, 1) if axis == 1 else (1, -1)
+    ends: Floats = side.offset.reshape(shape) + side.factor.reshape(shape) * peak
+    return ends
+
+
+def _ends_us(lines: CompoundLines, first: Floats, last: Floats) -> Floats:
+    total = np.zeros(first.shape)
+    for line, sizes in ((lines.before, first), (lines.behind, last)):
+        if line is not None:
+            total = total + line.overhead_us + line.ns_per_byte * sizes / 1000.0
+    return total
+
+
+def _blocks_us(slow: Line, peak: Floats, message_bytes: float) -> Floats:
+    blocks = np.add.outer(np.arange(peak.shape[0]), np.arange(peak.shape[1])) + 1.0
+    time_us: Floats = blocks * slow.overhead_us + slow.time_us(message_bytes) - slow.overhead_us
+    return time_us

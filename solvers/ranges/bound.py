@@ -1,0 +1,377 @@
+"""Lower bounds over every structure of one count, at every message size of a stretch.
+
+Source    own derivation from results sec. 1 and 5; docs/theory.md sec. 7.
+Notation  k fragments; region r and structure as in regions.py; f: (k, n) the flow of a dual
+          p; a, s: (k, R) cost f.g and slope f.G of a fragment in a region; lambda: price of a byte;
+          a cut plane c is (p, lambda); A_c(i, r): least of a + (s - lambda) x over the sizes x of
+          region r; a node: an interval of regions for each fragment; B in [b1, b2]: message; t:
+          what a latency must reach, straight in B.
+Cost      O(S C k) for S nodes and C planes; a linear program for each plane that is added.
+Exact     for ANY dual, any price and any B: every cut of structure (r_1..r_k) has a latency of at
+          least lambda_c B + sum_i A_c(i, r_i), because the mean of paths is priced at the costs
+          themselves. So one plane speaks of all structures and all sizes; a node is excluded
+          where one plane reaches t at both ends of the stretch, all three being straight in B.
+          Nodes that are not excluded are divided; the structures of all nodes together are always
+          all there are.
+Traps     lambda B and the A are far larger than their sum: what rounding may take is deducted.
+
+The counts of fragments that a bound in closed form does not exclude over a span of sizes.
+
+Source    theory sec. 1; solvers/bounds.py has the same for one message size.
+Notation  k fragments; phi_j: greatest convex minorant of stage j over [m, M]; B in [b1, b2].
+Cost      O(n) NumPy passes over the counts up to the last that could win.
+Exact     T >= sum_{j != b} min phi_j + k phi_b(B/k) (Jensen), and k phi_b(B/k) is convex in B, so
+          its tangent at any size bounds it at every other; in k it is a perspective, hence convex:
+          once it rises above what is asked it stays there.
+Traps     the tangent of a steep piece may start far below zero; only the tangent at B/k itself is
+          used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.problem import Problem
+from solvers.exact.convex import flow_of
+from solvers.ranges.regions import Boxed, Node, Regions, Structure
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_EPS = float(np.finfo(np.float64).eps)
+_MOST_PLANES = 192  # of one count; the oldest that were added are left out
+_TABLE_CELLS = 2_000_000  # and fewer where their table would be larger
+_MOST_NODES = 400  # of a partition that the next span starts from
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Message sizes first..last, the latencies there (µs, delay included), and the tolerance."""
+
+    first: int
+    last: int
+    first_us: float
+    last_us: float
+    delay_us: float
+    tolerance: float
+
+    def targets(self) -> tuple[float, float]:
+        """What a bound without delay must reach at both ends."""
+        share = 1.0 / (1.0 + self.tolerance)
+        return self.first_us * share - self.delay_us, self.last_us * share - self.delay_us
+
+    def at_us(self, size: float) -> float:
+        """The chord of the two latencies."""
+        if self.last == self.first:
+            return self.first_us
+        share = (size - self.first) / (self.last - self.first)
+        return self.first_us * (1.0 - share) + self.last_us * share
+
+    def ratio(self, first_us: Floats, last_us: Floats) -> Floats:
+        """The greater quotient of latency and bound (without delay) at the two ends."""
+        quotients = []
+        for latency, low in ((self.first_us, first_us), (self.last_us, last_us)):
+            total, nothing = low + self.delay_us, 1.0 if latency <= 0.0 else np.inf
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                quotients.append(np.where(total > 0.0, latency / total, nothing))
+        out: Floats = np.maximum(*quotients)
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The proven quotient of a span's chord and the bound, and structures that beat the chord."""
+
+    ratio: float
+    better: Structure | None = None
+
+
+@dataclass(slots=True)
+class CountPlanes:
+    """The cut planes of one count, and the nodes that the last span was excluded by."""
+
+    regions: Regions
+    k: int
+    a: Floats = field(init=False)
+    s: Floats = field(init=False)
+    price: Floats = field(init=False)
+    seeds: int = 0
+    nodes: tuple[Ints, Ints] = field(init=False)
+
+    def __post_init__(self) -> None:
+        k, (R, n) = self.k, self.regions.g.shape
+        self.a, self.s, self.price = np.zeros((0, k, R)), np.zeros((0, k, R)), np.zeros(0)
+        for stage in range(n if k > 1 else 1):
+            p = np.zeros((k - 1, n))
+            p[:, stage] = 1.0
+            slopes = self.regions.G.sum(axis=1) if k == 1 else self.regions.G[:, stage]
+            for price in np.unique(slopes):
+                self.add(p, float(price))
+        self.seeds = len(self.price)
+        self.forget()
+
+    def forget(self) -> None:
+        """One node again that holds every structure."""
+        ends = np.zeros((1, self.k), dtype=np.int64)
+        self.nodes = ends, ends + len(self.regions) - 1
+
+    def add(self, p: Floats, price: float) -> None:
+        """One more plane."""
+        f = flow_of(p)
+        a, s = f @ self.regions.g.T, f @ self.regions.G.T
+        most = min(_MOST_PLANES, _TABLE_CELLS // (self.k * len(self.regions) ** 2))
+        if self.seeds and len(self.price) - self.seeds >= max(8, most):
+            kept = np.delete(np.arange(len(self.price)), self.seeds)
+            self.a, self.s, self.price = self.a[kept], self.s[kept], self.price[kept]
+        self.a = np.concatenate([self.a, a[None]])
+        self.s = np.concatenate([self.s, s[None]])
+        self.price = np.append(self.price, price)
+
+    def table(self, least: float, greatest: float, start: int = 0) -> tuple[Floats, Floats]:
+        """The least A_c(i, r) over regions from..to, (C, k, R, R) for sizes in [least, greatest].
+
+        Infinite where these regions have no such size. And what rounding may take, (C,). Of the
+        planes from `start` on.
+        """
+        low = np.maximum(self.regions.low, least)
+        high = np.minimum(self.regions.high, greatest)
+        a, s, price, R = self.a[start:], self.s[start:], self.price[start:], len(self.regions)
+        slope = s - price[:, None, None]
+        A = a + np.minimum(slope * low, slope * high)
+        A = np.where(low <= high, A, np.inf)
+        ranges = np.full((*A.shape, R), np.inf)
+        for r in range(R):
+            ranges[:, :, r, r:] = np.minimum.accumulate(A[:, :, r:], axis=2)
+        size = np.abs(a).max(axis=2).sum(axis=1)
+        steepest = (s.max(axis=2) + np.abs(price)[:, None]).sum(axis=1)
+        error = 16.0 * _EPS * (size + (steepest + np.abs(price)) * greatest)
+        return ranges, error
+
+
+class SpanBound:
+    """The bound of one count over one span."""
+
+    def __init__(
+        self, planes: CountPlanes, span: Span, sizes: tuple[float, float], *, most_solves: int
+    ) -> None:
+        self._planes, self._span, self._sizes = planes, span, sizes
+        self._left, self._at = most_solves, np.arange(planes.k)
+        self._low = np.maximum(planes.regions.low, sizes[0])
+        self._high = np.minimum(planes.regions.high, sizes[1])
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self._ranges, self._error = self._planes.table(*self._sizes)
+        self._targets()
+
+    def _added(self) -> None:
+        """The same after one more plane, in whose place an older one may have gone."""
+        seeds, had = self._planes.seeds, len(self._error)
+        row, error = self._planes.table(*self._sizes, start=len(self._planes.price) - 1)
+        if len(self._planes.price) == had:
+            self._ranges = np.delete(self._ranges, seeds, axis=0)
+            self._error = np.delete(self._error, seeds)
+        self._ranges = np.concatenate([self._ranges, row])
+        self._error = np.concatenate([self._error, error])
+        self._targets()
+
+    def _targets(self) -> None:
+        price, (one, other) = self._planes.price, self._span.targets()
+        tau = np.maximum(one - price * self._span.first, other - price * self._span.last)
+        self._tau: Floats = tau + self._error
+
+    def run(self, solve: Callable[[Node, int], Boxed | None], *, fully: bool) -> Found:
+        """The quotient over all structures; `fully` also where it is above the tolerance.
+
+        `solve` gives the optimum of a node's relaxation at a message size. Ends early with a
+        structure whose sizes are below the chord by more than the tolerance.
+        """
+        if len(self._planes.nodes[0]) > _MOST_NODES:
+            self._planes.forget()
+        worst, stuck = 1.0 + self._span.tolerance, np.zeros(len(self._planes.nodes[0]), dtype=bool)
+        while True:
+            low, high = self._planes.nodes
+            z = self._values(low, high)
+            best = (z - self._tau).max(axis=1)
+            open_ = (best < 0.0) & self._can_be(low, high) & ~stuck
+            if not open_.any():
+                return Found(worst)
+            if self._left <= 0:
+                return Found(max(worst, self._ratio(z[open_])))
+            i = int(np.argmin(np.where(open_, best, np.inf)))
+            done, better = self._divided(i, solve)
+            if better is not None:
+                return Found(np.inf, better)
+            if done is None:  # nothing that can be added excludes it over the whole span
+                worst, stuck[i] = max(worst, self._ratio(z[i : i + 1])), True
+                if not fully:
+                    return Found(worst)
+            elif done:
+                stuck = np.append(np.delete(stuck, i), [False, False])
+
+    def _values(self, low: Ints, high: Ints) -> Floats:
+        """(S, C): what each plane says of each node, without its price of the message."""
+        values: Floats = self._ranges[:, self._at, low, high].sum(axis=2).T
+        return values
+
+    def _can_be(self, low: Ints, high: Ints) -> Bools:
+        """Whether the sizes of each node can make up some message of the span."""
+        least, greatest = self._low[low].sum(axis=1), self._high[high].sum(axis=1)
+        can: Bools = (least <= self._span.last) & (greatest >= self._span.first)
+        return can
+
+    def _divided(
+        self, i: int, solve: Callable[[Node, int], Boxed | None]
+    ) -> tuple[bool | None, Structure | None]:
+        """A plane for this node; whether the node was divided, None where that is of no use."""
+        low, high = (ends[i] for ends in self._planes.nodes)
+        node = tuple((int(a), int(b)) for a, b in zip(low, high, strict=True))
+        size = self._size_for(low, high)
+        self._left -= 1
+        boxed = None if size is None else solve(node, size)
+        if boxed is not None and size is not None:
+            reached = (boxed.latency_us + self._span.delay_us) * (1.0 + self._span.tolerance)
+            if reached < self._span.at_us(size) * (1.0 - 1e-9):
+                return None, self._planes.regions.structure_of(boxed.x)
+            self._planes.add(boxed.p, boxed.price)
+            self._added()
+            new = self._ranges[-1][self._at, low, high].sum() - self._tau[-1]
+            if new >= 0.0:
+                return False, None
+        part = self._part(node, boxed)
+        if part is None:
+            return None, None
+        self._split(i, *part)
+        return True, None
+
+    def _size_for(self, low: Ints, high: Ints) -> int | None:
+        """A message size of the span that this node can make up, near the middle."""
+        span = self._span
+        least, greatest = self._low[low].sum(), self._high[high].sum()
+        middle = (span.first + span.last) // 2
+        size = int(min(max(middle, least), greatest))
+        return size if span.first <= size <= span.last else None
+
+    def _part(self, node: Node, boxed: Boxed | None) -> tuple[int, int] | None:
+        """Which fragment to divide, and behind which region; None where no division helps."""
+        wide = [i for i, (a, b) in enumerate(node) if a < b]
+        if not wide:
+            return None
+        if boxed is None:
+            i = max(wide, key=lambda i: node[i][1] - node[i][0])
+            return i, (node[i][0] + node[i][1]) // 2
+        i = max(wide, key=lambda i: float(boxed.missing[i]))
+        if boxed.missing[i] <= _EPS * boxed.latency_us:
+            return None
+        ends = self._planes.regions.high[node[i][0] : node[i][1]]
+        nearest = int(np.argmin(np.abs(np.log(ends / max(boxed.x[i], 1e-9)))))
+        return i, node[i][0] + nearest
+
+    def _split(self, i: int, fragment: int, behind: int) -> None:
+        """Two nodes in place of one."""
+        low, high = self._planes.nodes
+        first_high, second_low = high[i].copy(), low[i].copy()
+        first_high[fragment], second_low[fragment] = behind, behind + 1
+        lows = np.vstack([np.delete(low, i, axis=0), low[i], second_low])
+        highs = np.vstack([np.delete(high, i, axis=0), first_high, high[i]])
+        self._planes.nodes = lows, highs
+
+    def _ratio(self, z: Floats) -> float:
+        """The worst quotient of these nodes, each by its best plane."""
+        span, price = self._span, self._planes.price[: z.shape[1]]
+        error = self._error[: z.shape[1]]
+        quotients = span.ratio(z + price * span.first - error, z + price * span.last - error)
+        return float(quotients.min(axis=1).max())
+
+
+_FIRST_COUNTS = 32
+_GROWTH = 8
+_MOST_COUNTS = 24  # that are bounded by nodes
+_MOST_FRAGMENTS = 40
+_SAFETY = 1.0 - 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCounts:
+    """The counts left to other bounds, and their worst quotient where there are none."""
+
+    open: list[int]
+    ratio: float
+
+    @property
+    def are_many(self) -> bool:
+        """Whether bounding each by itself would take too long."""
+        return len(self.open) > _MOST_COUNTS or max(self.open, default=0) > _MOST_FRAGMENTS
+
+
+def counts_below(problem: Problem, span: Span) -> OpenCounts:
+    """The admitted counts that the closed form does not exclude over this span."""
+    limits = problem.limits
+    least = -(-span.first // (limits.max_fragment_bytes or span.first))
+    most = span.last // min(limits.min_fragment_bytes, span.last)
+    most = max(1, min(most, limits.max_fragments or most, problem.fragment_cap))
+    lines, open_, worst = _Lines.of(problem, span), [], 0.0
+    low = max(1, least)
+    one, other = span.targets()
+    while low <= most:
+        high = min(most, max(_FIRST_COUNTS, _GROWTH * low))
+        k = np.arange(low, high + 1, dtype=np.int64)
+        reached, rising, ratio = lines.reached(k, one, other)
+        open_ += [int(count) for count in k[~reached]]
+        worst = max(worst, float(ratio[~reached].max(initial=0.0)))
+        if reached[-1] and rising:
+            break
+        low = high + 1
+    return OpenCounts(open_, worst)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """Minorants over the sizes of a span."""
+
+    hulls: tuple[Floats, ...]
+    least_us: Floats
+    span: Span
+    sizes: tuple[float, float]
+
+    @classmethod
+    def of(cls, problem: Problem, span: Span) -> _Lines:
+        limits = problem.limits
+        least = float(min(limits.min_fragment_bytes, span.first))
+        greatest = float(min(span.last, limits.max_fragment_bytes or span.last))
+        stages = problem.pipeline.stages
+        hulls = tuple(np.array(stage.minorant_points(least, greatest)) for stage in stages)
+        return cls(hulls, np.array([hull[:, 1].min() for hull in hulls]), span, (least, greatest))
+
+    def reached(self, k: Ints, one: float, other: float) -> tuple[NDArray[np.bool_], bool, Floats]:
+        """Whether each count's bound reaches both targets, whether the last rises; quotients."""
+        middle, around = 0.5 * (self.span.first + self.span.last), self.least_us.sum()
+        reached, rising = np.zeros(len(k), dtype=bool), False
+        ratio = np.full(len(k), np.inf)
+        for hull, own in zip(self.hulls, self.least_us, strict=True):
+            size = np.clip(middle / k, *self.sizes)
+            phi, slope = _tangent(hull, size)
+            value = around - own + k * phi
+            low = (value + slope * (self.span.first - k * size)) * _SAFETY
+            high = (value + slope * (self.span.last - k * size)) * _SAFETY
+            here = (low >= one) & (high >= other)
+            reached |= here
+            ratio = np.minimum(ratio, self.span.ratio(low, high))
+            rising |= bool(here[-1] and len(k) > 1 and low[-1] >= low[-2] and high[-1] >= high[-2])
+        return reached, rising, ratio
+
+
+def _tangent(hull: Floats, size: Floats) -> tuple[Floats, Floats]:
+    """Value and a slope of the minorant at these sizes."""
+    if len(hull) == 1:
+        return np.full(size.shape, hull[0, 1]), np.zeros(size.shape)
+    at, cost = hull[:, 0], hull[:, 1]
+    right = np.clip(np.searchsorted(at, size, side="left"), 1, len(at) - 1)
+    slopes = np.diff(cost) / np.diff(at)
+    share = (size - at[right - 1]) / (at[right] - at[right - 1])
+    return cost[right - 1] * (1.0 - share) + cost[right] * share, slopes[right - 1]

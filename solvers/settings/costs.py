@@ -1,0 +1,121 @@
+"""What repeated sizes cost on messages, and how far that is over the best known: all pairs at once.
+
+Source    Wang98 eq. (1)-(3); docs/theory.md, "The regret of a setting".
+Notation  s: (p,) repeated sizes; B: (m,) message sizes, bytes; q = floor(B/s) full fragments, then
+          r = B - q s < s; t: stage times, µs; w: (m,) shares of a mix; R: (p, m) regrets.
+Cost      O(n) NumPy passes over (p, m), whatever the number of fragments.
+Exact     equal to the judge but for rounding: q equal fragments have left stage j at
+          sum_{i<=j} t_i(s) + (q-1) max_{i<=j} t_i(s), and the remainder queues behind them. Of an
+          aggregate it is `solvers.aggregate_costs`. tests/solvers/test_regret.py.
+Traps     s >= B is one fragment of B. r = 0 is no fragment, though overheads would make it one. A
+          message that can be done in no time has regret 0 or infinity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.aggregate import Aggregate, CostModel
+from domain.errors import InvalidInput
+from domain.message_mix import MessageMix
+from domain.pipeline import Pipeline
+from domain.regret import BestKnown, Objective
+from solvers.aggregate.costs import Costs
+from solvers.kernels import stage_times_us
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+CHUNK_CELLS = 2**17  # pairs of a size and a message that are priced together
+
+
+def repeated_latencies_us(model: CostModel, s: Ints, B: Ints) -> Floats:
+    """Latencies in µs, delay included, of messages B that repeat s; the two are broadcast."""
+    whole = np.minimum(s, B)
+    q = B // whole
+    r = B - q * whole
+    if isinstance(model, Aggregate):
+        return Costs(model).repeated_us(q, whole, r) + model.delay_us
+    return _through_stages(model, whole, (q, r)) + model.delay_us
+
+
+def _through_stages(pipeline: Pipeline, s: Ints, counts: tuple[Ints, Ints]) -> Floats:
+    q, r = counts
+    full, rest = (
+        stage_times_us(pipeline, s.astype(float)),
+        stage_times_us(pipeline, r.astype(float)),
+    )
+    first = np.zeros(s.shape)  # when the first fragment leaves the stage
+    slowest, last = np.zeros(s.shape), np.zeros(s.shape)
+    left = first
+    for j in range(len(pipeline)):
+        first = first + full[..., j]
+        slowest = np.maximum(slowest, full[..., j])
+        left = first + (q - 1) * slowest
+        last = np.maximum(last, left) + rest[..., j]
+    latency: Floats = np.where(r > 0, last, left)
+    return latency
+
+
+@dataclass(frozen=True, slots=True)
+class MixCosts:
+    """A mix whose best latencies are known: prices sizes by their mean or worst regret."""
+
+    model: CostModel
+    objective: Objective
+    B: Ints
+    w: Floats
+    least_us: Floats
+
+    @classmethod
+    def of(
+        cls, model: CostModel, best: Sequence[BestKnown], mix: MessageMix, *, objective: Objective
+    ) -> MixCosts:
+        """Sizes without a share do not count. Raises InvalidInput where a best is missing."""
+        known = {one.message_bytes: one.latency_us for one in best}
+        counted = [size for size in mix.sizes if size.share > 0.0]
+        if any(size.message_bytes not in known for size in counted):
+            raise InvalidInput("expected what is best known for each size of the mix", field="mix")
+        B = np.array([size.message_bytes for size in counted], dtype=np.int64)
+        w = np.array([size.share for size in counted])
+        least_us = np.array([known[size.message_bytes] for size in counted])
+        return cls(model, objective, B, w, least_us)
+
+    def part(self, low: int, high: int) -> MixCosts:
+        """The same of messages of low to high bytes alone, inclusive; shares are not scaled."""
+        kept = np.clip(self.B, low, high) == self.B
+        parts = (self.B[kept], self.w[kept], self.least_us[kept])
+        return MixCosts(self.model, self.objective, *parts)
+
+    def regrets(self, s: Ints) -> Floats:
+        """R: the regret of each size on each message, (p, m)."""
+        latency = repeated_latencies_us(self.model, s[:, None], self.B[None, :])
+        return over(latency, self.least_us)
+
+    def values(self, s: Ints) -> Floats:
+        """What the objective says of each size, (p,): the less the better."""
+        length = max(1, CHUNK_CELLS // len(self.B))
+        parts = [self._valued(s[start : start + length]) for start in range(0, len(s), length)]
+        return np.concatenate(parts)
+
+    def _valued(self, s: Ints) -> Floats:
+        R = self.regrets(s)
+        valued: Floats = R.max(axis=1) if self.objective is Objective.WORST else self._mean(R)
+        return valued
+
+    def _mean(self, R: Floats) -> Floats:
+        mean: Floats = np.asarray((R * self.w).sum(axis=-1) / self.w.sum())
+        return mean
+
+
+def over(latency_us: Floats, least_us: Floats) -> Floats:
+    """(T - T*) / T*, as `domain.regret.Regret` has it."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = (latency_us - least_us) / least_us
+    at_zero = np.where(latency_us <= least_us, 0.0, np.inf)
+    regret: Floats = np.where(least_us > 0.0, share, at_zero)
+    return regret

@@ -1,0 +1,231 @@
+"""The sizes that a rule admits, and the search among them for the one of least regret.
+
+Source    docs/theory.md, "The regret of a setting".
+Notation  s: sizes; B: (m,) messages; w: their shares; k: number of fragments; u: the unit.
+Cost      the budget below, in pairs of a size and a message, whatever the range.
+Exact     over every admitted size where they are no more than EVERY, or powers of two. Else the
+          best of these: a geometric grid, the sizes ceil(B/k) at which a message is cut into one
+          fragment fewer, ends of ranges, the best repeated sizes, and all or evenly spread sizes
+          around the best of those, closer each round. Brute force in tests/solvers/test_regret.py.
+Traps     The objective falls at every ceil(B/k): a grid alone misses the sizes that divide. Rounded
+          up to the unit, because a size short by one byte costs one more fragment.
+
+Merging the steps of a ladder: which neighbours one size can serve.
+
+Source    docs/theory.md, "The regret of a setting".
+Notation  V: (a, b) what the objective says of size a on octave b.
+Cost      O(steps^2) look-ups in V.
+Exact     greedy, and says no more: each merger costs less than the threshold over its messages.
+Traps     with the mean, an octave counts by its share; with the worst, each octave keeps its own
+          worst regret to the threshold: the greatest of all alone would leave the others no care.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from domain.aggregate import Aggregate
+from domain.errors import InvalidInput
+from domain.regret import Objective, SizeRule
+from solvers.settings.costs import Floats, Ints, MixCosts
+
+EVERY = 8192  # so many admitted sizes are all priced
+GRID_PER_OCTAVE = 96
+MOST_COUNT = 96  # breakpoints ceil(B/k) up to this k
+BUDGET_CELLS = 24_000_000  # pairs times stages, of the first candidates; a third of it each round
+LEAST_CANDIDATES = 256
+ROUNDS = 4
+SPOTS = 8  # candidates whose neighbourhoods a round looks into
+SPREAD = 256  # sizes between two neighbours that are priced at once
+TIE = 1e-12  # regrets that differ by less are equal
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Admitted sizes: powers of two of least to greatest, or multiples of the unit."""
+
+    least: int
+    greatest: int
+    unit: int
+    is_power_of_two: bool
+
+    @classmethod
+    def of(cls, rule: SizeRule, largest: int) -> Sizes:
+        """Those of the rule, up to the first that sends the largest message whole.
+
+        Raises InvalidInput where the rule admits none.
+        """
+        unit = rule.multiple_of
+        if rule.is_power_of_two:
+            least = max(1 << max(0, rule.least_bytes - 1).bit_length(), _two_part(unit))
+            greatest = 1 << max(0, rule.greatest_bytes.bit_length() - 1)
+            most = 1 << (largest - 1).bit_length()
+            unit = 1
+        else:
+            least = max(1, -(-rule.least_bytes // unit)) * unit
+            greatest, most = rule.greatest_bytes // unit * unit, -(-largest // unit) * unit
+        if rule.greatest_bytes < 1 or greatest < least:
+            raise InvalidInput("the rule admits no size", field="sizes")
+        return cls(least, max(least, min(greatest, most)), unit, rule.is_power_of_two)
+
+    def every(self) -> Ints | None:
+        """All of them, ascending; None where they are many."""
+        if self.is_power_of_two:
+            span = range(self.least.bit_length() - 1, self.greatest.bit_length())
+            return np.array([1 << bit for bit in span], dtype=np.int64)
+        if (self.greatest - self.least) // self.unit >= EVERY:
+            return None
+        return np.arange(self.least, self.greatest + 1, self.unit, dtype=np.int64)
+
+    def up(self, sizes: Ints) -> Ints:
+        """Each rounded up to an admitted one, ascending, once each."""
+        whole = -(-sizes // self.unit) * self.unit
+        return np.unique(np.clip(whole, self.least, self.greatest))
+
+    def between(self, low: int, high: int, *, most: int) -> Ints:
+        """Those of low to high, or `most` that are evenly spread."""
+        first, last = max(low, self.least) // self.unit, min(high, self.greatest) // self.unit
+        count = min(most, last - first + 1)
+        places = first + (np.arange(count, dtype=np.int64) * (last - first)) // max(1, count - 1)
+        return self.up(places * self.unit)
+
+
+def best_size(costs: MixCosts, sizes: Sizes, *, also: Ints) -> int:
+    """The admitted size of least objective; of equals the largest. `also` are tried as well."""
+    every = sizes.every()
+    if every is not None:
+        return _best_of(every, costs.values(every))
+    budget = max(LEAST_CANDIDATES, BUDGET_CELLS // (len(costs.B) * _stages(costs)))
+    found = _candidates(costs, sizes, also=also, most=budget)
+    values = costs.values(found)
+    for _ in range(ROUNDS):
+        more = np.setdiff1d(_closer(found, values, sizes, most=budget // 3), found)
+        if not len(more):
+            break
+        found = np.concatenate([found, more])
+        values = np.concatenate([values, costs.values(more)])
+        order = np.argsort(found)
+        found, values = found[order], values[order]
+    return _best_of(found, values)
+
+
+def _candidates(costs: MixCosts, sizes: Sizes, *, also: Ints, most: int) -> Ints:
+    octaves = np.log2(sizes.greatest / sizes.least)
+    grid = np.geomspace(sizes.least, sizes.greatest, max(2, int(octaves * GRID_PER_OCTAVE)))
+    k = np.arange(1, max(2, min(MOST_COUNT, most // (2 * len(costs.B)))) + 1, dtype=np.int64)
+    breaks = -(-costs.B[:, None] // k[None, :]).ravel()
+    ends = np.array(_range_ends(costs), dtype=np.int64)
+    whole = np.clip(np.rint(grid), 1, 2**48).astype(np.int64)
+    if len(breaks) + len(whole) > most:  # a mix of very many messages
+        breaks = breaks[:: -(-len(breaks) // most)]
+        whole = whole[:: -(-len(whole) // most)]
+    return sizes.up(np.concatenate([whole, breaks, ends, ends + 1, also]))
+
+
+def _closer(found: Ints, values: object, sizes: Sizes, *, most: int) -> Ints:
+    """Sizes between the best ones and their neighbours on either side."""
+    valued = np.asarray(values)
+    spots = np.argsort(valued, kind="stable")[:SPOTS]
+    share = max(8, min(SPREAD, most // (2 * SPOTS)))
+    parts = []
+    for spot in spots:
+        before, after = max(0, int(spot) - 1), min(len(found) - 1, int(spot) + 1)
+        for low, high in ((before, spot), (spot, after)):
+            parts.append(sizes.between(int(found[low]), int(found[high]), most=share))
+    return np.unique(np.concatenate(parts))
+
+
+def _best_of(sizes: Ints, values: object) -> int:
+    valued = np.asarray(values)
+    return int(sizes[np.flatnonzero(valued <= valued.min() + TIE)[-1]])
+
+
+def _range_ends(costs: MixCosts) -> list[int]:
+    model = costs.model
+    if isinstance(model, Aggregate):
+        return list(model.range_ends)
+    ends = {part.up_to_bytes for stage in model.stages for part in stage.ranges}
+    return sorted(end for end in ends if end is not None)
+
+
+def _stages(costs: MixCosts) -> int:
+    return 2 if isinstance(costs.model, Aggregate) else len(costs.model)
+
+
+def _two_part(unit: int) -> int:
+    """The least power of two that is a multiple of the unit. Raises InvalidInput without one."""
+    if unit & (unit - 1):
+        raise InvalidInput("no power of two is a multiple of multiple_of", field="sizes")
+    return unit
+
+
+TIE = 1e-12
+_FINITE = 1e300  # stands for the regret of what can be done in no time: two of them are equal
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """Octaves first to last, inclusive, served by one of the sizes."""
+
+    first: int
+    last: int
+    size: int  # its index
+
+
+def merged(
+    octaves: Sequence[MixCosts], sizes: Sequence[int], *, merge_regret: float, most_steps: int
+) -> tuple[tuple[int, int], ...]:
+    """(index of its first octave, size) of each step, ascending."""
+    table = _Values.of(octaves, sizes)
+    steps = [_Step(i, i, i) for i in range(len(sizes))]
+    while len(steps) > 1:
+        pairs = [table.merger(low, high) for low, high in pairwise(steps)]
+        at = min(range(len(pairs)), key=lambda i: pairs[i][0])
+        cost, step = pairs[at]
+        if cost > merge_regret and len(steps) <= most_steps:
+            break
+        steps[at : at + 2] = [step]
+    return tuple((step.first, sizes[step.size]) for step in steps)
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """V, the shares of the octaves, and the sizes."""
+
+    V: Floats
+    shares: Floats
+    sizes: tuple[int, ...]
+    is_worst: bool
+
+    @classmethod
+    def of(cls, octaves: Sequence[MixCosts], sizes: Sequence[int]) -> _Values:
+        s = np.array(sizes, dtype=np.int64)
+        V = np.minimum(np.stack([octave.values(s) for octave in octaves], axis=1), _FINITE)
+        shares = np.array([octave.w.sum() for octave in octaves])
+        return cls(V, shares, tuple(sizes), octaves[0].objective is Objective.WORST)
+
+    def merger(self, low: _Step, high: _Step) -> tuple[float, _Step]:
+        """What one size for both costs beyond the two, at its cheapest, and the step."""
+        found = [_Step(low.first, high.last, size) for size in (low.size, high.size)]
+        costs = [self._beyond(step, low, high) for step in found]
+        equals = [i for i, cost in enumerate(costs) if cost <= min(costs) + TIE]
+        at = max(equals, key=lambda i: self.sizes[found[i].size])
+        return costs[at], found[at]
+
+    def _beyond(self, step: _Step, low: _Step, high: _Step) -> float:
+        """By how much the regret of the step's messages grows: their mean, or some octave's."""
+        apart = np.concatenate([self._of(low), self._of(high)])
+        grown = self._of(step) - apart
+        if self.is_worst:
+            return float(grown.max())
+        shares = self.shares[step.first : step.last + 1]
+        return float((grown * shares).sum() / shares.sum())
+
+    def _of(self, step: _Step) -> Floats:
+        """V of the step's size on each of its octaves."""
+        on: Floats = self.V[step.size, step.first : step.last + 1]
+        return on

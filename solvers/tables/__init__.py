@@ -1,0 +1,1 @@
+"""Schedules and repeated sizes for every message of a range."""

@@ -1,0 +1,369 @@
+"""Plan tables for stages with several fit ranges: structures, and bounds over all of them.
+
+Source    own derivation; docs/format.md, docs/theory.md sec. 7.
+Notation  structure: a region (solvers/ranges/regions.py) for each fragment; B: message;
+          k fragments; a span: the sizes from one entry to the next, both included.
+Cost      a linear program for each structure and size that is tried, some for each span.
+Exact     both ends of a stretch have one structure, so every stage is one line a fragment between
+          them: the latency there is at most the chord and what rounding adds. It is compared with
+          bounds over every structure of every count (solvers/ranges/bound.py).
+Traps     which structure is best changes from size to size; the sizes at which it does are found by
+          halving, and the stretch that starts there begins one byte further on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from domain.errors import SolverFailed
+from domain.plan_table import FRACTION_BITS, TableCut
+from domain.problem import Problem
+from domain.schedule import latency_us
+from solvers.contract import Deadline
+from solvers.heuristics.fixed import best_count
+from solvers.ranges.bound import CountPlanes, Found, Span, SpanBound, counts_below
+from solvers.ranges.improve import improved
+from solvers.ranges.regions import (
+    Boxed,
+    Cut,
+    Node,
+    NodeSolver,
+    Regions,
+    Structure,
+    whole_cut_within,
+)
+from solvers.rounding import nearest_cut
+from solvers.tables.cuts import reader_latencies_us
+from solvers.tables.stretches import Stretch, StretchCompiler
+
+_MOST_POINTS = 3_000  # message sizes that are tried; then the gaps reached are stated
+_MOST_SOLVES = 48  # linear programs for one count and span
+_EASY_COUNTS, _EASY_FRAGMENTS, _EASY_SOLVES = 8, 64, 6  # where there are too many counts
+_MOST_ALL_SOLVES = 12_000  # linear programs of a table; from there on few, and gaps as reached
+_TIRED_RATIO = 1.1  # of the ends of spans then
+_TRIES = 10  # better structures that are taken up for one span
+_KEEPS = 0.25  # of the tolerance that an entry's own structure may lose against the best
+_NEAR = 1.02  # ratio of the ends of a span from which on its floor is looked at
+_FLOOR_SLACK = 1.05
+_LIKE = 1.12  # ratio of message sizes up to which what is far behind stays there
+_FAR_BEHIND = 6e-3  # relative to the best known structure
+_EACH_BYTE_CELLS = 40_000  # k n bytes of a stretch up to which every byte size is evaluated
+_MOVED_CELLS = 20_000  # that moves of whole units may evaluate
+_FAR_S = 3600.0
+_SAFE = 1e-12
+_MOST_GAP = 1e300
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A whole cut and its structure; `relative_gap` is proven of this very size, where it is."""
+
+    cut: Cut
+    structure: Structure
+    relative_gap: float = np.inf
+
+
+class RangeCompiler(StretchCompiler[Entry, TableCut]):
+    """Compiles the cuts of one table, from the least message size upwards."""
+
+    def __init__(
+        self, problem: Problem, *, least_bytes: int, greatest_bytes: int, tolerance: float
+    ) -> None:
+        regions = Regions.of(problem.pipeline)
+        super().__init__(regions, least_bytes=least_bytes, greatest_bytes=greatest_bytes)
+        self._problem, self._tolerance = problem, tolerance
+        self._planes: dict[int, CountPlanes] = {}
+        self._solver = NodeSolver(self._regions, problem.pipeline)
+        self._solved: dict[tuple[Node, int], Boxed | None] = {}
+        self._pool: dict[Structure, int] = {}
+        self._behind: dict[Structure, tuple[int, float]] = {}  # at which message, relative
+        self._floors: dict[int, float] = {}
+        self._proposed: set[int] = set()
+        self._are_many = False
+        self.solves = 0
+
+    def restart(self, tolerance: float) -> None:
+        """Begin anew to this tolerance, with what is known of single messages and structures."""
+        self._tolerance, self._entries, self._floors = tolerance, [], {}
+        self._are_many, self._points, self.solves = False, 0, 0
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether more message sizes were asked for than are tried."""
+        return self._points > _MOST_POINTS
+
+    # ---- one stretch -----------------------------------------------------------------------------
+
+    def _tried(self, first: int, last: int, pending: Entry | None) -> Stretch[Entry] | None:
+        short = last - first <= max(1, self._problem.limits.alignment_bytes // 4)
+        tired = self.solves > _MOST_ALL_SOLVES and last <= first * _TIRED_RATIO
+        final = short or tired or self._points > _MOST_POINTS
+        for _ in range(_TRIES):
+            ends = self._ends(first, last, pending)
+            if ends is None:
+                return None
+            found = self._measured(first, last, ends, fully=final)
+            if found.better is not None:
+                if found.better in self._near(first):
+                    break
+                self._take_up(found.better, first)
+                continue
+            relative_gap = min(_MOST_GAP, max(0.0, found.ratio - 1.0) + _SAFE)
+            if relative_gap <= self._tolerance + 2.0 * _SAFE or final:
+                return _stretch(ends, relative_gap)
+            break
+        if last > first * _NEAR and not self._are_many:
+            return None
+        return self._as_good_as_it_gets(first, last, pending)
+
+    def _take_up(self, structure: Structure, size: int) -> None:
+        """Have this structure ranked from now on."""
+        self._pool[structure] = size
+        self._behind.pop(structure, None)
+
+    def _as_good_as_it_gets(
+        self, first: int, last: int, pending: Entry | None
+    ) -> Stretch[Entry] | None:
+        """The same where what is left of the gap is at the ends themselves already."""
+        floor = max(self._floor(first), self._floor(last))
+        ends = self._ends(first, last, pending)
+        if floor <= self._tolerance + 4.0 * _SAFE or ends is None:
+            return None
+        wanted = _FLOOR_SLACK * floor
+        found = self._measured(first, last, ends, fully=True, tolerance=wanted)
+        if found.better is not None or found.ratio - 1.0 > wanted + _SAFE:
+            return None
+        return _stretch(ends, max(0.0, found.ratio - 1.0) + _SAFE)
+
+    def _ends(self, first: int, last: int, pending: Entry | None) -> tuple[Entry, Entry] | None:
+        """Whole cuts of the structure that is best over both ends."""
+        order = self._ranked(first, last)
+        if pending is not None:
+            kept = [excess for excess, structure in order if structure == pending.structure]
+            if kept and kept[0] <= order[0][0] + _KEEPS * self._tolerance:
+                other = self._whole(pending.structure, last)
+                if other is not None:
+                    return pending, Entry(other, pending.structure)
+        for _, structure in order:
+            one, other = self._whole(structure, first), self._whole(structure, last)
+            if one is not None and other is not None:
+                return Entry(one, structure), Entry(other, structure)
+        return None
+
+    def _ranked(self, first: int, last: int) -> list[tuple[float, Structure]]:
+        """Structures that suit both ends, by how far they are above the best known ones."""
+        self._propose(first)
+        self._propose(last)
+        return self._compared(first, last, self._near(first)) or self._compared(
+            first, last, list(self._pool)
+        )
+
+    def _compared(
+        self, first: int, last: int, structures: list[Structure]
+    ) -> list[tuple[float, Structure]]:
+        values = {}
+        for structure in structures:
+            leaves = self._leaf(structure, first), self._leaf(structure, last)
+            if leaves[0] is not None or leaves[1] is not None:
+                values[structure] = leaves
+        best = [_least(leaves[i] for leaves in values.values()) for i in (0, 1)]
+        for structure, leaves in values.items():
+            over = [_over(leaf.latency_us, best[i]) for i, leaf in enumerate(leaves) if leaf]
+            self._behind[structure] = first, min(over)
+        ranked = [
+            (max(_over(one.latency_us, best[0]), _over(other.latency_us, best[1])), structure)
+            for structure, (one, other) in values.items()
+            if one is not None and other is not None
+        ]
+        return sorted(ranked, key=lambda pair: (pair[0], len(pair[1]), pair[1]))
+
+    def _near(self, size: int) -> list[Structure]:
+        """Known structures without those that were far from the best at a message like this."""
+        kept = []
+        for structure in self._pool:
+            at, behind = self._behind.get(structure, (0, 0.0))
+            if not at <= size <= at * _LIKE or behind <= _FAR_BEHIND:
+                kept.append(structure)
+        return kept
+
+    def _propose(self, size: int) -> None:
+        """Structures of equal sizes: something to start with."""
+        if size in self._proposed:
+            return
+        self._proposed.add(size)
+        problem = self._at(size)
+        counts = problem.count_range()
+        for k in (counts.least, best_count(problem)):
+            self._pool.setdefault(self._regions.structure_of(np.full(k, size / k)), size)
+
+    def _measured(
+        self,
+        first: int,
+        last: int,
+        ends: tuple[Entry, Entry],
+        *,
+        fully: bool,
+        tolerance: float | None = None,
+    ) -> Found:
+        """The proven quotient over every admitted cut, or a structure that is better."""
+        span = self._span(first, last, ends, tolerance or self._tolerance)
+        counts = counts_below(self._problem, span)
+        worst, self._are_many = 1.0 + span.tolerance, counts.are_many
+        if self._are_many:
+            better = self._better_near(len(ends[0].cut), span)
+            return Found(np.inf, better) if better else Found(max(worst, counts.ratio))
+        near = len(ends[0].cut)
+        for k in sorted(counts.open, key=lambda k: (abs(k - near), k)):
+            found = self._bounded(k, span, fully=fully)
+            if found.better is not None:
+                return found
+            worst = max(worst, found.ratio)
+            if worst > 1.0 + span.tolerance and not fully:
+                break
+        return Found(worst)
+
+    def _better_near(self, near: int, span: Span) -> Structure | None:
+        """A structure of about as many fragments that is below the chord, where one is found."""
+        for k in (near, near - 1, near + 1, *range(2, _EASY_COUNTS)):
+            if 1 <= k <= _EASY_FRAGMENTS:
+                found = self._bounded(k, span, fully=False, most_solves=_EASY_SOLVES)
+                if found.better is not None:
+                    return found.better
+        return None
+
+    def _bounded(
+        self, k: int, span: Span, *, fully: bool, most_solves: int = _MOST_SOLVES
+    ) -> Found:
+        if self.solves > _MOST_ALL_SOLVES:
+            most_solves = min(most_solves, _EASY_SOLVES)
+        planes = self._planes.get(k)
+        if planes is None:
+            planes = self._planes[k] = CountPlanes(self._regions, k)
+        limits = self._problem.limits
+        greatest = float(min(span.last, limits.max_fragment_bytes or span.last))
+        least = float(min(limits.min_fragment_bytes, span.first)) if k > 1 else 0.0
+        bound = SpanBound(planes, span, (least, greatest), most_solves=most_solves)
+        return bound.run(self._node, fully=fully)
+
+    def _span(self, first: int, last: int, ends: tuple[Entry, Entry], tolerance: float) -> Span:
+        cuts = ends[0].cut, ends[1].cut
+        latency = [self._latency_us(cut) for cut in cuts]
+        added = self._added_us(first, last, ends, (latency[0], latency[1]))
+        delay_us = self._problem.pipeline.delay_us
+        return Span(first, last, latency[0] + added, latency[1] + added, delay_us, tolerance)
+
+    def _added_us(
+        self, first: int, last: int, ends: tuple[Entry, Entry], latency: tuple[float, float]
+    ) -> float:
+        """The most that a reader's rounding adds to the chord; byte by byte where that is quick."""
+        one, other = ends[0].cut, ends[1].cut
+        if first == last or len(one) == 1:
+            return 0.0
+        n = len(self._problem.pipeline)
+        if (last - first) * len(one) * n <= _EACH_BYTE_CELLS:
+            sizes = np.arange(first, last, dtype=np.int64)
+            values = reader_latencies_us(self._problem, one, other, sizes)
+            chord = latency[0] + (latency[1] - latency[0]) * ((sizes - first) / (last - first))
+            return max(0.0, float((values - chord).max())) + _SAFE * latency[1]
+        unit = self._problem.limits.alignment_bytes if one[:-1] != other[:-1] else 0
+        costs = float(self._regions.G[ends[0].structure[-1]].sum())
+        trace = (last - first + 1) / 2.0**FRACTION_BITS * costs
+        return self._regions.rounding_us(ends[0].structure, unit) + trace
+
+    # ---- single sizes ----------------------------------------------------------------------------
+
+    def _at(self, size: int) -> Problem:
+        return replace(self._problem, message_bytes=size)
+
+    def _node(self, node: Node, size: int) -> Boxed | None:
+        if (node, size) not in self._solved:
+            self.solves += 1
+            self._solved[node, size] = self._solver.solve(self._at(size), node)
+        return self._solved[node, size]
+
+    def _leaf(self, structure: Structure, size: int) -> Boxed | None:
+        """The best real sizes of this structure."""
+        return self._node(tuple((r, r) for r in structure), size)
+
+    def _whole(self, structure: Structure, size: int) -> Cut | None:
+        leaf = self._leaf(structure, size)
+        if leaf is None:
+            return None
+        return whole_cut_within(self._regions, self._at(size), structure, leaf.x)
+
+    def _latency_us(self, cut: Cut) -> float:
+        return latency_us(self._problem.pipeline, cut)
+
+    def _floor(self, size: int) -> float:
+        """The gap of the best whole cut of one size: it stays, however one halves."""
+        if size not in self._floors:
+            self._floors[size] = self._alone(size).relative_gap
+        return self._floors[size]
+
+    def _alone(self, size: int) -> Entry:
+        """The best whole cut at one size with what is proven of it."""
+        for _ in range(4 * _TRIES):
+            ends = self._ends(size, size, None)
+            if ends is None:
+                break
+            found = self._measured(size, size, ends, fully=True)
+            if found.better is not None and found.better not in self._near(size):
+                self._take_up(found.better, size)
+                continue
+            if found.better is None and found.ratio - 1.0 <= self._tolerance + 2.0 * _SAFE:
+                return replace(ends[0], relative_gap=max(0.0, found.ratio - 1.0) + _SAFE)
+            break
+        return self._moved(size, ends[0].cut if ends else None)
+
+    def _moved(self, size: int, start: Cut | None) -> Entry:
+        """The best whole cut that moves of whole units find from this one, or from equal sizes."""
+        problem = self._at(size)
+        if start is None:
+            k = problem.count_range().least
+            nearest = nearest_cut(problem, np.full(k, size / k))
+            if nearest is None:
+                raise SolverFailed(f"no whole-byte cut was found for {size} bytes")
+            start = tuple(nearest.tolist())
+        candidate, _ = improved(problem, start, Deadline.after(_FAR_S), cells=_MOVED_CELLS)
+        cut = candidate.fragment_bytes
+        structure = self._regions.structure_of(cut)
+        self._pool.setdefault(structure, size)
+        entry = Entry(cut, structure)
+        gap = self._proven(size, entry)
+        return replace(entry, relative_gap=min(_MOST_GAP, max(0.0, gap) + _SAFE))
+
+    def _proven(self, size: int, entry: Entry) -> float:
+        """What is proven of an entry at its own size, at whatever tolerance that takes."""
+        tolerance = 0.5 * self._tolerance
+        while tolerance < 1e6:
+            tolerance *= 2.0
+            found = self._measured(size, size, (entry, entry), fully=True, tolerance=tolerance)
+            if found.better is None:
+                return found.ratio - 1.0
+        return _MOST_GAP  # real sizes take nothing, or next to it: no quotient says more
+
+    def _is_same(self, end: Entry, pending: Entry) -> bool:
+        return end.cut == pending.cut
+
+    def _add(self, message: int, end: Entry, relative_gap: float) -> None:
+        latency = self._latency_us(end.cut)
+        self._entries.append(TableCut(message, end.cut, latency, relative_gap))
+
+    def _close(self, message: int, pending: Entry | None) -> None:
+        entry = pending or self._alone(message)
+        self._add(message, entry, entry.relative_gap)
+
+
+def _stretch(ends: tuple[Entry, Entry], relative_gap: float) -> Stretch[Entry]:
+    return Stretch(ends[0], replace(ends[1], relative_gap=relative_gap), relative_gap)
+
+
+def _least(leaves: Iterable[Boxed | None]) -> float:
+    return min((leaf.latency_us for leaf in leaves if leaf is not None), default=float("inf"))
+
+
+def _over(latency: float, best: float) -> float:
+    return latency / best - 1.0 if best > 0.0 else (0.0 if latency <= 0.0 else np.inf)

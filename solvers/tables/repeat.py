@@ -1,0 +1,388 @@
+"""The best repeated size for every message size of a range, certified at every byte.
+
+Source    theory sec. 2 (`repeat`); own derivation for the bound in the message size.
+Notation  B: message; s: the repeated size; k fragments: q = k-1 of size s and a remainder
+          r = B - q s <= s; g, G: (n,) µs and µs/byte; a: alignment; b, c: stages.
+Cost      O(n) NumPy passes over the counts that can win, a dozen rounds for each message size.
+Exact     among repeated sizes, in real sizes; whole units are rounded up, and what that costs is
+          in the certificate.
+Traps     a size that falls short of B/k by one byte costs a further fragment: readers round up,
+          and the remainder of a k > 1 must leave room for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from domain.errors import StrategyDeclined, TimeLimitReached
+from domain.plan_table import FRACTION_BITS, MAX_SHIFT_UNITS, MAX_STRETCH_BYTES, TableRepeat
+from domain.problem import Problem
+from domain.schedule import latency_us
+from domain.solution import relative_excess
+from solvers.contract import Deadline
+from solvers.heuristics.repeat import Best, search
+from solvers.kernels import PipelineArrays
+from solvers.tables.budget import Memory
+from solvers.tables.points import between, up
+from solvers.tables.repeat_points import (
+    Floats,
+    Ints,
+    RepeatPoint,
+    outside,
+    repeat_point,
+    rows_us,
+    shared,
+    value_us,
+)
+
+_EACH_BYTE = 4_096  # message sizes of a stretch that are evaluated one by one
+_FIRST_RATIO = 2.0
+_FLOOR_SLACK = 1.05
+_MOST_COUNTS = 4  # counts that are tried for a stretch
+_MOST_POINTS = 8_000  # message sizes that are tried; then the gaps reached are stated
+_UNIT_SHARE = 0.5  # of a unit's share of the size, where units are greater than a byte
+_SAFE = 1e-12
+_FAR_S = 3600.0
+_ROOM = 3  # units that the remainder leaves for each full fragment, in halves
+
+
+Ends = tuple[int, int]  # whole sizes at the first and the last message of a stretch
+
+
+class RepeatCompiler:
+    """Compiles the repeated sizes of one table, from the least message size upwards."""
+
+    def __init__(
+        self, problem: Problem, *, least_bytes: int, greatest_bytes: int, tolerance: float
+    ) -> None:
+        self._problem, self._tolerance = problem, tolerance
+        self._least, self._greatest = least_bytes, greatest_bytes
+        self._unit = problem.limits.alignment_bytes
+        self._entries: list[TableRepeat] = []
+        self._points = 0
+        self._excesses: dict[int, float] = {}  # of the best whole size, by message size
+        self._memory = Memory()
+
+    def restart(self, tolerance: float) -> None:
+        """Begin anew to this tolerance, with what is known of single messages and stretches."""
+        self._tolerance, self._entries, self._points = tolerance, [], 0
+        self._memory.open()
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether more message sizes were asked for than are tried."""
+        return self._points > _MOST_POINTS
+
+    def run(self, deadline: Deadline, reached: Callable[[int], None]) -> list[TableRepeat]:
+        """The entries, ascending; `reached` is told the message that it is at.
+
+        Raises Infeasible and TimeLimitReached.
+        """
+        ahead = [self._point(size) for size in self._first_sizes()][::-1]
+        here, pending = ahead.pop(), None
+        while ahead:
+            reached(here.message)
+            if deadline.passed:
+                raise TimeLimitReached("the plan table was not compiled within its time limit")
+            last = ahead[-1]
+            if last.message - here.message > MAX_STRETCH_BYTES:
+                ahead.append(self._point(here.message + MAX_STRETCH_BYTES))
+                continue
+            alone = last.message - here.message == 1
+            choices = [] if alone else self._choices(here, last, pending)
+            if not choices and not alone:
+                ahead.append(self._point(between(here.message, last.message)))
+                continue
+            if alone or (pending is not None and choices[0][0] != pending):
+                self._add(here, self._alone(here) if pending is None else pending)
+                here, pending = ahead.pop() if alone else self._point(here.message + 1), None
+                continue
+            same = [ends for ends in choices if pending is None or ends[0] == pending]
+            accepted = self._accepted(here, last, same)
+            if accepted is not None:
+                ends, excess = accepted
+                self._add(here, ends[0], excess)
+                here, pending = ahead.pop(), ends[1]
+            else:
+                ahead.append(self._point(between(here.message, last.message)))
+        self._add(here, self._alone(here) if pending is None else pending)
+        return self._entries
+
+    def _point(self, size: int) -> RepeatPoint:
+        self._points += 1
+        return self._memory.of(
+            size,
+            lambda: repeat_point(replace(self._problem, message_bytes=size)),
+            cells=lambda point: 4 * len(point.size),
+        )
+
+    def _first_sizes(self) -> list[int]:
+        sizes = [self._least]
+        while sizes[-1] < self._greatest:
+            sizes.append(min(self._greatest, max(sizes[-1] + 1, int(sizes[-1] * _FIRST_RATIO))))
+        return sizes
+
+    def _accepted(
+        self, first: RepeatPoint, last: RepeatPoint, choices: list[Ends]
+    ) -> tuple[Ends, float] | None:
+        """The first choice that is good enough, and its excess; None where none is.
+
+        The counts are ranked by real sizes; what whole units add may turn that order over.
+        """
+        tried = self._points > _MOST_POINTS
+        found = []
+        for ends in choices:
+            excess, floor = self._measured(first, last, ends)
+            if excess <= max(self._tolerance, _FLOOR_SLACK * floor):
+                return ends, excess
+            if tried and excess < 1e299:
+                found.append((excess, ends))
+        return min(found)[::-1] if found else None
+
+    def _choices(self, first: RepeatPoint, last: RepeatPoint, pending: int | None) -> list[Ends]:
+        """Whole sizes at both ends for the counts that are best over both, the best first."""
+        low = max(first.first, last.first)
+        high = min(first.first + len(first.size), last.first + len(last.size)) - 1
+        if high < low:
+            return []
+        k = np.arange(low, high + 1)
+        excess = np.maximum(
+            first.upper_us[k - first.first] / max(1e-300, float(first.upper_us.min())),
+            last.upper_us[k - last.first] / max(1e-300, float(last.upper_us.min())),
+        )
+        near = (
+            excess > excess.min() + 0.5 * self._tolerance
+        )  # fewer fragments where it hardly matters
+        ranked = k[np.lexsort((np.where(near, excess, 0.0), near))[:_MOST_COUNTS]].tolist()
+        found = (self._choice(first, last, pending, count) for count in ranked)
+        return [ends for ends in found if ends is not None]
+
+    def _choice(
+        self, first: RepeatPoint, last: RepeatPoint, pending: int | None, k: int
+    ) -> Ends | None:
+        """Whole sizes at both ends for one count; None where none is admitted."""
+        keeps = pending is not None and -(-first.message // pending) == k
+        one = pending if keeps else self._whole(first, k)
+        other = self._whole(last, k)
+        if one is not None and other is not None and (k == 1 or self._grows(one, other)):
+            return (one, other) if self._fits(first, one, k) else None
+        same = pending if keeps else self._constant(first, last, k)
+        if same is not None and self._holds(first, last, same, k):
+            return same, same
+        return None
+
+    def _grows(self, one: int, other: int) -> bool:
+        """Whether a reader's products hold what lies between these sizes."""
+        return 0 <= other - one <= MAX_SHIFT_UNITS * self._unit
+
+    def _constant(self, first: RepeatPoint, last: RepeatPoint, k: int) -> int | None:
+        """One size for the whole stretch, near the best at its end; None where none is admitted."""
+        if k == 1:
+            return None
+        real = float(last.size[k - last.first])
+        least = up(up(last.message, k) // k, self._unit)
+        greatest = (first.message - max(1, self._problem.limits.min_fragment_bytes)) // (k - 1)
+        size = min(max(least, int(real) // self._unit * self._unit), greatest)
+        return size // self._unit * self._unit or None
+
+    def _holds(self, first: RepeatPoint, last: RepeatPoint, size: int, k: int) -> bool:
+        """Whether this size gives k admitted fragments at both ends, and so in between."""
+        limits = self._problem.limits
+        rests = [point.message - (k - 1) * size for point in (first, last)]
+        low, high = limits.min_fragment_bytes, limits.max_fragment_bytes or last.message
+        return low <= size <= high and low <= min(rests) and max(rests) <= size
+
+    def _whole(self, point: RepeatPoint, k: int) -> int | None:
+        """The real size rounded up, with room for a reader's rounding in the remainder."""
+        if k == 1:
+            return up(point.message, self._unit)
+        unit, real = self._unit, float(point.size[k - point.first])
+        size = up(int(np.ceil(real - 1e-9 * real)), unit)
+        room = point.message - point.problem.least_fragment_bytes - _ROOM * unit * (k - 1) // 2 - 1
+        size = min(size, room // (k - 1) // unit * unit)
+        least = up(up(point.message, k) // k, unit)
+        size = max(size, least)
+        return size if self._fits(point, size, k) else None
+
+    def _fits(self, point: RepeatPoint, size: int, k: int) -> bool:
+        """Whether the whole fragments and the remainder keep the limits with this count."""
+        limits, rest = self._problem.limits, point.message - (k - 1) * size
+        if k == 1:
+            return point.problem.admits((point.message,))
+        low, high = limits.min_fragment_bytes, limits.max_fragment_bytes or point.message
+        if k > 1 and low > 1 and 2 * (rest - low) < _ROOM * self._unit * (k - 1):
+            return False
+        return size <= high and size >= low and low <= rest <= size and size % self._unit == 0
+
+    def _measured(self, first: RepeatPoint, last: RepeatPoint, ends: Ends) -> tuple[float, float]:
+        """The proven excess of a stretch, and what no halving can remove of it."""
+        return self._memory.of(
+            (first.message, last.message, ends),
+            lambda: self._measured_now(first, last, ends),
+            holds=self._is_measured,
+        )
+
+    def _is_measured(self, known: tuple[float, float]) -> bool:
+        """What sufficed for a looser tolerance need not do for this one."""
+        return known[0] <= self._tolerance or known[1] > 0.0
+
+    def _measured_now(
+        self, first: RepeatPoint, last: RepeatPoint, ends: Ends
+    ) -> tuple[float, float]:
+        length = last.message - first.message
+        excess = self._chord_excess(first, last, ends)
+        if excess > self._tolerance and length <= _EACH_BYTE:
+            sizes = np.arange(first.message, last.message, dtype=np.int64)
+            latency = self._each_us(first, last, ends, sizes)
+            bound = self._bound_us(first, last, sizes.astype(float))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = np.where(
+                    bound > 0.0, latency / bound - 1.0, np.where(latency > 0.0, 1e300, 0.0)
+                )
+            excess = max(0.0, float(ratio.max()))
+        floor = self._floor(first, last) if excess > self._tolerance else 0.0
+        if self._unit > 1:  # what rounding to units adds stays as well
+            floor += _UNIT_SHARE * self._unit / ends[0]
+        return excess + _SAFE, floor
+
+    def _floor(self, first: RepeatPoint, last: RepeatPoint) -> float:
+        """The gap of the best whole sizes at both ends: no halving removes it."""
+        return max(self._excess_alone(point) for point in (first, last))
+
+    def _excess_alone(self, point: RepeatPoint) -> float:
+        if point.message not in self._excesses:  # every stretch that ends here asks for it
+            bound = float(self._bound_us(point, point, np.array([float(point.message)]))[0])
+            size = self._alone(point)
+            excess = relative_excess(self._latency_us(point, size), bound, bound) if size else 0.0
+            self._excesses[point.message] = excess
+        return self._excesses[point.message]
+
+    def _chord_excess(self, first: RepeatPoint, last: RepeatPoint, ends: tuple[int, int]) -> float:
+        """Chord and rounding against the bound, by pieces on which all lines are straight."""
+        k = -(-first.message // ends[0])
+        rests = (first.message - (k - 1) * ends[0], last.message - (k - 1) * ends[1])
+        if ends[0] != ends[1] and 2 * min(rests) < _ROOM * self._unit * (k - 1):
+            return 1e300  # a size rounded up may end the message sooner
+        knots = self._knots(first, last)
+        delay_us = self._problem.pipeline.delay_us
+        share = (knots - first.message) / (last.message - first.message)
+        latency = self._latency_us(first, ends[0]), self._latency_us(last, ends[1])
+        chord = latency[0] * (1.0 - share) + latency[1] * share + self._rounding_us(k, ends)
+        rows = [row + delay_us for row in rows_us(first, last, knots)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            quotients = [np.where(row > 0.0, chord / row, np.inf) for row in rows]
+        pieces = [np.maximum(one[:, 1:], one[:, :-1]) for one in quotients]
+        worst = float(np.minimum(*pieces).max())
+        for start, cost in outside(first, last):
+            plain = (start[:, None] + cost[:, None] * knots) * (1.0 - 1e-13) + delay_us
+            with np.errstate(divide="ignore", invalid="ignore"):
+                above = np.where(plain > 0.0, chord / plain, np.inf)
+            worst = max(worst, float(above.max(axis=1).min()))
+        return max(0.0, worst - 1.0)
+
+    def _rounding_us(self, k: int, ends: tuple[int, int]) -> float:
+        """A size that is greater by 1.5 units, in the steepest of all paths."""
+        if k == 1 or ends[0] == ends[1]:
+            return 0.0
+        arrays = PipelineArrays.of(self._problem.pipeline)
+        G, q = arrays.G, k - 1
+        before, after = np.cumsum(G), np.cumsum(G[::-1])[::-1]
+        steepest = (before + (q - 1) * np.maximum.accumulate(G) - q * after).max()
+        return 0.5 * _ROOM * self._unit * max(0.0, float(steepest))
+
+    def _knots(self, first: RepeatPoint, last: RepeatPoint) -> Floats:
+        """Ends, and where the two lines of the counts that matter cross."""
+        one, other = shared(first, last, first), shared(first, last, last)
+        a, b = first.lower_us[one], first.slope[one]
+        c, d = last.lower_us[other], last.slope[other]
+        near = np.argsort(np.maximum(a / max(1e-300, a.min()), c / max(1e-300, c.min())))[:24]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            at = first.message + (a - (c - d * (last.message - first.message))) / (d - b)
+        at = at[near]
+        inside = at[(at > first.message) & (at < last.message)]
+        out: Floats = np.unique(np.concatenate([[first.message, last.message], inside]))
+        return out
+
+    def _bound_us(self, first: RepeatPoint, last: RepeatPoint, sizes: Floats) -> Floats:
+        """Lower bound over every repeated size at these messages, delay included."""
+        own = np.maximum(*rows_us(first, last, sizes)).min(axis=0)
+        for start, cost in outside(first, last):
+            plain = (start[:, None] + cost[:, None] * sizes).max(axis=0) * (1.0 - 1e-13)
+            own = np.minimum(own, plain)
+        out: Floats = own + self._problem.pipeline.delay_us
+        return out
+
+    def _each_us(
+        self, first: RepeatPoint, last: RepeatPoint, ends: tuple[int, int], sizes: Ints
+    ) -> Floats:
+        """Latency of what a reader takes for each message size of the stretch."""
+        length = last.message - first.message
+        share = -((-(sizes - first.message) << FRACTION_BITS) // length)
+        grown = -(-((ends[1] - ends[0]) // self._unit * share) >> FRACTION_BITS)
+        size = ends[0] + self._unit * grown
+        arrays = PipelineArrays.of(self._problem.pipeline)
+        k = -(-sizes // size)
+        out = np.empty(len(sizes))
+        for count in np.unique(k):
+            at = k == count
+            value, _, _ = _value_of(arrays.g, arrays.G, sizes[at], int(count), size[at])
+            out[at] = value
+        return out + self._problem.pipeline.delay_us
+
+    def _latency_us(self, point: RepeatPoint, size: int) -> float:
+        q = (point.message - 1) // size
+        cut = (size,) * q + (point.message - q * size,)
+        return latency_us(self._problem.pipeline, cut)
+
+    def _alone(self, point: RepeatPoint) -> int:
+        """The best whole size at one message size."""
+        order = np.argsort(point.upper_us, kind="stable")[:6]
+        sizes = [
+            size
+            for i in order
+            for size in self._around(point, point.first + int(i))
+            if self._admitted(point, size)
+        ]
+        if not sizes:
+            return _searched(point.problem)
+        return min(sizes, key=lambda size: (self._latency_us(point, size), -size))
+
+    def _around(self, point: RepeatPoint, k: int) -> list[int]:
+        if k == 1:
+            return [point.message]
+        real, unit = float(point.size[k - point.first]), self._unit
+        floor = int(real // unit) * unit
+        least = up(up(point.message, k) // k, unit)
+        return sorted({size for size in (floor, floor + unit, least) if size > 0})
+
+    def _admitted(self, point: RepeatPoint, size: int) -> bool:
+        q = (point.message - 1) // size
+        return point.problem.admits((size,) * q + (point.message - q * size,))
+
+    def _add(self, point: RepeatPoint, size: int, excess: float | None = None) -> None:
+        latency = self._latency_us(point, size) if size else 0.0
+        if not size:  # the limits admit cuts, and none of them repeats one size
+            excess = 0.0
+        if excess is None:
+            bound = self._bound_us(point, point, np.array([float(point.message)]))
+            excess = relative_excess(latency, float(bound[0]), float(bound[0])) + _SAFE
+        self._entries.append(TableRepeat(point.message, size, latency, excess))
+
+
+def _searched(problem: Problem) -> int:
+    """The best admitted size by the search over all of them; 0 where there is none."""
+    best = Best()
+    try:
+        search(problem, best, Deadline.after(_FAR_S))
+    except StrategyDeclined:
+        return 0
+    return best.size
+
+
+def _value_of(
+    g: Floats, G: Floats, B: Ints, count: int, size: Ints
+) -> tuple[Floats, Floats, Floats]:
+    return value_us(g, G, B.astype(float), np.full(len(B), count), size.astype(float))  # type: ignore[arg-type]

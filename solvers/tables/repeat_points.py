@@ -1,0 +1,239 @@
+"""Repeated sizes at single message sizes, and what is known from there of all others.
+
+Source    theory sec. 2 (`repeat`); own derivation for the bound in the message size.
+Notation  B: message; s: the repeated size; k fragments: q = k-1 of size s and a remainder
+          r = B - q s <= s; g, G: (n,) µs and µs/byte; b, c: stages; m: least size.
+Cost      O(n) NumPy passes over the counts that can win, a dozen rounds for each message size.
+Exact     among repeated sizes, in real sizes. The lines hold for every message size.
+Traps     counts that this message does not admit are minimised as well: their lines hold, too.
+
+Derivation. The q full fragments leave stage c at sum_{j<=c} t_j(s) + (q-1) max_{b<=c} t_b(s), and
+the remainder crosses the stages from there: T = max_{b<=c} of lines in (s, B), so T is convex in
+both together. For one B the least value over s lies where a falling and a rising line meet; the
+mean of the two that does not depend on s is a lower bound for every other B as well. At an end of
+the interval of s the one line there, taken along that end, is such a bound.
+
+The least value of many convex functions at once, and a line below each.
+
+Source    own derivation: two supporting lines, one from each end, meet at or below the least value.
+Notation  s: where each function is asked, from low to high; f: its value, d: its slope in s, r: its
+          slope in the parameter B, s kept.
+Cost      at most 60 rounds of one evaluation of all that are still open.
+Exact     the line below holds for every B where the functions are convex in (s, B) together.
+Traps     an end may move with B: there the line is taken along that end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.problem import Problem
+from solvers.kernels import PipelineArrays
+
+Floats = NDArray[np.float64]
+Value: TypeAlias = Callable[[Floats], tuple[Floats, Floats, Floats]]
+
+_ROUNDS = 60
+
+
+class Between(NamedTuple):
+    """Where to look, (P,) each: the ends of s, and how they move with B."""
+
+    low: Floats
+    high: Floats
+    low_move: Floats
+    high_move: Floats
+
+
+class Least(NamedTuple):
+    """Of each function, (P,) each: the best s, its value, a value below all, its slope in B."""
+
+    size: Floats
+    best: Floats
+    lower: Floats
+    slope: Floats
+
+
+def least_between(value: Value, ends: Between) -> Least:
+    """The least of each function between its ends; `value` gives f, d and r, (P,) each, at s."""
+    low, high, low_move, high_move = ends
+    f0, d0, r0 = value(low)
+    f1, d1, r1 = value(high)
+    s0, s1 = low.copy(), high.copy()
+    best, size = np.minimum(f0, f1), np.where(f0 <= f1, low, high)
+    open_ = (d0 < 0.0) & (d1 > 0.0) & (s1 > s0)
+    for _ in range(_ROUNDS):
+        if not open_.any():
+            break
+        with np.errstate(divide="ignore", invalid="ignore"):
+            s = s0 + np.where(open_, (f0 - f1 + d1 * (s1 - s0)) / (d1 - d0), 0.0)
+            meet = f0 + d0 * (s - s0)
+        s = np.where(open_, np.clip(s, s0, s1), s0)
+        f, d, r = value(s)
+        better = open_ & (f < best)
+        best, size = np.where(better, f, best), np.where(better, s, size)
+        done = f <= meet * (1.0 + 1e-13)
+        left, right = open_ & ~done & (d < 0.0), open_ & ~done & (d >= 0.0)
+        s0, f0, d0, r0 = (np.where(left, x, y) for x, y in ((s, s0), (f, f0), (d, d0), (r, r0)))
+        s1, f1, d1, r1 = (np.where(right, x, y) for x, y in ((s, s1), (f, f1), (d, d1), (r, r1)))
+        open_ = left | right
+    inner = (d0 < 0.0) & (d1 > 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(inner, d1 / (d1 - d0), 0.0)
+        mixed = share * (f0 - d0 * s0) + (1.0 - share) * (f1 - d1 * s1)
+        slope = share * r0 + (1.0 - share) * r1
+    rises = ~inner & (d0 >= 0.0)
+    lower = np.where(inner, mixed, np.where(rises, f0, f1))
+    slope = np.where(
+        inner, slope, np.where(rises, r0 + d0 * low_move, r1 + np.minimum(d1, 0.0) * high_move)
+    )
+    return Least(size, best, np.minimum(lower, best) * (1.0 - 1e-12), slope)
+
+
+Ints = NDArray[np.int64]
+
+_MOST_COUNTS = 4_096
+_WORTHWHILE = 1e-4  # relative gain that further fragments must bring
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatPoint:
+    """One message size: for the counts from `first` on the best real s, its latency, a line below.
+
+    Without delay. `lower` + `slope` (B - message) is below the latency of every repeated size with
+    that count. `above` and `below` are (start, cost), (n,) each: the greatest of the lines
+    start + cost B is below the latency of every greater count, and of every smaller one.
+    """
+
+    problem: Problem
+    first: int
+    size: Floats
+    upper_us: Floats
+    lower_us: Floats
+    slope: Floats
+    above: tuple[Floats, Floats] | None
+    below: tuple[Floats, Floats] | None
+
+    @property
+    def message(self) -> int:
+        """The message size, bytes."""
+        return self.problem.message_bytes
+
+    def lines_us(self, sizes: Floats) -> Floats:
+        """(counts, sizes) lower bounds."""
+        moved = self.slope[:, None] * (sizes - self.message)
+        out: Floats = self.lower_us[:, None] + moved
+        return out - 1e-12 * (np.abs(self.lower_us)[:, None] + np.abs(moved))
+
+
+def repeat_point(problem: Problem) -> RepeatPoint:
+    """The best repeated size of every count that can win at this message size."""
+    counts = problem.count_range()
+    arrays = PipelineArrays.of(problem.pipeline)
+    g, G = arrays.g, arrays.G
+    B, m = float(problem.message_bytes), float(problem.least_fragment_bytes)
+    around = g.sum() - g + m * (G.sum() - G)
+    known, near = _best_of_sample(problem, g, G)
+    # T >= sum_{j != b} (g_j + m G_j) + k g_b + B G_b never falls with k.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        most = np.where(g > 0.0, (1.01 * known - around - B * G) / g, np.inf).min()
+    last = int(min(counts.greatest, max(most, near, counts.least) + 2))
+    last = min(last, max(near, counts.least) + _MOST_COUNTS // 2)
+    start = max(counts.least, last - _MOST_COUNTS)
+    found = _minimised(problem, g, G, np.arange(start, last + 1, dtype=np.int64))
+    above = None if last >= counts.greatest else (around + (last + 1) * g, G)
+    below = None if start <= counts.least else (around + counts.least * g, G)
+    return RepeatPoint(problem, start, *found, above, below)
+
+
+def _best_of_sample(problem: Problem, g: Floats, G: Floats) -> tuple[float, int]:
+    """Latency of the best of some sixty counts, and the fewest fragments that come near it."""
+    counts = problem.count_range()
+    k = np.unique(np.geomspace(counts.least, counts.greatest, 64).astype(np.int64))
+    latency = _minimised(problem, g, G, k)[1]
+    known = float(latency.min())
+    return known, int(k[int(np.argmax(latency <= known * (1.0 + _WORTHWHILE)))])
+
+
+def _interval(problem: Problem, k: Ints) -> tuple[Floats, Floats, Floats, Floats]:
+    """Real s for each count: least and greatest, and how these move with B."""
+    B, m = float(problem.message_bytes), float(problem.least_fragment_bytes)
+    least, greatest = (float(size) for size in problem.aligned_sizes())
+    q = np.maximum(k - 1, 1).astype(float)
+    low, high = B / k, np.where(k > 1, (B - m) / q, B)
+    low_move, high_move = 1.0 / k, np.where(k > 1, 1.0 / q, 1.0)
+    low_move = np.where(least > low, 0.0, low_move)
+    high_move = np.where((greatest < high) & (k > 1), 0.0, high_move)
+    low = np.maximum(low, np.where(k > 1, least, 0.0))
+    high = np.where(k > 1, np.minimum(high, greatest), high)
+    return low, np.maximum(low, high), low_move, high_move
+
+
+def _minimised(
+    problem: Problem, g: Floats, G: Floats, k: Ints
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Best s, its latency, and the lower line (value here, slope in B) for each count."""
+    B = float(problem.message_bytes)
+    ends = Between(*_interval(problem, k))
+    return least_between(lambda s: value_us(g, G, B, k, s), ends)
+
+
+def value_us(g: Floats, G: Floats, B: float, k: Ints, s: Floats) -> tuple[Floats, Floats, Floats]:
+    """Latency at s for each count, its slope in s (B fixed) and in B (s fixed)."""
+    q = (k - 1).astype(float)
+    alone = k == 1
+    r = np.where(alone, B, B - q * s)
+    rest_g, rest_G = np.cumsum(g[::-1])[::-1], np.cumsum(G[::-1])[::-1]
+    top = np.full(len(k), -np.inf)
+    top_slope, top_move = np.zeros(len(k)), np.zeros(len(k))
+    longest, longest_G = np.full(len(k), -np.inf), np.zeros(len(k))
+    sum_g = sum_G = 0.0
+    for c in range(len(g)):
+        t = g[c] + G[c] * s
+        take = t > longest
+        longest, longest_G = np.where(take, t, longest), np.where(take, G[c], longest_G)
+        sum_g, sum_G = sum_g + g[c], sum_G + G[c]
+        value = sum_g + sum_G * s + (q - 1.0) * longest + rest_g[c] + rest_G[c] * r
+        higher = value > top
+        slope = sum_G + (q - 1.0) * longest_G - q * rest_G[c]
+        top = np.where(higher, value, top)
+        top_slope = np.where(higher, slope, top_slope)
+        top_move = np.where(higher, rest_G[c], top_move)
+    single = g.sum() + G.sum() * B
+    top = np.where(alone, single, top)
+    return top, np.where(alone, 0.0, top_slope), np.where(alone, G.sum(), top_move)
+
+
+def shared(first: RepeatPoint, last: RepeatPoint, point: RepeatPoint) -> slice:
+    """The part of a point's counts that both points have."""
+    low = max(first.first, last.first)
+    high = min(first.first + len(first.size), last.first + len(last.size))
+    return slice(low - point.first, max(low, high) - point.first)
+
+
+def outside(first: RepeatPoint, last: RepeatPoint) -> list[tuple[Floats, Floats]]:
+    """What is known of counts that neither point has: of those above, and of those below."""
+    # The larger message admits the more counts: where it has no line it has them all itself.
+    further = first if first.first + len(first.size) > last.first + len(last.size) else last
+    above = None if last.above is None else (further.above or last.above)
+    # Fewer fragments are admitted at the smaller message, so its line holds for both.
+    below = first.below if first.below is not None else last.below
+    return [lines for lines in (above, below) if lines is not None]
+
+
+def rows_us(first: RepeatPoint, last: RepeatPoint, sizes: Floats) -> tuple[Floats, Floats]:
+    """Lower bounds from both points for every count of either, (counts, sizes) each."""
+    start = min(first.first, last.first)
+    end = max(point.first + len(point.size) for point in (first, last))
+    out = []
+    for point in (first, last):
+        rows = np.full((end - start, len(sizes)), -np.inf)
+        at = point.first - start
+        rows[at : at + len(point.size)] = point.lines_us(sizes)
+        out.append(rows)
+    return out[0], out[1]

@@ -1,0 +1,20 @@
+"""Parts of sentences."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.text.sentences import sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("there is no such path", "There is no such path."),
+        ("message_bytes is missing", "message_bytes is missing."),
+        ("Is it there?", "Is it there?"),
+        ("", ""),
+    ],
+)
+def test_refusals_are_sentences(text: str, said: str) -> None:
+    assert sentence(text) == said

@@ -1,0 +1,61 @@
+"""A database of release 0007 under the service of today: every answer as it was, to the byte."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.app.serving import serving, settings_for
+from tests.golden.comparing import are_equal, renamed
+
+FOLDER = Path(__file__).parents[1] / "data" / "db"
+DATABASE, ANSWERS, INDEX = FOLDER / "0007.db", FOLDER / "0007", FOLDER / "0007.json"
+KEPT = [(one["path"], one["file"]) for one in json.loads(INDEX.read_text(encoding="utf-8"))]
+# What is stored as bytes, and immutable; other documents are made anew from rows.
+STORED = ("/optimizations/", "/tables/")
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A client of a service that has opened, and so migrated, a copy of the database."""
+    database = tmp_path_factory.mktemp("old") / "sluice.db"
+    shutil.copyfile(DATABASE, database)
+    with serving(settings_for(f"sqlite:///{database}")) as live:
+        yield live.client
+
+
+@pytest.mark.parametrize(("path", "file"), KEPT, ids=[path for path, _ in KEPT])
+def test_it_is_answered_as_before(path: str, file: str, client: httpx.Client) -> None:
+    """A job's result stands in its document; documents made anew have the words of today."""
+    response = client.get(path)
+    assert response.status_code == 200, response.text
+    before, today = (ANSWERS / file).read_bytes(), response.content
+    if path.startswith("/jobs/"):
+        assert before in today
+    elif path.startswith(STORED) or (expected := _in_words_of_today(before, path)) == before:
+        assert today == before
+    else:
+        assert are_equal(json.loads(expected), json.loads(today))
+
+
+def test_what_was_asked_again_is_found(client: httpx.Client) -> None:
+    """The page of an old answer opens, and lists have it."""
+    path = next(path for path, _ in KEPT if path.startswith("/optimizations/"))
+    page = client.get(path.replace("/optimizations/", "/ui/answers/"))
+    assert page.status_code == 200
+    assert page.headers["content-type"].startswith("text/html")
+
+
+def test_the_files_are_small() -> None:
+    """They are in every checkout."""
+    assert DATABASE.stat().st_size < 300_000
+    assert sum(Path(file).stat().st_size for file in ANSWERS.iterdir()) < 300_000
+
+
+def _in_words_of_today(before: bytes, path: str) -> bytes:
+    return renamed(before.decode(), f"old{path}").encode()

@@ -11,10 +11,10 @@ from __future__ import annotations
 import asyncio
 from http import HTTPStatus
 
-import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from app.errors import problem_document
+from app.schemas.base import dump_json
+from app.schemas.problems import ProblemOut
 from domain.errors import HeadTooLarge, MalformedRequest, SluiceError
 
 HEAD_LIMIT_S = 20.0  # after each, a look; a connection without progress does not see the second
@@ -170,11 +170,10 @@ def _too_large() -> HeadTooLarge:
 
 
 def _response(refusal: SluiceError) -> bytes:
-    document = problem_document(refusal)
-    body = orjson.dumps(document)
-    status = int(str(document["status"]))
+    document = ProblemOut.of(refusal)
+    body = dump_json(document)
     head = (
-        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
+        f"HTTP/1.1 {document.status} {HTTPStatus(document.status).phrase}\r\n"
         "content-type: application/problem+json\r\n"
         f"content-length: {len(body)}\r\n"
         "x-content-type-options: nosniff\r\n"

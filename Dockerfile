@@ -31,7 +31,6 @@ COPY --from=environment /opt/sluice/.venv .venv
 COPY . .
 COPY --from=kernels /opt/sluice/solvers/kernels/native/build solvers/kernels/native/build
 COPY --from=kernels /opt/sluice/exports/native/build exports/native/build
-COPY --from=kernels /opt/sluice/exports/native/build exports/native/build
 # Compiled here, because the service may not write into its own folders.
 RUN .venv/bin/python -m compileall -q -x '[.]venv' .
 

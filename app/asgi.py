@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, TypeAlias
 
 import orjson
 from fastapi import FastAPI, Response
 
-from app.errors import problem_document
 from app.head import HeadersSaid, as_get, headers_only
 from app.lookup.answers import SECURITY
 from app.lookup.front import Front
 from app.metrics import Metrics
+from app.schemas.problems import ProblemOut
 from domain.errors import SluiceError
 
 Message: TypeAlias = MutableMapping[str, Any]
@@ -23,7 +23,7 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-AsPage: TypeAlias = Callable[[Scope, Mapping[str, object]], Response | None]
+AsPage: TypeAlias = Callable[[Scope, ProblemOut], Response | None]
 
 log = logging.getLogger("sluice")
 _UNMATCHED = "unmatched"
@@ -33,7 +33,7 @@ _HTML = b"text/html"
 _OWN_REFERRER = (b"referrer-policy", b"same-origin")
 
 
-def no_page(scope: Scope, document: Mapping[str, object]) -> None:
+def no_page(scope: Scope, problem: ProblemOut) -> None:
     """For an application that has no pages."""
 
 
@@ -107,13 +107,13 @@ class Outermost:
             self._metrics.request(method, _route(scope), status, elapsed_s)
 
     async def _send_internal_error(self, scope: Scope, send: Send) -> None:
-        document = problem_document(
+        problem = ProblemOut.of(
             SluiceError("the service met an unexpected error; it has been logged")
         )
-        body = orjson.dumps(document)
+        body = orjson.dumps(problem)
         said = Response(body, 500, media_type="application/problem+json")
         try:
-            said = self._as_page(scope, document) or said
+            said = self._as_page(scope, problem) or said
         except Exception:  # what failed may be what pages are made with
             log.exception("no page of an unexpected error")
         headers = said.raw_headers

@@ -19,7 +19,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from app.console.output import Output, leave_reader
 from app.console.reports import (
@@ -33,6 +32,11 @@ from app.console.reports import (
 from app.console.screen import Part
 from app.console.serving import listen, names_port, prepare_store, server
 from app.errors import exit_code
+from app.schemas.base import dump_json, parse_json, read_output
+from app.schemas.compare import CompareOut
+from app.schemas.fits import FitOut
+from app.schemas.optimize import OptimizeIn, OptimizeOut
+from app.schemas.stages import PipelineOut
 from app.settings import CHECKOUT, Settings
 from domain.errors import SluiceError
 from domain.solution import Strategy
@@ -59,8 +63,8 @@ class Client:
 
     address: str
 
-    def post(self, path: str, body: bytes, *, content_type: str = "application/json") -> Any:
-        """The answer's document. Raises DemoFailed with the problem's detail."""
+    def post(self, path: str, body: bytes, *, content_type: str = "application/json") -> bytes:
+        """The answer's body. Raises DemoFailed with the problem's detail."""
         request = urllib.request.Request(
             self.address + path, data=body, headers={"Content-Type": content_type}, method="POST"
         )
@@ -68,7 +72,7 @@ class Client:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with opener.open(request, timeout=_REQUEST_S) as response:
-                return json.load(response)
+                return bytes(response.read())
         except urllib.error.HTTPError as refusal:
             raise DemoFailed(f"POST {path} answered {refusal.code}: {_detail(refusal)}") from None
         except OSError as failure:
@@ -163,11 +167,13 @@ def _show_all(client: Client, output: Output) -> None:
     _title(output, "1. A published pipeline: Myrinet GAM (Wang et al. 1998, Table 1)")
     for place, name in enumerate(PIPELINE_FILES):
         body = (EXAMPLES / name).read_bytes()
-        request = json.loads(body)
+        asked = parse_json(OptimizeIn, body).pipeline
+        assert asked is not None
+        pipeline = PipelineOut.of(asked.to_domain())
         if place == 0:
-            output.parts([stages_table(request["pipeline"]), ""])
+            output.parts([stages_table(pipeline), ""])
         output.parts([f"> POST /optimize   examples/{name}", ""])
-        _show_answer(client, output, client.post("/optimize", body), request["pipeline"])
+        _show_answer(client, output, client.post("/optimize", body))
 
     _title(output, "2. A measured pipeline: copies, CRC-32, loopback TCP and a disk")
     fitted = _fit(client, output)
@@ -175,40 +181,39 @@ def _show_all(client: Client, output: Output) -> None:
         request = {"message_bytes": size, "profile": PROFILE}
         text = json.dumps(request)
         output.parts([f"> POST /optimize   {text}", ""])
-        answer = client.post("/optimize", text.encode())
-        _show_answer(client, output, answer, answer["pipeline"])
-    output.parts([f"Stored: profile {PROFILE}, revision {fitted['profile']['revision']}."])
+        _show_answer(client, output, client.post("/optimize", text.encode()))
+    revision = fitted.profile.revision if fitted.profile else 1
+    output.parts([f"Stored: profile {PROFILE}, revision {revision}."])
     output.parts([f"Every answer above can be read again: {client.address}/optimizations"])
 
 
-def _fit(client: Client, output: Output) -> Any:
+def _fit(client: Client, output: Output) -> FitOut:
     output.parts([f"> POST /fit?save_as={PROFILE}   examples/{TRACE_FILE}", ""])
     trace = (EXAMPLES / TRACE_FILE).read_bytes()
-    fitted = client.post(f"/fit?save_as={PROFILE}", trace, content_type="text/csv")
+    body = client.post(f"/fit?save_as={PROFILE}", trace, content_type="text/csv")
+    fitted = read_output(FitOut, body)
     output.parts([*fit_parts(fitted, width=output.out.width), ""])
     return fitted
 
 
-def _show_answer(client: Client, output: Output, answer: Any, pipeline: Any) -> None:
-    screen = output.out
+def _show_answer(client: Client, output: Output, body: bytes) -> None:
+    answer, screen = read_output(OptimizeOut, body), output.out
     output.parts(schedule_parts(answer, width=screen.width, ink=screen.ink))
-    output.parts(["", *warning_parts(answer)])
-    output.parts(
-        [f"What each strategy would have cost for {format_bytes(answer['message_bytes'])}:"]
-    )
-    output.parts([*_comparison(client, answer["message_bytes"], pipeline), ""])
+    output.parts(["", *warning_parts(answer.warnings)])
+    output.parts([f"What each strategy would have cost for {format_bytes(answer.message_bytes)}:"])
+    output.parts([*_comparison(client, answer), ""])
 
 
-def _comparison(client: Client, message_bytes: int, pipeline: Any) -> Iterator[Part]:
+def _comparison(client: Client, answer: OptimizeOut) -> Iterator[Part]:
     """The table over every strategy that the service knows."""
     body = {
-        "pipeline": pipeline,
-        "message_bytes": [message_bytes],
+        "pipeline": answer.pipeline,
+        "message_bytes": [answer.message_bytes],
         "strategies": [name for name in Strategy if name is not Strategy.AUTO],
         "static_bytes": STATIC_BYTES,
     }
-    rows = client.post("/compare", json.dumps(body).encode())["rows"]
-    yield comparison_grid([row for row in rows if row["latency_us"] is not None])
+    rows = read_output(CompareOut, client.post("/compare", dump_json(body))).rows
+    yield comparison_grid(rows)
     yield from comparison_note_parts(rows)
 
 

@@ -41,6 +41,8 @@ KINDS: dict[str, ErrorKind] = {
     "memory_limit": ErrorKind(422, _LIMIT, "Out of memory before there was an answer"),
     "cancelled": ErrorKind(409, _LIMIT, "Cancelled before there was an answer"),
     "not_json": ErrorKind(400, _INPUT, "Not JSON"),
+    "malformed_request": ErrorKind(400, _INPUT, "Not HTTP"),
+    "head_too_large": ErrorKind(431, _INPUT, "Head too large"),
     "body_too_slow": ErrorKind(408, _INPUT, "The body did not arrive in time"),
     "body_too_large": ErrorKind(413, _INPUT, "Body too large"),
     "unsupported_media_type": ErrorKind(415, _INPUT, "Unsupported media type"),
@@ -49,6 +51,7 @@ KINDS: dict[str, ErrorKind] = {
     "not_found": ErrorKind(404, _MISSING, "Not found"),
     "method_not_allowed": ErrorKind(405, _INPUT, "Method not allowed"),
     "conflict": ErrorKind(409, _CONFLICT, "Conflict"),
+    "unreadable_record": ErrorKind(409, _CONFLICT, "Stored by an earlier version"),
     "overloaded": ErrorKind(503, _UNAVAILABLE, "Too much work is waiting"),
     "store_unavailable": ErrorKind(503, _UNAVAILABLE, "The database is not available"),
     "not_ready": ErrorKind(503, _UNAVAILABLE, "Not ready"),
@@ -70,22 +73,6 @@ def exit_code(error: SluiceError) -> int:
 def problem_type(code: str) -> str:
     """The stable `type` of a problem document: a name, not an address."""
     return f"urn:sluice:problem:{code.replace('_', '-')}"
-
-
-def problem_document(error: SluiceError) -> dict[str, object]:
-    """The RFC 9457 document of an error. The input itself is never part of it."""
-    kind = kind_of(error.code)
-    return {
-        "type": problem_type(error.code),
-        "title": kind.title,
-        "status": kind.status,
-        "code": error.code,
-        "detail": error.detail,
-        "errors": [
-            {"pointer": problem.pointer, "detail": problem.detail}
-            for problem in field_problems(error)
-        ],
-    }
 
 
 def field_problems(error: SluiceError) -> tuple[FieldProblem, ...]:

@@ -1,18 +1,36 @@
-"""Counters and latencies of requests, in the text format that Prometheus reads.
+"""Counters and latencies of requests, for Prometheus.
 
-Labels are route templates, never paths: what a client invents must not become a series. All
-counting happens on the event loop's thread, so there is no lock.
+Labels are route templates, never paths: what a client invents must not become a series. Counting
+happens on the event loop's thread and takes no lock; what was counted is handed to the library's
+registry, one for each application, where somebody asks for the text.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYPE
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
+
+__all__ = ["BUCKETS_S", "CONTENT_TYPE", "Gauges", "Metrics"]
 
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-_TOGETHER = 1000
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_BATCH = 1000
+_BOUNDS = tuple(map(floatToGoString, (*BUCKETS_S, float("inf"))))
+
+Gauges = Mapping[str, tuple[str, float]]  # name -> (help, value of the moment)
 
 
 @dataclass(slots=True)
@@ -27,8 +45,8 @@ class _Latency:
         self.total_s += seconds
 
 
-class Metrics:
-    """What has been served so far by this process."""
+class Metrics(Collector):
+    """What has been served so far by this application."""
 
     def __init__(self) -> None:
         self._requests: Counter[tuple[str, str, int]] = Counter()
@@ -50,7 +68,7 @@ class Metrics:
         if waiting is None:
             waiting = self._waiting[kind] = []
         waiting.append(seconds)
-        if len(waiting) >= _TOGETHER:
+        if len(waiting) >= _BATCH:
             self._sort_in(kind, waiting)
 
     def _sort_in(self, kind: tuple[str, int], waiting: list[float]) -> None:
@@ -65,42 +83,44 @@ class Metrics:
         """Count one answer by where it came from: stored, quick or engine."""
         self._answers[origin] += 1
 
-    def exposition(self, gauges: dict[str, tuple[str, float]]) -> str:
-        """All of it as text; `gauges` are name -> (help, value) of the moment."""
+    def exposition(self, gauges: Gauges) -> str:
+        """Return all of it as text; what ends in `_total` is a counter."""
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(self)
+        registry.register(_Moment(gauges))
+        return generate_latest(registry).decode()
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the families of requests, latencies and answers."""
         for kind, waiting in self._waiting.items():
             self._sort_in(kind, waiting)
-        lines = [*self._request_lines(), *self._latency_lines(), *self._answer_lines()]
-        for name, (help_text, value) in gauges.items():
-            lines += [f"# HELP {name} {help_text}", f"# TYPE {name} gauge", f"{name} {value:g}"]
-        return "\n".join(lines) + "\n"
-
-    def _request_lines(self) -> list[str]:
-        name = "sluice_http_requests_total"
-        return [
-            f"# HELP {name} Requests served.",
-            f"# TYPE {name} counter",
-            *(
-                f'{name}{{method="{method}",route="{route}",status="{status}"}} {count}'
-                for (method, route, status), count in sorted(self._requests.items())
-            ),
-        ]
-
-    def _latency_lines(self) -> list[str]:
-        name = "sluice_http_request_seconds"
-        lines = [f"# HELP {name} Time to serve a request.", f"# TYPE {name} histogram"]
+        requests = CounterMetricFamily(
+            "sluice_http_requests", "Requests served.", labels=("method", "route", "status")
+        )
+        for (method, route, status), count in sorted(self._requests.items()):
+            requests.add_metric((method, route, str(status)), count)
+        seconds = HistogramMetricFamily(
+            "sluice_http_request_seconds", "Time to serve a request.", labels=("route",)
+        )
         for route, latency in sorted(self._latency.items()):
-            running = 0
-            for bound, count in zip((*BUCKETS_S, "+Inf"), latency.counts, strict=True):
-                running += count
-                lines.append(f'{name}_bucket{{route="{route}",le="{bound}"}} {running}')
-            lines.append(f'{name}_sum{{route="{route}"}} {latency.total_s:.6f}')
-            lines.append(f'{name}_count{{route="{route}"}} {running}')
-        return lines
+            buckets = [*zip(_BOUNDS, accumulate(latency.counts), strict=True)]
+            seconds.add_metric((route,), buckets, latency.total_s)
+        answers = CounterMetricFamily(
+            "sluice_answers", "Answers given, by where they came from.", labels=("origin",)
+        )
+        for origin, count in sorted(self._answers.items()):
+            answers.add_metric((origin,), count)
+        return requests, seconds, answers
 
-    def _answer_lines(self) -> list[str]:
-        name = "sluice_answers_total"
-        return [
-            f"# HELP {name} Answers given, by where they came from.",
-            f"# TYPE {name} counter",
-            *(f'{name}{{origin="{origin}"}} {n}' for origin, n in sorted(self._answers.items())),
-        ]
+
+class _Moment(Collector):
+    """Values of the moment."""
+
+    def __init__(self, gauges: Gauges) -> None:
+        self._gauges = gauges
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield a family for each."""
+        for name, (help_text, value) in self._gauges.items():
+            family = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+            yield family(name, help_text, value=value)

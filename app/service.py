@@ -1,8 +1,9 @@
 """The running service: where blocking work goes, and how much of it is accepted.
 
 The event loop parses and answers, and never blocks. A unit of work takes one hop to a worker thread
-with all its statements; a small solve is tried in that very hop where no other thread solves, and
-ended after 40 ms if it turns out to be long. Everything else goes to the engine, and its client
+with all its statements; what may wait for the database's writer has threads of its own. A small
+solve is tried in that very hop where no other thread solves, and ended after 40 ms if it turns out
+to be long. Everything else goes to the engine, and its client
 waits on the event loop. What is more than can wait is refused at once with a time to try again.
 """
 
@@ -12,14 +13,14 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from app.call_threads import CallThreads
 from app.execution.engine import Best, End, Engine, Event, Pool, Started, Steps
-from app.execution.limits import MAX_PENDING_CALLS, SOLVES_HERE_PER_TASK
+from app.execution.limits import SOLVES_HERE_PER_TASK
 from app.execution.render_queue import RenderQueue
 from app.flows.fit_plot import find_fit
 from app.jobs.ledger import accept_job, cancel_job, get_job
@@ -35,18 +36,18 @@ from app.operations.optimize import Optimize, schedule_operation
 from app.operations.tasks import result_of, task_of
 from app.operations.work import Fitted
 from app.settings import Settings
-from domain.errors import Cancelled, Overloaded
+from domain.errors import Cancelled
 from domain.profile import ProfileReference
 from models.identifiers import new_id
 
 if TYPE_CHECKING:
     from app.flows.export_setting import Exported
     from app.jobs.runner import Runner
+    from app.operations.solves import Solved
     from domain.fit_plot import FitPlot
     from models.records import JobRecord
     from models.session import Store, UnitOfWork
 
-CALL_THREADS = 4
 _LOOK_S = 0.05  # between looks at a job that may end soon
 
 T = TypeVar("T")
@@ -94,6 +95,14 @@ class Unsolved:
 
 
 @dataclass(frozen=True, slots=True)
+class Unkept:
+    """What was solved in this process and is to be stored by a thread that may wait."""
+
+    operation: Optimize
+    result: Solved
+
+
+@dataclass(frozen=True, slots=True)
 class Lookup:
     """A message to look up; `if_none_match` are the tags that the client holds."""
 
@@ -121,19 +130,27 @@ class Service:
         self.runner = runner
         self.pictures = RenderQueue()
         self.lookups = Lookups(context.store, front, refresh_s=context.settings.lookup_refresh_s)
-        self.pending_calls = 0
         self.pending_tasks = 0
         self.open_streams = 0
         self._exports = RecentExports()
         self._waiting_here = 0
-        # One solve at a time: it holds the interpreter's lock, and more would only take turns.
+        # One solve at a time, in threads that have other things to do.
         self.solving = threading.Lock()
-        self._calls = ThreadPoolExecutor(CALL_THREADS, thread_name_prefix="sluice-call")
-        self._quick = ThreadPoolExecutor(1, thread_name_prefix="sluice-quick")
+        self._keeping = threading.Lock()  # taken without waiting
+        self._threads = CallThreads(
+            max_wait_s=context.store.max_wait_s, parallel_writes=context.store.parallel_writes
+        )
 
     async def call(self, work: Callable[[], T]) -> T:
-        """Run short blocking work in a worker thread. Raises Overloaded."""
-        return await self._in(self._calls, work)
+        """Run short blocking work that changes nothing in the database. Raises Overloaded."""
+        return await self._threads.read(work)
+
+    async def write(self, work: Callable[[], T]) -> T:
+        """Run short blocking work that may change the database.
+
+        Raises Overloaded, and StoreUnavailable where the database takes no write in time.
+        """
+        return await self._threads.write(work)
 
     async def prepare(self, make: Callable[[UnitOfWork], T]) -> T:
         """Return what is made of the store's state of this moment."""
@@ -169,9 +186,11 @@ class Service:
         settings = self.context.settings
         return lambda unit: schedule_operation(asked.reference, asked.message_bytes, unit, settings)
 
-    async def _answer(self, found: Answered | Unsolved, client: Client) -> bytes:
+    async def _answer(self, found: Answered | Unsolved | Unkept, client: Client) -> bytes:
         if isinstance(found, Unsolved):
             found = await self._solved(found, client)
+        elif isinstance(found, Unkept):
+            found = Answered((await self.keep(found.operation, found.result)).document, "quick")
         self.metrics.answer(found.origin)
         return found.body
 
@@ -181,11 +200,11 @@ class Service:
         if found.is_quick and self._waiting_here <= SOLVES_HERE_PER_TASK * (1 + self.pending_tasks):
             self._waiting_here += 1
             try:
-                quick = await self._in(self._quick, lambda: self._solved_in_turn(operation))
+                quick = await self._threads.solve(lambda: self._run_in_turn(operation))
             finally:
                 self._waiting_here -= 1
             if quick is not None:
-                return quick
+                return Answered((await self.keep(operation, quick)).document, "quick")
         solved = await self.through_engine(operation, client)
         return Answered((await self.keep(operation, solved)).document, "engine")
 
@@ -199,12 +218,8 @@ class Service:
         Raises what preparing and running raise, Overloaded, Cancelled, LimitReached, SolverFailed.
         """
 
-        def prepared() -> tuple[Operation[Any], Outcome | None]:
-            with self.context.store.unit_of_work() as unit:
-                operation = make(unit)
-                return operation, operation.stored(unit)
-
-        operation, stored = await self.call(prepared)
+        operation = await self.prepare(make)
+        stored = await self._in_unit(operation, operation.stored)
         if stored is not None:
             return Performed(stored, is_new=False)
         result = await self.run(operation, client)
@@ -213,7 +228,7 @@ class Service:
     async def run(self, operation: Operation[T], client: Client) -> T:
         """Compute: here where that is quick, else in the engine. Nothing is stored."""
         if operation.pool is Pool.SOLVE:
-            found = await self._in(self._quick, lambda: self._run_in_turn(operation))
+            found = await self._threads.solve(lambda: self._run_in_turn(operation))
         else:
             found = await self.call(operation.run_here)
         return found if found is not None else await self.through_engine(operation, client)
@@ -228,7 +243,16 @@ class Service:
 
     async def keep(self, operation: Operation[T], result: T) -> Outcome:
         """Store what is to be stored."""
-        return await self.call(lambda: self._keep(operation, result))
+        return await self._in_unit(operation, lambda unit: operation.keep(unit, result))
+
+    async def _in_unit(self, operation: Operation[Any], act: Callable[[UnitOfWork], T]) -> T:
+        """Act on the store as the operation may: what stores nothing waits for no writer."""
+
+        def acted() -> T:
+            with self._unit(operation) as unit:
+                return act(unit)
+
+        return await (self.write(acted) if operation.stores else self.call(acted))
 
     async def plot(self, fit_id: str, client: Client) -> FitPlot:
         """What a plot of a stored fit shows. Raises NotFound, Overloaded and LimitReached."""
@@ -286,7 +310,7 @@ class Service:
                 operation = make(unit)
             return accept_job(store, operation)
 
-        return await self.call(accepted)
+        return await self.write(accepted)
 
     async def settled(self, job: JobRecord, within_s: float = 0.4) -> JobRecord:
         """The job as it is at its end, or after this time."""
@@ -298,12 +322,17 @@ class Service:
 
     async def cancel_job(self, identifier: str) -> JobRecord:
         """Ask a job to stop, wherever it runs. Raises NotFound."""
-        return await self.call(lambda: cancel_job(self.context.store, identifier))
+        return await self.write(lambda: cancel_job(self.context.store, identifier))
 
     # --- in worker threads ------------------------------------------------------------------------
 
-    def _answered_here(self, make: Callable[[UnitOfWork], Optimize]) -> Answered | Unsolved:
-        """The answer where it is stored or solved at once, else what is to be solved."""
+    def _answered_here(
+        self, make: Callable[[UnitOfWork], Optimize]
+    ) -> Answered | Unsolved | Unkept:
+        """The answer where it is stored, or solved and stored at once; else what is left to do.
+
+        Of the threads for readings one at a time stores: where that has to wait, the others go on.
+        """
         with self.context.store.reading() as unit:
             operation = make(unit)
             stored = operation.stored(unit)
@@ -317,21 +346,21 @@ class Service:
             self.solving.release()
         if solved is None:
             return Unsolved(operation, is_quick=False)
-        return Answered(self._keep(operation, solved).document, "quick")
-
-    def _solved_in_turn(self, operation: Optimize) -> Answered | None:
-        solved = self._run_in_turn(operation)
-        if solved is None:
-            return None
-        return Answered(self._keep(operation, solved).document, "quick")
+        if not self._keeping.acquire(blocking=False):
+            return Unkept(operation, solved)
+        try:
+            with self._unit(operation) as unit:
+                return Answered(operation.keep(unit, solved).document, "quick")
+        finally:
+            self._keeping.release()
 
     def _run_in_turn(self, operation: Operation[T]) -> T | None:
         with self.solving:
             return operation.run_here()
 
-    def _keep(self, operation: Operation[T], result: T) -> Outcome:
-        with self.context.store.unit_of_work() as unit:
-            return operation.keep(unit, result)
+    def _unit(self, operation: Operation[Any]) -> AbstractContextManager[UnitOfWork]:
+        store = self.context.store
+        return store.unit_of_work() if operation.stores else store.reading()
 
     def _from_table(self, asked: Lookup) -> FromTable | None:
         """The active table's answer, and the table where it was not held."""
@@ -353,16 +382,6 @@ class Service:
             self.lookups.keep(found.table)
         return found.ready
 
-    async def _in(self, threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-        """Run short blocking work in one of these threads. Raises Overloaded."""
-        if self.pending_calls >= MAX_PENDING_CALLS:
-            raise Overloaded("more requests are waiting than this service accepts")
-        self.pending_calls += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(threads, work)
-        finally:
-            self.pending_calls -= 1
-
     def exposition(self) -> str:
         """The metrics as text."""
         shelf = self.lookups.front.shelf
@@ -370,7 +389,7 @@ class Service:
         runner = self.runner
         return self.metrics.exposition(
             {
-                "sluice_pending_calls": ("Requests in worker threads.", self.pending_calls),
+                "sluice_pending_calls": ("Requests in worker threads.", self._threads.pending),
                 "sluice_pending_solves": ("Requests that wait for a worker.", self.pending_tasks),
                 "sluice_waiting_jobs": ("Durable jobs that wait.", runner.waiting if runner else 0),
                 "sluice_running_jobs": ("Of them run here.", runner.running if runner else 0),
@@ -388,8 +407,7 @@ class Service:
     def close(self) -> None:
         """End the threads; the engine has to be closed first."""
         self.pictures.close()
-        self._quick.shutdown(cancel_futures=True)
-        self._calls.shutdown()
+        self._threads.close()
 
 
 class _Waiting:

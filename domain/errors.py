@@ -16,7 +16,8 @@
     |- SolverFailed            a solver broke its contract (a defect, never bad input)
     |- NotFound, Conflict      about stored things
     |- StoreUnavailable        the database cannot be reached
-    |- NotJson, BodyTooLarge, BodyTooSlow, UnsupportedMediaType, ForeignOrigin,
+    |- MalformedRequest, HeadTooLarge, NotJson, BodyTooLarge, BodyTooSlow,
+    |  UnsupportedMediaType, ForeignOrigin,
     |  RouteNotFound, MethodNotAllowed, Overloaded, NotReady   about a request to the service
     `- LimitReached            a solve was stopped before it had any answer
        |- TimeLimitReached     by its time limit
@@ -190,6 +191,18 @@ class BodyTooSlow(SluiceError):
     code = "body_too_slow"
 
 
+class HeadTooLarge(SluiceError):
+    """The request line and the headers, or the trailers, are longer or more than the limit."""
+
+    code = "head_too_large"
+
+
+class MalformedRequest(SluiceError):
+    """What came is no request of HTTP."""
+
+    code = "malformed_request"
+
+
 class UnsupportedMediaType(SluiceError):
     """The body's media type or encoding is not one that this operation reads."""
 
@@ -219,6 +232,12 @@ class Overloaded(SluiceError):
 
     code = "overloaded"
     retry_after_s: ClassVar[int] = 1
+
+
+class UnreadableRecord(SluiceError):
+    """What is stored has the form of another version: its bytes can be sent, but not read."""
+
+    code = "unreadable_record"
 
 
 class NotReady(SluiceError):

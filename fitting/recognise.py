@@ -1,12 +1,22 @@
-"""Which reader a file is for."""
+"""Which reader a file is for.
+
+Which formats a file that nothing recognises comes near to, and what it lacks of them.
+
+Every format names a few marks that all of its files have. Those that a file has some of are near
+it, by the share that it has. Headers of simple tables (`size,time`) get the names that the
+project's own CSV would give them. What is told of the file are line numbers, and names of columns
+that are short and plain.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from domain.errors import UnreadableTrace
 from domain.measurement import Reading, TraceKind
-from domain.trace_formats import TraceFormat, UnrecognisedTrace
+from domain.trace_formats import FormatMiss, HeaderHint, TraceFormat, UnrecognisedTrace
 from fitting.contract import ReaderSpec
-from fitting.nearness import header_hint, nearest_formats
 from fitting.readers import (
     csv_direct,
     csv_messages,
@@ -21,6 +31,113 @@ from fitting.readers import (
     ucx_perftest,
     ucx_table,
 )
+from fitting.readers.text import (
+    INTERARRIVAL,
+    OF_WHOLE_MESSAGES,
+    UNIT,
+    is_no_stage,
+    is_repetition,
+    is_size,
+)
+
+MOST_NEAR = 4
+_MOST_LINES = 400
+_MOST_COLUMNS = 12
+_PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_ .-]{0,39}", re.ASCII)
+_NUMBER = re.compile(r"[+-]?[0-9.][0-9.eE+-]*", re.ASCII)
+_MICROSECONDS = {"us", "usec", "µs", "μs"}
+
+
+def nearest_formats(head: str, readers: Sequence[ReaderSpec]) -> tuple[FormatMiss, ...]:
+    """What the file has some marks of, nearest first; none where it has none."""
+    lines = _lines(head)
+    found = [(*_miss(lines, reader), place) for place, reader in enumerate(readers)]
+    near = sorted((-share, -count, place) for share, count, _, place in found if count)
+    return tuple(found[place][2] for _, _, place in near[:MOST_NEAR])
+
+
+def _lines(head: str) -> list[tuple[int, str]]:
+    numbered = enumerate(head.splitlines()[:_MOST_LINES], 1)
+    return [(number, line.strip()) for number, line in numbered if line.strip()]
+
+
+def _miss(lines: list[tuple[int, str]], reader: ReaderSpec) -> tuple[float, int, FormatMiss]:
+    """The share of its marks that the file has, how many these are, and what is missing."""
+    has = {
+        number: {mark for mark in reader.marks if mark.pattern.search(line)}
+        for number, line in lines
+    }
+    known = set().union(*has.values())
+    at = max(has, key=lambda number: (len(has[number]), -number), default=1)
+    missing = tuple(mark.words for mark in reader.marks if mark not in known)
+    share = len(known) / len(reader.marks)
+    return share, len(known), FormatMiss(reader.format, at, missing)
+
+
+def header_hint(head: str) -> HeaderHint | None:
+    """How the header of a simple table would be written; None where there is none to be seen."""
+    content = [line for _, line in _lines(head) if not line.startswith("#")]
+    separator, names = _columns(content[0]) if content else (None, [])
+    if not 2 <= len(names) <= _MOST_COLUMNS:
+        return None
+    if separator and all(_NUMBER.fullmatch(name) for name in names):
+        return _hint([f"stage{at}_us" for at in range(1, len(names))])
+    place = next((at for at, name in enumerate(names) if is_size(name)), None)
+    if place is None or any(_NUMBER.fullmatch(name) for name in names):
+        return None
+    others = [name for at, name in enumerate(names) if at != place]
+    times = [name for name in others if not is_repetition(name)]
+    if not times:
+        return None
+    whole = _whole(times)
+    if whole is None and any(is_no_stage(UNIT.sub("", name)) for name in times):
+        return None  # columns of statistics are neither stages nor one time
+    columns = whole or [_stage_column(name, at) for at, name in enumerate(times, 1)]
+    units = {found.group(1).lower() for name in times if (found := UNIT.search(name))}
+    needs = ["with commas between columns"] if separator != "," else []
+    needs += ["with all times in µs"] if units - _MICROSECONDS else []
+    return _hint(columns, needs)
+
+
+def _columns(line: str) -> tuple[str | None, list[str]]:
+    """What separates the columns, None for blanks, and their names."""
+    separator = next((one for one in (",", ";", "\t", "|") if one in line), None)
+    return separator, [name.strip().strip('"').strip() for name in line.split(separator)]
+
+
+def _whole(times: list[str]) -> list[str] | None:
+    """The column of whole messages, where a single one is named as theirs are."""
+    if len(times) != 1:
+        return None
+    name = UNIT.sub("", times[0]) or times[0]
+    if INTERARRIVAL.fullmatch(name):
+        return ["interarrival_us"]
+    return ["latency_us"] if OF_WHOLE_MESSAGES.fullmatch(name) else None
+
+
+def _stage_column(name: str, place: int) -> str:
+    bare = UNIT.sub("", name)
+    plain = re.sub(r"\W+", "_", bare.strip()).strip("_")
+    return f"{plain}_us" if plain and _PLAIN_NAME.fullmatch(bare) else f"stage{place}_us"
+
+
+def _hint(columns: list[str], needs: Sequence[str] = ()) -> HeaderHint:
+    row = ",".join(f"{12.5 + 4 * at:g}" for at in range(len(columns)))
+    if columns == ["latency_us"]:
+        about = (
+            "a row is one message: its size in bytes, its one-way "
+            "latency in µs. If the time is that of a stage, name the column for the stage, as in "
+            "copy_us; if it is the time between back-to-back messages, interarrival_us"
+        )
+    elif columns == ["interarrival_us"]:
+        about = (
+            "a row is one message: its size in bytes, the time between back-to-back messages in µs"
+        )
+    else:
+        about = "a row is one message: its size in bytes, the time of each stage in µs"
+    about = f"{about}; {' and '.join(needs)}" if needs else about
+    return HeaderHint(f"message_bytes,{','.join(columns)}", f"4096,{row}", about)
+
 
 # In this order: the direct CSV claims every header of its two first columns, so it comes after the
 # two others that begin alike.

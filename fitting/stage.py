@@ -21,9 +21,8 @@ from domain.solution import Notice
 from domain.units import format_bytes
 from fitting.centres import Centres, centres_of
 from fitting.diagnostics import Evidence, diagnose, judged
-from fitting.estimate import Estimate, estimate_line
 from fitting.line import TINY, Line, solve
-from fitting.pieces import Piece
+from fitting.pieces import Estimate, Piece, estimate_line
 from fitting.ranges import find_ends
 from fitting.robust import mad
 from fitting.samples import SortedSamples, clock_step, sort_samples

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 import models.rows
 from models.base import Base
-from models.engines import open_engines, parse_url
+from models.engines import open_migration_engine, parse_url
 
 
 def run(connection: Connection) -> None:
@@ -39,7 +39,7 @@ def main() -> None:
     url = os.environ.get("SLUICE_DATABASE_URL")
     if not url:
         raise CommandError("set SLUICE_DATABASE_URL to the database that is to be migrated")
-    engine, _ = open_engines(parse_url(url))
+    engine = open_migration_engine(parse_url(url))
     with engine.begin() as connection:
         run(connection)
 

@@ -4,6 +4,9 @@ SQLite has one writer at a time. Units of work therefore go through an engine of
 where threads of this process queue in order, and begin with BEGIN IMMEDIATE, where processes wait
 for each other (`busy_timeout`): a transaction that read first and wrote later could be refused
 half-way. Readings have connections of their own, see the last commit (WAL), and wait for nobody.
+
+On both databases a wait that takes longer than LIMIT_S ends as StoreUnavailable: whoever asked is
+told to come again, instead of holding up what is behind it. Migrations are outside that limit.
 """
 
 from __future__ import annotations
@@ -16,7 +19,10 @@ from sqlalchemy.exc import ArgumentError
 
 from domain.errors import InvalidInput
 
-WAIT_S = 60.0
+LIMIT_S = 5.0  # of a statement, and of each wait for a lock or a connection
+MIGRATION_WAIT_S = 60.0  # for another process that migrates
+WRITE_CONNECTIONS = 8
+_READ_CONNECTIONS = 8
 _POSTGRESQL = ("postgresql", "postgres", "postgresql+psycopg")
 
 
@@ -44,28 +50,55 @@ def sqlite_file(url: URL) -> Path | None:
 
 
 def open_engines(url: URL) -> tuple[Engine, Engine]:
-    """(for units of work, for readings). Connects to nothing yet."""
+    """(for units of work, for readings), which share no connection. Connects to nothing yet."""
     if url.get_backend_name() == "sqlite":
-        return _sqlite_engine(url, "BEGIN IMMEDIATE"), _sqlite_engine(url, "BEGIN")
-    engine = create_engine(
+        return (
+            _sqlite_engine(url, "BEGIN IMMEDIATE", wait_s=LIMIT_S),
+            _sqlite_engine(url, "BEGIN", wait_s=LIMIT_S),
+        )
+    writer = _postgresql_engine(url, WRITE_CONNECTIONS)
+    reader = _postgresql_engine(url, _READ_CONNECTIONS)
+    for engine in (writer, reader):
+        _limit(engine)
+    return writer, reader.execution_options(postgresql_readonly=True)
+
+
+def open_migration_engine(url: URL) -> Engine:
+    """One connection, without a limit on statements, which waits until others have migrated."""
+    if url.get_backend_name() == "sqlite":
+        return _sqlite_engine(url, "BEGIN IMMEDIATE", wait_s=MIGRATION_WAIT_S)
+    return _postgresql_engine(url, 1)
+
+
+def _postgresql_engine(url: URL, connections: int) -> Engine:
+    return create_engine(
         url,
-        pool_size=8,
-        max_overflow=24,
-        pool_timeout=WAIT_S,
+        pool_size=connections,
+        max_overflow=connections,
+        pool_timeout=LIMIT_S,
         pool_pre_ping=True,  # a restarted server costs no request an error
         connect_args={"connect_timeout": 10, "application_name": "sluice"},
     )
-    return engine, engine.execution_options(postgresql_readonly=True)
 
 
-def _sqlite_engine(url: URL, begin: str) -> Engine:
+def _limit(engine: Engine) -> None:
+    """Have PostgreSQL end statements that take, or wait for a lock, longer than LIMIT_S."""
+
+    @event.listens_for(engine, "connect")
+    def limit(connection: Any, _record: object) -> None:
+        limit_ms = round(LIMIT_S * 1e3)
+        connection.execute(f"SET lock_timeout = {limit_ms}; SET statement_timeout = {limit_ms}")
+        connection.commit()
+
+
+def _sqlite_engine(url: URL, begin: str, *, wait_s: float) -> Engine:
     writes = begin != "BEGIN"
     engine = create_engine(
         url,
-        pool_size=1 if writes else 8,
+        pool_size=1 if writes else _READ_CONNECTIONS,
         max_overflow=0 if writes else 24,
-        pool_timeout=WAIT_S,
-        connect_args={"check_same_thread": False, "timeout": WAIT_S},
+        pool_timeout=wait_s,
+        connect_args={"check_same_thread": False, "timeout": wait_s},
     )
 
     @event.listens_for(engine, "connect")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, Engine, inspect, text
 
 from domain.errors import Conflict, StoreUnavailable
-from models.engines import WAIT_S, sqlite_file
+from models.engines import MIGRATION_WAIT_S, sqlite_file
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -88,8 +88,8 @@ def _use_wal(file: Path) -> None:
 
     SQLite does not wait for other connections here as it does elsewhere, so this does.
     """
-    deadline = time.monotonic() + WAIT_S
-    connection = sqlite3.connect(file, timeout=WAIT_S, isolation_level=None)
+    deadline = time.monotonic() + MIGRATION_WAIT_S
+    connection = sqlite3.connect(file, timeout=MIGRATION_WAIT_S, isolation_level=None)
     try:
         while True:
             try:

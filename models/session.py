@@ -11,7 +11,13 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from domain.errors import StoreUnavailable
-from models.engines import open_engines, parse_url
+from models.engines import (
+    LIMIT_S,
+    WRITE_CONNECTIONS,
+    open_engines,
+    open_migration_engine,
+    parse_url,
+)
 from models.errors import translated_errors
 from models.repositories import (
     AnswerRepository,
@@ -139,14 +145,28 @@ class Store:
         """ "sqlite" or "postgresql"."""
         return self._url.get_backend_name()
 
+    @property
+    def max_wait_s(self) -> float:
+        """The longest that a statement, or a wait for a lock or a connection, may take."""
+        return LIMIT_S
+
+    @property
+    def parallel_writes(self) -> int:
+        """How many units of work can be open at once, those of other processes not counted."""
+        return 1 if self.dialect == "sqlite" else WRITE_CONNECTIONS
+
     def upgrade(self) -> None:
         """Bring the schema up to date, also where several processes start together.
 
         Raises Conflict for a database that newer software has written, StoreUnavailable where
         there is none.
         """
-        with translated_errors():
-            upgrade(self._writer)
+        engine = open_migration_engine(self._url)
+        try:
+            with translated_errors():
+                upgrade(engine)
+        finally:
+            engine.dispose()
 
     @contextmanager
     def unit_of_work(self) -> Iterator[UnitOfWork]:

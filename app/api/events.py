@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from app.execution.limits import MAX_EVENT_STREAMS
 from app.jobs.ledger import shown_job
 from app.schemas.base import dump_json
-from app.schemas.jobs import job_document
+from app.schemas.jobs import JobOut
 from app.service import Service
 from domain.errors import Overloaded, StoreUnavailable
 from models.records import JobRecord
@@ -66,5 +66,5 @@ class EventStream:
     def _event(self, job: JobRecord) -> bytes:
         self._number += 1
         name = job.state.value if job.state.is_terminal else "progress"
-        data = dump_json(job_document(job))
+        data = dump_json(JobOut.of(job))
         return b"id: %d\nevent: %s\ndata: %s\n\n" % (self._number, name.encode(), data)

@@ -13,7 +13,7 @@ from app.deps import client_of, prefers_async, service_of
 from app.flows.profiles import known_reference
 from app.operations.exports import export_operation
 from app.schemas.base import dump_json
-from app.schemas.exports import ExportQuery, ExportTargetsOut, targets_document
+from app.schemas.exports import ExportQuery, ExportTargetsOut
 from app.schemas.queries import NoQuery
 from domain.errors import NotFound
 from exports.targets import TARGETS
@@ -24,11 +24,12 @@ _UNCHANGED: dict[int, dict[str, Any]] = {
 }
 _NAMES = sorted(target.name for target in TARGETS)
 _Target = Annotated[str, Path(json_schema_extra={"enum": list(_NAMES)})]
+_MEDIA_TYPES = sorted({target.media_type.partition(";")[0] for target in TARGETS})
 _TEXT: dict[str, Any] = {"schema": {"type": "string"}}
 _FILE: dict[int, dict[str, Any]] = {
     200: {
         "description": "The configuration, in the target's own syntax",
-        "content": dict.fromkeys(("text/plain", "application/json", "application/xml"), _TEXT),
+        "content": dict.fromkeys(_MEDIA_TYPES, _TEXT),
     },
     **_UNCHANGED,
 }
@@ -37,7 +38,7 @@ _FILE: dict[int, dict[str, Any]] = {
 @router.get("/exports", response_model=ExportTargetsOut, **refuses(422, also=_UNCHANGED))
 async def export_targets(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """Every target: what it takes, its options, and the program that reads it back in tests."""
-    return tagged(request, dump_json(targets_document()))
+    return tagged(request, dump_json(ExportTargetsOut.all()))
 
 
 @router.get(

@@ -15,7 +15,7 @@ from app.deps import client_of, service_of, trace_rules
 from app.flows.fit_trace import get_fit, get_trace
 from app.operations.fits import FitTraces
 from app.schemas.fit_requests import FitIn
-from app.schemas.fits import FitOut, stored_fit_document
+from app.schemas.fits import FitOut
 from app.schemas.queries import FitQuery, NoQuery
 from app.trace_bodies import arriving_trace
 
@@ -48,7 +48,7 @@ async def stored_fit(request: Request, id: str, _: Annotated[NoQuery, Query()]) 
     """A stored fit, and the digests of the traces that it was made from."""
     service = service_of(request)
     record = await service.call(lambda: get_fit(service.context.store, id))
-    return json_document(stored_fit_document(record))
+    return json_document(FitOut.of_stored(record))
 
 
 @router.get("/traces/{digest}", response_class=StreamingResponse, **sends_text(404, 422, 503))

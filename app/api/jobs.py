@@ -12,7 +12,7 @@ from app.api.openapi import refuses
 from app.api.respond import json_document
 from app.deps import service_of
 from app.jobs.ledger import shown_job
-from app.schemas.jobs import JobOut, job_document
+from app.schemas.jobs import JobOut
 from app.schemas.queries import NoQuery
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
@@ -30,14 +30,14 @@ async def job(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Resp
     """Where a job stands, with the best answer so far and the bound on it."""
     service = service_of(request)
     found = await service.call(lambda: shown_job(service.context.store, id))
-    return json_document(job_document(found))
+    return json_document(JobOut.of(found))
 
 
 @router.delete("/{id}", response_model=JobOut, **refuses(404, 422, 503, also=_STOPPING))
 async def cancel(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Stop a job; its best answer so far is kept. 202 while it is still stopping."""
     found = await service_of(request).cancel_job(id)
-    return json_document(job_document(found), status=200 if found.state.is_terminal else 202)
+    return json_document(JobOut.of(found), status=200 if found.state.is_terminal else 202)
 
 
 @router.get("/{id}/events", response_class=Response, **refuses(404, 422, 503, also=_EVENTS))

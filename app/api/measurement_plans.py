@@ -12,7 +12,7 @@ from app.bodies import read_json
 from app.deps import body_rules, service_of
 from app.flows.measurement_plan import plan
 from app.schemas.base import dump_json
-from app.schemas.measurement_plans import MeasurementPlanIn, MeasurementPlanOut, plan_document
+from app.schemas.measurement_plans import MeasurementPlanIn, MeasurementPlanOut
 from app.schemas.queries import NoQuery
 
 router = APIRouter(tags=["fit"])
@@ -24,5 +24,5 @@ async def measurement_plan(request: Request, _: Annotated[NoQuery, Query()]) -> 
     service = service_of(request)
     asked = await read_json(request, MeasurementPlanIn, **body_rules(request))
     given, limits = asked.given(), asked.limits()
-    body = await service.call(lambda: dump_json(plan_document(plan(given, limits))))
+    body = await service.call(lambda: dump_json(MeasurementPlanOut.of(plan(given, limits))))
     return json_bytes(body)

@@ -7,8 +7,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
+from pydantic import BaseModel, TypeAdapter
 
 from app.api.respond import PROBLEM
 from app.schemas.audit import AuditIn
@@ -138,9 +137,11 @@ def _build(app: FastAPI) -> dict[str, Any]:
     built = get_openapi(
         title=app.title, version=app.version, description=app.description, routes=app.routes
     )
-    inputs = [(model, "validation") for model in _BODIES]
-    _, definitions = models_json_schema(
-        [*inputs, (ProblemOut, "serialization")],  # type: ignore[list-item]
+    _, definitions = TypeAdapter.json_schemas(
+        [
+            *((model.__name__, "validation", TypeAdapter(model)) for model in _BODIES),
+            ("ProblemOut", "serialization", TypeAdapter(ProblemOut)),
+        ],
         ref_template=_REF,
     )
     schemas = built.setdefault("components", {}).setdefault("schemas", {})

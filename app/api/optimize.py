@@ -15,9 +15,9 @@ from app.deps import body_rules, client_of, prefers_async, service_of
 from app.execution.render_queue import Requester
 from app.flows.answers import AnswerFilter, get_answer, list_answers
 from app.operations.optimize import optimize_operation
-from app.schemas.explanations import ExplanationOut, explained_of, explanation_document
-from app.schemas.optimizations import OptimizationsOut, optimizations_document
-from app.schemas.optimize import OptimizeIn, OptimizeOut
+from app.schemas.base import read_output
+from app.schemas.explanations import ExplanationOut, explained_of
+from app.schemas.optimize import OptimizationsOut, OptimizeIn, OptimizeOut
 from app.schemas.queries import ExplanationQuery, NoQuery, OptimizationsQuery
 
 router = APIRouter(tags=["optimise"])
@@ -46,7 +46,7 @@ async def optimizations(
     page = await service.call(
         lambda: list_answers(service.context.store, wanted, after=query.cursor, limit=query.limit)
     )
-    return json_document(optimizations_document(page.summaries, page.after))
+    return json_document(OptimizationsOut.of(page))
 
 
 @router.get("/optimizations/{id}", response_model=OptimizeOut, **refuses(404, 422, 503))
@@ -58,7 +58,9 @@ async def optimization(request: Request, id: str, _: Annotated[NoQuery, Query()]
 
 
 @router.get(
-    "/optimizations/{id}/explanation", response_model=ExplanationOut, **refuses(404, 422, 503)
+    "/optimizations/{id}/explanation",
+    response_model=ExplanationOut,
+    **refuses(404, 409, 422, 503),
 )
 async def explanation(
     request: Request, id: str, query: Annotated[ExplanationQuery, Query()]
@@ -67,7 +69,11 @@ async def explanation(
     service = service_of(request)
     cap = service.context.settings.max_fragments
     record = await service.call(lambda: get_answer(service.context.store, id))
-    asked = explained_of(record.body, cheaper_by=query.cheaper_by, fragment_cap=cap)
+    asked = await service.call(
+        lambda: explained_of(
+            read_output(OptimizeOut, record.body), cheaper_by=query.cheaper_by, fragment_cap=cap
+        )
+    )
     if asked.cells <= EXPLAINED_AT_ONCE:
         found = await service.call(lambda: explain(asked))
     else:
@@ -78,4 +84,4 @@ async def explanation(
             requester=Requester(client.name, id),
             question=("explanation", id, query.cheaper_by),
         )
-    return json_document(explanation_document(found, answer_id=id))
+    return json_document(ExplanationOut.of(found, answer_id=id))

@@ -20,9 +20,6 @@ from app.schemas.profiles import (
     ProfilesOut,
     RevisionIn,
     RevisionsOut,
-    profile_document,
-    profiles_document,
-    revisions_document,
 )
 from app.schemas.queries import NoQuery, ProfilesQuery, ScheduleQuery
 from app.schemas.schedules import TableScheduleOut
@@ -39,7 +36,7 @@ async def list_profiles(request: Request, query: Annotated[ProfilesQuery, Query(
     page = await service.call(
         lambda: flow.list_profiles(service.context.store, after=query.cursor, limit=query.limit)
     )
-    return json_document(profiles_document(page))
+    return json_document(ProfilesOut.of(page))
 
 
 @router.post("", status_code=201, response_model=ProfileOut, **reads(ProfileIn, 409))
@@ -48,11 +45,11 @@ async def create_profile(request: Request, _: Annotated[NoQuery, Query()]) -> Re
     service = service_of(request)
     asked = await read_json(request, ProfileIn, **body_rules(request))
     model = asked.model()
-    profile = await service.call(
+    profile = await service.write(
         lambda: flow.create_profile(service.context.store, asked.name, model, detail=asked.detail)
     )
     headers = {"Location": f"/profiles/{profile.name}"}
-    return json_document(profile_document(profile), status=201, headers=headers)
+    return json_document(ProfileOut.of(profile), status=201, headers=headers)
 
 
 @router.get("/{name}", response_model=ProfileOut, **refuses(404, 422, 503))
@@ -60,7 +57,7 @@ async def get_profile(request: Request, name: str, _: Annotated[NoQuery, Query()
     """A profile at its current revision."""
     service = service_of(request)
     profile = await service.call(lambda: flow.get_profile(service.context.store, name))
-    return json_document(profile_document(profile))
+    return json_document(ProfileOut.of(profile))
 
 
 @router.put("/{name}", response_model=ProfileOut, **reads(RevisionIn, 404, 409))
@@ -69,17 +66,17 @@ async def revise_profile(request: Request, name: str, _: Annotated[NoQuery, Quer
     service = service_of(request)
     asked = await read_json(request, RevisionIn, **body_rules(request))
     model = asked.model()
-    profile = await service.call(
+    profile = await service.write(
         lambda: flow.revise_profile(service.context.store, name, model, detail=asked.detail)
     )
-    return json_document(profile_document(profile))
+    return json_document(ProfileOut.of(profile))
 
 
 @router.delete("/{name}", status_code=204, response_class=Response, **refuses(404, 409, 422, 503))
 async def delete_profile(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Delete a profile with its revisions. Answers that name it stay."""
     service = service_of(request)
-    await service.call(lambda: flow.delete_profile(service.context.store, name))
+    await service.write(lambda: flow.delete_profile(service.context.store, name))
     return Response(status_code=204)
 
 
@@ -88,7 +85,7 @@ async def list_revisions(request: Request, name: str, _: Annotated[NoQuery, Quer
     """Every revision, and where its stages came from."""
     service = service_of(request)
     found = await service.call(lambda: flow.list_revisions(service.context.store, name))
-    return json_document(revisions_document(*found))
+    return json_document(RevisionsOut.of(*found))
 
 
 @router.post("/{name}/current", response_model=ProfileOut, **reads(CurrentIn, 404))
@@ -96,10 +93,10 @@ async def set_current(request: Request, name: str, _: Annotated[NoQuery, Query()
     """Roll back or forward to a revision that exists."""
     service = service_of(request)
     asked = await read_json(request, CurrentIn, **body_rules(request))
-    profile = await service.call(
+    profile = await service.write(
         lambda: flow.set_current(service.context.store, name, asked.revision)
     )
-    return json_document(profile_document(profile))
+    return json_document(ProfileOut.of(profile))
 
 
 @router.get(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 from fastapi import Request, Response
 
-from app.errors import kind_of, problem_document
 from app.lookup.answers import REVALIDATED, Ready, holds
 from app.schemas.base import dump_json
-from app.schemas.jobs import job_document
+from app.schemas.jobs import JobOut
+from app.schemas.problems import ProblemOut
 from domain.errors import Overloaded, SluiceError
 from models.records import JobRecord
 
@@ -34,12 +35,11 @@ def json_document(
 
 def problem(error: SluiceError, *, headers: dict[str, str] | None = None) -> Response:
     """The problem document of an error, with the status of its code."""
-    document = problem_document(error)
-    document["detail"] = error.detail[:_MOST_DETAIL]
-    status = kind_of(error.code).status
-    if status == 503:
+    document = ProblemOut.of(error)
+    document = replace(document, detail=error.detail[:_MOST_DETAIL])
+    if document.status == 503:
         headers = {**(headers or {}), "Retry-After": str(Overloaded.retry_after_s)}
-    return Response(dump_json(document), status, headers, media_type=PROBLEM)
+    return Response(dump_json(document), document.status, headers, media_type=PROBLEM)
 
 
 def accepted(job: JobRecord) -> Response:
@@ -49,7 +49,7 @@ def accepted(job: JobRecord) -> Response:
         "Preference-Applied": "respond-async",
         "Retry-After": "1",
     }
-    return json_document(job_document(job), status=202, headers=headers)
+    return json_document(JobOut.of(job), status=202, headers=headers)
 
 
 def tagged(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -13,7 +13,7 @@ from app.deps import service_of
 from app.execution.engine import Pool
 from app.metrics import CONTENT_TYPE
 from app.schemas.queries import MAX_PAGE_SIZE, NoQuery
-from app.schemas.service import AliveOut, LimitsOut, ReadyOut, limits_document
+from app.schemas.service import AliveOut, LimitsOut, ReadyOut
 from domain.errors import NotReady
 
 router = APIRouter(tags=["service"])
@@ -30,13 +30,13 @@ _METRICS = {
 async def limits(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """Everything that a request is measured against."""
     settings = service_of(request).context.settings
-    return json_document(limits_document(settings, max_page_size=MAX_PAGE_SIZE))
+    return json_document(LimitsOut.of(settings, max_page_size=MAX_PAGE_SIZE))
 
 
 @router.get("/healthz", response_model=AliveOut, **refuses(422))
 async def alive(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """The process answers."""
-    return json_document({"status": "alive"})
+    return json_document(AliveOut("alive"))
 
 
 @router.get("/readyz", response_model=ReadyOut, **refuses(422, 503))
@@ -51,7 +51,10 @@ async def ready(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     workers = engine.capacity(Pool.SOLVE).ready
     if workers < 1:
         raise NotReady("no worker is ready")
-    return json_document({"status": "ready", "database": store.dialect, "workers": workers})
+    database: Literal["sqlite", "postgresql"] = (
+        "postgresql" if store.dialect == "postgresql" else "sqlite"
+    )
+    return json_document(ReadyOut("ready", database, workers))
 
 
 @router.get("/metrics", response_class=Response, **refuses(422, also=_METRICS))

@@ -12,13 +12,7 @@ from app.bodies import read_json
 from app.deps import body_rules, service_of
 from app.flows.simulate import draw, run
 from app.schemas.base import dump_json
-from app.schemas.simulate import (
-    SimulateIn,
-    SimulateOut,
-    SimulateQuery,
-    SimulationFormat,
-    simulation_document,
-)
+from app.schemas.simulate import SimulateIn, SimulateOut, SimulateQuery, SimulationFormat
 
 router = APIRouter(tags=["optimise"])
 
@@ -39,7 +33,7 @@ async def simulate(request: Request, query: Annotated[SimulateQuery, Query()]) -
         picture = await service.call(lambda: draw(run(service.context.store, source, cut), cut))
         return Response(picture, headers=_POLICY, media_type=SVG)
     body = await service.call(
-        lambda: dump_json(simulation_document(run(service.context.store, source, cut)))
+        lambda: dump_json(SimulateOut.of(run(service.context.store, source, cut)))
     )
     return json_bytes(body)
 

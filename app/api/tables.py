@@ -17,7 +17,7 @@ from app.flows.profiles import known_reference
 from app.lookup.forms import JSON, SLT, TWIN, TableFormat, accepted, active_form, immutable_form
 from app.operations.tables import table_operation
 from app.schemas.queries import NoQuery, TableQuery, TablesQuery
-from app.schemas.tables import ActivateIn, TableIn, TableOut, TablesOut, tables_document
+from app.schemas.tables import ActivateIn, TableIn, TableOut, TablesOut
 from models.records import TableRecord
 
 router = APIRouter(tags=["tables"])
@@ -75,7 +75,7 @@ async def tables(request: Request, name: str, query: Annotated[TablesQuery, Quer
             limit=query.limit,
         )
     )
-    return json_document(tables_document(page))
+    return json_document(TablesOut.of(page))
 
 
 @router.get(
@@ -98,7 +98,7 @@ async def activate_table(request: Request, name: str, _: Annotated[NoQuery, Quer
     service = service_of(request)
     reference = known_reference(name)
     asked = await read_json(request, ActivateIn, **body_rules(request))
-    record = await service.call(
+    record = await service.write(
         lambda: flow.activate_table(service.context.store, reference, asked.digest)
     )
     return json_bytes(record.document, headers={"Content-Location": f"/tables/{record.digest}"})

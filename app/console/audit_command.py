@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING, Any
 
 from app.console.audit_reports import audit_parts
@@ -30,18 +29,19 @@ _ASKED = ("least_bytes", "greatest_bytes", "objective", "max_regret", "over", "t
 def audit(arguments: argparse.Namespace, output: Output) -> int:
     """Audit, print, and say by the exit code whether the limit is kept."""
     from app.operations.audits import AuditSetting
-    from app.schemas.audit import render_audit
+    from app.schemas.audit import AuditOut
+    from app.schemas.base import dump_json
 
     settings = Settings.from_environment()
     scope, question = _asked(arguments, read_source(arguments.source, settings))
     wanted = _question(scope, question, settings)
     with counting_line(output.err) as show:
         found = run_operation(AuditSetting(wanted, unrequested), settings, show).result
-    document = render_audit(found)
+    audited = AuditOut.of(found)
     if output.wants_json:
-        output.document(document)
+        output.document(dump_json(audited))
     else:
-        output.parts(audit_parts(json.loads(document)))
+        output.parts(audit_parts(audited))
     return 0 if found.is_kept else TOO_HIGH
 
 

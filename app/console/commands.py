@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from app.flows.fit_trace import FittedTrace
     from app.flows.questions import Question
     from app.flows.solve_message import FindRevision
+    from app.schemas.optimize import OptimizeOut
     from domain.profile import ProfileRevision, Revision
     from models.session import Store
 
@@ -47,6 +47,9 @@ USUAL_STATIC_BYTES = 4096  # what GAM repeats, and the default of `compare`
 
 def optimize(arguments: argparse.Namespace, output: Output) -> int:
     """Solve one question and print its answer."""
+    from app.schemas.base import read_output
+    from app.schemas.optimize import OptimizeOut
+
     if arguments.timeline is not None:
         check_timeline_file(arguments.timeline)
     settings = Settings.from_environment()
@@ -57,26 +60,26 @@ def optimize(arguments: argparse.Namespace, output: Output) -> int:
             body, is_interrupted = _answer(question, settings, output, store=store)
     else:
         body, is_interrupted = _answer(question, settings, output, store=None)
-    show_answer(body, output)
-    if arguments.timeline is not None:
-        write_timeline(arguments.timeline, body)
-        if not output.wants_json:
-            output.parts([f"timeline written to {printable(arguments.timeline)}"])
+    if output.wants_json:
+        output.document(body)
+    if not output.wants_json or arguments.timeline is not None:
+        _show_answer(read_output(OptimizeOut, body), arguments.timeline, output)
     if is_interrupted:
         output.note("interrupted; this is the best found so far")
     return INTERRUPTED if is_interrupted else 0
 
 
-def show_answer(body: bytes, output: Output) -> None:
-    """Print an answer's document, or what a person reads of it."""
-    if output.wants_json:
-        output.document(body)
-        return
-    document = json.loads(body)
+def _show_answer(answer: OptimizeOut, timeline: str | None, output: Output) -> None:
+    """Print what a person reads of an answer, and draw it into the file that is named."""
     screen = output.out
-    if document["fit"]:
-        output.parts([*fit_summary_parts(document["fit"], width=screen.width), ""])
-    output.parts(answer_parts(document, width=screen.width, ink=screen.ink))
+    if not output.wants_json:
+        if answer.fit:
+            output.parts([*fit_summary_parts(answer.fit, width=screen.width), ""])
+        output.parts(answer_parts(answer, width=screen.width, ink=screen.ink))
+    if timeline is not None:
+        write_timeline(timeline, answer)
+        if not output.wants_json:
+            output.parts([f"timeline written to {printable(timeline)}"])
 
 
 def _question(arguments: argparse.Namespace, source: Source) -> Question:
@@ -130,7 +133,7 @@ def compare(arguments: argparse.Namespace, output: Output) -> int:
     from app.flows.compare import resolve
     from app.operations.compare import Compare
     from app.schemas.base import dump_json, parse_json
-    from app.schemas.compare import CompareIn, comparison_document
+    from app.schemas.compare import CompareIn, CompareOut
 
     settings = Settings.from_environment()
     body = _comparison_body(arguments, read_source(arguments.source, settings), settings)
@@ -140,11 +143,11 @@ def compare(arguments: argparse.Namespace, output: Output) -> int:
     operation = Compare(resolved, settings.max_fragments, unrequested)
     with counting_line(output.err) as show:
         ran = run_operation(operation, settings, show)
-    document = comparison_document(operation.table(ran.result))
+    found = CompareOut.of(operation.table(ran.result))
     if output.wants_json:
-        output.document(dump_json(document))
+        output.document(dump_json(found))
     else:
-        output.parts(comparison_parts(document))
+        output.parts(comparison_parts(found))
     if ran.is_interrupted:
         output.note("interrupted; the rest was not tried")
     return INTERRUPTED if ran.is_interrupted else 0
@@ -153,10 +156,10 @@ def compare(arguments: argparse.Namespace, output: Output) -> int:
 def _comparison_body(
     arguments: argparse.Namespace, source: Source, settings: Settings
 ) -> dict[str, Any]:
-    from app.schemas.aggregates import model_document
+    from app.schemas.stages import given_model
 
     if isinstance(source, TraceSource):
-        base = _given_model(model_document(fit_source(source, settings).fit.to_model()))
+        base: dict[str, Any] = given_model(fit_source(source, settings).fit.to_model())
     else:
         # What only one optimisation has is left out, so that its request file serves here too.
         ours = ("strategy", "save_as")
@@ -173,14 +176,6 @@ def _comparison_body(
     if "strategies" not in body:
         body = {"static_bytes": USUAL_STATIC_BYTES, **body, "strategies": [*Strategy]}
     return body
-
-
-def _given_model(document: dict[str, Any]) -> dict[str, Any]:
-    """The model's document as a request gives it: by its bare costs."""
-    aggregate = document.pop("aggregate")
-    if aggregate is None:
-        return document
-    return {"aggregate": {name: aggregate[name] for name in ("total", "bottleneck", "delay_us")}}
 
 
 # --- shared ---------------------------------------------------------------------------------------

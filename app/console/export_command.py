@@ -20,6 +20,7 @@ from domain.errors import InvalidInput
 if TYPE_CHECKING:
     from app.flows.export_setting import Exported, ExportQuestion, ExportScope, TableFile
     from app.flows.questions import Question
+    from app.schemas.exports import ExportTargetsOut
     from domain.profile import ProfileRevision
     from models.session import Store
 
@@ -171,13 +172,13 @@ def _shown(made: Exported, output: Output) -> str:
 
 def _list_targets(output: Output) -> int:
     from app.schemas.base import dump_json
-    from app.schemas.exports import targets_document
+    from app.schemas.exports import ExportTargetsOut
 
-    document = targets_document()
+    targets = ExportTargetsOut.all()
     if output.wants_json:
-        output.document(dump_json(document))
+        output.document(dump_json(targets))
     else:
-        output.parts(_target_parts(document["items"]))
+        output.parts(_target_parts(targets))
     return 0
 
 
@@ -189,7 +190,7 @@ _TAKES = {
 }
 
 
-def _target_parts(targets: list[dict[str, Any]]) -> list[Part]:
+def _target_parts(targets: ExportTargetsOut) -> list[Part]:
     columns = (
         Column("target", is_number=False),
         Column("takes", is_number=False),
@@ -198,11 +199,11 @@ def _target_parts(targets: list[dict[str, Any]]) -> list[Part]:
     )
     rows = tuple(
         (
-            target["name"],
-            _TAKES[target["takes"]],
-            target["verified_by"] or "unverified",
-            ", ".join(f"{option['name']}={option['default']}" for option in target["options"]),
+            target.name,
+            _TAKES[target.takes],
+            target.verified_by or "unverified",
+            ", ".join(f"{option.name}={option.default}" for option in target.options),
         )
-        for target in targets
+        for target in targets.items
     )
     return [Grid(columns, rows)]

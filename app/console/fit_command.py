@@ -92,7 +92,7 @@ def _fit_each(
 def _request(arguments: argparse.Namespace) -> FitRequest:
     """How to fit, by the same rules as in the service. Raises InvalidInput."""
     from app.flows.fit_trace import check_request
-    from app.schemas.fit_options import parse_excluded, parse_group
+    from app.schemas.fit_requests import parse_excluded, parse_group
     from domain.fit import DEFAULT_MAX_RANGES, FitMethod, FitOptions, FitShape
     from models.records import FitRequest
 
@@ -204,25 +204,25 @@ def _save(fitted: FittedTrace, name: str | None, settings: Settings) -> SavedFit
 
 def _show(fitted: FittedTrace, saved: SavedFit | None, output: Output) -> None:
     from app.schemas.base import dump_json
-    from app.schemas.fits import fit_document
+    from app.schemas.fits import FitOut
 
-    document = fit_document(fitted, saved)
+    fit = FitOut.of(fitted, saved)
     if output.wants_json:
-        output.document(dump_json(document))
+        output.document(dump_json(fit))
         return
-    output.parts(fit_parts(document, width=output.out.width))
+    output.parts(fit_parts(fit, width=output.out.width))
     if saved is not None:
         output.parts([f"saved as {saved.profile.name}@{saved.profile.current.number}"])
 
 
 def _show_named(name: str, fitted: FittedTrace, output: Output) -> None:
     from app.schemas.base import dump_json
-    from app.schemas.fits import fit_document
+    from app.schemas.fits import FitOut
 
     if output.wants_json:
         # One line a file; a name that is no text is shown as Python spells it.
         shown = name.encode(errors="backslashreplace").decode()
-        output.document(dump_json({"source": shown, "fit": fit_document(fitted, None)}))
+        output.document(dump_json({"source": shown, "fit": FitOut.of(fitted, None)}))
         return
     output.parts([f"── {printable(name)}"])
     _show(fitted, None, output)

@@ -6,10 +6,9 @@ import json
 import os
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from app.console.screen import Part, Screen
-from app.errors import problem_document
 from app.text.names import printable, quoted
 from domain.errors import InvalidFields, SluiceError
 
@@ -48,7 +47,9 @@ class Output:
     def error(self, error: SluiceError) -> None:
         """One line that names field and rule, or the problem document."""
         if self.wants_json:
-            self.err.write_line(json.dumps(problem_document(error)))
+            from app.schemas.problems import ProblemOut
+
+            self.err.write_line(json.dumps(asdict(ProblemOut.of(error))))
         else:
             self.err.write_line(f"sluice: error: {error_text(error)}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from app.console.commands import fit_source, opened_store
 from app.console.output import Output
@@ -18,6 +18,7 @@ from domain.errors import InvalidInput, NotFound
 from domain.profile import HardwareProfile, ProfileReference, check_profile_name
 
 if TYPE_CHECKING:
+    from app.schemas.base import Output as OutputPart
     from models.records import TableSummary
     from models.session import Store
 
@@ -41,20 +42,20 @@ def profiles(arguments: argparse.Namespace, output: Output) -> int:
 
 def _list(store: Store, arguments: argparse.Namespace, output: Output) -> None:
     from app.flows.profiles import ProfilePage, list_profiles
-    from app.schemas.profiles import profiles_document
+    from app.schemas.profiles import ProfilesOut
 
     page = list_profiles(store, limit=_PAGE)
     found = list(page.profiles)
     while page.after is not None:
         page = list_profiles(store, after=page.after, limit=_PAGE)
         found.extend(page.profiles)
-    document = profiles_document(ProfilePage(tuple(found), None))
-    _emit(document, output, [profiles_table(document)])
+    listed = ProfilesOut.of(ProfilePage(tuple(found), None))
+    _emit(listed, output, [profiles_table(listed)])
 
 
 def _show_one(store: Store, arguments: argparse.Namespace, output: Output) -> None:
     from app.flows.profiles import get_profile, get_revision
-    from app.schemas.profiles import revisions_document
+    from app.schemas.profiles import RevisionsOut
 
     reference = ProfileReference.parse(arguments.profile)
     profile = get_profile(store, reference.name)
@@ -62,16 +63,16 @@ def _show_one(store: Store, arguments: argparse.Namespace, output: Output) -> No
         _show(profile, output)
         return
     revision = get_revision(store, reference)
-    document = revisions_document(profile, (revision,))["revisions"][0]
-    _emit(document, output, profile_parts({"name": profile.name, **document}))
+    shown = RevisionsOut.of(profile, (revision,)).revisions[0]
+    _emit(shown, output, profile_parts(profile.name, shown))
 
 
 def _revisions(store: Store, arguments: argparse.Namespace, output: Output) -> None:
     from app.flows.profiles import list_revisions
-    from app.schemas.profiles import revisions_document
+    from app.schemas.profiles import RevisionsOut
 
-    document = revisions_document(*list_revisions(store, arguments.profile))
-    _emit(document, output, [revisions_table(document)])
+    listed = RevisionsOut.of(*list_revisions(store, arguments.profile))
+    _emit(listed, output, [revisions_table(listed)])
 
 
 def _use(store: Store, arguments: argparse.Namespace, output: Output) -> None:
@@ -84,11 +85,11 @@ def _use(store: Store, arguments: argparse.Namespace, output: Output) -> None:
 
 def _tables(store: Store, arguments: argparse.Namespace, output: Output) -> None:
     from app.flows.build_table import TablePage
-    from app.schemas.tables import tables_document
+    from app.schemas.tables import TablesOut
 
     reference = ProfileReference.parse(arguments.profile)
-    document = tables_document(TablePage(tuple(_all_tables(store, reference)), None))
-    _emit(document, output, [tables_table(document)])
+    listed = TablesOut.of(TablePage(tuple(_all_tables(store, reference)), None))
+    _emit(listed, output, [tables_table(listed)])
 
 
 def _activate(store: Store, arguments: argparse.Namespace, output: Output) -> None:
@@ -178,17 +179,17 @@ def _save(store: Store, name: str, source: Source, settings: Settings) -> Hardwa
 
 
 def _show(profile: HardwareProfile, output: Output) -> None:
-    from app.schemas.profiles import profile_document
+    from app.schemas.profiles import ProfileOut
 
-    document = profile_document(profile)
-    _emit(document, output, profile_parts(document))
+    shown = ProfileOut.of(profile)
+    _emit(shown, output, profile_parts(profile.name, shown))
 
 
-def _emit(document: dict[str, Any], output: Output, parts: Iterable[Part]) -> None:
-    """Print the document if documents are wanted, and else what a person reads."""
+def _emit(shown: OutputPart, output: Output, parts: Iterable[Part]) -> None:
+    """Print the output as JSON if that is wanted, and else what a person reads."""
     from app.schemas.base import dump_json
 
     if output.wants_json:
-        output.document(dump_json(document))
+        output.document(dump_json(shown))
     else:
         output.parts(parts)

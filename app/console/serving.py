@@ -85,11 +85,12 @@ def configured(app: Callable[..., Any], *, log_level: str) -> uvicorn.Config:
     """The server's options, which are the same for whatever it serves."""
     import uvicorn
 
-    from app.connections import WatchedConnection
+    from app.connections import GuardedConnection
 
     return uvicorn.Config(
         app,
-        http=WatchedConnection,
+        http=GuardedConnection,
+        ws="none",  # nothing here speaks it, and a connection that changes over has no guard
         log_level=log_level,
         # A log on the event loop that nobody drains would stop the service; /metrics counts.
         access_log=False,

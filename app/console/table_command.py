@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING, Any
 
 from app.console.commands import finder, store_for
@@ -43,7 +42,10 @@ def table(arguments: argparse.Namespace, output: Output) -> int:
     if output.wants_json:
         output.document(document)
         return 0
-    output.parts(table_parts(json.loads(document)))
+    from app.schemas.base import read_output
+    from app.schemas.tables import TableOut
+
+    output.parts(table_parts(read_output(TableOut, document)))
     if arguments.output is not None:
         output.out.write_line(f"written to {printable(arguments.output)}")  # never wrapped
     return 0

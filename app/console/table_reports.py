@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from app.console.reports import warning_parts
 from app.console.screen import Column, Facts, Grid, Part
@@ -11,27 +11,30 @@ from app.text.numbers import format_count, format_gap
 from app.text.units import format_time
 from domain.units import format_bytes
 
+if TYPE_CHECKING:
+    from app.schemas.tables import GapRangeOut, TableOut, TablesOut
+
 _MOST_ROWS = 12
 _DIGITS = 16  # of a digest: enough to name a table by
 
 
-def table_parts(document: Mapping[str, Any]) -> Iterator[Part]:
+def table_parts(table: TableOut) -> Iterator[Part]:
     """The certificate, the numbers of fragments, and where the tolerance is missed."""
-    yield f"messages of {_span(document['least_bytes'], document['greatest_bytes'])}{_of(document)}"
+    yield f"messages of {_span(table.least_bytes, table.greatest_bytes)}{_of(table)}"
     yield ""
-    yield Facts(tuple(_facts(document)))
+    yield Facts(tuple(_facts(table)))
     yield ""
     yield "Fragments by message size:"
-    yield _counts_table(document)
-    if document["missed"]:
+    yield _counts_table(table)
+    if table.missed:
         yield ""
         yield "Where the tolerance is not proven:"
-        yield _missed_table(document)
+        yield _missed_table(table)
     yield ""
-    yield from warning_parts(document)
+    yield from warning_parts(table.warnings)
 
 
-def tables_table(document: Mapping[str, Any]) -> Grid:
+def tables_table(tables: TablesOut) -> Grid:
     """A profile's compiled tables, newest first."""
     columns = (
         Column("revision"),
@@ -43,57 +46,54 @@ def tables_table(document: Mapping[str, Any]) -> Grid:
     )
     rows = [
         (
-            str(one["profile"]["revision"]),
-            "active" if one["active"] else "",
-            _span(one["least_bytes"], one["greatest_bytes"]),
-            format_gap(one["relative_gap"]),
-            one["created_at"][:19],
-            one["digest"][:_DIGITS],
+            str(one.profile.revision),
+            "active" if one.active else "",
+            _span(one.least_bytes, one.greatest_bytes),
+            format_gap(one.relative_gap),
+            one.created_at[:19],
+            one.digest[:_DIGITS],
         )
-        for one in document["items"]
+        for one in tables.items
     ]
     return Grid(columns, tuple(rows))
 
 
-def _facts(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    asked = format_gap(document["relative_gap"])
+def _facts(table: TableOut) -> Iterator[tuple[str, str]]:
+    asked = format_gap(table.relative_gap)
     yield "tolerance", asked
-    yield "schedules", f"at most {_worst(document['worst'])} above the bound over every cut"
+    yield "schedules", f"at most {_worst(table.worst)} above the bound over every cut"
     yield (
         "repeated sizes",
-        f"at most {_worst(document['worst_repeat'])} above the bound over every repeated size",
+        f"at most {_worst(table.worst_repeat)} above the bound over every repeated size",
     )
-    cuts, repeats = (format_count(document[name]) for name in ("cut_entries", "repeat_entries"))
+    cuts, repeats = format_count(table.cut_entries), format_count(table.repeat_entries)
     yield "entries", f"{cuts} cuts, {repeats} repeated sizes"
-    yield "file", f"{format_count(document['file_bytes'])} bytes, SHA-256 {document['digest']}"
-    yield "compiled", f"{document['created_at']}, in {format_time(1e3 * document['compile_ms'])}"
+    yield "file", f"{format_count(table.file_bytes)} bytes, SHA-256 {table.digest}"
+    yield "compiled", f"{table.created_at}, in {format_time(1e3 * table.compile_ms)}"
 
 
-def _worst(one: Mapping[str, Any]) -> str:
-    return f"{format_gap(one['relative_gap'])} ({_span(one['from_bytes'], one['to_bytes'])})"
+def _worst(one: GapRangeOut) -> str:
+    return f"{format_gap(one.relative_gap)} ({_span(one.from_bytes, one.to_bytes)})"
 
 
-def _of(document: Mapping[str, Any]) -> str:
-    profile = document["profile"]
-    return f", profile {profile['name']}@{profile['revision']}" if profile else ""
+def _of(table: TableOut) -> str:
+    return f", profile {table.profile.reference}" if table.profile else ""
 
 
-def _counts_table(document: Mapping[str, Any]) -> Grid:
+def _counts_table(table: TableOut) -> Grid:
     columns = (Column("messages", is_number=False), Column("fragments"))
     rows = [
-        (_span(run["from_bytes"], run["to_bytes"]), format_count(run["fragments"]))
-        for run in document["counts"]
+        (_span(run.from_bytes, run.to_bytes), format_count(run.fragments)) for run in table.counts
     ]
-    return Grid(columns, _shortened(rows, document["counts_total"]))
+    return Grid(columns, _shortened(rows, table.counts_total))
 
 
-def _missed_table(document: Mapping[str, Any]) -> Grid:
+def _missed_table(table: TableOut) -> Grid:
     columns = (Column("messages", is_number=False), Column("proven"))
     rows = [
-        (_span(one["from_bytes"], one["to_bytes"]), format_gap(one["relative_gap"]))
-        for one in document["missed"]
+        (_span(one.from_bytes, one.to_bytes), format_gap(one.relative_gap)) for one in table.missed
     ]
-    return Grid(columns, _shortened(rows, document["missed_total"]))
+    return Grid(columns, _shortened(rows, table.missed_total))
 
 
 def _shortened(rows: Sequence[tuple[str, str]], total: int) -> tuple[tuple[str, str], ...]:

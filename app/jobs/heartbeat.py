@@ -14,10 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.errors import problem_document
 from app.jobs.options import RunnerOptions
 from app.jobs.processes import is_gone, this_process
 from app.schemas.base import dump_json
+from app.schemas.problems import ProblemOut
 from domain.errors import Conflict, SolverFailed, StoreUnavailable
 from models.identifiers import new_id
 from models.records import MAX_LOSSES, RunnerRecord
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("sluice.jobs")
 
 LOST_TOO_OFTEN = dump_json(
-    problem_document(SolverFailed(f"what ran the job was lost {MAX_LOSSES} times"))
+    ProblemOut.of(SolverFailed(f"what ran the job was lost {MAX_LOSSES} times"))
 )
 
 

@@ -18,7 +18,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from app.errors import problem_document
 from app.execution.engine import Crashed, End, Engine, Lost, Pool, Stopped
 from app.execution.limits import job_slots
 from app.jobs.heartbeat import LOST_TOO_OFTEN, Heartbeat
@@ -26,6 +25,7 @@ from app.jobs.options import RunnerOptions
 from app.jobs.running_job import Part, RunningJob
 from app.operations.operation import Operation
 from app.schemas.base import dump_json
+from app.schemas.problems import ProblemOut
 from domain.errors import (
     Conflict,
     LimitReached,
@@ -218,7 +218,7 @@ class Runner:
 
     def _count_waiting(self) -> None:
         with self._store.reading() as unit:
-            self._waiting_by_pool = unit.jobs.waiting()
+            self._waiting_by_pool = unit.jobs.waiting(*Pool)
         self.waiting = sum(self._waiting_by_pool.values())
 
     def _claim(self, *, is_poll: bool) -> None:
@@ -488,4 +488,4 @@ def _give_back(
 
 
 def _problem(error: SluiceError) -> bytes:
-    return dump_json(problem_document(error))
+    return dump_json(ProblemOut.of(error))

@@ -15,7 +15,7 @@ from app.operations.digests import digest_of
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report
 from app.operations.solves import GRACE_S, Solve, cut_off
 from app.schemas.base import dump_json, parse_json
-from app.schemas.compare import CompareIn, comparison_document
+from app.schemas.compare import CompareIn, CompareOut
 from domain.errors import SluiceError
 from domain.profile import ProfileRevision
 
@@ -95,7 +95,7 @@ class Compare(OperationDefaults[Cells]):
 
     def keep(self, unit: UnitOfWork, result: Cells) -> Outcome:
         """Store nothing."""
-        return Outcome(dump_json(comparison_document(self.table(result))))
+        return Outcome(dump_json(CompareOut.of(self.table(result))))
 
     def split(self) -> Sequence[CompareCell]:
         """Return a part for each cell, each with an equal share of the time."""

@@ -15,8 +15,7 @@ from app.operations.digests import digest_of
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report
 from app.operations.work import FilesFitted, FilesWork, Fitted, FitWork, PlotWork
 from app.schemas.base import dump_json
-from app.schemas.fit_plots import fit_plot_document
-from app.schemas.fits import fit_document
+from app.schemas.fits import FitOut, FitPlotOut
 from domain.errors import UnreadableTrace
 from domain.fit_plot import FitPlot
 from models.records import FitRequest
@@ -97,11 +96,16 @@ class FitTraces(OperationDefaults[Fitted]):
         fit, plot = result
         return FittedTrace(fit, self.traces, self.fit_request, plot)
 
+    @property
+    def stores(self) -> bool:
+        """A profile, where a name is given."""
+        return self.save_as is not None
+
     def keep(self, unit: UnitOfWork, result: Fitted) -> Outcome:
         """Store traces, fit and profile where a name is given."""
         fitted = self.fitted(result)
         saved = None if self.save_as is None else save_fit(unit, fitted, name=self.save_as)
-        return Outcome(dump_json(fit_document(fitted, saved)))
+        return Outcome(dump_json(FitOut.of(fitted, saved)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +184,7 @@ class FitFiles(OperationDefaults[FilesFitted]):
 
     def keep(self, unit: UnitOfWork, result: FilesFitted) -> Outcome:
         """Store nothing: a command stores a fit where it is to be a profile."""
-        return Outcome(dump_json(fit_document(self.fitted(result), None)))
+        return Outcome(dump_json(FitOut.of(self.fitted(result), None)))
 
 
 def _is_long(traces: Sequence[HeldTrace]) -> bool:
@@ -249,4 +253,4 @@ class PlotFit(OperationDefaults[FitPlot]):
 
     def keep(self, unit: UnitOfWork, result: FitPlot) -> Outcome:
         """Store nothing."""
-        return Outcome(dump_json(fit_plot_document(result)))
+        return Outcome(dump_json(FitPlotOut.of(result)))

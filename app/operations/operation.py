@@ -110,6 +110,11 @@ class Operation(Work[T], Protocol[T]):
     @property
     def files(self) -> Sequence[int]: ...
 
+    @property
+    def stores(self) -> bool:
+        """Whether `stored` and `keep` may write; else they are given a unit that only reads."""
+        ...
+
     def stored(self, unit: UnitOfWork) -> Outcome | None:
         """The result, where it is at hand: stored already and good enough, or made at once.
 
@@ -153,6 +158,11 @@ class OperationDefaults(Generic[T]):
     def files(self) -> Sequence[int]:
         """None."""
         return ()
+
+    @property
+    def stores(self) -> bool:
+        """Nothing."""
+        return False
 
     def stored(self, unit: UnitOfWork) -> Outcome | None:
         """Nothing."""

@@ -21,7 +21,7 @@ from app.operations.operation import (
 )
 from app.operations.solves import GRACE_S, Solve, Solved, cut_off
 from app.schemas.base import dump_json, parse_json
-from app.schemas.optimize import OptimizeIn, render_answer, solution_document
+from app.schemas.optimize import BestSoFarOut, OptimizeIn, render_answer
 from domain.profile import ProfileRevision
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Optimize(OperationDefaults[Solved]):
     def best_so_far(self, result: Solved) -> BestSoFar:
         """The schedule with its latency and the bound on it."""
         solution = result.solution
-        document = dump_json(solution_document(solution))
+        document = dump_json(BestSoFarOut.of(solution))
         return BestSoFar(document, solution.latency_us, solution.lower_bound_us)
 
     def answer(self, result: Solved) -> solving.Answer:
@@ -120,6 +120,11 @@ class Optimize(OperationDefaults[Solved]):
             solve_ms=result.solve_ms,
             baselines=result.baselines,
         )
+
+    @property
+    def stores(self) -> bool:
+        """The answer."""
+        return True
 
     def keep(self, unit: UnitOfWork, result: Solved) -> Outcome:
         """Store the answer, and the profile where the question says so."""

@@ -62,6 +62,11 @@ class CompileTable(OperationDefaults[CompiledTable]):
         """The question."""
         return TableWork(self.question)
 
+    @property
+    def stores(self) -> bool:
+        """The table, and whether lookups answer from it."""
+        return True
+
     def stored(self, unit: UnitOfWork) -> Outcome | None:
         """A stored table of this question, which lookups answer from where that is wanted."""
         found = tables.find_table(unit, self.question)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import isfinite
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Discriminator, FailFast, Field, Tag
@@ -21,7 +23,6 @@ from analysis.audit import (
     span_of,
 )
 from app.flows.questions import Question
-from app.schemas.aggregates import AggregateIn, AggregateOut, model_document
 from app.schemas.base import (
     CONFIGURATION,
     STATIC,
@@ -29,20 +30,17 @@ from app.schemas.base import (
     WHOLE,
     Bytes,
     Input,
+    NoticeOut,
     Output,
+    ProfileRevisionOut,
     dump_json,
+    notices_out,
+    same_named,
     whole,
 )
-from app.schemas.fit_options import FitOptionsIn
-from app.schemas.fits import NoticeOut, ProfileRevisionOut, notice_document
-from app.schemas.optimize import (
-    SOURCES,
-    MeasurementsIn,
-    OptimizeIn,
-    ProfileAt,
-    exactly_one,
-)
-from app.schemas.stages import PipelineIn, PipelineOut
+from app.schemas.fit_requests import FitOptionsIn, MeasurementsIn
+from app.schemas.optimize import SOURCES, OptimizeIn, ProfileAt, exactly_one
+from app.schemas.stages import AggregateIn, AggregateOut, PipelineIn, PipelineOut
 from app.text.audits import change_words
 from domain.errors import InconsistentInput, InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
@@ -253,9 +251,10 @@ def read_configuration(name: str, content: str) -> FragmentSetting:
         raise InconsistentInput(refusal.detail, field=f"{at}.content") from None
 
 
-# --- what is told ---------------------------------------------------------------------------------
+# --- what is sent ---------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
 class SpanOut(Output):
     """A regret as a share: over the best schedule found, and over the proven bound.
 
@@ -265,7 +264,13 @@ class SpanOut(Output):
     at_least: float | None
     at_most: float | None
 
+    @classmethod
+    def of(cls, span: Span) -> SpanOut:
+        """Return a regret as it is sent."""
+        return cls(finite(span.at_least), finite(span.at_most))
 
+
+@dataclass(frozen=True)
 class StepOut(Output):
     """From this message size on, messages repeat this size; null: they are sent whole."""
 
@@ -273,6 +278,7 @@ class StepOut(Output):
     size_bytes: int | None
 
 
+@dataclass(frozen=True)
 class AuditRowOut(Output):
     """One message under the setting. Latencies in µs, delay included; sizes in bytes."""
 
@@ -286,15 +292,38 @@ class AuditRowOut(Output):
     best_repeat_us: float | None
     regret: SpanOut
 
+    @classmethod
+    def of(cls, regret: Regret) -> AuditRowOut:
+        """Return a message under the setting as it is sent."""
+        best = regret.best
+        return cls(
+            message_bytes=regret.message_bytes,
+            size_bytes=regret.size_bytes,
+            fragments=-(-regret.message_bytes // regret.size_bytes),
+            latency_us=regret.latency_us,
+            best_us=best.latency_us,
+            lower_bound_us=best.lower_bound_us,
+            best_repeat_bytes=best.repeat_bytes,
+            best_repeat_us=best.repeat_us,
+            regret=SpanOut.of(span_of(regret)),
+        )
 
+
+@dataclass(frozen=True)
 class PricedOut(Output):
     """A setting and its regret: `mean` over the mix, `worst` the message where it is greatest."""
 
-    steps: list[StepOut]
+    steps: tuple[StepOut, ...]
     mean: SpanOut
     worst: AuditRowOut
 
+    @classmethod
+    def of(cls, priced: Priced) -> PricedOut:
+        """Return a setting and its regret as they are sent."""
+        return cls(steps_out(priced.setting), SpanOut.of(priced.mean), AuditRowOut.of(priced.worst))
 
+
+@dataclass(frozen=True)
 class AuditMixOut(Output):
     """What the means are over."""
 
@@ -302,6 +331,7 @@ class AuditMixOut(Output):
     sizes: int
 
 
+@dataclass(frozen=True)
 class AuditOut(Output):
     """What a setting costs over the optimum. Regrets are shares: 0.05 is 5 %.
 
@@ -319,7 +349,7 @@ class AuditOut(Output):
     worst_of: int
     objective: Objective
     setting: PricedOut
-    at_powers: list[AuditRowOut]
+    at_powers: tuple[AuditRowOut, ...]
     best_size: PricedOut
     best_ladder: PricedOut | None
     best_repeats: float | None
@@ -328,71 +358,51 @@ class AuditOut(Output):
     over: Yardstick
     verdict: Verdict | None
     is_kept: bool
-    changes: list[str]
+    changes: tuple[str, ...]
     audit_ms: float
-    fit_warnings: list[NoticeOut]
-    warnings: list[NoticeOut]
+    fit_warnings: tuple[NoticeOut, ...]
+    warnings: tuple[NoticeOut, ...]
+
+    @classmethod
+    def of(cls, audit: Audit) -> AuditOut:
+        """Return an audit as it is sent."""
+        question, scope = audit.question, audit.question.scope
+        return cls(
+            pipeline=PipelineOut.of_model(question.model),
+            aggregate=AggregateOut.of_model(question.model),
+            profile=ProfileRevisionOut.of(question.profile),
+            least_bytes=scope.least_bytes,
+            greatest_bytes=scope.greatest_bytes,
+            mix=AuditMixOut(audit.mix.words, len(audit.mix.sizes)),
+            worst_of=audit.worst_of,
+            objective=scope.objective,
+            setting=PricedOut.of(audit.priced),
+            at_powers=tuple(map(AuditRowOut.of, audit.at_powers)),
+            best_size=PricedOut.of(audit.single),
+            best_ladder=PricedOut.of(audit.ladder) if audit.ladder else None,
+            best_repeats=finite(audit.repeats),
+            schedules_at_most=finite(audit.schedules_at_most),
+            max_regret=scope.max_regret,
+            over=scope.yardstick,
+            verdict=audit.verdict,
+            is_kept=audit.is_kept,
+            changes=tuple(change_words(audit, change) for change in audit.changes),
+            audit_ms=round(audit.audit_ms, 3),
+            fit_warnings=notices_out(question.fit_notices),
+            warnings=notices_out(audit.notices),
+        )
 
 
 def render_audit(audit: Audit) -> bytes:
-    """The JSON of an audit, as it is sent."""
-    return dump_json(audit_document(audit))
+    """Return the JSON of an audit, as it is sent and stored."""
+    return dump_json(AuditOut.of(audit))
 
 
-def audit_document(audit: Audit) -> dict[str, Any]:
-    """AuditOut."""
-    question, scope = audit.question, audit.question.scope
-    profile = question.profile
-    return {
-        **model_document(question.model),
-        "profile": {"name": profile.name, "revision": profile.revision} if profile else None,
-        "least_bytes": scope.least_bytes,
-        "greatest_bytes": scope.greatest_bytes,
-        "mix": {"words": audit.mix.words, "sizes": len(audit.mix.sizes)},
-        "worst_of": audit.worst_of,
-        "objective": scope.objective,
-        "setting": _priced(audit.priced),
-        "at_powers": [_row(one) for one in audit.at_powers],
-        "best_size": _priced(audit.single),
-        "best_ladder": _priced(audit.ladder) if audit.ladder else None,
-        "best_repeats": audit.repeats,
-        "schedules_at_most": audit.schedules_at_most,
-        "max_regret": scope.max_regret,
-        "over": scope.yardstick,
-        "verdict": audit.verdict,
-        "is_kept": audit.is_kept,
-        "changes": [change_words(audit, change) for change in audit.changes],
-        "audit_ms": round(audit.audit_ms, 3),
-        "fit_warnings": [notice_document(notice) for notice in question.fit_notices],
-        "warnings": [notice_document(notice) for notice in audit.notices],
-    }
+def steps_out(setting: FragmentSetting) -> tuple[StepOut, ...]:
+    """Return the steps of a setting as they are sent."""
+    return tuple(same_named(StepOut, step) for step in setting.steps)
 
 
-def _priced(priced: Priced) -> dict[str, Any]:
-    return {
-        "steps": [
-            {"from_bytes": step.from_bytes, "size_bytes": step.size_bytes}
-            for step in priced.setting.steps
-        ],
-        "mean": _span(priced.mean),
-        "worst": _row(priced.worst),
-    }
-
-
-def _row(regret: Regret) -> dict[str, Any]:
-    best = regret.best
-    return {
-        "message_bytes": regret.message_bytes,
-        "size_bytes": regret.size_bytes,
-        "fragments": -(-regret.message_bytes // regret.size_bytes),
-        "latency_us": regret.latency_us,
-        "best_us": best.latency_us,
-        "lower_bound_us": best.lower_bound_us,
-        "best_repeat_bytes": best.repeat_bytes,
-        "best_repeat_us": best.repeat_us,
-        "regret": _span(span_of(regret)),
-    }
-
-
-def _span(span: Span) -> dict[str, float]:
-    return {"at_least": span.at_least, "at_most": span.at_most}
+def finite(share: float | None) -> float | None:
+    """Return a regret, None for one without end: of an optimum that takes no time at all."""
+    return share if share is not None and isfinite(share) else None

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated
 
 from pydantic import ConfigDict, FailFast, Field
 
 from analysis.comparison import Cell
 from app.flows.compare import MAX_CELLS, Comparison, ComparisonTable
 from app.flows.questions import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S
-from app.schemas.aggregates import AggregateIn, AggregateOut, model_document
-from app.schemas.base import Bytes, Input, Output
-from app.schemas.fits import ProfileRevisionOut
+from app.schemas.base import Bytes, Input, Output, ProfileRevisionOut
 from app.schemas.optimize import (
     ProfileAt,
     RelativeGap,
@@ -19,7 +18,13 @@ from app.schemas.optimize import (
     check_exactly_one,
     exactly_one,
 )
-from app.schemas.stages import ConstraintsIn, PipelineIn, PipelineOut
+from app.schemas.stages import (
+    AggregateIn,
+    AggregateOut,
+    ConstraintsIn,
+    PipelineIn,
+    PipelineOut,
+)
 from domain.profile import ProfileReference, ProfileRevision
 from domain.solution import Status, Strategy
 
@@ -66,6 +71,7 @@ class CompareIn(Input):
         return pinned.model_dump_json(exclude_none=True).encode()
 
 
+@dataclass(frozen=True)
 class CompareRowOut(Output):
     """One strategy on one message size. `chosen` is the strategy that `auto` took.
 
@@ -83,7 +89,25 @@ class CompareRowOut(Output):
     status: Status | None
     declined: str | None
 
+    @classmethod
+    def of(cls, cell: Cell) -> CompareRowOut:
+        """Return a cell of the table as it is sent."""
+        solution = cell.solution
+        return cls(
+            message_bytes=cell.message_bytes,
+            strategy=cell.strategy,
+            chosen=solution.strategy if solution else None,
+            latency_us=solution.latency_us if solution else None,
+            lower_bound_us=solution.lower_bound_us if solution else None,
+            relative_gap=solution.relative_gap if solution else None,
+            fragments=solution.schedule.fragments if solution else None,
+            largest_fragment_bytes=max(solution.schedule.fragment_bytes) if solution else None,
+            status=solution.status if solution else None,
+            declined=cell.declined,
+        )
 
+
+@dataclass(frozen=True)
 class CompareOut(Output):
     """Rows by message size, then in the order of the strategies asked for.
 
@@ -93,33 +117,14 @@ class CompareOut(Output):
     pipeline: PipelineOut | None
     aggregate: AggregateOut | None
     profile: ProfileRevisionOut | None
-    rows: list[CompareRowOut]
+    rows: tuple[CompareRowOut, ...]
 
-
-def comparison_document(table: ComparisonTable) -> dict[str, Any]:
-    """CompareOut."""
-    return {
-        **model_document(table.model),
-        "profile": (
-            {"name": table.profile.name, "revision": table.profile.revision}
-            if table.profile
-            else None
-        ),
-        "rows": [_row(cell) for cell in table.cells],
-    }
-
-
-def _row(cell: Cell) -> dict[str, Any]:
-    solution = cell.solution
-    return {
-        "message_bytes": cell.message_bytes,
-        "strategy": cell.strategy,
-        "chosen": solution.strategy if solution else None,
-        "latency_us": solution.latency_us if solution else None,
-        "lower_bound_us": solution.lower_bound_us if solution else None,
-        "relative_gap": solution.relative_gap if solution else None,
-        "fragments": solution.schedule.fragments if solution else None,
-        "largest_fragment_bytes": max(solution.schedule.fragment_bytes) if solution else None,
-        "status": solution.status if solution else None,
-        "declined": cell.declined,
-    }
+    @classmethod
+    def of(cls, table: ComparisonTable) -> CompareOut:
+        """Return a comparison as it is sent."""
+        return cls(
+            PipelineOut.of_model(table.model),
+            AggregateOut.of_model(table.model),
+            ProfileRevisionOut.of(table.profile),
+            tuple(map(CompareRowOut.of, table.cells)),
+        )

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from dataclasses import dataclass
 
 from analysis.explain import Explained
 from analysis.explanation import Cost, Explanation
-from app.schemas.base import Output
-from app.schemas.stages import ConstraintsIn, PipelineIn
+from app.schemas.base import Output, same_named
+from app.schemas.optimize import OptimizeOut
 from domain.errors import StrategyDeclined
 
 
+@dataclass(frozen=True)
 class PathShareOut(Output):
     """What one stage contributes to the critical path; µs. `share` is of the time in stages.
 
@@ -27,6 +27,7 @@ class PathShareOut(Output):
     is_binding: bool
 
 
+@dataclass(frozen=True)
 class SavingOut(Output):
     """What one cost of one stage, made cheaper, would take off the latency; µs.
 
@@ -41,63 +42,45 @@ class SavingOut(Output):
     best_cut_us: float | None
 
 
+@dataclass(frozen=True)
 class ExplanationOut(Output):
     """Why an answer takes as long as it does, and what would make it faster."""
 
     id: str
     latency_us: float
     delay_us: float
-    path: list[PathShareOut]
+    path: tuple[PathShareOut, ...]
     cheaper_by: float
-    savings: list[SavingOut]
+    savings: tuple[SavingOut, ...]
+
+    @classmethod
+    def of(cls, explanation: Explanation, *, answer_id: str) -> ExplanationOut:
+        """Return the explanation of a stored answer as it is sent."""
+        return cls(
+            id=answer_id,
+            latency_us=explanation.latency_us,
+            delay_us=explanation.delay_us,
+            path=tuple(same_named(PathShareOut, one) for one in explanation.shares),
+            cheaper_by=explanation.cheaper_by,
+            savings=tuple(same_named(SavingOut, one) for one in explanation.savings),
+        )
 
 
-def explained_of(body: bytes, *, cheaper_by: float, fragment_cap: int) -> Explained:
-    """What a stored answer is explained by. Raises StrategyDeclined for one about an aggregate."""
-    answer = json.loads(body)
-    if answer["pipeline"] is None:
+def explained_of(answer: OptimizeOut, *, cheaper_by: float, fragment_cap: int) -> Explained:
+    """Return what a stored answer is explained by.
+
+    Raises StrategyDeclined for one about an aggregate.
+    """
+    if answer.pipeline is None:
         raise StrategyDeclined(
             "only an answer about the stages of a pipeline is explained; of this one the total and "
             "the bottleneck alone are known",
             field="id",
         )
-    levels = answer["levels"] or [answer["fragment_bytes"]]
     return Explained(
-        PipelineIn.model_validate(answer["pipeline"]).to_domain(),
-        tuple(tuple(cut) for cut in levels),
-        ConstraintsIn.model_validate(answer["constraints"]).to_domain(),
+        answer.pipeline.to_domain(),
+        answer.levels or (answer.fragment_bytes,),
+        answer.constraints.to_domain(),
         fragment_cap,
         cheaper_by,
     )
-
-
-def explanation_document(explanation: Explanation, *, answer_id: str) -> dict[str, Any]:
-    """ExplanationOut."""
-    return {
-        "id": answer_id,
-        "latency_us": explanation.latency_us,
-        "delay_us": explanation.delay_us,
-        "path": [
-            {
-                "stage": one.stage,
-                "name": one.name,
-                "fragments": one.fragments,
-                "overhead_us": one.overhead_us,
-                "bytes_us": one.bytes_us,
-                "share": one.share,
-                "is_binding": one.is_binding,
-            }
-            for one in explanation.shares
-        ],
-        "cheaper_by": explanation.cheaper_by,
-        "savings": [
-            {
-                "stage": one.stage,
-                "name": one.name,
-                "cost": one.cost,
-                "same_cut_us": one.same_cut_us,
-                "best_cut_us": one.best_cut_us,
-            }
-            for one in explanation.savings
-        ],
-    }

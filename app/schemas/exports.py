@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.flows.export_setting import Exported, ExportQuestion, ExportScope
-from app.schemas.audit import StepOut
-from app.schemas.base import Output, dump_json
-from app.schemas.fits import ProfileRevisionOut
+from app.schemas.audit import StepOut, finite, steps_out
+from app.schemas.base import Output, ProfileRevisionOut, dump_json, same_named
 from app.schemas.queries import Digits, Query
 from domain.errors import InconsistentInput
 from domain.pipeline import MAX_MESSAGE_BYTES
@@ -81,6 +81,7 @@ def split_option(text: str) -> tuple[str, str]:
     return name, value
 
 
+@dataclass(frozen=True)
 class ExportSizesOut(Output):
     """The sizes that a target takes: inclusive limits, multiples of one, or powers of two alone."""
 
@@ -90,16 +91,18 @@ class ExportSizesOut(Output):
     is_power_of_two: bool
 
 
+@dataclass(frozen=True)
 class ExportOptionOut(Output):
     """An option. Without `choices` its value is any text that matches `pattern`."""
 
     name: str
     default: str
     meaning: str
-    choices: list[str]
+    choices: tuple[str, ...]
     pattern: str
 
 
+@dataclass(frozen=True)
 class ExportTargetOut(Output):
     """A target. `takes` is `one_size`, `ladder`, `costs` or `table`.
 
@@ -116,23 +119,67 @@ class ExportTargetOut(Output):
     grammar: str
     is_audited: bool
     sizes: ExportSizesOut | None
-    options: list[ExportOptionOut]
+    options: tuple[ExportOptionOut, ...]
+
+    @classmethod
+    def of(cls, target: Target) -> ExportTargetOut:
+        """Return what is said of a target."""
+        takes_sizes = target.takes in (Takes.ONE_SIZE, Takes.LADDER)
+        return cls(
+            name=target.name,
+            title=target.title,
+            takes=target.takes,
+            suffix=target.suffix,
+            media_type=target.media_type,
+            verified_by=target.verified_by or None,
+            grammar=target.grammar,
+            is_audited=target.read is not None,
+            sizes=same_named(ExportSizesOut, target.sizes) if takes_sizes else None,
+            options=tuple(
+                ExportOptionOut(
+                    option.name,
+                    option.default,
+                    option.meaning,
+                    option.choices,
+                    "" if option.choices else option.pattern,
+                )
+                for option in target.options
+            ),
+        )
 
 
+@dataclass(frozen=True)
 class ExportTargetsOut(Output):
     """Every target, in the order of their names."""
 
-    items: list[ExportTargetOut]
+    items: tuple[ExportTargetOut, ...]
+
+    @classmethod
+    def all(cls) -> ExportTargetsOut:
+        """Return every target."""
+        named = sorted(TARGETS, key=lambda target: target.name)
+        return cls(tuple(map(ExportTargetOut.of, named)))
 
 
+@dataclass(frozen=True)
 class ChosenOut(Output):
     """The sizes that an export has, and what they cost over the best schedules known, as shares."""
 
-    steps: list[StepOut]
+    steps: tuple[StepOut, ...]
     mean_regret: float | None
     worst_regret: float | None
 
+    @classmethod
+    def of(cls, chosen: ChosenSetting | None) -> ChosenOut | None:
+        """Return the chosen sizes as they are sent, None where none were chosen."""
+        if chosen is None:
+            return None
+        return cls(
+            steps_out(chosen.setting), finite(chosen.mean_regret), finite(chosen.worst_regret)
+        )
 
+
+@dataclass(frozen=True)
 class ExportedOut(Output):
     """A profile as a library's configuration: the text, and what a file of it is called.
 
@@ -146,70 +193,19 @@ class ExportedOut(Output):
     text: str
     chosen: ChosenOut | None
 
+    @classmethod
+    def of(cls, question: ExportQuestion, made: Exported) -> ExportedOut:
+        """Return an export as it is sent."""
+        return cls(
+            profile=ProfileRevisionOut.of(question.profile),
+            target=question.target.name,
+            file_name=made.file_name,
+            media_type=made.media_type,
+            text=made.content.decode(),
+            chosen=ChosenOut.of(made.chosen),
+        )
+
 
 def render_exported(question: ExportQuestion, made: Exported) -> bytes:
-    """The JSON of an export: ExportedOut."""
-    profile = question.profile
-    return dump_json(
-        {
-            "profile": {"name": profile.name, "revision": profile.revision} if profile else None,
-            "target": question.target.name,
-            "file_name": made.file_name,
-            "media_type": made.media_type,
-            "text": made.content.decode(),
-            "chosen": _chosen_document(made.chosen) if made.chosen else None,
-        }
-    )
-
-
-def _chosen_document(chosen: ChosenSetting) -> dict[str, Any]:
-    return {
-        "steps": [
-            {"from_bytes": step.from_bytes, "size_bytes": step.size_bytes}
-            for step in chosen.setting.steps
-        ],
-        "mean_regret": chosen.mean_regret,
-        "worst_regret": chosen.worst_regret,
-    }
-
-
-def targets_document() -> dict[str, Any]:
-    """ExportTargetsOut."""
-    named = sorted(TARGETS, key=lambda target: target.name)
-    return {"items": [_target_document(target) for target in named]}
-
-
-def _target_document(target: Target) -> dict[str, Any]:
-    return {
-        "name": target.name,
-        "title": target.title,
-        "takes": target.takes.value,
-        "suffix": target.suffix,
-        "media_type": target.media_type,
-        "verified_by": target.verified_by or None,
-        "grammar": target.grammar,
-        "is_audited": target.read is not None,
-        "sizes": _sizes_document(target),
-        "options": [
-            {
-                "name": option.name,
-                "default": option.default,
-                "meaning": option.meaning,
-                "choices": list(option.choices),
-                "pattern": "" if option.choices else option.pattern,
-            }
-            for option in target.options
-        ],
-    }
-
-
-def _sizes_document(target: Target) -> dict[str, Any] | None:
-    if target.takes not in (Takes.ONE_SIZE, Takes.LADDER):
-        return None
-    rule = target.sizes
-    return {
-        "least_bytes": rule.least_bytes,
-        "greatest_bytes": rule.greatest_bytes,
-        "multiple_of": rule.multiple_of,
-        "is_power_of_two": rule.is_power_of_two,
-    }
+    """Return the JSON of an export, as it is sent and stored."""
+    return dump_json(ExportedOut.of(question, made))

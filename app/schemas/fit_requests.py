@@ -1,12 +1,134 @@
-"""The JSON body of POST /fit: several files that are measurements of one pipeline."""
+"""What to fit and how: measurements, `fit_options`, and the body of POST /fit."""
 
 from __future__ import annotations
 
+import re
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Discriminator, FailFast, Field, Tag
+from typing_extensions import TypeAliasType
+
 from app.flows.questions import Measurement
-from app.schemas.base import Input
-from app.schemas.fit_options import Excluded
-from app.schemas.optimize import MeasurementsIn
-from domain.fit import ExcludedSample
+from app.schemas.base import MANY, ONE, Bytes, Input, whole
+from domain.errors import InvalidInput
+from domain.fit import (
+    DEFAULT_MAX_RANGES,
+    MAX_EXCLUDED,
+    Combine,
+    ExcludedSample,
+    FitMethod,
+    FitOptions,
+    FitShape,
+    StepGroup,
+)
+from domain.measurement import MAX_TIME_US
+from domain.pipeline import MAX_NAME_LENGTH, MAX_STAGES
+
+MAX_FIT_RANGES = 16
+MAX_MEASUREMENTS = 16
+# Sizes below 10^14 bytes and times below 10^12 µs: every one that matches is a sample.
+EXCLUDED_PATTERN = (
+    r"^[1-9][0-9]{0,13}:[0-9]{1,12}(\.[0-9]{1,20})?([eE]-[0-9]{1,3})?:.+$"  # bytes:µs:stage
+)
+_EXCLUDED = re.compile(EXCLUDED_PATTERN, re.ASCII)
+
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH)]
+MaxRanges = Annotated[int, Field(ge=1, le=MAX_FIT_RANGES)]
+
+
+def parse_group(text: str) -> StepGroup:
+    """A group in one word, `name:overlap:step,step`. Raises InvalidInput naming `group`."""
+    name, _, rest = text.partition(":")
+    combine, _, steps = rest.partition(":")
+    words = tuple(steps.split(","))
+    if combine not in tuple(Combine) or not name or len(words) < 2 or not all(words):
+        raise InvalidInput(
+            "expected a group as name:overlap:step,step or name:sequence:step,step, with the names "
+            "of two or more steps",
+            field="group",
+        )
+    if len(name) > MAX_NAME_LENGTH:
+        raise InvalidInput(
+            f"expected a name of at most {MAX_NAME_LENGTH} characters", field="group"
+        )
+    return StepGroup(name, words, Combine(combine))
+
+
+def parse_excluded(text: str) -> ExcludedSample:
+    """A sample in one word, `bytes:µs:stage`. Raises InvalidInput naming `exclude`."""
+    if _EXCLUDED.fullmatch(text) is None:
+        raise InvalidInput(
+            "expected a sample as bytes:µs:stage, its time to the last digit, as in "
+            "4096:12.75:copy",
+            field="exclude",
+        )
+    size, time_us, stage = text.split(":", 2)
+    return ExcludedSample(stage, int(size), float(time_us))
+
+
+class ExcludedSampleIn(Input):
+    """A sample to leave out: every one of this stage with this size and this time."""
+
+    stage: Name
+    message_bytes: Bytes
+    time_us: Annotated[float, Field(ge=0, le=MAX_TIME_US, allow_inf_nan=False)]
+
+    def to_domain(self) -> ExcludedSample:
+        """The sample."""
+        return ExcludedSample(self.stage, self.message_bytes, self.time_us)
+
+
+class StepGroupIn(Input):
+    """Measured steps, neighbours in the trace, that form one stage."""
+
+    name: Name
+    steps: Annotated[list[Name], Field(min_length=2, max_length=MAX_STAGES)]
+    combine: Combine
+
+    def to_domain(self) -> StepGroup:
+        """The group."""
+        return StepGroup(self.name, tuple(self.steps), self.combine)
+
+
+Excluded = Annotated[tuple[ExcludedSampleIn, ...], Field(max_length=MAX_EXCLUDED)]
+
+
+class FitOptionsIn(Input):
+    """How to fit measurements; `groups` are for direct traces, `excluded` is left out by hand."""
+
+    method: FitMethod = FitMethod.ROBUST
+    shape: FitShape = FitShape.RANGES
+    max_ranges: Annotated[MaxRanges, BeforeValidator(whole)] = DEFAULT_MAX_RANGES
+    groups: tuple[StepGroupIn, ...] = Field(default=(), max_length=MAX_STAGES)
+    excluded: Excluded = ()
+
+    def to_domain(self) -> FitOptions:
+        """The options."""
+        groups = tuple(group.to_domain() for group in self.groups)
+        excluded = tuple(sample.to_domain() for sample in self.excluded)
+        return FitOptions(self.method, self.shape, self.max_ranges, groups, excluded)
+
+
+class MeasurementIn(Input):
+    """The text of one trace, and its kind where it cannot be told from the text."""
+
+    content: str
+    kind: Annotated[str, Field(max_length=32)] | None = None
+
+
+def _how_many(value: Any) -> str:
+    return MANY if isinstance(value, list) else ONE
+
+
+# A named alias, because the members of a union must be hashable and FailFast is not.
+MeasurementList = TypeAliasType(
+    "MeasurementList",
+    Annotated[list[MeasurementIn], FailFast(), Field(min_length=1, max_length=MAX_MEASUREMENTS)],
+)
+MeasurementsIn = Annotated[
+    Annotated[MeasurementIn, Tag(ONE)] | Annotated[MeasurementList, Tag(MANY)],
+    Discriminator(_how_many),
+]
 
 
 class FitIn(Input):

@@ -1,36 +1,107 @@
-"""What POST /fit answers, and the `fit` of an optimisation."""
+"""What POST /fit answers, the `fit` of an optimisation, and the plot of a fit as data."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
 from app.flows.fit_trace import FittedTrace, SavedFit
-from app.schemas.base import Output
-from app.schemas.fit_plots import FitPlotOut, fit_plot_document
-from domain.fit import AggregateFit, FitMethod, LineFit, SizeFit, StageFit, TraceFit, Verdict
+from app.schemas.base import NoticeOut, Output, ProfileRevisionOut, notices_out, same_named
+from domain.fit import AggregateFit, FitMethod, StageFit, TraceFit, Verdict
+from domain.fit_plot import FitPlot, PlotRole, SignaturePlot, StagePlot
 from domain.loggp import Estimate, LogGPFit, LogGPParameters
 from domain.measurement import TraceKind
-from domain.solution import Notice
 from models.records import FitRecord, FitRequest
 
 
-class NoticeOut(Output):
-    """Something a user must see: a stable code, a sentence, the one stage it is about if it is."""
+@dataclass(frozen=True)
+class PlotPointsOut(Output):
+    """Samples by column, ascending by size and then by time.
 
-    code: str
-    detail: str
-    stage: str | None
-    values: dict[str, float | str]
+    `relative_residual` is (time - fitted) / fitted, null where the fitted time is 0.
+    """
+
+    message_bytes: tuple[int, ...]
+    time_us: tuple[float, ...]
+    relative_residual: tuple[float | None, ...]
+    is_outlier: tuple[bool, ...]
+    is_used: tuple[bool, ...]
 
 
-class ProfileRevisionOut(Output):
-    """A hardware profile's revision by name and number."""
+@dataclass(frozen=True)
+class CurvePieceOut(Output):
+    """The line of one fit range, sampled by column, with the 95 % band of the mean time."""
+
+    message_bytes: tuple[float, ...]
+    time_us: tuple[float, ...]
+    low_us: tuple[float, ...]
+    high_us: tuple[float, ...]
+    up_to_bytes: int | None
+
+
+@dataclass(frozen=True)
+class StagePlotOut(Output):
+    """One stage: at most 2000 of its `num_samples`, or medians where `shows_medians`."""
 
     name: str
-    revision: int
+    role: PlotRole
+    num_samples: int
+    shows_medians: bool
+    points: PlotPointsOut
+    pieces: tuple[CurvePieceOut, ...]
+
+    @classmethod
+    def of(cls, stage: StagePlot) -> StagePlotOut:
+        """Return the plot of a stage as it is sent."""
+        return cls(
+            stage.name,
+            stage.role,
+            stage.num_samples,
+            stage.shows_medians,
+            same_named(PlotPointsOut, stage.points),
+            tuple(same_named(CurvePieceOut, piece) for piece in stage.pieces),
+        )
 
 
+@dataclass(frozen=True)
+class SignatureCurveOut(Output):
+    """Mean cost of one of `bursts` messages, at so much computation between them."""
+
+    computation_us: float
+    bursts: tuple[int, ...]
+    cost_us: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class SignaturePlotOut(Output):
+    """The signature of an end point at one message size."""
+
+    message_bytes: int
+    curves: tuple[SignatureCurveOut, ...]
+
+    @classmethod
+    def of(cls, signature: SignaturePlot) -> SignaturePlotOut:
+        """Return a signature as it is sent."""
+        curves = tuple(same_named(SignatureCurveOut, curve) for curve in signature.curves)
+        return cls(signature.message_bytes, curves)
+
+
+@dataclass(frozen=True)
+class FitPlotOut(Output):
+    """All that a plot of a fit shows; what was estimated is in the fit itself."""
+
+    stages: tuple[StagePlotOut, ...]
+    signatures: tuple[SignaturePlotOut, ...]
+
+    @classmethod
+    def of(cls, plot: FitPlot) -> FitPlotOut:
+        """Return the plot of a fit as it is sent."""
+        return cls(
+            tuple(map(StagePlotOut.of, plot.stages)),
+            tuple(map(SignaturePlotOut.of, plot.signatures)),
+        )
+
+
+@dataclass(frozen=True)
 class LineFitOut(Output):
     """A fitted line over one range of fragment sizes; intervals are 95 %, [low, high]."""
 
@@ -47,9 +118,10 @@ class LineFitOut(Output):
     overhead_verdict: Verdict
     ns_per_byte_verdict: Verdict
     num_samples: int
-    clipped: list[str]
+    clipped: tuple[str, ...]
 
 
+@dataclass(frozen=True)
 class SizeFitOut(Output):
     """How well the fit holds at one measured size."""
 
@@ -62,6 +134,7 @@ class SizeFitOut(Output):
     outliers: int
 
 
+@dataclass(frozen=True)
 class StageFitOut(Output):
     """One stage's fit. What is said of a line is null where there are several `ranges`."""
 
@@ -71,23 +144,51 @@ class StageFitOut(Output):
     ns_per_byte: float | None
     overhead_us_interval: tuple[float, float] | None
     ns_per_byte_interval: tuple[float, float] | None
-    ranges: list[LineFitOut]
+    ranges: tuple[LineFitOut, ...]
     num_samples: int
     outliers: int
     outlier_influence: float
     relative_residual_std: float
     residual_std_us: float
     r_squared: float
-    sizes: list[SizeFitOut]
+    sizes: tuple[SizeFitOut, ...]
+
+    @classmethod
+    def of(cls, stage: StageFit) -> StageFitOut:
+        """Return a stage's fit as it is sent."""
+        line = stage.lines[0] if len(stage.lines) == 1 else None
+        return cls(
+            name=stage.name,
+            method=stage.method,
+            overhead_us=line.overhead_us if line else None,
+            ns_per_byte=line.ns_per_byte if line else None,
+            overhead_us_interval=line.overhead_us_interval if line else None,
+            ns_per_byte_interval=line.ns_per_byte_interval if line else None,
+            ranges=tuple(same_named(LineFitOut, line) for line in stage.lines),
+            num_samples=stage.num_samples,
+            outliers=stage.outliers,
+            outlier_influence=stage.outlier_influence,
+            relative_residual_std=stage.relative_residual_std,
+            residual_std_us=stage.residual_std_us,
+            r_squared=stage.r_squared,
+            sizes=tuple(same_named(SizeFitOut, size) for size in stage.sizes),
+        )
 
 
+@dataclass(frozen=True)
 class FittedPipelineOut(Output):
     """The fitted stages, in order, and the constant delay."""
 
-    stages: list[StageFitOut]
+    stages: tuple[StageFitOut, ...]
     delay_us: float
 
+    @classmethod
+    def of(cls, fit: TraceFit) -> FittedPipelineOut:
+        """Return the stages of a fit as they are sent."""
+        return cls(tuple(map(StageFitOut.of, fit.stages)), fit.delay_us)
 
+
+@dataclass(frozen=True)
 class AggregateFitOut(Output):
     """All stages together and the slowest of them; the sums are null where there are ranges."""
 
@@ -98,14 +199,34 @@ class AggregateFitOut(Output):
     total: StageFitOut
     bottleneck: StageFitOut
 
+    @classmethod
+    def of(cls, fit: AggregateFit) -> AggregateFitOut:
+        """Return what was fitted from outside as it is sent."""
+        total = StageFitOut.of(fit.total)
+        return cls(
+            total.overhead_us,
+            total.ns_per_byte,
+            total.overhead_us_interval,
+            total.ns_per_byte_interval,
+            total,
+            StageFitOut.of(fit.bottleneck),
+        )
 
+
+@dataclass(frozen=True)
 class EstimateOut(Output):
     """A value with its 95 % interval, [low, high]."""
 
     value: float
     interval: tuple[float, float]
 
+    @classmethod
+    def of(cls, estimate: Estimate | None) -> EstimateOut | None:
+        """Return an estimate as it is sent, None where there is none."""
+        return cls(estimate.value, estimate.interval) if estimate else None
 
+
+@dataclass(frozen=True)
 class LogGPParametersOut(Output):
     """The parameters at one message size; null where the measurements do not give one."""
 
@@ -116,15 +237,35 @@ class LogGPParametersOut(Output):
     wire_latency_us: EstimateOut | None
     round_trip_us: EstimateOut | None
 
+    @classmethod
+    def of(cls, parameters: LogGPParameters) -> LogGPParametersOut:
+        """Return the parameters of one message size as they are sent."""
+        return cls(
+            parameters.message_bytes,
+            EstimateOut.of(parameters.send_overhead_us),
+            EstimateOut.of(parameters.receive_overhead_us),
+            EstimateOut.of(parameters.message_gap_us),
+            EstimateOut.of(parameters.wire_latency_us),
+            EstimateOut.of(parameters.round_trip_us),
+        )
 
+
+@dataclass(frozen=True)
 class LogGPFitOut(Output):
     """LogP parameters by message size, and what the pipeline that follows assumes."""
 
-    sizes: list[LogGPParametersOut]
+    sizes: tuple[LogGPParametersOut, ...]
     byte_gap_ns: EstimateOut | None
-    assumptions: list[str]
+    assumptions: tuple[str, ...]
+
+    @classmethod
+    def of(cls, fit: LogGPFit) -> LogGPFitOut:
+        """Return the parameters of a fit as they are sent."""
+        sizes = tuple(map(LogGPParametersOut.of, fit.sizes))
+        return cls(sizes, EstimateOut.of(fit.byte_gap_ns), fit.assumptions)
 
 
+@dataclass(frozen=True)
 class ExcludedSampleOut(Output):
     """A sample that was left out by hand."""
 
@@ -133,6 +274,7 @@ class ExcludedSampleOut(Output):
     time_us: float
 
 
+@dataclass(frozen=True)
 class FitOut(Output):
     """A fit: what was understood, the stages, and what to beware of.
 
@@ -148,134 +290,69 @@ class FitOut(Output):
     pipeline: FittedPipelineOut
     aggregate: AggregateFitOut | None
     loggp: LogGPFitOut | None
-    warnings: list[NoticeOut]
-    excluded: list[ExcludedSampleOut]
-    trace_digests: list[str]
+    warnings: tuple[NoticeOut, ...]
+    excluded: tuple[ExcludedSampleOut, ...]
+    trace_digests: tuple[str, ...]
     fit_id: str | None
     profile: ProfileRevisionOut | None
     plot: FitPlotOut | None
 
+    @classmethod
+    def of(cls, fitted: FittedTrace, saved: SavedFit | None) -> FitOut:
+        """Return a fit that was just made."""
+        return cls._of(
+            fitted.fit,
+            excluded=excluded_out(fitted.request),
+            trace_digests=fitted.trace_digests,
+            fit_id=saved.fit_id if saved else None,
+            profile=(
+                ProfileRevisionOut(saved.profile.name, saved.profile.current.number)
+                if saved
+                else None
+            ),
+            plot=FitPlotOut.of(fitted.plot) if fitted.plot else None,
+        )
 
-def fit_document(fitted: FittedTrace, saved: SavedFit | None) -> dict[str, Any]:
-    """FitOut of a fit that was just made."""
-    return {
-        **_fit_document(fitted.fit),
-        "excluded": excluded_document(fitted.request),
-        "trace_digests": fitted.trace_digests,
-        "fit_id": saved.fit_id if saved else None,
-        "profile": (
-            {"name": saved.profile.name, "revision": saved.profile.current.number}
-            if saved
-            else None
-        ),
-        "plot": fit_plot_document(fitted.plot) if fitted.plot else None,
-    }
+    @classmethod
+    def of_stored(cls, record: FitRecord) -> FitOut:
+        """Return a stored fit."""
+        return cls._of(
+            record.fit,
+            excluded=excluded_out(record.request),
+            trace_digests=record.trace_digests,
+            fit_id=record.id,
+            profile=None,
+            plot=None,
+        )
+
+    @classmethod
+    def _of(
+        cls,
+        fit: TraceFit,
+        *,
+        excluded: tuple[ExcludedSampleOut, ...],
+        trace_digests: tuple[str, ...],
+        fit_id: str | None,
+        profile: ProfileRevisionOut | None,
+        plot: FitPlotOut | None,
+    ) -> FitOut:
+        return cls(
+            kind=fit.kind,
+            method=fit.method,
+            understood=dict(fit.understood),
+            pipeline=FittedPipelineOut.of(fit),
+            aggregate=AggregateFitOut.of(fit.aggregate) if fit.aggregate else None,
+            loggp=LogGPFitOut.of(fit.loggp) if fit.loggp else None,
+            warnings=notices_out(fit.notices),
+            excluded=excluded,
+            trace_digests=trace_digests,
+            fit_id=fit_id,
+            profile=profile,
+            plot=plot,
+        )
 
 
-def stored_fit_document(record: FitRecord) -> dict[str, Any]:
-    """FitOut of a stored fit."""
-    return {
-        **_fit_document(record.fit),
-        "excluded": excluded_document(record.request),
-        "trace_digests": record.trace_digests,
-        "fit_id": record.id,
-        "profile": None,
-        "plot": None,
-    }
-
-
-def excluded_document(request: FitRequest | None) -> list[dict[str, Any]]:
-    """What was left out by hand; nothing for a fit of a version that did not keep its request."""
+def excluded_out(request: FitRequest | None) -> tuple[ExcludedSampleOut, ...]:
+    """Return what was left out by hand; nothing for a fit of a version that kept no request."""
     samples = request.options.excluded if request else ()
-    return [
-        {name: getattr(one, name) for name in ExcludedSampleOut.model_fields} for one in samples
-    ]
-
-
-def _fit_document(fit: TraceFit) -> dict[str, Any]:
-    return {
-        "kind": fit.kind,
-        "method": fit.method,
-        "understood": dict(fit.understood),
-        "pipeline": {
-            "stages": [stage_fit_document(stage) for stage in fit.stages],
-            "delay_us": fit.delay_us,
-        },
-        "aggregate": aggregate_fit_document(fit.aggregate) if fit.aggregate else None,
-        "loggp": _loggp_document(fit.loggp) if fit.loggp else None,
-        "warnings": [notice_document(notice) for notice in fit.notices],
-    }
-
-
-def notice_document(notice: Notice) -> dict[str, Any]:
-    """NoticeOut."""
-    return {
-        "code": notice.code,
-        "detail": notice.detail,
-        "stage": notice.stage,
-        "values": dict(notice.values),
-    }
-
-
-def notice_of(document: Mapping[str, Any]) -> Notice:
-    """Return the notice of a NoticeOut."""
-    values = tuple(document["values"].items())
-    return Notice(document["code"], document["detail"], document["stage"], values)
-
-
-def stage_fit_document(stage: StageFit) -> dict[str, Any]:
-    """StageFitOut."""
-    line = stage.lines[0] if len(stage.lines) == 1 else None
-    return {
-        "name": stage.name,
-        "method": stage.method,
-        "overhead_us": line and line.overhead_us,
-        "ns_per_byte": line and line.ns_per_byte,
-        "overhead_us_interval": line and line.overhead_us_interval,
-        "ns_per_byte_interval": line and line.ns_per_byte_interval,
-        "ranges": [_document_of(LineFitOut, line) for line in stage.lines],
-        "num_samples": stage.num_samples,
-        "outliers": stage.outliers,
-        "outlier_influence": stage.outlier_influence,
-        "relative_residual_std": stage.relative_residual_std,
-        "residual_std_us": stage.residual_std_us,
-        "r_squared": stage.r_squared,
-        "sizes": [_document_of(SizeFitOut, size) for size in stage.sizes],
-    }
-
-
-def aggregate_fit_document(fit: AggregateFit) -> dict[str, Any]:
-    """AggregateFitOut."""
-    total = stage_fit_document(fit.total)
-    return {
-        "sum_overhead_us": total["overhead_us"],
-        "sum_ns_per_byte": total["ns_per_byte"],
-        "sum_overhead_us_interval": total["overhead_us_interval"],
-        "sum_ns_per_byte_interval": total["ns_per_byte_interval"],
-        "total": total,
-        "bottleneck": stage_fit_document(fit.bottleneck),
-    }
-
-
-def _loggp_document(fit: LogGPFit) -> dict[str, Any]:
-    return {
-        "sizes": [_parameters_document(size) for size in fit.sizes],
-        "byte_gap_ns": _estimate_document(fit.byte_gap_ns),
-        "assumptions": list(fit.assumptions),
-    }
-
-
-def _parameters_document(parameters: LogGPParameters) -> dict[str, Any]:
-    names = [name for name in LogGPParametersOut.model_fields if name != "message_bytes"]
-    return {
-        "message_bytes": parameters.message_bytes,
-        **{name: _estimate_document(getattr(parameters, name)) for name in names},
-    }
-
-
-def _estimate_document(estimate: Estimate | None) -> dict[str, Any] | None:
-    return {"value": estimate.value, "interval": estimate.interval} if estimate else None
-
-
-def _document_of(model: type[Output], value: LineFit | SizeFit) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in model.model_fields}
+    return tuple(same_named(ExcludedSampleOut, one) for one in samples)

@@ -10,7 +10,7 @@ from app.flows.build_table import TableQuestion, TableScope
 from app.flows.export_setting import ExportQuestion, ExportScope
 from app.schemas.base import Bytes, Input, dump_json
 from app.schemas.optimize import ProfileAt
-from app.schemas.stages import ConstraintsIn, constraints_document
+from app.schemas.stages import ConstraintsIn, ConstraintsOut
 from app.schemas.tables import TableIn
 from domain.profile import ProfileReference, ProfileRevision
 from domain.regret import Objective
@@ -72,7 +72,7 @@ def export_request(question: ExportQuestion) -> bytes:
             "least_bytes": scope.least_bytes,
             "greatest_bytes": scope.greatest_bytes,
             "objective": scope.objective,
-            "constraints": constraints_document(scope.limits) if scope.limits else None,
+            "constraints": ConstraintsOut.of(scope.limits) if scope.limits else None,
             "table": question.table.digest if question.table else None,
         }
     )
@@ -88,5 +88,5 @@ def _scope(scope: TableScope) -> dict[str, Any]:
         "least_bytes": scope.least_bytes,
         "greatest_bytes": scope.greatest_bytes,
         "relative_gap": scope.relative_gap,
-        "constraints": constraints_document(scope.limits),
+        "constraints": ConstraintsOut.of(scope.limits),
     }

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated
 
-import orjson
+from orjson import Fragment
 
 from app.schemas.audit import AuditOut
-from app.schemas.base import Output, timestamp
+from app.schemas.base import Output, SchemaOf, read_output, timestamp
 from app.schemas.compare import CompareOut
 from app.schemas.exports import ExportedOut
+from app.schemas.optimize import BestSoFarOut
 from app.schemas.problems import ProblemOut
 from app.schemas.tables import TableOut
-from domain.solution import Status, Strategy, relative_excess
+from domain.solution import relative_excess
 from models.records import JobRecord, JobState
 
 
@@ -28,24 +30,7 @@ class JobKind(StrEnum):
     AUDIT = "audit"
 
 
-class BestSoFarOut(Output):
-    """The best schedule that a job has found, with the bound proven so far."""
-
-    strategy: Strategy
-    message_bytes: int
-    fragment_bytes: list[int]
-    fragments: int
-    latency_us: float
-    unrounded_latency_us: float | None
-    lower_bound_us: float
-    relative_gap: float
-    rounding_gap: float | None
-    status: Status
-    limited_by: str | None
-    levels: list[list[int]] | None
-    latency_paper_us: float | None
-
-
+@dataclass(frozen=True)
 class JobPointOut(Output):
     """What an optimisation knew from this moment on."""
 
@@ -54,6 +39,7 @@ class JobPointOut(Output):
     lower_bound_us: float
 
 
+@dataclass(frozen=True)
 class JobProgressOut(Output):
     """How long a job has run, and how good its best answer is; null before there is one.
 
@@ -66,11 +52,36 @@ class JobProgressOut(Output):
     best_latency_us: float | None
     lower_bound_us: float | None
     relative_gap: float | None
-    history: list[JobPointOut]
+    history: Annotated[Fragment, SchemaOf(tuple[JobPointOut, ...])]
     steps_done: int | None
     steps_total: int | None
 
+    @classmethod
+    def of(cls, job: JobRecord) -> JobProgressOut:
+        """Return how far a job has come by now."""
+        best_us, bound_us = job.best_latency_us, job.lower_bound_us
+        gap = None
+        if best_us is not None and bound_us is not None:
+            gap = relative_excess(best_us, bound_us, bound_us)
+        return cls(
+            elapsed_s=round(elapsed_s(job), 3),
+            best_latency_us=best_us,
+            lower_bound_us=bound_us,
+            relative_gap=gap,
+            history=Fragment(job.history or b"[]"),
+            steps_done=job.steps_done,
+            steps_total=job.steps_total,
+        )
 
+
+def elapsed_s(job: JobRecord) -> float:
+    """Return how long a job has run, or ran."""
+    if job.started_at is None:
+        return 0.0
+    return max(0.0, ((job.finished_at or datetime.now(UTC)) - job.started_at).total_seconds())
+
+
+@dataclass(frozen=True)
 class JobOut(Output):
     """A job. `answer_id` names the stored answer once it has one, also after a cancel.
 
@@ -87,64 +98,52 @@ class JobOut(Output):
     attempts: int
     cancel_requested: bool
     progress: JobProgressOut
-    best: BestSoFarOut | None
+    best: Annotated[Fragment | None, SchemaOf(BestSoFarOut | None)]
     answer_id: str | None
-    comparison: CompareOut | None
-    table: TableOut | None
-    audit: AuditOut | None
-    export: ExportedOut | None
-    error: ProblemOut | None
+    comparison: Annotated[Fragment | None, SchemaOf(CompareOut | None)]
+    table: Annotated[Fragment | None, SchemaOf(TableOut | None)]
+    audit: Annotated[Fragment | None, SchemaOf(AuditOut | None)]
+    export: Annotated[Fragment | None, SchemaOf(ExportedOut | None)]
+    error: Annotated[Fragment | None, SchemaOf(ProblemOut | None)]
+
+    @classmethod
+    def of(cls, job: JobRecord) -> JobOut:
+        """Return a job as it is sent; what is stored as JSON goes in as it is."""
+        kind, result = JobKind(job.kind), _fragment(job.best)
+        return cls(
+            id=job.id,
+            kind=kind,
+            state=job.state,
+            created_at=timestamp(job.created_at),
+            started_at=timestamp(job.started_at) if job.started_at else None,
+            finished_at=timestamp(job.finished_at) if job.finished_at else None,
+            attempts=job.claim,
+            cancel_requested=job.cancel_requested,
+            progress=JobProgressOut.of(job),
+            best=result if kind is JobKind.OPTIMIZE else None,
+            answer_id=job.answer_id,
+            comparison=result if kind is JobKind.COMPARE else None,
+            table=result if kind is JobKind.TABLE else None,
+            audit=result if kind is JobKind.AUDIT else None,
+            export=result if kind is JobKind.EXPORT else None,
+            error=_fragment(job.error),
+        )
 
 
-# What a job's row holds as `best`, by its kind.
-_HELD = {
-    JobKind.OPTIMIZE: "best",
-    JobKind.COMPARE: "comparison",
-    JobKind.TABLE: "table",
-    JobKind.AUDIT: "audit",
-    JobKind.EXPORT: "export",
-}
+def _fragment(stored: bytes | None) -> Fragment | None:
+    return None if stored is None else Fragment(stored)
 
 
-def job_document(job: JobRecord) -> dict[str, Any]:
-    """JobOut."""
-    results = dict.fromkeys(_HELD.values())
-    results[_HELD[JobKind(job.kind)]] = _fragment(job.best)
-    return {
-        "id": job.id,
-        "kind": job.kind,
-        "state": job.state,
-        "created_at": timestamp(job.created_at),
-        "started_at": timestamp(job.started_at) if job.started_at else None,
-        "finished_at": timestamp(job.finished_at) if job.finished_at else None,
-        "attempts": job.claim,
-        "cancel_requested": job.cancel_requested,
-        "progress": _progress_document(job),
-        "best": results.pop("best"),
-        "answer_id": job.answer_id,
-        **results,
-        "error": _fragment(job.error),
-    }
+def problem_of(job: JobRecord) -> ProblemOut | None:
+    """Return why a job failed, None where it did not. Raises UnreadableRecord."""
+    return None if job.error is None else read_output(ProblemOut, job.error)
 
 
-def _progress_document(job: JobRecord) -> dict[str, Any]:
-    end = job.finished_at or datetime.now(UTC)
-    elapsed_s = (end - job.started_at).total_seconds() if job.started_at else 0.0
-    best_us, bound_us = job.best_latency_us, job.lower_bound_us
-    gap = None
-    if best_us is not None and bound_us is not None:
-        gap = relative_excess(best_us, bound_us, bound_us)
-    return {
-        "elapsed_s": round(max(0.0, elapsed_s), 3),
-        "best_latency_us": best_us,
-        "lower_bound_us": bound_us,
-        "relative_gap": gap,
-        "history": _fragment(job.history) or [],
-        "steps_done": job.steps_done,
-        "steps_total": job.steps_total,
-    }
+def history_of(job: JobRecord) -> tuple[JobPointOut, ...]:
+    """Return the improvements of an optimisation. Raises UnreadableRecord."""
+    return read_output(_History, b'{"points":%b}' % (job.history or b"[]")).points
 
 
-def _fragment(stored: bytes | None) -> Any:
-    # Stored documents are already JSON: they go into the answer as they are.
-    return None if stored is None else orjson.Fragment(stored)
+@dataclass(frozen=True)
+class _History(Output):
+    points: tuple[JobPointOut, ...]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated
 
 from pydantic import Field
 
 from app.flows.questions import Measurement
-from app.schemas.base import Bytes, Input, Output
-from app.schemas.optimize import MeasurementsIn
+from app.schemas.base import Bytes, Input, Output, same_named
+from app.schemas.fit_requests import MeasurementsIn
 from domain.errors import InconsistentInput, InvalidInput
 from domain.plan import DEFAULT_TOLERANCE, MeasurementPlan, PlanLimits, Quantity
 
@@ -36,6 +37,7 @@ class MeasurementPlanIn(Input):
             raise InconsistentInput(refusal.detail, field=refusal.field) from None
 
 
+@dataclass(frozen=True)
 class NextMeasurementOut(Output):
     """One size to measure, how often, and why."""
 
@@ -45,6 +47,7 @@ class NextMeasurementOut(Output):
     why: str
 
 
+@dataclass(frozen=True)
 class TransitionOut(Output):
     """Where one bottleneck takes over from another; `at_bytes` is null for a protocol switch."""
 
@@ -52,6 +55,7 @@ class TransitionOut(Output):
     at_bytes: int | None
 
 
+@dataclass(frozen=True)
 class KnownBottleneckOut(Output):
     """A line that inter-arrival times lie on; its overhead may come out below 0 in a part."""
 
@@ -61,41 +65,31 @@ class KnownBottleneckOut(Output):
     ns_per_byte: float
 
 
+@dataclass(frozen=True)
 class MeasurementPlanOut(Output):
     """What to measure next; `decided` where nothing is, with the reason."""
 
     decided: bool
     reason: str
-    measure: list[NextMeasurementOut]
-    transitions: list[TransitionOut]
-    bottlenecks: list[KnownBottleneckOut]
+    measure: tuple[NextMeasurementOut, ...]
+    transitions: tuple[TransitionOut, ...]
+    bottlenecks: tuple[KnownBottleneckOut, ...]
 
-
-def plan_document(plan: MeasurementPlan) -> dict[str, Any]:
-    """MeasurementPlanOut."""
-    return {
-        "decided": plan.decided,
-        "reason": plan.reason,
-        "measure": [
-            {
-                "message_bytes": one.message_bytes,
-                "what": one.quantity,
-                "repetitions": one.repetitions,
-                "why": one.why,
-            }
-            for one in plan.measure
-        ],
-        "transitions": [
-            {"between_bytes": one.between_bytes, "at_bytes": one.at_bytes}
-            for one in plan.transitions
-        ],
-        "bottlenecks": [
-            {
-                "from_bytes": one.from_bytes,
-                "to_bytes": one.to_bytes,
-                "overhead_us": one.line.overhead_us,
-                "ns_per_byte": one.line.ns_per_byte,
-            }
-            for one in plan.bottlenecks
-        ],
-    }
+    @classmethod
+    def of(cls, plan: MeasurementPlan) -> MeasurementPlanOut:
+        """Return a plan as it is sent."""
+        return cls(
+            decided=plan.decided,
+            reason=plan.reason,
+            measure=tuple(
+                NextMeasurementOut(one.message_bytes, one.quantity, one.repetitions, one.why)
+                for one in plan.measure
+            ),
+            transitions=tuple(same_named(TransitionOut, one) for one in plan.transitions),
+            bottlenecks=tuple(
+                KnownBottleneckOut(
+                    one.from_bytes, one.to_bytes, one.line.overhead_us, one.line.ns_per_byte
+                )
+                for one in plan.bottlenecks
+            ),
+        )

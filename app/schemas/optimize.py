@@ -1,13 +1,14 @@
-"""POST /optimize: the question in, the answer out."""
+"""POST /optimize: the question in, the answer out; and the listing of stored answers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass, replace
+from typing import Annotated
 
-from pydantic import ConfigDict, Discriminator, FailFast, Field, Tag
+from pydantic import ConfigDict, Field
 from pydantic.config import JsonValue
-from typing_extensions import TypeAliasType
 
+from app.flows.answers import AnswerPage
 from app.flows.questions import (
     DEFAULT_RELATIVE_GAP,
     DEFAULT_TIME_LIMIT_S,
@@ -17,25 +18,34 @@ from app.flows.questions import (
     Source,
 )
 from app.flows.solve_message import Answer
-from app.schemas.aggregates import AggregateIn, AggregateOut, model_document
-from app.schemas.base import MANY, ONE, Bytes, Input, Output, ProfileName, dump_json, timestamp
-from app.schemas.fit_options import FitOptionsIn
-from app.schemas.fits import FitOut, NoticeOut, ProfileRevisionOut, fit_document, notice_document
+from app.schemas.base import (
+    Bytes,
+    Input,
+    NoticeOut,
+    Output,
+    ProfileName,
+    ProfileRevisionOut,
+    dump_json,
+    notices_out,
+    same_named,
+    timestamp,
+)
+from app.schemas.fit_requests import FitOptionsIn, MeasurementsIn
+from app.schemas.fits import FitOut
 from app.schemas.stages import (
+    AggregateIn,
+    AggregateOut,
     ConstraintsIn,
     ConstraintsOut,
     PipelineIn,
     PipelineOut,
-    constraints_document,
 )
 from domain.errors import FieldProblem, InvalidFields
+from domain.pipeline import unique_names
 from domain.profile import PROFILE_NAME_RULE, ProfileReference, ProfileRevision
 from domain.solution import Solution, Status, Strategy
+from models.records import AnswerSummary
 
-if TYPE_CHECKING:
-    from solvers.usual_settings import BaselineSet
-
-MAX_MEASUREMENTS = 16
 SOURCES = ("pipeline", "aggregate", "profile", "measurements")
 
 ProfileAt = Annotated[
@@ -47,28 +57,6 @@ ProfileAt = Annotated[
 ]
 RelativeGap = Annotated[float, Field(ge=0.0, le=1.0)]
 TimeLimitS = Annotated[float, Field(gt=0.0, le=MAX_TIME_LIMIT_S)]
-
-
-class MeasurementIn(Input):
-    """The text of one trace, and its kind where it cannot be told from the text."""
-
-    content: str
-    kind: Annotated[str, Field(max_length=32)] | None = None
-
-
-def _how_many(value: Any) -> str:
-    return MANY if isinstance(value, list) else ONE
-
-
-# A named alias, because the members of a union must be hashable and FailFast is not.
-MeasurementList = TypeAliasType(
-    "MeasurementList",
-    Annotated[list[MeasurementIn], FailFast(), Field(min_length=1, max_length=MAX_MEASUREMENTS)],
-)
-MeasurementsIn = Annotated[
-    Annotated[MeasurementIn, Tag(ONE)] | Annotated[MeasurementList, Tag(MANY)],
-    Discriminator(_how_many),
-]
 
 
 def exactly_one(*names: str) -> list[JsonValue]:
@@ -152,6 +140,7 @@ class OptimizeIn(Input):
         return tuple(Measurement(one.content, one.kind) for one in given if one is not None)
 
 
+@dataclass(frozen=True)
 class BestFixedOut(Output):
     """The best single size for a library that repeats one size."""
 
@@ -160,6 +149,7 @@ class BestFixedOut(Output):
     latency_us: float
 
 
+@dataclass(frozen=True)
 class BaselineOut(Output):
     """One usual setting; `declined` says why where the limits forbid its cut."""
 
@@ -170,6 +160,45 @@ class BaselineOut(Output):
     declined: str | None
 
 
+@dataclass(frozen=True)
+class BestSoFarOut(Output):
+    """The best schedule that a job has found, with the bound proven so far."""
+
+    strategy: Strategy
+    message_bytes: int
+    fragment_bytes: tuple[int, ...]
+    fragments: int
+    latency_us: float
+    unrounded_latency_us: float | None
+    lower_bound_us: float
+    relative_gap: float
+    rounding_gap: float | None
+    status: Status
+    limited_by: str | None
+    levels: tuple[tuple[int, ...], ...] | None
+    latency_paper_us: float | None
+
+    @classmethod
+    def of(cls, solution: Solution) -> BestSoFarOut:
+        """Return a solution as a job shows it."""
+        return cls(
+            strategy=solution.strategy,
+            message_bytes=solution.problem.message_bytes,
+            fragment_bytes=solution.schedule.fragment_bytes,
+            fragments=solution.schedule.fragments,
+            latency_us=solution.latency_us,
+            unrounded_latency_us=solution.unrounded_latency_us,
+            lower_bound_us=solution.lower_bound_us,
+            relative_gap=solution.relative_gap,
+            rounding_gap=solution.rounding_gap,
+            status=solution.status,
+            limited_by=solution.limited_by,
+            levels=solution.levels,
+            latency_paper_us=solution.latency_paper_us,
+        )
+
+
+@dataclass(frozen=True)
 class OptimizeOut(Output):
     """A schedule with a proof of how good it is. Times in µs, sizes in whole bytes.
 
@@ -181,7 +210,7 @@ class OptimizeOut(Output):
     created_at: str
     strategy: Strategy
     message_bytes: int
-    fragment_bytes: list[int]
+    fragment_bytes: tuple[int, ...]
     fragments: int
     latency_us: float
     unrounded_latency_us: float | None
@@ -190,11 +219,11 @@ class OptimizeOut(Output):
     rounding_gap: float | None
     status: Status
     limited_by: str | None
+    levels: tuple[tuple[int, ...], ...] | None
+    latency_paper_us: float | None
     bottleneck_stage: int | None
     best_fixed: BestFixedOut | None
-    baselines: list[BaselineOut]
-    levels: list[list[int]] | None
-    latency_paper_us: float | None
+    baselines: tuple[BaselineOut, ...]
     constraints: ConstraintsOut
     allow_refragmentation: bool
     pipeline: PipelineOut | None
@@ -202,77 +231,119 @@ class OptimizeOut(Output):
     fit: FitOut | None
     profile: ProfileRevisionOut | None
     solve_ms: float
-    warnings: list[NoticeOut]
+    warnings: tuple[NoticeOut, ...]
+
+    @property
+    def model(self) -> PipelineOut | AggregateOut:
+        """What the message crosses: the one of `pipeline` and `aggregate` that is there."""
+        found = self.pipeline or self.aggregate
+        assert found is not None
+        return found
+
+    @property
+    def cells(self) -> int:
+        """Fragments times stages; fragments alone where no stage is known."""
+        if self.levels:
+            return sum(map(len, self.levels))
+        return self.fragments * (len(self.pipeline.stages) if self.pipeline else 1)
+
+    @classmethod
+    def of(cls, answer: Answer) -> OptimizeOut:
+        """Return an answer as it is sent and stored."""
+        solution, fitted = answer.solution, answer.prepared.fitted
+        problem, best = solution.problem, answer.baselines.best_repeat
+        return cls(
+            id=answer.id,
+            created_at=timestamp(answer.created_at),
+            strategy=solution.strategy,
+            message_bytes=problem.message_bytes,
+            fragment_bytes=solution.schedule.fragment_bytes,
+            fragments=solution.schedule.fragments,
+            latency_us=solution.latency_us,
+            unrounded_latency_us=solution.unrounded_latency_us,
+            lower_bound_us=solution.lower_bound_us,
+            relative_gap=solution.relative_gap,
+            rounding_gap=solution.rounding_gap,
+            status=solution.status,
+            limited_by=solution.limited_by,
+            levels=solution.levels,
+            latency_paper_us=solution.latency_paper_us,
+            bottleneck_stage=answer.bottleneck_stage,
+            best_fixed=same_named(BestFixedOut, best) if best else None,
+            baselines=tuple(same_named(BaselineOut, one) for one in answer.baselines.entries),
+            constraints=ConstraintsOut.of(problem.limits),
+            allow_refragmentation=problem.allow_refragmentation,
+            pipeline=PipelineOut.of_model(problem.model),
+            aggregate=AggregateOut.of_model(problem.model),
+            fit=FitOut.of(fitted, None) if fitted else None,
+            profile=ProfileRevisionOut.of(answer.profile),
+            solve_ms=round(answer.solve_ms, 3),
+            warnings=notices_out(solution.notices + (fitted.fit.notices if fitted else ())),
+        )
 
 
 def render_answer(answer: Answer) -> bytes:
-    """The JSON of an answer, as it is sent and stored."""
-    return dump_json(answer_document(answer))
+    """Return the JSON of an answer, as it is sent and stored."""
+    return dump_json(OptimizeOut.of(answer))
 
 
-def answer_document(answer: Answer) -> dict[str, Any]:
-    """OptimizeOut."""
-    problem, fitted = answer.solution.problem, answer.prepared.fitted
-    notices = answer.solution.notices + (fitted.fit.notices if fitted else ())
-    return {
-        "id": answer.id,
-        "created_at": timestamp(answer.created_at),
-        **solution_document(answer.solution),
-        "bottleneck_stage": answer.bottleneck_stage,
-        **_baselines_document(answer.baselines),
-        "constraints": constraints_document(problem.limits),
-        "allow_refragmentation": problem.allow_refragmentation,
-        **model_document(problem.model),
-        "fit": fit_document(fitted, None) if fitted else None,
-        "profile": (
-            {"name": answer.profile.name, "revision": answer.profile.revision}
-            if answer.profile
-            else None
-        ),
-        "solve_ms": round(answer.solve_ms, 3),
-        "warnings": [notice_document(notice) for notice in notices],
-    }
+@dataclass(frozen=True)
+class SummaryOut(Output):
+    """What a page shows of a stored answer; GET /optimizations/{id} gives all of it."""
+
+    id: str
+    created_at: str
+    strategy: Strategy
+    message_bytes: int
+    fragments: int
+    latency_us: float
+    lower_bound_us: float
+    relative_gap: float
+    status: Status
+    profile: ProfileRevisionOut | None
+
+    @classmethod
+    def of(cls, summary: AnswerSummary) -> SummaryOut:
+        """Return what a page shows of a stored answer."""
+        name, revision = summary.profile_name, summary.profile_revision
+        return cls(
+            id=summary.id,
+            created_at=timestamp(summary.created_at),
+            strategy=summary.strategy,
+            message_bytes=summary.message_bytes,
+            fragments=summary.fragments,
+            latency_us=summary.latency_us,
+            lower_bound_us=summary.lower_bound_us,
+            relative_gap=summary.relative_gap,
+            status=summary.status,
+            profile=None
+            if name is None or revision is None
+            else ProfileRevisionOut(name, revision),
+        )
 
 
-def solution_document(solution: Solution) -> dict[str, Any]:
-    """The part of an answer that a job shows of its best so far."""
-    return {
-        "strategy": solution.strategy,
-        "message_bytes": solution.problem.message_bytes,
-        "fragment_bytes": solution.schedule.fragment_bytes,
-        "fragments": solution.schedule.fragments,
-        "latency_us": solution.latency_us,
-        "unrounded_latency_us": solution.unrounded_latency_us,
-        "lower_bound_us": solution.lower_bound_us,
-        "relative_gap": solution.relative_gap,
-        "rounding_gap": solution.rounding_gap,
-        "status": solution.status,
-        "limited_by": solution.limited_by,
-        "levels": solution.levels,
-        "latency_paper_us": solution.latency_paper_us,
-    }
+@dataclass(frozen=True)
+class OptimizationsOut(Output):
+    """A page of stored answers, newest first; `next_cursor` is null at the end."""
+
+    items: tuple[SummaryOut, ...]
+    next_cursor: str | None
+
+    @classmethod
+    def of(cls, page: AnswerPage) -> OptimizationsOut:
+        """Return a page of stored answers as it is sent."""
+        return cls(tuple(map(SummaryOut.of, page.summaries)), page.after)
 
 
-def _baselines_document(baselines: BaselineSet) -> dict[str, Any]:
-    best = baselines.best_repeat
-    return {
-        "best_fixed": (
-            {
-                "size_bytes": best.size_bytes,
-                "fragments": best.fragments,
-                "latency_us": best.latency_us,
-            }
-            if best
-            else None
-        ),
-        "baselines": [
-            {
-                "strategy": entry.strategy,
-                "static_bytes": entry.static_bytes,
-                "latency_us": entry.latency_us,
-                "fragments": entry.fragments,
-                "declined": entry.declined,
-            }
-            for entry in baselines.entries
-        ],
-    }
+def with_unique_names(answer: OptimizeOut) -> OptimizeOut:
+    """Return an answer whose stages have names of their own: the same one where they have."""
+    if answer.pipeline is None:
+        return answer
+    stages = answer.pipeline.stages
+    names = [stage.name for stage in stages]
+    if len(set(names)) == len(names):
+        return answer
+    renamed = tuple(
+        replace(stage, name=name) for stage, name in zip(stages, unique_names(names), strict=True)
+    )
+    return replace(answer, pipeline=replace(answer.pipeline, stages=renamed))

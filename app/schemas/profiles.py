@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from app.flows.profiles import ProfilePage
-from app.schemas.aggregates import AggregateIn, AggregateOut, model_document
-from app.schemas.base import Input, Output, ProfileName, timestamp, whole
+from app.schemas.base import Input, Output, ProfileName, same_named, timestamp, whole
 from app.schemas.optimize import check_exactly_one, exactly_one
-from app.schemas.stages import PipelineIn, PipelineOut
+from app.schemas.stages import AggregateIn, AggregateOut, PipelineIn, PipelineOut
 from domain.aggregate import CostModel
-from domain.profile import HardwareProfile, Origin, Provenance, Revision
+from domain.profile import HardwareProfile, Origin, Revision
 
 SOURCES = ("pipeline", "aggregate")
 
@@ -52,6 +52,7 @@ class CurrentIn(Input):
     revision: Annotated[int, Field(ge=1, le=999_999_999), BeforeValidator(whole)]
 
 
+@dataclass(frozen=True)
 class ProvenanceOut(Output):
     """Where the stages of a revision came from."""
 
@@ -60,6 +61,7 @@ class ProvenanceOut(Output):
     fit_id: str | None
 
 
+@dataclass(frozen=True)
 class RevisionOut(Output):
     """One immutable revision."""
 
@@ -70,7 +72,20 @@ class RevisionOut(Output):
     aggregate: AggregateOut | None
     provenance: ProvenanceOut
 
+    @classmethod
+    def of(cls, revision: Revision, *, current: int) -> RevisionOut:
+        """Return a revision of a profile whose current one has this number."""
+        return cls(
+            revision=revision.number,
+            is_current=revision.number == current,
+            created_at=timestamp(revision.created_at),
+            pipeline=PipelineOut.of_model(revision.model),
+            aggregate=AggregateOut.of_model(revision.model),
+            provenance=same_named(ProvenanceOut, revision.provenance),
+        )
 
+
+@dataclass(frozen=True)
 class ProfileOut(Output):
     """A profile at its current revision."""
 
@@ -83,62 +98,44 @@ class ProfileOut(Output):
     aggregate: AggregateOut | None
     provenance: ProvenanceOut
 
+    @classmethod
+    def of(cls, profile: HardwareProfile) -> ProfileOut:
+        """Return a profile as it is sent."""
+        current = profile.current
+        return cls(
+            name=profile.name,
+            revision=current.number,
+            latest_revision=profile.latest,
+            created_at=timestamp(profile.created_at),
+            revised_at=timestamp(current.created_at),
+            pipeline=PipelineOut.of_model(current.model),
+            aggregate=AggregateOut.of_model(current.model),
+            provenance=same_named(ProvenanceOut, current.provenance),
+        )
 
+
+@dataclass(frozen=True)
 class ProfilesOut(Output):
     """A page of profiles by name; `next_cursor` is null at the end."""
 
-    items: list[ProfileOut]
+    items: tuple[ProfileOut, ...]
     next_cursor: str | None
 
+    @classmethod
+    def of(cls, page: ProfilePage) -> ProfilesOut:
+        """Return a page of profiles as it is sent."""
+        return cls(tuple(map(ProfileOut.of, page.profiles)), page.after)
 
+
+@dataclass(frozen=True)
 class RevisionsOut(Output):
     """Every revision of a profile, in order."""
 
     name: str
-    revisions: list[RevisionOut]
+    revisions: tuple[RevisionOut, ...]
 
-
-def profile_document(profile: HardwareProfile) -> dict[str, Any]:
-    """ProfileOut."""
-    return {
-        "name": profile.name,
-        "revision": profile.current.number,
-        "latest_revision": profile.latest,
-        "created_at": timestamp(profile.created_at),
-        "revised_at": timestamp(profile.current.created_at),
-        **model_document(profile.current.model),
-        "provenance": _provenance_document(profile.current.provenance),
-    }
-
-
-def profiles_document(page: ProfilePage) -> dict[str, Any]:
-    """ProfilesOut."""
-    return {
-        "items": [profile_document(profile) for profile in page.profiles],
-        "next_cursor": page.after,
-    }
-
-
-def revisions_document(profile: HardwareProfile, revisions: tuple[Revision, ...]) -> dict[str, Any]:
-    """RevisionsOut."""
-    return {
-        "name": profile.name,
-        "revisions": [
-            {
-                "revision": revision.number,
-                "is_current": revision.number == profile.current.number,
-                "created_at": timestamp(revision.created_at),
-                **model_document(revision.model),
-                "provenance": _provenance_document(revision.provenance),
-            }
-            for revision in revisions
-        ],
-    }
-
-
-def _provenance_document(provenance: Provenance) -> dict[str, Any]:
-    return {
-        "origin": provenance.origin,
-        "detail": provenance.detail,
-        "fit_id": provenance.fit_id,
-    }
+    @classmethod
+    def of(cls, profile: HardwareProfile, revisions: tuple[Revision, ...]) -> RevisionsOut:
+        """Return the revisions of a profile as they are sent."""
+        current = profile.current.number
+        return cls(profile.name, tuple(RevisionOut.of(one, current=current) for one in revisions))

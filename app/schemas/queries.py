@@ -10,7 +10,7 @@ from analysis.explanation import USUAL_SHARE
 from app.flows.fit_trace import check_request
 from app.lookup.forms import TableFormat
 from app.schemas.base import ProfileName
-from app.schemas.fit_options import EXCLUDED_PATTERN, MaxRanges, parse_excluded, parse_group
+from app.schemas.fit_requests import EXCLUDED_PATTERN, MaxRanges, parse_excluded, parse_group
 from domain.fit import DEFAULT_MAX_RANGES, FitMethod, FitOptions, FitShape
 from domain.measurement import TraceKind
 from domain.pipeline import MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_STAGES

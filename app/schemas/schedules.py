@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal
 
 import orjson
 
-from app.schemas.base import Output, dump_json
-from app.schemas.fits import NoticeOut, ProfileRevisionOut, notice_document
+from app.schemas.base import NoticeOut, Output, ProfileRevisionOut, dump_json, notices_out
 from app.schemas.optimize import BestFixedOut
-from app.schemas.stages import ConstraintsOut, constraints_document
+from app.schemas.stages import ConstraintsOut
 from domain.problem import FragmentLimits
 from domain.solution import Notice, Status
 from exports.lookup import Answer
@@ -19,6 +19,7 @@ FORM = 1  # of the answers: to be raised with every change of what a table's ans
 _ULP = 2.0**-52
 
 
+@dataclass(frozen=True)
 class TableScheduleOut(Output):
     """A schedule out of the profile's active compiled table. Times in µs, sizes in whole bytes.
 
@@ -28,7 +29,7 @@ class TableScheduleOut(Output):
 
     strategy: Literal["table"]
     message_bytes: int
-    fragment_bytes: list[int]
+    fragment_bytes: tuple[int, ...]
     fragments: int
     latency_us: float
     lower_bound_us: float
@@ -38,7 +39,7 @@ class TableScheduleOut(Output):
     constraints: ConstraintsOut
     profile: ProfileRevisionOut | None
     table: str
-    warnings: list[NoticeOut]
+    warnings: tuple[NoticeOut, ...]
 
 
 class ScheduleRenderer:
@@ -54,10 +55,10 @@ class ScheduleRenderer:
         stages: int,
     ) -> None:
         name, revision = profile
-        about = {"name": name, "revision": revision} if name else None
+        about = ProfileRevisionOut(name, revision) if name else None
         self._tolerance = relative_gap
         self._stages = stages
-        shared = {"constraints": constraints_document(limits), "profile": about, "table": digest}
+        shared = {"constraints": ConstraintsOut.of(limits), "profile": about, "table": digest}
         self._tail = b"," + dump_json(shared)[1:-1] + b',"warnings":%b}'
         self._unwarned = self._tail % b"[]"
 
@@ -102,7 +103,7 @@ def bound_below(latency_us: float, relative_gap: float, *, operations: int) -> f
 
 
 def _warnings(*, missed: bool, repeats: int) -> bytes:
-    return dump_json([notice_document(one) for one in _notices(missed=missed, repeats=repeats)])
+    return dump_json(notices_out(_notices(missed=missed, repeats=repeats)))
 
 
 def _notices(*, missed: bool, repeats: int) -> Iterator[Notice]:

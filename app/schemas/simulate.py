@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BeforeValidator, ConfigDict, FailFast, Field
 from typing_extensions import TypeAliasType
 
-from app.flows.simulate import MAX_CELLS, Cut, Simulation
-from app.schemas.base import Input, Output, PlainBytes, all_whole
-from app.schemas.fits import ProfileRevisionOut
+from app.flows.simulate import MAX_CELLS, Cut, Interval, Simulation
+from app.schemas.base import (
+    Input,
+    Output,
+    PlainBytes,
+    ProfileRevisionOut,
+    all_whole,
+)
 from app.schemas.optimize import ProfileAt, check_exactly_one, exactly_one
 from app.schemas.queries import Query
-from app.schemas.stages import PipelineIn, PipelineOut, pipeline_document
+from app.schemas.stages import PipelineIn, PipelineOut
 from domain.pipeline import MAX_STAGES, Pipeline
 from domain.profile import ProfileReference
 
@@ -76,16 +82,7 @@ class SimulateIn(Input):
         return Cut(tuple(tuple(sizes) for sizes in levels), is_nested=self.levels is not None)
 
 
-class IntervalOut(Output):
-    """One fragment in one stage; µs from the start of the message, without the pipeline's delay."""
-
-    fragment: int
-    stage: int
-    fragment_bytes: int
-    start_us: float
-    exit_us: float
-
-
+@dataclass(frozen=True)
 class StepOut(Output):
     """One step of the critical path."""
 
@@ -93,29 +90,30 @@ class StepOut(Output):
     stage: int
 
 
+@dataclass(frozen=True)
 class SimulateOut(Output):
     """A run of a cut. `critical_path` is null where stages cut differently."""
 
     message_bytes: int
     latency_us: float
-    intervals: list[IntervalOut]
-    critical_path: list[StepOut] | None
+    intervals: tuple[Interval, ...]
+    critical_path: tuple[StepOut, ...] | None
     bottleneck_stage: int
-    busy_us: list[float]
+    busy_us: tuple[float, ...]
     pipeline: PipelineOut
     profile: ProfileRevisionOut | None
 
-
-def simulation_document(simulation: Simulation) -> dict[str, Any]:
-    """SimulateOut."""
-    path, profile = simulation.critical_path, simulation.profile
-    return {
-        "message_bytes": simulation.message_bytes,
-        "latency_us": simulation.latency_us,
-        "intervals": simulation.intervals,  # orjson writes dataclasses as objects
-        "critical_path": None if path is None else [{"fragment": i, "stage": j} for i, j in path],
-        "bottleneck_stage": simulation.bottleneck_stage,
-        "busy_us": simulation.busy_us,
-        "pipeline": pipeline_document(simulation.pipeline),
-        "profile": {"name": profile.name, "revision": profile.revision} if profile else None,
-    }
+    @classmethod
+    def of(cls, simulation: Simulation) -> SimulateOut:
+        """Return a run as it is sent."""
+        path = simulation.critical_path
+        return cls(
+            message_bytes=simulation.message_bytes,
+            latency_us=simulation.latency_us,
+            intervals=simulation.intervals,
+            critical_path=None if path is None else tuple(StepOut(*step) for step in path),
+            bottleneck_stage=simulation.bottleneck_stage,
+            busy_us=simulation.busy_us,
+            pipeline=PipelineOut.of(simulation.pipeline),
+            profile=ProfileRevisionOut.of(simulation.profile),
+        )

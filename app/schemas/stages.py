@@ -1,12 +1,14 @@
-"""Stages, pipelines and constraints, in and out."""
+"""Cost models, in and out: stages in a pipeline, or an aggregate of them; and constraints."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import Discriminator, FailFast, Field, Tag
 
-from app.schemas.base import LINE, RANGES, Bytes, Input, Output
+from app.schemas.base import LINE, RANGES, Bytes, Input, Output, same_named
+from domain.aggregate import Aggregate, CostModel
 from domain.errors import InvalidStage
 from domain.pipeline import (
     MAX_NAME_LENGTH,
@@ -102,6 +104,22 @@ def stage_of(
         raise InvalidStage(f"{which}: {refusal.detail}", field=place) from None
 
 
+class AggregateIn(Input):
+    """All stages together, the slowest of them, and a known delay that is not in the total."""
+
+    total: StageIn
+    bottleneck: StageIn
+    delay_us: OverheadUs = 0.0
+
+    def to_domain(self) -> Aggregate:
+        """The domain's aggregate. Raises InvalidStage naming the part at fault."""
+        return Aggregate(
+            stage_of(self.total, 1, field="aggregate.total", called="the total"),
+            stage_of(self.bottleneck, 2, field="aggregate.bottleneck", called="the bottleneck"),
+            self.delay_us,
+        )
+
+
 class ConstraintsIn(Input):
     """What every cut must respect; see FragmentLimits."""
 
@@ -120,14 +138,7 @@ class ConstraintsIn(Input):
         )
 
 
-class LineStageOut(Output):
-    """A stage whose cost is one line at every fragment size."""
-
-    name: str
-    overhead_us: float
-    ns_per_byte: float
-
-
+@dataclass(frozen=True)
 class RangeOut(Output):
     """One line and the greatest fragment size it covers, inclusive; null means without end."""
 
@@ -136,20 +147,119 @@ class RangeOut(Output):
     ns_per_byte: float
 
 
+@dataclass(frozen=True)
+class LineStageOut(Output):
+    """A stage whose cost is one line at every fragment size."""
+
+    name: str
+    overhead_us: float
+    ns_per_byte: float
+
+    @property
+    def parts(self) -> tuple[RangeOut, ...]:
+        """The one line as a range without end."""
+        return (RangeOut(None, self.overhead_us, self.ns_per_byte),)
+
+
+@dataclass(frozen=True)
 class RangesStageOut(Output):
     """A stage with a line for each range of fragment sizes."""
 
     name: str
-    ranges: list[RangeOut]
+    ranges: tuple[RangeOut, ...]
+
+    @property
+    def parts(self) -> tuple[RangeOut, ...]:
+        """The ranges, ascending."""
+        return self.ranges
 
 
+StageOut: TypeAlias = LineStageOut | RangesStageOut
+
+
+def stage_out(stage: Stage) -> StageOut:
+    """Return a stage in the form that requests have."""
+    if stage.is_line:
+        line = stage.ranges[0]
+        return LineStageOut(stage.name, line.overhead_us, line.ns_per_byte)
+    return RangesStageOut(stage.name, tuple(same_named(RangeOut, part) for part in stage.ranges))
+
+
+def stage_model(stage: StageOut) -> Stage:
+    """Return the domain's stage of a stored one. Raises InvalidStage."""
+    ranges = (
+        FitRange(part.overhead_us, part.ns_per_byte, part.up_to_bytes) for part in stage.parts
+    )
+    return Stage(stage.name, tuple(ranges))
+
+
+@dataclass(frozen=True)
 class PipelineOut(Output):
     """A pipeline in the form that requests have."""
 
-    stages: list[LineStageOut | RangesStageOut]
+    stages: tuple[LineStageOut | RangesStageOut, ...]
     delay_us: float
 
+    @classmethod
+    def of(cls, pipeline: Pipeline) -> PipelineOut:
+        """Return a pipeline as it is sent."""
+        return cls(tuple(map(stage_out, pipeline.stages)), pipeline.delay_us)
 
+    @classmethod
+    def of_model(cls, model: CostModel) -> PipelineOut | None:
+        """Return the model as it is sent, None for one that is no pipeline."""
+        return cls.of(model) if isinstance(model, Pipeline) else None
+
+    def to_domain(self) -> Pipeline:
+        """Return the domain's pipeline. Raises InvalidStage."""
+        return Pipeline(tuple(map(stage_model, self.stages)), self.delay_us)
+
+
+@dataclass(frozen=True)
+class AggregateOut(Output):
+    """An aggregate in the form that requests have; the sums are null where there are ranges."""
+
+    sum_overhead_us: float | None
+    sum_ns_per_byte: float | None
+    total: LineStageOut | RangesStageOut
+    bottleneck: LineStageOut | RangesStageOut
+    delay_us: float
+
+    @classmethod
+    def of(cls, aggregate: Aggregate) -> AggregateOut:
+        """Return an aggregate as it is sent."""
+        line = aggregate.total.ranges[0] if aggregate.total.is_line else None
+        return cls(
+            line.overhead_us if line else None,
+            line.ns_per_byte if line else None,
+            stage_out(aggregate.total),
+            stage_out(aggregate.bottleneck),
+            aggregate.delay_us,
+        )
+
+    @classmethod
+    def of_model(cls, model: CostModel) -> AggregateOut | None:
+        """Return the model as it is sent, None for one that is no aggregate."""
+        return cls.of(model) if isinstance(model, Aggregate) else None
+
+    def to_domain(self) -> Aggregate:
+        """Return the domain's aggregate. Raises InvalidStage."""
+        return Aggregate(stage_model(self.total), stage_model(self.bottleneck), self.delay_us)
+
+
+def given_model(model: CostModel) -> dict[str, object]:
+    """Return a request's fields that give this model: `pipeline`, or `aggregate` by bare costs."""
+    if isinstance(model, Pipeline):
+        return {"pipeline": PipelineOut.of(model)}
+    return {"aggregate": given_aggregate(AggregateOut.of(model))}
+
+
+def given_aggregate(aggregate: AggregateOut) -> dict[str, object]:
+    """Return an aggregate as a request gives it, without the sums that follow from it."""
+    return {name: getattr(aggregate, name) for name in AggregateIn.model_fields}
+
+
+@dataclass(frozen=True)
 class ConstraintsOut(Output):
     """The limits that an answer respects."""
 
@@ -158,37 +268,16 @@ class ConstraintsOut(Output):
     alignment_bytes: int
     max_fragments: int | None
 
+    @classmethod
+    def of(cls, limits: FragmentLimits) -> ConstraintsOut:
+        """Return the limits as they are sent."""
+        return same_named(cls, limits)
 
-def pipeline_document(pipeline: Pipeline) -> dict[str, Any]:
-    """PipelineOut."""
-    return {
-        "stages": [stage_document(stage) for stage in pipeline.stages],
-        "delay_us": pipeline.delay_us,
-    }
-
-
-def stage_document(stage: Stage) -> dict[str, Any]:
-    """LineStageOut or RangesStageOut."""
-    if stage.is_line:
-        line = stage.ranges[0]
-        return {
-            "name": stage.name,
-            "overhead_us": line.overhead_us,
-            "ns_per_byte": line.ns_per_byte,
-        }
-    return {
-        "name": stage.name,
-        "ranges": [
-            {
-                "up_to_bytes": part.up_to_bytes,
-                "overhead_us": part.overhead_us,
-                "ns_per_byte": part.ns_per_byte,
-            }
-            for part in stage.ranges
-        ],
-    }
-
-
-def constraints_document(limits: FragmentLimits) -> dict[str, Any]:
-    """ConstraintsOut."""
-    return {name: getattr(limits, name) for name in limits.__slots__}
+    def to_domain(self) -> FragmentLimits:
+        """Return the domain's limits. Raises InvalidLimits."""
+        return FragmentLimits(
+            self.min_fragment_bytes,
+            self.max_fragment_bytes,
+            self.alignment_bytes,
+            self.max_fragments,
+        )

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated
 
 from pydantic import Field
 
 from app.flows.build_table import (
     DEFAULT_GREATEST_BYTES,
     CompiledTable,
-    GapRange,
-    TableFacts,
     TablePage,
     TableScope,
 )
-from app.schemas.base import Bytes, Input, Output, dump_json, timestamp
-from app.schemas.fits import NoticeOut, ProfileRevisionOut, notice_document
-from app.schemas.stages import (
-    ConstraintsIn,
-    ConstraintsOut,
-    PipelineOut,
-    constraints_document,
-    pipeline_document,
+from app.schemas.base import (
+    Bytes,
+    Input,
+    NoticeOut,
+    Output,
+    ProfileRevisionOut,
+    dump_json,
+    notices_out,
+    same_named,
+    timestamp,
 )
+from app.schemas.stages import ConstraintsIn, ConstraintsOut, PipelineOut
 from app.text.numbers import format_percent
 from domain.errors import InconsistentInput
 from domain.plan_table import DEFAULT_TABLE_GAP
@@ -62,6 +64,7 @@ class ActivateIn(Input):
     digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="of its file")]
 
 
+@dataclass(frozen=True)
 class GapRangeOut(Output):
     """Message sizes, inclusive, and the greatest relative gap that is certified among them."""
 
@@ -70,6 +73,7 @@ class GapRangeOut(Output):
     relative_gap: float
 
 
+@dataclass(frozen=True)
 class CountRunOut(Output):
     """Message sizes, inclusive, whose cut has this number of fragments."""
 
@@ -78,6 +82,7 @@ class CountRunOut(Output):
     fragments: int
 
 
+@dataclass(frozen=True)
 class TableOut(Output):
     """A compiled plan table as it was told when it was compiled. Sizes in bytes.
 
@@ -98,16 +103,46 @@ class TableOut(Output):
     repeat_entries: int
     worst: GapRangeOut
     worst_repeat: GapRangeOut
-    missed: list[GapRangeOut]
+    missed: tuple[GapRangeOut, ...]
     missed_total: int
     missed_bytes: int
     unrepeatable_bytes: int
-    counts: list[CountRunOut]
+    counts: tuple[CountRunOut, ...]
     counts_total: int
     compile_ms: float
-    warnings: list[NoticeOut]
+    warnings: tuple[NoticeOut, ...]
+
+    @classmethod
+    def of(cls, compiled: CompiledTable) -> TableOut:
+        """Return what is told of a table that was just compiled."""
+        question, scope, facts = compiled.question, compiled.question.scope, compiled.facts
+        return cls(
+            digest=compiled.digest,
+            created_at=timestamp(compiled.created_at),
+            profile=ProfileRevisionOut.of(question.profile),
+            least_bytes=scope.least_bytes,
+            greatest_bytes=scope.greatest_bytes,
+            relative_gap=scope.relative_gap,
+            constraints=ConstraintsOut.of(scope.limits),
+            fragment_cap=question.fragment_cap,
+            pipeline=PipelineOut.of(question.pipeline),
+            file_bytes=len(compiled.file),
+            cut_entries=facts.cut_entries,
+            repeat_entries=facts.repeat_entries,
+            worst=same_named(GapRangeOut, facts.worst),
+            worst_repeat=same_named(GapRangeOut, facts.worst_repeat),
+            missed=tuple(same_named(GapRangeOut, one) for one in facts.missed),
+            missed_total=facts.missed_total,
+            missed_bytes=facts.missed_bytes,
+            unrepeatable_bytes=facts.unrepeatable_bytes,
+            counts=tuple(same_named(CountRunOut, run) for run in facts.counts),
+            counts_total=facts.counts_total,
+            compile_ms=round(compiled.compile_ms, 3),
+            warnings=notices_out(_notices(compiled)),
+        )
 
 
+@dataclass(frozen=True)
 class TableSummaryOut(Output):
     """What a page shows of a compiled table; GET /tables/{digest} gives all of it."""
 
@@ -123,70 +158,43 @@ class TableSummaryOut(Output):
     file_bytes: int
     active: bool
 
+    @classmethod
+    def of(cls, summary: TableSummary) -> TableSummaryOut:
+        """Return what a page shows of a profile's table."""
+        name, revision = summary.profile_name, summary.profile_revision
+        assert name is not None
+        assert revision is not None
+        return cls(
+            digest=summary.digest,
+            created_at=timestamp(summary.created_at),
+            profile=ProfileRevisionOut(name, revision),
+            least_bytes=summary.least_bytes,
+            greatest_bytes=summary.greatest_bytes,
+            relative_gap=summary.relative_gap,
+            constraints=ConstraintsOut.of(summary.limits),
+            fragment_cap=summary.fragment_cap,
+            worst_relative_gap=summary.worst_gap,
+            file_bytes=summary.file_bytes,
+            active=summary.is_active,
+        )
 
+
+@dataclass(frozen=True)
 class TablesOut(Output):
     """A page of a profile's compiled tables, newest first; `next_cursor` is null at the end."""
 
-    items: list[TableSummaryOut]
+    items: tuple[TableSummaryOut, ...]
     next_cursor: str | None
+
+    @classmethod
+    def of(cls, page: TablePage) -> TablesOut:
+        """Return a page of a profile's tables as it is sent."""
+        return cls(tuple(map(TableSummaryOut.of, page.summaries)), page.after)
 
 
 def render_table(compiled: CompiledTable) -> bytes:
-    """The JSON of what is told of a table, as it is sent and stored."""
-    return dump_json(table_document(compiled))
-
-
-def table_document(compiled: CompiledTable) -> dict[str, Any]:
-    """TableOut."""
-    question, scope = compiled.question, compiled.question.scope
-    profile = question.profile
-    return {
-        "digest": compiled.digest,
-        "created_at": timestamp(compiled.created_at),
-        "profile": {"name": profile.name, "revision": profile.revision} if profile else None,
-        "least_bytes": scope.least_bytes,
-        "greatest_bytes": scope.greatest_bytes,
-        "relative_gap": scope.relative_gap,
-        "constraints": constraints_document(scope.limits),
-        "fragment_cap": question.fragment_cap,
-        "pipeline": pipeline_document(question.pipeline),
-        "file_bytes": len(compiled.file),
-        **_facts_document(compiled.facts),
-        "compile_ms": round(compiled.compile_ms, 3),
-        "warnings": [notice_document(notice) for notice in _notices(compiled)],
-    }
-
-
-def tables_document(page: TablePage) -> dict[str, Any]:
-    """TablesOut."""
-    items = [_summary_document(summary) for summary in page.summaries]
-    return {"items": items, "next_cursor": page.after}
-
-
-def _facts_document(facts: TableFacts) -> dict[str, Any]:
-    return {
-        "cut_entries": facts.cut_entries,
-        "repeat_entries": facts.repeat_entries,
-        "worst": _range_document(facts.worst),
-        "worst_repeat": _range_document(facts.worst_repeat),
-        "missed": [_range_document(one) for one in facts.missed],
-        "missed_total": facts.missed_total,
-        "missed_bytes": facts.missed_bytes,
-        "unrepeatable_bytes": facts.unrepeatable_bytes,
-        "counts": [
-            {"from_bytes": run.from_bytes, "to_bytes": run.to_bytes, "fragments": run.fragments}
-            for run in facts.counts
-        ],
-        "counts_total": facts.counts_total,
-    }
-
-
-def _range_document(one: GapRange) -> dict[str, Any]:
-    return {
-        "from_bytes": one.from_bytes,
-        "to_bytes": one.to_bytes,
-        "relative_gap": one.relative_gap,
-    }
+    """Return the JSON of what is told of a table, as it is sent and stored."""
+    return dump_json(TableOut.of(compiled))
 
 
 def _notices(compiled: CompiledTable) -> Iterator[Notice]:
@@ -212,19 +220,3 @@ def _cause(loosened_gap: float | None) -> str:
         "it takes more cuts than a compilation may try, so all message sizes are compiled to "
         f"{format_percent(loosened_gap)} instead, or as near to it as whole bytes and limits let"
     )
-
-
-def _summary_document(summary: TableSummary) -> dict[str, Any]:
-    return {
-        "digest": summary.digest,
-        "created_at": timestamp(summary.created_at),
-        "profile": {"name": summary.profile_name, "revision": summary.profile_revision},
-        "least_bytes": summary.least_bytes,
-        "greatest_bytes": summary.greatest_bytes,
-        "relative_gap": summary.relative_gap,
-        "constraints": constraints_document(summary.limits),
-        "fragment_cap": summary.fragment_cap,
-        "worst_relative_gap": summary.worst_gap,
-        "file_bytes": summary.file_bytes,
-        "active": summary.is_active,
-    }

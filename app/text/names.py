@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from collections.abc import Mapping
 from typing import Any
-
-from domain.pipeline import unique_names
 
 Document = Mapping[str, Any]
 MAX_QUOTED = 200
@@ -22,27 +19,6 @@ def quoted(name: str) -> str:
     """Return a name in quotes, in ASCII and not too long, as messages show it."""
     text = ascii(name)
     return text if len(text) <= MAX_QUOTED else text[: MAX_QUOTED - 3] + "..."
-
-
-def with_unique_names(document: Document) -> Document:
-    """Return an OptimizeOut whose stages have names of their own: the same one where they have."""
-    if document["pipeline"] is None:
-        return document
-    stages = document["pipeline"]["stages"]
-    names = [stage["name"] for stage in stages]
-    if len(set(names)) == len(names):
-        return document
-    renamed = [
-        {**stage, "name": name} for stage, name in zip(stages, unique_names(names), strict=True)
-    ]
-    return {**document, "pipeline": {**document["pipeline"], "stages": renamed}}
-
-
-def body_with_unique_names(body: bytes) -> bytes:
-    """Return the same of its JSON."""
-    document = json.loads(body)
-    told = with_unique_names(document)
-    return body if told is document else json.dumps(told).encode()
 
 
 def width_of(text: str) -> int:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-import orjson
 from fastapi import Request
 
 from app.deps import client_of, service_of
 from app.operations.optimize import optimize_operation
+from app.schemas.base import read_output
+from app.schemas.optimize import OptimizeOut
 from app.web.input_form import Asked
 from app.web.views.jobs import job_address
 
@@ -30,7 +31,7 @@ async def answer_address(request: Request, asked: Asked) -> str:
         try:
             async with asyncio.timeout(WAIT_S):
                 body = await service.optimize(lambda _: operation, client_of(request))
-                return f"/ui/answers/{orjson.loads(body)['id']}"
+                return f"/ui/answers/{read_output(OptimizeOut, body).id}"
         except TimeoutError:
             pass
     return job_address(await service.start_job(lambda _: operation))

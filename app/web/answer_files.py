@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from app.schemas.base import read_output
+from app.schemas.optimize import OptimizeOut
 from domain.errors import StrategyDeclined
 
 if TYPE_CHECKING:
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 IN_THREAD_CELLS = 60_000  # fragments times stages: some 100 ms
 EXPLORED_CELLS = 1_000_000  # beyond, a worker makes them
-
-Document = Mapping[str, Any]
 
 
 class FileKind(StrEnum):
@@ -28,7 +26,7 @@ class FileKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileTask:
-    """The CSV or the picture of the answer whose document is `body`."""
+    """The CSV or the picture of the answer whose JSON is `body`."""
 
     body: bytes
     kind: FileKind
@@ -40,17 +38,17 @@ class FileTask:
 
     def draw(self) -> bytes:
         """The file. Raises StrategyDeclined for a picture of an aggregate, and LimitReached."""
-        document = json.loads(self.body)
+        answer = read_output(OptimizeOut, self.body)
         if self.kind is FileKind.SVG:
-            return _picture(document)
+            return _picture(answer)
         from app.web.schedule_csv import schedule_csv
 
-        return schedule_csv(document)
+        return schedule_csv(answer)
 
 
 @dataclass(frozen=True, slots=True)
 class ReportTask:
-    """What a report shows of the answer whose document is `body`."""
+    """What a report shows of the answer whose JSON is `body`."""
 
     body: bytes
     fragment_cap: int
@@ -67,20 +65,12 @@ class ReportTask:
         return report_of(self.body, fragment_cap=self.fragment_cap)
 
 
-def cells_of(document: Document) -> int:
-    """Fragments times stages; fragments alone where no stage is known."""
-    if document["levels"]:
-        return sum(map(len, document["levels"]))
-    stages = len(document["pipeline"]["stages"]) if document["pipeline"] else 1
-    return int(document["fragments"]) * stages
-
-
-def _picture(document: Document) -> bytes:
+def _picture(answer: OptimizeOut) -> bytes:
     from app.console.timeline_file import answer_schedules
     from app.plots.timeline_svg import render_timeline_svg
 
-    if document["pipeline"] is None:
+    if answer.pipeline is None:
         raise StrategyDeclined(
             "a timeline shows every stage, and an aggregate does not know their times"
         )
-    return render_timeline_svg(list(answer_schedules(dict(document)))).encode()
+    return render_timeline_svg(list(answer_schedules(answer))).encode()

@@ -6,12 +6,14 @@ the code, but for the profile, whose name holds neither quotes nor backslashes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING
 
-Document = Mapping[str, Any]
+if TYPE_CHECKING:
+    from app.schemas.base import ProfileRevisionOut
+    from app.schemas.optimize import OptimizeOut
 
 MOST_RUNS = 4096  # of equal neighbours in a program that is pasted
 
@@ -82,47 +84,46 @@ int main(void)
 """
 
 
-def c_of_schedule(document: Document) -> str:
+def c_of_schedule(answer: OptimizeOut) -> str:
     """A program that prints offset and size of every fragment; a stage after the other where
     they cut differently.
     """
-    levels = _distinct(document)
+    levels = _distinct(answer)
     names = ["runs"] if len(levels) == 1 else [f"stage_{n}_runs" for n in range(1, len(levels) + 1)]
     arrays = "\n".join(_array(name, cut) for name, cut in zip(names, levels, strict=True))
     calls = "\n".join(
         f"    send_in_fragments({name}, sizeof {name} / sizeof *{name});" for name in names
     )
-    return _SCHEDULE.format(about=_about(document), arrays=arrays, calls=calls)
+    return _SCHEDULE.format(about=_about(answer), arrays=arrays, calls=calls)
 
 
-def is_too_long(document: Document) -> bool:
+def is_too_long(answer: OptimizeOut) -> bool:
     """Whether the sizes are too many to be pasted."""
-    return sum(1 for cut in _distinct(document) for _ in groupby(cut)) > MOST_RUNS
+    return sum(1 for cut in _distinct(answer) for _ in groupby(cut)) > MOST_RUNS
 
 
-def _distinct(document: Document) -> Sequence[Sequence[int]]:
+def _distinct(answer: OptimizeOut) -> Sequence[Sequence[int]]:
     """The cut of each stage, or the one that all share."""
-    levels: Sequence[Sequence[int]] = document["levels"] or [document["fragment_bytes"]]
+    levels: Sequence[Sequence[int]] = answer.levels or (answer.fragment_bytes,)
     return levels[:1] if all(cut == levels[0] for cut in levels) else levels
 
 
-def c_of_table(document: Document, base_url: str) -> str:
-    """A program that looks the message up in the table of its profile, as a file beside it."""
-    profile = document["profile"]
-    revision = f"{profile['name']}@{profile['revision']}"
+def c_of_table(profile: ProfileRevisionOut, message_bytes: int, base_url: str) -> str:
+    """A program that looks a message up in the table of its profile, as a file beside it."""
+    revision = profile.reference
     address = f"{base_url}/profiles/{revision}/table?format=slt"
     return _TABLE.format(
         profile=revision,
         address=_in_comment(quote(address)),
-        file=f"{profile['name']}.slt",
-        message_bytes=document["message_bytes"],
+        file=f"{profile.name}.slt",
+        message_bytes=message_bytes,
     )
 
 
-def _about(document: Document) -> str:
-    fragments, latency_us = document["fragments"], document["latency_us"]
+def _about(answer: OptimizeOut) -> str:
+    fragments, latency_us = answer.fragments, answer.latency_us
     noun = "fragment" if fragments == 1 else "fragments"
-    return f"{document['message_bytes']} bytes in {fragments} {noun}: {latency_us:.6g} us."
+    return f"{answer.message_bytes} bytes in {fragments} {noun}: {latency_us:.6g} us."
 
 
 def _array(name: str, cut: Sequence[int]) -> str:

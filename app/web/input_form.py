@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 from urllib.parse import parse_qsl
 
 from fastapi import Request
@@ -79,8 +78,8 @@ def asked_of(entry: InputState) -> Asked:
         raise Mistaken(entry.with_mistakes(request.mistakes_in(refusal))) from None
 
 
-def asked_document(document: Mapping[str, Any]) -> Asked:
-    """The question of a request's document. Raises InvalidInput."""
+def asked_document(document: Mapping[str, object]) -> Asked:
+    """The question of a request's fields. Raises InvalidInput."""
     given = parse_json(OptimizeIn, dump_json(document))
     return Asked(given, given.to_domain())
 

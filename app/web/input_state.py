@@ -11,15 +11,20 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from app.schemas.stages import pipeline_document
+from app.schemas.base import read_part
+from app.schemas.optimize import OptimizeOut
+from app.schemas.stages import ConstraintsOut, PipelineOut
 from app.web.input_choices import OFFERS, Offers, example_named, trace_text
 from app.web.shown_units import ShownUnits
-from domain.pipeline import MAX_RANGES, MAX_STAGES, unique_names
+from domain.pipeline import MAX_RANGES, MAX_STAGES, Pipeline, Stage, unique_names
+from domain.problem import FragmentLimits
 from domain.trace_formats import UnreadableRows, UnrecognisedTrace
 from domain.units import CostUnit, OverheadUnit, format_bytes, format_number
+from models.records import AnswerRecord
 
 MAX_ROWS = MAX_STAGES * MAX_RANGES
 _EMPTY_ROWS = 3
+_NO_LIMITS = FragmentLimits()
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -132,18 +137,6 @@ class InputState:
         }
 
     @property
-    def audit_address(self) -> str:
-        """Where a setting is audited on these costs; "" where they are too long for an address."""
-        from app.web.views.audit_form import MAX_ADDRESS, AuditForm
-
-        if self.source is InputSource.TRACE:
-            return ""
-        is_stored = self.source is InputSource.PROFILE
-        form = AuditForm({"profile": self.profile}) if is_stored else AuditForm(stages=self)
-        query = form.query()
-        return f"/ui/audit?{query}" if query and len(query) <= MAX_ADDRESS else ""
-
-    @property
     def has_fit_choices(self) -> bool:
         """Whether how to fit was chosen, so that its part is shown open."""
         return bool(self.kind) or self.method != "robust" or self.shape != "ranges"
@@ -175,7 +168,7 @@ class InputState:
         given = cls(message=found.message)
         if found.pipeline is None:
             return replace(given, source=InputSource.TRACE, trace=trace_text(found))
-        return given.with_pipeline(pipeline_document(found.pipeline))
+        return given.with_pipeline(found.pipeline)
 
     @classmethod
     def of_form(cls, pairs: Iterable[tuple[str, str]]) -> InputState:
@@ -194,22 +187,51 @@ class InputState:
         )
 
     @classmethod
-    def of_answer(cls, answer: Mapping[str, Any]) -> InputState:
-        """What a stored answer was asked with, as far as its document tells."""
-        limits, profile = answer["constraints"], answer["profile"]
-        common = cls(
-            message=_size_text(answer["message_bytes"]),
-            least=_size_text(limits["min_fragment_bytes"], usual=1),
-            greatest=_size_text(limits["max_fragment_bytes"]),
-            alignment=_size_text(limits["alignment_bytes"], usual=1),
-            most_fragments=_whole_text(limits["max_fragments"]),
-            may_refragment=answer["allow_refragmentation"],
+    def of_question(
+        cls,
+        message_bytes: int,
+        limits: FragmentLimits = _NO_LIMITS,
+        *,
+        may_refragment: bool = False,
+        profile: str | None = None,
+        pipeline: Pipeline | None = None,
+    ) -> InputState:
+        """What was asked, as far as the panel has fields for it."""
+        found = cls(
+            message=_size_text(message_bytes),
+            least=_size_text(limits.min_fragment_bytes, usual=1),
+            greatest=_size_text(limits.max_fragment_bytes),
+            alignment=_size_text(limits.alignment_bytes, usual=1),
+            most_fragments=_whole_text(limits.max_fragments),
+            may_refragment=may_refragment,
         )
-        if profile is not None:
-            common = common.with_profile(f"{profile['name']}@{profile['revision']}")
-        if answer["pipeline"] is None:
-            return common
-        return common.with_pipeline(answer["pipeline"])
+        if pipeline is not None:
+            found = found.with_pipeline(pipeline)
+        return found if profile is None else found.with_profile(profile)
+
+    @classmethod
+    def of_answer(cls, answer: OptimizeOut) -> InputState:
+        """What a stored answer was asked with, as far as it says so."""
+        return cls.of_question(
+            answer.message_bytes,
+            answer.constraints.to_domain(),
+            may_refragment=answer.allow_refragmentation,
+            profile=answer.profile.reference if answer.profile else None,
+            pipeline=answer.pipeline.to_domain() if answer.pipeline else None,
+        )
+
+    @classmethod
+    def of_record(cls, record: AnswerRecord) -> InputState:
+        """What an answer of another version was asked with, as far as its body can be read."""
+        limits = read_part(ConstraintsOut, record.body, "constraints")
+        pipeline = read_part(PipelineOut, record.body, "pipeline")
+        name, revision = record.profile_name, record.profile_revision
+        return cls.of_question(
+            record.message_bytes,
+            limits.to_domain() if limits else _NO_LIMITS,
+            profile=f"{name}@{revision}" if name is not None else None,
+            pipeline=pipeline.to_domain() if pipeline else None,
+        )
 
     @property
     def units(self) -> ShownUnits:
@@ -237,15 +259,15 @@ class InputState:
         """The same with this stored profile as where the costs come from."""
         return replace(self, source=InputSource.PROFILE, profile=reference)
 
-    def with_pipeline(self, pipeline: Mapping[str, Any]) -> InputState:
-        """The same with this pipeline's document in the table, in µs and ns a byte."""
-        rows = [row for stage in pipeline["stages"] for row in _rows_of(stage)]
+    def with_pipeline(self, pipeline: Pipeline) -> InputState:
+        """The same with this pipeline in the table, in µs and ns a byte."""
+        rows = [row for stage in pipeline.stages for row in _rows_of(stage)]
         return replace(
             self,
             rows=tuple(rows),
             overhead_unit=OverheadUnit.US,
             cost_unit=CostUnit.NS_PER_BYTE,
-            delay=format_number(pipeline["delay_us"]),
+            delay=format_number(pipeline.delay_us),
         )
 
 
@@ -282,14 +304,13 @@ def _in_units(row: StageRow, units: ShownUnits) -> StageRow:
     )
 
 
-def _rows_of(stage: Mapping[str, Any]) -> Iterable[StageRow]:
-    ranges = stage.get("ranges") or [stage]
-    for number, part in enumerate(ranges):
+def _rows_of(stage: Stage) -> Iterable[StageRow]:
+    for number, part in enumerate(stage.ranges):
         yield StageRow(
-            stage["name"] if number == 0 else "",
-            format_number(part["overhead_us"]),
-            format_number(part["ns_per_byte"]),
-            _size_text(part.get("up_to_bytes")),
+            stage.name if number == 0 else "",
+            format_number(part.overhead_us),
+            format_number(part.ns_per_byte),
+            _size_text(part.up_to_bytes),
         )
 
 

@@ -33,7 +33,7 @@ async def kept_fit(request: Request, traces: Sequence[HeldTrace], asked: FitRequ
         with service.context.store.unit_of_work() as unit:
             return keep_fit(unit, fitted)
 
-    return f"/ui/fits/{await service.call(keep)}"
+    return f"/ui/fits/{await service.write(keep)}"
 
 
 async def fit_again(request: Request, record: FitRecord, wanted: FitRequest) -> str:
@@ -49,7 +49,7 @@ async def fit_again(request: Request, record: FitRecord, wanted: FitRequest) -> 
         with service.context.store.unit_of_work() as unit:
             return unit.fits.add(record.trace_digests, fitted.fit, wanted)
 
-    return f"/ui/fits/{await service.call(keep)}"
+    return f"/ui/fits/{await service.write(keep)}"
 
 
 async def _fitted(request: Request, traces: Sequence[HeldTrace], asked: FitRequest) -> FittedTrace:

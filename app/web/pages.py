@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import cache
+from dataclasses import asdict
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from fastapi import Request, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from app.schemas.queries import MAX_PAGE_SIZE
-from app.schemas.service import limits_document
+from app.schemas.service import LimitsOut
 from app.web.assets import Asset, read_assets
 from app.web.filters import FILTERS
 
@@ -47,6 +48,7 @@ class Pages:
             auto_reload=False,
         )
         self._templates.filters.update(FILTERS)
+        self._templates.policies["json.dumps_function"] = partial(json.dumps, default=asdict)
         self._templates.globals["asset"] = self._address
         self._templates.globals["sections"] = SECTIONS
 
@@ -92,7 +94,7 @@ def page(
 ) -> Response:
     """A whole page, for htmx as well: what it exchanges it takes out of the page by itself."""
     pages: Pages = request.app.state.pages
-    limits = limits_document(request.app.state.settings, max_page_size=MAX_PAGE_SIZE)
+    limits = LimitsOut.of(request.app.state.settings, max_page_size=MAX_PAGE_SIZE)
     body = pages.html(template, status=status, limits=limits, **values)
     told = {
         "Content-Security-Policy": POLICY,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pprint import pformat
 from typing import Any
 
-Document = Mapping[str, Any]
+Question = dict[str, Any]
 
 
 _WIDTH = 96
 
 
-def plain_python_of(question: Document, base_url: str) -> str:
+def plain_python_of(question: Question, base_url: str) -> str:
     """The same as `python_of` for any Python 3, with nothing to install."""
     lines = [
         "# Python 3; its standard library is enough.",
@@ -30,7 +30,7 @@ def plain_python_of(question: Document, base_url: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def python_of(question: Document, base_url: str) -> str:
+def python_of(question: Question, base_url: str) -> str:
     """A program that asks an OptimizeIn of `app.web.questions` and prints sizes and latency."""
     names = sorted(_imports(question))
     lines = [
@@ -49,7 +49,7 @@ def python_of(question: Document, base_url: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _imports(question: Document) -> Iterator[str]:
+def _imports(question: Question) -> Iterator[str]:
     yield "Client"
     if "constraints" in question:
         yield "Constraints"
@@ -66,7 +66,7 @@ def _imports(question: Document) -> Iterator[str]:
         yield "FitRange"
 
 
-def _source(question: Document) -> Iterator[str]:
+def _source(question: Question) -> Iterator[str]:
     if "pipeline" in question:
         yield "pipeline = Pipeline("
         yield "    ("
@@ -84,7 +84,7 @@ def _source(question: Document) -> Iterator[str]:
         yield ")"
 
 
-def _stage(stage: Document) -> str:
+def _stage(stage: Question) -> str:
     if "ranges" not in stage:
         costs = f"overhead_us={stage['overhead_us']!r}, ns_per_byte={stage['ns_per_byte']!r}"
         return f"Stage.of_line({stage['name']!r}, {costs})"
@@ -95,7 +95,7 @@ def _stage(stage: Document) -> str:
     return f"Stage({stage['name']!r}, ({ranges},))"
 
 
-def _given(question: Document) -> Iterator[str]:
+def _given(question: Question) -> Iterator[str]:
     for name in ("pipeline", "aggregate"):
         if name in question:
             yield f"{name}={name}"

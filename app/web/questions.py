@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from typing import Any
 
-Document = Mapping[str, Any]
+import orjson
+
+from app.schemas.base import dump_json
+from app.schemas.optimize import OptimizeOut
+from app.schemas.stages import given_aggregate
 
 _UNLIMITED = {
     "min_fragment_bytes": 1,
@@ -16,45 +21,47 @@ _UNLIMITED = {
 }
 
 
-def question_of(document: Document) -> dict[str, Any]:
-    """OptimizeIn out of an OptimizeOut, without what is left to its default anyway.
+def question_of(answer: OptimizeOut) -> dict[str, Any]:
+    """The body for POST /optimize, without what is left to its default anyway.
 
     It names the strategy that gave the schedule: whoever asked with `auto` gets the same one.
     """
-    return dict(_fields(document))
+    return dict(_fields(answer))
 
 
-def whole_question_of(document: Document) -> dict[str, Any]:
+def whole_question_of(answer: OptimizeOut) -> dict[str, Any]:
     """The same with the costs themselves in place of a profile's name: it needs no store."""
-    return question_of({**document, "profile": None})
+    return question_of(replace(answer, profile=None))
 
 
-def _fields(document: Document) -> Iterator[tuple[str, Any]]:
-    yield "message_bytes", document["message_bytes"]
-    yield from _source(document)
-    yield "strategy", document["strategy"]
-    if document["strategy"] == "static":
-        yield "static_bytes", document["fragment_bytes"][0]
-    limits = document["constraints"]
+def _fields(answer: OptimizeOut) -> Iterator[tuple[str, Any]]:
+    yield "message_bytes", answer.message_bytes
+    yield _source(answer)
+    yield "strategy", str(answer.strategy)
+    if answer.strategy == "static":
+        yield "static_bytes", answer.fragment_bytes[0]
+    limits = asdict(answer.constraints)
     given = {name: limits[name] for name, usual in _UNLIMITED.items() if limits[name] != usual}
     if given:
         yield "constraints", given
-    if document["allow_refragmentation"]:
+    if answer.allow_refragmentation:
         yield "allow_refragmentation", True
 
 
-def _source(document: Document) -> Iterator[tuple[str, Any]]:
-    profile, aggregate = document["profile"], document["aggregate"]
-    if profile is not None:
-        yield "profile", f"{profile['name']}@{profile['revision']}"
-    elif aggregate is not None:
-        names = ("total", "bottleneck", "delay_us")
-        yield "aggregate", {name: aggregate[name] for name in names}
-    else:
-        yield "pipeline", document["pipeline"]
+def _source(answer: OptimizeOut) -> tuple[str, Any]:
+    if answer.profile is not None:
+        return "profile", answer.profile.reference
+    if answer.aggregate is not None:
+        return "aggregate", _plain(given_aggregate(answer.aggregate))
+    return "pipeline", _plain(answer.pipeline)
 
 
-def json_lines(question: Document) -> str:
+def _plain(part: object) -> Any:
+    """As JSON has it: objects and lists."""
+    return orjson.loads(dump_json(part))
+
+
+def json_lines(question: dict[str, Any]) -> str:
     """A question as JSON, a line for each field and for each stage."""
     return (
         "{\n" + ",\n".join(f"  {_dump(key)}: {_field(question[key])}" for key in question) + "\n}"

@@ -6,7 +6,6 @@ refusal has one status and one text, whoever asks.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from functools import wraps
 from typing import Any, TypeAlias, cast
@@ -15,7 +14,8 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from app.errors import kind_of, problem_document
+from app.schemas.base import read_output
+from app.schemas.problems import ProblemOut
 from app.web.pages import has_own_place, page
 from domain.errors import Overloaded, SluiceError
 
@@ -28,9 +28,9 @@ _OF_THE_BODY = ("content-type", "content-length")
 
 def refused(request: Request, error: SluiceError) -> Response:
     """The page of a refusal, with the status of its code."""
-    status = kind_of(error.code).status
-    headers = {"Retry-After": str(Overloaded.retry_after_s)} if status == 503 else {}
-    return _told(request, problem_document(error), status=status, headers=headers)
+    problem = ProblemOut.of(error)
+    headers = {"Retry-After": str(Overloaded.retry_after_s)} if problem.status == 503 else {}
+    return _told(request, problem, status=problem.status, headers=headers)
 
 
 def says_refusals(view: View) -> View:
@@ -71,11 +71,11 @@ def wants_page(path: str, accept: str, *, is_served: bool) -> bool:
     return _is_ours(path) and "json" not in accept
 
 
-def failure_page(scope: MutableMapping[str, Any], document: Mapping[str, Any]) -> Response | None:
+def failure_page(scope: MutableMapping[str, Any], problem: ProblemOut) -> Response | None:
     """The page of an unexpected error, or None where it is not a page that was asked for."""
     if "app" not in scope or not _asks_for_page(request := Request(scope)):
         return None
-    return _told(request, document, status=500, headers={})
+    return _told(request, problem, status=500, headers={})
 
 
 def _is_ours(path: str) -> bool:
@@ -94,26 +94,26 @@ def _as_page(handler: Handler) -> Handler:
         if not _asks_for_page(request):
             return said
         kept = {name: text for name, text in said.headers.items() if name not in _OF_THE_BODY}
-        document = json.loads(bytes(said.body))
-        return _told(request, document, status=said.status_code, headers=kept)
+        problem = read_output(ProblemOut, bytes(said.body))
+        return _told(request, problem, status=said.status_code, headers=kept)
 
     return handled
 
 
 def _told(
-    request: Request, document: Mapping[str, Any], *, status: int, headers: Mapping[str, str]
+    request: Request, problem: ProblemOut, *, status: int, headers: Mapping[str, str]
 ) -> Response:
     template = "refused.html" if has_own_place(request) else "refused_part.html"
     told = {**headers, "Vary": "Accept"}
-    return page(request, template, status=status, headers=told, **_values(document))
+    return page(request, template, status=status, headers=told, **_values(problem))
 
 
-def _values(document: Mapping[str, Any]) -> dict[str, Any]:
+def _values(problem: ProblemOut) -> dict[str, Any]:
     return {
         "section": "",
-        "title": document["title"],
-        "detail": document["detail"],
-        "code": document["code"],
+        "title": problem.title,
+        "detail": problem.detail,
+        "code": problem.code,
         # A single fault is what the detail says already.
-        "faults": document["errors"] if len(document["errors"]) > 1 else [],
+        "faults": problem.errors if len(problem.errors) > 1 else (),
     }

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from app.text.names import body_with_unique_names
+from app.schemas.base import read_output
+from app.schemas.optimize import OptimizeOut, with_unique_names
+from app.schemas.stages import StageOut
 from app.text.numbers import format_cost, format_count, format_percent
 from app.text.units import format_given_time, format_time
 from app.web.questions import json_lines, whole_question_of
@@ -22,8 +23,6 @@ from domain.units import format_bytes
 if TYPE_CHECKING:
     from analysis.explanation import Explanation, PathShare, Saving
     from app.plots.timeline_words import DrawnSchedule
-
-Document = Mapping[str, Any]
 
 MOST_ROWS = 60  # of the table of fragments; equal neighbours are one
 MAX_DRAWN_CELLS = 1_000_000  # fragments times stages of a timeline
@@ -88,53 +87,53 @@ class Report:
 
 
 def report_of(body: bytes, *, fragment_cap: int) -> Report:
-    """The report of an OptimizeOut. Solves what surrounds it, for up to two seconds."""
-    body = body_with_unique_names(body)
-    document = json.loads(body)
-    drawn, no_timeline = _drawn(document)
-    explained = _explained(body, fragment_cap) if drawn else None
-    lines = tuple(_fragment_lines(document))
-    around = Around.of(document, fragment_cap)
+    """The report of a stored answer. Solves what surrounds it, for up to two seconds.
+
+    Raises UnreadableRecord.
+    """
+    answer = with_unique_names(read_output(OptimizeOut, body))
+    drawn, no_timeline = _drawn(answer)
+    explained = _explained(answer, fragment_cap) if drawn else None
+    lines = tuple(_fragment_lines(answer))
+    around = Around.of(answer, fragment_cap)
     return Report(
-        view=AnswerView.of(document),
-        message=format_bytes(document["message_bytes"]),
-        delay=_delay(document),
-        stages=tuple(_stage_lines(document, drawn, explained)),
+        view=AnswerView.of(answer),
+        message=format_bytes(answer.message_bytes),
+        delay=_delay(answer),
+        stages=tuple(_stage_lines(answer, drawn, explained)),
         fragments=lines[:MOST_ROWS],
         fragments_left_out=format_count(len(lines) - MOST_ROWS) if len(lines) > MOST_ROWS else "",
         savings=tuple(_saving_lines(explained)),
         cheaper_by=format_percent(explained.cheaper_by) if explained else "",
         rivals=around.rivals,
         rival_remarks=around.rival_remarks,
-        unit=latency_unit(document).name,
+        unit=latency_unit(answer).name,
         counts_svg=around.counts_svg,
         sizes_svg=around.sizes_svg,
         remarks=around.remarks,
         timeline_svg=_timeline(drawn),
         no_timeline=no_timeline,
-        source=_source(document),
-        question=json_lines(whole_question_of(document)),
+        source=_source(answer),
+        question=json_lines(whole_question_of(answer)),
     )
 
 
 # --- the picture ----------------------------------------------------------------------------------
 
 
-def _drawn(document: Document) -> tuple[list[DrawnSchedule], str]:
+def _drawn(answer: OptimizeOut) -> tuple[list[DrawnSchedule], str]:
     """The answer's schedule and the best fixed size, or why they are not drawn."""
-    if document["pipeline"] is None:
+    if answer.pipeline is None:
         return [], (
             "The pipeline is known from outside, by its total and its slowest stage: which "
             "fragment is in which stage at what time is not known."
         )
     from app.console.timeline_file import answer_schedules
 
-    cells = int(document["fragments"]) * len(document["pipeline"]["stages"])
-    if document["levels"]:
-        cells = sum(map(len, document["levels"]))
+    cells = answer.cells
     if cells > MAX_DRAWN_CELLS:
         return [], f"{format_count(cells)} blocks are more than a report shows."
-    return list(answer_schedules(dict(document))), ""
+    return list(answer_schedules(answer)), ""
 
 
 def _timeline(drawn: list[DrawnSchedule]) -> str:
@@ -146,43 +145,44 @@ def _timeline(drawn: list[DrawnSchedule]) -> str:
 # --- stages ---------------------------------------------------------------------------------------
 
 
-def _explained(body: bytes, fragment_cap: int) -> Explanation | None:
+def _explained(answer: OptimizeOut, fragment_cap: int) -> Explanation | None:
     from analysis.explain import explain
     from app.schemas.explanations import explained_of
     from domain.errors import InvalidInput
 
     try:
-        return explain(explained_of(body, cheaper_by=0.1, fragment_cap=fragment_cap))
+        return explain(explained_of(answer, cheaper_by=0.1, fragment_cap=fragment_cap))
     except InvalidInput:
         return None  # more fragments than are explained
 
 
 def _stage_lines(
-    document: Document, drawn: list[DrawnSchedule], explained: Explanation | None
+    answer: OptimizeOut, drawn: list[DrawnSchedule], explained: Explanation | None
 ) -> Iterator[StageLine]:
-    if document["pipeline"] is None:
-        for name in ("total", "bottleneck"):
-            yield from _lines_of(document["aggregate"][name], name, "", None, is_slowest=False)
+    if answer.aggregate is not None:
+        yield from _lines_of(answer.aggregate.total, "total", "", None, is_slowest=False)
+        yield from _lines_of(answer.aggregate.bottleneck, "bottleneck", "", None, is_slowest=False)
+    if answer.pipeline is None:
         return
-    for place, stage in enumerate(document["pipeline"]["stages"]):
+    for place, stage in enumerate(answer.pipeline.stages):
         busy = format_time(drawn[0].course.stages[place].busy_us) if drawn else ""
         part = explained.shares[place] if explained else None
-        is_slowest = place == document["bottleneck_stage"]
+        is_slowest = place == answer.bottleneck_stage
         yield from _lines_of(stage, str(place + 1), busy, part, is_slowest=is_slowest)
 
 
 def _lines_of(
-    stage: Document, number: str, busy: str, part: PathShare | None, *, is_slowest: bool
+    stage: StageOut, number: str, busy: str, part: PathShare | None, *, is_slowest: bool
 ) -> Iterator[StageLine]:
     from_bytes = 1
-    for place, one in enumerate(stage.get("ranges") or [stage]):
-        up_to, is_first = one.get("up_to_bytes"), place == 0
+    for place, one in enumerate(stage.parts):
+        up_to, is_first = one.up_to_bytes, place == 0
         yield StageLine(
             number=number if is_first else "",
-            name=stage["name"] if is_first else "",
+            name=stage.name if is_first else "",
             sizes=_sizes_text(from_bytes, up_to),
-            overhead=format_cost(one["overhead_us"]),
-            per_byte=format_cost(one["ns_per_byte"]),
+            overhead=format_cost(one.overhead_us),
+            per_byte=format_cost(one.ns_per_byte),
             busy=busy if is_first else "",
             share=format_percent(part.share) if part and is_first else "",
             is_binding=bool(part and part.is_binding and is_first),
@@ -197,8 +197,8 @@ def _sizes_text(from_bytes: int, up_to_bytes: int | None) -> str:
     return f"{format_bytes(from_bytes)} to {format_bytes(up_to_bytes)}"
 
 
-def _delay(document: Document) -> str:
-    delay_us = (document["pipeline"] or document["aggregate"])["delay_us"]
+def _delay(answer: OptimizeOut) -> str:
+    delay_us = answer.model.delay_us
     return format_given_time(delay_us) if delay_us else ""
 
 
@@ -220,21 +220,21 @@ def _best(one: Saving) -> str:
 # --- fragments ------------------------------------------------------------------------------------
 
 
-def _fragment_lines(document: Document) -> Iterator[FragmentLine]:
+def _fragment_lines(answer: OptimizeOut) -> Iterator[FragmentLine]:
     """The cut that all stages share, or the coarsest one."""
     from app.web.views.answer_words import runs_of
 
     offset = 0
-    for run in runs_of(document["fragment_bytes"]):
+    for run in runs_of(answer.fragment_bytes):
         numbers = f"{run.first}" if run.count == 1 else f"{run.first} to {run.last}"
         yield FragmentLine(numbers, format_count(offset), format_count(run.size_bytes))
         offset += run.count * run.size_bytes
 
 
-def _source(document: Document) -> str:
-    profile = document["profile"]
+def _source(answer: OptimizeOut) -> str:
+    profile = answer.profile
     if profile is not None:
-        return f"Profile {profile['name']}, revision {profile['revision']}"
-    if document["fit"] is not None:
+        return f"Profile {profile.name}, revision {profile.revision}"
+    if answer.fit is not None:
         return "Fitted to measurements that were sent with the question"
     return "Costs as they were given with the question"

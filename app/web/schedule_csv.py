@@ -8,16 +8,16 @@ known. Where there are very many blocks, the stages between the first and the la
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
 if TYPE_CHECKING:
+    from app.schemas.optimize import OptimizeOut
     from domain.course import Course, StageCourse
 
-Document = Mapping[str, Any]
 Column = Iterable[str]
 
 MAX_TIMED_CELLS = 1_600_000  # fragments times stages whose times are written: some 60 MB
@@ -26,9 +26,9 @@ _FORMULA = ("=", "+", "-", "@")
 _SEPARATORS = str.maketrans(dict.fromkeys(";,|\t\r\n\"'", " "))
 
 
-def schedule_csv(document: Document) -> bytes:
-    """The file of an OptimizeOut, in UTF-8. Raises LimitReached for one with too many intervals."""
-    return "".join(f"{line}\r\n" for line in _lines(document)).encode()
+def schedule_csv(answer: OptimizeOut) -> bytes:
+    """The file of an answer, in UTF-8. Raises LimitReached for one with too many intervals."""
+    return "".join(f"{line}\r\n" for line in _lines(answer)).encode()
 
 
 def cell_of(text: str) -> str:
@@ -37,32 +37,32 @@ def cell_of(text: str) -> str:
     return f"'{plain}" if plain.lstrip().startswith(_FORMULA) else plain
 
 
-def leaves_out_times(document: Document) -> bool:
+def leaves_out_times(answer: OptimizeOut) -> bool:
     """Whether there are so many blocks that only the pipeline's first and last stage are timed."""
-    if document["pipeline"] is None or document["levels"]:
+    if answer.pipeline is None or answer.levels:
         return False
-    return int(document["fragments"]) * len(document["pipeline"]["stages"]) > MAX_TIMED_CELLS
+    return answer.fragments * len(answer.pipeline.stages) > MAX_TIMED_CELLS
 
 
-def _lines(document: Document) -> Iterator[str]:
-    if document["pipeline"] is None:
+def _lines(answer: OptimizeOut) -> Iterator[str]:
+    if answer.pipeline is None:
         yield ",".join(_SIZES)
-        yield from _joined(_cut_columns(document["fragment_bytes"]))
+        yield from _joined(_cut_columns(answer.fragment_bytes))
         return
-    course = course_of_document(document)
+    course = course_of_answer(answer)
     if course.is_shared:
-        yield from _shared_lines(course, leaves_out=leaves_out_times(document))
+        yield from _shared_lines(course, leaves_out=leaves_out_times(answer))
     else:
         yield ",".join(("stage", "stage_name", *_SIZES, "start_us", "end_us"))
         for number, stage in enumerate(course.stages, start=1):
             yield from _stage_lines(number, stage)
 
 
-def course_of_document(document: Document) -> Course:
-    """The course of an OptimizeOut about a pipeline."""
+def course_of_answer(answer: OptimizeOut) -> Course:
+    """The course of an answer about a pipeline."""
     from app.console.timeline_file import answer_schedules
 
-    return next(answer_schedules(dict(document))).course
+    return next(answer_schedules(answer)).course
 
 
 def _shared_lines(course: Course, *, leaves_out: bool) -> Iterator[str]:

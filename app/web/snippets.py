@@ -1,6 +1,6 @@
 """A stored answer to take away: the same question for a shell, for Python, the schedule for C.
 
-    take_away(document, "http://localhost:8080", has_table=False)
+    take_away(answer, "http://localhost:8080", has_table=False)
 
 What is written runs as it stands. Texts that somebody chose (names of stages, the address in a
 request's header) are quoted for the language that they stand in; C has none of them.
@@ -8,10 +8,10 @@ request's header) are quoted for the language that they stand in; C has none of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastapi import Request
 
@@ -22,9 +22,8 @@ from app.web.questions import json_lines, question_of
 from app.web.schedule_csv import leaves_out_times
 
 if TYPE_CHECKING:
+    from app.schemas.optimize import OptimizeOut
     from models.session import Store
-
-Document = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,28 +55,28 @@ class TakeAway:
     png_name: str
 
 
-def take_away_of(store: Store, document: Document, base_url: str) -> TakeAway:
+def take_away_of(store: Store, answer: OptimizeOut, base_url: str) -> TakeAway:
     """The same, for an answer of this store."""
-    profile = document["profile"]
+    profile = answer.profile
     has_table = profile is not None and has_active_table(
-        store, profile["name"], profile["revision"], document["message_bytes"]
+        store, profile.name, profile.revision, answer.message_bytes
     )
-    return take_away(document, base_url, has_table=has_table)
+    return take_away(answer, base_url, has_table=has_table)
 
 
-def take_away(document: Document, base_url: str, *, has_table: bool = False) -> TakeAway:
-    """Everything that an OptimizeOut can be taken away as.
+def take_away(answer: OptimizeOut, base_url: str, *, has_table: bool = False) -> TakeAway:
+    """Everything that an answer can be taken away as.
 
     `base_url` is the service's own address, without a slash at its end. `has_table`: the profile
     has an active compiled table that holds this message.
     """
-    place = f"/ui/answers/{document['id']}"
-    picture = f"{place}/schedule.svg" if document["pipeline"] else ""
+    place = f"/ui/answers/{answer.id}"
+    picture = f"{place}/schedule.svg" if answer.pipeline else ""
     return TakeAway(
-        tuple(_files(document, place)),
-        tuple(_snippets(document, base_url, has_table=has_table)),
+        tuple(_files(answer, place)),
+        tuple(_snippets(answer, base_url, has_table=has_table)),
         picture,
-        f"{file_stem(document)}.png",
+        f"{file_stem(answer.message_bytes, answer.id)}.png",
     )
 
 
@@ -86,30 +85,30 @@ def base_url_of(request: Request) -> str:
     return str(request.base_url).rstrip("/")
 
 
-def file_stem(document: Document) -> str:
-    """How files of this answer are named: safe in a header and on every disk."""
-    return f"sluice-{document['message_bytes']}-bytes-{document['id'][-8:]}"
+def file_stem(message_bytes: int, id: str) -> str:
+    """How files of an answer are named: safe in a header and on every disk."""
+    return f"sluice-{message_bytes}-bytes-{id[-8:]}"
 
 
-def _files(document: Document, place: str) -> Iterator[AnswerFile]:
+def _files(answer: OptimizeOut, place: str) -> Iterator[AnswerFile]:
     yield AnswerFile(f"{place}/report.html", "Report", "one page that stands alone, to print")
-    yield AnswerFile(f"{place}/schedule.csv", "CSV", _csv_words(document))
+    yield AnswerFile(f"{place}/schedule.csv", "CSV", _csv_words(answer))
     yield AnswerFile(f"{place}/schedule.json", "JSON", "the stored answer, byte for byte")
-    if document["pipeline"]:
+    if answer.pipeline:
         yield AnswerFile(f"{place}/schedule.svg", "SVG", "the timeline")
 
 
-def _csv_words(document: Document) -> str:
-    if leaves_out_times(document):
+def _csv_words(answer: OptimizeOut) -> str:
+    if leaves_out_times(answer):
         return "fragments with offsets and sizes; of the many times when each begins and arrives"
     return "fragments with offsets, sizes and times"
 
 
-def _snippets(document: Document, base_url: str, *, has_table: bool) -> Iterator[Snippet]:
+def _snippets(answer: OptimizeOut, base_url: str, *, has_table: bool) -> Iterator[Snippet]:
     yield Snippet(
-        "curl", "curl", "Asks the service the same question again.", curl_of(document, base_url)
+        "curl", "curl", "Asks the service the same question again.", curl_of(answer, base_url)
     )
-    question = question_of(document)
+    question = question_of(answer)
     yield Snippet(
         "python",
         "Python",
@@ -122,21 +121,21 @@ def _snippets(document: Document, base_url: str, *, has_table: bool) -> Iterator
         "The package sluice-client: pip install ./clients/python in a checkout.",
         python_of(question, base_url),
     )
-    if has_table and document["profile"]:
+    if has_table and answer.profile:
         said = "Looks every message up in the profile's compiled table, with libsluice."
-        yield Snippet("c", "C", said, c_of_table(document, base_url))
+        yield Snippet("c", "C", said, c_of_table(answer.profile, answer.message_bytes, base_url))
         return
-    if is_too_long(document):
-        address = f"{base_url}/optimizations/{document['id']}"
+    if is_too_long(answer):
+        address = f"{base_url}/optimizations/{answer.id}"
         said = "So many sizes are a file rather than something to paste; this fetches them."
         yield Snippet("c", "C", said, f"curl -fsS {quote(address)} -o schedule.json\n")
         return
-    yield Snippet("c", "C", "The sizes, for this message; C11.", c_of_schedule(document))
+    yield Snippet("c", "C", "The sizes, for this message; C11.", c_of_schedule(answer))
 
 
-def curl_of(document: Document, base_url: str) -> str:
+def curl_of(answer: OptimizeOut, base_url: str) -> str:
     """A command for a shell: its output is an OptimizeOut."""
-    body = json_lines(question_of(document))
+    body = json_lines(question_of(answer))
     return (
         f"curl -sS {quote(base_url + '/optimize')} \\\n"
         "  -H 'content-type: application/json' \\\n"

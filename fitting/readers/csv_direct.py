@@ -28,13 +28,11 @@ from domain.pipeline import MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_STAGES
 from domain.units import format_bytes
 from fitting.columns import Sizes, Times
 from fitting.contract import FIRST_SIZE, ReaderSpec, mark
-from fitting.readers.bad_rows import BadRows
-from fitting.readers.fast_rows import plain_rows
-from fitting.readers.header_names import is_no_stage, is_repetition, is_size
-from fitting.readers.kinds import check_kind
+from fitting.readers.columns import plain_rows
+from fitting.readers.text import BadRows, check_kind, is_no_stage, is_repetition, is_size
 
 if TYPE_CHECKING:
-    from fitting.readers.fast_rows import Matrix
+    from fitting.readers.columns import Matrix
 
 SIZE_COLUMN = "message_bytes"
 REPETITION_COLUMN = "repetition"

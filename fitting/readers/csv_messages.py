@@ -22,9 +22,7 @@ from fitting.readers.columns import (
     read_blocks,
     samples_of,
 )
-from fitting.readers.header_names import is_repetition
-from fitting.readers.kinds import check_kind
-from fitting.readers.text import refuse, sizes_text
+from fitting.readers.text import check_kind, is_repetition, refuse, sizes_text
 
 FORMAT = "message CSV"
 _LATENCY, _INTERARRIVAL = "latency_us", "interarrival_us"

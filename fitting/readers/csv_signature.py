@@ -24,8 +24,7 @@ from fitting.readers.columns import (
     read_blocks,
     samples_of,
 )
-from fitting.readers.kinds import check_kind
-from fitting.readers.text import refuse, sizes_text
+from fitting.readers.text import check_kind, refuse, sizes_text
 
 FORMAT = "signature CSV"
 _COMPUTATION, _COST, _ROUND_TRIP = "computation_us", "cost_us", "round_trip_us"

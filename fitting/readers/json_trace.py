@@ -26,8 +26,7 @@ from domain.measurement import (
 from domain.pipeline import MAX_NAME_LENGTH, MAX_STAGES, stage_name
 from fitting.contract import ReaderSpec, mark
 from fitting.readers.columns import BURST, REPETITION, SIZE, Column
-from fitting.readers.kinds import check_kind
-from fitting.readers.text import decoded, refuse, sizes_text
+from fitting.readers.text import check_kind, decoded, refuse, sizes_text
 
 FORMAT = "JSON"
 _KEYS = {

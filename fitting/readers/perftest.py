@@ -20,10 +20,10 @@ from math import nan
 from domain.measurement import MessageTrace, Reading, TraceKind
 from domain.solution import Notice
 from fitting.contract import ReaderSpec, mark
-from fitting.readers.kinds import check_kind
 from fitting.readers.text import (
     Collector,
     Line,
+    check_kind,
     left_out_text,
     lines_of,
     number_of,

@@ -23,11 +23,11 @@ from domain.measurement import MessageTrace, Reading, Samples, TraceKind
 from domain.solution import Notice
 from fitting.contract import ReaderSpec, mark
 from fitting.readers.columns import fields_of
-from fitting.readers.kinds import check_kind
 from fitting.readers.simgrid import is_calls
 from fitting.readers.text import (
     MAX_LINE_LENGTH,
     Collector,
+    check_kind,
     decoded,
     left_out_text,
     number_of,

@@ -20,10 +20,10 @@ from typing import NoReturn
 from domain.measurement import MessageTrace, Reading, TraceKind
 from fitting.contract import ReaderSpec, mark
 from fitting.readers.columns import fields_of
-from fitting.readers.kinds import check_kind
 from fitting.readers.text import (
     Collector,
     Line,
+    check_kind,
     left_out_text,
     lines_of,
     number_of,

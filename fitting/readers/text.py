@@ -2,6 +2,12 @@
 
 Output of benchmarks travels through terminals, job logs and mailing-list archives. So HTML breaks
 and entities, quoting marks, tabs and carriage returns are taken away before anything is looked at.
+
+Names of columns as people write them: of sizes, of repetitions, of what is no stage.
+
+Whether a file is what the user says it is.
+
+Rows that break rules, so that a user mends all of them at once and not one a try.
 """
 
 from __future__ import annotations
@@ -9,13 +15,15 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import NoReturn, ParamSpec, TypeVar
 
 from domain.errors import UnreadableTrace
-from domain.measurement import MAX_TIME_US, Samples
+from domain.measurement import MAX_TIME_US, Samples, Trace, TraceKind
 from domain.pipeline import MAX_MESSAGE_BYTES
+from domain.trace_formats import UnreadableRows
 from domain.units import format_bytes
 
 MAX_LINES = 5_000_000
@@ -151,3 +159,104 @@ def sizes_text(*parts: Samples | None) -> tuple[tuple[str, str], ...]:
     distinct = set[int]().union(*(part.message_bytes for part in known))
     span = f"{len(distinct)}: {format_bytes(min(distinct))} to {format_bytes(max(distinct))}"
     return (("rows", str(sum(map(len, known)))), ("sizes", span))
+
+
+UNIT = re.compile(
+    r"(?:[\s_]+|\s*[(\[]\s*)(us|usec|µs|μs|ms|msec|ns|nsec|s|sec|seconds)\s*[)\]]?$", re.IGNORECASE
+)
+OF_WHOLE_MESSAGES = re.compile(
+    r"t|time|lat(?:ency)?|duration|elapsed|rtt|avg|mean|median|us|usec", re.IGNORECASE
+)
+INTERARRIVAL = re.compile(r"inter[_ -]?arrival\w*|gap", re.IGNORECASE)
+_SIZE = re.compile(
+    r"(?:(?:message|msg|packet|block|buffer|transfer|data)[_ ]?)?"
+    r"(?:bytes?|size|length|len)(?:[_ ]?[(\[]?(?:b|bytes?)[)\]]?)?",
+    re.IGNORECASE,
+)
+_REPETITION = re.compile(r"#|i|n|no|rep\w*|iter\w*|run|trial|sample|count", re.IGNORECASE)
+_STATISTIC = re.compile(
+    r"(?:(?:t|time|lat|latency)[_ ]?)?"
+    r"(?:min(?:imum)?|max(?:imum)?|avg|average|mean|median|typical|std\w*|sd|var\w*|"
+    r"p\d+|\d+(?:th)?|q\d+|percentile\w*)",
+    re.IGNORECASE,
+)
+
+
+def is_size(name: str) -> bool:
+    """Whether a column of this name holds the sizes of messages, in bytes."""
+    return _SIZE.fullmatch(name) is not None
+
+
+def is_repetition(name: str) -> bool:
+    """Whether it numbers the repetitions."""
+    return _REPETITION.fullmatch(name) is not None
+
+
+def is_no_stage(name: str) -> bool:
+    """Whether this, without its unit, names a whole message or a statistic and not a stage."""
+    return any(rule.fullmatch(name) for rule in (OF_WHOLE_MESSAGES, INTERARRIVAL, _STATISTIC))
+
+
+_ASKED = {
+    TraceKind.DIRECT: "the time of every stage",
+    TraceKind.INDIRECT: "inter-arrival times",
+    TraceKind.END_TO_END: "latencies alone",
+    TraceKind.LOGP: "signatures of an end point",
+}
+
+
+def check_kind(trace: Trace, kind: TraceKind | None, format_name: str) -> None:
+    """Raise UnreadableTrace, naming the kind, where it contradicts what the file holds."""
+    if kind is None or kind is trace.kind:
+        return
+    raise UnreadableTrace(
+        f"kind {kind} means {_ASKED[kind]}; this file ({format_name}) holds {_ASKED[trace.kind]}: "
+        f"it is {trace.kind}",
+        field="kind",
+    )
+
+
+MOST_TOLD = 10
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+class BadRows:
+    """The refusals of the rows of one file, in their order."""
+
+    def __init__(self) -> None:
+        self._said: list[str] = []
+
+    def tried(
+        self, read: Callable[Given, Result], *given: Given.args, **named: Given.kwargs
+    ) -> Result | None:
+        """What reading a row gives; None where it is refused, which is kept.
+
+        Raises UnreadableRows once there are more than can be told.
+        """
+        try:
+            return read(*given, **named)
+        except UnreadableTrace as refusal:
+            if len(self._said) == MOST_TOLD:
+                raise UnreadableRows(tuple(self._said), has_more=True) from None
+            self._said.append(refusal.detail)
+            return None
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Read rows inside; what was refused is raised at the end. Raises UnreadableTrace.
+
+        A refusal that leaves the block ends the reading; it is told after those of rows.
+        """
+        try:
+            yield
+        except UnreadableRows:
+            raise
+        except UnreadableTrace as refusal:
+            if not self._said:
+                raise
+            self._said.append(refusal.detail)
+        if len(self._said) == 1:
+            raise UnreadableTrace(self._said[0], field="measurements")
+        if self._said:
+            raise UnreadableRows(tuple(self._said))

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 
 from domain.measurement import MessageTrace, Reading, TraceKind
 from fitting.contract import ReaderSpec, mark
-from fitting.readers.kinds import check_kind
 from fitting.readers.text import (
     Collector,
     Line,
+    check_kind,
     left_out_text,
     lines_of,
     number_of,

@@ -8,7 +8,7 @@ of crashes and losses, and runners; open jobs are queued.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import sqlalchemy as sa
 from alembic import op
@@ -59,7 +59,7 @@ def upgrade() -> None:
         )
         job.create_foreign_key(op.f("fk_job_runner"), "runner", ["runner"], ["name"])
     op.execute("UPDATE job SET pool = 'long' WHERE kind IN ('table', 'export', 'audit')")
-    _index("ix_job_queued", ["pool", "owner", "id"], "state = 'queued'")
+    _index("ix_job_queued", ["pool", "owner", "id", "state"], "state = 'queued'")
     _index("ix_job_runner", ["runner", "owner"], "runner IS NOT NULL")
     _index("uq_job_open_question", ["owner", "request_digest"], _OPEN_QUESTION, unique=True)
 
@@ -100,7 +100,7 @@ def _recreate() -> Literal["always", "never"]:
     return "always" if op.get_bind().dialect.name == "sqlite" else "never"
 
 
-def _added(name: str, kind: sa.types.TypeEngine[object], default: str) -> sa.Column[object]:
+def _added(name: str, kind: sa.types.TypeEngine[Any], default: str) -> sa.Column[Any]:
     """Return a column whose default is there for the rows of before."""
     return sa.Column(name, kind, nullable=False, server_default=default)
 

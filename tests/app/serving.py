@@ -14,6 +14,7 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
+from app.console.serving import configured
 from app.execution.engine import Engine, Pool
 from app.execution.local import LocalEngine
 from app.execution.slot import SlotOptions
@@ -98,7 +99,8 @@ def serving(
     app = create_app(settings, **({"open_engine": open_engine} if open_engine else {}))
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    config = uvicorn.Config(app, log_level="error", lifespan="on", timeout_graceful_shutdown=5)
+    config = configured(app, log_level="error")
+    config.lifespan, config.timeout_graceful_shutdown = "on", 5
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()

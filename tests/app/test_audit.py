@@ -22,7 +22,8 @@ from analysis.audit import (
     turning_points,
     verdict,
 )
-from app.schemas.audit import AuditOut, audit_document
+from app.schemas.audit import AuditOut
+from app.schemas.base import read_output
 from app.text.numbers import format_regret
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
@@ -265,7 +266,7 @@ class TestRoute:
         body = {"profile": "myrinet-gam@1", "setting": {"static_bytes": 65536}, "max_regret": 0.05}
         response = client.post("/audit", json=body)
         assert response.status_code == 200
-        AuditOut.model_validate_json(response.content)
+        read_output(AuditOut, response.content)
         told = response.json()
         assert told["profile"] == {"name": "myrinet-gam", "revision": 1}
         assert (told["verdict"], told["is_kept"]) == ("above", False)
@@ -395,10 +396,10 @@ def test_no_time_is_told_as_no_number() -> None:
     from app.schemas.base import dump_json
 
     costly = Stage("s", (FitRange(0.0, 0.0, 2**12), FitRange(5.0, 0.0)))
-    document = dump_json(audit_document(audited(scope(None), Pipeline((costly,)))))
+    document = dump_json(AuditOut.of(audited(scope(None), Pipeline((costly,)))))
     assert b'"at_least":null' in document
     assert b"Infinity" not in document
-    AuditOut.model_validate_json(document)
+    read_output(AuditOut, document)
 
 
 GARBAGE = ("", "\x00", "=", "[", "{}", "[1,2]", "9" * 5000, "a=b\n" * 50, "{" * 2000, "#\n", "é=1")

@@ -19,6 +19,7 @@ import pytest
 from app.cli import main
 from app.console.arguments import parse
 from app.errors import KINDS
+from app.schemas.base import read_output
 from domain.pipeline import pipeline_of_lines
 from domain.schedule import latency_us
 
@@ -142,7 +143,7 @@ class TestOptimize:
         assert document["latency_us"] == latency_us(pipeline, document["fragment_bytes"])
         from app.schemas.optimize import OptimizeOut
 
-        OptimizeOut.model_validate_json(out)
+        read_output(OptimizeOut, out.encode())
 
     def test_a_pipeline_from_standard_input_with_units(self, printed: Any, typed: Any) -> None:
         typed('\ufeff {"stages": [{"name": "wire", "overhead_us": 1, "ns_per_byte": 1}]}')
@@ -332,7 +333,7 @@ class TestFit:
         from app.schemas.fits import FitOut
 
         _, out, _ = printed("fit", TRACE, "--json")
-        document = FitOut.model_validate_json(out)
+        document = read_output(FitOut, out.encode())
         assert document.kind == "direct"
         assert len(document.pipeline.stages) == 5
 

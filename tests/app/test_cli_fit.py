@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from app.cli import main
+from app.schemas.base import read_output
 from app.schemas.fits import FitOut
 from tests.app.test_fit_options import DIRECT, INTERARRIVAL, LATENCY, SWITCH
 
@@ -69,7 +70,7 @@ class TestTogether:
     def test_files_are_one_pipelines_measurements(self, printed: Any, folder: Path) -> None:
         code, out, err = printed("fit", folder / "a.csv", folder / "b.csv.gz", "--json")
         assert (code, err) == (0, "")
-        document = FitOut.model_validate_json(out)
+        document = read_output(FitOut, out.encode())
         assert (document.kind, len(document.trace_digests)) == ("indirect", 2)
         assert document.aggregate is not None
 

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from app.flows.compare import MAX_CELLS
+from app.schemas.base import read_output
 from app.schemas.compare import CompareOut
 from domain.solution import Strategy
 from tests.app.scripted_solver import WAITS
@@ -26,7 +27,7 @@ def ask(**more: Any) -> dict[str, Any]:
 class TestCompare:
     def test_a_row_for_each_size_and_strategy(self, client: httpx.Client) -> None:
         response = client.post("/compare", json=ask())
-        CompareOut.model_validate_json(response.content)
+        read_output(CompareOut, response.content)
         rows = response.json()["rows"]
         assert [(row["message_bytes"], row["strategy"]) for row in rows] == [
             (1024, "auto"),

@@ -1,98 +1,370 @@
-"""Slow clients: a connection on which nothing comes about is closed, one that waits is not."""
+"""Hostile and slow clients: heads have limits, and a connection that comes to nothing is closed."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 import uvicorn
 
 from app import connections
+from app.connections import (
+    MAX_HEAD_BYTES,
+    MAX_HEAD_LINES,
+    MAX_PIPELINED,
+    MAX_UNWANTED_BYTES,
+    GuardedConnection,
+)
 from app.console.serving import configured
 from tests.app.serving import GUARD_S, wait_until
 
 LIMIT_S = 0.2
 DRIP_S = 0.02
+REQUEST_LINE = b"POST / HTTP/1.1\r\n"
+CHUNKED = REQUEST_LINE + b"Host: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-async def answering(
-    scope: MutableMapping[str, Any],
-    receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
-    send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
-) -> None:
-    """Answer at once, unread; or, at /late, after several times the limit."""
-    if scope["path"] == "/late":
-        await asyncio.sleep(4 * LIMIT_S)
-    headers = [(b"content-length", b"2")]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": b"ok"})
+@dataclass
+class Application:
+    """Answers with the number of bytes of the body; counts the headers of each request."""
+
+    headers: list[int] = field(default_factory=list)
+    looks: int = 0
+
+    async def __call__(
+        self,
+        scope: MutableMapping[str, Any],
+        receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
+        send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
+    ) -> None:
+        """At /unread at once; at /late once a connection was looked at several times."""
+        received = 0
+        more = scope["path"] != "/unread"
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            received += len(message["body"])
+            more = message["more_body"]
+        self.headers.append(len(scope["headers"]))
+        if scope["path"] == "/late":
+            seen = self.looks
+            while self.looks < seen + 4:
+                await asyncio.sleep(DRIP_S)
+            connections.HEAD_LIMIT_S = GUARD_S  # what comes after it may take its time
+        body = b"%d bytes;" % received
+        headers = [(b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+@dataclass(frozen=True)
+class Server:
+    port: int
+    application: Application
 
 
 @pytest.fixture(scope="module")
-def port() -> Iterator[int]:
-    """Of a server with the options of the service's own, and little patience."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(connections, "HEAD_LIMIT_S", LIMIT_S)
-        config = configured(answering, log_level="critical")
-        config.lifespan = "off"
-        listener = socket.create_server(("127.0.0.1", 0))
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-        thread.start()
-        wait_until(lambda: server.started)
-        yield listener.getsockname()[1]
-        server.should_exit = True
-        thread.join(GUARD_S)
+def server() -> Iterator[Server]:
+    """A server with the options of the service's own, and time for every test."""
+    application = Application()
+    config = configured(application, log_level="critical")
+    config.lifespan = "off"
+    listener = socket.create_server(("127.0.0.1", 0))
+    running = uvicorn.Server(config)
+    thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    wait_until(lambda: running.started)
+    yield Server(listener.getsockname()[1], application)
+    running.should_exit = True
+    thread.join(GUARD_S)
+
+
+@pytest.fixture
+def impatient(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """The server with little patience, which counts how often it looks at a connection."""
+    look = GuardedConnection._look
+
+    def counted(connection: GuardedConnection) -> None:
+        server.application.looks += 1
+        look(connection)
+
+    monkeypatch.setattr(GuardedConnection, "_look", counted)
+    monkeypatch.setattr(connections, "HEAD_LIMIT_S", LIMIT_S)
+    return server
 
 
 @contextmanager
-def connected(port: int) -> Iterator[socket.socket]:
-    with socket.create_connection(("127.0.0.1", port), timeout=DRIP_S) as connection:
+def connected(server: Server, *, timeout_s: float = GUARD_S) -> Iterator[socket.socket]:
+    with socket.create_connection(("127.0.0.1", server.port), timeout_s) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         yield connection
 
 
-def drips_until_closed(connection: socket.socket) -> bytes:
-    """What was answered to a byte every now and then, until there was nobody to take them."""
+def until_closed(connection: socket.socket) -> bytes:
+    """All that is answered."""
     answered = b""
-    for _ in range(int(GUARD_S / DRIP_S)):
+    while True:
         try:
-            connection.sendall(b"x")
-            received = connection.recv(1000)
-        except TimeoutError:
-            continue
-        except ConnectionError:
+            received = connection.recv(2**16)
+        except ConnectionResetError:  # it left unread what had been sent
             return answered
         if not received:
             return answered
         answered += received
+
+
+def answered(connection: socket.socket, *, count: int = 1) -> bytes:
+    """What is answered, up to this many whole answers."""
+    received = b""
+    while received.count(b"bytes;") < count:
+        received += (piece := connection.recv(2**16))
+        assert piece, received
+    return received
+
+
+def send_until_refused(connection: socket.socket, pieces: Iterator[bytes]) -> None:
+    """Send for as long as somebody takes it."""
+    try:
+        for piece in pieces:
+            connection.sendall(piece)
+    except (ConnectionResetError, BrokenPipeError):
+        return
+
+
+def endless(piece: bytes) -> Iterator[bytes]:
+    """Sixteen times what is ever accepted: nobody takes all of it and closes nevertheless."""
+    yield from [piece * (2**16 // len(piece))] * 512
+
+
+def head_of(length: int) -> bytes:
+    """A head of this many bytes."""
+    start = b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: "
+    return start + b"x" * (length - len(start) - 4) + b"\r\n\r\n"
+
+
+def headers_of(count: int) -> bytes:
+    """A head of this many headers."""
+    return b"GET / HTTP/1.1\r\n" + b"".join(b"X-%d: y\r\n" % i for i in range(count)) + b"\r\n"
+
+
+def problem_of(answer: bytes) -> tuple[int, str]:
+    """The status and the code of a refusal, which is the last that was answered."""
+    head, _, body = answer.rpartition(b"\r\n\r\n")
+    assert b"\r\ncontent-type: application/problem+json\r\n" in head
+    assert b"\r\nconnection: close" in head
+    document = json.loads(body)
+    assert head.startswith(b"HTTP/1.1 %d " % document["status"])
+    return document["status"], document["code"]
+
+
+class TestHeads:
+    @pytest.mark.parametrize(
+        "head",
+        [
+            pytest.param(head_of(MAX_HEAD_BYTES), id="of as many bytes as are accepted"),
+            pytest.param(headers_of(MAX_HEAD_LINES), id="of as many headers as are accepted"),
+            pytest.param(b"\r\n\r\n" + headers_of(3), id="after empty lines"),
+        ],
+    )
+    @pytest.mark.parametrize("before", [0, 2])
+    def test_accepted(self, server: Server, head: bytes, before: int) -> None:
+        """The first of a connection as well as one after others."""
+        with connected(server) as connection:
+            for _ in range(before):
+                connection.sendall(headers_of(2))
+                answered(connection)
+            connection.sendall(head)
+            assert answered(connection).startswith(b"HTTP/1.1 200")
+
+    @pytest.mark.parametrize(
+        "head",
+        [
+            pytest.param(head_of(MAX_HEAD_BYTES + 1), id="of a byte more"),
+            pytest.param(headers_of(MAX_HEAD_LINES + 1), id="of a header more"),
+            pytest.param(headers_of(200_000), id="of many more"),
+            pytest.param(b"GET /" + b"x" * MAX_HEAD_BYTES, id="with a long path"),
+            pytest.param(b"\r\n" * 2 * MAX_HEAD_LINES, id="of empty lines"),
+        ],
+    )
+    @pytest.mark.parametrize("before", [0, 2])
+    def test_refused(self, server: Server, head: bytes, before: int) -> None:
+        """And the connection is closed; the application sees nothing of it."""
+        with connected(server) as connection:
+            for _ in range(before):
+                connection.sendall(headers_of(2))
+                answered(connection)
+            seen = len(server.application.headers)
+            send_until_refused(connection, iter([head]))
+            assert problem_of(until_closed(connection)) == (431, "head_too_large")
+            assert len(server.application.headers) == seen
+
+    def test_after_a_body(self, server: Server) -> None:
+        """Both in one piece: where the body ends is for the parser to say."""
+        body = REQUEST_LINE + b"Content-Length: 5\r\n\r\nhello"
+        with connected(server) as connection:
+            connection.sendall(body + headers_of(MAX_HEAD_LINES))
+            assert b"5 bytes;" in answered(connection, count=2)
+            send_until_refused(connection, iter([body + headers_of(100_000)]))
+            assert b"200 OK" in until_closed(connection)
+
+    @pytest.mark.parametrize("piece_bytes", [1, 3, 1000])
+    def test_in_pieces(self, server: Server, piece_bytes: int) -> None:
+        with connected(server) as connection:
+            head = head_of(3000) if piece_bytes < 1000 else head_of(MAX_HEAD_BYTES)
+            for start in range(0, len(head), piece_bytes):
+                connection.sendall(head[start : start + piece_bytes])
+            assert answered(connection).startswith(b"HTTP/1.1 200")
+
+    def test_in_two_pieces_the_second_with_a_body(self, server: Server) -> None:
+        """Wherever it is divided; the lines of the body are none of the head."""
+        body = b"\n" * 300
+        head = REQUEST_LINE + b"Host: localhost\r\nContent-Length: 300\r\n\r\n"
+        with connected(server) as connection:
+            for cut in range(1, len(head)):
+                connection.sendall(head[:cut])
+                connection.sendall(head[cut:] + body)
+                assert b"300 bytes;" in answered(connection)
+
+    def test_one_that_trickles_in_for_ever(self, server: Server) -> None:
+        """Bytes count however they arrive."""
+
+        def pieces() -> Iterator[bytes]:
+            yield b"GET / HTTP/1.1\r\nX: "
+            for _ in range(MAX_HEAD_BYTES):
+                yield b"x"
+
+        with connected(server) as connection:
+            send_until_refused(connection, pieces())
+            assert problem_of(until_closed(connection)) == (431, "head_too_large")
+
+    def test_what_is_no_http(self, server: Server) -> None:
+        with connected(server) as connection:
+            connection.sendall(b"\x16\x03\x01\x02\x00\x01\x00")
+            assert problem_of(until_closed(connection)) == (400, "malformed_request")
+
+    def test_another_protocol_is_not_taken_up(self, server: Server) -> None:
+        """A connection that changed over would have no guard."""
+        upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+        key = b"Sec-WebSocket-Key: x3JJHMbDL1EzLkh9GBhXDw==\r\n\r\n"
+        with connected(server) as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + upgrade + key)
+            assert answered(connection).startswith(b"HTTP/1.1 200")
+
+
+class TestBodies:
+    def test_chunks(self, server: Server) -> None:
+        """With what may stand beside them."""
+        with connected(server) as connection:
+            chunks = b"5;name=value\r\nhello\r\n" * 3000 + b"0\r\nX-Sum: 1\r\n\r\n"
+            connection.sendall(CHUNKED + chunks)
+            assert b"15000 bytes;" in answered(connection)
+
+    @pytest.mark.parametrize(
+        ("start", "piece"),
+        [
+            pytest.param(b"5;", b"x", id="a chunk's extension"),
+            pytest.param(b"0\r\nX: ", b"x", id="one trailer"),
+            pytest.param(b"0\r\n", b"X: y\r\n", id="many trailers"),
+            pytest.param(b"0", b"0", id="a chunk's length"),
+        ],
+    )
+    def test_endless_beside_its_bytes(self, server: Server, start: bytes, piece: bytes) -> None:
+        seen = len(server.application.headers)
+        with connected(server) as connection:
+            connection.sendall(CHUNKED + start)
+            send_until_refused(connection, endless(piece))
+            assert problem_of(until_closed(connection))[0] in (400, 431)
+        assert len(server.application.headers) == seen
+
+    def test_broken_after_its_head(self, server: Server) -> None:
+        with connected(server) as connection:
+            connection.sendall(CHUNKED + b"what\r\n")
+            assert problem_of(until_closed(connection)) == (400, "malformed_request")
+
+    def test_of_a_request_that_is_answered(self, server: Server) -> None:
+        """The rest of it is read for a while, so that its sender comes to read the answer."""
+        head = b"POST /unread HTTP/1.1\r\nContent-Length: %d\r\n\r\n"
+        with connected(server) as connection:
+            connection.sendall(head % MAX_UNWANTED_BYTES)
+            answered(connection)
+            connection.sendall(b"x" * MAX_UNWANTED_BYTES + headers_of(3))
+            answered(connection)
+        with connected(server) as connection:
+            connection.sendall(head % (16 * MAX_UNWANTED_BYTES))
+            answered(connection)
+            send_until_refused(connection, endless(b"x"))
+            assert until_closed(connection) == b""
+
+
+class TestManyAtOnce:
+    def test_pipelined_requests(self, server: Server) -> None:
+        with connected(server) as connection:
+            connection.sendall(headers_of(1) * MAX_PIPELINED)
+            assert answered(connection, count=MAX_PIPELINED).count(b"200 OK") == MAX_PIPELINED
+            connection.sendall(headers_of(1))
+            answered(connection)
+
+    def test_more_of_them_than_may_wait(self, server: Server) -> None:
+        """Those that were read are answered; the client has to ask again for the rest."""
+        with connected(server) as connection:
+            send_until_refused(connection, iter([headers_of(1) * 20_000]))
+            count = until_closed(connection).count(b"bytes;")
+            assert MAX_PIPELINED <= count <= MAX_PIPELINED + 1
+
+    def test_too_large_a_head_behind_a_request_under_way(self, impatient: Server) -> None:
+        """Nothing is written into the middle of its answer."""
+        with connected(impatient) as connection:
+            connection.sendall(b"GET /late HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            send_until_refused(connection, iter([headers_of(1000)]))
+            answer = until_closed(connection)
+            assert answer.startswith(b"HTTP/1.1 200 OK")
+            assert answer.endswith(b"bytes;")
+
+
+def drips_until_closed(connection: socket.socket) -> bytes:
+    """What was answered to a byte every now and then, until there was nobody to take them."""
+    received = b""
+    for _ in range(int(GUARD_S / DRIP_S)):
+        try:
+            connection.sendall(b"x")
+            piece = connection.recv(1000)
+        except TimeoutError:
+            continue
+        except ConnectionError:
+            return received
+        if not piece:
+            return received
+        received += piece
     raise AssertionError("it was never closed")
 
 
-def test_a_head_that_never_ends(port: int) -> None:
-    with connected(port) as connection:
-        connection.sendall(b"GET / HTTP/1.1\r\nX-Slow: ")
-        assert drips_until_closed(connection) == b""
+class TestSlowness:
+    def test_a_head_that_never_ends(self, impatient: Server) -> None:
+        with connected(impatient, timeout_s=DRIP_S) as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\nX-Slow: ")
+            assert drips_until_closed(connection) == b""
 
+    def test_a_body_that_nobody_reads_any_more(self, impatient: Server) -> None:
+        """Its request has been answered; the rest of it trickles in."""
+        with connected(impatient, timeout_s=DRIP_S) as connection:
+            connection.sendall(b"POST /unread HTTP/1.1\r\nContent-Length: 100000\r\n\r\n")
+            assert drips_until_closed(connection).endswith(b"bytes;")
 
-def test_a_body_that_nobody_reads_any_more(port: int) -> None:
-    """Its request has been answered; the rest of it trickles in."""
-    with connected(port) as connection:
-        connection.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n")
-        assert drips_until_closed(connection).endswith(b"ok")
+    def test_an_answer_that_takes_longer(self, impatient: Server) -> None:
+        """It is under way: the connection stays for it, and for the request after it.
 
-
-def test_an_answer_that_takes_longer(port: int) -> None:
-    """It is under way: the connection stays for it, and for the request after it."""
-    with connected(port) as connection:
-        connection.settimeout(GUARD_S)
-        for path in ("/late", "/"):
-            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-            received = b""
-            while not received.endswith(b"ok"):
-                received += (piece := connection.recv(1000))
-                assert piece
+        However busy the machine: several looks fall into the answer, and at most one, which finds
+        it answered, between it and the next request.
+        """
+        with connected(impatient) as connection:
+            for path in (b"/late", b"/"):
+                connection.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                answered(connection)

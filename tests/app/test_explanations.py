@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from analysis import explain as explain_answer
+from app.schemas.base import read_output
 from app.schemas.explanations import ExplanationOut
 from domain.pipeline import pipeline_of_lines
 from domain.problem import Problem
@@ -33,7 +34,7 @@ def explained(client: httpx.Client, answer: dict[str, Any], query: str = "") -> 
     """Its explanation."""
     response = client.get(f"/optimizations/{answer['id']}/explanation{query}")
     assert response.status_code == 200, response.text
-    ExplanationOut.model_validate_json(response.content)
+    read_output(ExplanationOut, response.content)
     told: dict[str, Any] = response.json()
     return told
 

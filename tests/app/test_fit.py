@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from app.operations import fits
-from app.schemas.fit_plots import FitPlotOut
-from app.schemas.fits import FitOut
+from app.schemas.base import read_output
+from app.schemas.fits import FitOut, FitPlotOut
 from tests.app.serving import Live
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "local-path-direct.csv"
@@ -27,7 +27,7 @@ class TestFit:
     def test_a_real_measurement(self, client: httpx.Client) -> None:
         """Every stage with its interval, which holds the estimate, and what was understood."""
         response = client.post("/fit", content=EXAMPLE.read_bytes(), headers=TEXT)
-        FitOut.model_validate_json(response.content)
+        read_output(FitOut, response.content)
         fit = response.json()
         assert (fit["kind"], fit["aggregate"], fit["profile"]) == ("direct", None, None)
         assert fit["understood"]["rows"] == "350"
@@ -54,7 +54,7 @@ class TestFit:
 
     def test_saved_as_a_profile(self, client: httpx.Client) -> None:
         response = client.post("/fit?save_as=fitted", content=HEADER + ROWS, headers=TEXT)
-        FitOut.model_validate_json(response.content)
+        read_output(FitOut, response.content)
         assert response.json()["profile"] == {"name": "fitted", "revision": 1}
         profile = client.get("/profiles/fitted").json()
         assert profile["provenance"]["origin"] == "fit"
@@ -92,7 +92,7 @@ class TestPlot:
 
     def test_every_sample_and_the_line(self, client: httpx.Client) -> None:
         response = client.post("/fit?plot=true", content=HEADER + ROWS, headers=TEXT)
-        FitOut.model_validate_json(response.content)
+        read_output(FitOut, response.content)
         (stage,) = response.json()["plot"]["stages"]
         assert (stage["name"], stage["role"], stage["num_samples"]) == ("copy", "stage", 9)
         points = stage["points"]
@@ -115,7 +115,7 @@ class TestPlot:
         saved = own.client.post("/fit?save_as=path&plot=true", content=content, headers=TEXT).json()
         address = f"/fits/{saved['fit_id']}/plot"
         response = own.client.get(address)
-        FitPlotOut.model_validate_json(response.content)
+        read_output(FitPlotOut, response.content)
         assert response.json() == saved["plot"]
         monkeypatch.setattr(fits, "LONG_TRACE_BYTES", 10)
         assert own.client.get(address).json() == saved["plot"]

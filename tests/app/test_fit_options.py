@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from app.operations import fits
+from app.schemas.base import read_output
 from app.schemas.fits import FitOut
 from app.schemas.optimize import OptimizeOut
 from tests.app.serving import Live
@@ -40,7 +41,7 @@ INTERARRIVAL = "message_bytes,repetition,interarrival_us\n" + "".join(
 def fit(client: httpx.Client, content: str | bytes = DIRECT, **query: Any) -> dict[str, Any]:
     response = client.post("/fit", content=content, headers=TEXT, params=query)
     assert response.status_code == 200, response.text
-    FitOut.model_validate_json(response.content)
+    read_output(FitOut, response.content)
     document: dict[str, Any] = response.json()
     return document
 
@@ -194,7 +195,7 @@ class TestOptimize:
         ):
             response = client.post("/optimize", json={**ask, "fit_options": options})
             assert response.status_code == 200, response.text
-            OptimizeOut.model_validate_json(response.content)
+            read_output(OptimizeOut, response.content)
             answers[name] = response.json()
         kinds = {name: len(one["pipeline"]["stages"][0]) for name, one in answers.items()}
         assert kinds["line"] == kinds["narrowed"] > kinds["usual"]
@@ -246,7 +247,7 @@ class TestSeveralFiles:
         if is_long:
             monkeypatch.setattr(fits, "LONG_TRACE_BYTES", 10)
         response = client.post("/fit", json=several(LATENCY, INTERARRIVAL))
-        FitOut.model_validate_json(response.content)
+        read_output(FitOut, response.content)
         document = response.json()
         assert (document["kind"], document["pipeline"]["stages"]) == ("indirect", [])
         assert document["aggregate"]["bottleneck"]["ns_per_byte"] == pytest.approx(30.0, rel=1e-3)
@@ -294,7 +295,7 @@ class TestStored:
         fit_id = own.client.get("/profiles/seen").json()["provenance"]["fit_id"]
         assert fit_id == saved["fit_id"]
         response = own.client.get(f"/fits/{fit_id}")
-        FitOut.model_validate_json(response.content)
+        read_output(FitOut, response.content)
         assert response.json() == {**saved, "profile": None}
         for digest, content in zip(
             saved["trace_digests"], (LATENCY, INTERARRIVAL, LATENCY), strict=True

@@ -18,6 +18,7 @@ from app.jobs.ledger import accept_job
 from app.jobs.options import RunnerOptions
 from app.jobs.processes import this_process
 from app.operations.registry import prepare_request
+from app.schemas.base import dump_json, read_output
 from app.schemas.jobs import JobOut
 from app.settings import Settings
 from domain.solution import Status
@@ -84,13 +85,13 @@ class TestAccept:
         response = own.client.post("/optimize", json=body, headers=ASYNC)
         assert response.status_code == 202
         assert response.headers["preference-applied"] == "respond-async"
-        JobOut.model_validate_json(response.content)
+        read_output(JobOut, response.content)
         job = wait_for_end(own.client, response.headers["location"])
         assert (job["state"], job["attempts"], job["error"]) == ("done", 1, None)
         answer = own.client.get(f"/optimizations/{job['answer_id']}").json()
         assert answer["fragment_bytes"] == job["best"]["fragment_bytes"]
         assert answer["latency_us"] == job["progress"]["best_latency_us"]
-        JobOut.model_validate(job)
+        read_output(JobOut, dump_json(job))
 
     def test_a_stored_answer_is_the_answer_of_the_job(self, client: httpx.Client) -> None:
         body = {"message_bytes": 6001, "profile": "gms"}
@@ -118,7 +119,7 @@ class TestAccept:
         )
         assert compared.status_code == 202
         job = wait_for_end(client, compared.headers["location"])
-        JobOut.model_validate(job)
+        read_output(JobOut, dump_json(job))
         assert [row["strategy"] for row in job["comparison"]["rows"]] == ["auto", "ramp"]
         assert job["comparison"]["rows"][1]["declined"]
 
@@ -289,7 +290,7 @@ class TestFailure:
         job = wait_for_end(client, location)
         assert job["state"] == "failed"
         assert (job["error"]["code"], job["attempts"]) == ("solver_failed", MAX_CRASHES)
-        JobOut.model_validate(job)
+        read_output(JobOut, dump_json(job))
         assert client.post("/optimize", json=question(ANSWERS)).status_code == 200
 
     def test_a_limit_without_an_answer_is_named(self, scripted: Live) -> None:

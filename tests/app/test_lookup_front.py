@@ -259,7 +259,7 @@ def test_memory_is_bounded_and_answers_are_right(tmp_path: Path, quick: None) ->
                 assert len(shelf) == 2
                 assert shelf.held_bytes <= room
         exposition = live.client.get("/metrics").text
-        assert "\nsluice_held_tables 2\n" in exposition
+        assert "\nsluice_held_tables 2.0\n" in exposition
 
 
 def test_they_are_counted_and_guarded_as_every_request(own: Live, quick: None) -> None:
@@ -273,10 +273,8 @@ def test_they_are_counted_and_guarded_as_every_request(own: Live, quick: None) -
     own.client.get("/profiles/gms/table?format=slt")
     told = own.client.get("/metrics").text
     for route, status, number in ((SCHEDULE, 200, 3), (SCHEDULE, 304, 1)):
-        line = (
-            f'sluice_http_requests_total{{method="GET",route="{route}",status="{status}"}} {number}'
-        )
-        assert line in told.splitlines()
+        labels = f'method="GET",route="{route}",status="{status}"'
+        assert f"sluice_http_requests_total{{{labels}}} {number}.0" in told.splitlines()
     assert 'route="/profiles/{name}/table",status="200"} 1' in told
 
 

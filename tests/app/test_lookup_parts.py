@@ -21,6 +21,7 @@ from app.lookup.held import HeldTable
 from app.lookup.lookups import Lookups
 from app.lookup.rendered import Rendered
 from app.lookup.shelf import Shelf
+from app.schemas.base import read_output
 from app.schemas.schedules import TableScheduleOut, bound_below
 from domain.errors import StoreUnavailable
 from domain.plan_table import PlanTable
@@ -62,7 +63,7 @@ def test_both_readers_make_the_same_answer(name: str) -> None:
         message = least + (greatest - least) * step // count(1000)
         answer = native.schedule("", message)
         assert answer == python.schedule("", message) == native.sibling().schedule("", message)
-        told = TableScheduleOut.model_validate_json(answer.body)
+        told = read_output(TableScheduleOut, answer.body)
         assert sum(told.fragment_bytes) == message
         assert (told.profile is None) == (profile == "")
         assert told.lower_bound_us <= told.latency_us

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from app.schemas.base import read_output
 from app.schemas.measurement_plans import MeasurementPlanOut
 from tests.app.serving import Live
 
@@ -28,7 +29,7 @@ class TestPlans:
         answer = client.post("/measurement-plans", json=RANGE)
         assert answer.status_code == 200
         document = answer.json()
-        MeasurementPlanOut.model_validate_json(answer.content)
+        read_output(MeasurementPlanOut, answer.content)
         assert not document["decided"]
         assert [one["message_bytes"] for one in document["measure"]][:2] == [64, 128]
 

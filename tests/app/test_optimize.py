@@ -10,7 +10,8 @@ import httpx
 import orjson
 import pytest
 
-from app import service
+from app import call_threads, service
+from app.schemas.base import read_output
 from app.schemas.optimize import OptimizeOut
 from domain.pipeline import Pipeline, Stage
 from domain.schedule import latency_us
@@ -90,7 +91,7 @@ class TestOptimize:
         """Outputs have no defaults: the answer has the published fields, no more and no fewer."""
         response = client.post("/optimize", json=ask(3000, **more))
         assert response.status_code == 200, response.text
-        OptimizeOut.model_validate_json(response.content)
+        read_output(OptimizeOut, response.content)
         assert all(math.isfinite(number) for number in numbers(response.json()))
 
     def test_constraints_hold(self, client: httpx.Client) -> None:
@@ -412,7 +413,7 @@ class TestOverload:
         self, live: Live, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         before = live.stored()
-        monkeypatch.setattr(service, "MAX_PENDING_CALLS", 0)
+        monkeypatch.setattr(call_threads, "MAX_PENDING_CALLS", 0)
         body = {"message_bytes": LARGE_BYTES + 7, "pipeline": LARGE}
         response = live.client.post("/optimize", json=body)
         assert (response.status_code, response.json()["code"]) == (503, "overloaded")

@@ -1,7 +1,8 @@
-"""app/console/reports.py: what a person reads of documents that the examples do not reach."""
+"""app/console/reports.py: what a person reads of outputs that the examples do not reach."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from app.console.gantt import ASCII
@@ -17,56 +18,58 @@ from app.console.reports import (
     stages_table,
 )
 from app.console.screen import Facts, Grid
+from app.schemas.compare import CompareRowOut
+from app.schemas.fits import StageFitOut
+from app.schemas.optimize import BaselineOut, BestFixedOut, OptimizeOut
+from app.schemas.profiles import ProvenanceOut, RevisionOut, RevisionsOut
+from app.schemas.stages import LineStageOut, PipelineOut, RangeOut, RangesStageOut
+from domain.fit import FitMethod, LineFit, StageFit, Verdict
+from domain.profile import Origin
+from domain.solution import Status, Strategy
+from tests.support.answers import solved
 
-RANGES = {
-    "name": "wire",
-    "ranges": [
-        {"up_to_bytes": 8192, "overhead_us": 10.0, "ns_per_byte": 20.0},
-        {"up_to_bytes": None, "overhead_us": 60.0, "ns_per_byte": 11.3},
-    ],
-}
-LINE = {"name": "copy", "overhead_us": 1.0, "ns_per_byte": 1.0}
+RANGES = RangesStageOut("wire", (RangeOut(8192, 10.0, 20.0), RangeOut(None, 60.0, 11.3)))
+LINE = LineStageOut("copy", 1.0, 1.0)
+GIVEN = ProvenanceOut(Origin.GIVEN, "", None)
 
 
-def answer(**changes: Any) -> dict[str, Any]:
-    return {
-        "strategy": "exact",
-        "message_bytes": 128,
-        "fragment_bytes": [64, 64],
+def answer(**changes: Any) -> OptimizeOut:
+    base = solved(PipelineOut((RANGES, LINE), 0.0).to_domain())
+    plain: dict[str, Any] = {
+        "strategy": Strategy.EXACT,
+        "fragment_bytes": (64, 64),
         "fragments": 2,
         "latency_us": 30.0,
         "lower_bound_us": 25.0,
         "relative_gap": 0.2,
-        "status": "proven_gap",
+        "status": Status.PROVEN_GAP,
         "limited_by": None,
         "bottleneck_stage": 0,
         "best_fixed": None,
-        "baselines": [],
-        "levels": None,
-        "pipeline": {"stages": [RANGES, LINE], "delay_us": 0.0},
-        "profile": None,
-        "warnings": [],
-        **changes,
+        "baselines": (),
     }
+    return replace(base, **{**plain, **changes})
 
 
-def facts_of(document: dict[str, Any]) -> dict[str, str]:
-    parts = answer_parts(document, width=80, ink=ASCII)
+def facts_of(shown: OptimizeOut) -> dict[str, str]:
+    parts = answer_parts(shown, width=80, ink=ASCII)
     return dict(next(part for part in parts if isinstance(part, Facts)).pairs)
 
 
-def row(**changes: Any) -> dict[str, Any]:
-    return {
-        "strategy": "exact",
-        "chosen": "exact",
+def row(**changes: Any) -> CompareRowOut:
+    plain: dict[str, Any] = {
+        "message_bytes": 128,
+        "strategy": Strategy.EXACT,
+        "chosen": Strategy.EXACT,
+        "latency_us": 30.0,
+        "lower_bound_us": 30.0,
+        "relative_gap": 0.0,
         "fragments": 2,
         "largest_fragment_bytes": 64,
-        "latency_us": 30.0,
-        "relative_gap": 0.0,
-        "status": "optimal",
+        "status": Status.OPTIMAL,
         "declined": None,
-        **changes,
     }
+    return CompareRowOut(**{**plain, **changes})
 
 
 class TestAnswer:
@@ -75,62 +78,58 @@ class TestAnswer:
         assert "limited by" not in facts_of(answer())
 
     def test_every_status_is_explained_truthfully(self) -> None:
-        said = {
-            status: facts_of(answer(status=status))["status"]
-            for status in ("optimal", "optimal_before_rounding", "proven_gap", "time_limit")
-        }
+        said = {status: facts_of(answer(status=status))["status"] for status in Status}
         assert "proven optimal" in said["optimal"]
         assert "not proven" in said["proven_gap"]
         assert "stopped" in said["time_limit"]
 
     def test_nested_cuts_are_told_and_drawn(self) -> None:
-        nested = answer(levels=[[128], [64, 64]], fragment_bytes=[128], fragments=1)
+        nested = answer(levels=((128,), (64, 64)), fragment_bytes=(128,), fragments=1)
         assert "cut differently" in facts_of(nested)["levels"]
         (chart,) = gantt_parts(nested, width=60, ink=ASCII)
         assert isinstance(chart, str)
         assert "-" in chart.splitlines()[1]  # the second stage has a second block
 
     def test_more_blocks_than_can_be_drawn(self) -> None:
-        many = answer(fragment_bytes=[1] * 150_000, fragments=150_000)
+        many = answer(fragment_bytes=(1,) * 150_000, fragments=150_000)
         assert list(gantt_parts(many, width=80, ink=ASCII)) == [
             "(no Gantt: 300000 blocks are more than can be told apart)"
         ]
 
     def test_what_limits_forbid_is_said_to_be_impossible(self) -> None:
-        declined = {
-            "strategy": "single",
-            "static_bytes": None,
-            "latency_us": None,
-            "fragments": None,
-            "declined": "max_fragment_bytes 64",
-        }
-        grid = instead_table(answer(baselines=[declined]))
+        declined = BaselineOut(Strategy.SINGLE, None, None, None, "max_fragment_bytes 64")
+        grid = instead_table(answer(baselines=(declined,)))
         assert grid.rows == (("single", "not possible: max_fragment_bytes 64", "", ""),)
 
     def test_a_latency_of_nothing_is_divided_by_nowhere(self) -> None:
-        free = {"name": "free", "overhead_us": 0.0, "ns_per_byte": 0.0}
+        free = LineStageOut("free", 0.0, 0.0)
         nothing = answer(
             latency_us=0.0,
             lower_bound_us=0.0,
             relative_gap=0.0,
-            pipeline={"stages": [free], "delay_us": 0.0},
-            best_fixed={"size_bytes": 128, "fragments": 1, "latency_us": 0.0},
+            pipeline=PipelineOut((free,), 0.0),
+            best_fixed=BestFixedOut(128, 1, 0.0),
         )
         assert facts_of(nothing)["latency"] == "0 µs"
 
 
 class TestTables:
     def test_ranges_take_a_row_each_and_lines_need_no_column_for_them(self) -> None:
-        both = stages_table({"stages": [RANGES, LINE]})
+        both = stages_table(PipelineOut((RANGES, LINE), 0.0))
         assert [cells[-1] for cells in both.rows] == ["8 KiB", "larger", "any"]
         assert [cells[0] for cells in both.rows] == ["wire", "", "copy"]
-        assert len(stages_table({"stages": [LINE]}).columns) == 3
+        assert len(stages_table(PipelineOut((LINE,), 0.0)).columns) == 3
 
     def test_the_least_is_marked_and_nested_cuts_have_a_footnote(self) -> None:
         rows = [
             row(),
-            row(strategy="auto", chosen="hierarchical", latency_us=20.0),
-            row(strategy="static", chosen="static", latency_us=40.0, status="time_limit"),
+            row(strategy=Strategy.AUTO, chosen=Strategy.HIERARCHICAL, latency_us=20.0),
+            row(
+                strategy=Strategy.STATIC,
+                chosen=Strategy.STATIC,
+                latency_us=40.0,
+                status=Status.TIME_LIMIT,
+            ),
         ]
         cells = comparison_grid(rows).rows
         assert [line[4] for line in cells] == ["+50 %", "least", "+100 %"]
@@ -139,42 +138,43 @@ class TestTables:
         assert next(comparison_note_parts(rows)).startswith("* ")  # type: ignore[union-attr]
 
     def test_what_was_declined_is_told_with_its_reason(self) -> None:
-        rows = [row(strategy="ramp", chosen=None, latency_us=None, declined="needs two stages")]
+        rows = [
+            row(strategy=Strategy.RAMP, chosen=None, latency_us=None, declined="needs two stages")
+        ]
         assert list(comparison_note_parts(rows)) == ["ramp: needs two stages"]
 
     def test_intervals_are_shown_where_there_is_room(self) -> None:
-        line = {
-            "up_to_bytes": None,
-            "overhead_us": 1.0,
-            "ns_per_byte": 2.0,
-            "overhead_std_error_us": 0.1,
-            "ns_per_byte_std_error": 0.2,
-            "overhead_us_interval": (0.8, 1.2),
-            "ns_per_byte_interval": (1.6, 2.4),
-        }
-        stage = {"name": "copy", "ranges": [line], "relative_residual_std": 0.02}
+        line = LineFit(
+            overhead_us=1.0,
+            ns_per_byte=2.0,
+            overhead_std_error_us=0.1,
+            ns_per_byte_std_error=0.2,
+            correlation=0.0,
+            overhead_us_interval=(0.8, 1.2),
+            ns_per_byte_interval=(1.6, 2.4),
+            overhead_verdict=Verdict.SUPPORTED,
+            ns_per_byte_verdict=Verdict.SUPPORTED,
+            from_bytes=1,
+            to_bytes=2,
+            up_to_bytes=None,
+            num_samples=2,
+        )
+        fitted = StageFit("copy", FitMethod.ROBUST, (line,), (), 2, 0, 0.02, 0.1, 1.0)
+        stage = StageFitOut.of(fitted)
         assert "0.80 … 1.20" in fit_table([stage], width=120).rows[0]
         assert "0.80 … 1.20" not in fit_table([stage], width=80).rows[0]
 
     def test_a_profile_with_a_delay(self) -> None:
-        document = {
-            "name": "mine",
-            "revision": 2,
-            "pipeline": {"stages": [LINE], "delay_us": 5.0},
-            "provenance": {"origin": "given", "detail": ""},
-        }
-        parts = list(profile_parts(document))
+        pipeline = PipelineOut((LINE,), 5.0)
+        revision = RevisionOut(2, True, "2026-01-02T03:04:05.000000Z", pipeline, None, GIVEN)
+        parts = list(profile_parts("mine", revision))
         assert parts[0] == "mine@2  given"
         assert "5 µs" in str(parts[-1])
 
     def test_revisions(self) -> None:
-        item = {
-            "revision": 1,
-            "is_current": True,
-            "created_at": "2026-01-02T03:04:05.000000Z",
-            "pipeline": {"stages": [LINE]},
-            "provenance": {"origin": "paper", "detail": "Table 1"},
-        }
-        grid = revisions_table({"name": "mine", "revisions": [item]})
+        paper = ProvenanceOut(Origin.PAPER, "Table 1", None)
+        pipeline = PipelineOut((LINE,), 0.0)
+        item = RevisionOut(1, True, "2026-01-02T03:04:05.000000Z", pipeline, None, paper)
+        grid = revisions_table(RevisionsOut("mine", (item,)))
         assert isinstance(grid, Grid)
         assert grid.rows == (("1", "current", "2026-01-02 03:04:05", "1", "paper: Table 1"),)

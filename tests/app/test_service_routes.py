@@ -10,6 +10,7 @@ import pytest
 from app.asgi import Outermost
 from app.main import create_app
 from app.metrics import Metrics
+from app.schemas.base import read_output
 from app.schemas.problems import ProblemOut
 from app.schemas.service import LimitsOut, ReadyOut
 from domain.errors import StoreUnavailable
@@ -20,7 +21,7 @@ from tests.app.serving import GUARD_S, Live, settings_for
 class TestLimits:
     def test_every_limit_is_told(self, client: httpx.Client) -> None:
         response = client.get("/limits")
-        LimitsOut.model_validate_json(response.content)
+        read_output(LimitsOut, response.content)
         limits = response.json()
         assert limits["max_stages"] == MAX_STAGES == 64
         assert limits["max_message_bytes"] == MAX_MESSAGE_BYTES == 2**48
@@ -34,7 +35,7 @@ class TestHealth:
 
     def test_ready_names_the_database(self, own: Live) -> None:
         response = own.client.get("/readyz")
-        ReadyOut.model_validate_json(response.content)
+        read_output(ReadyOut, response.content)
         assert response.json()["database"] == own.service.context.store.dialect
 
     def test_not_ready_without_the_database(
@@ -109,7 +110,7 @@ class TestProblems:
         response = client.request(method, path)
         assert response.status_code == status
         assert response.headers["content-type"] == "application/problem+json"
-        ProblemOut.model_validate_json(response.content)
+        read_output(ProblemOut, response.content)
 
     def test_405_names_every_method_of_the_path(self, client: httpx.Client) -> None:
         assert client.patch("/profiles/gms").headers["allow"] == "DELETE, GET, HEAD, PUT"

@@ -7,7 +7,8 @@ from dataclasses import fields
 
 import pytest
 
-from app.errors import KINDS, exit_code, kind_of, pointer_of, problem_document
+from app.errors import KINDS, exit_code, kind_of, pointer_of
+from app.schemas.problems import FieldProblemOut, ProblemOut
 from app.settings import Settings
 from domain.errors import (
     FieldProblem,
@@ -82,9 +83,9 @@ class TestTable:
         assert exit_code(NotFound("x")) not in (0, 1, exit_code(InvalidInput("x")))
 
     def test_the_document(self) -> None:
-        document = problem_document(InvalidInput("too small", field="constraints.min"))
-        assert document["type"] == "urn:sluice:problem:invalid-input"
-        assert document["errors"] == [{"pointer": "/constraints/min", "detail": "too small"}]
+        document = ProblemOut.of(InvalidInput("too small", field="constraints.min"))
+        assert document.type == "urn:sluice:problem:invalid-input"
+        assert document.errors == (FieldProblemOut("/constraints/min", "too small"),)
 
     def test_pointers(self) -> None:
         assert pointer_of(["a/b", "c~d", "0"]) == "/a~1b/c~0d/0"
@@ -93,11 +94,11 @@ class TestTable:
     def test_at_most_twenty_fields(self) -> None:
         problem = FieldProblem("/x", "rule")
         refusal = InvalidFields("many", problems=(problem,) * 50)
-        assert len(problem_document(refusal)["errors"]) == 20  # type: ignore[arg-type]
+        assert len(ProblemOut.of(refusal).errors) == 20
 
     def test_errors_cross_processes(self) -> None:
         problem = FieldProblem("/x", "rule")
         for error in (InvalidFields("many", problems=(problem,)), Overloaded("busy")):
             copy = pickle.loads(pickle.dumps(error))
             assert (type(copy), copy.detail) == (type(error), error.detail)
-            assert problem_document(copy) == problem_document(error)
+            assert ProblemOut.of(copy) == ProblemOut.of(error)

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from app.main import create_app
+from app.schemas.base import read_output
 from app.schemas.problems import ProblemOut
 from app.text.sentences import sentence
 from app.web.pages import POLICY
@@ -42,7 +43,7 @@ def test_below_the_pages_paths_a_refusal_is_a_page(
     assert shown.headers["vary"] == "Accept"
     assert shown.headers["x-content-type-options"] == "nosniff"
     assert document.headers["content-type"] == PROBLEM
-    said = ProblemOut.model_validate_json(document.content)
+    said = read_output(ProblemOut, document.content)
     text = html.unescape(shown.text)
     assert said.title in text
     assert sentence(said.detail) in text

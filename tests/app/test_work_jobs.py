@@ -19,6 +19,7 @@ from app.flows import build_table
 from app.operations import digests
 from app.operations.operation import Operation, Report
 from app.operations.registry import prepare_request
+from app.schemas.base import dump_json, read_output
 from app.schemas.jobs import JobOut
 from domain.errors import StoreUnavailable
 from models.records import JobRecord, JobState
@@ -86,7 +87,7 @@ def start(client: httpx.Client, kind: str, name: str, **more: Any) -> httpx.Resp
 def accepted(response: httpx.Response) -> str:
     """Where the job is."""
     assert response.status_code == 202, response.text
-    JobOut.model_validate_json(response.content)
+    read_output(JobOut, response.content)
     return response.headers["location"]
 
 
@@ -112,7 +113,7 @@ class TestResults:
         audit = wait_for_end(client, accepted(start(client, "audit", name)))
         assert audit["audit"]["setting"]["steps"] == SETTING["steps"]
         for job, kind in ((table, "table"), (export, "export"), (audit, "audit")):
-            JobOut.model_validate(job)
+            read_output(JobOut, dump_json(job))
             assert (job["kind"], job["state"], job["attempts"], job["error"]) == (
                 kind,
                 "done",

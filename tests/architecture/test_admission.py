@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from app import call_threads
 from app.execution import limits
 from app.execution.engine import MIB, Limits, Pool
 from app.execution.limits import service_pools
-from app.service import CALL_THREADS
 from tests.architecture.documents import document
 
 OPERATIONS = document("docs/operations.md")
@@ -23,7 +23,9 @@ def test_every_place_that_waits_has_its_numbers() -> None:
     expected = [
         [f"{limits.BODIES_HELD} × `SLUICE_MAX_BODY_BYTES`", "", ""],
         [f"{limits.TRACES_HELD} × `SLUICE_MAX_TRACE_BYTES`", "", ""],
-        [number(limits.MAX_PENDING_CALLS), "", f"{CALL_THREADS}, and 1 that solves"],
+        [number(limits.MAX_PENDING_CALLS), "", number(call_threads.READ_THREADS)],
+        [number(limits.MAX_PENDING_CALLS), "", f"{call_threads.WRITE_THREADS}, on SQLite 1"],
+        [number(limits.MAX_PENDING_CALLS), "", "1"],
         [number(limits.MAX_PENDING_PICTURES), number(limits.MAX_PICTURES_OF_CLIENT), "1"],
         [number(solve.max_waiting), number(solve.max_of_requester), "`SLUICE_WORKERS`"],
         [number(long.max_waiting), number(long.max_of_requester), number(long.slots)],

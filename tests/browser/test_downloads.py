@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Download, Page, expect
 
+from app.schemas.base import read_output
+from app.schemas.optimize import OptimizeOut
 from app.web.snippets import take_away
 from tests.app.serving import MYRINET, Live
 
@@ -80,9 +82,9 @@ def test_texts_are_copied(new_page: Callable[..., Page], answer: str, live: Live
     """Exactly what is shown lands on the clipboard, by mouse and by keyboard."""
     page = new_page(permissions=["clipboard-read", "clipboard-write"])
     page.goto(f"/ui/answers/{answer}")
-    document = live.client.get(f"/optimizations/{answer}").json()
+    body = live.client.get(f"/optimizations/{answer}").content
     panel = page.locator("#take-away")
-    for one in take_away(document, f"http://127.0.0.1:{live.port}").snippets:
+    for one in take_away(read_output(OptimizeOut, body), f"http://127.0.0.1:{live.port}").snippets:
         panel.get_by_text(f"Copy as {one.name}", exact=True).press("Enter")
         panel.locator(f"[data-copy=snippet-{one.key}]").click()
         expect(page.locator("#said")).to_have_text("Copied")

@@ -8,14 +8,14 @@ import json
 import random
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.flows.paper_profiles import paper_profiles
-from app.schemas.stages import constraints_document, pipeline_document
+from app.schemas.stages import ConstraintsOut, PipelineOut
 from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
@@ -87,13 +87,13 @@ def cases(service: Live) -> list[Case]:
 
 def _case(service: Live, name: str, pipeline: Pipeline, limits: FragmentLimits) -> Case:
     created = service.client.post(
-        "/profiles", json={"name": name, "pipeline": pipeline_document(pipeline)}
+        "/profiles", json={"name": name, "pipeline": asdict(PipelineOut.of(pipeline))}
     )
     assert created.status_code == 201, created.text
     asked = {
         "greatest_bytes": GREATEST_BYTES,
         "relative_gap": 0.01,
-        "constraints": constraints_document(limits),
+        "constraints": asdict(ConstraintsOut.of(limits)),
     }
     compiled = service.client.post(f"/profiles/{name}/tables", json=asked)
     assert compiled.status_code == 201, compiled.text

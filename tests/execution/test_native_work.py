@@ -60,7 +60,7 @@ def test_a_search_that_is_cut_off_leaves_its_best_and_says_how_far_it_is(
 
 def test_a_search_that_ends_at_its_own_limit_answers(engine: LocalEngine) -> None:
     memory_bytes = MEMORY_BYTES + 256 * MIB
-    heard = submit(engine, "solves", heavy(), 1e-9, 2.0, memory_bytes=memory_bytes)
+    heard = submit(engine, "solves", heavy(), 1e-9, 1.0, memory_bytes=memory_bytes)
     solution = admissible(heard.result())
     assert solution.status is Status.TIME_LIMIT
     assert solution == heard.best or solution.relative_gap <= heard.best.relative_gap
@@ -68,7 +68,7 @@ def test_a_search_that_ends_at_its_own_limit_answers(engine: LocalEngine) -> Non
 
 def test_memory_that_is_not_there_costs_closeness_and_not_the_answer(engine: LocalEngine) -> None:
     """A kernel that is refused its arrays leaves the best so far, with its true gap."""
-    heard = submit(engine, "solves", heavy(), 1e-9, 3.0, time_s=4.0)
+    heard = submit(engine, "solves", heavy(), 1e-9, 2.0, time_s=3.0)
     end = heard.end()
     admissible(heard.best if isinstance(end, LimitExceeded) else heard.result())
 

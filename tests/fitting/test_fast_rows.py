@@ -1,4 +1,4 @@
-"""fitting/readers/fast_rows.py: many rows at once give what one row after the other gives."""
+"""fitting/readers/columns.py: many rows at once give what one row after the other gives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from domain.errors import UnreadableTrace
 from domain.measurement import DirectTrace
 from fitting.readers import csv_direct
-from fitting.readers.fast_rows import plain_rows
+from fitting.readers.columns import plain_rows
 from tests.support.counts import count
 
 HEADER = b"message_bytes,repetition,copy_us,wire_us\n"

@@ -14,8 +14,9 @@ import pytest
 from sqlalchemy import Engine, event, text
 
 from domain.errors import InvalidInput, NotFound, StoreUnavailable
-from models.engines import open_engines, parse_url
+from models.engines import open_engines, open_migration_engine, parse_url
 from models.session import Store, create_store
+from tests.support.postgres import PostgresServer
 from tests.support.records import GIVEN, a_pipeline, an_answer
 
 
@@ -125,7 +126,7 @@ def test_sqlite_is_opened_as_promised(sqlite_store: Store, tmp_path: Path) -> No
             "journal_mode": "wal",
             "foreign_keys": 1,
             "synchronous": 1,
-            "busy_timeout": 60_000,
+            "busy_timeout": 5_000,
         }
 
 
@@ -214,3 +215,26 @@ def recorded() -> Iterator[list[tuple[str, Any]]]:
 def _one_answer(store: Store) -> None:
     with store.unit_of_work() as work:
         work.answers.add(an_answer())
+
+
+def test_postgresql_is_opened_as_promised(postgres: PostgresServer) -> None:
+    """Statements, and waits for locks, have an end; those of a migration have none."""
+    with postgres.empty_database() as url:
+        seen = []
+        for engine in (*open_engines(parse_url(url)), open_migration_engine(parse_url(url))):
+            with engine.connect() as connection:
+                found = {
+                    name: connection.execute(text(f"SHOW {name}")).scalar_one()
+                    for name in ("statement_timeout", "lock_timeout")
+                }
+            engine.dispose()
+            seen.append((found["statement_timeout"], found["lock_timeout"]))
+        assert seen == [("5s", "5s"), ("5s", "5s"), ("0", "0")]
+
+
+def test_a_migration_waits_longer_for_another_process(tmp_path: Path) -> None:
+    """It may take its time with a large database."""
+    engine = open_migration_engine(parse_url(f"sqlite:///{tmp_path / 'sluice.db'}"))
+    with engine.connect() as connection:
+        assert connection.execute(text("PRAGMA busy_timeout")).scalar_one() == 60_000
+    engine.dispose()

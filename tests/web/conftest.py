@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from app.schemas.base import read_output
+from app.schemas.optimize import OptimizeOut
 from tests.app.serving import MYRINET, Live, serving, settings_for
 
-Ask = Callable[..., dict[str, Any]]
+Ask = Callable[..., OptimizeOut]
 
 
 @pytest.fixture(scope="session")
@@ -24,13 +26,12 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 def ask(live: Live) -> Ask:
     """The stored answer to a question: Myrinet, 4 KiB, unless it says otherwise."""
 
-    def answer(**question: Any) -> dict[str, Any]:
+    def answer(**question: Any) -> OptimizeOut:
         body = {"message_bytes": 4096, **question}
         if not {"profile", "aggregate", "pipeline"} & body.keys():
             body["pipeline"] = MYRINET
         response = live.client.post("/optimize", json=body)
         assert response.status_code == 200, response.text
-        document: dict[str, Any] = response.json()
-        return document
+        return read_output(OptimizeOut, response.content)
 
     return answer

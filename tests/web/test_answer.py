@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Callable
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -20,10 +20,11 @@ from app.web.views.answer_around import about_size, counts_chart, sizes_chart, s
 from app.web.views.answer_view import AnswerView
 from app.web.views.answer_why import WhyView
 from app.web.views.answer_words import cut_of, proof_of
+from domain.solution import Status
 from solvers.count_points import CountPoint
 from tests.app.serving import Live
+from tests.web.conftest import Ask
 
-Ask = Callable[..., dict[str, Any]]
 AGGREGATE = {
     "total": {"name": "all", "overhead_us": 27.3, "ns_per_byte": 63.0},
     "bottleneck": {"name": "worst", "overhead_us": 7.5, "ns_per_byte": 24.3},
@@ -50,12 +51,12 @@ def chart_of(text: str) -> dict[str, Any]:
 def test_the_page_says_what_the_document_says(live: Live, ask: Ask) -> None:
     """Figures, sizes, the usual settings and what they cost."""
     document = ask()
-    text = text_of(live, f"/ui/answers/{document['id']}")
+    text = text_of(live, f"/ui/answers/{document.id}")
     for told in ("184.361 µs", "184.348 µs", "0.00709 %", "820 B", "35.7 % less than sending it"):
         assert told in text
     assert [
         int(size) for size in re.findall(r"<b>(\d[\d\u202f]*)</b> B", text.replace("\u202f", ""))
-    ] == (document["fragment_bytes"])
+    ] == list(document.fragment_bytes)
 
 
 def test_the_rules_of_the_timeline_are_those_of_the_picture() -> None:
@@ -86,7 +87,7 @@ def test_no_more_is_said_than_was_proven(
     ask: Ask, changes: dict[str, Any], word: str, told: str
 ) -> None:
     """Each status in its own words."""
-    proof = proof_of({**ask(), **changes})
+    proof = proof_of(replace(ask(), **changes))
     assert proof.word == word
     assert told in proof.sentence
 
@@ -96,7 +97,7 @@ def test_the_alignment_is_what_rounding_costs(ask: Ask) -> None:
     document = ask(constraints={"alignment_bytes": 64})
     assert (
         "whole multiples of 64 B"
-        in proof_of({**document, "status": "optimal_before_rounding"}).sentence
+        in proof_of(replace(document, status=Status.OPTIMAL_BEFORE_ROUNDING)).sentence
     )
     assert AnswerView.of(document).limits == ("all but the last a multiple of 64 B",)
 
@@ -130,7 +131,7 @@ def test_times_beside_each_other_share_a_unit(time_us: float, told: str) -> None
 
 def test_why_in_words(live: Live, ask: Ask) -> None:
     """Binding stages and what each cost less would save, the most first."""
-    text = text_of(live, f"/ui/answers/{ask()['id']}/parts/why")
+    text = text_of(live, f"/ui/answers/{ask().id}/parts/why")
     assert "network DMAs and receiver host DMA holds the message up: 3 fragments" in text
     rows = re.findall(
         r'<th scope="row">([^<]+)</th><td>(overhead|per byte)</td>\s*'
@@ -155,7 +156,7 @@ def test_why_in_words(live: Live, ask: Ask) -> None:
 )
 def test_what_would_help_most_is_said_above(live: Live, ask: Ask, units: str, told: str) -> None:
     """In the units of the address, as one of the part's rows has it."""
-    place = f"/ui/answers/{ask()['id']}"
+    place = f"/ui/answers/{ask().id}"
     assert '<p id="advice"><a href="#why">What would help most</a></p>' in text_of(live, place)
     text = text_of(live, f"{place}/parts/why{units}")
     found = re.search(r'<p id="advice" hx-swap-oob="true">(.*)</p>', text)
@@ -179,14 +180,14 @@ def test_savings_of_nothing_are_counted_only() -> None:
 def test_counts_surround_the_answer(live: Live, ask: Ask) -> None:
     """Equal fragments above the optimum above the bound, at every count."""
     document = ask()
-    data = chart_of(text_of(live, f"/ui/answers/{document['id']}/parts/counts"))
-    assert data["answer"] == [6, document["latency_us"]]
+    data = chart_of(text_of(live, f"/ui/answers/{document.id}/parts/counts"))
+    assert data["answer"] == [6, document.latency_us]
     assert data["fragments"] == list(range(1, 25))
     rows = zip(data["bound_us"], data["best_us"], data["equal_us"], strict=True)
     for bound_us, best_us, equal_us in rows:
         assert bound_us <= equal_us * (1 + 1e-9)
         assert best_us is None or bound_us <= best_us * (1 + 1e-9) <= equal_us * (1 + 2e-9)
-    assert data["bound_us"][5] == pytest.approx(document["lower_bound_us"], rel=1e-3)
+    assert data["bound_us"][5] == pytest.approx(document.lower_bound_us, rel=1e-3)
 
 
 def test_a_bound_is_rounded_down_unless_it_is_reached() -> None:
@@ -206,28 +207,28 @@ def test_through_ranges_no_count_is_shown_better_than_the_bound(ask: Ask) -> Non
     document = ask(pipeline={"stages": [{"name": "jump", "ranges": ranges}, wire]})
     asked = surroundings_of(document, fragment_cap=1000)
     chart = counts_chart(document, explore.counts(asked, time_limit_s=30.0))
-    best = dict(zip(chart.data["fragments"], chart.data["best_us"], strict=True))
-    assert best[document["fragments"]] <= document["latency_us"]
-    assert min(us for us in best.values() if us) >= document["lower_bound_us"] * (1 - 1e-9)
+    best = dict(zip(chart.data.fragments, chart.data.best_us, strict=True))
+    assert best[document.fragments] <= document.latency_us
+    assert min(us for us in best.values() if us) >= document.lower_bound_us * (1 - 1e-9)
     assert any("best that were found" in remark for remark in chart.remarks)
 
 
 def test_sizes_surround_the_message(live: Live, ask: Ask) -> None:
     """Every strategy and static size that can run; those that cannot say why."""
     document = ask()
-    text = text_of(live, f"/ui/answers/{document['id']}/parts/sizes?as=latency")
+    text = text_of(live, f"/ui/answers/{document.id}/parts/sizes?as=latency")
     data = chart_of(text)
     assert data["messages"][data["own"]] == 4096
     assert [line["name"] for line in data["lines"]][:3] == ["4 KiB each", "64 KiB each", "single"]
     exact = next(line for line in data["lines"] if line["name"] == "exact")
-    assert exact["latency_us"][data["own"]] == pytest.approx(document["latency_us"], rel=1e-4)
+    assert exact["latency_us"][data["own"]] == pytest.approx(document.latency_us, rel=1e-4)
     assert "ramp: ramp needs exactly two stages." in text
     assert 'value="latency" aria-pressed="true"' in text
 
 
 def test_all_strategies_on_the_message(live: Live, ask: Ask) -> None:
     """The fastest first, with what declined at the end."""
-    text = text_of(live, f"/ui/answers/{ask()['id']}/parts/rivals")
+    text = text_of(live, f"/ui/answers/{ask().id}/parts/rivals")
     names = re.findall(r'<th scope="row"><code>(\w+)</code>', text)
     assert names[0] == "exact"
     assert set(names) >= {"repeat", "fixed", "single", "hierarchical", "ramp"}
@@ -237,7 +238,7 @@ def test_all_strategies_on_the_message(live: Live, ask: Ask) -> None:
 def test_an_aggregate(live: Live, ask: Ask) -> None:
     """Curves of what is known; no stage is named."""
     document = ask(aggregate=AGGREGATE, message_bytes=65536)
-    address = f"/ui/answers/{document['id']}"
+    address = f"/ui/answers/{document.id}"
     assert "nothing to draw" in text_of(live, address)
     data = chart_of(text_of(live, f"{address}/parts/counts"))
     assert set(data["best_us"]) == {None}
@@ -256,10 +257,10 @@ def test_numbers_that_no_axis_has_are_left_out(ask: Ask) -> None:
     document = ask()
     points = [CountPoint(1, float("inf"), 0.0, float("nan")), CountPoint(2, 5.0, 4.0, None)]
     data = counts_chart(document, points).data
-    assert data["equal_us"] == [None, 5.0]
-    assert data["bound_us"] == [None, 4.0]
-    assert data["best_us"] == [None, None]
-    json.dumps(data, allow_nan=False)
+    assert data.equal_us == [None, 5.0]
+    assert data.bound_us == [None, 4.0]
+    assert data.best_us == [None, None]
+    json.dumps(asdict(data), allow_nan=False)
     assert sizes_chart(document, []).is_empty
 
 
@@ -274,8 +275,8 @@ def test_sizes_on_an_axis(size: int, told: str) -> None:
 def test_a_long_list_of_sizes_is_a_part(live: Live, ask: Ask) -> None:
     """All of them, in order."""
     document = ask()
-    text = text_of(live, f"/ui/answers/{document['id']}/parts/cut")
-    assert ", ".join(map(str, document["fragment_bytes"])) in text
+    text = text_of(live, f"/ui/answers/{document.id}/parts/cut")
+    assert ", ".join(map(str, document.fragment_bytes)) in text
 
 
 @pytest.mark.parametrize("part", ["why", "counts", "sizes", "rivals", "cut", "timeline"])

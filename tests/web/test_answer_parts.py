@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,8 +16,7 @@ from app.execution.limits import MAX_PICTURES_OF_CLIENT
 from app.execution.render_queue import RenderQueue
 from app.web.views import answers
 from tests.app.serving import GUARD_S, Live, wait_until
-
-Ask = Callable[..., dict[str, Any]]
+from tests.web.conftest import Ask
 
 
 def test_a_flood_does_not_hold_up_another_reader(
@@ -37,7 +35,7 @@ def test_a_flood_does_not_hold_up_another_reader(
 
     monkeypatch.setattr(explore, "sizes", held)
     pictures = live.service.pictures
-    flood = [ask(message_bytes=6000 + i)["id"] for i in range(2 * MAX_PICTURES_OF_CLIENT)]
+    flood = [ask(message_bytes=6000 + i).id for i in range(2 * MAX_PICTURES_OF_CLIENT)]
     base = f"http://127.0.0.1:{live.port}"
 
     def part(id: str, name: str, **more: Any) -> httpx.Response:
@@ -75,7 +73,7 @@ def test_programs_get_the_problem_document(
     monkeypatch.setattr("app.execution.render_queue.MAX_PENDING_PICTURES", 0)
     full = RenderQueue()
     monkeypatch.setattr(live.service, "pictures", full)
-    address = f"/ui/answers/{ask()['id']}/parts/why"
+    address = f"/ui/answers/{ask().id}/parts/why"
     response = live.client.get(address, headers={"accept": "application/json"})
     assert (response.status_code, response.json()["code"]) == (503, "overloaded")
     assert live.client.get(address).status_code == 503
@@ -88,7 +86,7 @@ def test_why_says_what_it_cannot_tell(
     """In the page, with what is known all the same."""
     for module in (answers, explain_answer):
         monkeypatch.setattr(module, "MAX_CELLS", 10)
-    response = live.client.get(f"/ui/answers/{ask()['id']}/parts/why")
+    response = live.client.get(f"/ui/answers/{ask().id}/parts/why")
     assert response.status_code == 200
     assert "for up to 10" in response.text
     assert "network DMAs and receiver host DMA is occupied longest" in response.text
@@ -97,7 +95,7 @@ def test_why_says_what_it_cannot_tell(
 def test_equal_names_are_told_apart(live: Live, ask: Ask) -> None:
     """On the page, in its parts, in the timeline and at the cell."""
     stages = [{"name": "copy", "overhead_us": 5.0, "ns_per_byte": cost} for cost in (1.0, 3.0, 1.0)]
-    id = ask(pipeline={"stages": stages}, message_bytes=65536)["id"]
+    id = ask(pipeline={"stages": stages}, message_bytes=65536).id
     page = live.client.get(f"/ui/answers/{id}").text
     assert "answers call this one “copy (2)”" in page
     assert "an earlier stage has this name; answers call this one “copy (3)”" in page

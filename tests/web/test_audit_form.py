@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from urllib.parse import parse_qsl
 
 import pytest
 
 from app.console.arguments import parse
+from app.schemas.audit import AuditIn
+from app.schemas.base import read_request
 from app.web.views.audit_command import AuditCommand
 from app.web.views.audit_form import AuditForm
 from domain.errors import NotFound
@@ -171,7 +172,7 @@ def test_a_job_restores_the_form(pairs: tuple[tuple[str, str], ...], texts: dict
     rows = (*pairs, *ranges) if ("up_to", "4 KiB") in pairs else pairs
     asked, marked = form(*rows, **texts).asked()
     assert asked is not None, marked.mistakes
-    stored = json.loads(asked.as_job(None))
+    stored = read_request(AuditIn, asked.as_job(None))
     again, marked = AuditForm.of_request(stored).asked()
     assert again is not None, marked.mistakes
     assert again.to_domain() == asked.to_domain()
@@ -180,7 +181,9 @@ def test_a_job_restores_the_form(pairs: tuple[tuple[str, str], ...], texts: dict
 
 def test_costs_without_fields_are_said() -> None:
     """What a program asked with measurements has a form without them."""
-    found = AuditForm.of_request({"setting": {"whole": True}, "aggregate": {"delay_us": 0.0}})
+    line = {"name": "all", "overhead_us": 1.0, "ns_per_byte": 1.0}
+    given = {"setting": {"whole": True}, "aggregate": {"total": line, "bottleneck": line}}
+    found = AuditForm.of_request(AuditIn.model_validate(given))
     assert found.elsewhere == "costs that are known from outside"
     assert found.text("setting") == "whole"
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import accumulate
-from typing import Any
 
 import pytest
 
+from app.schemas.optimize import OptimizeOut
 from app.web.views.arrivals import MOST_POINTS, arrivals_chart
 from app.web.views.compare_view import HEIGHT, MOST_BARS, WIDTH, CompareView, drawn
 from tests.web.conftest import Ask
@@ -18,44 +19,44 @@ def rows(view: CompareView) -> dict[str, tuple[str, ...]]:
 
 
 @pytest.fixture
-def pair(ask: Ask) -> list[dict[str, Any]]:
+def pair(ask: Ask) -> list[OptimizeOut]:
     """One message by two strategies."""
     return [ask(strategy="exact"), ask(strategy="fixed")]
 
 
-def test_only_what_differs_or_all(pair: list[dict[str, Any]]) -> None:
+def test_only_what_differs_or_all(pair: list[OptimizeOut]) -> None:
     """The toggle's address has the same answers."""
     view = CompareView.of(pair, shows_all=False)
     assert all(len(set(values)) > 1 for values in rows(view).values())
     assert "Message" not in rows(view)
-    assert view.toggle == f"/ui/compare?id={pair[0]['id']}&id={pair[1]['id']}&all=1"
+    assert view.toggle == f"/ui/compare?id={pair[0].id}&id={pair[1].id}&all=1"
     whole = CompareView.of(pair, shows_all=True)
     assert rows(whole)["Message"] == ("4 KiB", "4 KiB")
     assert len(whole.rows) == len(view.rows) + view.hidden
     assert rows(whole)["Stage 1"][0] == "sender copy: 7.2 µs + 7.03125 ns/byte"
 
 
-def test_latencies_are_beside_the_first(pair: list[dict[str, Any]]) -> None:
+def test_latencies_are_beside_the_first(pair: list[OptimizeOut]) -> None:
     """The first as it is, others with their excess."""
     first, second = rows(CompareView.of(pair, shows_all=False))["Latency"]
     assert first == "184.361 µs"
     assert second == "188.9 µs (+2.46 %)"
 
 
-def test_equal_cuts_are_said(pair: list[dict[str, Any]]) -> None:
+def test_equal_cuts_are_said(pair: list[OptimizeOut]) -> None:
     """Whatever strategy, costs or proof they come from."""
     first, second = pair
     assert CompareView.of(pair, shows_all=False).same == ()
-    again = {**first, "latency_us": 1.0}
+    again = replace(first, latency_us=1.0)
     view = CompareView.of([first, second, again, first], shows_all=False)
     assert view.same == ("A, C and D are the same cut.",)
 
 
-def test_bars_are_the_cut(pair: list[dict[str, Any]]) -> None:
+def test_bars_are_the_cut(pair: list[OptimizeOut]) -> None:
     """As wide as their part of the message; the greatest fragment of all is as high as can be."""
     view = CompareView.of(pair, shows_all=False)
     for side, document in zip(view.sides, pair, strict=True):
-        cut = document["fragment_bytes"]
+        cut = document.fragment_bytes
         assert len(side.bars) == len(cut)
         assert side.bars[-1].x + side.bars[-1].width == pytest.approx(WIDTH, abs=1.1)
         assert side.bars[1].x == pytest.approx(WIDTH * cut[0] / sum(cut), abs=0.01)
@@ -69,7 +70,7 @@ def test_very_many_fragments_are_drawn_together(ask: Ask) -> None:
     view = CompareView.of([many, ask(message_bytes=2**17)], shows_all=False)
     bars = view.sides[0].bars
     assert len(bars) <= MOST_BARS
-    assert bars[-1].title.endswith(f"to {many['fragments']}: 64 B")
+    assert bars[-1].title.endswith(f"to {many.fragments}: 64 B")
     assert view.sides[0].is_merged
 
 
@@ -88,31 +89,31 @@ def test_timelines_of_one_message_alone(ask: Ask) -> None:
     assert rows(view)["Stage 1"][1].startswith("total: 20 µs")
 
 
-def test_the_picture_names_the_answers(pair: list[dict[str, Any]]) -> None:
+def test_the_picture_names_the_answers(pair: list[OptimizeOut]) -> None:
     """By the letters that the page has for them."""
     picture = drawn(pair)
     assert "A exact: 6 fragments" in picture
     assert "B fixed: 5 fragments" in picture
 
 
-def test_what_has_arrived_by_when_ends_at_the_latency(pair: list[dict[str, Any]]) -> None:
+def test_what_has_arrived_by_when_ends_at_the_latency(pair: list[OptimizeOut]) -> None:
     """A step at each fragment, as the judge has it; the table tells when a share is there."""
     chart = arrivals_chart(pair, ["A", "B"])
-    for document, line in zip(pair, chart.data["lines"], strict=True):
-        assert line["points"][0] == (0.0, 0.0)
-        assert line["points"][-1] == (pytest.approx(document["latency_us"], rel=1e-12), 100.0)
-        sizes = accumulate(document["fragment_bytes"])
-        assert [share for _, share in line["points"][1:]] == [100.0 * one / 4096 for one in sizes]
+    for document, line in zip(pair, chart.data.lines, strict=True):
+        assert line.points[0] == (0.0, 0.0)
+        assert line.points[-1] == (pytest.approx(document.latency_us, rel=1e-12), 100.0)
+        sizes = accumulate(document.fragment_bytes)
+        assert [share for _, share in line.points[1:]] == [100.0 * one / 4096 for one in sizes]
     assert chart.headings == ("Arrived", "A, µs", "B, µs")
     assert chart.rows[-1] == ("100 %", "184.4", "188.9")
-    half_us = next(us for us, share in chart.data["lines"][0]["points"] if share >= 50.0)
+    half_us = next(us for us, share in chart.data.lines[0].points if share >= 50.0)
     assert chart.rows[2] == ("50 %", f"{half_us:.1f}", chart.rows[2][2])
 
 
 def test_of_many_fragments_some_points_and_the_last(ask: Ask) -> None:
     """No more than can be told apart; nothing of what is not known."""
     many = ask(message_bytes=2**20, strategy="static", static_bytes=512)
-    (line,) = arrivals_chart([many], ["A"]).data["lines"]
-    assert len(line["points"]) <= MOST_POINTS + 2
-    assert line["points"][-1][1] == 100.0
-    assert arrivals_chart([{**many, "pipeline": None}], ["A"]).is_empty
+    (line,) = arrivals_chart([many], ["A"]).data.lines
+    assert len(line.points) <= MOST_POINTS + 2
+    assert line.points[-1][1] == 100.0
+    assert arrivals_chart([replace(many, pipeline=None)], ["A"]).is_empty

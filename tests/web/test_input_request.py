@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
+from app.schemas.base import ProfileRevisionOut
+from app.schemas.stages import ConstraintsOut
 from app.web.input_choices import EXAMPLES
 from app.web.input_form import Mistaken, asked_of, changed, form_fields
 from app.web.input_request import request_of
@@ -14,6 +15,7 @@ from app.web.input_state import InputSource, InputState, StageRow
 from domain.errors import FieldProblem, Infeasible, InvalidFields, InvalidInput, NotFound
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.units import CostUnit, OverheadUnit
+from tests.support.answers import solved
 
 TWO = (StageRow("in", "1", "2"), StageRow("out", "3", "4"))
 ONE_STAGE = InputState(rows=TWO[:1])
@@ -227,29 +229,13 @@ def test_forms_of_too_many_fields_or_of_no_text_are_refused() -> None:
 
 def test_an_answer_fills_the_panel_with_what_it_was_asked() -> None:
     """Also with limits and ranges."""
-    answer: dict[str, Any] = {
-        "message_bytes": 65536,
-        "constraints": {
-            "min_fragment_bytes": 1,
-            "max_fragment_bytes": 8192,
-            "alignment_bytes": 64,
-            "max_fragments": 9,
-        },
-        "allow_refragmentation": False,
-        "profile": {"name": "mine", "revision": 3},
-        "pipeline": {
-            "delay_us": 1.5,
-            "stages": [
-                {
-                    "name": "in",
-                    "ranges": [
-                        {"up_to_bytes": 4096, "overhead_us": 1.0, "ns_per_byte": 0.1},
-                        {"up_to_bytes": None, "overhead_us": 3.0, "ns_per_byte": 0.0625},
-                    ],
-                }
-            ],
-        },
-    }
+    parts = (FitRange(1.0, 0.1, 4096), FitRange(3.0, 0.0625))
+    pipeline = Pipeline((Stage("in", parts),), 1.5)
+    answer = replace(
+        solved(pipeline, 65536),
+        constraints=ConstraintsOut(1, 8192, 64, 9),
+        profile=ProfileRevisionOut("mine", 3),
+    )
     entry = InputState.of_answer(answer)
     assert (entry.source, entry.profile) == (InputSource.PROFILE, "mine@3")
     assert entry.rows == (StageRow("in", "1", "0.1", "4 KiB"), StageRow("", "3", "0.0625"))
@@ -257,4 +243,5 @@ def test_an_answer_fills_the_panel_with_what_it_was_asked() -> None:
     assert (entry.most_fragments, entry.delay, entry.least) == ("9", "1.5", "")
     assert entry.has_constraints
     again = asked_of(replace(entry, source=InputSource.TABLE))
-    assert again.given.model_dump()["pipeline"]["stages"] == answer["pipeline"]["stages"]
+    assert again.given.pipeline is not None
+    assert again.given.pipeline.to_domain() == pipeline

@@ -15,6 +15,8 @@ from xml.etree import ElementTree
 import pytest
 
 from app.plots.curves_svg import Across, Curve, CurvesPlot, Upwards, curves_element
+from app.schemas.base import dump_json
+from app.schemas.optimize import OptimizeOut
 from tests.app.serving import Live
 from tests.web.conftest import Ask
 
@@ -28,9 +30,9 @@ AGGREGATE = {
 }
 
 
-def report(live: Live, document: dict[str, Any]) -> str:
+def report(live: Live, document: OptimizeOut) -> str:
     """The file, as it is downloaded."""
-    answer = live.client.get(f"/ui/answers/{document['id']}/report.html")
+    answer = live.client.get(f"/ui/answers/{document.id}/report.html")
     assert answer.status_code == 200
     assert answer.headers["content-disposition"].startswith("attachment")
     policy = answer.headers["content-security-policy"]
@@ -46,9 +48,9 @@ def test_it_has_all_of_the_answer(ask: Ask, live: Live) -> None:
     words = unescape(re.sub(r"<[^>]*>", " ", text.split("<body>")[1]))
     assert "184.361 µs" in words
     assert "Profile myrinet-gam, revision 1" in words
-    for stage in document["pipeline"]["stages"]:
-        assert stage["name"] in words
-    for size in document["fragment_bytes"]:
+    for stage in document.pipeline.stages:
+        assert stage.name in words
+    for size in document.fragment_bytes:
         assert f"{size:,}".replace(",", "\u202f") in words
     assert text.count('class="sluice-timeline"') == 1
     assert text.count('class="sluice-curves"') == 2
@@ -65,9 +67,9 @@ def test_its_command_leads_to_the_same_schedule(ask: Ask, live: Live, tmp_path: 
     ended = subprocess.run(
         ["sh", "-c", told], capture_output=True, text=True, timeout=60, check=True, cwd=CHECKOUT
     )
-    again = json.loads(ended.stdout)
+    again, stored = json.loads(ended.stdout), json.loads(dump_json(document))
     for name in ("fragment_bytes", "latency_us", "pipeline", "constraints"):
-        assert again[name] == document[name]
+        assert again[name] == stored[name]
 
 
 @pytest.mark.parametrize(

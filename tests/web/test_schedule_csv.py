@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import Any
 
 import pytest
 
+from app.schemas.optimize import OptimizeOut
 from app.web.schedule_csv import cell_of, schedule_csv
 from tests.app.serving import MYRINET, Live
 from tests.web.conftest import Ask
@@ -15,7 +15,7 @@ from tests.web.conftest import Ask
 HOSTILE = ("=1+2", "+1", "-1", "@SUM(A1)", " =1", "\t=1", "a;=1", 'a","=1', "a\r\n=1")
 
 
-def rows_of(document: dict[str, Any]) -> list[dict[str, str]]:
+def rows_of(document: OptimizeOut) -> list[dict[str, str]]:
     """The file, read as others read it."""
     text = schedule_csv(document).decode()
     assert text.count("\r\n") == text.count("\n")
@@ -26,11 +26,11 @@ def test_it_has_the_times_of_the_simulation(ask: Ask, live: Live) -> None:
     """Every fragment's offset, size, start and end, as POST /simulate has them, to the last bit."""
     document = ask()
     rows = rows_of(document)
-    body = {"pipeline": MYRINET, "fragment_bytes": document["fragment_bytes"]}
+    body = {"pipeline": MYRINET, "fragment_bytes": document.fragment_bytes}
     simulated = live.client.post("/simulate", json=body).json()
-    assert [int(row["fragment_bytes"]) for row in rows] == document["fragment_bytes"]
+    assert [int(row["fragment_bytes"]) for row in rows] == list(document.fragment_bytes)
     assert [int(row["offset_bytes"]) for row in rows] == [
-        sum(document["fragment_bytes"][:i]) for i in range(len(rows))
+        sum(document.fragment_bytes[:i]) for i in range(len(rows))
     ]
     names = [stage["name"] for stage in MYRINET["stages"]]
     for one in simulated["intervals"]:
@@ -43,16 +43,17 @@ def test_it_has_the_times_of_the_simulation(ask: Ask, live: Live) -> None:
 def test_stages_that_cut_differently_have_rows_of_their_own(ask: Ask) -> None:
     """A row for each fragment of each stage."""
     document = ask(profile="gms", strategy="hierarchical", allow_refragmentation=True)
-    stages = document["pipeline"]["stages"]
-    levels = document["levels"]
+    assert document.pipeline is not None
+    stages = document.pipeline.stages
+    levels = document.levels
     assert len({tuple(cut) for cut in levels}) > 1
     rows = rows_of(document)
     for number, cut in enumerate(levels, start=1):
         own = [row for row in rows if row["stage"] == str(number)]
-        assert [int(row["fragment_bytes"]) for row in own] == cut
-        assert {row["stage_name"] for row in own} == {stages[number - 1]["name"]}
+        assert [int(row["fragment_bytes"]) for row in own] == list(cut)
+        assert {row["stage_name"] for row in own} == {stages[number - 1].name}
         assert sum(cut[:-1]) == int(own[-1]["offset_bytes"])
-    ends_us = document["latency_us"] - document["pipeline"]["delay_us"]
+    ends_us = document.latency_us - document.pipeline.delay_us
     assert float(rows[-1]["end_us"]) == pytest.approx(ends_us)
 
 
@@ -63,7 +64,7 @@ def test_of_an_aggregate_sizes_are_known(ask: Ask) -> None:
     document = ask(aggregate={"total": total, "bottleneck": line})
     rows = rows_of(document)
     assert list(rows[0]) == ["fragment", "offset_bytes", "fragment_bytes"]
-    assert [int(row["fragment_bytes"]) for row in rows] == document["fragment_bytes"]
+    assert [int(row["fragment_bytes"]) for row in rows] == list(document.fragment_bytes)
 
 
 @pytest.mark.parametrize("name", HOSTILE)

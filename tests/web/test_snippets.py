@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from app.schemas.base import dump_json
+from app.schemas.optimize import OptimizeOut
 from app.web.snippets import curl_of, take_away
 from tests.app.serving import MYRINET, Live
 from tests.clients import c_support
@@ -51,7 +53,7 @@ QUESTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def text_of(document: dict[str, Any], key: str, *, base_url: str = "http://h", **more: Any) -> str:
+def text_of(document: OptimizeOut, key: str, *, base_url: str = "http://h", **more: Any) -> str:
     """A snippet of this answer."""
     snippets = {one.key: one.text for one in take_away(document, base_url, **more).snippets}
     return snippets[key]
@@ -64,21 +66,21 @@ def output_of(command: list[str | Path], **more: Any) -> str:
 
 
 @pytest.fixture(params=QUESTIONS.values(), ids=[*QUESTIONS])
-def document(request: pytest.FixtureRequest, ask: Ask) -> dict[str, Any]:
+def document(request: pytest.FixtureRequest, ask: Ask) -> OptimizeOut:
     """An answer to each kind of question."""
     return ask(**request.param)
 
 
-def test_curl_asks_again(document: dict[str, Any], live: Live) -> None:
+def test_curl_asks_again(document: OptimizeOut, live: Live) -> None:
     """As it stands, in a shell."""
     require_system(shutil.which("curl"), "curl", "apt-get install curl")
     text = text_of(document, "curl", base_url=f"http://127.0.0.1:{live.port}")
-    again = json.loads(output_of(["sh", "-c", text]))
+    again, stored = json.loads(output_of(["sh", "-c", text])), json.loads(dump_json(document))
     for name in ("fragment_bytes", "levels", "latency_us", "pipeline", "profile", "constraints"):
-        assert again[name] == document[name]
+        assert again[name] == stored[name]
 
 
-def test_python_asks_again(document: dict[str, Any], live: Live, tmp_path: Path) -> None:
+def test_python_asks_again(document: OptimizeOut, live: Live, tmp_path: Path) -> None:
     """With the client of the checkout, and with the standard library alone."""
     program = tmp_path / "again.py"
     base_url = f"http://127.0.0.1:{live.port}"
@@ -88,17 +90,17 @@ def test_python_asks_again(document: dict[str, Any], live: Live, tmp_path: Path)
         program.write_text(text_of(document, key, base_url=base_url), encoding="utf-8")
         command = [sys.executable, *options, program]
         sizes, latency = output_of(command, env=environment).splitlines()
-        assert tuple(json.loads(f"[{sizes[1:-1]}]")) == tuple(document["fragment_bytes"])
-        assert float(latency) == document["latency_us"]
+        assert tuple(json.loads(f"[{sizes[1:-1]}]")) == tuple(document.fragment_bytes)
+        assert float(latency) == document.latency_us
 
 
-def test_c_has_the_sizes(document: dict[str, Any], tmp_path: Path) -> None:
+def test_c_has_the_sizes(document: OptimizeOut, tmp_path: Path) -> None:
     """Every fragment's offset and size, of one stage after the other where they cut differently."""
     source, made = tmp_path / "schedule.c", tmp_path / "schedule"
     source.write_text(text_of(document, "c"), encoding="utf-8")
     warnings = ["-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic"]
     output_of([compiler(), "-std=c11", *warnings, source, "-o", made])
-    levels = document["levels"] or [document["fragment_bytes"]]
+    levels = document.levels or [document.fragment_bytes]
     cuts = levels if len(set(map(tuple, levels))) > 1 else levels[:1]
     told = [tuple(map(int, line.split())) for line in output_of([made]).splitlines()]
     assert told == [(sum(cut[:i]), size) for cut in cuts for i, size in enumerate(cut)]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 from urllib.parse import urlencode
 
-from app.web.views.answer_words import Document
-from domain.errors import StrategyDeclined
+from app.schemas.base import read_output
+from app.schemas.optimize import OptimizeOut
 
 Window: TypeAlias = tuple[float, float]
 
@@ -72,14 +71,7 @@ class TimelineDrawing:
 
     def draw(self) -> Timeline:
         """Draw. Raises SluiceError."""
-        return timeline_of(json.loads(self.body), self.drawing)
-
-
-def cells_of(document: Document) -> int:
-    """Fragments times stages."""
-    if document["levels"]:
-        return sum(map(len, document["levels"]))
-    return int(document["fragments"]) * len(document["pipeline"]["stages"])
+        return timeline_of(read_output(OptimizeOut, self.body), self.drawing)
 
 
 def window_of(from_us: str, to_us: str) -> Window | None:
@@ -91,14 +83,12 @@ def window_of(from_us: str, to_us: str) -> Window | None:
     return (begin_us, end_us) if 0.0 <= begin_us < end_us < MOST_US else None
 
 
-def timeline_of(document: Document, drawing: Drawing) -> Timeline:
+def timeline_of(answer: OptimizeOut, drawing: Drawing) -> Timeline:
     """Draw an answer. Raises StrategyDeclined for an aggregate, and LimitReached."""
     from app.console.timeline_file import answer_schedules
     from app.plots.timeline_svg import timeline_picture
 
-    if document["pipeline"] is None:
-        raise StrategyDeclined("an aggregate does not know when a fragment is in which stage")
-    every = answer_schedules(dict(document))
+    every = answer_schedules(answer)
     schedules = list(every) if drawing.beside is Beside.FIXED else [next(every)]
     picture = timeline_picture(schedules, rules="", window=drawing.window)
     return Timeline(

@@ -1,10 +1,11 @@
-"""An answer as its page shows it at once: all of it out of the stored document."""
+"""An answer as its page shows it at once: all of it out of the stored answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from app.schemas.optimize import BaselineOut, BestFixedOut, OptimizeOut
 from app.text.numbers import (
     format_count,
     format_excess,
@@ -15,8 +16,8 @@ from app.text.numbers import (
 from app.text.units import TimeUnit, format_time
 from app.web.views.answer_words import (
     Cut,
-    Document,
     Proof,
+    bottleneck_name,
     cut_of,
     is_at_most,
     latency_and_bound,
@@ -78,60 +79,57 @@ class AnswerView:
     rivals: tuple[Rival, ...]
 
     @classmethod
-    def of(cls, document: Document) -> AnswerView:
+    def of(cls, answer: OptimizeOut) -> AnswerView:
         """Of an OptimizeOut."""
-        profile, unit = document["profile"], latency_unit(document)
+        unit = latency_unit(answer)
         return cls(
-            id=document["id"],
-            title=through_words(document),
-            created_at=document["created_at"],
-            is_aggregate=document["pipeline"] is None,
-            proof=proof_of(document),
-            limited=limited_words(document),
-            figures=tuple(_figures(document)),
-            gains=tuple(_gains(document)),
-            profile=f"{profile['name']}@{profile['revision']}" if profile else "",
-            warnings=tuple(dict.fromkeys(one["detail"] for one in document["warnings"])),
-            cut=cut_of(document["fragment_bytes"]),
-            levels=tuple(_levels(document)),
-            limits=limits_words(document),
+            id=answer.id,
+            title=through_words(answer),
+            created_at=answer.created_at,
+            is_aggregate=answer.pipeline is None,
+            proof=proof_of(answer),
+            limited=limited_words(answer),
+            figures=tuple(_figures(answer)),
+            gains=tuple(_gains(answer)),
+            profile=answer.profile.reference if answer.profile else "",
+            warnings=tuple(dict.fromkeys(one.detail for one in answer.warnings)),
+            cut=cut_of(answer.fragment_bytes),
+            levels=tuple(_levels(answer)),
+            limits=limits_words(answer),
             unit=unit.name,
-            rivals=tuple(_rivals(document, unit)),
+            rivals=tuple(_rivals(answer, unit)),
         )
 
 
-def _figures(document: Document) -> Iterator[Figure]:
-    at_most = "at most, whichever stages these are" if is_at_most(document) else ""
-    latency, bound = latency_and_bound(document)
+def _figures(answer: OptimizeOut) -> Iterator[Figure]:
+    at_most = "at most, whichever stages these are" if is_at_most(answer) else ""
+    latency, bound = latency_and_bound(answer)
     yield Figure("Latency", latency, at_most)
     yield Figure("Proven bound", bound)
-    yield Figure("Gap to the bound", format_gap(document["relative_gap"]))
-    yield Figure("Fragments", format_count(document["fragments"]), _range_words(document))
-    yield Figure("Strategy", document["strategy"])
-    best = document["best_fixed"]
+    yield Figure("Gap to the bound", format_gap(answer.relative_gap))
+    yield Figure("Fragments", format_count(answer.fragments), _range_words(answer))
+    yield Figure("Strategy", answer.strategy)
+    best = answer.best_fixed
     if best:
-        yield Figure(
-            "Best fixed size", format_bytes(best["size_bytes"]), _cost_words(document, best)
-        )
-    if document["pipeline"] is not None:
-        stage = document["pipeline"]["stages"][document["bottleneck_stage"]]
-        yield Figure("Bottleneck", stage["name"], is_name=True)
+        yield Figure("Best fixed size", format_bytes(best.size_bytes), _cost_words(answer, best))
+    if answer.pipeline is not None:
+        yield Figure("Bottleneck", bottleneck_name(answer), is_name=True)
 
 
-def _range_words(document: Document) -> str:
-    cut = document["fragment_bytes"]
+def _range_words(answer: OptimizeOut) -> str:
+    cut = answer.fragment_bytes
     least, greatest = format_bytes(min(cut)), format_bytes(max(cut))
     each = "each" if len(cut) > 1 else ""
     return f"{least} to {greatest}" if least != greatest else f"{least} {each}".strip()
 
 
-def _cost_words(document: Document, best: Document) -> str:
-    more_us = best["latency_us"] - document["latency_us"]
-    unit = latency_unit(document)
-    latency = unit.named(best["latency_us"])
+def _cost_words(answer: OptimizeOut, best: BestFixedOut) -> str:
+    more_us = best.latency_us - answer.latency_us
+    unit = latency_unit(answer)
+    latency = unit.named(best.latency_us)
     if more_us == 0.0:
         return f"{latency}, the same"
-    return f"{latency}, {_signed(more_us, unit)}{_signed_share(more_us, document['latency_us'])}"
+    return f"{latency}, {_signed(more_us, unit)}{_signed_share(more_us, answer.latency_us)}"
 
 
 def _signed(more_us: float, unit: TimeUnit) -> str:
@@ -152,79 +150,82 @@ def _signed_share(more_us: float, reference_us: float) -> str:
 # --- beside the usual settings --------------------------------------------------------------------
 
 
-def _gains(document: Document) -> Iterator[str]:
+def _gains(answer: OptimizeOut) -> Iterator[str]:
     """What the answer saves of the latency of each usual setting, in words."""
-    best = document["best_fixed"]
+    best = answer.best_fixed
     if best:
-        repeated = f"repeating the best fixed size of {format_bytes(best['size_bytes'])}"
-        yield from _gain(document, repeated, best["latency_us"])
-    for one in document["baselines"]:
-        is_cut = one["strategy"] == "static" and (one["fragments"] or 0) > 1
-        if one["latency_us"] is not None and (is_cut or one["strategy"] == "single"):
-            yield from _gain(document, _usual(one), one["latency_us"])
+        repeated = f"repeating the best fixed size of {format_bytes(best.size_bytes)}"
+        yield from _gain(answer, repeated, best.latency_us)
+    for one in answer.baselines:
+        is_cut = one.strategy == "static" and (one.fragments or 0) > 1
+        if one.latency_us is not None and (is_cut or one.strategy == "single"):
+            yield from _gain(answer, _usual(one), one.latency_us)
 
 
-def _gain(document: Document, what: str, other_us: float) -> Iterator[str]:
-    saved_us = other_us - document["latency_us"]
+def _gain(answer: OptimizeOut, what: str, other_us: float) -> Iterator[str]:
+    saved_us = other_us - answer.latency_us
     if saved_us > 0.0:
         yield f"{format_percent(saved_us / other_us)} less than {what}"
 
 
-def _usual(baseline: Document) -> str:
-    if baseline["strategy"] == "single":
+def _usual(baseline: BaselineOut) -> str:
+    if baseline.strategy == "single":
         return "sending it whole"
-    return f"fragments of {format_bytes(baseline['static_bytes'])}"
+    return f"fragments of {format_bytes(baseline.static_bytes or 0)}"
 
 
-def _rivals(document: Document, unit: TimeUnit) -> Iterator[Rival]:
+def _rivals(answer: OptimizeOut, unit: TimeUnit) -> Iterator[Rival]:
     yield Rival(
-        document["strategy"],
+        answer.strategy,
         "this answer",
-        unit.text(document["latency_us"]),
-        format_gap(document["relative_gap"]),
+        unit.text(answer.latency_us),
+        format_gap(answer.relative_gap),
         "",
-        format_count(document["fragments"]),
+        format_count(answer.fragments),
         is_answer=True,
     )
-    best = document["best_fixed"]
+    best = answer.best_fixed
     if best:
-        how = f"best fixed size, {format_bytes(best['size_bytes'])}"
-        yield _rival(document, "repeat", how, best, unit)
-    for one in document["baselines"]:
-        yield _rival(document, one["strategy"], _how(one), one, unit)
+        how = f"best fixed size, {format_bytes(best.size_bytes)}"
+        yield _rival(answer, "repeat", how, best.latency_us, best.fragments, unit)
+    for one in answer.baselines:
+        if one.latency_us is None or one.fragments is None:
+            yield Rival(one.strategy, _how(one), "", "", "", "", declined=one.declined or "")
+        else:
+            yield _rival(answer, one.strategy, _how(one), one.latency_us, one.fragments, unit)
 
 
-def _how(baseline: Document) -> str:
-    if baseline["strategy"] == "single":
+def _how(baseline: BaselineOut) -> str:
+    if baseline.strategy == "single":
         return "not cut"
-    if baseline["static_bytes"]:
-        return f"{format_bytes(baseline['static_bytes'])} each"
+    if baseline.static_bytes:
+        return f"{format_bytes(baseline.static_bytes)} each"
     return "equal fragments"
 
 
-def _rival(document: Document, name: str, how: str, found: Document, unit: TimeUnit) -> Rival:
-    latency_us, bound_us = found["latency_us"], document["lower_bound_us"]
-    if latency_us is None:
-        return Rival(name, how, "", "", "", "", declined=found["declined"] or "")
+def _rival(
+    answer: OptimizeOut, name: str, how: str, latency_us: float, fragments: int, unit: TimeUnit
+) -> Rival:
+    bound_us = answer.lower_bound_us
     return Rival(
         name,
         how,
         unit.text(latency_us),
         format_gap(relative_excess(latency_us, bound_us, bound_us)),
-        format_excess(latency_us, document["latency_us"]),
-        format_count(found["fragments"]),
+        format_excess(latency_us, answer.latency_us),
+        format_count(fragments),
     )
 
 
 # --- stages that cut differently ------------------------------------------------------------------
 
 
-def _levels(document: Document) -> Iterator[Cut]:
+def _levels(answer: OptimizeOut) -> Iterator[Cut]:
     """The cut of each stage, neighbours with the same one together; none for a shared cut."""
-    cuts = document["levels"]
-    if not cuts or all(cut == cuts[0] for cut in cuts):
+    cuts = answer.levels
+    if not cuts or answer.pipeline is None or all(cut == cuts[0] for cut in cuts):
         return
-    names = [stage["name"] for stage in document["pipeline"]["stages"]]
+    names = [stage.name for stage in answer.pipeline.stages]
     first = 0
     for place in range(1, len(cuts) + 1):
         if place == len(cuts) or cuts[place] != cuts[first]:

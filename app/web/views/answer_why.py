@@ -1,17 +1,20 @@
-"""Why an answer takes as long as it does, in bars and words."""
+"""Why an answer takes as long as it does, and what would make it faster, in bars and words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from analysis.explanation import Cost, Explanation, PathShare, Saving
-from app.text.numbers import format_count, format_percent
+from app.schemas.optimize import OptimizeOut
+from app.schemas.stages import PipelineOut, StageOut
+from app.text.numbers import format_count, format_figure, format_percent, without_zeros
 from app.text.units import TimeUnit
-from app.web.views.answer_advice import saved_us, worthwhile
-from app.web.views.answer_words import Document
+from app.web.shown_units import ShownUnits
+from app.web.views.answer_words import bottleneck_name
 
 MOST_SAVINGS = 10
+_LEAST_SHARE = 1e-6  # of the latency: less than this is nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +82,9 @@ class UntoldWhy:
     known: str
 
     @classmethod
-    def of(cls, document: Document, cells: int, most: int) -> UntoldWhy:
-        """Of an OptimizeOut about stages with more fragments times stages than are followed."""
-        stage = document["pipeline"]["stages"][document["bottleneck_stage"]]["name"]
+    def of(cls, answer: OptimizeOut, cells: int, most: int) -> UntoldWhy:
+        """Of an answer about stages with more fragments times stages than are followed."""
+        stage = bottleneck_name(answer)
         return cls(
             f"This answer has {format_count(cells)} blocks, fragments times stages. The critical "
             f"path is followed, and cheaper costs are tried, for up to {format_count(most)}.",
@@ -163,4 +166,59 @@ def _saving_row(one: Saving, latency_us: float, unit: TimeUnit) -> SavingRow:
         width=round(1000.0 * min(part, 0.1), 3),
         is_solved=one.best_cut_us is not None,
         same_cut=_time(one.same_cut_us, unit),
+    )
+
+
+# --- what helps most ------------------------------------------------------------------------------
+
+
+def saved_us(one: Saving) -> float:
+    """With the schedule that is best then, where that was solved, else with the one there is."""
+    return one.same_cut_us if one.best_cut_us is None else one.best_cut_us
+
+
+def worthwhile(found: Explanation) -> list[Saving]:
+    """The savings that are more than nothing, the greatest first."""
+    ranked = sorted(found.savings, key=lambda one: -saved_us(one))
+    return [one for one in ranked if saved_us(one) > _LEAST_SHARE * found.latency_us]
+
+
+def advice_of(found: Explanation, pipeline: PipelineOut, units: ShownUnits) -> str:
+    """The one cost of one stage whose change helps most; "" where none does."""
+    useful = worthwhile(found)
+    if not useful:
+        return ""
+    best = useful[0]
+    unit = TimeUnit.of(found.latency_us)
+    saved = saved_us(best)
+    how = _change(pipeline.stages[best.stage], best, units, left=1.0 - found.cheaper_by)
+    anew = ", cut anew" if best.best_cut_us is not None else ""
+    part = format_percent(saved / found.latency_us)
+    return f"{best.name} {how}: −{unit.named(saved)} ({part}){anew}."
+
+
+def _change(stage: StageOut, saving: Saving, units: ShownUnits, *, left: float) -> str:
+    ranges = stage.parts
+    if saving.cost is Cost.OVERHEAD:
+        one_us = units.overhead.to_us(1.0)
+        times = [part.overhead_us / one_us for part in ranges]
+        return f"with an overhead of {_instead(times, left)} {units.overhead.words}"
+    one_ns, costs = units.cost.to_ns_per_byte(1.0), [part.ns_per_byte for part in ranges]
+    if units.cost.is_bandwidth and min(costs) > 0.0:
+        rates = [one_ns / cost for cost in costs]
+        return f"at {_instead(rates, 1.0 / left)} {units.cost.words}"
+    if units.cost.is_bandwidth:
+        return f"at {_instead(costs, left)} ns/byte"
+    return f"at {_instead([cost / one_ns for cost in costs], left)} {units.cost.words}"
+
+
+def _instead(values: Iterable[float], factor: float) -> str:
+    """The values changed, and as they are; of several ranges from the first to the last."""
+    kept = list(values)
+    return f"{_from_to([value * factor for value in kept])} instead of {_from_to(kept)}"
+
+
+def _from_to(values: list[float]) -> str:
+    return " to ".join(
+        dict.fromkeys(without_zeros(format_figure(value)) for value in (values[0], values[-1]))
     )

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
+from app.schemas.optimize import OptimizeOut
 from app.text.numbers import format_count, format_gap
 from app.text.units import TimeUnit, format_proven
 from domain.solution import Status
 from domain.units import format_bytes
-
-Document = Mapping[str, Any]
 
 MOST_RUNS = 24  # groups of a cut that are shown at once
 _FIRST, _LAST = 12, 6  # of the groups, where there are more
@@ -80,31 +78,31 @@ def cut_of(sizes: Sequence[int], *, name: str = "") -> Cut:
     return Cut(name, len(sizes), head, left_out, tail, min(sizes), max(sizes))
 
 
-def latency_and_bound(document: Document) -> tuple[str, str]:
+def latency_and_bound(answer: OptimizeOut) -> tuple[str, str]:
     """Both in one unit, with as many digits as tell the gap between them."""
-    return format_proven(document["latency_us"], document["lower_bound_us"])
+    return format_proven(answer.latency_us, answer.lower_bound_us)
 
 
-def latency_unit(document: Document) -> TimeUnit:
+def latency_unit(answer: OptimizeOut) -> TimeUnit:
     """Return the unit and decimals of the latency beside its bound."""
-    return TimeUnit.of(document["latency_us"], document["lower_bound_us"])
+    return TimeUnit.of(answer.latency_us, answer.lower_bound_us)
 
 
-def is_at_most(document: Document) -> bool:
+def is_at_most(answer: OptimizeOut) -> bool:
     """Whether the latency is the most that a pipeline with these costs can take."""
-    return any(found["code"] == _AT_MOST for found in document["warnings"])
+    return any(found.code == _AT_MOST for found in answer.warnings)
 
 
-def proof_of(document: Document) -> Proof:
+def proof_of(answer: OptimizeOut) -> Proof:
     """What was proven of an answer."""
-    status, gap = Status(document["status"]), document["relative_gap"]
-    _, bound = latency_and_bound(document)
-    admitted = _class_of(document)
+    status, gap = Status(answer.status), answer.relative_gap
+    _, bound = latency_and_bound(answer)
+    admitted = _class_of(answer)
     if status is Status.OPTIMAL:
         said = f"No {admitted} is faster"
         return Proof("good", "optimal", f"{said}{_by_more_than(gap)}.")
     if status is Status.OPTIMAL_BEFORE_ROUNDING:
-        return Proof("good", "optimal before rounding", _before_rounding(document, admitted))
+        return Proof("good", "optimal before rounding", _before_rounding(answer, admitted))
     between = f"No {admitted} is faster than {bound}; this one is {_about(gap)} above that."
     if status is Status.TIME_LIMIT:
         told = "The time limit ended the search: this is the best found until then. "
@@ -112,9 +110,9 @@ def proof_of(document: Document) -> Proof:
     return Proof("", "proven gap", between)
 
 
-def _class_of(document: Document) -> str:
+def _class_of(answer: OptimizeOut) -> str:
     """Which schedules the proof speaks of."""
-    if document["allow_refragmentation"] or document["levels"]:
+    if answer.allow_refragmentation or answer.levels:
         return "schedule within these limits, also one that cuts anew between stages,"
     return "schedule within these limits"
 
@@ -128,10 +126,10 @@ def _about(gap: float) -> str:
     return format_gap(gap).replace("< ", "less than ")
 
 
-def _before_rounding(document: Document, admitted: str) -> str:
-    _, bound = latency_and_bound(document)
-    gap = _about(document["relative_gap"])
-    unit = document["constraints"]["alignment_bytes"]
+def _before_rounding(answer: OptimizeOut, admitted: str) -> str:
+    _, bound = latency_and_bound(answer)
+    gap = _about(answer.relative_gap)
+    unit = answer.constraints.alignment_bytes
     whole = "whole bytes" if unit == 1 else f"whole multiples of {format_bytes(unit)}"
     return (
         f"With sizes in fractions of a byte the optimum is proven, and no {admitted} is faster "
@@ -139,34 +137,41 @@ def _before_rounding(document: Document, admitted: str) -> str:
     )
 
 
-def limited_words(document: Document) -> str:
+def limited_words(answer: OptimizeOut) -> str:
     """What keeps another fragment from helping; nothing where nothing does."""
-    name = document["limited_by"]
+    name = answer.limited_by
     if not name:
         return ""
     return f"More fragments could be faster, but for {_LIMITS.get(name, name)}."
 
 
-def limits_words(document: Document) -> tuple[str, ...]:
+def limits_words(answer: OptimizeOut) -> tuple[str, ...]:
     """Each limit that the schedule keeps, in a few words; none where any cut was admitted."""
-    limits, found = document["constraints"], []
-    if limits["min_fragment_bytes"] > 1:
-        found.append(f"fragments of at least {format_bytes(limits['min_fragment_bytes'])}")
-    if limits["max_fragment_bytes"]:
-        found.append(f"fragments of at most {format_bytes(limits['max_fragment_bytes'])}")
-    if limits["alignment_bytes"] > 1:
-        found.append(f"all but the last a multiple of {format_bytes(limits['alignment_bytes'])}")
-    if limits["max_fragments"]:
-        found.append(f"at most {format_count(limits['max_fragments'])} fragments")
-    if document["allow_refragmentation"]:
+    limits, found = answer.constraints, []
+    if limits.min_fragment_bytes > 1:
+        found.append(f"fragments of at least {format_bytes(limits.min_fragment_bytes)}")
+    if limits.max_fragment_bytes:
+        found.append(f"fragments of at most {format_bytes(limits.max_fragment_bytes)}")
+    if limits.alignment_bytes > 1:
+        found.append(f"all but the last a multiple of {format_bytes(limits.alignment_bytes)}")
+    if limits.max_fragments:
+        found.append(f"at most {format_count(limits.max_fragments)} fragments")
+    if answer.allow_refragmentation:
         found.append("stages may cut anew")
     return tuple(found)
 
 
-def through_words(document: Document) -> str:
+def through_words(answer: OptimizeOut) -> str:
     """The message and what it crosses."""
-    message = format_bytes(document["message_bytes"])
-    if document["pipeline"] is None:
+    message = format_bytes(answer.message_bytes)
+    if answer.pipeline is None:
         return f"{message} through a pipeline seen from outside"
-    stages = len(document["pipeline"]["stages"])
+    stages = len(answer.pipeline.stages)
     return f"{message} through {stages} stage{'s' * (stages != 1)}"
+
+
+def bottleneck_name(answer: OptimizeOut) -> str:
+    """The name of the stage that is occupied longest; "" where no stage is known."""
+    if answer.pipeline is None or answer.bottleneck_stage is None:
+        return ""
+    return answer.pipeline.stages[answer.bottleneck_stage].name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -12,14 +11,15 @@ from analysis.explain import MAX_CELLS, explain
 from app.deps import client_of, service_of
 from app.flows.answers import get_answer
 from app.operations.draw import Draw
+from app.schemas.base import read_output
 from app.schemas.explanations import explained_of
-from app.text.names import body_with_unique_names, with_unique_names
+from app.schemas.optimize import OptimizeOut, with_unique_names
+from app.schemas.problems import ProblemOut
 from app.web.input_state import InputState
 from app.web.pages import page
 from app.web.refusals import says_refusals
 from app.web.shown_units import ShownUnits
 from app.web.snippets import base_url_of, take_away_of
-from app.web.views.answer_advice import advice_of
 from app.web.views.answer_around import (
     counts_chart,
     rivals_of,
@@ -35,13 +35,15 @@ from app.web.views.answer_timeline import (
     Beside,
     Drawing,
     TimelineDrawing,
-    cells_of,
     timeline_of,
     window_of,
 )
 from app.web.views.answer_view import AnswerView
-from app.web.views.answer_why import UntoldWhy, WhyView
-from app.web.views.answer_words import Document, latency_unit, through_words
+from app.web.views.answer_why import UntoldWhy, WhyView, advice_of
+from app.web.views.answer_words import latency_unit, through_words
+from app.web.views.panel import panel_page
+from domain.errors import UnreadableRecord
+from models.records import AnswerRecord
 
 if TYPE_CHECKING:
     from models.session import Store
@@ -71,16 +73,20 @@ async def answer(
     `sizes=latency` has the curves over messages show times instead of ratios. The question is shown
     in the units of the address.
     """
-    body = await _body(request, id)
+    record = await _record(request, id)
     wanted, units = _beside(beside), ShownUnits.of(request.query_params)
     service, base_url = service_of(request), base_url_of(request)
 
     def made() -> Response:
         # Thousands of ranges or fragments make a page that takes a while to write as well.
-        values = _values(service.context.store, body, wanted, base_url)
-        values |= {"entry": values["entry"].in_units(units), "units": units}
-        made = page(request, "answer.html", section=SECTION, shown=_shown(sizes), **values)
-        return with_reader(request, made)
+        try:
+            stored = read_output(OptimizeOut, record.body)
+        except UnreadableRecord as refusal:
+            return _stored_earlier(request, record, refusal, units)
+        values = _values(service.context.store, stored, wanted, base_url)
+        entry = InputState.of_answer(stored).in_units(units)
+        values |= {"section": SECTION, "shown": _shown(sizes), "units": units}
+        return with_reader(request, panel_page(request, "answer.html", entry, **values))
 
     return await service.call(made)
 
@@ -97,12 +103,12 @@ async def timeline(
     """The timeline of an answer with many fragments, or of a stretch of its time."""
     body, units = await _body(request, id), ShownUnits.of(request.query_params)
     service, wanted = service_of(request), Drawing(_beside(beside), window_of(from_us, to_us))
-    document = await service.call(lambda: json.loads(body))
-    cells = 0 if document["pipeline"] is None else cells_of(document)
+    answer = await service.call(lambda: read_output(OptimizeOut, body))
+    cells = 0 if answer.pipeline is None else answer.cells
     if cells <= IN_THREAD_CELLS:
-        drawn = await service.call(lambda: timeline_of(document, wanted))
+        drawn = await service.call(lambda: timeline_of(answer, wanted))
     elif cells <= EXPLORED_CELLS:
-        work = lambda: {"timeline": timeline_of(document, wanted)}  # noqa: E731
+        work = lambda: {"timeline": timeline_of(answer, wanted)}  # noqa: E731
         query = units.onto(wanted.query)
         return await part_of(request, id, _TIMELINE, work, query=query, answer_id=id, units=units)
     else:
@@ -117,7 +123,7 @@ async def cut(request: Request, id: str) -> Response:
     body = await _body(request, id)
 
     def made() -> Response:
-        return page(request, "answer_cut.html", sizes=json.loads(body)["fragment_bytes"])
+        return page(request, "answer_cut.html", sizes=read_output(OptimizeOut, body).fragment_bytes)
 
     return await service_of(request).call(made)
 
@@ -130,14 +136,13 @@ async def why(request: Request, id: str) -> Response:
     units = ShownUnits.of(request.query_params)
 
     def explained() -> dict[str, Any]:
-        told = body_with_unique_names(body)
-        asked = explained_of(told, cheaper_by=_CHEAPER_BY, fragment_cap=cap)
-        document = json.loads(told)
+        answer = with_unique_names(read_output(OptimizeOut, body))
+        asked = explained_of(answer, cheaper_by=_CHEAPER_BY, fragment_cap=cap)
         if asked.cells > MAX_CELLS:
-            untold = UntoldWhy.of(document, asked.cells, MAX_CELLS)
+            untold = UntoldWhy.of(answer, asked.cells, MAX_CELLS)
             return {"why": None, "advice": "", "untold": untold}
         found = explain(asked)
-        advice = advice_of(found, document["pipeline"], units)
+        advice = advice_of(found, answer.pipeline, units) if answer.pipeline else ""
         return {"why": WhyView.of(found), "advice": advice}
 
     return await part_of(request, id, _WHY, explained, query=units.asked)
@@ -150,10 +155,10 @@ async def counts(request: Request, id: str) -> Response:
     body, cap = await _body(request, id), _fragment_cap(request)
 
     def drawn() -> dict[str, Any]:
-        document = json.loads(body)
-        asked = surroundings_of(document, fragment_cap=cap)
-        chart = counts_chart(document, explore.counts(asked, time_limit_s=explore.COUNTS_LIMIT_S))
-        return {"counts": chart, "words": f"Latency by number of fragments, {_about(document)}"}
+        answer = read_output(OptimizeOut, body)
+        asked = surroundings_of(answer, fragment_cap=cap)
+        chart = counts_chart(answer, explore.counts(asked, time_limit_s=explore.COUNTS_LIMIT_S))
+        return {"counts": chart, "words": f"Latency by number of fragments, {_about(answer)}"}
 
     return await part_of(request, id, _COUNTS, drawn)
 
@@ -167,11 +172,11 @@ async def sizes(
     body, cap = await _body(request, id), _fragment_cap(request)
 
     def drawn() -> dict[str, Any]:
-        document = json.loads(body)
-        asked = surroundings_of(document, fragment_cap=cap)
+        answer = read_output(OptimizeOut, body)
+        asked = surroundings_of(answer, fragment_cap=cap)
         lines = explore.sizes(asked, time_limit_s=explore.SIZES_LIMIT_S)
-        chart = sizes_chart(document, lines)
-        return {"sizes": chart, "words": f"Latency by size of the message, {_about(document)}"}
+        chart = sizes_chart(answer, lines)
+        return {"sizes": chart, "words": f"Latency by size of the message, {_about(answer)}"}
 
     chosen = _shown(shown)
     return await part_of(request, id, _SIZES, drawn, query=f"?as={chosen}", shown=chosen)
@@ -184,12 +189,12 @@ async def rivals(request: Request, id: str) -> Response:
     body, cap = await _body(request, id), _fragment_cap(request)
 
     def priced() -> dict[str, Any]:
-        document = json.loads(body)
-        asked = surroundings_of(document, fragment_cap=cap)
+        answer = read_output(OptimizeOut, body)
+        asked = surroundings_of(answer, fragment_cap=cap)
         lines = explore.rivals(asked, time_limit_s=explore.RIVALS_LIMIT_S)
-        unit = latency_unit(document).name
-        remarks = rivals_remarks(document, lines)
-        return {"rivals": rivals_of(document, lines), "unit": unit, "remarks": remarks}
+        unit = latency_unit(answer).name
+        remarks = rivals_remarks(answer, lines)
+        return {"rivals": rivals_of(answer, lines), "unit": unit, "remarks": remarks}
 
     caption = "The answer beside every strategy and the usual sizes"
     return await part_of(request, id, _RIVALS, priced, caption=caption, comes_from="")
@@ -199,14 +204,33 @@ def _fragment_cap(request: Request) -> int:
     return service_of(request).context.settings.max_fragments
 
 
-def _about(document: Document) -> str:
-    return f"{through_words(document)}; the table below has the numbers"
+def _about(answer: OptimizeOut) -> str:
+    return f"{through_words(answer)}; the table below has the numbers"
+
+
+async def _record(request: Request, id: str) -> AnswerRecord:
+    service = service_of(request)
+    return await service.call(lambda: get_answer(service.context.store, id))
 
 
 async def _body(request: Request, id: str) -> bytes:
-    service = service_of(request)
-    record = await service.call(lambda: get_answer(service.context.store, id))
-    return record.body
+    return (await _record(request, id)).body
+
+
+def _stored_earlier(
+    request: Request, record: AnswerRecord, refusal: UnreadableRecord, units: ShownUnits
+) -> Response:
+    """The question of an answer that cannot be read, to be asked again."""
+    problem = ProblemOut.of(refusal)
+    return panel_page(
+        request,
+        "stored_earlier.html",
+        InputState.of_record(record).in_units(units),
+        status=problem.status,
+        section=SECTION,
+        refusal=problem,
+        answer_id=record.id,
+    )
 
 
 def _beside(given: str) -> Beside:
@@ -219,14 +243,12 @@ def _shown(given: str) -> str:
     return "latency" if given == "latency" else "ratio"
 
 
-def _values(store: Store, body: bytes, beside: Beside, base_url: str) -> dict[str, Any]:
-    document = json.loads(body)
-    is_drawn = document["pipeline"] is not None and cells_of(document) <= AT_ONCE_CELLS
+def _values(store: Store, answer: OptimizeOut, beside: Beside, base_url: str) -> dict[str, Any]:
+    is_drawn = answer.pipeline is not None and answer.cells <= AT_ONCE_CELLS
     return {
-        "view": AnswerView.of(with_unique_names(document)),
-        "entry": InputState.of_answer(document),
-        "timeline": timeline_of(document, Drawing(beside)) if is_drawn else None,
-        "answer_id": document["id"],
+        "view": AnswerView.of(with_unique_names(answer)),
+        "timeline": timeline_of(answer, Drawing(beside)) if is_drawn else None,
+        "answer_id": answer.id,
         "beside": beside,
-        "take_away": take_away_of(store, document, base_url),
+        "take_away": take_away_of(store, answer, base_url),
     }

@@ -6,14 +6,13 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Literal
 
+from app.schemas.optimize import OptimizeOut
 from app.text.numbers import format_percent
 from app.text.units import TimeUnit
-from app.web.schedule_csv import course_of_document
+from app.web.schedule_csv import course_of_answer
 from app.web.views.answer_around import Chart
-from app.web.views.answer_timeline import cells_of
-from app.web.views.answer_words import Document
 
 MOST_CELLS = 100_000  # fragments times stages of all answers: some 100 ms
 MOST_POINTS = 400  # of a curve: more cannot be told apart
@@ -41,23 +40,40 @@ class _Arrivals:
             yield self.exit_us[at], 100.0 * self.arrived_bytes[at] / self.arrived_bytes[-1]
 
 
-def arrivals_chart(documents: Sequence[Document], names: Sequence[str]) -> Chart:
+@dataclass(frozen=True, slots=True)
+class ArrivalsLine:
+    """When how much of a message is there: points of µs and per cent."""
+
+    name: str
+    points: list[tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrivalsData:
+    """The curves of all answers, and the unit of their time axis."""
+
+    kind: Literal["arrivals"] = "arrivals"
+    unit: str
+    us: float
+    lines: list[ArrivalsLine]
+
+
+_NO_DATA = ArrivalsData(unit="µs", us=1.0, lines=[])
+
+
+def arrivals_chart(answers: Sequence[OptimizeOut], names: Sequence[str]) -> Chart[ArrivalsData]:
     """A curve for each of these OptimizeOut, and the times at which shares of it are there."""
-    why_empty = _why_empty(documents)
+    why_empty = _why_empty(answers)
     if why_empty:
-        return Chart({}, (), (), (), why_empty)
-    found = [_arrivals(document) for document in documents]
+        return Chart(_NO_DATA, (), (), (), why_empty)
+    found = [_arrivals(answer) for answer in answers]
     latest_us = max(one.exit_us[-1] for one in found)
     unit = TimeUnit.of(latest_us)
     if latest_us <= 0.0:
-        return Chart({}, (), (), ())
+        return Chart(_NO_DATA, (), (), ())
     curves = zip(names, found, strict=True)
-    data: dict[str, Any] = {
-        "kind": "arrivals",
-        "unit": unit.name,
-        "us": unit.us,
-        "lines": [{"name": name, "points": list(one.points())} for name, one in curves],
-    }
+    lines = [ArrivalsLine(name, list(one.points())) for name, one in curves]
+    data = ArrivalsData(unit=unit.name, us=unit.us, lines=lines)
     headings = ("Arrived", *(f"{name}, {unit.name}" for name in names))
     rows = tuple(
         (format_percent(share), *(unit.text(one.when_us(share)) for one in found))
@@ -66,14 +82,14 @@ def arrivals_chart(documents: Sequence[Document], names: Sequence[str]) -> Chart
     return Chart(data, headings, rows, ())
 
 
-def _why_empty(documents: Sequence[Document]) -> str:
-    if any(document["pipeline"] is None for document in documents):
+def _why_empty(answers: Sequence[OptimizeOut]) -> str:
+    if any(answer.pipeline is None for answer in answers):
         return _NOT_KNOWN
-    return _TOO_MANY if sum(map(cells_of, documents)) > MOST_CELLS else ""
+    return _TOO_MANY if sum(answer.cells for answer in answers) > MOST_CELLS else ""
 
 
-def _arrivals(document: Document) -> _Arrivals:
-    course = course_of_document(document)
+def _arrivals(answer: OptimizeOut) -> _Arrivals:
+    course = course_of_answer(answer)
     last = course.stages[-1]
     arrived = list(accumulate(last.fragment_bytes))
     return _Arrivals([us + course.delay_us for us in last.exit_us], arrived)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from typing import Any
 
@@ -14,7 +13,10 @@ from app.flows.profiles import list_profiles
 from app.jobs.ledger import get_job
 from app.operations.audits import audit_operation
 from app.operations.operation import OperationKind
-from app.schemas.audit import AuditIn
+from app.schemas.audit import AuditIn, AuditOut
+from app.schemas.base import read_output, read_request
+from app.schemas.jobs import problem_of
+from app.schemas.problems import ProblemOut
 from app.web.input_form import read_form
 from app.web.pages import is_htmx, moved, page
 from app.web.refusals import says_refusals
@@ -23,7 +25,7 @@ from app.web.views.audit_form import MAX_ADDRESS, AuditForm
 from app.web.views.audit_view import AuditView
 from app.web.views.listed import moment_words
 from app.web.views.work_view import SHORT_S, WorkPlace, WorkView
-from domain.errors import NotFound, Overloaded, SluiceError
+from domain.errors import NotFound, Overloaded, SluiceError, UnreadableRecord
 from models.records import JobRecord, JobState
 
 router = APIRouter(include_in_schema=False)
@@ -121,20 +123,23 @@ async def _find(request: Request, identifier: str) -> tuple[JobRecord, AuditForm
     job = await service.call(lambda: get_job(service.context.store, identifier))
     if job.kind != OperationKind.AUDIT:
         raise NotFound("there is no audit of this identifier")
-    return job, AuditForm.of_request(json.loads(job.request))
+    return job, AuditForm.of_request(read_request(AuditIn, job.request))
 
 
 def _outcome(job: JobRecord, form: AuditForm, *, here: str) -> dict[str, Any]:
     """What audit_part.html is given: the result, the refusal, or the work."""
     shown: dict[str, Any] = {"form": form}
+    problem = problem_of(job) if job.state is JobState.FAILED else None
     if job.state is JobState.DONE and job.best is not None:
-        shown["view"] = AuditView.of(json.loads(job.best))
+        try:
+            shown["view"] = AuditView.of(read_output(AuditOut, job.best))
+        except UnreadableRecord as refusal:
+            problem = ProblemOut.of(refusal)
         shown["command"] = AuditCommand.of(form)
         shown["audited"] = moment_words(job.finished_at or job.created_at)
-    elif job.state is JobState.FAILED and job.error is not None:
-        problem = json.loads(job.error)
+    if problem is not None:
         shown |= {"form": form.failed(problem), "problem": problem}
-    else:
+    elif "view" not in shown:
         place = WorkPlace(
             title=form.title,
             here=here,

@@ -9,9 +9,10 @@ from urllib.parse import urlencode
 
 from analysis.audit import DEFAULT_TIME_LIMIT_S, MAX_TIME_LIMIT_S
 from app.errors import field_problems
-from app.schemas.audit import AuditIn
+from app.schemas.audit import AuditIn, ConfiguredIn, MixSizeIn, StaticIn, StepsIn, WholeIn
 from app.schemas.audit_texts import mix_of_text, setting_of_text
 from app.schemas.base import dump_json, parse_json
+from app.schemas.problems import FieldProblemOut, ProblemOut
 from app.web.input_request import request_of
 from app.web.input_state import InputSource, InputState, StageRow
 from app.web.views.forms import FieldReader
@@ -91,24 +92,23 @@ class AuditForm:
         return bool(self.text("setting") or self.text("configuration"))
 
     @classmethod
-    def of_request(cls, document: Mapping[str, Any]) -> AuditForm:
-        """As an AuditIn asks, as far as the form has fields for it."""
+    def of_request(cls, asked: AuditIn) -> AuditForm:
+        """As a job was asked, as far as the form has fields for it."""
         texts = {
-            "profile": document.get("profile") or "",
-            **_setting_texts(document["setting"]),
-            "least": _size_text(document.get("least_bytes")),
-            "greatest": _size_text(document.get("greatest_bytes")),
-            "mix": "\n".join(_mix_lines(document.get("mix") or ())),
-            "max_regret": _share_text(document.get("max_regret")),
-            "objective": document.get("objective") or "",
-            "over": document.get("over") or "",
-            "time_limit": f"{document.get('time_limit_s') or DEFAULT_TIME_LIMIT_S:g}",
+            "profile": asked.profile or "",
+            **_setting_texts(asked.setting),
+            "least": _size_text(asked.least_bytes),
+            "greatest": _size_text(asked.greatest_bytes),
+            "mix": "\n".join(_mix_lines(asked.mix or ())),
+            "max_regret": _share_text(asked.max_regret),
+            "objective": str(asked.objective),
+            "over": str(asked.over),
+            "time_limit": f"{asked.time_limit_s:g}",
         }
-        pipeline = document.get("pipeline")
         stages = InputState(rows=())
-        if pipeline is not None:
-            stages = stages.with_pipeline({"delay_us": 0.0, **pipeline})
-        elsewhere = next((words for key, words in _ELSEWHERE.items() if document.get(key)), "")
+        if asked.pipeline is not None:
+            stages = stages.with_pipeline(asked.pipeline.to_domain())
+        elsewhere = next((words for key, words in _ELSEWHERE.items() if getattr(asked, key)), "")
         kept = {name: text for name, text in texts.items() if text}
         return cls(kept, stages, elsewhere=elsewhere)
 
@@ -163,12 +163,11 @@ class AuditForm:
             found[_place(f"/{at}")] = refusal.detail
         return replace(self, mistakes=found)
 
-    def failed(self, problem: Mapping[str, Any]) -> AuditForm:
-        """The form with what a job's problem document says."""
-        faults = problem.get("errors") or [{"pointer": "", "detail": problem["detail"]}]
+    def failed(self, problem: ProblemOut) -> AuditForm:
+        """The form with why a job failed."""
         found: dict[str, str] = {}
-        for fault in faults:
-            found.setdefault(_place(fault["pointer"]), fault["detail"])
+        for fault in problem.errors or (FieldProblemOut("", problem.detail),):
+            found.setdefault(_place(fault.pointer), fault.detail)
         return replace(self, mistakes=found)
 
     def _body(self, reader: FieldReader) -> dict[str, Any]:
@@ -239,16 +238,18 @@ def _place(pointer: str) -> str:
     return next((name for start, name in _PLACES if pointer.startswith(start)), "")
 
 
-def _setting_texts(setting: Mapping[str, Any]) -> dict[str, str]:
-    if setting.get("configuration"):
-        given = setting["configuration"]
-        return {"target": given["target"], "configuration": given["content"].strip()}
-    if setting.get("static_bytes"):
-        return {"setting": format_bytes(setting["static_bytes"])}
-    steps = setting.get("steps") or [{"from_bytes": 1, "size_bytes": None}]
-    if len(steps) == 1 and steps[0]["from_bytes"] == 1:
-        return {"setting": _cut_text(steps[0]["size_bytes"])}
-    words = [f"{format_bytes(s['from_bytes'])}: {_cut_text(s['size_bytes'])}" for s in steps]
+def _setting_texts(setting: StaticIn | WholeIn | StepsIn | ConfiguredIn) -> dict[str, str]:
+    if isinstance(setting, ConfiguredIn):
+        given = setting.configuration
+        return {"target": given.target, "configuration": given.content.strip()}
+    if isinstance(setting, StaticIn):
+        return {"setting": format_bytes(setting.static_bytes)}
+    if isinstance(setting, WholeIn):
+        return {"setting": _cut_text(None)}
+    steps = setting.steps
+    if len(steps) == 1 and steps[0].from_bytes == 1:
+        return {"setting": _cut_text(steps[0].size_bytes)}
+    words = [f"{format_bytes(step.from_bytes)}: {_cut_text(step.size_bytes)}" for step in steps]
     return {"setting": ", ".join(words)}
 
 
@@ -264,7 +265,7 @@ def _share_text(share: float | None) -> str:
     return "" if share is None else f"{100.0 * share:.12g} %"
 
 
-def _mix_lines(mix: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def _mix_lines(mix: Iterable[MixSizeIn]) -> Iterator[str]:
     for one in mix:
-        size = format_bytes(one["message_bytes"]).replace(" ", "")
-        yield f"{size} {one.get('weight', 1.0):.12g}"
+        size = format_bytes(one.message_bytes).replace(" ", "")
+        yield f"{size} {one.weight:.12g}"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from app.schemas.audit import AuditOut, AuditRowOut, PricedOut, SpanOut, StepOut
 from app.text.numbers import format_count, format_percent, format_proven_regret, format_regret
 from app.text.units import format_time
 from domain.units import format_bytes
 
-Document = Mapping[str, Any]
 MOST_STEPS = 8
 _YARDSTICKS = {"best": "The best schedule found", "bound": "The proven bound"}
 
@@ -55,37 +54,36 @@ class AuditView:
     profile: str
     mix: str
     took: str
-    chart: Mapping[str, Any]
+    chart: Mapping[str, object]
 
     @classmethod
-    def of(cls, document: Document) -> AuditView:
+    def of(cls, audit: AuditOut) -> AuditView:
         """Of an AuditOut."""
-        badge, badge_words, verdict = _verdict(document)
-        profile = document["profile"]
-        notices = (*document["warnings"], *document["fit_warnings"])
+        badge, badge_words, verdict = _verdict(audit)
+        notices = (*audit.warnings, *audit.fit_warnings)
         return cls(
-            title=setting_words(document["setting"]["steps"]),
+            title=setting_words(audit.setting.steps),
             verdict=verdict,
             badge=badge,
             badge_words=badge_words,
-            figures=tuple(_figures(document)),
-            changes=tuple(document["changes"]),
-            ladder=_ladder(document),
-            rows=tuple(_line(row, document["max_regret"]) for row in document["at_powers"]),
-            warnings=tuple(dict.fromkeys(one["detail"] for one in notices)),
-            profile=f"{profile['name']}@{profile['revision']}" if profile else "",
-            mix=document["mix"]["words"],
-            took=format_time(document["audit_ms"] * 1e3),
-            chart=_chart(document),
+            figures=tuple(_figures(audit)),
+            changes=tuple(audit.changes),
+            ladder=_ladder(audit),
+            rows=tuple(_line(row, audit.max_regret) for row in audit.at_powers),
+            warnings=tuple(dict.fromkeys(one.detail for one in notices)),
+            profile=audit.profile.reference if audit.profile else "",
+            mix=audit.mix.words,
+            took=format_time(audit.audit_ms * 1e3),
+            chart=_chart(audit),
         )
 
 
-def setting_words(steps: list[Document]) -> str:
+def setting_words(steps: Sequence[StepOut]) -> str:
     """A setting, of many steps the first."""
     if len(steps) == 1:
-        one = _size(steps[0]["size_bytes"])
+        one = _size(steps[0].size_bytes)
         return "every message whole" if one == "whole" else f"{one} for every message"
-    shown = [f"{_size(one['size_bytes'])} from {format_bytes(one['from_bytes'])}" for one in steps]
+    shown = [f"{_size(one.size_bytes)} from {format_bytes(one.from_bytes)}" for one in steps]
     more = len(shown) - MOST_STEPS
     return ", ".join(shown[:MOST_STEPS]) + (f" and {more} more steps" if more > 0 else "")
 
@@ -94,88 +92,88 @@ def _size(size_bytes: int | None) -> str:
     return "whole" if size_bytes is None else format_bytes(size_bytes)
 
 
-def _span(span: Document) -> str:
-    least = format_regret(span["at_least"])
-    most = format_proven_regret(span["at_most"], span["at_least"])
+def _span(span: SpanOut) -> str:
+    least = format_regret(span.at_least)
+    most = format_proven_regret(span.at_most, span.at_least)
     return least if least == most else f"{least} to {most}"
 
 
-def _figures(document: Document) -> Iterator[AuditFigure]:
-    setting = document["setting"]
-    worst = setting["worst"]
-    yield AuditFigure("Mean regret", _span(setting["mean"]), "over the mix")
-    at = f"at {format_bytes(worst['message_bytes'])}"
-    if count := document.get("worst_of"):  # audits that were kept before had none
+def _figures(audit: AuditOut) -> Iterator[AuditFigure]:
+    setting = audit.setting
+    worst = setting.worst
+    yield AuditFigure("Mean regret", _span(setting.mean), "over the mix")
+    at = f"at {format_bytes(worst.message_bytes)}"
+    if count := audit.worst_of:  # audits that were kept before had none
         at += f", of {count} sizes"
-    yield AuditFigure("Worst regret", _span(worst["regret"]), at)
-    yield _priced("Best single size", document["best_size"])
-    if document["best_ladder"] and len(document["best_ladder"]["steps"]) > 1:
-        ladder = document["best_ladder"]
+    yield AuditFigure("Worst regret", _span(worst.regret), at)
+    yield _priced("Best single size", audit.best_size)
+    if audit.best_ladder and len(audit.best_ladder.steps) > 1:
+        ladder = audit.best_ladder
         value = f"mean {_mean(ladder)}"
-        yield AuditFigure("Best ladder", value, f"in {len(ladder['steps'])} steps")
-    if document["best_repeats"] is not None:
-        value = f"mean {format_regret(document['best_repeats'])}"
+        yield AuditFigure("Best ladder", value, f"in {len(ladder.steps)} steps")
+    if audit.best_repeats is not None:
+        value = f"mean {format_regret(audit.best_repeats)}"
         yield AuditFigure("Size by look-up", value, "in a compiled table")
 
 
-def _ladder(document: Document) -> str:
+def _ladder(audit: AuditOut) -> str:
     """The best sizes by message size; "" where a library takes one, or one is best."""
-    ladder = document["best_ladder"]
-    return setting_words(ladder["steps"]) if ladder and len(ladder["steps"]) > 1 else ""
+    ladder = audit.best_ladder
+    return setting_words(ladder.steps) if ladder and len(ladder.steps) > 1 else ""
 
 
-def _priced(name: str, priced: Document) -> AuditFigure:
-    at = format_regret(priced["worst"]["regret"]["at_least"])
-    chosen = _size(priced["steps"][0]["size_bytes"])
+def _priced(name: str, priced: PricedOut) -> AuditFigure:
+    at = format_regret(priced.worst.regret.at_least)
+    chosen = _size(priced.steps[0].size_bytes)
     return AuditFigure(name, chosen, f"mean {_mean(priced)}, worst {at}")
 
 
-def _mean(priced: Document) -> str:
-    return format_regret(priced["mean"]["at_least"])
+def _mean(priced: PricedOut) -> str:
+    return format_regret(priced.mean.at_least)
 
 
-def _verdict(document: Document) -> tuple[str, str, str]:
+def _verdict(audit: AuditOut) -> tuple[str, str, str]:
     """Its colour, its word and its sentence; empty without a limit."""
-    if document["verdict"] is None:
+    if audit.verdict is None or audit.max_regret is None:
         return "", "", ""
-    allowed = format_percent(document["max_regret"])
-    regret, limit = f"the {document['objective']} regret", f"the {allowed} that is allowed"
-    word = f"{'within' if document['is_kept'] else 'over'} {allowed}"
-    if document["verdict"] == "within":
+    allowed = format_percent(audit.max_regret)
+    regret, limit = f"the {audit.objective} regret", f"the {allowed} that is allowed"
+    word = f"{'within' if audit.is_kept else 'over'} {allowed}"
+    if audit.verdict == "within":
         return "good", word, f"Proven: over any schedule there can be, {regret} keeps to {limit}."
-    if document["verdict"] == "above":
+    if audit.verdict == "above":
         return "bad", word, f"Proven: {regret} is above {limit}; a better schedule is in hand."
-    rule = _YARDSTICKS[document["over"]]
+    rule = _YARDSTICKS[audit.over]
     return "warn", word, f"Not proven: {limit} is inside what is known of {regret}. {rule} decides."
 
 
-def _line(row: Document, allowed: float | None) -> AuditLine:
-    regret = row["regret"]
-    repeat = row["best_repeat_bytes"]
-    least = regret["at_least"]
+def _line(row: AuditRowOut, allowed: float | None) -> AuditLine:
+    regret = row.regret
+    repeat = row.best_repeat_bytes
+    least = regret.at_least
     return AuditLine(
-        message=format_bytes(row["message_bytes"]),
-        size=format_bytes(row["size_bytes"]),
-        fragments=format_count(row["fragments"]),
-        latency=format_time(row["latency_us"]),
-        best=format_time(row["best_us"]),
+        message=format_bytes(row.message_bytes),
+        size=format_bytes(row.size_bytes),
+        fragments=format_count(row.fragments),
+        latency=format_time(row.latency_us),
+        best=format_time(row.best_us),
         at_least=format_regret(least),
-        at_most=format_proven_regret(regret["at_most"], least),
+        at_most=format_proven_regret(regret.at_most, least),
         best_repeat=format_bytes(repeat) if repeat else "none",
         is_over=allowed is not None and (least is None or least > allowed),
     )
 
 
-def _chart(document: Document) -> Mapping[str, Any]:
+def _chart(audit: AuditOut) -> Mapping[str, object]:
     """Message sizes in bytes and regrets in per cent; what is unbounded is null."""
-    rows = document["at_powers"]
-    limit = document["max_regret"]
+    rows = audit.at_powers
+    limit = audit.max_regret
     return {
-        "sizes": [row["message_bytes"] for row in rows],
-        "names": [format_bytes(row["message_bytes"]) for row in rows],
-        "atLeast": [_percent(row["regret"]["at_least"]) for row in rows],
-        "atMost": [_percent(row["regret"]["at_most"]) for row in rows],
-        "mean": _percent(document["setting"]["mean"]["at_least"]),
+        "sizes": [row.message_bytes for row in rows],
+        "names": [format_bytes(row.message_bytes) for row in rows],
+        "atLeast": [_percent(row.regret.at_least) for row in rows],
+        "atMost": [_percent(row.regret.at_most) for row in rows],
+        "mean": _percent(audit.setting.mean.at_least),
         "allowed": None if limit is None else _percent(limit),
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,8 @@ from fastapi import APIRouter, Request, Response
 from app.deps import client_of, service_of
 from app.flows.answers import get_answer
 from app.operations.draw import Draw
+from app.schemas.base import read_output
+from app.schemas.optimize import OptimizeOut
 from app.web.pages import is_htmx, page
 from app.web.refusals import says_refusals
 from app.web.views.answer_timeline import AT_ONCE_CELLS, IN_THREAD_CELLS
@@ -38,7 +39,7 @@ class Timelines:
 
     def draw(self) -> str:
         """Draw. Raises SluiceError."""
-        return drawn([json.loads(body) for body in self.bodies])
+        return drawn(_read(self.bodies))
 
 
 @router.get(PLACE)
@@ -63,7 +64,7 @@ async def timeline(request: Request) -> Response:
     if view.why_no_timeline:
         raise InvalidInput(view.why_no_timeline)
     if view.cells <= IN_THREAD_CELLS:
-        svg = await service.call(lambda: drawn([json.loads(body) for body in bodies]))
+        svg = await service.call(lambda: drawn(_read(bodies)))
     else:
         svg = await service.run(Draw(Timelines(tuple(bodies))), client_of(request))
     template = "compare_timeline.html" if is_htmx(request) else "compare_alone.html"
@@ -82,14 +83,18 @@ def _bodies(store: Store, ids: Sequence[str]) -> list[bytes]:
     return [get_answer(store, identifier).body for identifier in ids]
 
 
+def _read(bodies: Sequence[bytes]) -> list[OptimizeOut]:
+    return [read_output(OptimizeOut, body) for body in bodies]
+
+
 def _view(bodies: Sequence[bytes], *, shows_all: bool) -> CompareView:
-    return CompareView.of([json.loads(body) for body in bodies], shows_all=shows_all)
+    return CompareView.of(_read(bodies), shows_all=shows_all)
 
 
 def _values(store: Store, ids: Sequence[str], *, shows_all: bool) -> dict[str, Any]:
-    documents = [json.loads(body) for body in _bodies(store, ids)]
-    view = CompareView.of(documents, shows_all=shows_all)
+    answers = _read(_bodies(store, ids))
+    view = CompareView.of(answers, shows_all=shows_all)
     is_at_once = not view.why_no_timeline and view.cells <= AT_ONCE_CELLS
-    svg = drawn(documents) if is_at_once else ""
-    arrivals = arrivals_chart(documents, [f"{side.letter} {side.name}" for side in view.sides])
+    svg = drawn(answers) if is_at_once else ""
+    arrivals = arrivals_chart(answers, [f"{side.letter} {side.name}" for side in view.sides])
     return {"view": view, "svg": svg, "arrivals": arrivals}

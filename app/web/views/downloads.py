@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from fastapi import APIRouter, Request, Response
@@ -10,19 +9,21 @@ from fastapi import APIRouter, Request, Response
 from app.deps import client_of, service_of
 from app.flows.answers import get_answer
 from app.operations.draw import Draw
+from app.schemas.base import read_output
+from app.schemas.optimize import OptimizeOut
 from app.web.answer_files import (
     EXPLORED_CELLS,
     IN_THREAD_CELLS,
     FileKind,
     FileTask,
     ReportTask,
-    cells_of,
 )
 from app.web.pages import HTML
 from app.web.refusals import says_refusals
 from app.web.report_page import report_html
 from app.web.snippets import base_url_of, file_stem
 from app.web.views.answer_parts import explored
+from models.records import AnswerRecord
 
 router = APIRouter(include_in_schema=False)
 
@@ -39,8 +40,10 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-a
 @says_refusals
 async def stored(request: Request, id: str) -> Response:
     """The answer, byte for byte as it was first sent."""
-    body = await _body(request, id)
-    return _file(body, "application/json", f"{file_stem(json.loads(body))}.json")
+    record = await _record(request, id)
+    return _file(
+        record.body, "application/json", f"{file_stem(record.message_bytes, record.id)}.json"
+    )
 
 
 @router.get("/ui/answers/{id}/schedule.csv")
@@ -62,10 +65,10 @@ async def picture(request: Request, id: str) -> Response:
 async def report(request: Request, id: str) -> Response:
     """All that is known of the answer, in one file."""
     service, pages = service_of(request), request.app.state.pages
-    body = await _body(request, id)
-    document = await service.call(lambda: json.loads(body))
-    task = ReportTask(body, service.context.settings.max_fragments)
-    if cells_of(document) <= EXPLORED_CELLS:
+    record = await _record(request, id)
+    answer = await service.call(lambda: read_output(OptimizeOut, record.body))
+    task = ReportTask(record.body, service.context.settings.max_fragments)
+    if answer.cells <= EXPLORED_CELLS:
         found = await explored(request, id, "report", task.draw)
     else:
         found = await service.run(Draw(task), client_of(request))
@@ -74,28 +77,27 @@ async def report(request: Request, id: str) -> Response:
             pages, found, base_url=base_url_of(request), version=request.app.version
         )
     )
-    return _file(made, HTML, f"{file_stem(document)}.html")
+    return _file(made, HTML, f"{file_stem(record.message_bytes, record.id)}.html")
 
 
 async def _made(request: Request, id: str, kind: FileKind) -> Response:
     """In a thread for calls, at this reader's turn, or by a worker, by how much there is."""
     service = service_of(request)
-    body = await _body(request, id)
-    document = await service.call(lambda: json.loads(body))
-    task, cells = FileTask(body, kind), cells_of(document)
+    record = await _record(request, id)
+    answer = await service.call(lambda: read_output(OptimizeOut, record.body))
+    task, cells = FileTask(record.body, kind), answer.cells
     if cells <= IN_THREAD_CELLS:
         made = await service.call(task.draw)
     elif cells <= EXPLORED_CELLS:
         made = await explored(request, id, kind, task.draw)
     else:
         made = await service.run(Draw(task), client_of(request))
-    return _file(made, _MEDIA[kind], f"{file_stem(document)}.{kind}")
+    return _file(made, _MEDIA[kind], f"{file_stem(record.message_bytes, record.id)}.{kind}")
 
 
-async def _body(request: Request, id: str) -> bytes:
+async def _record(request: Request, id: str) -> AnswerRecord:
     service = service_of(request)
-    record = await service.call(lambda: get_answer(service.context.store, id))
-    return record.body
+    return await service.call(lambda: get_answer(service.context.store, id))
 
 
 def _file(body: bytes, media_type: str, name: str) -> Response:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from app.flows.export_setting import ExportScope
+from app.schemas.exports import ChosenOut
 from app.text.numbers import format_regret
 from app.web.views.forms import FieldReader
 from app.web.views.listed import address, in_path
@@ -154,13 +154,13 @@ def rule_words(rule: SizeRule) -> str:
     return ", ".join(words)
 
 
-def cost_words(chosen: Mapping[str, Any]) -> str:
-    """What the sizes of an export cost, of an export's result."""
-    mean, worst = (format_regret(chosen[name]) for name in ("mean_regret", "worst_regret"))
-    steps = chosen["steps"]
+def cost_words(chosen: ChosenOut) -> str:
+    """What the sizes of an export cost."""
+    mean, worst = format_regret(chosen.mean_regret), format_regret(chosen.worst_regret)
+    steps = chosen.steps
     if len(steps) > 1:
         return f"A size for each range of messages costs {mean} in the mean, {worst} at worst."
-    cut = steps[0]["size_bytes"]
+    cut = steps[0].size_bytes
     name = (
         "Every message whole" if cut is None else f"One size, {format_bytes(cut)}, for all messages"
     )

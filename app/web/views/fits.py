@@ -17,8 +17,8 @@ from app.errors import kind_of
 from app.flows.fit_trace import get_fit, name_fit, utf8
 from app.flows.held_trace import HeldTrace
 from app.plots.fit_svg import render_fit_svg
-from app.schemas.aggregates import model_document
 from app.schemas.queries import FitQuery
+from app.schemas.stages import given_model
 from app.trace_bodies import arriving_trace
 from app.web.answer_address import answer_address
 from app.web.fit_again import asked_again
@@ -30,7 +30,6 @@ from app.web.input_form import FORM, asked_document, read_form
 from app.web.kept_fits import fit_again, kept_fit
 from app.web.pages import is_htmx, moved, page
 from app.web.refusals import says_refusals
-from domain.aggregate import Aggregate
 from domain.errors import InvalidInput, SluiceError
 from domain.profile import check_profile_name
 from domain.trace_formats import UnreadableRows, UnrecognisedTrace
@@ -144,13 +143,7 @@ async def optimize(request: Request, fit_id: str) -> Response:
     message = dict(await read_form(request)).get("message", "")
     model = (await stored_fit(request, fit_id)).fit.to_model()
     try:
-        document = {"message_bytes": parse_bytes(message), **model_document(model)}
-        if isinstance(model, Aggregate):
-            sums = ("sum_overhead_us", "sum_ns_per_byte")
-            aggregate = document["aggregate"]
-            document["aggregate"] = {
-                name: value for name, value in aggregate.items() if name not in sums
-            }
+        document = {"message_bytes": parse_bytes(message), **given_model(model)}
         return moved(request, await answer_address(request, asked_document(document)))
     except SluiceError as refusal:
         return await _mistaken(request, fit_id, refusal, {"message": message}, message=message)
@@ -169,7 +162,7 @@ async def save(request: Request, fit_id: str) -> Response:
             return name_fit(unit, fit_id, name=name).profile.name
 
     try:
-        return moved(request, f"/ui/profiles/{await service.call(named)}")
+        return moved(request, f"/ui/profiles/{await service.write(named)}")
     except InvalidInput as refusal:
         return await _mistaken(request, fit_id, refusal, {"name": name}, name=name)
 

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+
+import orjson
 
 from app.operations.operation import OperationKind
-from app.schemas.base import dump_json
-from app.schemas.jobs import job_document
+from app.schemas.base import dump_json, read_output, read_request
+from app.schemas.compare import CompareIn, CompareOut
+from app.schemas.jobs import JobPointOut, JobProgressOut, history_of, problem_of
+from app.schemas.optimize import BestSoFarOut, OptimizeIn
+from app.schemas.problems import ProblemOut
 from app.text.numbers import format_count, format_gap
 from app.text.units import TimeUnit, format_proven, format_time
 from app.web.input_state import InputState
 from app.web.views.work_view import WORDS, again_words, seconds_words, steps_words
-from domain.profile import ProfileReference
+from domain.errors import UnreadableRecord
+from domain.solution import relative_excess
 from domain.units import format_bytes, format_number, format_share
 from models.records import JobRecord, JobState
 
 MOST_ROWS = 40  # of the table of improvements, the newest ones
-
-Document = Mapping[str, Any]
-_UNLIMITED: dict[str, int | None] = {
-    "min_fragment_bytes": 1,
-    "max_fragment_bytes": None,
-    "alignment_bytes": 1,
-    "max_fragments": None,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +74,17 @@ class JobView:
     error_detail: str
     error_code: str
     was_cancelled: bool
-    data: Document
+    data: Mapping[str, object]
 
     @classmethod
     def of(cls, job: JobRecord) -> JobView:
         """Of a row of the store."""
-        document = json.loads(dump_json(job_document(job)))
-        asked, progress = json.loads(job.request), document["progress"]
+        asked, progress = _asked(job), JobProgressOut.of(job)
         kind, word = WORDS[job.state]
         is_stopping = job.cancel_requested and not job.state.is_terminal
-        best_us, bound_us = progress["best_latency_us"], progress["lower_bound_us"]
+        best_us, bound_us = progress.best_latency_us, progress.lower_bound_us
         best_text, bound_text = known_texts(best_us, bound_us)
-        best, error = document["best"], document["error"] or {}
+        found, error = _found(job)
         return cls(
             id=job.id,
             title=_title(asked),
@@ -97,74 +92,79 @@ class JobView:
             word="stopping…" if is_stopping else word,
             is_open=not job.state.is_terminal,
             is_stopping=is_stopping,
-            elapsed=seconds_words(progress["elapsed_s"]),
-            limit=format_number(asked.get("time_limit_s") or 0.0),
-            limit_s=asked.get("time_limit_s") or 0.0,
-            elapsed_s=progress["elapsed_s"],
+            elapsed=seconds_words(progress.elapsed_s),
+            limit=format_number(asked.time_limit_s),
+            limit_s=asked.time_limit_s,
+            elapsed_s=progress.elapsed_s,
             best=best_text,
             bound=bound_text,
-            gap=_gap(progress["relative_gap"]),
-            fragments=format_count(best["fragments"]) if best else "–",
+            gap=_gap(progress.relative_gap),
+            fragments=format_count(found.fragments) if isinstance(found, BestSoFarOut) else "–",
             steps=steps_words(job),
             again=again_words(job),
-            history=tuple(_improvements(progress["history"])),
-            compared=tuple(_compared(document["comparison"])),
+            history=tuple(_improvements(history_of(job))),
+            compared=tuple(_compared(found) if isinstance(found, CompareOut) else ()),
             is_comparison=job.kind == OperationKind.COMPARE,
             answer_id=job.answer_id or "",
-            error_title=error.get("title", ""),
-            error_detail=error.get("detail", ""),
-            error_code=error.get("code", ""),
+            error_title=error.title if error else "",
+            error_detail=error.detail if error else "",
+            error_code=error.code if error else "",
             was_cancelled=job.state is JobState.CANCELLED,
-            data={"state": job.state, "progress": progress},
+            data={"state": job.state, "progress": orjson.loads(dump_json(progress))},
         )
 
 
 def entry_of(job: JobRecord) -> InputState:
     """The input panel as the job was asked for."""
-    asked = json.loads(job.request)
-    size_bytes = asked["message_bytes"]
-    first = size_bytes[0] if isinstance(size_bytes, list) else size_bytes
-    entry = InputState.of_answer(
-        {
-            "message_bytes": first,
-            "constraints": {**_UNLIMITED, **asked.get("constraints", {})},
-            "allow_refragmentation": asked.get("allow_refragmentation", False),
-            "profile": _profile_of(asked),
-            "pipeline": asked.get("pipeline"),
-        }
+    asked = _asked(job)
+    entry = InputState.of_question(
+        asked.message_bytes if isinstance(asked, OptimizeIn) else asked.message_bytes[0],
+        asked.constraints.to_domain(),
+        may_refragment=asked.allow_refragmentation,
+        profile=asked.profile,
+        pipeline=asked.pipeline.to_domain() if asked.pipeline else None,
     )
-    if job.kind != OperationKind.OPTIMIZE:
+    if not isinstance(asked, OptimizeIn):
         return entry
-    static_bytes = asked.get("static_bytes")
     return replace(
         entry,
-        strategy=asked["strategy"],
-        static_size=format_bytes(static_bytes) if static_bytes else "",
-        relative_gap=format_share(asked["relative_gap"]),
-        time_limit=format_number(asked["time_limit_s"]),
+        strategy=str(asked.strategy),
+        static_size=format_bytes(asked.static_bytes) if asked.static_bytes else "",
+        relative_gap=format_share(asked.relative_gap),
+        time_limit=format_number(asked.time_limit_s),
     )
 
 
-def _profile_of(asked: Document) -> Document | None:
-    if asked.get("profile") is None:
-        return None
-    reference = ProfileReference.parse(asked["profile"])
-    return {"name": reference.name, "revision": reference.revision}
+def _asked(job: JobRecord) -> OptimizeIn | CompareIn:
+    if job.kind == OperationKind.COMPARE:
+        return read_request(CompareIn, job.request)
+    return read_request(OptimizeIn, job.request)
 
 
-def _title(asked: Document) -> str:
-    size_bytes = asked["message_bytes"]
-    if isinstance(size_bytes, list):
-        return f"Comparing strategies on {len(size_bytes)} messages"
+def _found(job: JobRecord) -> tuple[BestSoFarOut | CompareOut | None, ProblemOut | None]:
+    """What the job has found, and why it failed, or why what it found cannot be shown."""
+    try:
+        if job.best is None:
+            return None, problem_of(job)
+        if job.kind == OperationKind.COMPARE:
+            return read_output(CompareOut, job.best), problem_of(job)
+        return read_output(BestSoFarOut, job.best), problem_of(job)
+    except UnreadableRecord as refusal:
+        return None, ProblemOut.of(refusal)
+
+
+def _title(asked: OptimizeIn | CompareIn) -> str:
+    if isinstance(asked, CompareIn):
+        return f"Comparing strategies on {len(asked.message_bytes)} messages"
     through = "a pipeline seen from outside"
-    if asked.get("pipeline") is not None:
-        stages = len(asked["pipeline"]["stages"])
+    if asked.pipeline is not None:
+        stages = len(asked.pipeline.stages)
         through = f"{stages} stages" if stages > 1 else "1 stage"
-    elif asked.get("profile") is not None:
-        through = asked["profile"]
-    elif asked.get("measurements") is not None:
+    elif asked.profile is not None:
+        through = asked.profile
+    elif asked.measurements is not None:
         through = "a measured pipeline"
-    return f"{format_bytes(size_bytes)} through {through}"
+    return f"{format_bytes(asked.message_bytes)} through {through}"
 
 
 def known_texts(best_us: float | None, bound_us: float | None) -> tuple[str, str]:
@@ -180,23 +180,21 @@ def _gap(gap: float | None) -> str:
     return "–" if gap is None else format_gap(gap)
 
 
-def _improvements(history: list[Document]) -> Iterator[Improvement]:
-    from domain.solution import relative_excess
-
+def _improvements(history: Sequence[JobPointOut]) -> Iterator[Improvement]:
     for point in history[-MOST_ROWS:]:
-        best_us, bound_us = point["best_latency_us"], point["lower_bound_us"]
+        best_us, bound_us = point.best_latency_us, point.lower_bound_us
         gap = relative_excess(best_us, bound_us, bound_us)
-        elapsed = f"{point['elapsed_s']:.1f} s"
+        elapsed = f"{point.elapsed_s:.1f} s"
         best, bound = known_texts(best_us, bound_us)
         yield Improvement(elapsed, best, bound, format_gap(gap))
 
 
-def _compared(comparison: Document | None) -> Iterator[Compared]:
-    for row in comparison["rows"] if comparison else ():
+def _compared(comparison: CompareOut) -> Iterator[Compared]:
+    for row in comparison.rows:
         yield Compared(
-            format_bytes(row["message_bytes"]),
-            row["strategy"],
-            "–" if row["latency_us"] is None else format_time(row["latency_us"]),
-            _gap(row["relative_gap"]),
-            row["declined"] or "",
+            format_bytes(row.message_bytes),
+            row.strategy,
+            "–" if row.latency_us is None else format_time(row.latency_us),
+            _gap(row.relative_gap),
+            row.declined or "",
         )

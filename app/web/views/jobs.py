@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -16,6 +16,7 @@ from app.web.shown_units import ShownUnits
 from app.web.views.forms import sent_fields
 from app.web.views.job_places import SECTIONS, WORKS, place_of
 from app.web.views.job_view import JobView, entry_of
+from app.web.views.panel import panel_page
 from app.web.views.work_view import WorkView
 from models.records import JobRecord, JobState
 
@@ -52,8 +53,7 @@ async def job(request: Request, id: str, follow: Annotated[str, Query()] = "") -
 
     def made() -> Response:
         view, entry = JobView.of(found), entry_of(found).in_units(units)
-        values: dict[str, Any] = {"job": view, "entry": entry, "units": units}
-        return page(request, "job.html", section="Workbench", **values)
+        return panel_page(request, "job.html", entry, section="Workbench", job=view, units=units)
 
     return await service.call(made)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from typing import Any
 
@@ -13,6 +12,9 @@ from app.flows.profiles import get_revision, known_reference
 from app.jobs.ledger import get_job
 from app.operations.exports import export_operation
 from app.operations.operation import OperationKind
+from app.schemas.base import read_output, read_request
+from app.schemas.exports import ExportedOut
+from app.schemas.job_requests import ExportJobIn
 from app.web.pages import is_htmx, moved, page
 from app.web.refusals import says_refusals
 from app.web.views.export_choices import ExportForm, cost_words, export_form
@@ -92,12 +94,12 @@ async def file(request: Request, id: str) -> Response:
     job = await service.call(lambda: get_job(service.context.store, id))
     if job.kind != OperationKind.EXPORT or job.best is None:
         raise NotFound("there is no export of this identifier")
-    made = json.loads(job.best)
+    made = read_output(ExportedOut, job.best)
     headers = {
-        "Content-Disposition": f'attachment; filename="{made["file_name"]}"',
+        "Content-Disposition": f'attachment; filename="{made.file_name}"',
         "X-Content-Type-Options": "nosniff",
     }
-    return Response(made["text"].encode(), headers=headers, media_type=made["media_type"])
+    return Response(made.text.encode(), headers=headers, media_type=made.media_type)
 
 
 def _choices(request: Request) -> dict[str, str]:
@@ -116,20 +118,17 @@ async def _find(
     """The job, where it is an export of this profile to this target. Raises NotFound."""
     service = service_of(request)
     job = await service.call(lambda: get_job(service.context.store, identifier))
-    asked = json.loads(job.request) if job.kind == OperationKind.EXPORT else {}
-    if not asked or (asked["target"], _name(asked["profile"])) != (target, reference.name):
-        raise NotFound("there is no such export of this profile")
-    return job
+    if job.kind == OperationKind.EXPORT:
+        asked = read_request(ExportJobIn, job.request)
+        if (asked.target, asked.reference.name) == (target, reference.name):
+            return job
+    raise NotFound("there is no such export of this profile")
 
 
 def _audit_address(reference: str, size_bytes: int | None) -> str:
     """An audit of one size, which names the best one that no rule of a target narrows."""
     setting = "whole" if size_bytes is None else format_bytes(size_bytes)
     return address("/ui/audit", (("profile", reference), ("setting", setting)))
-
-
-def _name(profile: str) -> str:
-    return profile.partition("@")[0]
 
 
 def _part(request: Request, name: str, form: ExportForm, job: JobRecord) -> Response:
@@ -140,15 +139,14 @@ def _part(request: Request, name: str, form: ExportForm, job: JobRecord) -> Resp
 def _outcome(request: Request, name: str, form: ExportForm, job: JobRecord) -> dict[str, Any]:
     """What profile_export_part.html is given: the text, or the work."""
     if job.state is JobState.DONE and job.best is not None:
-        made = json.loads(job.best)
-        chosen = made.get("chosen")  # exports that were kept before have none
-        steps = chosen["steps"] if chosen else ()
+        made = read_output(ExportedOut, job.best)
+        steps = made.chosen.steps if made.chosen else ()
         return {
-            "costs": cost_words(chosen) if chosen else "",
-            "audit_address": _audit_address(name, steps[0]["size_bytes"]) if steps else "",
-            "text": made["text"][:MOST_SHOWN],
-            "is_cut": len(made["text"]) > MOST_SHOWN,
-            "file_name": made["file_name"],
+            "costs": cost_words(made.chosen) if made.chosen else "",
+            "audit_address": _audit_address(name, steps[0].size_bytes) if steps else "",
+            "text": made.text[:MOST_SHOWN],
+            "is_cut": len(made.text) > MOST_SHOWN,
+            "file_name": made.file_name,
             "file_address": f"/ui/exports/{job.id}",
             "api_address": form.file_address(name),
         }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,8 @@ from app.errors import kind_of
 from app.flows.build_table import activate_table, active_table, get_table
 from app.flows.profiles import known_reference
 from app.operations.tables import table_operation
+from app.schemas.base import read_output
+from app.schemas.tables import TableOut
 from app.web.pages import moved, page
 from app.web.refusals import says_refusals
 from app.web.views.forms import sent_fields
@@ -74,7 +75,7 @@ async def activate(request: Request, name: str) -> Response:
         found = await service.call(lambda: get_table(service.context.store, digest))
         if found.worst_gap > found.relative_gap:
             return moved(request, f"{PLACE}/{in_path(name)}/tables/{in_path(digest)}")
-    await service.call(lambda: activate_table(service.context.store, reference, digest))
+    await service.write(lambda: activate_table(service.context.store, reference, digest))
     return moved(request, f"{PLACE}/{in_path(name)}#tables")
 
 
@@ -97,4 +98,4 @@ def _view(store: Store, reference: ProfileReference, digest: str) -> TableView:
         is_active = active_table(store, pinned).digest == digest
     except NotFound:
         is_active = False
-    return TableView.of(json.loads(found.document), is_active=is_active)
+    return TableView.of(read_output(TableOut, found.document), is_active=is_active)

@@ -119,7 +119,7 @@ async def make_current(request: Request, name: str) -> Response:
     if not number:
         raise InvalidInput("expected the number of a revision", field="revision")
     service = service_of(request)
-    await service.call(lambda: flow.set_current(service.context.store, name, number))
+    await service.write(lambda: flow.set_current(service.context.store, name, number))
     return moved(request, f"{PLACE}/{in_path(name)}")
 
 
@@ -129,7 +129,7 @@ async def delete(request: Request, name: str) -> Response:
     """Delete a profile, and show those that are left."""
     await sent_fields(request)
     service = service_of(request)
-    await service.call(lambda: flow.delete_profile(service.context.store, name))
+    await service.write(lambda: flow.delete_profile(service.context.store, name))
     return moved(request, PLACE)
 
 

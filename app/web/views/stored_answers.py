@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import orjson
 from fastapi import APIRouter, Request, Response
 
 from app.deps import service_of
 from app.flows.answers import AnswerFilter, AnswerPage, get_answers, list_answers
+from app.schemas.base import read_output
+from app.schemas.optimize import OptimizeOut
 from app.text.numbers import format_count, format_gap
 from app.text.units import format_proven, format_time
 from app.web.pages import moved, page
 from app.web.refusals import says_refusals
+from app.web.views.answer_words import bottleneck_name
 from app.web.views.compare_view import PLACE as COMPARE
 from app.web.views.listed import address, moment_words, size_in
-from domain.errors import InvalidInput
+from domain.errors import InvalidInput, UnreadableRecord
 from domain.profile import ProfileReference
 from domain.solution import Status, Strategy
 from domain.units import format_bytes
@@ -79,20 +82,19 @@ class AnswersForm:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What tells answers of one message apart; empty where its document is not read for a list."""
+    """What tells answers of one message apart; empty where an answer is not read for a list."""
 
     bottleneck: str = ""
     first: str = ""
 
     @classmethod
     def of(cls, body: bytes) -> Known:
-        """Of an OptimizeOut as it is stored."""
-        document = orjson.loads(body)
-        first = format_bytes(document["fragment_bytes"][0])
-        if document["pipeline"] is None:
+        """Of an answer as it is stored. Raises UnreadableRecord."""
+        answer = read_output(OptimizeOut, body)
+        first = format_bytes(answer.fragment_bytes[0])
+        if answer.pipeline is None:
             return cls("seen from outside", first)
-        stages = document["pipeline"]["stages"]
-        return cls(f"{stages[document['bottleneck_stage']]['name']}, of {len(stages)}", first)
+        return cls(f"{bottleneck_name(answer)}, of {len(answer.pipeline.stages)}", first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +172,11 @@ async def stored_answers(request: Request) -> Response:
 def _known(store: Store, found: AnswerPage) -> dict[str, Known]:
     """Of the answers with few enough fragments that reading them takes no time."""
     short = [one.id for one in found.summaries if one.fragments <= MOST_READ]
-    return {id: Known.of(record.body) for id, record in get_answers(store, short).items()}
+    known = {}
+    for id, record in get_answers(store, short).items():
+        with suppress(UnreadableRecord):
+            known[id] = Known.of(record.body)
+    return known
 
 
 def _ticked(request: Request) -> tuple[str, ...]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from app.flows.build_table import DEFAULT_GREATEST_BYTES, TableScope
+from app.schemas.problems import ProblemOut
+from app.schemas.tables import TableIn
 from app.web.views.forms import FieldReader
 from domain.errors import SluiceError
 from domain.plan_table import DEFAULT_TABLE_GAP
@@ -63,17 +64,16 @@ class TableForm:
             return None, self.refused(refusal)
 
     @classmethod
-    def of_request(cls, asked: Mapping[str, Any]) -> TableForm:
+    def of_request(cls, asked: TableIn) -> TableForm:
         """As a job was asked for it."""
-        given = {**asked, **asked["constraints"]}
-        texts = {name: _text(given.get(key), name) for key, name in _FIELDS.items()}
-        return cls(activate="yes" if asked.get("activate") else "", mistakes={}, **texts)
+        given = {**dict(asked), **dict(asked.constraints)}
+        texts = {name: _text(given[key], name) for key, name in _FIELDS.items()}
+        return cls(activate="yes" if asked.activate else "", mistakes={}, **texts)
 
-    def failed(self, problem: Mapping[str, Any]) -> TableForm:
-        """The form with what a job's problem document says."""
-        faults = problem.get("errors") or ()
+    def failed(self, problem: ProblemOut) -> TableForm:
+        """The form with why a job failed."""
         found = {
-            _FIELDS.get(one["pointer"].rpartition("/")[2], ""): one["detail"] for one in faults
+            _FIELDS.get(one.pointer.rpartition("/")[2], ""): one.detail for one in problem.errors
         }
         return replace(self, mistakes={name: words for name, words in found.items() if name})
 

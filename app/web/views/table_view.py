@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from app.schemas.tables import GapRangeOut, TableOut
 from app.text.numbers import format_count, format_gap, format_percent
 from app.web.views.table_work import missed_words, range_text, range_words
-
-Document = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,30 +35,30 @@ class TableView:
     is_active: bool
 
     @classmethod
-    def of(cls, document: Document, *, is_active: bool) -> TableView:
+    def of(cls, table: TableOut, *, is_active: bool) -> TableView:
         """Of a TableOut whose table belongs to a profile."""
-        profile, lines = document["profile"], document["missed"]
-        more = document["missed_total"] - len(lines)
+        lines = table.missed
+        more = table.missed_total - len(lines)
         return cls(
-            reference=f"{profile['name']}@{profile['revision']}",
-            digest=document["digest"],
-            range=range_words(document),
-            tolerance=format_percent(document["relative_gap"]),
-            worst=_worst(document["worst"]),
-            worst_repeat=_worst(document["worst_repeat"]),
-            entries=f"{format_count(document['cut_entries'])} cuts, "
-            f"{format_count(document['repeat_entries'])} repeated sizes",
-            missed=missed_words(document),
+            reference=table.profile.reference if table.profile else "",
+            digest=table.digest,
+            range=range_words(table),
+            tolerance=format_percent(table.relative_gap),
+            worst=_worst(table.worst),
+            worst_repeat=_worst(table.worst_repeat),
+            entries=f"{format_count(table.cut_entries)} cuts, "
+            f"{format_count(table.repeat_entries)} repeated sizes",
+            missed=missed_words(table),
             lines=tuple(_missed(one) for one in lines),
             more=format_count(more) if more else "",
-            warnings=tuple(one["detail"] for one in document["warnings"]),
+            warnings=tuple(one.detail for one in table.warnings),
             is_active=is_active,
         )
 
 
-def _missed(one: Document) -> MissedLine:
-    return MissedLine(range_text(one), format_gap(one["relative_gap"]))
+def _missed(one: GapRangeOut) -> MissedLine:
+    return MissedLine(range_text(one), format_gap(one.relative_gap))
 
 
-def _worst(one: Document) -> str:
-    return f"{format_gap(one['relative_gap'])}, at {range_text(one)}"
+def _worst(one: GapRangeOut) -> str:
+    return f"{format_gap(one.relative_gap)}, at {range_text(one)}"

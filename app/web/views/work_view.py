@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
 
 from app.operations.operation import OperationKind
+from app.schemas.jobs import elapsed_s, problem_of
 from app.text.numbers import format_count
 from models.records import JobRecord, JobState
 
 SHORT_S = 1.0  # what ends within this time is shown as if there had been nothing to wait for
-Document = Mapping[str, Any]
 WORDS = {
     JobState.QUEUED: ("", "waiting"),
     JobState.RUNNING: ("", "running"),
@@ -116,7 +112,7 @@ class WorkView:
         """Of a row of the store."""
         kind, word = WORDS[job.state]
         is_stopping = job.cancel_requested and not job.state.is_terminal
-        error = json.loads(job.error) if job.error else {}
+        error = problem_of(job)
         return cls(
             id=job.id,
             kind="warn" if is_stopping else kind,
@@ -131,9 +127,9 @@ class WorkView:
             again=again_words(job),
             said=_said(job),
             ending=_ending(job),
-            error_title=error.get("title", ""),
-            error_detail=error.get("detail", ""),
-            error_code=error.get("code", ""),
+            error_title=error.title if error else "",
+            error_detail=error.detail if error else "",
+            error_code=error.code if error else "",
             place=place,
         )
 
@@ -147,13 +143,6 @@ def steps_words(job: JobRecord) -> str:
     if not unit:
         return f"{100 * done // total} % of the range"
     return f"{format_count(done)} of {format_count(total)} {unit}"
-
-
-def elapsed_s(job: JobRecord) -> float:
-    """How long it has run, or ran."""
-    if job.started_at is None:
-        return 0.0
-    return max(0.0, ((job.finished_at or datetime.now(UTC)) - job.started_at).total_seconds())
 
 
 def again_words(job: JobRecord) -> str:

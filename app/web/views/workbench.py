@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
 from app.deps import service_of
 from app.errors import kind_of
 from app.flows.profiles import get_revision, list_profiles
-from app.schemas.stages import pipeline_document
 from app.web.answer_address import answer_address
 from app.web.input_form import Mistaken, asked_of, change_of, changed, read_form
 from app.web.input_request import request_of
@@ -21,6 +18,7 @@ from app.web.kept_fits import fit_of_entry
 from app.web.pages import moved, page
 from app.web.refusals import says_refusals
 from app.web.views.fits import with_message
+from app.web.views.panel import panel_page
 from domain.errors import Overloaded, SluiceError, UnitMismatch
 from domain.pipeline import Pipeline
 from domain.profile import ProfileReference
@@ -41,7 +39,7 @@ async def workbench(request: Request) -> Response:
         entry = await _of_profile(request, given["profile"])
     if "bytes" in given:
         entry = _with_message(entry, given["bytes"])
-    return page(request, "workbench.html", section="Workbench", entry=entry)
+    return panel_page(request, "workbench.html", entry, section="Workbench")
 
 
 @router.get("/ui/parts/profiles")
@@ -92,7 +90,7 @@ async def _of_profile(request: Request, reference: str) -> InputState:
     revision = await service.call(lambda: get_revision(service.context.store, wanted))
     entry = InputState.empty()
     if isinstance(revision.model, Pipeline):
-        entry = entry.with_pipeline(pipeline_document(revision.model))
+        entry = entry.with_pipeline(revision.model)
     return entry.with_profile(reference)
 
 
@@ -107,6 +105,5 @@ def _with_message(entry: InputState, text: str) -> InputState:
 
 async def _panel(request: Request, entry: InputState, *, status: int = 200) -> Response:
     """The panel as it was sent. Thousands of rows take a while, so a thread renders it."""
-    values: Mapping[str, Any] = {"section": "Workbench", "entry": entry}
-    make = partial(page, request, "workbench.html", status=status, **values)
+    make = partial(panel_page, request, "workbench.html", entry, status=status, section="Workbench")
     return await service_of(request).call(make)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.schemas.aggregates import AggregateIn
-from app.schemas.stages import PipelineIn
-from app.text.names import body_with_unique_names, with_unique_names
+from app.schemas.optimize import OptimizeOut, with_unique_names
+from app.schemas.stages import AggregateIn, PipelineIn
 from domain.measurement import DirectTrace
-from domain.pipeline import MAX_NAME_LENGTH, unique_names
+from domain.pipeline import MAX_NAME_LENGTH, pipeline_of_lines, unique_names
 from fitting import read
+from tests.support.answers import solved
 
 
 @pytest.mark.parametrize(
@@ -43,18 +44,22 @@ def test_all_are_distinct_and_none_is_too_long(names: list[str]) -> None:
             assert told[place] == name
 
 
-def test_documents() -> None:
+def answer_about(*names: str) -> OptimizeOut:
+    """A stored answer about stages of these names."""
+    lines = [(name, 1.0, 1.0) for name in names]
+    return solved(pipeline_of_lines(lines))
+
+
+def test_answers() -> None:
     """Those that need it, and only those."""
-    same = {"pipeline": {"stages": [{"name": "a"}, {"name": "b"}]}}
-    twice = {"id": 1, "pipeline": {"delay_us": 0, "stages": [{"name": "a"}, {"name": "a"}]}}
+    same = answer_about("a", "b")
     assert with_unique_names(same) is same
-    assert with_unique_names({"pipeline": None}) == {"pipeline": None}
-    body = json.dumps(twice).encode()
-    assert json.loads(body_with_unique_names(body)) == {
-        "id": 1,
-        "pipeline": {"delay_us": 0, "stages": [{"name": "a"}, {"name": "a (2)"}]},
-    }
-    assert body_with_unique_names(json.dumps(same).encode()) == json.dumps(same).encode()
+    outside = replace(same, pipeline=None)
+    assert with_unique_names(outside) is outside
+    named = with_unique_names(answer_about("a", "a"))
+    assert named.pipeline is not None
+    assert [stage.name for stage in named.pipeline.stages] == ["a", "a (2)"]
+    assert named.pipeline.delay_us == 0.0
 
 
 LINE = {"overhead_us": 1.0, "ns_per_byte": 2.0}

@@ -21,8 +21,7 @@ from domain.measurement import (
 )
 from domain.trace_formats import UnrecognisedTrace
 from fitting import read
-from fitting.nearness import nearest_formats
-from fitting.recognise import READERS, reader_of
+from fitting.recognise import READERS, nearest_formats, reader_of
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"
 EXAMPLE = Path(__file__).parents[3] / "examples" / "local-path-direct.csv"

@@ -1,0 +1,86 @@
+"""Threads for short blocking work, those that may wait for the database's writer apart.
+
+A write waits where another process holds the database's lock, for as long as the store lets it. It
+then holds up other writes, in their own threads; readings have threads, and in the store
+connections, that no write ever takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from app.execution.limits import MAX_PENDING_CALLS
+from domain.errors import Overloaded, StoreUnavailable
+
+READ_THREADS = 8
+WRITE_THREADS = 4
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _CallPool:
+    """Threads, and how many calls run in them or wait for one."""
+
+    threads: ThreadPoolExecutor
+    pending: int = field(default=0, init=False)
+
+    async def run(self, work: Callable[[], T]) -> T:
+        if self.pending >= MAX_PENDING_CALLS:
+            raise Overloaded("more requests are waiting than this service accepts")
+        self.pending += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self.threads, work)
+        finally:
+            self.pending -= 1
+
+
+class CallThreads:
+    """One per service. Coroutines are for the event loop's thread; `close` is not."""
+
+    def __init__(self, *, max_wait_s: float, parallel_writes: int) -> None:
+        self._max_wait_s = max_wait_s
+        self._reading = _CallPool(ThreadPoolExecutor(READ_THREADS, "sluice-read"))
+        self._writing = _CallPool(
+            ThreadPoolExecutor(min(WRITE_THREADS, parallel_writes), "sluice-write")
+        )
+        # One: solving holds the interpreter's lock, and more would only take turns.
+        self._solving = _CallPool(ThreadPoolExecutor(1, "sluice-quick"))
+
+    @property
+    def pending(self) -> int:
+        """Calls in threads, or waiting for one."""
+        return sum(pool.pending for pool in (self._reading, self._writing, self._solving))
+
+    async def read(self, work: Callable[[], T]) -> T:
+        """Run work that changes nothing in the database. Raises Overloaded."""
+        return await self._reading.run(work)
+
+    async def write(self, work: Callable[[], T]) -> T:
+        """Run work that may change the database.
+
+        Raises Overloaded; StoreUnavailable where it does not get its turn in time.
+        """
+        latest_s = time.monotonic() + self._max_wait_s
+
+        def in_time() -> T:
+            if time.monotonic() > latest_s:
+                raise StoreUnavailable("the database has taken no write for some time")
+            return work()
+
+        return await self._writing.run(in_time)
+
+    async def solve(self, work: Callable[[], T]) -> T:
+        """Run a small solve, which asks nothing of the database. Raises Overloaded."""
+        return await self._solving.run(work)
+
+    def close(self) -> None:
+        """End the threads once what they do is done; solves that have not begun are dropped."""
+        self._solving.threads.shutdown(cancel_futures=True)
+        self._reading.threads.shutdown()
+        self._writing.threads.shutdown()

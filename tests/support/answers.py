@@ -1,0 +1,23 @@
+"""Stored answers for tests that need no service."""
+
+from __future__ import annotations
+
+from app.flows.questions import Question
+from app.flows.solve_message import conclude, prepare
+from app.schemas.optimize import OptimizeOut
+from domain.aggregate import CostModel
+from domain.errors import NotFound
+from domain.profile import ProfileReference, Revision
+from solvers import solve
+
+
+def solved(model: CostModel, message_bytes: int = 128) -> OptimizeOut:
+    """Return the answer to a question about this model, as it is stored."""
+    question = Question(message_bytes=message_bytes, source=model)
+    prepared = prepare(question, _no_profiles, fragment_cap=100_000)
+    solution = solve(prepared.problem, question.strategy, relative_gap=question.relative_gap)
+    return OptimizeOut.of(conclude(prepared, solution, solve_ms=1.0))
+
+
+def _no_profiles(reference: ProfileReference) -> Revision:
+    raise NotFound("there are no profiles")

@@ -30,7 +30,7 @@ def parse_number(text: str) -> float:
     """Return a finite number. Raises InvalidInput, also for one of more than MAX_CHARACTERS."""
     value = float(text) if len(text) <= MAX_CHARACTERS and _NUMBER.fullmatch(text) else inf
     if not isfinite(value):
-        raise InvalidInput("expected a number")
+        raise InvalidInput("expected a finite number")
     return value + 0.0  # also turns -0 to 0
 
 

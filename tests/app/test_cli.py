@@ -326,7 +326,7 @@ class TestFit:
         code, out, _ = printed("fit", TRACE)
         assert code == 0
         assert "350" in out
-        assert re.search(r"crc32 .* 0\.\d{3} ± 0\.\d{3} +\d\.\d{4} ± \d\.\d{4} +\d+\.\d %", out)
+        assert re.search(r"crc32 .* 0\.\d{3} ± 0\.\d{3} +\d\.\d{4} ± \d\.\d{4} +\d+\.\d+ %", out)
         assert "negative_overhead_clipped" in out
 
     def test_json_is_the_document_of_the_service(self, printed: Any) -> None:

@@ -154,7 +154,7 @@ def test_long_lists_are_shortened(printed: Any, monkeypatch: pytest.MonkeyPatch)
         (("nothing",), 4, "nothing"),
         ((MYRINET, "--from", "2", "--to", "1"), 2, "greatest_bytes"),
         ((MYRINET, "--from", "0"), 2, "least_bytes"),
-        ((MYRINET, "--gap", "nan%"), 2, "finite"),
+        ((MYRINET, "--gap", "nan%"), 2, "expected a share"),
         ((MYRINET, "--gap", "200%"), 2, "relative_gap"),
         ((MYRINET, "--gap", "x"), 2, "--gap"),
         ((MYRINET, "--to", "9XB"), 2, "--to"),

@@ -99,7 +99,7 @@ def test_what_is_shown_of_a_number_is_read_as_it(value: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "nan", "inf", "1_000", "1e999", "1" * 41, "１２"])
 def test_what_is_no_number_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInput, match="expected a number"):
+    with pytest.raises(InvalidInput, match="expected a finite number"):
         parse_number(text)
 
 

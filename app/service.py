@@ -338,7 +338,7 @@ class Service:
             stored = operation.stored(unit)
         if stored is not None:
             return Answered(stored.document, "stored")
-        if not operation.is_quick or not self.solving.acquire(blocking=False):
+        if not self.solving.acquire(blocking=False):
             return Unsolved(operation, operation.is_quick)
         try:
             solved = operation.run_here()

@@ -19,6 +19,7 @@ from sqlalchemy.exc import ArgumentError
 
 from domain.errors import InvalidInput
 
+MAX_IDLE_S = 20.0  # of a transaction that writes, between its statements, on PostgreSQL
 LIMIT_S = 5.0  # of a statement, and of each wait for a lock or a connection
 MIGRATION_WAIT_S = 60.0  # for another process that migrates
 WRITE_CONNECTIONS = 8
@@ -58,8 +59,9 @@ def open_engines(url: URL) -> tuple[Engine, Engine]:
         )
     writer = _postgresql_engine(url, WRITE_CONNECTIONS)
     reader = _postgresql_engine(url, _READ_CONNECTIONS)
-    for engine in (writer, reader):
-        _limit(engine)
+    _limit(reader)
+    # A process that is stopped in the middle of a write holds up who would take over its jobs.
+    _limit(writer, idle_in_transaction_session_timeout=MAX_IDLE_S)
     return writer, reader.execution_options(postgresql_readonly=True)
 
 
@@ -81,13 +83,14 @@ def _postgresql_engine(url: URL, connections: int) -> Engine:
     )
 
 
-def _limit(engine: Engine) -> None:
+def _limit(engine: Engine, **more_s: float) -> None:
     """Have PostgreSQL end statements that take, or wait for a lock, longer than LIMIT_S."""
+    limits_s = {"lock_timeout": LIMIT_S, "statement_timeout": LIMIT_S, **more_s}
 
     @event.listens_for(engine, "connect")
     def limit(connection: Any, _record: object) -> None:
-        limit_ms = round(LIMIT_S * 1e3)
-        connection.execute(f"SET lock_timeout = {limit_ms}; SET statement_timeout = {limit_ms}")
+        for name, seconds in limits_s.items():
+            connection.execute(f"SET {name} = {round(seconds * 1e3)}")
         connection.commit()
 
 

@@ -68,7 +68,8 @@ def start(url: str, **more: str) -> Member:
     }
     member = Member.start(("-m", "app.cli", "serve", "--port", "0", "--json"), environment)
     with httpx.Client(base_url=member.ready["address"], timeout=30.0) as client:
-        seconds(lambda: _is_ready(client))
+        seconds(lambda: _is_ready(client) or not member.lives)
+    assert member.lives, "a service ended while it started"
     return member
 
 
@@ -115,7 +116,7 @@ def every_job_is_done_once(services: Services, store: Store) -> None:
     rng.shuffle(deeds)
     jobs: list[str] = []
     for number in range(JOBS):
-        body = large(number, 0.5) if number % 10 == 0 else small(number)
+        body = large(number, 20.0) if number % 50 == 0 else small(number)
         jobs.append(services.accepted(body))
         if number % (JOBS // len(deeds)) == 5 and deeds:
             deeds.pop()()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from app.execution.engine import Pool
 from app.execution.limits import MAX_WAITING_JOBS
 from app.flows.answers import known_identifier
 from app.operations.operation import Operation, OperationKind, Outcome
@@ -42,7 +43,7 @@ def accept_job(store: Store, operation: Operation[Any], *, owner: str = OWNER) -
         found = _found_open(unit, operation, owner)
         if found is not None:
             return found
-        if sum(unit.jobs.waiting().values()) >= MAX_WAITING_JOBS:
+        if sum(unit.jobs.waiting(*Pool).values()) >= MAX_WAITING_JOBS:
             raise Overloaded("more jobs are waiting than this service accepts")
         return _open(unit, operation, owner)
 

@@ -218,7 +218,7 @@ class Runner:
 
     def _count_waiting(self) -> None:
         with self._store.reading() as unit:
-            self._waiting_by_pool = unit.jobs.waiting()
+            self._waiting_by_pool = unit.jobs.waiting(*Pool)
         self.waiting = sum(self._waiting_by_pool.values())
 
     def _claim(self, *, is_poll: bool) -> None:

@@ -59,7 +59,7 @@ def upgrade() -> None:
         )
         job.create_foreign_key(op.f("fk_job_runner"), "runner", ["runner"], ["name"])
     op.execute("UPDATE job SET pool = 'long' WHERE kind IN ('table', 'export', 'audit')")
-    _index("ix_job_queued", ["pool", "owner", "id"], "state = 'queued'")
+    _index("ix_job_queued", ["pool", "owner", "id", "state"], "state = 'queued'")
     _index("ix_job_runner", ["runner", "owner"], "runner IS NOT NULL")
     _index("uq_job_open_question", ["owner", "request_digest"], _OPEN_QUESTION, unique=True)
 

@@ -19,6 +19,7 @@ from sqlalchemy import (
     case,
     func,
     literal,
+    literal_column,
     or_,
     select,
     text,
@@ -68,6 +69,11 @@ _OWNERS_IN_TURN = text(
          WHERE job.state = 'queued' AND job.pool = :pool AND job.owner = waiting.owner)
     """
 )
+
+
+# Written out, not bound: partial indexes are used only where the planner sees the state itself.
+_IS_QUEUED = JobRow.state == literal_column("'queued'")
+_IS_RUNNING = JobRow.state == literal_column("'running'")
 
 
 class JobRepository:
@@ -144,10 +150,14 @@ class JobRepository:
         ).first()
         return None if found is None else found.to_record()
 
-    def waiting(self) -> dict[str, int]:
-        """Return how many jobs wait, by pool; pools without one are left out."""
-        queued = select(JobRow.pool, func.count()).where(JobRow.state == JobState.QUEUED)
-        return dict(iter(self._session.execute(queued.group_by(JobRow.pool))))
+    def waiting(self, *pools: str) -> dict[str, int]:
+        """Return how many jobs wait in each of these pools; those without one are left out."""
+        counts = [
+            select(func.count()).where(_IS_QUEUED, JobRow.pool == pool).scalar_subquery()
+            for pool in pools
+        ]
+        found = self._session.execute(select(*counts)).one()
+        return {pool: number for pool, number in zip(pools, found, strict=True) if number}
 
     # --- by anybody -------------------------------------------------------------------------------
 
@@ -199,7 +209,7 @@ class JobRepository:
     def to_cancel(self, runner: str) -> set[str]:
         """Return which jobs of a runner somebody asked to stop."""
         asked = select(JobRow.id).where(
-            JobRow.state == JobState.RUNNING,
+            _IS_RUNNING,
             JobRow.runner == runner,
             JobRow.cancel_requested.is_(True),
         )
@@ -227,7 +237,7 @@ class JobRepository:
 
         `error` is of those that are lost too often.
         """
-        running = update(JobRow).where(JobRow.state == JobState.RUNNING, JobRow.runner == runner)
+        running = update(JobRow).where(_IS_RUNNING, JobRow.runner == runner)
         recovered = self._execute(running, {**_given_back(Blame.LOSS, error), "not_before": None})
         if recovered:
             self._wake_runners()
@@ -268,7 +278,7 @@ class JobRepository:
         may_begin = or_(JobRow.not_before.is_(None), JobRow.not_before <= self._now())
         oldest = (
             select(JobRow.id)
-            .where(JobRow.state == JobState.QUEUED, JobRow.pool == pool, JobRow.owner == owner)
+            .where(_IS_QUEUED, JobRow.pool == pool, JobRow.owner == owner)
             .where(may_begin)
             .order_by(JobRow.id)
             .limit(1)
@@ -279,7 +289,7 @@ class JobRepository:
         )
         claims = (
             update(JobRow)
-            .where(JobRow.id.in_(select(oldest.c.id)), JobRow.state == JobState.QUEUED)
+            .where(JobRow.id.in_(select(oldest.c.id)), _IS_QUEUED)
             .values(
                 state=JobState.RUNNING,
                 runner=runner,
@@ -338,9 +348,7 @@ def _given_back(blame: Blame, error: bytes) -> dict[str, Any]:
 
 def _held(job: JobRecord) -> Update:
     """Return the guard of a claim."""
-    return update(JobRow).where(
-        JobRow.id == job.id, JobRow.claim == job.claim, JobRow.state == JobState.RUNNING
-    )
+    return update(JobRow).where(JobRow.id == job.id, JobRow.claim == job.claim, _IS_RUNNING)
 
 
 def _unknown(job_id: str) -> NotFound:

@@ -35,6 +35,7 @@ class JobRow(Base):
             "pool",
             "owner",
             "id",
+            "state",  # so that SQLite need not look into the rows
             sqlite_where=_IS_QUEUED,
             postgresql_where=_IS_QUEUED,
         ),

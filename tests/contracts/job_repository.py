@@ -145,12 +145,12 @@ class JobContract:
             work.runners.register("x")
             for job in jobs:
                 work.jobs.add(job)
-            assert work.jobs.waiting() == {"solve": 2, "long": 1}
+            assert work.jobs.waiting("solve", "long", "other") == {"solve": 2, "long": 1}
             found = [
                 work.jobs.claim("x", pool=pool) for pool in ("solve", "solve", "solve", "long")
             ]
             assert [job and job.id for job in found] == [jobs[0].id, jobs[2].id, None, jobs[1].id]
-            assert work.jobs.waiting() == {}
+            assert work.jobs.waiting("solve", "long", "other") == {}
             running = found[0]
             assert running is not None
             assert (running.state, running.claim, running.runner) == (JobState.RUNNING, 1, "x")
@@ -246,7 +246,7 @@ class JobContract:
             first = claimed(work)
             work.jobs.give_back(first, Blame.CRASH, wait_s=3600.0)
             assert work.jobs.claim("x") is None
-            assert work.jobs.waiting() == {"solve": 1}
+            assert work.jobs.waiting("solve", "long", "other") == {"solve": 1}
             second = a_job()
             work.jobs.add(second)
             assert claimed(work).id == second.id

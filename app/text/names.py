@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping
 from typing import Any
+
+from rich.cells import cell_len
 
 Document = Mapping[str, Any]
 MAX_QUOTED = 200
@@ -23,7 +24,7 @@ def quoted(name: str) -> str:
 
 def width_of(text: str) -> int:
     """Return the columns that a text takes: East Asian wide characters two, combining ones none."""
-    return sum(_columns(character) for character in printable(text))
+    return cell_len(printable(text))
 
 
 def fit_to(text: str, columns: int, *, cut_off: str = "…") -> str:
@@ -34,9 +35,3 @@ def fit_to(text: str, columns: int, *, cut_off: str = "…") -> str:
             text = text[:-1]
         text += cut_off
     return text + " " * (columns - width_of(text))
-
-
-def _columns(character: str) -> int:
-    if unicodedata.combining(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -37,6 +37,7 @@ from app.jobs.opening import open_runner
 from app.lookup.front import Front
 from app.lookup.shelf import Shelf
 from app.metrics import Metrics
+from app.operations.tasks import SOLVE_WARM_UP
 from app.own_origin import own_origin
 from app.service import Context, Service
 from app.settings import Settings
@@ -73,9 +74,7 @@ _ROUTERS = (
 def open_local_engine(settings: Settings) -> Engine:
     """The engine that needs nothing but this machine."""
     return LocalEngine(
-        service_pools(
-            solve_workers=settings.worker_count, solve_warm_up="app.operations.work:warm_up"
-        )
+        service_pools(solve_workers=settings.worker_count, solve_warm_up=SOLVE_WARM_UP)
     )
 
 

@@ -21,6 +21,7 @@ def work(arguments: argparse.Namespace, output: Output) -> int:
     from app.execution.limits import service_pools
     from app.execution.local import LocalEngine
     from app.jobs.opening import open_runner
+    from app.operations.tasks import SOLVE_WARM_UP
     from models.session import create_store
 
     settings = _with_arguments(Settings.from_environment(), arguments)
@@ -31,7 +32,8 @@ def work(arguments: argparse.Namespace, output: Output) -> int:
     store = create_store(settings.database_url)
     try:
         store.upgrade()
-        engine = LocalEngine(service_pools(solve_workers=settings.worker_count))
+        pools = service_pools(solve_workers=settings.worker_count, solve_warm_up=SOLVE_WARM_UP)
+        engine = LocalEngine(pools)
         runner = open_runner(store, engine, settings)
         try:
             runner.start()

@@ -49,9 +49,12 @@ def job_slots(slots: int) -> int:
 
 
 def service_pools(
-    *, solve_workers: int, long_workers: int = LONG_WORKERS, solve_warm_up: str = "solvers:warm_up"
+    *, solve_workers: int, long_workers: int = LONG_WORKERS, solve_warm_up: str = ""
 ) -> Mapping[Pool, PoolOptions]:
-    """Return the pools of a service or of a runner: solving is always warm, the rest on demand."""
+    """Return the pools of a service or of a runner: solving is always warm, the rest on demand.
+
+    `solve_warm_up` ("module:function") is what its workers call before their first task.
+    """
     return {
         Pool.SOLVE: PoolOptions(
             solve_workers,

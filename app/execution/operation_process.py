@@ -13,7 +13,7 @@ import threading
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from app.execution.frames import (
     Frame,
@@ -23,15 +23,14 @@ from app.execution.frames import (
     receive_task,
     send,
 )
-from app.operations.operation import Report
 from domain.errors import SluiceError, SolverFailed
 
-Runner = Callable[[bytes, Report], object]
+Runner: TypeAlias = "Callable[[bytes, ChannelReport], object]"
 
 _MIN_FREE_BYTES = 64 * 2**20
 
 
-def run_operation(work: bytes, report: Report) -> object:
+def run_operation(work: bytes, report: ChannelReport) -> object:
     """Run a pickled operation and return its result. Raises what it raises."""
     return pickle.loads(work).run(report)
 

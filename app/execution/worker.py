@@ -37,7 +37,7 @@ _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 class WorkerOptions:
     """What the workers of a pool run, and how.
 
-    `runner` ("module:function") is called with a task's work and a `Report`, and returns its
+    `runner` ("module:function") is called with a task's work and a report, and returns its
     result; `warm_up`, too, is a function, called once before the first task. `niceness` above 0
     lets everything else on the machine go first.
     """

@@ -23,6 +23,11 @@ _TELL_S = 0.25  # between tables that are told on the way: each holds all cells 
 Cells = tuple[Cell, ...]
 
 
+def warm_up() -> None:
+    """Load what solving needs: this module and its own, and the solvers."""
+    solvers.warm_up()
+
+
 @dataclass(frozen=True, slots=True)
 class CompareWork:
     """The cells of a comparison, by message size, then in the order of the strategies."""

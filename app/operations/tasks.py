@@ -29,6 +29,8 @@ from domain.errors import (
 )
 from domain.units import format_bytes
 
+SOLVE_WARM_UP = "app.operations.compare_work:warm_up"  # called by workers that solve
+
 T = TypeVar("T")
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import solvers
 from analysis.audit import Audit, AuditQuestion, audit
 from app.flows.build_table import CompiledTable, TableQuestion, compile_table
 from app.flows.export_setting import Exported, ExportQuestion, export
@@ -17,7 +16,6 @@ from app.flows.fit_plot import StoredFit, plot_stored
 from app.flows.fit_trace import fit_readings, fit_traces, options_named, read_traces
 from app.flows.held_trace import HeldTrace
 from app.flows.solve_message import sizes_used_for
-from app.operations import compare_work  # noqa: F401  (so that a warm worker has it)
 from app.operations.operation import Report
 from domain.errors import SluiceError
 from domain.fit import TraceFit
@@ -26,11 +24,6 @@ from domain.measurement import Reading
 from models.records import FitRequest
 
 Fitted = tuple[TraceFit, FitPlot | None]
-
-
-def warm_up() -> None:
-    """Load what most operations need."""
-    solvers.warm_up()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from app.execution.slot import SlotOptions
 from app.execution.worker import WorkerOptions
 from app.execution.worker_pool import PoolOptions
 from app.main import create_app
+from app.operations.tasks import SOLVE_WARM_UP
 from app.service import Service
 from app.settings import Settings
 
@@ -80,9 +81,7 @@ def settings_for(database_url: str, **changes: Any) -> Settings:
 
 def scripted_engine(settings: Settings) -> Engine:
     """The local engine, whose workers do what tests/app/scripted_solver.py says."""
-    options = WorkerOptions(
-        runner="tests.app.scripted_solver:run", warm_up="app.operations.work:warm_up"
-    )
+    options = WorkerOptions(runner="tests.app.scripted_solver:run", warm_up=SOLVE_WARM_UP)
     return LocalEngine(
         {
             Pool.SOLVE: PoolOptions(settings.worker_count, SlotOptions(options)),

@@ -133,7 +133,9 @@ def variables_of_the_service() -> set[str]:
 def default_of(variable: str) -> str:
     """The default of a variable as it would be written."""
     value = getattr(Settings(), variable.removeprefix("SLUICE_").lower())
-    return "var/sluice.db in the checkout" if variable == "SLUICE_DATABASE_URL" else str(value)
+    if variable == "SLUICE_DATABASE_URL":
+        return "var/sluice.db in the checkout"
+    return str(int(value) if isinstance(value, bool) else value)
 
 
 def test_every_setting_is_documented_with_its_default() -> None:

@@ -7,11 +7,12 @@ line for each range of fragment sizes. Whoever needs a cost asks the stage for i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import isfinite
+from typing import ClassVar
 
 from domain.derived import Derived
 from domain.errors import InvalidStage
@@ -147,6 +148,8 @@ class Stage:
 class Pipeline(Derived):
     """Ordered stages and a constant delay (µs) that occupies no stage. Raises InvalidStage."""
 
+    kind: ClassVar = "stages"
+
     stages: tuple[Stage, ...]
     delay_us: float = 0.0
 
@@ -163,6 +166,38 @@ class Pipeline(Derived):
     def all_lines(self) -> bool:
         """Whether every stage is one line at every fragment size."""
         return all(stage.is_line for stage in self.stages)
+
+    @cached_property
+    def range_ends(self) -> tuple[int, ...]:
+        """Sizes in bytes at which some stage passes to its next range, ascending."""
+        return ends_of(self.stages)
+
+    def costs(self) -> dict[str, tuple[Stage, ...]]:
+        """Return the stages."""
+        return {"stages": self.stages}
+
+    def latency_us(self, fragment_bytes: Sequence[float]) -> float:
+        """Return the latency T of this cut in µs, the delay included (Wang98 eq. 1-3).
+
+        Sizes may be real: a schedule is priced before and after rounding by the same evaluator.
+        O(k n) time, O(n) space.
+        """
+        stages = self.stages
+        exit_us = [0.0] * len(stages)  # tau[i, :] of the fragment in hand
+        known, times_us = -1.0, [0.0] * len(stages)  # t[i, :]; neighbours are often of one size
+        for size in fragment_bytes:
+            if size != known:
+                known, times_us = size, [stage.time_us(size) for stage in stages]
+            ready_us = 0.0  # tau[i, j-1]
+            for j, time_us in enumerate(times_us):
+                free_us = exit_us[j]
+                ready_us = exit_us[j] = (ready_us if ready_us > free_us else free_us) + time_us
+        return exit_us[-1] + self.delay_us
+
+    def equal_us(self, fragment_bytes: float, count: int) -> float:
+        """Return the latency in µs of `count` fragments of this size, without the delay."""
+        times = [stage.time_us(fragment_bytes) for stage in self.stages]
+        return sum(times) + (count - 1) * max(times)
 
     def bottleneck_at(self, fragment_bytes: float) -> int:
         """Index of the slowest stage for this fragment size; the first one of equals."""
@@ -183,6 +218,12 @@ def pipeline_of_lines(
         for name, overhead, cost in lines
     )
     return Pipeline(stages, delay_us)
+
+
+def ends_of(stages: Iterable[Stage]) -> tuple[int, ...]:
+    """Return the sizes in bytes at which one of these passes to its next range, ascending."""
+    ends = {part.up_to_bytes for stage in stages for part in stage.ranges}
+    return tuple(sorted(end for end in ends if end is not None))
 
 
 def _is_whole(value: object) -> bool:

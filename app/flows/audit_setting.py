@@ -20,11 +20,11 @@ import solvers
 from app.errors import InconsistentInput
 from app.flows.best_known import best_known
 from app.flows.solve_message import Prepared, ProfileRevision
-from domain.aggregate import CostModel
 from domain.errors import InvalidInput, TimeLimitReached
 from domain.fit import TraceFit
 from domain.fragment_setting import FragmentSetting
 from domain.message_mix import USUAL_GREATEST_BYTES, USUAL_LEAST_BYTES, MessageMix
+from domain.model import CostModel
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
 from domain.problem import FragmentLimits
 from domain.regret import BestKnown, Objective, Regret, SizeRule

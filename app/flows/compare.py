@@ -11,9 +11,8 @@ import solvers
 from app.errors import InconsistentInput
 from app.flows.questions import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, check_static_bytes
 from app.flows.solve_message import QUICK_LIMIT_S, FindRevision, ProfileRevision
-from domain.aggregate import Aggregate, CostModel
 from domain.errors import Infeasible, LimitReached, StrategyDeclined
-from domain.pipeline import Pipeline
+from domain.model import CostModel
 from domain.problem import AnyProblem, FragmentLimits, problem_of
 from domain.profile import ProfileReference
 from domain.solution import Solution, Strategy
@@ -81,7 +80,7 @@ SolveTaskHere: TypeAlias = Callable[["SolveTask"], Solution]
 
 def resolve(comparison: Comparison, find_revision: FindRevision) -> Resolved:
     """Find the model. Raises NotFound."""
-    if isinstance(comparison.source, Pipeline | Aggregate):
+    if not isinstance(comparison.source, ProfileReference):
         return Resolved(comparison, comparison.source, None)
     revision = find_revision(comparison.source)
     profile = ProfileRevision(revision.profile, revision.number)

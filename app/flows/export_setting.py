@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from app.errors import InconsistentInput
 from app.flows.solve_message import ProfileRevision, stored_revision
-from domain.aggregate import CostModel
 from domain.errors import (
     Conflict,
     Infeasible,
@@ -29,6 +28,7 @@ from domain.errors import (
     TimeLimitReached,
 )
 from domain.message_mix import USUAL_GREATEST_BYTES, MessageMix, usual_least
+from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits
 from domain.regret import ChosenSetting, Objective, SizeRule

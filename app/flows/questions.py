@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from app.errors import InconsistentInput
-from domain.aggregate import CostModel
 from domain.errors import InvalidInput
 from domain.fit import FitOptions
+from domain.model import CostModel
 from domain.problem import FragmentLimits
 from domain.profile import ProfileReference, check_profile_name
 from domain.solution import Strategy

@@ -14,7 +14,8 @@ from app.schemas.stages import (
     stage_document,
     stage_of,
 )
-from domain.aggregate import Aggregate, CostModel
+from domain.aggregate import Aggregate
+from domain.model import CostModel
 from domain.pipeline import Pipeline
 
 
@@ -46,9 +47,10 @@ class AggregateOut(Output):
 
 def model_document(model: CostModel) -> dict[str, Any]:
     """The two fields `pipeline` and `aggregate`, of which one is null."""
-    if isinstance(model, Pipeline):
-        return {"pipeline": pipeline_document(model), "aggregate": None}
-    return {"pipeline": None, "aggregate": aggregate_document(model)}
+    return {
+        "pipeline": pipeline_document(model) if isinstance(model, Pipeline) else None,
+        "aggregate": aggregate_document(model) if isinstance(model, Aggregate) else None,
+    }
 
 
 def aggregate_document(aggregate: Aggregate) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from app.schemas.aggregates import AggregateIn, AggregateOut, model_document
 from app.schemas.base import Input, Output, ProfileName, timestamp, whole
 from app.schemas.optimize import check_exactly_one, exactly_one
 from app.schemas.stages import PipelineIn, PipelineOut
-from domain.aggregate import CostModel
+from domain.model import CostModel
 from domain.profile import HardwareProfile, Origin, Provenance, Revision
 
 SOURCES = ("pipeline", "aggregate")

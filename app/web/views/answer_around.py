@@ -14,7 +14,7 @@ from app.schemas.stages import ConstraintsIn, PipelineIn
 from app.web.views.answer_view import Rival
 from app.web.views.answer_words import Document, TimeUnit
 from app.web.words import grouped, size
-from domain.aggregate import CostModel
+from domain.model import CostModel
 from domain.solution import Strategy, relative_excess
 from solvers.count_points import CountPoint
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from app.web.words import share, size, time_us
-from domain.aggregate import Aggregate, CostModel
+from domain.aggregate import Aggregate
+from domain.model import CostModel
 from domain.pipeline import FitRange, Pipeline, Stage
 
 MOST_TOLD = 12

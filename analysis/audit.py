@@ -15,10 +15,10 @@ from enum import StrEnum
 
 import solvers
 from analysis.best_known import best_known
-from domain.aggregate import CostModel
 from domain.errors import InconsistentInput, InvalidInput, TimeLimitReached
 from domain.fragment_setting import FragmentSetting
 from domain.message_mix import USUAL_GREATEST_BYTES, USUAL_LEAST_BYTES, MessageMix
+from domain.model import CostModel
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits
 from domain.profile import ProfileRevision

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 
 import solvers
-from domain.aggregate import CostModel
 from domain.errors import StrategyDeclined, TimeLimitReached
+from domain.model import CostModel
 from domain.plan_table import PlanTable
 from domain.problem import AnyProblem, FragmentLimits, problem_of
 from domain.regret import BestKnown

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import solvers
 from analysis.comparison import Cell, cells
-from domain.aggregate import Aggregate, CostModel
+from domain.model import CostModel
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
 from domain.problem import FragmentLimits, Problem, problem_of
 from domain.solution import Strategy
@@ -95,8 +95,8 @@ def counts(asked: Surroundings, *, time_limit_s: float) -> tuple[CountPoint, ...
     Of an aggregate for equal fragments alone, with the answer's bound, which is of all counts.
     """
     wanted = shown_counts(asked.fragments)
-    if isinstance(asked.model, Aggregate):
-        return tuple(_counts_outside(asked, asked.model, wanted))
+    if not isinstance(asked.model, Pipeline):
+        return tuple(_counts_outside(asked, wanted))
     problem = Problem(asked.model, asked.message_bytes, asked.limits, asked.fragment_cap)
     curve = solvers.count_curve(problem, wanted, near=asked.fragments, time_limit_s=time_limit_s)
     return tuple(_known_of(asked, point) for point in curve)
@@ -112,13 +112,11 @@ def _known_of(asked: Surroundings, point: CountPoint) -> CountPoint:
     return replace(point, best_us=best_us, bound_us=bound_us)
 
 
-def _counts_outside(
-    asked: Surroundings, model: Aggregate, wanted: tuple[int, ...]
-) -> Iterator[CountPoint]:
+def _counts_outside(asked: Surroundings, wanted: tuple[int, ...]) -> Iterator[CountPoint]:
     most = min(asked.message_bytes, asked.limits.max_fragments or asked.fragment_cap)
     for count in wanted:
         if count <= most:
-            equal_us = model.latency_us([asked.message_bytes / count] * count)
+            equal_us = asked.model.latency_us([asked.message_bytes / count] * count)
             yield CountPoint(count, equal_us, asked.lower_bound_us, None)
 
 

@@ -13,8 +13,8 @@ from dataclasses import replace
 from math import inf
 from typing import TypeAlias
 
-from domain.aggregate import Aggregate, CostModel
 from domain.fit import TraceFit
+from domain.model import CostModel
 from domain.problem import AnyProblem
 from domain.solution import Notice
 from domain.units import format_bytes
@@ -90,11 +90,7 @@ def equal_sizes(problem: AnyProblem) -> tuple[int, ...]:
 
 
 def _equal_us(problem: AnyProblem, count: int) -> float:
-    model, size = problem.model, problem.message_bytes / count
-    if isinstance(model, Aggregate):
-        return model.total.time_us(size) + (count - 1) * model.bottleneck.time_us(size)
-    times = [stage.time_us(size) for stage in model.stages]
-    return sum(times) + (count - 1) * max(times)
+    return problem.model.equal_us(problem.message_bytes / count, count)
 
 
 def hull(ranges: Iterable[Range]) -> Range:

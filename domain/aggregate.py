@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TypeAlias
+from typing import ClassVar
 
-from domain.pipeline import MAX_OVERHEAD_US, Pipeline, Stage, check_cost
+from domain.pipeline import MAX_OVERHEAD_US, Stage, check_cost, ends_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ class Aggregate:
     known and given as `delay_us` (theory.md sec. 7). Raises InvalidStage.
     """
 
+    kind: ClassVar = "aggregate"
+
     total: Stage
     bottleneck: Stage
     delay_us: float = 0.0
@@ -47,10 +49,21 @@ class Aggregate:
     @property
     def range_ends(self) -> tuple[int, ...]:
         """Sizes at which the total or the bottleneck passes to its next range, ascending."""
-        ends = {
-            part.up_to_bytes for stage in (self.total, self.bottleneck) for part in stage.ranges
-        }
-        return tuple(sorted(end for end in ends if end is not None))
+        return ends_of((self.total, self.bottleneck))
+
+    @property
+    def stages(self) -> None:
+        """None: they are not told apart."""
+        return None
+
+    def costs(self) -> dict[str, Stage]:
+        """Return the total and the bottleneck."""
+        return {"total": self.total, "bottleneck": self.bottleneck}
+
+    def equal_us(self, fragment_bytes: float, count: int) -> float:
+        """Return the latency in µs of `count` fragments of this size, without the delay."""
+        queued_us = (count - 1) * self.bottleneck.time_us(fragment_bytes)
+        return self.total.time_us(fragment_bytes) + queued_us
 
     def total_us(self, fragment_bytes: float) -> float:
         """S(x) in µs: never below the bottleneck's time, whatever the two fits say."""
@@ -106,6 +119,3 @@ def _but_one(runs: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
     """The runs without one fragment of the greatest size."""
     at = max(range(len(runs)), key=lambda i: runs[i][0])
     return [(size, count - (i == at)) for i, (size, count) in enumerate(runs)]
-
-
-CostModel: TypeAlias = Pipeline | Aggregate

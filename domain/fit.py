@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from domain.aggregate import Aggregate, CostModel
+from domain.aggregate import Aggregate
 from domain.errors import InvalidInput, MeasurementMissing
 from domain.loggp import LogGPFit
 from domain.measurement import TraceKind
+from domain.model import CostModel
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.solution import Notice
 

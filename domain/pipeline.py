@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import isfinite
+from typing import ClassVar
 
 from domain.derived import Derived
 from domain.errors import InvalidStage
@@ -109,7 +110,7 @@ class Stage:
 
     def time_us(self, fragment_bytes: float) -> float:
         """Time in µs that one fragment of this many bytes occupies the stage (Wang98: t_ij)."""
-        part = self.ranges[0] if self.is_line else self.range_at(fragment_bytes)
+        part = self.ranges[0] if len(self.ranges) == 1 else self.range_at(fragment_bytes)
         return part.overhead_us + part.ns_per_byte * fragment_bytes / 1000.0
 
     def line_over(self, least_bytes: float, greatest_bytes: float) -> Line | None:
@@ -147,6 +148,8 @@ class Stage:
 class Pipeline(Derived):
     """Ordered stages and a constant delay (µs) that occupies no stage. Raises InvalidStage."""
 
+    kind: ClassVar = "stages"
+
     stages: tuple[Stage, ...]
     delay_us: float = 0.0
 
@@ -164,9 +167,53 @@ class Pipeline(Derived):
         """Whether every stage is one line at every fragment size."""
         return all(stage.is_line for stage in self.stages)
 
+    @cached_property
+    def range_ends(self) -> tuple[int, ...]:
+        """Sizes in bytes at which some stage passes to its next range, ascending."""
+        return ends_of(self.stages)
+
+    def costs(self) -> dict[str, tuple[Stage, ...]]:
+        """Return the stages."""
+        return {"stages": self.stages}
+
+    def latency_us(self, fragment_bytes: Sequence[float]) -> float:
+        """Return the latency T of this cut in µs, the delay included (Wang98 eq. 1-3).
+
+        Sizes may be real: a schedule is priced before and after rounding by the same evaluator.
+        O(k n) time, O(n) space.
+        """
+        exit_us = [0.0] * len(self.stages)  # tau[i, :] of the fragment in hand
+        known, times_us = -1.0, exit_us  # t[i, :]; neighbours are often of one size
+        for size in fragment_bytes:
+            if size != known:
+                known, times_us = size, self.times_us(size)
+            ready_us = 0.0  # tau[i, j-1]
+            for j, time_us in enumerate(times_us):
+                free_us = exit_us[j]
+                ready_us = exit_us[j] = (ready_us if ready_us > free_us else free_us) + time_us
+        return exit_us[-1] + self.delay_us
+
+    def times_us(self, fragment_bytes: float) -> list[float]:
+        """Return the time in µs that one fragment of this size occupies each stage."""
+        if self._lines is None:
+            return [stage.time_us(fragment_bytes) for stage in self.stages]
+        return [overhead + cost * fragment_bytes / 1000.0 for overhead, cost in self._lines]
+
+    @cached_property
+    def _lines(self) -> list[tuple[float, float]] | None:
+        """(overhead_us, ns_per_byte) of every stage where all are lines: many sizes are priced."""
+        if not self.all_lines:
+            return None
+        return [(stage.ranges[0].overhead_us, stage.ranges[0].ns_per_byte) for stage in self.stages]
+
+    def equal_us(self, fragment_bytes: float, count: int) -> float:
+        """Return the latency in µs of `count` fragments of this size, without the delay."""
+        times = self.times_us(fragment_bytes)
+        return sum(times) + (count - 1) * max(times)
+
     def bottleneck_at(self, fragment_bytes: float) -> int:
         """Index of the slowest stage for this fragment size; the first one of equals."""
-        times = [stage.time_us(fragment_bytes) for stage in self.stages]
+        times = self.times_us(fragment_bytes)
         return times.index(max(times))
 
     def reversed(self) -> Pipeline:

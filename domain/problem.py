@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
-from domain.aggregate import Aggregate, CostModel
+from domain.aggregate import Aggregate
 from domain.derived import Derived
 from domain.errors import Infeasible, InvalidInput, InvalidLimits
-from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline, Stage
+from domain.model import Cost, CostModel
+from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
 
 DEFAULT_FRAGMENT_CAP = 100_000
 
@@ -53,13 +56,18 @@ class CountRange:
     capped_by: str
 
 
-class MessageProblem(Derived):
+class MessageProblem(Derived, ABC):
     """A message and limits, whatever it crosses: the part that all problems share. No fields."""
 
     message_bytes: int
     limits: FragmentLimits
     fragment_cap: int
     allow_refragmentation: bool
+
+    @property
+    @abstractmethod
+    def model(self) -> CostModel:
+        """What the message crosses, as far as it is known."""
 
     def __post_init__(self) -> None:
         size = self.message_bytes
@@ -174,11 +182,12 @@ class MessageProblem(Derived):
         unit = limits.alignment_bytes
         return unit == 1 or all(size % unit == 0 for size in fragment_bytes[:-1])
 
-    def _digest_of(self, costs: dict[str, object]) -> str:
-        """SHA-256 of the question about these costs, in hexadecimal."""
-        limits = self.limits
+    def digest(self) -> str:
+        """SHA-256 of the question, in hexadecimal; equal exactly for identical questions."""
+        limits, model = self.limits, self.model
         document = {
-            **costs,
+            **{name: _key(cost) for name, cost in model.costs().items()},
+            "delay_us": model.delay_us,
             "message_bytes": self.message_bytes,
             "limits": [getattr(limits, name) for name in limits.__slots__],
             "fragment_cap": self.fragment_cap,
@@ -209,15 +218,6 @@ class Problem(MessageProblem):
         """What the message crosses."""
         return self.pipeline
 
-    def digest(self) -> str:
-        """SHA-256 of the question, in hexadecimal; equal exactly for identical questions."""
-        return self._digest_of(
-            {
-                "stages": [_stage_key(stage) for stage in self.pipeline.stages],
-                "delay_us": self.pipeline.delay_us,
-            }
-        )
-
 
 @dataclass(frozen=True)
 class AggregateProblem(MessageProblem):
@@ -238,18 +238,13 @@ class AggregateProblem(MessageProblem):
         """What the message crosses, as far as it is known."""
         return self.aggregate
 
-    def digest(self) -> str:
-        """SHA-256 of the question, in hexadecimal; equal exactly for identical questions."""
-        return self._digest_of(
-            {
-                "total": _stage_key(self.aggregate.total),
-                "bottleneck": _stage_key(self.aggregate.bottleneck),
-                "delay_us": self.aggregate.delay_us,
-            }
-        )
 
+AnyProblem: TypeAlias = MessageProblem
 
-AnyProblem: TypeAlias = Problem | AggregateProblem
+PROBLEMS: Mapping[str, Callable[..., MessageProblem]] = {
+    Pipeline.kind: Problem,
+    Aggregate.kind: AggregateProblem,
+}
 
 
 def problem_of(
@@ -262,8 +257,10 @@ def problem_of(
 ) -> AnyProblem:
     """The problem of a message that crosses what this model describes. Raises InvalidInput."""
     rest = (message_bytes, limits, fragment_cap, allow_refragmentation)
-    return Problem(model, *rest) if isinstance(model, Pipeline) else AggregateProblem(model, *rest)
+    return PROBLEMS[model.kind](model, *rest)
 
 
-def _stage_key(stage: Stage) -> list[object]:
-    return [stage.name, [[r.up_to_bytes, r.overhead_us, r.ns_per_byte] for r in stage.ranges]]
+def _key(cost: Cost) -> list[object]:
+    if isinstance(cost, tuple):
+        return [_key(stage) for stage in cost]
+    return [cost.name, [[r.up_to_bytes, r.overhead_us, r.ns_per_byte] for r in cost.ranges]]

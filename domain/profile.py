@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from domain.aggregate import CostModel
 from domain.errors import InvalidInput
+from domain.model import CostModel
 
 PROFILE_NAME_RULE = r"[a-z0-9][a-z0-9._-]{0,63}"
 PROFILE_NAME_WORDS = (

@@ -90,21 +90,8 @@ def check_sizes(fragment_bytes: Sequence[int]) -> None:
 
 
 def latency_us(pipeline: Pipeline, fragment_bytes: Sequence[float]) -> float:
-    """Latency T of this cut, the constant delay included (Wang98 eq. 1-3). O(k n) time, O(n) space.
-
-    Sizes may be real: the same judge prices a schedule before and after rounding.
-    """
-    stages = pipeline.stages
-    exit_us = [0.0] * len(stages)  # tau[i, :] of the fragment in hand
-    known, times_us = -1.0, [0.0] * len(stages)  # t[i, :]; neighbours are often of one size
-    for size in fragment_bytes:
-        if size != known:
-            known, times_us = size, [stage.time_us(size) for stage in stages]
-        ready_us = 0.0  # tau[i, j-1]
-        for j, time_us in enumerate(times_us):
-            free_us = exit_us[j]
-            ready_us = exit_us[j] = (ready_us if ready_us > free_us else free_us) + time_us
-    return exit_us[-1] + pipeline.delay_us
+    """Return the latency T of this cut in µs, the constant delay included (Wang98 eq. 1-3)."""
+    return pipeline.latency_us(fragment_bytes)
 
 
 def simulate(pipeline: Pipeline, fragment_bytes: Sequence[int]) -> Timeline:

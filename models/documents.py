@@ -8,45 +8,50 @@ know is refused: it was written by newer software.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from domain.aggregate import Aggregate, CostModel
+from domain.aggregate import Aggregate
 from domain.errors import Conflict
+from domain.model import Cost, CostModel
 from domain.pipeline import FitRange, Pipeline, Stage
 
 VERSION = 1
-_STAGES = "stages"
-_AGGREGATE = "aggregate"
 
 
 def dump_model(model: CostModel) -> str:
-    """The document of a pipeline or of an aggregate."""
-    costs = _of_pipeline(model) if isinstance(model, Pipeline) else _of_aggregate(model)
-    return _dump({"version": VERSION, **costs, "delay_us": model.delay_us})
+    """The document of a model: its kind, its costs by name, and its delay."""
+    costs = {name: _of_cost(cost) for name, cost in model.costs().items()}
+    return _dump({"version": VERSION, "kind": model.kind, **costs, "delay_us": model.delay_us})
 
 
 def load_model(text: str) -> CostModel:
     """The model of a document. Raises Conflict for a version or kind that is not known."""
     document = _load(text)
-    delay_us = document["delay_us"]
-    if document["kind"] == _STAGES:
-        return Pipeline(tuple(map(_stage, document["stages"])), delay_us)
-    if document["kind"] == _AGGREGATE:
-        return Aggregate(_stage(document["total"]), _stage(document["bottleneck"]), delay_us)
-    raise Conflict(f"the stored pipeline is of the unknown kind {document['kind']!r}")
+    load = _LOADED.get(document["kind"])
+    if load is None:
+        raise Conflict(f"the stored pipeline is of the unknown kind {document['kind']!r}")
+    return load(document)
 
 
-def _of_pipeline(pipeline: Pipeline) -> dict[str, Any]:
-    return {"kind": _STAGES, "stages": [_of_stage(stage) for stage in pipeline.stages]}
+def _pipeline(document: dict[str, Any]) -> Pipeline:
+    return Pipeline(tuple(map(_stage, document["stages"])), document["delay_us"])
 
 
-def _of_aggregate(aggregate: Aggregate) -> dict[str, Any]:
-    return {
-        "kind": _AGGREGATE,
-        "total": _of_stage(aggregate.total),
-        "bottleneck": _of_stage(aggregate.bottleneck),
-    }
+def _aggregate(document: dict[str, Any]) -> Aggregate:
+    costs = _stage(document["total"]), _stage(document["bottleneck"])
+    return Aggregate(*costs, document["delay_us"])
+
+
+_LOADED: Mapping[str, Callable[[dict[str, Any]], CostModel]] = {
+    Pipeline.kind: _pipeline,
+    Aggregate.kind: _aggregate,
+}
+
+
+def _of_cost(cost: Cost) -> Any:
+    return list(map(_of_stage, cost)) if isinstance(cost, tuple) else _of_stage(cost)
 
 
 def _of_stage(stage: Stage) -> dict[str, Any]:

@@ -10,14 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from domain.errors import InvalidInput
-from domain.problem import AggregateProblem
 from domain.regret import Objective
 from domain.solution import Solution, Strategy
 
 if TYPE_CHECKING:
-    from domain.aggregate import CostModel
     from domain.fragment_setting import FragmentSetting
     from domain.message_mix import MessageMix
+    from domain.model import CostModel
     from domain.pipeline import Pipeline
     from domain.plan_table import PlanTable
     from domain.problem import AnyProblem, FragmentLimits, Problem
@@ -64,6 +63,7 @@ def solve(
     strategy cannot run on this problem: over an aggregate, which does not tell the stages apart,
     `single`, `static`, `repeat`, `fixed` and `auto` can.
     """
+    from solvers.backends import backend_of
     from solvers.contract import SolveOptions
 
     options = SolveOptions(
@@ -72,13 +72,7 @@ def solve(
         static_bytes=static_bytes,
         on_incumbent=on_incumbent,
     )
-    if isinstance(problem, AggregateProblem):
-        from solvers.aggregate.solve import solve_aggregate
-
-        return solve_aggregate(problem, strategy_named(strategy), options)
-    from solvers.strategies import solve_with
-
-    return solve_with(problem, strategy_named(strategy), options)
+    return backend_of(problem.model).solve(problem, strategy_named(strategy), options)
 
 
 def strategy_named(name: Strategy | str) -> Strategy:
@@ -100,24 +94,16 @@ def registered_strategies() -> tuple[StrategySpec, ...]:
 
 def is_quick(problem: AnyProblem, strategy: Strategy) -> bool:
     """Whether solving this is certain to end within 50 ms, so that it needs no child process."""
-    if isinstance(problem, AggregateProblem):
-        from solvers.aggregate.solve import is_quick_aggregate
+    from solvers.backends import backend_of
 
-        return is_quick_aggregate(problem)
-    from solvers.effort import is_quick as quick
-
-    return quick(problem, strategy)
+    return backend_of(problem.model).is_quick(problem, strategy)
 
 
 def baselines(problem: AnyProblem) -> BaselineSet:
     """What the usual settings cost on this problem: single, static sizes, the best repeated one."""
-    if isinstance(problem, AggregateProblem):
-        from solvers.aggregate.solve import baselines_of_aggregate
+    from solvers.backends import backend_of
 
-        return baselines_of_aggregate(problem)
-    from solvers.usual_settings import baselines_of
-
-    return baselines_of(problem)
+    return backend_of(problem.model).baselines(problem)
 
 
 def judge_of(pipeline: Pipeline) -> Judge:
@@ -131,7 +117,7 @@ def judge_of(pipeline: Pipeline) -> Judge:
 
 
 def compile_table(
-    pipeline: Pipeline,
+    pipeline: CostModel,
     limits: FragmentLimits,
     *,
     least_bytes: int,
@@ -148,11 +134,12 @@ def compile_table(
     `relative_gap` is what is aimed at, and missed only where whole bytes, alignment, limits or
     costs with several ranges do not let it be met, or where it takes more cuts than are tried:
     `on_loosened` is then told the tolerance that all of them are compiled to. `on_progress` is
-    told the share that is done. Raises InvalidInput, Infeasible and TimeLimitReached.
+    told the share that is done. Raises InvalidInput, Infeasible and TimeLimitReached, and
+    StrategyDeclined where models of this kind have no tables.
     """
-    from solvers.tables.compile import compile_table as compiled
+    from solvers.backends import table_compiler
 
-    return compiled(
+    return table_compiler(pipeline)(
         pipeline,
         limits,
         least_bytes=least_bytes,

@@ -6,10 +6,11 @@ the bound is proven, and the status says no more than the two of them show.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from domain.errors import SolverFailed
-from domain.nested import NestedSchedule, nested_latency_us
-from domain.problem import AggregateProblem, AnyProblem
-from domain.schedule import Schedule, latency_us
+from domain.problem import AnyProblem
+from domain.schedule import Schedule
 from domain.solution import Notice, Solution, Status, Strategy, relative_excess
 from solvers.contract import Candidate
 
@@ -17,15 +18,15 @@ _BOUND_TOLERANCE = 1e-9  # how far a bound may exceed a latency before it is a d
 
 
 def judged_us(problem: AnyProblem, candidate: Candidate) -> float:
-    """Latency of the candidate on its whole bytes, by the judge. Raises SolverFailed."""
-    cuts = candidate.levels or (candidate.fragment_bytes,)
+    """Return the latency of a cut that all stages share, in µs. Raises SolverFailed."""
+    check_limits(problem, (candidate.fragment_bytes,))
+    return problem.model.latency_us(candidate.fragment_bytes)
+
+
+def check_limits(problem: AnyProblem, cuts: Iterable[tuple[int, ...]]) -> None:
+    """Raise SolverFailed unless the limits admit each of these cuts."""
     if not all(problem.admits(cut) for cut in cuts):
         raise SolverFailed("a strategy returned a cut that breaks the limits")
-    if isinstance(problem, AggregateProblem):
-        return problem.aggregate.latency_us(candidate.fragment_bytes)
-    if candidate.levels is not None:
-        return nested_latency_us(problem.pipeline, NestedSchedule(candidate.levels))
-    return latency_us(problem.pipeline, candidate.fragment_bytes)
 
 
 def solution_of(

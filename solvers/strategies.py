@@ -18,10 +18,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from domain.errors import Infeasible, InvalidInput, SolverFailed, StrategyDeclined
+from domain.nested import NestedSchedule, nested_latency_us
 from domain.problem import Problem
 from domain.schedule import latency_us
 from domain.solution import Notice, Solution, Strategy
-from solvers.assemble import judged_us, solution_of
+from solvers.assemble import check_limits, judged_us, solution_of
 from solvers.bounds import closed_form_us
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
 from solvers.exact import strategy as exact
@@ -108,7 +109,7 @@ def _heuristic(
     problem: Problem, spec: StrategySpec, options: SolveOptions, deadline: Deadline
 ) -> Solution:
     candidate = spec.run(problem, options, deadline)
-    judged = judged_us(problem, candidate)
+    judged = _judged_us(problem, candidate)
     unrounded_us = _unrounded_us(problem, candidate)
     nested = spec.refragments or problem.allow_refragmentation
 
@@ -127,6 +128,14 @@ def _heuristic(
     if options.on_incumbent is not None:
         options.on_incumbent(answer(None))
     return answer(None if nested else _certificate(problem, options, deadline))
+
+
+def _judged_us(problem: Problem, candidate: Candidate) -> float:
+    """Latency of the candidate on its whole bytes; of cuts that differ, the true pipelined one."""
+    if candidate.levels is None:
+        return judged_us(problem, candidate)
+    check_limits(problem, candidate.levels)
+    return nested_latency_us(problem.pipeline, NestedSchedule(candidate.levels))
 
 
 def _certificate(problem: Problem, options: SolveOptions, deadline: Deadline) -> CountSearch:
@@ -199,7 +208,7 @@ class _Contest:
         # Whether a heuristic is proven is said by the answer's own bound, not by its notice.
         if candidate.notices:
             candidate = replace(candidate, notices=())
-        proposal = _Proposal(credited or spec.name, candidate, judged_us(self._problem, candidate))
+        proposal = _Proposal(credited or spec.name, candidate, _judged_us(self._problem, candidate))
         if spec.name in _EXACT_STARTS:
             self._starts.append(proposal)
         self._offer(proposal, None)
@@ -256,7 +265,7 @@ class _Contest:
         self._report(search)
 
     def _enter(self, candidate: Candidate, search: CountSearch) -> _Proposal:
-        latency = judged_us(self._problem, candidate)
+        latency = _judged_us(self._problem, candidate)
         proposal = _Proposal(Strategy.EXACT, candidate, latency)
         self._offer(proposal, search)
         return proposal

@@ -20,9 +20,9 @@ from analysis.best_known import best_known
 from app.flows.paper_profiles import paper_profiles
 from app.flows.questions import Measurement, Question
 from app.flows.solve_message import prepare
-from domain.aggregate import CostModel
 from domain.fragment_setting import FragmentSetting
 from domain.message_mix import USUAL_GREATEST_BYTES, USUAL_LEAST_BYTES, MessageMix
+from domain.model import CostModel
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits
 from domain.profile import ProfileReference, Revision
 from domain.regret import BestKnown, SizeRule

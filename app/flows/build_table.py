@@ -18,8 +18,8 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from app.flows.answers import IDENTIFIER
-from domain.aggregate import CostModel
 from domain.errors import Conflict, InvalidInput, NotFound, SolverFailed, StrategyDeclined
+from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.plan_table import (
     DEFAULT_TABLE_GAP,

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from analysis.comparison import Cell
 from app.flows.questions import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, check_static_bytes
 from app.flows.solve_message import FindRevision
-from domain.aggregate import Aggregate, CostModel
 from domain.errors import InconsistentInput
-from domain.pipeline import Pipeline
+from domain.model import CostModel
 from domain.problem import FragmentLimits
 from domain.profile import ProfileReference, ProfileRevision
 from domain.solution import Strategy
@@ -61,7 +60,7 @@ class Resolved:
 
 def resolve(comparison: Comparison, find_revision: FindRevision) -> Resolved:
     """Find the model. Raises NotFound."""
-    if isinstance(comparison.source, Pipeline | Aggregate):
+    if not isinstance(comparison.source, ProfileReference):
         return Resolved(comparison, comparison.source, None)
     revision = find_revision(comparison.source)
     profile = ProfileRevision(revision.profile, revision.number)

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from domain.aggregate import CostModel
 from domain.errors import (
     Conflict,
     InconsistentInput,
@@ -22,6 +21,7 @@ from domain.errors import (
     LimitReached,
     StrategyDeclined,
 )
+from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits
 from domain.profile import ProfileRevision

@@ -16,7 +16,7 @@ from domain.profile import (
 )
 
 if TYPE_CHECKING:
-    from domain.aggregate import CostModel
+    from domain.model import CostModel
     from models.session import Store
 
 

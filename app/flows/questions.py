@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from domain.aggregate import CostModel
 from domain.errors import InconsistentInput, InvalidInput
 from domain.fit import FitOptions
+from domain.model import CostModel
 from domain.problem import FragmentLimits
 from domain.profile import ProfileReference, check_profile_name
 from domain.solution import Strategy

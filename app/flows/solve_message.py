@@ -18,9 +18,9 @@ import solvers
 from analysis.narrowed_fit import SizesUsed, equal_sizes
 from app.flows.fit_trace import FittedTrace, fit_measurements, options_named, save_fit
 from app.flows.questions import Measurement, Question
-from domain.aggregate import Aggregate, CostModel
 from domain.errors import NotFound
 from domain.fit import FitOptions, FitShape
+from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.problem import AnyProblem, problem_of
 from domain.profile import Origin, ProfileReference, ProfileRevision, Provenance
@@ -73,15 +73,15 @@ def prepare(question: Question, find_revision: FindRevision, *, fragment_cap: in
     """
     profile, fitted = None, None
     model: CostModel
-    if isinstance(question.source, Pipeline | Aggregate):
-        model = question.source
-    elif isinstance(question.source, ProfileReference):
+    if isinstance(question.source, ProfileReference):
         revision = find_revision(question.source)
         model = revision.model
         profile = ProfileRevision(revision.profile, revision.number)
-    else:
+    elif isinstance(question.source, tuple):
         fitted = _fitted(question, question.source, fragment_cap)
         model = fitted.fit.to_model()
+    else:
+        model = question.source
     problem = problem_of(
         model,
         question.message_bytes,

@@ -11,7 +11,7 @@ from app.flows.profiles import ProfilePage
 from app.schemas.base import Input, Output, ProfileName, same_named, timestamp, whole
 from app.schemas.optimize import check_exactly_one, exactly_one
 from app.schemas.stages import AggregateIn, AggregateOut, PipelineIn, PipelineOut
-from domain.aggregate import CostModel
+from domain.model import CostModel
 from domain.profile import HardwareProfile, Origin, Revision
 
 SOURCES = ("pipeline", "aggregate")

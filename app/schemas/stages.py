@@ -8,8 +8,9 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import Discriminator, FailFast, Field, Tag
 
 from app.schemas.base import LINE, RANGES, Bytes, Input, Output, same_named
-from domain.aggregate import Aggregate, CostModel
+from domain.aggregate import Aggregate
 from domain.errors import InvalidStage
+from domain.model import CostModel
 from domain.pipeline import (
     MAX_NAME_LENGTH,
     MAX_NS_PER_BYTE,

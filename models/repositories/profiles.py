@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlalchemy import Row, Select, delete, select
 from sqlalchemy.orm import Session
 
-from domain.aggregate import CostModel
 from domain.errors import Conflict, NotFound
+from domain.model import CostModel
 from domain.profile import HardwareProfile, Provenance, Revision, check_profile_name
 from models.base import utc_now
 from models.repositories.statements import (

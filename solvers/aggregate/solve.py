@@ -22,6 +22,7 @@ from domain.solution import Notice, Solution, Strategy
 from solvers.aggregate.costs import Costs, is_convex, lower_bound_us
 from solvers.aggregate.cuts import best_count, fixed_cut, repeat_cut
 from solvers.assemble import judged_us, solution_of
+from solvers.backends import Backend
 from solvers.contract import Candidate, Deadline, SolveOptions
 from solvers.heuristics.constant import run_single, run_static
 from solvers.usual_settings import STATIC_BYTES, Baseline, BaselineSet, BestRepeat
@@ -69,7 +70,7 @@ def baselines_of_aggregate(problem: AggregateProblem) -> BaselineSet:
     return BaselineSet(tuple(entries), _best_repeat(problem))
 
 
-def is_quick_aggregate(problem: AggregateProblem) -> bool:
+def is_quick_aggregate(problem: AggregateProblem, strategy: Strategy) -> bool:
     """Whether solving this is certain to end within 50 ms; a rule about work, not about time."""
     counts = problem.count_range()
     pieces = 1 + len(problem.aggregate.range_ends)
@@ -181,3 +182,12 @@ def _best_repeat(problem: AggregateProblem) -> BestRepeat | None:
     except (StrategyDeclined, Infeasible):
         return None
     return BestRepeat(cut[0], len(cut), problem.aggregate.latency_us(cut))
+
+
+BACKEND = Backend(
+    solve=solve_aggregate,
+    is_quick=is_quick_aggregate,
+    baselines=baselines_of_aggregate,
+    repeated_us=lambda model, q, s, r: Costs(model).repeated_us(q, s, r),
+    costs=lambda _: 2,
+)

@@ -19,13 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from domain.aggregate import Aggregate, CostModel
 from domain.errors import InvalidInput
 from domain.message_mix import MessageMix
-from domain.pipeline import Pipeline
+from domain.model import CostModel
 from domain.regret import BestKnown, Objective
-from solvers.aggregate.costs import Costs
-from solvers.kernels import stage_times_us
+from solvers.backends import backend_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -38,27 +36,7 @@ def repeated_latencies_us(model: CostModel, s: Ints, B: Ints) -> Floats:
     whole = np.minimum(s, B)
     q = B // whole
     r = B - q * whole
-    if isinstance(model, Aggregate):
-        return Costs(model).repeated_us(q, whole, r) + model.delay_us
-    return _through_stages(model, whole, (q, r)) + model.delay_us
-
-
-def _through_stages(pipeline: Pipeline, s: Ints, counts: tuple[Ints, Ints]) -> Floats:
-    q, r = counts
-    full, rest = (
-        stage_times_us(pipeline, s.astype(float)),
-        stage_times_us(pipeline, r.astype(float)),
-    )
-    first = np.zeros(s.shape)  # when the first fragment leaves the stage
-    slowest, last = np.zeros(s.shape), np.zeros(s.shape)
-    left = first
-    for j in range(len(pipeline)):
-        first = first + full[..., j]
-        slowest = np.maximum(slowest, full[..., j])
-        left = first + (q - 1) * slowest
-        last = np.maximum(last, left) + rest[..., j]
-    latency: Floats = np.where(r > 0, last, left)
-    return latency
+    return backend_of(model).repeated_us(model, q, whole, r) + model.delay_us
 
 
 @dataclass(frozen=True, slots=True)

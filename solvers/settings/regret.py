@@ -16,10 +16,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from domain.aggregate import CostModel
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
 from domain.message_mix import MessageMix
+from domain.model import CostModel
 from domain.regret import BestKnown, ChosenSetting, Objective, Regret, SizeRule
 from solvers.settings.costs import Ints, MixCosts, over, repeated_latencies_us
 from solvers.settings.sizes import Sizes, best_size, merged

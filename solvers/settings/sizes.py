@@ -28,9 +28,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from domain.aggregate import Aggregate
 from domain.errors import InvalidInput
 from domain.regret import Objective, SizeRule
+from solvers.backends import backend_of
 from solvers.settings.costs import Floats, Ints, MixCosts
 
 EVERY = 8192  # so many admitted sizes are all priced
@@ -99,7 +99,8 @@ def best_size(costs: MixCosts, sizes: Sizes, *, also: Ints) -> int:
     every = sizes.every()
     if every is not None:
         return _best_of(every, costs.values(every))
-    budget = max(LEAST_CANDIDATES, BUDGET_CELLS // (len(costs.B) * _stages(costs)))
+    priced = backend_of(costs.model).costs(costs.model)
+    budget = max(LEAST_CANDIDATES, BUDGET_CELLS // (len(costs.B) * priced))
     found = _candidates(costs, sizes, also=also, most=budget)
     values = costs.values(found)
     for _ in range(ROUNDS):
@@ -118,7 +119,7 @@ def _candidates(costs: MixCosts, sizes: Sizes, *, also: Ints, most: int) -> Ints
     grid = np.geomspace(sizes.least, sizes.greatest, max(2, int(octaves * GRID_PER_OCTAVE)))
     k = np.arange(1, max(2, min(MOST_COUNT, most // (2 * len(costs.B)))) + 1, dtype=np.int64)
     breaks = -(-costs.B[:, None] // k[None, :]).ravel()
-    ends = np.array(_range_ends(costs), dtype=np.int64)
+    ends = np.array(costs.model.range_ends, dtype=np.int64)
     whole = np.clip(np.rint(grid), 1, 2**48).astype(np.int64)
     if len(breaks) + len(whole) > most:  # a mix of very many messages
         breaks = breaks[:: -(-len(breaks) // most)]
@@ -142,18 +143,6 @@ def _closer(found: Ints, values: object, sizes: Sizes, *, most: int) -> Ints:
 def _best_of(sizes: Ints, values: object) -> int:
     valued = np.asarray(values)
     return int(sizes[np.flatnonzero(valued <= valued.min() + TIE)[-1]])
-
-
-def _range_ends(costs: MixCosts) -> list[int]:
-    model = costs.model
-    if isinstance(model, Aggregate):
-        return list(model.range_ends)
-    ends = {part.up_to_bytes for stage in model.stages for part in stage.ranges}
-    return sorted(end for end in ends if end is not None)
-
-
-def _stages(costs: MixCosts) -> int:
-    return 2 if isinstance(costs.model, Aggregate) else len(costs.model)
 
 
 def _two_part(unit: int) -> int:

@@ -16,9 +16,9 @@ from analysis.narrowed_fit import (
     fit_narrowed,
     range_around,
 )
-from domain.aggregate import CostModel
 from domain.fit import TraceFit
 from domain.measurement import TraceKind
+from domain.model import CostModel
 from domain.pipeline import Pipeline, Stage, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 from tests.support.records import a_fit

@@ -1,5 +1,8 @@
 """Limits on fragments, and which numbers of fragments they admit."""
 
+import pickle
+from dataclasses import FrozenInstanceError
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,3 +104,30 @@ def test_identical_questions_have_one_digest_and_others_have_another() -> None:
     ]
     assert Problem(PIPELINE, 100).digest() == base.digest()
     assert len({problem.digest() for problem in [base, *others]}) == 1 + len(others)
+
+
+# ---- what follows from a problem -----------------------------------------------------------------
+
+
+def test_what_follows_is_computed_once_and_not_kept_elsewhere() -> None:
+    """Equal, hashed, copied and pickled by its fields alone."""
+    pipeline = pipeline_of_lines([("a", 1.0, 2.0), ("b", 3.0, 4.0)])
+    problem, calls = Problem(pipeline, 4096), []
+
+    def count(one: Problem) -> int:
+        calls.append(one)
+        return len(one.pipeline)
+
+    assert (problem.derived(count), problem.derived(count)) == (2, 2)
+    assert calls == [problem]
+    assert problem.count_range() is problem.count_range()
+    fresh = Problem(pipeline, 4096)
+    assert problem == fresh
+    assert hash(problem) == hash(fresh)
+    assert pickle.dumps(problem) == pickle.dumps(fresh)
+    other = pickle.loads(pickle.dumps(problem))
+    assert other == problem
+    assert other.derived(count) == 2
+    assert len(calls) == 2
+    with pytest.raises(FrozenInstanceError):
+        problem.message_bytes = 1  # type: ignore[misc]

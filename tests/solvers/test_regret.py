@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import solvers
-from domain.aggregate import Aggregate, CostModel
+from domain.aggregate import Aggregate
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
 from domain.message_mix import MessageMix
+from domain.model import CostModel
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline, pipeline_of_lines
 from domain.problem import FragmentLimits, problem_of
 from domain.regret import BestKnown, ChosenSetting, Objective, SizeRule

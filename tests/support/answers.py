@@ -5,8 +5,8 @@ from __future__ import annotations
 from app.flows.questions import Question
 from app.flows.solve_message import conclude, prepare
 from app.schemas.optimize import OptimizeOut
-from domain.aggregate import CostModel
 from domain.errors import NotFound
+from domain.model import CostModel
 from domain.profile import ProfileReference, Revision
 from solvers import solve
 

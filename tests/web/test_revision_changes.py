@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.web.views.revision_changes import MOST_TOLD, changes_between
-from domain.aggregate import Aggregate, CostModel
+from domain.aggregate import Aggregate
+from domain.model import CostModel
 from domain.pipeline import FitRange, Pipeline, Stage
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from app.text.numbers import format_cost, format_count, format_figure, format_gap, format_percent
 from app.web.views.listed import moment_words
 from app.web.views.revision_changes import changes_between, delay_words
-from domain.aggregate import CostModel
+from domain.model import CostModel
 from domain.pipeline import Pipeline, Stage
 from domain.problem import FragmentLimits
 from domain.profile import HardwareProfile, Origin, Revision
@@ -213,8 +213,9 @@ def _lines(model: CostModel) -> Iterator[StageLine]:
         for stage in model.stages:
             yield from _stage_lines(stage.name, stage)
         return
-    yield from _stage_lines("all stages together", model.total)
-    yield from _stage_lines("the slowest stage", model.bottleneck)
+    if isinstance(model, Aggregate):
+        yield from _stage_lines("all stages together", model.total)
+        yield from _stage_lines("the slowest stage", model.bottleneck)
 
 
 def _stage_lines(name: str, stage: Stage) -> Iterator[StageLine]:

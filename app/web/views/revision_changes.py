@@ -7,7 +7,8 @@ from itertools import zip_longest
 
 from app.text.numbers import format_cost, format_percent
 from app.text.units import format_given_time
-from domain.aggregate import Aggregate, CostModel
+from domain.aggregate import Aggregate
+from domain.model import CostModel
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.units import format_bytes
 

@@ -254,6 +254,12 @@ def unique_names(names: Sequence[str | None]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def ends_of(stages: Iterable[Stage]) -> tuple[int, ...]:
+    """Return the sizes in bytes at which one of these passes to its next range, ascending."""
+    ends = {part.up_to_bytes for stage in stages for part in stage.ranges}
+    return tuple(sorted(end for end in ends if end is not None))
+
+
 def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 

@@ -252,7 +252,8 @@ def given_model(model: CostModel) -> dict[str, object]:
     """Return a request's fields that give this model: `pipeline`, or `aggregate` by bare costs."""
     if isinstance(model, Pipeline):
         return {"pipeline": PipelineOut.of(model)}
-    return {"aggregate": given_aggregate(AggregateOut.of(model))}
+    aggregate = AggregateOut.of_model(model)
+    return {"aggregate": given_aggregate(aggregate)} if aggregate else {}
 
 
 def given_aggregate(aggregate: AggregateOut) -> dict[str, object]:

@@ -9,6 +9,7 @@ from itertools import pairwise
 from app.text.numbers import format_cost, format_count, format_figure, format_gap, format_percent
 from app.web.views.listed import moment_words
 from app.web.views.revision_changes import changes_between, delay_words
+from domain.aggregate import Aggregate
 from domain.model import CostModel
 from domain.pipeline import Pipeline, Stage
 from domain.problem import FragmentLimits

@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 from http import HTTPStatus
 
-import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from app.schemas.base import dump_json
 from app.schemas.problems import ProblemOut
 from domain.errors import HeadTooLarge, MalformedRequest, SluiceError
 
@@ -171,9 +171,9 @@ def _too_large() -> HeadTooLarge:
 
 def _response(refusal: SluiceError) -> bytes:
     document = ProblemOut.of(refusal)
-    body, status = orjson.dumps(document), document.status
+    body = dump_json(document)
     head = (
-        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
+        f"HTTP/1.1 {document.status} {HTTPStatus(document.status).phrase}\r\n"
         "content-type: application/problem+json\r\n"
         f"content-length: {len(body)}\r\n"
         "x-content-type-options: nosniff\r\n"

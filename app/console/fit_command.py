@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from app.console.commands import opened_store
 from app.console.output import Output
 from app.console.plot_files import check_plot_file, write_plot
 from app.console.reports import fit_parts
+from app.console.running import run_operation
 from app.console.sources import STANDARD_INPUT, read_trace
 from app.errors import exit_code
 from app.settings import Settings
@@ -22,7 +24,6 @@ from domain.measurement import TraceKind
 if TYPE_CHECKING:
     from app.flows.fit_trace import FittedTrace, SavedFit
     from app.flows.held_trace import HeldTrace
-    from domain.measurement import Reading
     from models.records import FitRequest
 
 
@@ -32,15 +33,6 @@ class _File:
 
     name: str
     is_named: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A file whose content was understood."""
-
-    name: str
-    trace: HeldTrace
-    reading: Reading
 
 
 def fit(arguments: argparse.Namespace, output: Output) -> int:
@@ -61,10 +53,10 @@ def _fit_together(
     settings: Settings,
     output: Output,
 ) -> int:
-    found = tuple(_readable(files, request, settings, output))
-    if not found:
+    wants_plot = arguments.plot is not None
+    fitted = _fit(files, request, settings, output, wants_plot=wants_plot)
+    if fitted is None:
         raise UnreadableTrace("no file in the folder is recognised", field="source")
-    fitted = _fit(found, request, settings, wants_plot=arguments.plot is not None)
     if fitted.plot is not None:
         write_plot(arguments.plot, fitted.fit, fitted.plot)
     saved = _save(fitted, arguments.save_as, settings)
@@ -81,9 +73,9 @@ def _fit_each(
     codes = []
     for file in files:
         try:
-            for found in _readable((file,), request, settings, output):
-                fitted = _fit((found,), request, settings)
-                _show_named(found.name, fitted, output)
+            fitted = _fit((file,), request, settings, output)
+            if fitted is not None:
+                _show_named(file.name, fitted, output)
                 codes.append(0)
         except SluiceError as refusal:
             refusal.detail = f"{quoted(file.name)}: {refusal.detail}"
@@ -152,43 +144,53 @@ def _files(names: Sequence[str]) -> Iterator[_File]:
 # --- reading, fitting, showing --------------------------------------------------------------------
 
 
-def _readable(
-    files: Sequence[_File], request: FitRequest, settings: Settings, output: Output
-) -> Iterator[_Read]:
-    """The files as they were read; those of a folder that are not recognised are told instead."""
-    from app.flows.fit_trace import read_traces
+def _fit(
+    files: Sequence[_File],
+    request: FitRequest,
+    settings: Settings,
+    output: Output,
+    *,
+    wants_plot: bool = False,
+) -> FittedTrace | None:
+    """The fit of the files; those of a folder that are not recognised are told instead.
+
+    None where that is all of them.
+    """
+    from app.operations.fits import FitFiles
+
+    found = tuple(_held(files, settings, output))
+    if not found:
+        return None
+    operation = FitFiles(
+        traces=tuple(trace for _, trace in found),
+        names=tuple(quoted(file.name) for file, _ in found),
+        may_leave_out=tuple(not file.is_named for file, _ in found),
+        fit_request=request,
+        fragment_cap=settings.max_fragments,
+        wants_plot=wants_plot,
+    )
+    with ExitStack() as stack:
+        fitted = run_operation(operation.in_files(stack), settings).result
+    for place, why in fitted.left_out:
+        output.note(f"left out {operation.names[place]}: {printable(why)}")
+    return operation.fitted(fitted) if fitted.used else None
+
+
+def _held(
+    files: Sequence[_File], settings: Settings, output: Output
+) -> Iterator[tuple[_File, HeldTrace]]:
+    """The contents of the files."""
     from app.flows.held_trace import HeldTrace
 
     for file in files:
         try:
-            trace = HeldTrace.of(read_trace(file.name, settings))
-            (reading,) = read_traces((trace,), request.kinds)
+            yield file, HeldTrace.of(read_trace(file.name, settings))
         except SluiceError as refusal:
-            if not file.is_named:
-                output.note(f"left out {quoted(file.name)}: {printable(refusal.detail)}")
-                continue
-            if len(files) > 1:
-                refusal.detail = f"{quoted(file.name)}: {refusal.detail}"
-            raise
-        yield _Read(file.name, trace, reading)
-
-
-def _fit(
-    found: Sequence[_Read], request: FitRequest, settings: Settings, *, wants_plot: bool = False
-) -> FittedTrace:
-    from dataclasses import replace
-
-    from app.flows.fit_trace import fit_readings
-    from app.flows.solve_message import sizes_used_for
-
-    sizes_used = sizes_used_for(request.message_bytes, fragment_cap=settings.max_fragments)
-    return fit_readings(
-        [one.reading for one in found],
-        [one.trace for one in found],
-        replace(request, kinds=request.kinds * len(found)),
-        sizes_used=sizes_used,
-        wants_plot=wants_plot,
-    )
+            if file.is_named:
+                if len(files) > 1:
+                    refusal.detail = f"{quoted(file.name)}: {refusal.detail}"
+                raise
+            output.note(f"left out {quoted(file.name)}: {printable(refusal.detail)}")
 
 
 def _save(fitted: FittedTrace, name: str | None, settings: Settings) -> SavedFit | None:

@@ -13,9 +13,10 @@ from app.flows.fit_trace import FittedTrace, save_fit
 from app.flows.held_trace import HeldTrace
 from app.operations.digests import digest_of
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report
-from app.operations.work import Fitted, FitWork, PlotWork
+from app.operations.work import FilesFitted, FilesWork, Fitted, FitWork, PlotWork
 from app.schemas.base import dump_json
 from app.schemas.fits import FitOut, FitPlotOut
+from domain.errors import UnreadableTrace
 from domain.fit_plot import FitPlot
 from models.records import FitRequest
 
@@ -65,7 +66,7 @@ class FitTraces(OperationDefaults[Fitted]):
     @property
     def is_long(self) -> bool:
         """Whether it would hold up every other thread of this process."""
-        return sum(trace.content_bytes for trace in self.traces) > LONG_TRACE_BYTES
+        return _is_long(self.traces)
 
     @property
     def files(self) -> Sequence[int]:
@@ -105,6 +106,89 @@ class FitTraces(OperationDefaults[Fitted]):
         fitted = self.fitted(result)
         saved = None if self.save_as is None else save_fit(unit, fitted, name=self.save_as)
         return Outcome(dump_json(FitOut.of(fitted, saved)))
+
+
+@dataclass(frozen=True, slots=True)
+class FitFiles(OperationDefaults[FilesFitted]):
+    """One fit of files that a command names, or found in a folder that it names."""
+
+    traces: tuple[HeldTrace, ...]
+    names: tuple[str, ...]
+    may_leave_out: tuple[bool, ...]
+    fit_request: FitRequest
+    fragment_cap: int
+    wants_plot: bool = False
+
+    @property
+    def kind(self) -> OperationKind:
+        """Of measurements."""
+        return OperationKind.FIT
+
+    @property
+    def noun(self) -> str:
+        """In refusals."""
+        return "fit"
+
+    @property
+    def time_s(self) -> float:
+        """Long traces may take so long."""
+        return TIME_LIMIT_S
+
+    @property
+    def request(self) -> bytes:
+        """None: fits are no jobs."""
+        return b""
+
+    @property
+    def digest(self) -> str:
+        """Equal exactly for fits of one result."""
+        digests = tuple(trace.digest for trace in self.traces)
+        return digest_of(self.kind, digests, self.fit_request, self.wants_plot, self.fragment_cap)
+
+    @property
+    def files(self) -> Sequence[int]:
+        """The open files of the traces; `in_files` puts there what is in memory."""
+        return tuple(one.descriptor for one in self.traces if one.descriptor is not None)
+
+    @property
+    def work(self) -> FilesWork:
+        """How to fit, and how long the files are."""
+        return FilesWork(
+            tuple((trace.content_bytes, trace.digest) for trace in self.traces),
+            self.names,
+            self.may_leave_out,
+            self.fit_request,
+            self.fragment_cap,
+            self.wants_plot,
+        )
+
+    def in_files(self, stack: ExitStack) -> FitFiles:
+        """The same with every trace in an open file, which the stack closes."""
+        return replace(self, traces=tuple(_in_file(trace, stack) for trace in self.traces))
+
+    def run_here(self) -> FilesFitted | None:
+        """Fit where the traces are short."""
+        return None if _is_long(self.traces) else self.work.fit(self.traces)
+
+    def run(self, report: Report) -> FilesFitted:
+        """Fit. Raises UnreadableTrace, PoorFit, MeasurementMissing and InvalidInput."""
+        return self.work.run(report)
+
+    def fitted(self, result: FilesFitted) -> FittedTrace:
+        """The fit with the files that it is of. Raises UnreadableTrace where all were left out."""
+        if result.fit is None:
+            raise UnreadableTrace("no file in the folder is recognised", field="source")
+        traces = tuple(self.traces[place] for place in result.used)
+        request = replace(self.fit_request, kinds=self.fit_request.kinds * len(traces))
+        return FittedTrace(result.fit, traces, request, result.plot)
+
+    def keep(self, unit: UnitOfWork, result: FilesFitted) -> Outcome:
+        """Store nothing: a command stores a fit where it is to be a profile."""
+        return Outcome(dump_json(FitOut.of(self.fitted(result), None)))
+
+
+def _is_long(traces: Sequence[HeldTrace]) -> bool:
+    return sum(trace.content_bytes for trace in traces) > LONG_TRACE_BYTES
 
 
 def _in_file(trace: HeldTrace, stack: ExitStack) -> HeldTrace:

@@ -7,18 +7,20 @@ start faster and hold less memory without.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from analysis.audit import Audit, AuditQuestion, audit
 from app.flows.build_table import CompiledTable, TableQuestion, compile_table
 from app.flows.export_setting import Exported, ExportQuestion, export
 from app.flows.fit_plot import StoredFit, plot_stored
-from app.flows.fit_trace import fit_traces, options_named
+from app.flows.fit_trace import fit_readings, fit_traces, options_named, read_traces
 from app.flows.held_trace import HeldTrace
 from app.flows.solve_message import sizes_used_for
 from app.operations.operation import Report
+from domain.errors import SluiceError
 from domain.fit import TraceFit
 from domain.fit_plot import FitPlot
+from domain.measurement import Reading
 from models.records import FitRequest
 
 Fitted = tuple[TraceFit, FitPlot | None]
@@ -86,6 +88,68 @@ class FitWork:
                 wants_plot=self.wants_plot,
             )
         return fitted.fit, fitted.plot
+
+
+@dataclass(frozen=True, slots=True)
+class FilesFitted:
+    """A fit of files, which of them it is of, and why others were left out, by their places.
+
+    `fit` is None where all were left out.
+    """
+
+    fit: TraceFit | None
+    plot: FitPlot | None
+    used: tuple[int, ...]
+    left_out: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FilesWork:
+    """Named files to fit together; those that may be left out are, where they are not understood.
+
+    `fit_request` has one kind, which is said of each of them.
+    """
+
+    lengths: tuple[tuple[int, str], ...]
+    names: tuple[str, ...]
+    may_leave_out: tuple[bool, ...]
+    fit_request: FitRequest
+    fragment_cap: int
+    wants_plot: bool
+
+    def run(self, report: Report) -> FilesFitted:
+        """Read the files and fit them. Raises as `fit` does."""
+        return self.fit(
+            [
+                HeldTrace.in_file(descriptor, content_bytes=length, digest=digest)
+                for descriptor, (length, digest) in zip(report.files, self.lengths, strict=True)
+            ]
+        )
+
+    def fit(self, traces: Sequence[HeldTrace]) -> FilesFitted:
+        """Fit these. Raises as `fit_traces` does, naming the file where there are several."""
+        readings: dict[int, Reading] = {}
+        left_out: list[tuple[int, str]] = []
+        for place, trace in enumerate(traces):
+            try:
+                (readings[place],) = read_traces((trace,), self.fit_request.kinds)
+            except SluiceError as refusal:
+                if not self.may_leave_out[place]:
+                    if len(traces) > 1:
+                        refusal.detail = f"{self.names[place]}: {refusal.detail}"
+                    raise
+                left_out.append((place, refusal.detail))
+        if not readings:
+            return FilesFitted(None, None, (), tuple(left_out))
+        request, cap = self.fit_request, self.fragment_cap
+        fitted = fit_readings(
+            tuple(readings.values()),
+            [traces[place] for place in readings],
+            replace(request, kinds=request.kinds * len(readings)),
+            sizes_used=sizes_used_for(request.message_bytes, fragment_cap=cap),
+            wants_plot=self.wants_plot,
+        )
+        return FilesFitted(fitted.fit, fitted.plot, tuple(readings), tuple(left_out))
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,9 +38,12 @@ class RunningService:
 
 @contextmanager
 def serving(
-    database_url: str, settings: Mapping[str, str] | None = None
+    database_url: str, settings: Mapping[str, str] | None = None, *, answers: str = "/readyz"
 ) -> Iterator[RunningService]:
-    """`sluice serve` on a free port, until the block ends."""
+    """`sluice serve` on a free port, until the block ends.
+
+    It begins once `answers` is answered with 200: `/healthz` for who needs no worker.
+    """
     environment = {
         **os.environ,
         "SLUICE_DATABASE_URL": database_url,
@@ -57,29 +60,31 @@ def serving(
             stderr=subprocess.DEVNULL,
         )
         try:
-            yield RunningService(_ready_port(Path(output.name)), psutil.Process(process.pid))
+            yield RunningService(
+                _ready_port(Path(output.name), answers), psutil.Process(process.pid)
+            )
         finally:
             _end(psutil.Process(process.pid))
             process.wait()
 
 
-def _ready_port(output: Path) -> int:
+def _ready_port(output: Path, answers: str) -> int:
     """The port that the service says first, once it is ready to answer there."""
     deadline_s = time.monotonic() + _READY_S
     while time.monotonic() < deadline_s:
         with suppress(ValueError, KeyError, IndexError):
             address = str(json.loads(output.read_text().splitlines()[0])["address"])
             port = urlsplit(address).port
-            if port is not None and _is_ready(port):
+            if port is not None and _is_ready(port, answers):
                 return port
         time.sleep(0.05)
     raise RuntimeError("the service did not start")
 
 
-def _is_ready(port: int) -> bool:
+def _is_ready(port: int, answers: str) -> bool:
     connection = Connection(port)
     try:
-        status, _ = connection.ask(get("/readyz"))
+        status, _ = connection.ask(get(answers))
     finally:
         connection.close()
     return status == 200

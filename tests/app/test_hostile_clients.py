@@ -46,7 +46,8 @@ class _Watch:
 
 def test_heads_without_an_end(tmp_path: Path) -> None:
     """Each is refused or its connection closed; others are answered; little memory is taken."""
-    with serving(f"sqlite:///{tmp_path / 'sluice.db'}", {"SLUICE_WORKERS": "1"}) as service:
+    url, settings = f"sqlite:///{tmp_path / 'sluice.db'}", {"SLUICE_WORKERS": "1"}
+    with serving(url, settings, answers="/healthz") as service:
         for start, following in KINDS.values():  # what the first of a kind loads, stays
             assert outcome(service.port, start, following) in ("400", "431", "closed")
         before = _resident(service)

@@ -7,7 +7,7 @@ line for each range of fragment sizes. Whoever needs a cost asks the stage for i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise

@@ -11,7 +11,17 @@ from domain.errors import InvalidInput
 from domain.problem import DEFAULT_FRAGMENT_CAP
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+# The distribution has every package below one, sluice: then a user's own folder holds the data.
+IS_INSTALLED = __name__ != "app.settings"
 MIB = 2**20
+
+
+def data_folder() -> Path:
+    """Return where the database is by default: `var` in a checkout, else the user's data folder."""
+    if not IS_INSTALLED:
+        return CHECKOUT / "var"
+    home = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(home).expanduser() / "sluice"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +33,7 @@ class Settings:
     is told to stop.
     """
 
-    database_url: str = f"sqlite:///{CHECKOUT / 'var' / 'sluice.db'}"
+    database_url: str = f"sqlite:///{data_folder() / 'sluice.db'}"
     host: str = "127.0.0.1"
     port: int = 8080
     max_fragments: int = DEFAULT_FRAGMENT_CAP

@@ -24,7 +24,7 @@ from app.execution.frames import Assembler, Frame, Kind, TaskFrame, send_task
 
 RUN_OPERATION = "app.execution.operation_process:run_operation"
 
-_CHECKOUT = Path(__file__).resolve().parent.parent.parent
+_IMPORTED_FROM = Path(__file__).resolve().parents[__name__.count(".")]
 _SEND_LIMIT_S = 5.0
 _STOP_LIMIT_S = 0.75
 _READ_BYTES = 2**18
@@ -252,7 +252,7 @@ def _start(options: ChildOptions, output: io.FileIO) -> subprocess.Popen[bytes]:
         stdout=output,
         stderr=output,
         pass_fds=(options.control_fd, options.channel_fd),
-        cwd=_CHECKOUT,
+        cwd=_IMPORTED_FROM,
         env=_environment(options.folder),
         start_new_session=True,
     )
@@ -260,7 +260,7 @@ def _start(options: ChildOptions, output: io.FileIO) -> subprocess.Popen[bytes]:
 
 def _environment(folder: str) -> dict[str, str]:
     kept = processes.environment_for_children()
-    paths = [str(_CHECKOUT), *filter(None, [kept.get("PYTHONPATH")])]
+    paths = [str(_IMPORTED_FROM), *filter(None, [kept.get("PYTHONPATH")])]
     return {
         **kept,
         **dict.fromkeys(_ONE_THREAD, "1"),  # workers are as many as cores: threads would fight

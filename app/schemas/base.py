@@ -52,7 +52,7 @@ class Input(BaseModel):
 
 
 class Output:
-    """Part of an answer: the base of frozen dataclasses without defaults.
+    """Part of an answer: the base of frozen dataclasses.
 
     Their fields are the only declaration of what is sent: orjson writes them in their order, the
     OpenAPI document takes its schemas from them, and `read_output` reads stored bodies back. They
@@ -60,7 +60,10 @@ class Output:
     """
 
     __slots__ = ()
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
+    # What has a default for bodies of earlier versions is always sent.
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid", strict=True, json_schema_serialization_defaults_required=True
+    )
 
 
 @dataclass(frozen=True, slots=True)

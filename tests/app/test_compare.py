@@ -105,7 +105,7 @@ class TestTime:
         body = ask(pipeline={"stages": stages}, message_bytes=[LARGE_BYTES])
         with pytest.raises(httpx.ReadTimeout):
             scripted.client.post("/compare", json=body, timeout=0.5)
-        wait_until(lambda: scripted.service.pending_solves == 0)
+        wait_until(lambda: scripted.service.pending_tasks == 0)
         assert scripted.client.post("/compare", json=ask()).status_code == 200
 
 

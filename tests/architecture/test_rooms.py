@@ -49,6 +49,9 @@ def _is_text(key: ast.expr | None) -> TypeGuard[ast.Constant]:
     return isinstance(key, ast.Constant) and isinstance(key.value, str)
 
 
+PUBLIC = frozenset({"analysis", "domain", "fitting", "measuring", "solvers"})
+
+
 def undocumented(body: list[ast.stmt], prefix: str = "") -> Iterator[str]:
     """Public definitions without a docstring, those inside classes included."""
     for node in body:
@@ -72,12 +75,14 @@ def imported(module: ast.Module) -> Iterator[str]:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_everything_public_has_a_docstring(room: str) -> None:
-    """Every module, public class, function and method says what it is."""
+    """Every module says what it is; in the public interface each class, function and method."""
     missing = []
     for path in python_files(room):
         module = tree(path)
         if module.body and ast.get_docstring(module) is None:
             missing.append(f"{path.relative_to(ROOT)}")
+        if room not in PUBLIC:
+            continue
         missing += [f"{path.relative_to(ROOT)}: {where}" for where in undocumented(module.body)]
     assert missing == []
 

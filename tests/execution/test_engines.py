@@ -10,7 +10,8 @@ import pytest
 
 from app.execution.engine import Engine, Pool
 from app.execution.local import LocalEngine
-from tests.contracts.engine import EngineContract, NewEngine, ProcessEngineContract
+from tests.contracts.engine import EngineContract, NewEngine
+from tests.contracts.process_engine import ProcessEngineContract
 from tests.execution.support import MARKER, marked, pool_options, wait_until
 from tests.support.in_process_engine import InProcessEngine
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rich.cells import cell_len
-
 Document = Mapping[str, Any]
 MAX_QUOTED = 200
 
@@ -24,6 +22,8 @@ def quoted(name: str) -> str:
 
 def width_of(text: str) -> int:
     """Return the columns that a text takes: East Asian wide characters two, combining ones none."""
+    from rich.cells import cell_len  # not before it is needed: the command line starts at once
+
     return cell_len(printable(text))
 
 

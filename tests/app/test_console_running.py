@@ -192,7 +192,7 @@ class TestProgress:
         with solving_line(Screen(stream)) as tell:
             tell(best(solution_of(1024)), 1.0)
         shown = stream.getvalue()
-        assert "best 22.480 µs  bound 11.240 µs  gap 100 %" in shown
+        assert "best 22.48 µs  bound 11.24 µs  gap 100 %" in shown
         assert shown.endswith("\r\x1b[K")
 
     def test_nothing_is_shown_elsewhere_or_for_what_ends_at_once(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 from models.session import UnitOfWork
 from tests.contracts.answer_repository import AnswerContract
 from tests.contracts.job_repository import JobContract
@@ -54,4 +56,9 @@ def test_every_repository_has_a_contract() -> None:
         "runners": TestRunners,
         "tables": TestTables,
     }
-    assert set(under_contract) == set(UnitOfWork.__slots__)
+    repositories = {
+        name
+        for name, member in vars(UnitOfWork).items()
+        if not name.startswith("_") and inspect.isdatadescriptor(member)
+    }
+    assert set(under_contract) == repositories

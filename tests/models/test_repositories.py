@@ -56,9 +56,12 @@ def test_every_repository_has_a_contract() -> None:
         "runners": TestRunners,
         "tables": TestTables,
     }
+    made = (name for name in dir(UnitOfWork) if not name.startswith("_"))
     repositories = {
         name
-        for name, member in vars(UnitOfWork).items()
-        if not name.startswith("_") and inspect.isdatadescriptor(member)
+        for name in made
+        if isinstance(member := inspect.getattr_static(UnitOfWork, name), property)
+        and member.fget.__annotations__["return"].endswith("Repository")
     }
-    assert set(under_contract) == repositories
+    slots = {name for name in UnitOfWork.__slots__ if not name.startswith("_")}
+    assert set(under_contract) == repositories | slots

@@ -33,6 +33,9 @@ def chaos(store: Store, database_url: str) -> Iterator[Chaos]:
     made.close()
 
 
+LONG_JOBS = 10
+
+
 def test_every_job_is_done_once_whatever_dies(chaos: Chaos, store: Store) -> None:
     """A runner and workers are killed, one runner is stopped for longer than its lease."""
     rng = random.Random(7)
@@ -44,6 +47,9 @@ def test_every_job_is_done_once_whatever_dies(chaos: Chaos, store: Store) -> Non
         enough = number * (at + 1) // (len(deeds) + 2)
         wait_until(lambda enough=enough: chaos.states()[JobState.DONE] >= enough)
         deed()
+    # Long ones, so that whoever is stopped is at one of them.
+    jobs += [accepted(store, number + at, "burns", cpu_s=1.0) for at in range(LONG_JOBS)]
+    number += LONG_JOBS
     chaos.stop_member(GUARD_S)
     wait_until(lambda: not chaos.states()[JobState.QUEUED] + chaos.states()[JobState.RUNNING])
     said = [json.loads(member.stop()) for member in chaos.members]

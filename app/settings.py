@@ -12,7 +12,7 @@ from domain.problem import DEFAULT_FRAGMENT_CAP
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 # The distribution has every package below one, sluice: then a user's own folder holds the data.
-IS_INSTALLED = __name__ != "app.settings"
+IS_INSTALLED = "." in str(__package__)
 MIB = 2**20
 
 

@@ -14,7 +14,7 @@ from app.console.screen import Part
 from app.console.sources import ProfileSource, Source, TraceSource, read_source
 from app.console.table_reports import tables_table
 from app.settings import Settings
-from domain.errors import InvalidInput, NotFound
+from domain.errors import Conflict, InvalidInput, NotFound
 from domain.profile import HardwareProfile, ProfileReference, check_profile_name
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _whole_digest(store: Store, reference: ProfileReference, text: str) -> str:
     if len(found) == 1:
         return found[0]
     how_many = "more than one" if found else "no"
-    raise NotFound(f"the profile has {how_many} compiled table of this digest", field="digest")
+    raise Conflict(f"the profile has {how_many} compiled table of this digest", field="digest")
 
 
 def _delete(store: Store, arguments: argparse.Namespace, output: Output) -> None:

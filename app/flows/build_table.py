@@ -327,11 +327,16 @@ def active_table(store: Store, reference: ProfileReference) -> TableRecord:
 def activate_table(store: Store, reference: ProfileReference, digest: str) -> TableRecord:
     """Have look-ups answer from this table from now on, or again.
 
-    Raises NotFound for what is not stored, Conflict for a table of another profile or revision.
+    Raises NotFound for a profile that is not stored, Conflict for a digest of no table of it.
     """
     with store.unit_of_work() as unit:
         unit.profiles.revision(reference.name, reference.revision)
-        unit.tables.activate(reference.name, digest, revision=reference.revision)
+        try:
+            unit.tables.activate(reference.name, digest, revision=reference.revision)
+        except NotFound as error:
+            raise Conflict(
+                "the profile has no compiled table of this digest", field="digest"
+            ) from error
         return unit.tables.get(digest)
 
 

@@ -21,6 +21,7 @@ from domain.schedule import Schedule, latency_us
 from domain.solution import Solution, Status, Strategy
 
 ANSWERS, IMPROVES, WAITS, CRASHES = "answers", "improves", "waits", "crashes"
+SOLVE = solvers.solve
 GATE = "TEST_SOLVER_GATE"  # names a file; a solver that waits ends when it is there
 
 
@@ -42,13 +43,13 @@ def solve(
     problem: Problem,
     strategy: Strategy,
     *,
-    relative_gap: float,
-    time_limit_s: float,
-    static_bytes: int | None,
     on_incumbent: Callable[[Solution], None] | None = None,
+    **options: Any,
 ) -> Solution:
-    """Behave as the first stage is named."""
+    """Behave as the first stage is named; solve in earnest where that is no behaviour."""
     behaviour = problem.pipeline.stages[0].name
+    if behaviour not in (ANSWERS, IMPROVES, WAITS, CRASHES):
+        return SOLVE(problem, strategy, on_incumbent=on_incumbent, **options)
     if behaviour == CRASHES:
         os._exit(3)
     if behaviour == IMPROVES and on_incumbent is not None:

@@ -123,7 +123,7 @@ def test_what_cannot_be_activated(own: Live, quick: None) -> None:
         ("p@3", mine, 404, "not_found"),
         ("absent", mine, 404, "not_found"),
         ("Upper", mine, 404, "not_found"),
-        ("p", "0" * 64, 404, "not_found"),
+        ("p", "0" * 64, 409, "conflict"),
         ("p", mine[:-1], 422, "invalid_input"),
         ("p", mine.upper(), 422, "invalid_input"),
         ("p", None, 422, "invalid_input"),

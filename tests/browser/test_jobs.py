@@ -37,6 +37,14 @@ def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         os.environ[GATE] = before
 
 
+@pytest.fixture
+def opened(gate: Path) -> Iterator[None]:
+    """The gate is open for this test; compilations wait for it too."""
+    gate.touch()
+    yield
+    gate.unlink(missing_ok=True)
+
+
 @pytest.fixture(scope="module")
 def live(gate: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """A server whose solvers follow a script."""
@@ -211,7 +219,7 @@ def test_a_comparison_has_a_table(browser_page: Page, live: Live) -> None:
     expect(page.locator("#compared-title + .scroll tbody tr")).to_have_count(4)
 
 
-def test_every_kind_of_work_has_a_page(browser_page: Page, live: Live) -> None:
+def test_every_kind_of_work_has_a_page(browser_page: Page, live: Live, opened: None) -> None:
     """It says what it is, and leads to what was found."""
     page = browser_page
     headers = {"prefer": "respond-async"}

@@ -88,8 +88,9 @@ def test_a_job_leads_to_its_answer(
     gate.touch()
     page.wait_for_url("**/ui/answers/*")
     expect(page.locator("#answer-title")).to_be_visible()
+    page.wait_for_load_state()
     page.go_back()
-    assert page.url.endswith("/")
+    page.wait_for_url(lambda url: url.endswith("/"))
 
 
 def test_cancel_says_when_it_has_stopped_and_keeps_the_best(

@@ -44,31 +44,31 @@ def _guarded(words: Sequence[str], output: Output) -> int:
 
 def _run(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.command == "profiles":
-        from app.console.profile_commands import profiles
+        from app.console.profiles import profiles
 
         return profiles(arguments, output)
     if arguments.command == "serve":
-        from app.console.serving import serve
+        from app.serving import serve
 
         return serve(arguments, output)
     if arguments.command == "work":
-        from app.console.working import work
+        from app.serving import work
 
         return work(arguments, output)
     if arguments.command == "fit":
-        from app.console.fit_command import fit
+        from app.console.fit import fit
 
         return fit(arguments, output)
     if arguments.command == "table":
-        from app.console.table_command import table
+        from app.console.table import table
 
         return table(arguments, output)
     if arguments.command == "audit":
-        from app.console.audit_command import audit
+        from app.console.audit import audit
 
         return audit(arguments, output)
     if arguments.command == "export":
-        from app.console.export_command import export
+        from app.console.export import export
 
         return export(arguments, output)
     from app.console import commands

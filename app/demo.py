@@ -30,13 +30,13 @@ from app.console.reports import (
     warning_parts,
 )
 from app.console.screen import Part
-from app.console.serving import listen, names_port, prepare_store, server
 from app.errors import exit_code
 from app.schemas.base import dump_json, parse_json, read_output
 from app.schemas.compare import CompareOut
 from app.schemas.fits import FitOut
 from app.schemas.optimize import OptimizeIn, OptimizeOut
 from app.schemas.stages import PipelineOut
+from app.serving import listen, names_port, prepare_store, server
 from app.settings import CHECKOUT, Settings
 from domain.errors import SluiceError
 from domain.solution import Strategy

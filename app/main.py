@@ -11,38 +11,23 @@ from typing import TypeAlias
 from fastapi import Depends, FastAPI
 
 import solvers
-from app.api import (
-    audit,
-    compare,
-    exports,
-    fit,
-    fit_plots,
-    jobs,
-    measurement_plans,
-    optimize,
-    problems,
-    profiles,
-    service,
-    simulate,
-    tables,
-)
+from app.api import exports, fits, jobs, optimize, profiles, service, tables
 from app.api.openapi import publish
-from app.asgi import Fronted, Outermost
-from app.bodies import BodyBudget
 from app.execution.engine import Engine
 from app.execution.limits import BODIES_HELD, TRACES_HELD, service_pools
 from app.execution.local import LocalEngine
-from app.flows.paper_profiles import seed_paper_profiles
-from app.jobs.opening import open_runner
-from app.lookup.front import Front
-from app.lookup.shelf import Shelf
-from app.metrics import Metrics
+from app.http.app import Fronted, Outermost
+from app.http.bodies import BodyBudget
+from app.http.dependencies import own_origin
+from app.http.fastpath.front import Front
+from app.http.fastpath.table_cache import Shelf
+from app.http.metrics import Metrics
+from app.http.service import Context, Service
+from app.jobs.runner import open_runner
 from app.operations.tasks import SOLVE_WARM_UP
-from app.own_origin import own_origin
-from app.service import Context, Service
-from app.settings import Settings
-from app.version import VERSION
-from app.web.refusals import failure_page
+from app.questions.profiles import seed_paper_profiles
+from app.settings import VERSION, Settings
+from app.web.pages import failure_page
 from app.web.routes import attach_pages
 from models.session import create_store
 
@@ -57,12 +42,7 @@ OpenEngine: TypeAlias = Callable[[Settings], Engine]
 
 _ROUTERS = (
     optimize,
-    compare,
-    audit,
-    simulate,
-    fit,
-    fit_plots,
-    measurement_plans,
+    fits,
     profiles,
     tables,
     exports,
@@ -118,7 +98,7 @@ def create_app(
     app.state.bodies = BodyBudget(BODIES_HELD * chosen.max_body_bytes)
     app.state.traces = BodyBudget(TRACES_HELD * chosen.max_trace_bytes)
     app.add_middleware(Outermost, metrics=metrics, as_page=failure_page)
-    problems.register(app)
+    service.register(app)
     for module in _ROUTERS:
         app.include_router(module.router, dependencies=[Depends(own_origin)])
     attach_pages(app)

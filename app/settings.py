@@ -1,4 +1,4 @@
-"""The environment, read once into frozen settings. Raises InvalidInput naming the variable."""
+"""The version of this program."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from pathlib import Path
 
 from domain.errors import InvalidInput
 from domain.problem import DEFAULT_FRAGMENT_CAP
+
+VERSION = "0.1.0"
+
+
+# --- the environment, read once into frozen settings. Raises InvalidInput naming the --------------
+
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 # The distribution has every package below one, sluice: then a user's own folder holds the data.

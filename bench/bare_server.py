@@ -18,7 +18,7 @@ from typing import Any
 
 import uvicorn
 
-from app.console.serving import configured
+from app.serving import configured
 
 _BACKLOG = 2048
 _TYPE = (b"content-type", b"application/json")

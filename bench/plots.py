@@ -11,10 +11,20 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from app.plots.frame import Frame
-from app.plots.scales import Axis, Tick
-from app.plots.style import STYLE
-from app.plots.svg import dots_of, group, line_at, number, path_of, safe, tag, text_at
+from app.plots.svg import (
+    STYLE,
+    Axis,
+    Frame,
+    Tick,
+    dots_of,
+    group,
+    line_at,
+    number,
+    path_of,
+    safe,
+    tag,
+    text_at,
+)
 from bench.hardness import CLASSES
 
 TIME, RATIOS = "exact-time.svg", "exact-ratios.svg"

@@ -17,9 +17,9 @@ from pathlib import Path
 import solvers
 from analysis.audit import powers_of_two, price, turning_points
 from analysis.best_known import best_known
-from app.flows.paper_profiles import paper_profiles
-from app.flows.questions import Measurement, Question
-from app.flows.solve_message import prepare
+from app.questions.optimize import prepare
+from app.questions.profiles import paper_profiles
+from app.questions.question import Measurement, Question
 from domain.fragment_setting import FragmentSetting
 from domain.message_mix import USUAL_GREATEST_BYTES, USUAL_LEAST_BYTES, MessageMix
 from domain.model import CostModel

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from app.api.events import EventStream
 from app.api.openapi import refuses
 from app.api.respond import json_document
-from app.deps import service_of
+from app.execution.limits import MAX_EVENT_STREAMS
+from app.http.dependencies import service_of
+from app.http.service import Service
 from app.jobs.ledger import shown_job
+from app.schemas.base import dump_json
 from app.schemas.jobs import JobOut
 from app.schemas.queries import NoQuery
+from domain.errors import Overloaded, StoreUnavailable
+from models.records import JobRecord
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
 _EVENTS = {
@@ -54,3 +61,62 @@ async def events(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> R
         media_type="text/event-stream",
         headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
     )
+
+
+# --- the events of one job for one client, told from the job's row --------------------------------
+
+
+_LOOK_S = 0.25
+_KEEP_ALIVE_S = 15.0
+
+
+class EventStream:
+    """Looks at the row, and tells each change. The row is the truth also after a restart."""
+
+    def __init__(self, service: Service, identifier: str, last_event_id: str) -> None:
+        self._service = service
+        self._identifier = identifier
+        is_number = last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 10
+        self._number = int(last_event_id) if is_number else 0
+
+    async def first(self) -> JobRecord:
+        """The job as it stands. Raises NotFound, and Overloaded where too many look on."""
+        if self._service.open_streams >= MAX_EVENT_STREAMS:
+            raise Overloaded("more event streams are open than this service accepts")
+        return await self._look()
+
+    async def events(self, job: JobRecord) -> AsyncIterator[bytes]:
+        """The events from this state on, to the end of the job."""
+        self._service.open_streams += 1
+        try:
+            yield self._event(job)
+            told_s = time.monotonic()
+            while not job.state.is_terminal:
+                await asyncio.sleep(_LOOK_S)
+                before, job = job, await self._again(job)
+                if job != before:
+                    yield self._event(job)
+                    told_s = time.monotonic()
+                elif time.monotonic() - told_s > _KEEP_ALIVE_S:
+                    yield b": still running\n\n"
+                    told_s = time.monotonic()
+        finally:
+            self._service.open_streams -= 1
+
+    async def _again(self, last: JobRecord) -> JobRecord:
+        """The job as it is now, or as it was last where that cannot be seen at this moment."""
+        try:
+            return await self._look()
+        except (StoreUnavailable, Overloaded):
+            return last
+
+    async def _look(self) -> JobRecord:
+        return await self._service.call(
+            lambda: shown_job(self._service.context.store, self._identifier)
+        )
+
+    def _event(self, job: JobRecord) -> bytes:
+        self._number += 1
+        name = job.state.value if job.state.is_terminal else "progress"
+        data = dump_json(JobOut.of(job))
+        return b"id: %d\nevent: %s\ndata: %s\n\n" % (self._number, name.encode(), data)

@@ -11,11 +11,10 @@ from pydantic import BaseModel, TypeAdapter
 
 from app.api.respond import PROBLEM
 from app.schemas.audit import AuditIn
+from app.schemas.base import ProblemOut
 from app.schemas.compare import CompareIn
-from app.schemas.fit_requests import FitIn
-from app.schemas.measurement_plans import MeasurementPlanIn
+from app.schemas.fit_requests import FitIn, MeasurementPlanIn
 from app.schemas.optimize import OptimizeIn
-from app.schemas.problems import ProblemOut
 from app.schemas.profiles import CurrentIn, ProfileIn, RevisionIn
 from app.schemas.simulate import SimulateIn
 from app.schemas.tables import ActivateIn, TableIn

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
 from analysis.explain import EXPLAINED_AT_ONCE, explain
 from app.api.openapi import reads, refuses
 from app.api.respond import accepted, json_bytes, json_document
-from app.bodies import read_json
-from app.deps import body_rules, client_of, prefers_async, service_of
 from app.execution.render_queue import Requester
-from app.flows.answers import AnswerFilter, get_answer, list_answers
+from app.http.bodies import read_json
+from app.http.dependencies import body_rules, client_of, prefers_async, service_of
+from app.operations.audits import audit_operation
+from app.operations.compare import compare_operation
 from app.operations.optimize import optimize_operation
-from app.schemas.base import read_output
-from app.schemas.explanations import ExplanationOut, explained_of
+from app.questions.compare import draw, run
+from app.questions.optimize import AnswerFilter, get_answer, list_answers
+from app.schemas.audit import AuditIn, AuditOut
+from app.schemas.base import dump_json, read_output
+from app.schemas.compare import CompareIn, CompareOut, ExplanationOut, explained_of
 from app.schemas.optimize import OptimizationsOut, OptimizeIn, OptimizeOut
 from app.schemas.queries import ExplanationQuery, NoQuery, OptimizationsQuery
+from app.schemas.simulate import SimulateIn, SimulateOut, SimulateQuery, SimulationFormat
 
 router = APIRouter(tags=["optimise"])
 
@@ -85,3 +90,70 @@ async def explanation(
             question=("explanation", id, query.cheaper_by),
         )
     return json_document(ExplanationOut.of(found, answer_id=id))
+
+
+# --- POST /compare --------------------------------------------------------------------------------
+
+
+@router.post("/compare", response_model=CompareOut, **reads(CompareIn, 404, may_be_async=True))
+async def compare(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
+    """What each strategy gives on each message size."""
+    service = service_of(request)
+    asked = await read_json(request, CompareIn, **body_rules(request))
+    make = partial(
+        compare_operation, asked.to_domain(), asked.as_job, settings=service.context.settings
+    )
+    if prefers_async(request):
+        return accepted(await service.start_job(make))
+    performed = await service.perform(make, client_of(request))
+    return json_bytes(performed.outcome.document)
+
+
+# --- POST /simulate -------------------------------------------------------------------------------
+
+
+SVG = "image/svg+xml"
+_MEDIA = {SimulationFormat.JSON: "application/json", SimulationFormat.SVG: SVG}
+_PICTURE: dict[int, dict[str, Any]] = {200: {"content": {SVG: {"schema": {"type": "string"}}}}}
+# Opened by itself the picture is a page of this service: nothing is loaded, its own colours aside.
+_POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
+
+
+@router.post("/simulate", response_model=SimulateOut, **reads(SimulateIn, 404, also=_PICTURE))
+async def simulate(request: Request, query: Annotated[SimulateQuery, Query()]) -> Response:
+    """When each fragment is in each stage, for a cut that is given: as data, or drawn."""
+    service = service_of(request)
+    asked = await read_json(request, SimulateIn, **body_rules(request))
+    source, cut = asked.source(), asked.cut()
+    if (query.format or _accepted(request)) is SimulationFormat.SVG:
+        picture = await service.call(lambda: draw(run(service.context.store, source, cut), cut))
+        return Response(picture, headers=_POLICY, media_type=SVG)
+    body = await service.call(
+        lambda: dump_json(SimulateOut.of(run(service.context.store, source, cut)))
+    )
+    return json_bytes(body)
+
+
+def _accepted(request: Request) -> SimulationFormat:
+    """The first media type that the client names and that there is; else JSON."""
+    for part in ",".join(request.headers.getlist("accept")).split(","):
+        named = part.split(";")[0].strip().lower()
+        for wanted, media in _MEDIA.items():
+            if named == media:
+                return wanted
+    return SimulationFormat.JSON
+
+
+# --- POST /audit ----------------------------------------------------------------------------------
+
+
+@router.post("/audit", response_model=AuditOut, **reads(AuditIn, 404, 409, may_be_async=True))
+async def audit(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
+    """What an existing setting costs over the optimum, and what to change."""
+    service = service_of(request)
+    asked = await read_json(request, AuditIn, **body_rules(request))
+    make = partial(audit_operation, asked, settings=service.context.settings)
+    if prefers_async(request):
+        return accepted(await service.start_job(make))
+    performed = await service.perform(make, client_of(request))
+    return json_bytes(performed.outcome.document)

@@ -8,10 +8,11 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.api.openapi import reads, refuses
 from app.api.respond import accepted, if_none_match, json_document, sent, tagged
-from app.bodies import read_json
-from app.deps import body_rules, client_of, prefers_async, service_of
-from app.flows import profiles as flow
-from app.lookup.answers import Ready
+from app.http.bodies import read_json
+from app.http.dependencies import body_rules, client_of, prefers_async, service_of
+from app.http.fastpath.responses import Ready
+from app.http.service import Lookup
+from app.questions import profiles as questions
 from app.schemas.optimize import OptimizeOut
 from app.schemas.profiles import (
     CurrentIn,
@@ -22,8 +23,7 @@ from app.schemas.profiles import (
     RevisionsOut,
 )
 from app.schemas.queries import NoQuery, ProfilesQuery, ScheduleQuery
-from app.schemas.schedules import TableScheduleOut
-from app.service import Lookup
+from app.schemas.simulate import TableScheduleOut
 
 router = APIRouter(prefix="/profiles", tags=["profiles"])
 _UNCHANGED = {304: {"description": "The client holds these very bytes"}}
@@ -34,7 +34,7 @@ async def list_profiles(request: Request, query: Annotated[ProfilesQuery, Query(
     """Profiles by name, each at its current revision."""
     service = service_of(request)
     page = await service.call(
-        lambda: flow.list_profiles(service.context.store, after=query.cursor, limit=query.limit)
+        lambda: questions.list_profiles(service.context.store, after=query.cursor, limit=query.limit)
     )
     return json_document(ProfilesOut.of(page))
 
@@ -46,7 +46,7 @@ async def create_profile(request: Request, _: Annotated[NoQuery, Query()]) -> Re
     asked = await read_json(request, ProfileIn, **body_rules(request))
     model = asked.model()
     profile = await service.write(
-        lambda: flow.create_profile(service.context.store, asked.name, model, detail=asked.detail)
+        lambda: questions.create_profile(service.context.store, asked.name, model, detail=asked.detail)
     )
     headers = {"Location": f"/profiles/{profile.name}"}
     return json_document(ProfileOut.of(profile), status=201, headers=headers)
@@ -56,7 +56,7 @@ async def create_profile(request: Request, _: Annotated[NoQuery, Query()]) -> Re
 async def get_profile(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """A profile at its current revision."""
     service = service_of(request)
-    profile = await service.call(lambda: flow.get_profile(service.context.store, name))
+    profile = await service.call(lambda: questions.get_profile(service.context.store, name))
     return json_document(ProfileOut.of(profile))
 
 
@@ -67,7 +67,7 @@ async def revise_profile(request: Request, name: str, _: Annotated[NoQuery, Quer
     asked = await read_json(request, RevisionIn, **body_rules(request))
     model = asked.model()
     profile = await service.write(
-        lambda: flow.revise_profile(service.context.store, name, model, detail=asked.detail)
+        lambda: questions.revise_profile(service.context.store, name, model, detail=asked.detail)
     )
     return json_document(ProfileOut.of(profile))
 
@@ -76,7 +76,7 @@ async def revise_profile(request: Request, name: str, _: Annotated[NoQuery, Quer
 async def delete_profile(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Delete a profile with its revisions. Answers that name it stay."""
     service = service_of(request)
-    await service.write(lambda: flow.delete_profile(service.context.store, name))
+    await service.write(lambda: questions.delete_profile(service.context.store, name))
     return Response(status_code=204)
 
 
@@ -84,7 +84,7 @@ async def delete_profile(request: Request, name: str, _: Annotated[NoQuery, Quer
 async def list_revisions(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Every revision, and where its stages came from."""
     service = service_of(request)
-    found = await service.call(lambda: flow.list_revisions(service.context.store, name))
+    found = await service.call(lambda: questions.list_revisions(service.context.store, name))
     return json_document(RevisionsOut.of(*found))
 
 
@@ -94,7 +94,7 @@ async def set_current(request: Request, name: str, _: Annotated[NoQuery, Query()
     service = service_of(request)
     asked = await read_json(request, CurrentIn, **body_rules(request))
     profile = await service.write(
-        lambda: flow.set_current(service.context.store, name, asked.revision)
+        lambda: questions.set_current(service.context.store, name, asked.revision)
     )
     return json_document(ProfileOut.of(profile))
 
@@ -112,7 +112,7 @@ async def schedule(
     `name@2` pins a revision. What a table answers is there at once, also for `respond-async`.
     """
     service = service_of(request)
-    asked = Lookup(flow.known_reference(name), query.bytes, if_none_match(request))
+    asked = Lookup(questions.known_reference(name), query.bytes, if_none_match(request))
     if prefers_async(request):
         if ready := await service.table_answer(asked):
             return sent(ready)

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 from fastapi import Request, Response
 
-from app.lookup.answers import REVALIDATED, Ready, holds
-from app.schemas.base import dump_json
+from app.http.fastpath.responses import REVALIDATED, Ready, holds
+from app.schemas.base import ProblemOut, dump_json
 from app.schemas.jobs import JobOut
-from app.schemas.problems import ProblemOut
 from domain.errors import Overloaded, SluiceError
 from models.records import JobRecord
 

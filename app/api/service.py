@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, cast
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from app.api.openapi import refuses
-from app.api.respond import json_document
-from app.deps import service_of
+from app.api.respond import json_document, problem
 from app.execution.engine import Pool
-from app.metrics import CONTENT_TYPE
+from app.http.app import with_head
+from app.http.dependencies import service_of
+from app.http.metrics import CONTENT_TYPE
+from app.schemas.base import invalid_fields
 from app.schemas.queries import MAX_PAGE_SIZE, NoQuery
 from app.schemas.service import AliveOut, LimitsOut, ReadyOut
-from domain.errors import NotReady
+from domain.errors import MethodNotAllowed, NotFound, NotJson, NotReady, RouteNotFound, SluiceError
 
 router = APIRouter(tags=["service"])
 _PING_LIMIT_S = 5.0
@@ -62,3 +67,54 @@ async def metrics(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """Requests, answers and what is waiting, for Prometheus."""
     service = service_of(request)
     return Response(service.exposition(), media_type=CONTENT_TYPE)
+
+
+# --- the only exception handlers: every refusal becomes a problem document ------------------------
+
+
+_CLIENT_GONE = 499  # nobody reads it; the number is the common one in logs
+
+
+def register(app: FastAPI) -> None:
+    """Have this application answer every refusal with a problem document."""
+    app.add_exception_handler(SluiceError, _refused)
+    app.add_exception_handler(HTTPException, _not_routed)
+    app.add_exception_handler(RequestValidationError, _invalid_parameters)
+    app.add_exception_handler(ClientDisconnect, _client_gone)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    return problem(cast(SluiceError, error))
+
+
+async def _client_gone(request: Request, error: Exception) -> Response:
+    return Response(status_code=_CLIENT_GONE)
+
+
+async def _not_routed(request: Request, error: Exception) -> Response:
+    status = cast(HTTPException, error).status_code
+    if status == 404:
+        return problem(RouteNotFound("there is no such path; /docs lists those there are"))
+    if status == 405:
+        allowed = _allowed_methods(request)
+        refusal = MethodNotAllowed(f"this path answers {allowed}")
+        return problem(refusal, headers={"Allow": allowed})
+    return problem(NotJson("the request could not be read"))
+
+
+async def _invalid_parameters(request: Request, error: Exception) -> Response:
+    found = list(cast(RequestValidationError, error).errors())
+    if found[0]["loc"][0] == "path":
+        return problem(NotFound("nothing is stored under this name or id"))
+    without_place: list[dict[str, Any]] = [{**one, "loc": tuple(one["loc"])[1:]} for one in found]
+    return problem(invalid_fields(without_place, total=len(found)))
+
+
+def _allowed_methods(request: Request) -> str:
+    # The router names the methods of the first route with this path only; the document has all.
+    path = getattr(request.scope.get("route"), "path", "")
+    operations = request.app.openapi()["paths"].get(path)
+    if operations is None:  # a page, or the document itself
+        operations = request.app.state.page_methods.get(path, {"GET"})
+    methods = {method.upper() for method in operations}
+    return ", ".join(sorted(with_head(methods)))

@@ -10,13 +10,13 @@ from fastapi import APIRouter, Query, Request, Response
 from app.api.openapi import reads, refuses
 from app.api.respond import accepted as accepted_job
 from app.api.respond import if_none_match, json_bytes, json_document, sent
-from app.bodies import read_json
-from app.deps import body_rules, client_of, prefers_async, service_of
-from app.flows import build_table as flow
-from app.flows.profiles import known_reference
-from app.lookup.forms import JSON, SLT, TWIN, TableFormat, accepted, active_form, immutable_form
+from app.http.bodies import read_json
+from app.http.dependencies import body_rules, client_of, prefers_async, service_of
+from app.http.fastpath.responses import JSON, SLT, TWIN, accepted, active_form, immutable_form
 from app.operations.tables import table_operation
-from app.schemas.queries import NoQuery, TableQuery, TablesQuery
+from app.questions import tables as questions
+from app.questions.profiles import known_reference
+from app.schemas.queries import NoQuery, TableFormat, TableQuery, TablesQuery
 from app.schemas.tables import ActivateIn, TableIn, TableOut, TablesOut
 from models.records import TableRecord
 
@@ -67,7 +67,7 @@ async def tables(request: Request, name: str, query: Annotated[TablesQuery, Quer
     service = service_of(request)
     reference = known_reference(name)
     page = await service.call(
-        lambda: flow.list_tables(
+        lambda: questions.list_tables(
             service.context.store,
             reference.name,
             revision=reference.revision,
@@ -87,7 +87,7 @@ async def active_table(
     """The table that look-ups answer from: what is told of it, its file, or the JSON twin."""
     service = service_of(request)
     reference = known_reference(name)
-    record = await service.call(lambda: flow.active_table(service.context.store, reference))
+    record = await service.call(lambda: questions.active_table(service.context.store, reference))
     form, body = await _form(request, query, record)
     return sent(active_form(if_none_match(request), record.digest, form, body))
 
@@ -99,7 +99,7 @@ async def activate_table(request: Request, name: str, _: Annotated[NoQuery, Quer
     reference = known_reference(name)
     asked = await read_json(request, ActivateIn, **body_rules(request))
     record = await service.write(
-        lambda: flow.activate_table(service.context.store, reference, asked.digest)
+        lambda: questions.activate_table(service.context.store, reference, asked.digest)
     )
     return json_bytes(record.document, headers={"Content-Location": f"/tables/{record.digest}"})
 
@@ -108,7 +108,7 @@ async def activate_table(request: Request, name: str, _: Annotated[NoQuery, Quer
 async def table(request: Request, digest: str, query: Annotated[TableQuery, Query()]) -> Response:
     """A compiled table: what is told of it, its file (`slt`), or the file's JSON twin."""
     service = service_of(request)
-    record = await service.call(lambda: flow.get_table(service.context.store, digest))
+    record = await service.call(lambda: questions.get_table(service.context.store, digest))
     form, body = await _form(request, query, record)
     return sent(immutable_form(if_none_match(request), digest, form, body))
 
@@ -122,4 +122,4 @@ async def _form(
         return form, record.document
     if form is TableFormat.SLT:
         return form, record.file
-    return form, await service_of(request).call(lambda: flow.json_twin(record.file))
+    return form, await service_of(request).call(lambda: questions.json_twin(record.file))

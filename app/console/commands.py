@@ -8,22 +8,22 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from app.console.files import (
+    Source,
+    TraceSource,
+    body_of,
+    check_timeline_file,
+    merged,
+    read_source,
+    write_timeline,
+)
 from app.console.output import Output
-from app.console.progress import counting_line, solving_line
 from app.console.reports import (
     answer_parts,
     comparison_parts,
     fit_summary_parts,
 )
-from app.console.running import run_operation
-from app.console.sources import (
-    Source,
-    TraceSource,
-    body_of,
-    merged,
-    read_source,
-)
-from app.console.timeline_file import check_timeline_file, write_timeline
+from app.console.running import counting_line, run_operation, solving_line
 from app.settings import Settings
 from app.text.names import printable
 from domain.errors import InvalidInput
@@ -31,9 +31,9 @@ from domain.profile import ProfileReference
 from domain.solution import Strategy
 
 if TYPE_CHECKING:
-    from app.flows.fit_trace import FittedTrace
-    from app.flows.questions import Question
-    from app.flows.solve_message import FindRevision
+    from app.questions.fits import FittedTrace
+    from app.questions.optimize import FindRevision
+    from app.questions.question import Question
     from app.schemas.optimize import OptimizeOut
     from domain.profile import ProfileRevision, Revision
     from models.session import Store
@@ -83,7 +83,7 @@ def _show_answer(answer: OptimizeOut, timeline: str | None, output: Output) -> N
 
 
 def _question(arguments: argparse.Namespace, source: Source) -> Question:
-    from app.flows.questions import Measurement
+    from app.questions.question import Measurement
     from app.schemas.base import dump_json, parse_json
     from app.schemas.optimize import OptimizeIn
 
@@ -106,11 +106,11 @@ def _answer(
     question: Question, settings: Settings, output: Output, *, store: Store | None
 ) -> tuple[bytes, bool]:
     """The answer's document, and whether Ctrl-C ended the search."""
-    from app.flows import solve_message as flow
     from app.operations.optimize import Optimize
+    from app.questions import optimize as questions
     from app.schemas.optimize import render_answer
 
-    prepared = flow.prepare(question, finder(store), fragment_cap=settings.max_fragments)
+    prepared = questions.prepare(question, finder(store), fragment_cap=settings.max_fragments)
     operation = Optimize(prepared, unrequested)
     if store is not None:
         with store.reading() as unit:
@@ -130,8 +130,8 @@ def _answer(
 
 def compare(arguments: argparse.Namespace, output: Output) -> int:
     """Solve every strategy on every size and print the table."""
-    from app.flows.compare import resolve
     from app.operations.compare import Compare
+    from app.questions.compare import resolve
     from app.schemas.base import dump_json, parse_json
     from app.schemas.compare import CompareIn, CompareOut
 
@@ -183,9 +183,9 @@ def _comparison_body(
 
 def fit_source(source: TraceSource, settings: Settings) -> FittedTrace:
     """The fit of a source that is a trace, as it is made where nothing else is asked."""
-    from app.flows.fit_trace import fit_traces
-    from app.flows.held_trace import HeldTrace
-    from app.flows.solve_message import sizes_used_for
+    from app.questions.fits import fit_traces
+    from app.questions.optimize import sizes_used_for
+    from app.questions.question import HeldTrace
     from models.records import FitRequest
 
     return fit_traces(
@@ -203,7 +203,7 @@ def unrequested(profile: ProfileRevision | None) -> bytes:
 @contextmanager
 def opened_store(settings: Settings) -> Iterator[Store]:
     """The store, up to date and with the papers' profiles in it."""
-    from app.flows.paper_profiles import seed_paper_profiles
+    from app.questions.profiles import seed_paper_profiles
     from models.session import create_store
 
     store = create_store(settings.database_url)
@@ -227,7 +227,7 @@ def store_for(source: object, settings: Settings) -> Iterator[Store | None]:
 
 def finder(store: Store | None) -> FindRevision:
     """Looks a profile up in the store."""
-    from app.flows.solve_message import stored_revision
+    from app.questions.optimize import stored_revision
 
     def find(reference: ProfileReference) -> Revision:
         if store is None:

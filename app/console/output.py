@@ -47,7 +47,7 @@ class Output:
     def error(self, error: SluiceError) -> None:
         """One line that names field and rule, or the problem document."""
         if self.wants_json:
-            from app.schemas.problems import ProblemOut
+            from app.schemas.base import ProblemOut
 
             self.err.write_line(json.dumps(asdict(ProblemOut.of(error))))
         else:

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from app.console.gantt import MAX_BLOCKS, Ink, chart_of, draw
-from app.console.screen import Column, Facts, Grid, Part
+from app.console.screen import MAX_BLOCKS, Column, Facts, Grid, Ink, Part, chart_of, draw
 from app.text.names import printable
 from app.text.notices import notice_lines
 from app.text.numbers import (

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from app.execution.engine import Pool
+from app.execution.local import PoolOptions
 from app.execution.slot import SlotOptions
 from app.execution.worker import WorkerOptions
-from app.execution.worker_pool import PoolOptions
 
 JOBS = "jobs"  # the requester of durable jobs, which wait in the ledger and not here
 

@@ -1,29 +1,95 @@
-"""A runner's beats, and its look at those of the others.
+"""Which process of which machine a runner is, so that its neighbours see at once that it is gone.
 
-No clock is compared with another one: a runner is held for dead when this one, by its own monotonic
-clock, has seen no beat of it for a whole lease. While the database is away nobody's beats can be
-seen, so that the time begins anew when it is back.
+Elsewhere it takes a while until its beats are missed.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.jobs.options import RunnerOptions
-from app.jobs.processes import is_gone, this_process
-from app.schemas.base import dump_json
-from app.schemas.problems import ProblemOut
+import psutil
+
+from app.schemas.base import ProblemOut, dump_json
 from domain.errors import Conflict, SolverFailed, StoreUnavailable
 from models.identifiers import new_id
 from models.records import MAX_LOSSES, RunnerRecord
 
 if TYPE_CHECKING:
     from models.session import Store
+
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_NAMESPACE = Path("/proc/self/ns/pid")
+
+
+def this_process() -> str:
+    """Return this process by its machine, namespace of processes, number and start; else ''."""
+    try:
+        started = psutil.Process().create_time()
+    except psutil.Error:
+        return ""
+    return f"{_machine()} {os.getpid()} {started:.2f}" if _machine() else ""
+
+
+def is_gone(process: str) -> bool:
+    """Return whether this process was on this machine and has ended; False where unknown."""
+    machine, _, rest = process.partition(" ")
+    number, _, started = rest.partition(" ")
+    if not started or machine != _machine():
+        return False
+    try:
+        found = psutil.Process(int(number))
+        return f"{found.create_time():.2f}" != started or found.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+    except (psutil.Error, ValueError):
+        return False
+
+
+def _machine() -> str:
+    """Return the boot and the namespace in which numbers of processes mean something."""
+    try:
+        return f"{_BOOT.read_text().strip()}/{_NAMESPACE.stat().st_ino}"
+    except OSError:
+        return ""
+
+
+# --- the times of a runner ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerOptions:
+    """Seconds. A runner beats each `beat_s`; others hold it for dead after `lease_s` without one.
+
+    One that could not beat for `fence_s` ends its own tasks: by `lease_s` others may have them.
+    Each `poll_s` it looks for jobs and cancels that nobody told it of; `show_s` lies between two
+    writes of how far a job is. A job whose worker crashed waits for `crash_wait_s`, four times as
+    long after the second crash.
+    """
+
+    lease_s: float = 15.0
+    beat_s: float = 3.0
+    fence_s: float = 12.0
+    poll_s: float = 1.0
+    show_s: float = 0.5
+    retry_s: float = 1.0
+    crash_wait_s: float = 1.0
+
+    @classmethod
+    def of_lease(cls, lease_s: float) -> RunnerOptions:
+        """Return the options of a lease: five beats in it, four until a runner fences itself."""
+        return cls(lease_s=lease_s, beat_s=lease_s / 5, fence_s=lease_s * 0.8)
+
+
+# --- a runner's beats, and its look at those of the others ----------------------------------------
+
 
 log = logging.getLogger("sluice.jobs")
 

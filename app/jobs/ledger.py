@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from app.execution.engine import Pool
 from app.execution.limits import MAX_WAITING_JOBS
-from app.flows.answers import known_identifier
 from app.operations.operation import Operation, OperationKind, Outcome
+from app.questions.question import known_identifier
 from domain.errors import Overloaded
 from models.identifiers import new_id
 from models.records import OWNER, JobRecord, JobState

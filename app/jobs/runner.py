@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from app.execution.engine import Crashed, End, Engine, Lost, Pool, Stopped
 from app.execution.limits import job_slots
-from app.jobs.heartbeat import LOST_TOO_OFTEN, Heartbeat
-from app.jobs.options import RunnerOptions
+from app.jobs.heartbeat import LOST_TOO_OFTEN, Heartbeat, RunnerOptions
 from app.jobs.running_job import Part, RunningJob
 from app.operations.operation import Operation
-from app.schemas.base import dump_json
-from app.schemas.problems import ProblemOut
+from app.operations.tasks import prepare_request
+from app.schemas.base import ProblemOut, dump_json
 from domain.errors import (
     Conflict,
     LimitReached,
@@ -38,7 +37,10 @@ from models.errors import Fenced
 from models.records import Blame, JobRecord, JobState
 
 if TYPE_CHECKING:
+    from app.execution.engine import Engine
+    from app.settings import Settings
     from models.session import Store, UnitOfWork
+
 
 log = logging.getLogger("sluice.jobs")
 
@@ -489,3 +491,16 @@ def _give_back(
 
 def _problem(error: SluiceError) -> bytes:
     return dump_json(ProblemOut.of(error))
+
+
+# --- the runner of a service or of `sluice work`, as its settings want it -------------------------
+
+
+def open_runner(store: Store, engine: Engine, settings: Settings) -> Runner:
+    """Return the runner of a service or of a worker, which is still to be started."""
+
+    def prepare(kind: str, request: bytes, unit: UnitOfWork) -> Operation[Any]:
+        return prepare_request(kind, request, unit, settings)
+
+    options = RunnerOptions.of_lease(settings.lease_s)
+    return Runner(store, engine, prepare, options, memory_bytes=settings.worker_memory_bytes)

@@ -1,23 +1,63 @@
-"""A job that this process runs: its tasks, how far they are, and what is to be written of it.
-
-Events come from the engine's threads, one call at a time for a task, and only leave what was last
-heard; everything else happens in the runner's thread.
-"""
+"""How a job's best latency and the bound on it came about, while it ran."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from app.execution.engine import Best, Done, End, Event, Sink, Started, Steps, Task
 from app.execution.limits import JOBS
-from app.jobs.history import JobHistory
 from app.operations.operation import Divisible, Operation
 from app.operations.tasks import result_of, task_of
+from app.schemas.base import dump_json
 from models.records import JobChanges, JobRecord
+
+MAX_POINTS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPoint:
+    """What was known from this moment of the job on."""
+
+    elapsed_s: float
+    best_latency_us: float
+    lower_bound_us: float
+
+
+@dataclass(slots=True)
+class JobHistory:
+    """The points of one run, in order of time, never worse than those before; at most MAX_POINTS.
+
+    Where there are more every second one goes, the first and the last aside.
+    """
+
+    points: list[HistoryPoint] = field(default_factory=list)
+
+    def add(self, best_us: float, bound_us: float, *, elapsed_s: float) -> bool:
+        """Return whether this is better than what was known, which then is the next point."""
+        if self.points:
+            last = self.points[-1]
+            best_us, bound_us = (
+                min(best_us, last.best_latency_us),
+                max(bound_us, last.lower_bound_us),
+            )
+            if (best_us, bound_us) == (last.best_latency_us, last.lower_bound_us):
+                return False
+        self.points.append(HistoryPoint(round(max(0.0, elapsed_s), 3), best_us, bound_us))
+        if len(self.points) > MAX_POINTS:
+            self.points = [*self.points[:-1:2], self.points[-1]]
+        return True
+
+    def as_json(self) -> bytes:
+        """Return it as a job's row keeps it: a list of JobPointOut."""
+        return dump_json(self.points)
+
+
+# --- a job that this process runs: its tasks, how far they are, and what is to be -----------------
+
 
 OnEnd = Callable[["RunningJob", "Part", End], None]
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from analysis.audit import Audit, AuditQuestion
-from app.flows.audit_setting import audit_question
-from app.flows.solve_message import prepare, stored_revision
-from app.operations.digests import digest_of
-from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report
+from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.work import AuditWork
+from app.questions.optimize import prepare, stored_revision
+from app.questions.settings import audit_question
 from app.schemas.audit import AuditIn, render_audit
 from app.schemas.base import parse_json
 from domain.profile import ProfileRevision

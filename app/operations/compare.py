@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 from analysis.comparison import Cell
 from app.execution.engine import Pool
-from app.flows.compare import Comparison, ComparisonTable, Resolved, resolve
-from app.flows.solve_message import stored_revision
-from app.operations.compare_work import Cells, CellWork, CompareWork
-from app.operations.digests import digest_of
-from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report
-from app.operations.solves import GRACE_S, Solve, cut_off
+from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
+from app.operations.solves import GRACE_S, Cells, CellWork, CompareWork, Solve, cut_off
+from app.questions.compare import Comparison, ComparisonTable, Resolved, resolve
+from app.questions.optimize import stored_revision
 from app.schemas.base import dump_json, parse_json
 from app.schemas.compare import CompareIn, CompareOut
 from domain.errors import SluiceError

@@ -6,15 +6,14 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.flows import export_setting as exporting
-from app.flows.export_setting import Exported, ExportQuestion, ExportScope
-from app.flows.solve_message import stored_revision
-from app.operations.digests import digest_of
-from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report
+from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.work import ExportWork
+from app.questions import settings as exporting
+from app.questions.optimize import stored_revision
+from app.questions.settings import Exported, ExportQuestion, ExportScope
 from app.schemas.base import parse_json
 from app.schemas.exports import render_exported
-from app.schemas.job_requests import ExportJobIn, export_request
+from app.schemas.jobs import ExportJobIn, export_request
 from domain.profile import ProfileRevision
 
 if TYPE_CHECKING:

@@ -8,12 +8,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING
 
-from app.flows.fit_plot import StoredFit, plot_stored
-from app.flows.fit_trace import FittedTrace, save_fit
-from app.flows.held_trace import HeldTrace
-from app.operations.digests import digest_of
-from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report
+from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.work import FilesFitted, FilesWork, Fitted, FitWork, PlotWork
+from app.questions.fits import FittedTrace, StoredFit, plot_stored, save_fit
+from app.questions.question import HeldTrace
 from app.schemas.base import dump_json
 from app.schemas.fits import FitOut, FitPlotOut
 from domain.errors import UnreadableTrace

@@ -11,16 +11,19 @@ runner claims it.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from app.execution.engine import Pool
+from app.settings import VERSION
 
 if TYPE_CHECKING:
     from domain.errors import SluiceError
     from models.session import UnitOfWork
+
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -195,3 +198,11 @@ class Divisible(Operation[T], Protocol[T, P]):
     def join(self, results: Sequence[P]) -> T:
         """Return the result of the whole."""
         ...
+
+
+# --- digests of operations: equal exactly for those of one result in one version of the -----------
+
+
+def digest_of(kind: OperationKind, *parts: object) -> str:
+    """Return the SHA-256 in hexadecimal of the kind, these parts, and the program's version."""
+    return hashlib.sha256("\n".join(map(repr, (VERSION, kind, *parts))).encode()).hexdigest()

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import solvers
 from app.execution.engine import Pool
-from app.flows import solve_message as solving
-from app.flows.questions import Question
-from app.flows.solve_message import Prepared, stored_revision
-from app.operations.digests import digest_of
 from app.operations.operation import (
     BestSoFar,
     OperationDefaults,
     OperationKind,
     Outcome,
     Report,
+    digest_of,
 )
 from app.operations.solves import GRACE_S, Solve, Solved, cut_off
+from app.questions import optimize as solving
+from app.questions.optimize import Prepared, stored_revision
+from app.questions.question import Question
 from app.schemas.base import dump_json, parse_json
 from app.schemas.optimize import BestSoFarOut, OptimizeIn, render_answer
 from domain.profile import ProfileRevision

@@ -5,18 +5,23 @@ made of these.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import solvers
+from analysis.comparison import Cell, cells
+from analysis.comparison import Solve as SolveProblem
 from app.operations.operation import Report
-from domain.problem import AnyProblem
+from app.questions.compare import Comparison, Resolved
+from domain.errors import Infeasible, MemoryLimitReached
+from domain.problem import AnyProblem, problem_of
 from domain.solution import Notice, Solution, Status, Strategy
 
 if TYPE_CHECKING:
     from domain.errors import SluiceError
     from solvers.usual_settings import BaselineSet
+
 
 GRACE_S = 1.0  # the solver keeps its own time limit; this much later it is ended
 QUICK_LIMIT_S = 0.04  # of a solve in the service's own process; 50 ms with all around it
@@ -93,3 +98,163 @@ def cut_off(best: Solution, why: SluiceError) -> Solution:
         return best
     notice = Notice(why.code, f"{why.detail}; this is the best answer so far")
     return replace(best, status=Status.TIME_LIMIT, notices=(*best.notices, notice))
+
+
+# --- the cells of a comparison: what a worker is sent of it, or is solved here where it -----------
+
+
+QUICK_CELLS = 20
+_TELL_S = 0.25  # between tables that are told on the way: each holds all cells so far
+
+Cells = tuple[Cell, ...]
+
+
+def warm_up() -> None:
+    """Load what solving needs: this module and its own, and the solvers."""
+    solvers.warm_up()
+
+
+@dataclass(frozen=True, slots=True)
+class CompareWork:
+    """The cells of a comparison, by message size, then in the order of the strategies."""
+
+    resolved: Resolved
+    fragment_cap: int
+
+    def problems(self) -> Iterator[AnyProblem]:
+        """The problem of each message size."""
+        asked = self.resolved.comparison
+        for size in asked.message_bytes:
+            yield problem_of(
+                self.resolved.model,
+                size,
+                asked.limits,
+                fragment_cap=self.fragment_cap,
+                allow_refragmentation=asked.allow_refragmentation,
+            )
+
+    def solves(self) -> Iterator[Solve]:
+        """The solve of each cell, with the time of the whole comparison."""
+        asked = self.resolved.comparison
+        for problem in self.problems():
+            for strategy in asked.strategies:
+                static_bytes = asked.static_bytes if strategy is Strategy.STATIC else None
+                yield Solve(problem, strategy, asked.relative_gap, asked.time_limit_s, static_bytes)
+
+    def run(self, report: Report) -> Cells:
+        """Solve one cell after the other."""
+        progress = _Progress(report, self.resolved.comparison)
+        progress.tell(())
+        done: list[Cell] = []
+
+        def solve(problem: AnyProblem, strategy: Strategy, **how: Any) -> Solution:
+            def tell(better: Solution) -> None:
+                open_cell = _solved(problem, strategy, replace(better, cut_off=True))
+                progress.tell_sometimes((*done, open_cell))
+
+            return _in_memory(Solve(problem=problem, strategy=strategy, **how), tell)
+
+        for cell in self._cells(solve):
+            done.append(cell)
+            progress.count(tuple(done))
+        return tuple(done)
+
+    def run_quickly(self) -> Cells | None:
+        """The cells where they are few and each is quick, else None."""
+        asked = self.resolved.comparison
+        if len(asked.message_bytes) * len(asked.strategies) > QUICK_CELLS:
+            return None
+        if not all(_is_quick(solve.problem, solve.strategy) for solve in self.solves()):
+            return None
+        try:
+            return tuple(self._cells(_solve_quickly))
+        except _NotQuick:
+            return None
+
+    def _cells(self, solve: SolveProblem) -> Iterator[Cell]:
+        asked = self.resolved.comparison
+        return cells(
+            tuple(self.problems()),
+            asked.strategies,
+            solve,
+            relative_gap=asked.relative_gap,
+            time_limit_s=asked.time_limit_s,
+            static_bytes=asked.static_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CellWork:
+    """One cell by itself."""
+
+    solve: Solve
+
+    def run(self, report: Report) -> Cell:
+        """Solve, or say why that is declined."""
+        solve = self.solve
+        # A cell whose solve is ended from outside says so, and costs no other.
+        report.best(Cell(solve.problem.message_bytes, solve.strategy, None, "not solved"))
+        found = cells(
+            (solve.problem,),
+            (solve.strategy,),
+            lambda problem, strategy, **how: _in_memory(Solve(problem, strategy, **how)),
+            relative_gap=solve.relative_gap,
+            time_limit_s=solve.time_limit_s,
+            static_bytes=solve.static_bytes,
+        )
+        return next(found)
+
+
+class _NotQuick(Exception):
+    """A cell that looked small takes long: the comparison has to be made elsewhere."""
+
+
+def _solve_quickly(problem: AnyProblem, strategy: Strategy, **how: Any) -> Solution:
+    solution = Solve(problem=problem, strategy=strategy, **how).quick_solution()
+    if solution is None:
+        raise _NotQuick
+    return solution
+
+
+def _is_quick(problem: AnyProblem, strategy: Strategy) -> bool:
+    try:
+        return solvers.is_quick(problem, strategy)
+    except Infeasible:  # which the cell will say
+        return True
+
+
+def _in_memory(solve: Solve, tell: Callable[[Solution], None] | None = None) -> Solution:
+    """Solve. Raises MemoryLimitReached where a worker may not use as much as that takes."""
+    try:
+        return solve.solution(tell)
+    except MemoryError:
+        pass  # said outside, where what the solve still holds has been given back
+    raise MemoryLimitReached("the solve needed more memory than a worker may use")
+
+
+def _solved(problem: AnyProblem, strategy: Strategy, solution: Solution) -> Cell:
+    return Cell(problem.message_bytes, strategy, solution, None)
+
+
+class _Progress:
+    """What is told of a comparison on its way."""
+
+    def __init__(self, report: Report, comparison: Comparison) -> None:
+        self._report = report
+        self._total = len(comparison.message_bytes) * len(comparison.strategies)
+        self._next_s = 0.0
+
+    def count(self, done: Cells) -> None:
+        """How many cells there are."""
+        self._report.steps(len(done), self._total)
+        self.tell_sometimes(done)
+
+    def tell_sometimes(self, cells: Cells) -> None:
+        """The cells so far, where that was not told just now."""
+        if time.monotonic() >= self._next_s:
+            self.tell(cells)
+
+    def tell(self, cells: Cells) -> None:
+        """The cells so far."""
+        self._report.best(cells)
+        self._next_s = time.monotonic() + _TELL_S

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.flows import build_table as tables
-from app.flows.build_table import CompiledTable, TableQuestion, TableScope
-from app.flows.solve_message import stored_revision
-from app.operations.digests import digest_of
-from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report
+from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.work import TableWork
+from app.questions import tables
+from app.questions.optimize import stored_revision
+from app.questions.tables import CompiledTable, TableQuestion, TableScope
 from app.schemas.base import parse_json
-from app.schemas.job_requests import TableJobIn, table_request
+from app.schemas.jobs import TableJobIn, table_request
 from app.schemas.tables import render_table
 from domain.profile import ProfileRevision
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any, TypeVar, cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from app.execution.engine import (
     Crashed,
@@ -17,7 +18,12 @@ from app.execution.engine import (
     Stopped,
     Task,
 )
-from app.operations.operation import Operation
+from app.operations.audits import requested_audit
+from app.operations.compare import requested_compare
+from app.operations.exports import requested_export
+from app.operations.operation import Operation, OperationKind
+from app.operations.optimize import requested_optimize
+from app.operations.tables import requested_table
 from domain.errors import (
     Cancelled,
     LimitReached,
@@ -29,7 +35,12 @@ from domain.errors import (
 )
 from domain.units import format_bytes
 
-SOLVE_WARM_UP = "app.operations.compare_work:warm_up"  # called by workers that solve
+if TYPE_CHECKING:
+    from app.settings import Settings
+    from models.session import UnitOfWork
+
+
+SOLVE_WARM_UP = "app.operations.solves:warm_up"  # called by workers that solve
 
 T = TypeVar("T")
 
@@ -95,3 +106,28 @@ def _error(operation: Operation[Any], end: End, limits: Limits) -> SluiceError:
             return NotReady("the service is stopping")
         case Done():
             raise AssertionError("a task that is done has no error")
+
+
+# --- a durable job's request, read again by whoever runs it: the operation of its kind ------------
+
+
+Prepare: TypeAlias = Callable[[bytes, "UnitOfWork", "Settings"], Operation[Any]]
+
+_PREPARE: dict[OperationKind, Prepare] = {
+    OperationKind.OPTIMIZE: requested_optimize,
+    OperationKind.COMPARE: requested_compare,
+    OperationKind.TABLE: requested_table,
+    OperationKind.EXPORT: requested_export,
+    OperationKind.AUDIT: requested_audit,
+}
+
+
+def prepare_request(
+    kind: str, request: bytes, unit: UnitOfWork, settings: Settings
+) -> Operation[Any]:
+    """Return the operation that a stored request asks for.
+
+    Raises what its checks raise: NotFound for what was deleted since, InvalidInput, what a fit
+    does; ValueError for a kind that is no job's.
+    """
+    return _PREPARE[OperationKind(kind)](request, unit, settings)

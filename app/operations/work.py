@@ -10,13 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from analysis.audit import Audit, AuditQuestion, audit
-from app.flows.build_table import CompiledTable, TableQuestion, compile_table
-from app.flows.export_setting import Exported, ExportQuestion, export
-from app.flows.fit_plot import StoredFit, plot_stored
-from app.flows.fit_trace import fit_readings, fit_traces, options_named, read_traces
-from app.flows.held_trace import HeldTrace
-from app.flows.solve_message import sizes_used_for
 from app.operations.operation import Report
+from app.questions.fits import (
+    StoredFit,
+    fit_readings,
+    fit_traces,
+    options_named,
+    plot_stored,
+    read_traces,
+)
+from app.questions.optimize import sizes_used_for
+from app.questions.question import HeldTrace
+from app.questions.settings import Exported, ExportQuestion, export
+from app.questions.tables import CompiledTable, TableQuestion, compile_table
 from domain.errors import SluiceError
 from domain.fit import TraceFit
 from domain.fit_plot import FitPlot

@@ -14,9 +14,25 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite
 
-from app.plots.frame import Frame, most_labels
-from app.plots.scales import Axis, Tick, burst_ticks, log_axis, nice_above, size_ticks, time_ticks
-from app.plots.svg import group, line_at, number, path_of, safe, tag, text_at, text_width
+from app.plots.svg import (
+    Axis,
+    Frame,
+    Tick,
+    burst_ticks,
+    group,
+    line_at,
+    log_axis,
+    most_labels,
+    nice_above,
+    number,
+    path_of,
+    safe,
+    size_ticks,
+    tag,
+    text_at,
+    text_width,
+    time_ticks,
+)
 from app.text.units import format_given_time
 
 SCOPE = "sluice-curves"

@@ -13,11 +13,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from app.plots.frame import Panel, draw_panel, panel_height
 from app.plots.logp_panels import ParametersPanel, SignaturePanel
 from app.plots.stage_panel import StagePanel
-from app.plots.style import STYLE
-from app.plots.svg import group, line_at, number, safe, shortened, tag, text_at, text_width, wrapped
+from app.plots.svg import (
+    STYLE,
+    Panel,
+    draw_panel,
+    group,
+    line_at,
+    number,
+    panel_height,
+    safe,
+    shortened,
+    tag,
+    text_at,
+    text_width,
+    wrapped,
+)
 from domain.fit import TraceFit
 from domain.fit_plot import FitPlot
 from domain.measurement import TraceKind

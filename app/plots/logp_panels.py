@@ -5,17 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from app.plots.frame import (
+from app.plots.svg import (
     ABOVE_PX,
     BELOW_PX,
     CHART_PX,
     LEFT,
     Frame,
     Head,
+    burst_ticks,
+    dots_of,
+    group,
+    line_at,
+    log_axis,
     most_labels,
+    number,
+    path_of,
+    size_ticks,
+    tag,
+    text_at,
+    time_ticks,
 )
-from app.plots.scales import burst_ticks, log_axis, size_ticks, time_ticks
-from app.plots.svg import dots_of, group, line_at, number, path_of, tag, text_at
 from app.text.numbers import DIGITS, format_estimate, format_figure
 from app.text.units import format_given_time
 from domain.fit_plot import SignatureCurve, SignaturePlot

@@ -7,19 +7,32 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from app.plots.frame import (
+from app.plots.svg import (
     ABOVE_PX,
     BETWEEN_PX,
     LEFT,
     RIGHT,
     SCATTER_PX,
     STRIP_PX,
+    Axis,
     Frame,
     Head,
+    Tick,
+    dots_of,
+    group,
+    line_at,
+    log_axis,
     most_labels,
+    nice_above,
+    number,
+    path_of,
+    quantile_of,
+    size_ticks,
+    tag,
+    text_at,
+    text_width,
+    time_ticks,
 )
-from app.plots.scales import Axis, Tick, log_axis, nice_above, quantile_of, size_ticks, time_ticks
-from app.plots.svg import dots_of, group, line_at, number, path_of, tag, text_at, text_width
 from app.text.numbers import format_estimate, format_percent, format_signed_percent
 from domain.fit import LineFit, Verdict
 from domain.fit_plot import PlotRole, StagePlot

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
-from math import isfinite
+from itertools import pairwise
+from math import ceil, floor, isfinite, log2, log10
+from typing import Protocol
 
 from app.text.names import printable, width_of
+from app.text.units import format_given_time
+from domain.units import format_bytes
 
 _MEAN_WIDTH = 0.57  # of a character, in font sizes: on the safe side for what browsers put in
 _FARTHEST = 1e6  # pixels; renderers are not held to more
@@ -89,3 +94,280 @@ def wrapped(text: str, room_px: float, font_px: float) -> list[str]:
         else:
             lines[-1] = shortened(word, room_px, font_px)
     return lines
+
+
+# --- colours, lines and letters of a plot, for light and dark paper. Inert text: ------------------
+
+
+STYLE = """
+svg{--paper:#fff;--ink:#1c2128;--muted:#59636e;--grid:#e3e7ec;--edge:#b6bec8;--data:#2f6db3;
+--line:#c2410c;--band:#f59e0b;--end:#6b46a8;--s0:#0072b2;--s1:#d55e00;--s2:#00855f;--s3:#a3497f;
+--s4:#7a6a00;color:var(--ink);font:12px system-ui,-apple-system,"Segoe UI","Noto Sans",sans-serif}
+@media (prefers-color-scheme:dark){svg{--paper:#14181e;--ink:#e8ebef;--muted:#9aa5b1;--grid:#29313a;
+--edge:#4a5561;--data:#79b4f2;--line:#ff9a5c;--band:#f5b942;--end:#c3a6f5;--s0:#5cb8f0;--s1:#ff9a5c;
+--s2:#3ecf9e;--s3:#e59cc6;--s4:#e0cf5a}}
+.paper{fill:var(--paper)}
+text{fill:var(--ink);font-variant-numeric:tabular-nums}
+.title{font-size:21px;font-weight:650}.heading{font-size:15px;font-weight:650}.strong{font-weight:650}
+.muted{fill:var(--muted)}.small,.tick,.figures{font-size:11px}.tick{fill:var(--muted)}
+.axis{font-size:11px;font-weight:600}.middle{text-anchor:middle}.end{text-anchor:end}
+.frame{fill:none;stroke:var(--edge)}.grid{stroke:var(--grid)}.minor{stroke:var(--edge)}
+.on-lines{paint-order:stroke;stroke:var(--paper);stroke-width:3px;stroke-linejoin:round}
+path,line,circle{fill:none}
+.dot{stroke:var(--data);stroke-width:4;stroke-linecap:round}
+.few{stroke-opacity:.38}.some{stroke-opacity:.62}.many{stroke-opacity:.9}
+.unused{stroke:var(--muted);stroke-opacity:.35}
+.outlier{stroke:var(--data);stroke-width:1}
+.median{stroke:var(--ink);stroke-width:1.5}
+.fitted{stroke:var(--line);stroke-width:2;stroke-linejoin:round}
+.level{stroke:var(--line);stroke-width:1.5}
+.band{fill:var(--band);fill-opacity:.32}
+.range-end{stroke:var(--end);stroke-width:1.2;stroke-dasharray:4 3}
+.zero,.beyond{fill:var(--data)}
+.curve{stroke:var(--data);stroke-width:1.5;stroke-opacity:.75}
+.whisker{stroke-width:1.3}
+.s0{--of:var(--s0)}.s1{--of:var(--s1)}.s2{--of:var(--s2)}.s3{--of:var(--s3)}.s4{--of:var(--s4)}
+.series .curve,.series .whisker{stroke:var(--of)}.mark{fill:var(--of)}
+"""
+
+
+# --- axes: where a value is drawn, and which values are marked and how they are written -----------
+
+
+_ROOM = 0.05  # of an axis' length is left free at either end
+_LEAST_US = 1e-300  # what a logarithm is taken of
+_OUTSIDE = 0.5  # of its length beyond an axis everything is drawn at the same place, out of sight
+_SIZE_STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 48)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Values from `least` to `greatest` on pixels from `start` to `end`."""
+
+    least: float
+    greatest: float
+    start: float
+    end: float
+    is_log: bool = True
+
+    def place(self, value: float) -> float:
+        """Where a value is drawn: beyond the axis where it lies beyond; 0 on a log axis too."""
+        share = (self._scaled(value) - self._scaled(self.least)) / self._length
+        return self.start + (self.end - self.start) * min(1 + _OUTSIDE, max(-_OUTSIDE, share))
+
+    def holds(self, value: float) -> bool:
+        """Whether a value lies on the axis."""
+        return self.least <= value <= self.greatest
+
+    @property
+    def _length(self) -> float:
+        return self._scaled(self.greatest) - self._scaled(self.least)
+
+    def _scaled(self, value: float) -> float:
+        return log10(max(value, _LEAST_US)) if self.is_log else value
+
+
+def log_axis(values: Iterable[float], *, start: float, end: float) -> Axis:
+    """A log axis that holds these values, those above 0, with some room at either end."""
+    positive = [value for value in values if value > _LEAST_US]
+    least, greatest = min(positive, default=1.0), max(positive, default=10.0)
+    room = max(_ROOM * log10(greatest / least), 0.06)
+    if least == greatest:
+        room = 0.3
+    return Axis(least * 10.0**-room, greatest * 10.0**room, start, end)
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A marked value; minor ones have no label."""
+
+    value: float
+    label: str = ""
+
+
+def size_ticks(axis: Axis, most: int) -> list[Tick]:
+    """Powers of two, or the ends of the axis where it holds fewer than two of them."""
+    first, last = ceil(log2(axis.least)), floor(log2(axis.greatest))
+    for step in _SIZE_STEPS:
+        powers = [power for power in range(max(0, first), last + 1) if power % step == 0]
+        if len(powers) <= most:
+            break
+    if len(powers) >= 2:
+        return [Tick(2.0**power, format_bytes(2**power)) for power in powers]
+    ends = sorted({ceil(axis.least), floor(axis.greatest)})
+    return [Tick(float(end), format_bytes(end)) for end in ends if axis.holds(end)]
+
+
+def time_ticks(axis: Axis, most: int) -> list[Tick]:
+    """Powers of ten with minor ticks; 1, 2 and 5; or equal steps, as the axis' length asks for."""
+    decades = log10(axis.greatest) - log10(axis.least)
+    if decades < 0.8:
+        return [Tick(value, format_given_time(value)) for value in _equal_steps(axis, most)]
+    first, last = floor(log10(axis.least)), ceil(log10(axis.greatest))
+    step = max(1, ceil(decades / most))
+    labelled = (1, 2, 5) if decades * 3 <= most + 1 else (1,)
+    ticks = []
+    for power in range(first, last + 1):
+        for digit in range(1, 10) if step == 1 else (1,):
+            value = float(f"{digit}e{power}")
+            is_major = digit in labelled and power % step == 0
+            if axis.holds(value):
+                ticks.append(Tick(value, format_given_time(value) if is_major else ""))
+    return ticks
+
+
+def burst_ticks(axis: Axis, most: int) -> list[Tick]:
+    """Powers of two as plain numbers, not more than fit."""
+    ticks = [Tick(2.0**power, str(2**power)) for power in range(63)]
+    held = [tick for tick in ticks if axis.holds(tick.value)]
+    return held[:: max(1, ceil(len(held) / most))]
+
+
+def _equal_steps(axis: Axis, most: int) -> list[float]:
+    raw = (axis.greatest - axis.least) / most
+    unit = 10.0 ** floor(log10(raw))
+    step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= raw * (1 - 1e-9))
+    first, last = ceil(axis.least / step), floor(axis.greatest / step)
+    return [float(f"{place * step:.12g}") for place in range(first, last + 1)]
+
+
+def nice_above(value: float) -> float:
+    """The least of 1, 2 and 5 times a power of ten that is not below the value (above 0)."""
+    unit = 10.0 ** floor(log10(value))
+    return next(
+        (unit * factor for factor in (1, 2, 5) if unit * factor >= value * (1 - 1e-9)), unit * 10
+    )
+
+
+def quantile_of(values: Sequence[float], share: float) -> float:
+    """The value that this share of them does not exceed, by rank; there is at least one."""
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+# --- what all panels share: their measures, the head with its rows, and a frame with axes ---------
+
+
+LEFT, RIGHT = 58.0, 14.0  # what labels need beside a frame
+HEADING_PX, SMALL_PX = 15.0, 11.0
+ROW_PX = 15.0
+_ROWS_AT = 52.0
+SCATTER_PX, BETWEEN_PX, STRIP_PX = 240.0, 34.0, 84.0
+ABOVE_PX, BELOW_PX = 54.0, 36.0
+CHART_PX = ABOVE_PX + SCATTER_PX + BETWEEN_PX + STRIP_PX + BELOW_PX
+_PIXELS_A_LABEL = 58.0
+
+
+class Panel(Protocol):
+    """One of the small multiples."""
+
+    @property
+    def head(self) -> Head:
+        """What stands above its chart."""
+
+    def chart(self, ident: str, *, width: float, top: float) -> Iterator[str]:
+        """The chart below `top`, CHART_PX high; `ident` is unique in the document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A panel's heading, a line about it, rows of (label, value, value), and it all in words."""
+
+    heading: str
+    about: str
+    titles: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    description: str
+
+
+def panel_height(rows: int) -> float:
+    """Of a panel whose head has so many rows."""
+    return _ROWS_AT + ROW_PX * rows + CHART_PX
+
+
+def draw_panel(panel: Panel, ident: str, *, x: float, y: float, width: float, rows: int) -> str:
+    """A panel at this place; its head is given room for so many rows."""
+    head = panel.head
+    content = [
+        tag("title", safe(head.heading), id=f"{ident}-title"),
+        tag("desc", safe(head.description), id=f"{ident}-desc"),
+        text_at(0, 16, shortened(head.heading, width, HEADING_PX), "heading"),
+        text_at(0, 34, shortened(head.about, width, SMALL_PX), "muted small"),
+        *_rows(head, width),
+        *panel.chart(ident, width=width, top=_ROWS_AT + ROW_PX * rows),
+    ]
+    return group(
+        content,
+        class_="panel",
+        transform=f"translate({x:g} {y:g})",
+        role="group",
+        aria_labelledby=f"{ident}-title {ident}-desc",
+    )
+
+
+def _rows(head: Head, width: float) -> Iterator[str]:
+    columns = (0.0, 0.19 * width, 0.59 * width, width)
+    for place, row in enumerate((head.titles, *head.rows)):
+        class_ = "figures muted" if place == 0 else "figures"
+        for (x, end), cell in zip(pairwise(columns), row, strict=False):
+            said = shortened(cell, end - x - 4, SMALL_PX)
+            yield text_at(x, _ROWS_AT + ROW_PX * place, said, class_)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Two axes; y.start is the bottom in pixels."""
+
+    x: Axis
+    y: Axis
+
+    def point(self, x: float, y: float) -> tuple[float, float]:
+        """Where a pair of values is drawn."""
+        return self.x.place(x), self.y.place(y)
+
+    def clip(self, ident: str) -> str:
+        """The definition that keeps what refers to it inside the frame."""
+        left, right, top, bottom = self.x.start, self.x.end, self.y.end, self.y.start
+        box = tag("rect", x=left, y=top - 1, width=right - left, height=bottom - top + 2)
+        return tag("clipPath", box, id=ident)
+
+    def grid(
+        self, x_ticks: Sequence[Tick], y_ticks: Sequence[Tick], *, labels: Iterable[str] = "xy"
+    ) -> str:
+        """Grid lines at labelled ticks, short ones at the others, and their labels."""
+        return group(
+            [
+                tag(
+                    "rect",
+                    x=self.x.start,
+                    y=self.y.end,
+                    width=self.x.end - self.x.start,
+                    height=self.y.start - self.y.end,
+                    class_="frame",
+                ),
+                *self._x_marks(x_ticks, is_labelled="x" in labels),
+                *self._y_marks(y_ticks, is_labelled="y" in labels),
+            ],
+            class_="axes",
+        )
+
+    def _x_marks(self, ticks: Sequence[Tick], *, is_labelled: bool) -> Iterator[str]:
+        for tick in ticks:
+            x = self.x.place(tick.value)
+            yield line_at(x, self.y.start, x, self.y.end, "grid")
+            if is_labelled:
+                yield text_at(x, self.y.start + 15, tick.label, "tick middle")
+
+    def _y_marks(self, ticks: Sequence[Tick], *, is_labelled: bool) -> Iterator[str]:
+        for tick in ticks:
+            y = self.y.place(tick.value)
+            if not tick.label:
+                yield line_at(self.x.start, y, self.x.start + 4, y, "minor")
+                continue
+            yield line_at(self.x.start, y, self.x.end, y, "grid")
+            if is_labelled:
+                yield text_at(self.x.start - 7, y + 4, tick.label, "tick end")
+
+
+def most_labels(axis: Axis) -> int:
+    """How many labels find room along a horizontal axis."""
+    return max(2, int(abs(axis.end - axis.start) / _PIXELS_A_LABEL))

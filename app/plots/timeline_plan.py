@@ -1,20 +1,290 @@
-"""Where everything of one schedule stands in a timeline, decided before anything is drawn.
-
-All lengths are units of the picture, `SHEET` of them wide. The label of a row stands above its bar,
-so that both have the picture's whole width.
-"""
+"""A schedule as a timeline names and describes it: every function and property is text."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import ceil, floor, inf
+from operator import sub
 
-from app.plots.timeline_marks import Mark, marks_of
-from app.plots.timeline_scale import TimeScale
-from app.plots.timeline_words import DrawnSchedule
-from domain.course import Leg, StageCourse
+from app.plots.svg import Tick, nice_above
+from app.text.numbers import format_cost, format_gap, format_sizes
+from app.text.units import TimeUnit, format_given_time, format_proven, format_time
+from domain.course import Course, Leg, StageCourse
+from domain.solution import relative_excess
+from domain.units import format_bytes
+
+_MOMENT_DIGITS = 6  # of when a fragment starts and leaves: many follow each other closely
+_MOST_TOLD = 8  # stages of the critical path in the description
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnSchedule:
+    """A course with the name it has in the picture, and the proven bound where there is one."""
+
+    name: str
+    course: Course
+    lower_bound_us: float | None = None
+
+    @property
+    def heading(self) -> str:
+        """Name, fragments and latency."""
+        latency = self._texts[0]
+        return f"{self.name}: {self.fragments_text}, {latency}"
+
+    @property
+    def fragments_text(self) -> str:
+        """How many fragments there are, from the least to the most that a stage has."""
+        counts = sorted({len(stage.fragment_bytes) for stage in self.course.stages})
+        if counts == [1]:
+            return "1 fragment"
+        return f"{' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} fragments"
+
+    @property
+    def proof(self) -> str:
+        """Bound and gap in words; nothing without a bound."""
+        if self.lower_bound_us is None:
+            return ""
+        latency_us, bound_us = self.course.latency_us, self.lower_bound_us
+        gap = relative_excess(latency_us, bound_us, bound_us)
+        return f"proven bound {self._texts[1]}, gap {format_gap(gap)}"
+
+    @property
+    def _texts(self) -> tuple[str, str]:
+        """Latency and bound, as far apart as the gap says."""
+        if self.lower_bound_us is None:
+            return format_time(self.course.latency_us), ""
+        return format_proven(self.course.latency_us, self.lower_bound_us)
+
+    @property
+    def range_text(self) -> str:
+        """The least and the greatest fragment of any stage."""
+        stages = self.course.stages
+        least, greatest = min(one.sizes[0] for one in stages), max(one.sizes[-1] for one in stages)
+        return f"{format_bytes(least)} to {format_bytes(greatest)} a fragment"
+
+    @property
+    def cut_text(self) -> str:
+        """The sizes."""
+        cuts = [stage.fragment_bytes for stage in self.course.stages]
+        if self.course.is_shared:
+            return f"{format_sizes(cuts[0])} bytes"
+        told = " | ".join(map(format_sizes, cuts[:_MOST_TOLD]))
+        return f"{told}{' | …' if len(cuts) > _MOST_TOLD else ''} bytes by stage"
+
+
+def format_moment(time_us: float) -> str:
+    """Return when a fragment starts or leaves."""
+    return format_given_time(time_us, _MOMENT_DIGITS)
+
+
+def costs_text(stage: StageCourse) -> str:
+    """Overhead and per-byte cost; from least to greatest where the cut uses several ranges."""
+    used = stage.used_ranges
+    overhead = _span({part.overhead_us for part in used})
+    per_byte = _span({part.ns_per_byte for part in used})
+    return f"{overhead} µs + {per_byte} ns/B"
+
+
+def _span(values: set[float]) -> str:
+    low, high = format_cost(min(values)), format_cost(max(values))
+    return low if low == high else f"{low}…{high}"
+
+
+def row_title(stage: StageCourse, *, is_busiest: bool) -> str:
+    """What a row is about, for whoever points at it."""
+    mark = ", the bottleneck" if is_busiest else ""
+    idle = f"idle {format_time(stage.idle_us)} between its fragments"
+    busy = f"busy {format_time(stage.busy_us)}"
+    return f"{stage.stage.name}{mark}: {costs_text(stage)}; {busy}, {idle}"
+
+
+def row_details(stage: StageCourse, *, is_busiest: bool) -> str:
+    """What stands behind the costs where there is room."""
+    said = f" · busy {format_time(stage.busy_us)}"
+    if stage.idle_us > 0.0:
+        said += f", idle {format_time(stage.idle_us)} in between"
+    return said + (" · bottleneck" if is_busiest else "")
+
+
+def headline(course: Course) -> str:
+    """The message and how many stages it crosses."""
+    stages = len(course.stages)
+    return f"{format_bytes(course.message_bytes)} through {stages} stage{'s' * (stages > 1)}"
+
+
+def description(drawn: DrawnSchedule) -> str:
+    """What the picture shows of a schedule, for whoever cannot see it."""
+    course = drawn.course
+    legs = [_leg_text(course, leg) for leg in course.critical_legs()]
+    if len(legs) > _MOST_TOLD:
+        legs = [*legs[:_MOST_TOLD], f"{len(legs) - _MOST_TOLD} more stages"]
+    delay = f" A constant delay of {format_given_time(course.delay_us)} follows."
+    slowest = course.stages[course.busiest_stage]
+    return (
+        f"{drawn.heading}. Bottleneck: {slowest.stage.name} ({costs_text(slowest)}), "
+        f"busy {format_time(slowest.busy_us)}. Critical path: {', '.join(legs)}."
+        + (delay if course.delay_us > 0.0 else "")
+    )
+
+
+def _leg_text(course: Course, leg: Leg) -> str:
+    which = f"fragment {leg.first + 1}"
+    if leg.last > leg.first:
+        which = f"fragments {leg.first + 1} to {leg.last + 1}"
+    name = course.stages[leg.stage].stage.name
+    return f"{name} with {which} from {format_moment(leg.start_us)} to {format_moment(leg.exit_us)}"
+
+
+# --- the time axis of a timeline: linear, in the unit that suits its end --------------------------
+
+
+_LEAST_US = 1e-290  # below it nothing can be divided by reliably; such a picture takes no time
+
+
+@dataclass(frozen=True, slots=True)
+class TimeScale:
+    """Times from `from_us` to `to_us` on pixels from `left` on, `width` of them."""
+
+    to_us: float
+    left: float
+    width: float
+    from_us: float = 0.0
+
+    @property
+    def span_us(self) -> float:
+        """How much time is shown."""
+        return self.to_us - self.from_us
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether everything takes no time at all, and stands at 0."""
+        return self.span_us < _LEAST_US
+
+    def place(self, time_us: float) -> float:
+        """Where a moment is drawn; what is before or after is kept within a picture's width."""
+        place = self.left + self.length(time_us - self.from_us)
+        return min(max(place, self.left - self.width), self.left + 2.0 * self.width)
+
+    def length(self, time_us: float) -> float:
+        """How long a time is drawn."""
+        return 0.0 if self.is_empty else self.width * (time_us / self.span_us)
+
+    def duration_us(self, length: float) -> float:
+        """The time that is drawn so long."""
+        return self.span_us * (length / self.width)
+
+    def ticks(self, most_steps: int) -> list[Tick]:
+        """Whole multiples of 1, 2 or 5 times a power of ten, all in one unit."""
+        if self.is_empty:
+            return [Tick(0.0, "0")]
+        step_us = nice_above(self.span_us / most_steps)
+        unit = TimeUnit.of(self.to_us)
+        first = ceil(self.from_us / step_us * (1 - 1e-12))
+        last = floor(self.to_us / step_us * (1 + 1e-12))
+        return [
+            Tick(i * step_us, f"{i * step_us / unit.us:.9g} {unit.name}" if i else "0")
+            for i in range(first, last + 1)
+        ]
+
+
+# --- what of a stage is drawn: a mark for each block that can be seen, one for many ---------------
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Fragments `first` to `last` of a stage, from start to exit; of a block they are equal.
+
+    A run that is cut off because it is long lasts `until_us`, where the next one starts; otherwise
+    that is its exit. `busy_us` is what all of them occupy the stage, `overhead_us` of it overhead.
+    """
+
+    first: int
+    last: int
+    start_us: float
+    exit_us: float
+    busy_us: float
+    overhead_us: float
+    until_us: float
+
+    @property
+    def is_run(self) -> bool:
+        """Whether several are merged."""
+        return self.last > self.first
+
+    @property
+    def blocks(self) -> int:
+        """How many there are."""
+        return self.last - self.first + 1
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """Of the time from its start until its end: overhead, and all that the stage is busy."""
+        whole_us = self.until_us - self.start_us
+        if whole_us <= 0.0:
+            return 0.0, 1.0
+        busy = min(1.0, self.busy_us / whole_us)
+        return min(busy, self.overhead_us / whole_us), busy
+
+
+def marks_of(
+    stage: StageCourse,
+    *,
+    least_us: float,
+    longest_us: float,
+    shown: tuple[int, int] | None = None,
+) -> Iterator[Mark]:
+    """The marks of a stage in order of time, of the fragments from `shown[0]` to before `shown[1]`.
+
+    Blocks shorter than `least_us` are merged across pauses shorter than it, into runs that are not
+    longer than `longest_us`. O(k), of which all but the marks themselves is done by built-ins.
+    """
+    starts, exits = stage.start_us, stage.exit_us
+    first, beyond = shown or (0, len(exits))
+    for end in _stretches(starts[first:beyond], exits[first:beyond], least_us, first):
+        while first < end:
+            cut = bisect_right(exits, starts[first] + longest_us, first + 1, end)
+            until_us = starts[cut] if cut < end else exits[cut - 1]
+            yield _mark(stage, first, cut, until_us)
+            first = cut
+
+
+def _stretches(
+    starts: Sequence[float], exits: Sequence[float], least_us: float, first: int
+) -> list[int]:
+    """Where stretches end, exclusive: a block that can be seen, or narrow ones without a pause
+    between them that could. The first fragment is number `first`.
+    """
+    times = enumerate(zip(starts, exits, strict=True), first)
+    wide = [i for i, (start_us, exit_us) in times if not exit_us - start_us < least_us]
+    pauses = enumerate(zip(starts[1:], exits, strict=False), first + 1)
+    after = [i for i, (start_us, exit_us) in pauses if not start_us - exit_us < least_us]
+    return sorted({first + len(exits), *after, *wide, *(i + 1 for i in wide)} - {first})
+
+
+def _mark(stage: StageCourse, first: int, end: int, until_us: float) -> Mark:
+    begun_us, ended_us = stage.start_us[first], stage.exit_us[end - 1]
+    sizes = stage.fragment_bytes[first:end]
+    busy_us = ended_us - begun_us
+    if end > first + 1:
+        starts, exits = stage.start_us[first:end], stage.exit_us[first:end]
+        busy_us = sum(map(sub, exits, starts))
+    return Mark(first, end - 1, begun_us, ended_us, busy_us, _overhead_us(stage, sizes), until_us)
+
+
+def _overhead_us(stage: StageCourse, sizes: Sequence[int]) -> float:
+    """The fixed part of the times of these fragments, µs."""
+    ranges = stage.stage.ranges
+    if len(ranges) == 1:
+        return ranges[0].overhead_us * len(sizes)
+    counted = Counter(sizes)
+    return sum(stage.stage.range_at(size).overhead_us * n for size, n in counted.items())
+
+
+# --- where everything of one schedule stands in a timeline, decided before anything is ------------
+
 
 SHEET, MARGIN = 960.0, 24.0
 ROOM = SHEET - 2 * MARGIN

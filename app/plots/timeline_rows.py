@@ -1,16 +1,91 @@
-"""The rows of a timeline: a label, the idle ground, and a block for each fragment."""
+"""Colours and letters of a timeline, for light and dark paper, wide and narrow windows.
+
+Every rule is below the class of the picture, so that it stays inside where the picture is part of a
+page. The letters grow where the picture is scaled down: 960 units on 360 px are 0.375, and 26 units
+are still 10 px.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from app.plots.svg import group, number, safe, shortened, tag, text_at, text_width
-from app.plots.timeline_marks import Mark
-from app.plots.timeline_plan import LABEL, MARGIN, NARROW_PX, ROOM, WIDE_PX, Plan
-from app.plots.timeline_words import costs_text, format_moment, row_details, row_title
+from app.plots.svg import (
+    Tick,
+    group,
+    line_at,
+    number,
+    path_of,
+    safe,
+    shortened,
+    tag,
+    text_at,
+    text_width,
+)
+from app.plots.timeline_plan import (
+    BELOW_BAR,
+    HEADING,
+    LABEL,
+    MARGIN,
+    NARROW_PX,
+    ROOM,
+    SHEET,
+    WIDE_PX,
+    Mark,
+    Plan,
+    costs_text,
+    format_moment,
+    row_details,
+    row_title,
+)
+from app.text.numbers import format_excess
 from app.text.units import format_given_time
 from domain.course import StageCourse
 from domain.units import format_bytes
+
+SCOPE = "sluice-timeline"
+
+STYLE = """
+.sluice-timeline{--paper:#fff;--ink:#1c2128;--muted:#59636e;--grid:#e3e7ec;--edge:#b6bec8;
+--over:#1c4f8f;--over-odd:#2f6fb5;--byte:#6fa5de;--byte-odd:#9cc3ee;--on-over:#fff;--on-byte:#14202e;
+--idle:#aeb8c3;--path:#c2410c;--bound:#6b46a8;--mark:#fdf0e4;max-width:100%;height:auto;
+font:13px system-ui,-apple-system,"Segoe UI","Noto Sans",sans-serif}
+@media screen and (prefers-color-scheme:dark){
+.sluice-timeline{--paper:#14181e;--ink:#e8ebef;--muted:#9aa5b1;
+--grid:#29313a;--edge:#4a5561;--over:#86baf2;--over-odd:#aad0fa;--byte:#2f649f;--byte-odd:#42618a;
+--on-over:#10161d;--on-byte:#f3f7fb;--idle:#4b5661;--path:#ff9a5c;--bound:#c3a6f5;--mark:#2a221b}}
+.sluice-timeline text{fill:var(--ink);font-variant-numeric:tabular-nums}
+.sluice-timeline .paper{fill:var(--paper)}
+.sluice-timeline .title{font-size:21px;font-weight:650}
+.sluice-timeline .heading{font-size:16px;font-weight:650}
+.sluice-timeline .name{font-weight:650}.sluice-timeline .narrow{display:none}
+.sluice-timeline .muted,.sluice-timeline .tick{fill:var(--muted)}
+.sluice-timeline .end{text-anchor:end}.sluice-timeline .middle{text-anchor:middle}
+.sluice-timeline .plate{fill:var(--paper)}.sluice-timeline .plate.on-ground{fill:var(--mark)}
+.sluice-timeline .ground{fill:var(--mark)}
+.sluice-timeline .grid{stroke:var(--grid)}.sluice-timeline .axis{stroke:var(--edge)}
+.sluice-timeline .hatch{stroke:var(--idle);stroke-width:1.6}
+.sluice-timeline .over{fill:var(--over)}.sluice-timeline .byte{fill:var(--byte)}
+.sluice-timeline .odd .over{fill:var(--over-odd)}.sluice-timeline .odd .byte{fill:var(--byte-odd)}
+.sluice-timeline .size{font-size:12px;fill:var(--on-byte);pointer-events:none}
+.sluice-timeline .on-over{fill:var(--on-over)}
+.sluice-timeline .delay{fill:none;stroke:var(--muted);stroke-width:1.5;stroke-dasharray:3 3}
+.sluice-timeline .halo{fill:none;stroke:var(--paper);stroke-width:5px;stroke-linejoin:round}
+.sluice-timeline .path{fill:none;stroke:var(--path);stroke-width:3px;stroke-linejoin:round}
+.sluice-timeline .arrow{fill:var(--path)}
+.sluice-timeline .latency{stroke:var(--ink);stroke-width:1.5}
+.sluice-timeline .bound{stroke:var(--bound);stroke-width:1.8;stroke-dasharray:6 4}
+.sluice-timeline .bound-label{fill:var(--bound)}
+.sluice-timeline .halo,.sluice-timeline .path,.sluice-timeline line{pointer-events:none}
+@media (max-width:720px){.sluice-timeline{font-size:18px}.sluice-timeline .wide{display:none}
+.sluice-timeline .narrow{display:inline}.sluice-timeline .title{font-size:26px}
+.sluice-timeline .heading{font-size:21px}}
+@media (max-width:480px){.sluice-timeline{font-size:26px}
+.sluice-timeline .title{font-size:32px}.sluice-timeline .heading{font-size:27px}}
+"""
+
+
+# --- the rows of a timeline: a label, the idle ground, and a block for each fragment --------------
+
 
 _SIZE_PX = 12.0
 _LEAST_DRAWN = 0.8
@@ -203,3 +278,117 @@ def _delay(plan: Plan) -> list[str]:
             class_="delay",
         ),
     ]
+
+
+# --- one schedule of a timeline: its heading, its rows, the critical path through them, -----------
+
+
+_HEADING_PX = 27.0  # of letters, at their greatest
+_MOST_STEPS = 6
+_BOUND = "proven bound"
+
+
+def draw_schedule(plan: Plan, y: float) -> str:
+    """The schedule below this place, `plan.height` high."""
+    content = [
+        text_at(MARGIN, 22, _heading(plan), "heading"),
+        _below_heading(plan),
+        _ground(plan),
+        *_axes(plan),
+        *draw_rows(plan),
+        *_critical_path(plan),
+        group(draw_labels(plan), class_="labels"),
+        *_ends(plan),
+    ]
+    return group(content, class_="schedule", transform=f"translate(0 {number(y)})")
+
+
+# --- above and below the rows ---------------------------------------------------------------------
+
+
+def _heading(plan: Plan) -> str:
+    heading = plan.drawn.heading
+    if plan.compared_us is not None:
+        more = format_excess(plan.drawn.course.latency_us, plan.compared_us)
+        heading += f" ({more})" if more else ""
+    return shortened(heading, ROOM, _HEADING_PX)
+
+
+def _below_heading(plan: Plan) -> str:
+    """The proof, or else how great the fragments are; all sizes behind it where there is room."""
+    said = plan.drawn.proof or plan.drawn.range_text
+    room = ROOM - text_width(said, WIDE_PX) - 30
+    sizes = f" · {shortened(plan.drawn.cut_text, room, WIDE_PX)}"
+    more = tag("tspan", safe(sizes), class_="wide")
+    return tag("text", safe(said), more, x=MARGIN, y=HEADING + 20, class_="muted")
+
+
+def _axes(plan: Plan) -> Iterator[str]:
+    ticks = plan.scale.ticks(_MOST_STEPS)
+    for tick in ticks:
+        x = plan.scale.place(tick.value)
+        yield line_at(x, plan.rows_top, x, plan.rows_bottom, "grid")
+    yield from _axis(plan, ticks, plan.rows_bottom, 26.0)
+    if plan.has_top_axis:
+        yield from _axis(plan, ticks, plan.rows_top, -8.0)
+
+
+def _axis(plan: Plan, ticks: list[Tick], y: float, below: float) -> Iterator[str]:
+    yield line_at(MARGIN, y, SHEET - MARGIN, y, "axis")
+    for tick in ticks:
+        x, half = plan.scale.place(tick.value), text_width(tick.label, NARROW_PX) / 2
+        if x - half < MARGIN:
+            yield text_at(MARGIN, y + below, tick.label, "tick")
+        elif x + half > SHEET - MARGIN:
+            yield text_at(SHEET - MARGIN, y + below, tick.label, "tick end")
+        else:
+            yield text_at(x, y + below, tick.label, "tick middle")
+
+
+# --- across the rows ------------------------------------------------------------------------------
+
+
+def _ground(plan: Plan) -> str:
+    """The bottleneck stands on a ground of its own."""
+    if not plan.marks_bottleneck:
+        return ""
+    y = plan.rows_top + plan.busiest * plan.pitch + 2
+    return tag("rect", x=0.0, y=y, width=SHEET, height=plan.pitch, class_="ground")
+
+
+def _critical_path(plan: Plan) -> Iterator[str]:
+    points = path_of(_corners(plan))
+    yield tag("path", d=points, class_="halo")
+    yield tag("path", d=points, class_="path")
+
+
+def _corners(plan: Plan) -> Iterator[tuple[float, float]]:
+    """A stair from the first moment to the last, below the bars that it passes."""
+    course, below = plan.drawn.course, plan.rows_top + LABEL + plan.bar + BELOW_BAR / 2
+    for leg in plan.legs:
+        y = below + leg.stage * plan.pitch
+        yield plan.scale.place(leg.start_us), y
+        yield plan.scale.place(leg.exit_us), y
+    if plan.has_delay:
+        y = below + len(plan.legs) * plan.pitch
+        yield plan.scale.place(course.exit_us), y
+        yield plan.scale.place(course.latency_us), y
+
+
+def _ends(plan: Plan) -> Iterator[str]:
+    """Where the message has arrived, and the earliest that any schedule could have it."""
+    top, bottom = plan.rows_top, plan.rows_bottom
+    x = plan.scale.place(plan.drawn.course.latency_us)
+    if not plan.scale.is_empty:
+        yield line_at(x, top, x, bottom, "latency")
+    if plan.has_bound and plan.drawn.lower_bound_us is not None:
+        yield from _bound(plan, plan.scale.place(plan.drawn.lower_bound_us))
+
+
+def _bound(plan: Plan, x: float) -> Iterator[str]:
+    y = plan.flag_top
+    yield line_at(x, y + 8, x, plan.rows_bottom, "bound")
+    if x - text_width(_BOUND, NARROW_PX) - 8 < MARGIN:
+        yield text_at(x + 8, y + 22, _BOUND, "bound-label")
+    else:
+        yield text_at(x - 8, y + 22, _BOUND, "bound-label end")

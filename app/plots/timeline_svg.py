@@ -15,10 +15,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from app.plots.svg import group, line_at, number, safe, shortened, tag, text_at, text_width
-from app.plots.timeline_panel import draw_schedule
-from app.plots.timeline_plan import MARGIN, NARROW_PX, ROOM, SHEET, WIDE_PX, Plan, planned, span_of
-from app.plots.timeline_style import SCOPE, STYLE
-from app.plots.timeline_words import DrawnSchedule, description, headline
+from app.plots.timeline_plan import (
+    MARGIN,
+    NARROW_PX,
+    ROOM,
+    SHEET,
+    WIDE_PX,
+    DrawnSchedule,
+    Plan,
+    description,
+    headline,
+    planned,
+    span_of,
+)
+from app.plots.timeline_rows import SCOPE, STYLE, draw_schedule
 from domain.errors import InvalidInput
 
 _TITLE_PX = 32.0

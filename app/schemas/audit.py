@@ -1,7 +1,9 @@
-"""POST /audit: a setting and its hardware in, what it costs over the optimum out."""
+"""Settings and mixes of messages as people type them, as parts of an AuditIn."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Annotated, Any, Literal
@@ -22,7 +24,7 @@ from analysis.audit import (
     Yardstick,
     span_of,
 )
-from app.flows.questions import Question
+from app.questions.question import Question
 from app.schemas.base import (
     CONFIGURATION,
     STATIC,
@@ -41,15 +43,99 @@ from app.schemas.base import (
 from app.schemas.fit_requests import FitOptionsIn, MeasurementsIn
 from app.schemas.optimize import SOURCES, OptimizeIn, ProfileAt, exactly_one
 from app.schemas.stages import AggregateIn, AggregateOut, PipelineIn, PipelineOut
-from app.text.audits import change_words
+from app.text.notices import change_words
 from domain.errors import InconsistentInput, InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
 from domain.message_mix import USUAL_GREATEST_BYTES, MessageMix, usual_least
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.profile import ProfileRevision
 from domain.regret import Objective, Regret, SizeRule
+from domain.units import parse_bytes
 from exports.target import Takes
 from exports.targets import TARGETS, target_named
+
+_WHOLE = "whole"
+_UNCUT = frozenset({_WHOLE, "never cut", "not cut", "uncut"})
+_RULE = "expected a size as 512 KiB, or whole, or steps as whole, from 64 KiB: 16 KiB"
+_FILLER = re.compile(r"\b(always|(for )?(every|all) messages?)\b")
+
+
+def setting_of_text(text: str) -> dict[str, Any]:
+    """512KiB, whole, or steps as 1:whole,64KiB:512KiB. Raises InvalidInput.
+
+    So are "always 512K", with the powers of 1024 that libraries' own settings mean by bare letters;
+    "never cut"; and "whole, from 64 KiB: 16 KiB" or "16 KiB from 64 KiB". Below a first step that
+    says "from", messages are whole.
+    """
+    plain = " ".join(_FILLER.sub(" ", text.lower()).split())
+    words = [word.strip() for word in re.split(r"[,;]", plain)]
+    if len(words) == 1 and not _is_step(words[0]):
+        size = _step_size(words[0])
+        return {_WHOLE: True} if size is None else {"static_bytes": size}
+    return {"steps": list(_steps(words))}
+
+
+def _steps(words: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for number, word in enumerate(words):
+        begin, size = _parted(word) if number or _is_step(word) else ("1", word)
+        from_bytes = _size(begin)
+        if number == 0 and from_bytes > 1 and "from" in word:
+            yield {"from_bytes": 1, "size_bytes": None}
+        yield {"from_bytes": from_bytes, "size_bytes": _step_size(size)}
+
+
+def _is_step(word: str) -> bool:
+    return ":" in word or "from " in word
+
+
+def _parted(word: str) -> tuple[str, str]:
+    """Where a step begins and its size, of "64KiB:16KiB" or "16 KiB from 64 KiB"."""
+    if ":" in word:
+        begin, _, size = word.removeprefix("from ").partition(":")
+        return begin, size
+    size, _, begin = word.partition("from ")
+    return begin, size
+
+
+def _step_size(text: str) -> int | None:
+    return None if text.strip() in _UNCUT else _size(text)
+
+
+def _size(text: str) -> int:
+    try:
+        size = parse_bytes(text)
+    except InvalidInput:
+        raise InvalidInput(_RULE, field="setting") from None
+    if size == 0:
+        raise InvalidInput("expected a size of at least 1 byte", field="setting")
+    return size
+
+
+def mix_of_text(text: str) -> list[dict[str, Any]]:
+    """Lines SIZE or SIZE WEIGHT; # begins a comment. Raises InvalidInput naming the line."""
+    found = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = re.split(r"[\s,;]+", line.partition("#")[0].strip(" \t,;"))
+        if words == [""]:
+            continue
+        try:
+            found.append(_mix_size(words))
+        except (InvalidInput, ValueError):
+            raise InvalidInput(
+                f"line {number}: expected a size and a weight, as 64KiB 3", field="mix"
+            ) from None
+    return found
+
+
+def _mix_size(words: list[str]) -> dict[str, Any]:
+    size, *weights = words
+    if len(weights) > 1:
+        raise ValueError
+    return {"message_bytes": parse_bytes(size), "weight": float(weights[0]) if weights else 1.0}
+
+
+# --- POST /audit: a setting and its hardware in, what it costs over the optimum out ---------------
+
 
 MAX_CONFIGURATION_CHARACTERS = 2**18
 MAX_GIVEN_STEPS = 64  # a configuration may have more

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.flows.export_setting import Exported, ExportQuestion, ExportScope
+from app.questions.settings import Exported, ExportQuestion, ExportScope
 from app.schemas.audit import StepOut, finite, steps_out
 from app.schemas.base import Output, ProfileRevisionOut, dump_json, same_named
 from app.schemas.queries import Digits, Query

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Discriminator, FailFast, Field, Tag
 from typing_extensions import TypeAliasType
 
-from app.flows.questions import Measurement
-from app.schemas.base import MANY, ONE, Bytes, Input, whole
-from domain.errors import InvalidInput
+from app.questions.question import Measurement
+from app.schemas.base import MANY, ONE, Bytes, Input, Output, same_named, whole
+from domain.errors import InconsistentInput, InvalidInput
 from domain.fit import (
     DEFAULT_MAX_RANGES,
     MAX_EXCLUDED,
@@ -23,6 +24,7 @@ from domain.fit import (
 )
 from domain.measurement import MAX_TIME_US
 from domain.pipeline import MAX_NAME_LENGTH, MAX_STAGES
+from domain.plan import DEFAULT_TOLERANCE, MeasurementPlan, PlanLimits, Quantity
 
 MAX_FIT_RANGES = 16
 MAX_MEASUREMENTS = 16
@@ -149,3 +151,87 @@ class FitIn(Input):
     def left_out(self) -> tuple[ExcludedSample, ...]:
         """The samples to leave out."""
         return tuple(sample.to_domain() for sample in self.excluded)
+
+
+# --- POST /measurement-plans: what was measured so far in, what to measure next out ---------------
+
+
+class MeasurementPlanIn(Input):
+    """Measurements so far, none at the start, and the message sizes of interest."""
+
+    measurements: MeasurementsIn | None = None
+    least_bytes: Bytes
+    greatest_bytes: Bytes
+    tolerance: Annotated[float, Field(ge=0.001, le=0.5)] = DEFAULT_TOLERANCE
+
+    def given(self) -> tuple[Measurement, ...]:
+        """The texts that were measured."""
+        if self.measurements is None:
+            return ()
+        many = self.measurements if isinstance(self.measurements, list) else [self.measurements]
+        return tuple(Measurement(one.content, one.kind) for one in many)
+
+    def limits(self) -> PlanLimits:
+        """The sizes of interest. Raises InconsistentInput where they are too close."""
+        try:
+            return PlanLimits(self.least_bytes, self.greatest_bytes, self.tolerance)
+        except InvalidInput as refusal:
+            raise InconsistentInput(refusal.detail, field=refusal.field) from None
+
+
+@dataclass(frozen=True)
+class NextMeasurementOut(Output):
+    """One size to measure, how often, and why."""
+
+    message_bytes: int
+    what: Quantity
+    repetitions: int
+    why: str
+
+
+@dataclass(frozen=True)
+class TransitionOut(Output):
+    """Where one bottleneck takes over from another; `at_bytes` is null for a protocol switch."""
+
+    between_bytes: tuple[int, int]
+    at_bytes: int | None
+
+
+@dataclass(frozen=True)
+class KnownBottleneckOut(Output):
+    """A line that inter-arrival times lie on; its overhead may come out below 0 in a part."""
+
+    from_bytes: int
+    to_bytes: int
+    overhead_us: float
+    ns_per_byte: float
+
+
+@dataclass(frozen=True)
+class MeasurementPlanOut(Output):
+    """What to measure next; `decided` where nothing is, with the reason."""
+
+    decided: bool
+    reason: str
+    measure: tuple[NextMeasurementOut, ...]
+    transitions: tuple[TransitionOut, ...]
+    bottlenecks: tuple[KnownBottleneckOut, ...]
+
+    @classmethod
+    def of(cls, plan: MeasurementPlan) -> MeasurementPlanOut:
+        """Return a plan as it is sent."""
+        return cls(
+            decided=plan.decided,
+            reason=plan.reason,
+            measure=tuple(
+                NextMeasurementOut(one.message_bytes, one.quantity, one.repetitions, one.why)
+                for one in plan.measure
+            ),
+            transitions=tuple(same_named(TransitionOut, one) for one in plan.transitions),
+            bottlenecks=tuple(
+                KnownBottleneckOut(
+                    one.from_bytes, one.to_bytes, one.line.overhead_us, one.line.ns_per_byte
+                )
+                for one in plan.bottlenecks
+            ),
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.flows.fit_trace import FittedTrace, SavedFit
+from app.questions.fits import FittedTrace, SavedFit
 from app.schemas.base import NoticeOut, Output, ProfileRevisionOut, notices_out, same_named
 from domain.fit import AggregateFit, FitMethod, StageFit, TraceFit, Verdict
 from domain.fit_plot import FitPlot, PlotRole, SignaturePlot, StagePlot

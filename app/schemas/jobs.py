@@ -1,23 +1,116 @@
-"""Durable jobs, out."""
+"""What a job of a table or an export keeps of its request: all that another start needs for it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 from orjson import Fragment
+from pydantic import Field
 
+from app.questions.settings import ExportQuestion, ExportScope
+from app.questions.tables import TableQuestion, TableScope
 from app.schemas.audit import AuditOut
-from app.schemas.base import Output, SchemaOf, read_output, timestamp
+from app.schemas.base import (
+    Bytes,
+    Input,
+    Output,
+    ProblemOut,
+    SchemaOf,
+    dump_json,
+    read_output,
+    timestamp,
+)
 from app.schemas.compare import CompareOut
 from app.schemas.exports import ExportedOut
-from app.schemas.optimize import BestSoFarOut
-from app.schemas.problems import ProblemOut
-from app.schemas.tables import TableOut
+from app.schemas.optimize import BestSoFarOut, ProfileAt
+from app.schemas.stages import ConstraintsIn, ConstraintsOut
+from app.schemas.tables import TableIn, TableOut
+from domain.profile import ProfileReference, ProfileRevision
+from domain.regret import Objective
 from domain.solution import relative_excess
 from models.records import JobRecord, JobState
+
+
+class TableJobIn(TableIn):
+    """A table for a revision of a profile."""
+
+    profile: ProfileAt
+
+    @property
+    def reference(self) -> ProfileReference:
+        """The revision."""
+        return ProfileReference.parse(self.profile)
+
+
+class ExportJobIn(Input):
+    """An export of a revision of a profile. `table` None: without a compiled table."""
+
+    profile: ProfileAt
+    target: str
+    options: dict[str, str]
+    least_bytes: Bytes | None = None
+    greatest_bytes: Bytes | None = None
+    objective: Objective = Objective.MEAN
+    constraints: ConstraintsIn | None = None
+    table: Annotated[str | None, Field(pattern="^[0-9a-f]{64}$")] = None
+
+    @property
+    def reference(self) -> ProfileReference:
+        """The revision."""
+        return ProfileReference.parse(self.profile)
+
+    def to_domain(self) -> ExportScope:
+        """What is asked for. Raises InvalidInput."""
+        return ExportScope(
+            target=self.target,
+            options=tuple(self.options.items()),
+            least_bytes=self.least_bytes,
+            greatest_bytes=self.greatest_bytes,
+            objective=self.objective,
+            limits=self.constraints.to_domain() if self.constraints else None,
+        )
+
+
+def table_request(question: TableQuestion, *, activate: bool | None) -> bytes:
+    """A TableJobIn as JSON; the question has a profile."""
+    return dump_json({**_scope(question.scope), **_of(question.profile), "activate": activate})
+
+
+def export_request(question: ExportQuestion) -> bytes:
+    """An ExportJobIn as JSON; the question has a profile."""
+    scope = question.scope
+    return dump_json(
+        {
+            **_of(question.profile),
+            "target": scope.target,
+            "options": dict(scope.options),
+            "least_bytes": scope.least_bytes,
+            "greatest_bytes": scope.greatest_bytes,
+            "objective": scope.objective,
+            "constraints": ConstraintsOut.of(scope.limits) if scope.limits else None,
+            "table": question.table.digest if question.table else None,
+        }
+    )
+
+
+def _of(profile: ProfileRevision | None) -> dict[str, Any]:
+    assert profile is not None
+    return {"profile": f"{profile.name}@{profile.revision}"}
+
+
+def _scope(scope: TableScope) -> dict[str, Any]:
+    return {
+        "least_bytes": scope.least_bytes,
+        "greatest_bytes": scope.greatest_bytes,
+        "relative_gap": scope.relative_gap,
+        "constraints": ConstraintsOut.of(scope.limits),
+    }
+
+
+# --- durable jobs, out ----------------------------------------------------------------------------
 
 
 class JobKind(StrEnum):

@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 from pydantic.config import JsonValue
 
-from app.flows.answers import AnswerPage
-from app.flows.questions import (
+from app.questions.optimize import Answer, AnswerPage
+from app.questions.question import (
     DEFAULT_RELATIVE_GAP,
     DEFAULT_TIME_LIMIT_S,
     MAX_TIME_LIMIT_S,
@@ -17,7 +17,6 @@ from app.flows.questions import (
     Question,
     Source,
 )
-from app.flows.solve_message import Answer
 from app.schemas.base import (
     Bytes,
     Input,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from app.flows.profiles import ProfilePage
+from app.questions.profiles import ProfilePage
 from app.schemas.base import Input, Output, ProfileName, same_named, timestamp, whole
 from app.schemas.optimize import check_exactly_one, exactly_one
 from app.schemas.stages import AggregateIn, AggregateOut, PipelineIn, PipelineOut

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from analysis.explanation import USUAL_SHARE
-from app.flows.fit_trace import check_request
-from app.lookup.forms import TableFormat
+from app.questions.fits import check_request
 from app.schemas.base import ProfileName
 from app.schemas.fit_requests import EXCLUDED_PATTERN, MaxRanges, parse_excluded, parse_group
 from domain.fit import DEFAULT_MAX_RANGES, FitMethod, FitOptions, FitShape
@@ -40,6 +40,14 @@ Flag = Annotated[bool, BeforeValidator(_true_or_false)]
 Digits = BeforeValidator(_plain_digits)
 Limit = Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE), Digits]
 Identifier = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+
+
+class TableFormat(StrEnum):
+    """A compiled table's file, the file's JSON twin, or what is told of it."""
+
+    SLT = "slt"
+    JSON = "json"
+    SUMMARY = "summary"
 
 
 class Query(BaseModel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from app.flows import compare, questions, simulate
+from app.questions import compare, question
 from app.schemas.base import Output
 from app.schemas.fit_requests import MAX_MEASUREMENTS
 from app.settings import Settings
@@ -53,11 +53,11 @@ class LimitsOut(Output):
             max_body_bytes=settings.max_body_bytes,
             max_trace_bytes=settings.max_trace_bytes,
             max_measurements=MAX_MEASUREMENTS,
-            max_simulation_intervals=simulate.MAX_CELLS,
-            max_comparison_rows=compare.MAX_CELLS,
-            default_relative_gap=questions.DEFAULT_RELATIVE_GAP,
-            default_time_limit_s=questions.DEFAULT_TIME_LIMIT_S,
-            max_time_limit_s=questions.MAX_TIME_LIMIT_S,
+            max_simulation_intervals=compare.MAX_INTERVALS,
+            max_comparison_rows=compare.MAX_COMPARED,
+            default_relative_gap=question.DEFAULT_RELATIVE_GAP,
+            default_time_limit_s=question.DEFAULT_TIME_LIMIT_S,
+            max_time_limit_s=question.MAX_TIME_LIMIT_S,
             max_page_size=max_page_size,
             strategies=tuple(Strategy),
             workers=settings.worker_count,

@@ -1,27 +1,140 @@
-"""POST /simulate: a pipeline and a cut in, every interval out."""
+"""A look-up that the active compiled table answers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
+import orjson
 from pydantic import BeforeValidator, ConfigDict, FailFast, Field
 from typing_extensions import TypeAliasType
 
-from app.flows.simulate import MAX_CELLS, Cut, Interval, Simulation
+from app.questions.compare import MAX_INTERVALS, Cut, Interval, Simulation
 from app.schemas.base import (
     Input,
+    NoticeOut,
     Output,
     PlainBytes,
     ProfileRevisionOut,
     all_whole,
+    dump_json,
+    notices_out,
 )
-from app.schemas.optimize import ProfileAt, check_exactly_one, exactly_one
+from app.schemas.optimize import BestFixedOut, ProfileAt, check_exactly_one, exactly_one
 from app.schemas.queries import Query
-from app.schemas.stages import PipelineIn, PipelineOut
+from app.schemas.stages import ConstraintsOut, PipelineIn, PipelineOut
 from domain.pipeline import MAX_STAGES, Pipeline
+from domain.problem import FragmentLimits
 from domain.profile import ProfileReference
+from domain.solution import Notice, Status
+from exports.lookup import Answer
+
+FORM = 1  # of the answers: to be raised with every change of what a table's answer looks like
+_ULP = 2.0**-52
+
+
+@dataclass(frozen=True)
+class TableScheduleOut(Output):
+    """A schedule out of the profile's active compiled table. Times in µs, sizes in whole bytes.
+
+    Its fields mean what they do in the answer of an optimisation; `table` is the digest of the
+    table file.
+    """
+
+    strategy: Literal["table"]
+    message_bytes: int
+    fragment_bytes: tuple[int, ...]
+    fragments: int
+    latency_us: float
+    lower_bound_us: float
+    relative_gap: float
+    status: Literal[Status.PROVEN_GAP]
+    best_fixed: BestFixedOut | None
+    constraints: ConstraintsOut
+    profile: ProfileRevisionOut | None
+    table: str
+    warnings: tuple[NoticeOut, ...]
+
+
+class ScheduleRenderer:
+    """Writes the answers of one table; what they all share is written once."""
+
+    def __init__(
+        self,
+        digest: str,
+        profile: tuple[str, int],
+        limits: FragmentLimits,
+        *,
+        relative_gap: float,
+        stages: int,
+    ) -> None:
+        name, revision = profile
+        about = ProfileRevisionOut(name, revision) if name else None
+        self._tolerance = relative_gap
+        self._stages = stages
+        shared = {"constraints": ConstraintsOut.of(limits), "profile": about, "table": digest}
+        self._tail = b"," + dump_json(shared)[1:-1] + b',"warnings":%b}'
+        self._unwarned = self._tail % b"[]"
+
+    def body(self, message_bytes: int, answer: Answer) -> bytes:
+        """TableScheduleOut as JSON."""
+        fragments, sizes, latency_us, gap, size_bytes, repeats, repeat_us = answer
+        bound = bound_below(latency_us, gap, operations=fragments + self._stages)
+        # A message below the table's size is sent whole, and said to be.
+        told_bytes = min(size_bytes, message_bytes)
+        best = _BEST % (told_bytes, repeats, _number(repeat_us)) if repeats else b"null"
+        if repeats and gap <= self._tolerance:
+            tail = self._unwarned
+        else:
+            tail = self._tail % _warnings(missed=gap > self._tolerance, repeats=repeats)
+        return _BODY % (
+            message_bytes,
+            sizes,
+            fragments,
+            _number(latency_us),
+            _number(bound),
+            _number(gap),
+            best,
+            tail,
+        )
+
+
+_number = orjson.dumps
+_BODY = (
+    b'{"strategy":"table","message_bytes":%d,"fragment_bytes":[%b],"fragments":%d,"latency_us":%b,'
+    b'"lower_bound_us":%b,"relative_gap":%b,"status":"proven_gap","best_fixed":%b%b'
+)
+_BEST = b'{"size_bytes":%d,"fragments":%d,"latency_us":%b}'
+
+
+def bound_below(latency_us: float, relative_gap: float, *, operations: int) -> float:
+    """latency / (1 + gap), rounded down by more than rounding could have added.
+
+    Derivation: the latency is a sum of at most `operations` terms of three roundings each, along
+    one path of the recurrence; two more roundings are in this quotient.
+    """
+    return latency_us / (1.0 + relative_gap) * (1.0 - (operations + 4) * _ULP)
+
+
+def _warnings(*, missed: bool, repeats: int) -> bytes:
+    return dump_json(notices_out(_notices(missed=missed, repeats=repeats)))
+
+
+def _notices(*, missed: bool, repeats: int) -> Iterator[Notice]:
+    if missed:
+        yield Notice(
+            "tolerance_missed",
+            "at this message size the table is not proven to its tolerance; relative_gap is what "
+            "is proven",
+        )
+    if not repeats:
+        yield Notice("no_repeated_size", "no size can be repeated within the limits")
+
+
+# --- POST /simulate: a pipeline and a cut in, every interval out ----------------------------------
+
 
 # Named aliases, because the members of a union must be hashable and FailFast is not.
 Sizes = TypeAliasType(
@@ -29,7 +142,7 @@ Sizes = TypeAliasType(
     Annotated[
         list[PlainBytes],
         FailFast(),
-        Field(min_length=1, max_length=MAX_CELLS),
+        Field(min_length=1, max_length=MAX_INTERVALS),
         BeforeValidator(all_whole),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from app.flows.build_table import (
+from app.questions.tables import (
     DEFAULT_GREATEST_BYTES,
     CompiledTable,
     TablePage,

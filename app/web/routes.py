@@ -7,24 +7,15 @@ from collections.abc import Mapping
 from fastapi import Depends, FastAPI
 from fastapi.routing import APIRoute
 
-from app.own_origin import own_origin
-from app.web import assets
-from app.web.pages import all_pages
-from app.web.refusals import answer_browsers
-from app.web.views import (
-    answers,
-    audit,
-    compare,
-    docs,
-    downloads,
-    fits,
-    jobs,
-    profile_exports,
-    profile_tables,
-    profiles,
-    stored_answers,
-    workbench,
-)
+from app.http.dependencies import own_origin
+from app.web import assets, docs
+from app.web.answers import answers, compare, downloads, stored
+from app.web.audits import audits
+from app.web.fits import fits
+from app.web.jobs import jobs
+from app.web.pages import all_pages, answer_browsers
+from app.web.profiles import profiles
+from app.web.workbench import workbench
 
 _ROUTERS = (
     assets.router,
@@ -34,12 +25,10 @@ _ROUTERS = (
     downloads.router,
     jobs.router,
     fits.router,
-    stored_answers.router,
+    stored.router,
     compare.router,
-    audit.router,
+    audits.router,
     profiles.router,
-    profile_tables.router,
-    profile_exports.router,
 )
 
 

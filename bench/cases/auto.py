@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import solvers
-from app.flows.paper_profiles import paper_profiles
+from app.questions.profiles import paper_profiles
 from bench.client import Load, get, post, send_all
 from bench.questions import pipeline_question
 from bench.service import serving

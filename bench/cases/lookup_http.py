@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 import psutil
 
-from app.lookup.held import HeldTable
+from app.http.fastpath.table_cache import HeldTable
 from bench.client import Connection, get, post
 from bench.inline import application
 from bench.machine import CHECKOUT

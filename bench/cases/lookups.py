@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import solvers
-from app.flows.paper_profiles import paper_profiles
+from app.questions.profiles import paper_profiles
 from bench.machine import CHECKOUT
 from bench.spec import BenchSpec, CaseResult, Cell, Check, Effort, Table
 from bench.workloads import KIB, MIB, example_trace

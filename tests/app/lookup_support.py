@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.lookup.front import Front
+from app.http.fastpath.front import Front
 from tests.app.serving import Live, wait_until
 
 

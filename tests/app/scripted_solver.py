@@ -13,9 +13,9 @@ from typing import Any
 
 import solvers
 from app.execution.operation_process import run_operation
-from app.flows import build_table
 from app.operations import work as operation_work
 from app.operations.operation import Report
+from app.questions import tables as build_table
 from domain.problem import Problem
 from domain.schedule import Schedule, latency_us
 from domain.solution import Solution, Status, Strategy

@@ -14,15 +14,14 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
-from app.console.serving import configured
 from app.execution.engine import Engine, Pool
-from app.execution.local import LocalEngine
+from app.execution.local import LocalEngine, PoolOptions
 from app.execution.slot import SlotOptions
 from app.execution.worker import WorkerOptions
-from app.execution.worker_pool import PoolOptions
+from app.http.service import Service
 from app.main import create_app
 from app.operations.tasks import SOLVE_WARM_UP
-from app.service import Service
+from app.serving import configured
 from app.settings import Settings
 
 GUARD_S = 60.0  # against tests that hang; nothing that works comes near

@@ -24,7 +24,7 @@ from analysis.audit import (
 )
 from app.schemas.audit import AuditOut
 from app.schemas.base import read_output
-from app.text.audits import change_words
+from app.text.notices import change_words
 from app.text.numbers import format_regret
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.schemas.audit_texts import setting_of_text
+from app.schemas.audit import setting_of_text
 from domain.errors import InvalidInput
 
 WHOLE: dict[str, Any] = {"whole": True}

@@ -16,8 +16,14 @@ import psutil
 import pytest
 from fastapi import Request
 
-from app.bodies import BodyBudget, held_body, read_json
-from app.gunzip import FREE_EXPANSION_BYTES, MAX_EXPANSION, expand
+from app.http.bodies import (
+    FREE_EXPANSION_BYTES,
+    MAX_EXPANSION,
+    BodyBudget,
+    expand,
+    held_body,
+    read_json,
+)
 from app.schemas.profiles import CurrentIn
 from domain.errors import BodyTooLarge, BodyTooSlow, Overloaded, UnsupportedMediaType
 from tests.app.serving import GUARD_S, MIB, Live, serving, settings_for

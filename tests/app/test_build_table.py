@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import solvers
-from app.flows.build_table import (
+from app.questions.tables import (
     MAX_LISTED,
     TableQuestion,
     TableScope,

@@ -11,7 +11,7 @@ import pytest
 
 from app.cli import main
 from app.console import running
-from app.console.audit_command import TOO_HIGH
+from app.console.audit import TOO_HIGH
 from app.schemas.audit import AuditOut
 from app.schemas.base import read_output
 from tests.support.in_process_engine import InProcessEngine

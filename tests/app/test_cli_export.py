@@ -12,8 +12,8 @@ import pytest
 
 from app.cli import main
 from app.console import running
-from app.flows.build_table import TableScope, compile_table, table_question
-from app.flows.export_setting import ExportQuestion
+from app.questions.settings import ExportQuestion
+from app.questions.tables import TableScope, compile_table, table_question
 from domain.problem import FragmentLimits
 from exports.slt import decode
 from exports.targets import TARGETS

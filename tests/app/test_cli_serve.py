@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from app.cli import main
-from app.console.serving import listen
+from app.serving import listen
 from app.settings import Settings
 from domain.errors import Conflict
 

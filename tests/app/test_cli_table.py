@@ -14,7 +14,7 @@ import solvers
 from app.cli import main
 from app.console import running
 from app.console.arguments import parse
-from app.flows.build_table import TableQuestion
+from app.questions.tables import TableQuestion
 from exports.slt import decode, digest_of
 from exports.table_json import decode_json
 from tests.support.in_process_engine import InProcessEngine
@@ -129,8 +129,8 @@ def test_a_trace_is_fitted_first(printed: Any, compiled: list[TableQuestion]) ->
 
 def test_long_lists_are_shortened(printed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twelve rows, and how many more there are."""
-    from app.console.table_reports import table_parts
-    from app.flows.build_table import facts_of
+    from app.console.table import table_parts
+    from app.questions.tables import facts_of
     from app.schemas.base import read_output, same_named
     from app.schemas.tables import CountRunOut, TableOut
     from tests.support.plan_tables import a_plan_table
@@ -256,7 +256,7 @@ def test_what_cannot_be_activated(printed: Any) -> None:
 
 def test_more_tables_than_one_page_holds(printed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """All are listed, and found by their digests."""
-    from app.console import profile_commands
+    from app.console import profiles as profile_commands
 
     monkeypatch.setattr(profile_commands, "_PAGE", 2)
     for size in range(4096, 4101):

@@ -13,7 +13,7 @@ import pytest
 
 from app.cli import main
 from app.jobs.ledger import accept_job, get_job
-from app.operations.registry import prepare_request
+from app.operations.tasks import prepare_request
 from app.settings import Settings
 from models.records import JobState
 from models.session import create_store

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.flows.compare import MAX_CELLS
+from app.questions.compare import MAX_COMPARED
 from app.schemas.base import read_output
 from app.schemas.compare import CompareOut
 from domain.solution import Strategy
@@ -123,7 +123,7 @@ class TestRefusals:
             ({"message_bytes": []}, "/message_bytes"),
             ({"message_bytes": [0]}, "/message_bytes/0"),
             ({"message_bytes": 5}, "/message_bytes"),
-            ({"message_bytes": [1] * (MAX_CELLS // 2 + 1)}, "/message_bytes"),
+            ({"message_bytes": [1] * (MAX_COMPARED // 2 + 1)}, "/message_bytes"),
             ({"strategies": []}, "/strategies"),
             ({"strategies": ["best"]}, "/strategies/0"),
             ({"strategies": ["static"]}, "/static_bytes"),

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 import uvicorn
 
-from app import connections
-from app.connections import (
+from app.http import connections
+from app.http.connections import (
     MAX_HEAD_BYTES,
     MAX_HEAD_LINES,
     MAX_PIPELINED,
     MAX_UNWANTED_BYTES,
     GuardedConnection,
 )
-from app.console.serving import configured
+from app.serving import configured
 from tests.app.serving import GUARD_S, wait_until
 
 LIMIT_S = 0.2

@@ -11,8 +11,15 @@ from typing import Any
 import pytest
 
 from app.console.commands import unrequested
-from app.console.progress import counting_line, share_line, solving_line, solving_text
-from app.console.running import Ran, Show, run_operation
+from app.console.running import (
+    Ran,
+    Show,
+    counting_line,
+    run_operation,
+    share_line,
+    solving_line,
+    solving_text,
+)
 from app.console.screen import Column, Facts, Grid, Screen
 from app.execution.engine import (
     Best,
@@ -28,10 +35,10 @@ from app.execution.engine import (
     Stopped,
     Task,
 )
-from app.flows import solve_message as solving
-from app.flows.questions import Question
 from app.operations.optimize import Optimize
 from app.operations.solves import Solved
+from app.questions import optimize as solving
+from app.questions.question import Question
 from app.settings import Settings
 from domain.errors import Cancelled, StrategyDeclined, TimeLimitReached
 from domain.pipeline import pipeline_of_lines

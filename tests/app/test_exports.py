@@ -15,9 +15,9 @@ import httpx
 import pytest
 
 from analysis.size_choice import narrowed
-from app.flows import export_setting
 from app.operations import exports as operation
 from app.operations import work
+from app.questions import settings as export_setting
 from app.schemas.audit import AuditIn
 from domain.errors import Infeasible, LimitReached
 from domain.pipeline import pipeline_of_lines

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from app import trace_bodies
-from app.bodies import BodyBudget
+from app.http import bodies as trace_bodies
+from app.http.bodies import BodyBudget
 from app.operations import fits
 from app.operations.work import FitWork
 from tests.app.serving import GUARD_S, MIB, Live, serving, settings_for, wait_until
@@ -149,7 +149,7 @@ class TestLength:
             raise OSError(28, "No space left on device")
 
         with unchanged(live):
-            monkeypatch.setattr("app.trace_bodies.tempfile.TemporaryFile", no_room)
+            monkeypatch.setattr("app.http.bodies.tempfile.TemporaryFile", no_room)
             refused = live.client.post("/fit?save_as=never", content=CSV, headers=TEXT)
             assert (refused.status_code, refused.json()["code"]) == (503, "overloaded")
             assert "No space" not in refused.text
@@ -157,7 +157,7 @@ class TestLength:
 
 class TestTime:
     def test_a_body_that_does_not_arrive(self, live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-        for patient, limit_s in (("ARRIVAL_LIMIT_S", 0.2), ("AT_ANY_RATE_S", 0.0)):
+        for patient, limit_s in (("TRACE_ARRIVAL_LIMIT_S", 0.2), ("AT_ANY_RATE_S", 0.0)):
             with monkeypatch.context() as patched:
                 patched.setattr(trace_bodies, patient, limit_s)
                 with unchanged(live), sending(live, CSV) as connection:

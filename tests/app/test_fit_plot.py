@@ -1,10 +1,10 @@
-"""app/flows/fit_plot.py: the plot of a stored fit is that of the fit when it was made."""
+"""app/questions/fits.py: the plot of a stored fit is that of the fit when it was made."""
 
 from __future__ import annotations
 
 import pytest
 
-from app.flows.fit_plot import StoredFit, find_fit, plot_stored
+from app.questions.fits import StoredFit, find_fit, plot_stored
 from domain.errors import NotFound
 from domain.fit import Combine, FitOptions, StepGroup
 from domain.measurement import TraceKind

@@ -15,8 +15,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.plots.fit_svg import render_fit_svg
-from app.plots.scales import Axis, burst_ticks, log_axis, nice_above, size_ticks, time_ticks
-from app.plots.svg import number, text_width, wrapped
+from app.plots.svg import (
+    Axis,
+    burst_ticks,
+    log_axis,
+    nice_above,
+    number,
+    size_ticks,
+    text_width,
+    time_ticks,
+    wrapped,
+)
 from app.text.names import printable
 from app.text.numbers import format_estimate, format_figure, format_signed_percent
 from app.text.units import format_given_time

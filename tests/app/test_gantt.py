@@ -1,4 +1,4 @@
-"""app/console/gantt.py and words.py: pure functions, judged by what they mean."""
+"""app/console/screen.py and words.py: pure functions, judged by what they mean."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.console.gantt import ASCII, UNICODE, Chart, GanttRow, Ink, chart_of, draw, paint
+from app.console.screen import ASCII, UNICODE, Chart, GanttRow, Ink, chart_of, draw, paint
 from app.text.names import fit_to, printable, width_of
 from app.text.numbers import format_excess, format_gap, format_percent, format_sizes
 from app.text.units import format_time

@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx
 
-from app.asgi import Outermost
-from app.metrics import Metrics
+from app.http.app import Outermost
+from app.http.metrics import Metrics
 from tests.app.lookup_support import warm
 from tests.app.serving import LARGE, LARGE_BYTES, MYRINET, Live, wait_until
 

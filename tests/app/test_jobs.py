@@ -13,11 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from app.jobs.heartbeat import Heartbeat
+from app.jobs.heartbeat import Heartbeat, RunnerOptions, this_process
 from app.jobs.ledger import accept_job
-from app.jobs.options import RunnerOptions
-from app.jobs.processes import this_process
-from app.operations.registry import prepare_request
+from app.operations.tasks import prepare_request
 from app.schemas.base import dump_json, read_output
 from app.schemas.jobs import JobOut
 from app.settings import Settings

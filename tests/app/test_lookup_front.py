@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 import solvers
-from app.flows import build_table as flow
+from app.questions import tables as questions
 from app.schemas.tables import render_table
 from domain.errors import StoreUnavailable
 from domain.profile import ProfileRevision
@@ -156,13 +156,13 @@ def elsewhere(url: str, name: str, *, greatest_bytes: int) -> str:
     with opened(url) as store:
         with store.reading() as unit:
             revision = unit.profiles.revision(name)
-        scope = flow.TableScope(least_bytes=100, greatest_bytes=greatest_bytes)
-        question = flow.table_question(
+        scope = questions.TableScope(least_bytes=100, greatest_bytes=greatest_bytes)
+        question = questions.table_question(
             revision.model, ProfileRevision(name, revision.number), scope, fragment_cap=1000
         )
         with store.unit_of_work() as unit:
-            table = flow.compile_table(question)
-            return flow.keep_table(unit, table, render_table, activate=True).digest
+            table = questions.compile_table(question)
+            return questions.keep_table(unit, table, render_table, activate=True).digest
 
 
 @contextmanager

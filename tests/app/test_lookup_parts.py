@@ -14,15 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.lookup import rendered as kept
-from app.lookup.answers import Ready
-from app.lookup.front import Choices, Front
-from app.lookup.held import HeldTable
-from app.lookup.lookups import Lookups
-from app.lookup.rendered import Rendered
-from app.lookup.shelf import Shelf
+from app.http.fastpath import responses as kept
+from app.http.fastpath.front import Choices, Front
+from app.http.fastpath.lookups import Lookups
+from app.http.fastpath.responses import Ready, Rendered
+from app.http.fastpath.table_cache import HeldTable, Shelf
 from app.schemas.base import read_output
-from app.schemas.schedules import TableScheduleOut, bound_below
+from app.schemas.simulate import TableScheduleOut, bound_below
 from domain.errors import StoreUnavailable
 from domain.plan_table import PlanTable
 from exports.lookup import KEPT_FRAGMENTS, PythonReader, open_reader

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from app.schemas.base import read_output
-from app.schemas.problems import ProblemOut
+from app.schemas.base import ProblemOut, read_output
 from domain.errors import MAX_REPORTED
 from tests.app.malformed import MARK, bodies
 from tests.app.serving import MYRINET, Live

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from app.schemas.base import read_output
-from app.schemas.measurement_plans import MeasurementPlanOut
+from app.schemas.fit_requests import MeasurementPlanOut
 from tests.app.serving import Live
 
 RANGE: dict[str, Any] = {"least_bytes": 64, "greatest_bytes": 1048576}

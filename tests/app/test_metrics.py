@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.metrics import Metrics
+from app.http.metrics import Metrics
 
 GAUGES = {"sluice_open": ("What is open.", 3), "sluice_late_total": ("What was late.", 2)}
 

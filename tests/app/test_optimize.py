@@ -10,7 +10,7 @@ import httpx
 import orjson
 import pytest
 
-from app import call_threads, service
+from app.http import call_threads, service
 from app.schemas.base import read_output
 from app.schemas.optimize import OptimizeOut
 from domain.pipeline import Pipeline, Stage

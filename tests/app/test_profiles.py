@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.flows.paper_profiles import paper_profiles
+from app.questions.profiles import paper_profiles
 from tests.app.serving import MYRINET, Live, serving, settings_for
 
 OTHER: dict[str, Any] = {

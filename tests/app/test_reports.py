@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from app.console.gantt import ASCII
 from app.console.reports import (
     answer_parts,
     comparison_grid,
@@ -17,7 +16,7 @@ from app.console.reports import (
     revisions_table,
     stages_table,
 )
-from app.console.screen import Facts, Grid
+from app.console.screen import ASCII, Facts, Grid
 from app.schemas.compare import CompareRowOut
 from app.schemas.fits import StageFitOut
 from app.schemas.optimize import BaselineOut, BestFixedOut, OptimizeOut

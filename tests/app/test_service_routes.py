@@ -7,11 +7,10 @@ import re
 import httpx
 import pytest
 
-from app.asgi import Outermost
+from app.http.app import Outermost
+from app.http.metrics import Metrics
 from app.main import create_app
-from app.metrics import Metrics
-from app.schemas.base import read_output
-from app.schemas.problems import ProblemOut
+from app.schemas.base import ProblemOut, read_output
 from app.schemas.service import LimitsOut, ReadyOut
 from domain.errors import StoreUnavailable
 from domain.pipeline import MAX_MESSAGE_BYTES, MAX_STAGES

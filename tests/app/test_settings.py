@@ -8,7 +8,7 @@ from dataclasses import fields
 import pytest
 
 from app.errors import KINDS, exit_code, kind_of, pointer_of
-from app.schemas.problems import FieldProblemOut, ProblemOut
+from app.schemas.base import FieldProblemOut, ProblemOut
 from app.settings import Settings
 from domain.errors import (
     FieldProblem,

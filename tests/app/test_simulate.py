@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.flows.simulate import MAX_CELLS
+from app.questions.compare import MAX_INTERVALS
 from app.schemas.base import read_output
 from app.schemas.simulate import SimulateOut
 from tests.app.serving import MYRINET, Live
@@ -98,7 +98,10 @@ class TestRefusals:
             ({"pipeline": TWO, "levels": [[5]]}, "/levels"),
             ({"pipeline": TWO, "levels": [[5], [6]]}, "/levels"),
             ({"pipeline": TWO, "levels": [[5], []]}, "/levels/1"),
-            ({"pipeline": TWO, "fragment_bytes": [1] * (MAX_CELLS // 2 + 1)}, "/fragment_bytes"),
+            (
+                {"pipeline": TWO, "fragment_bytes": [1] * (MAX_INTERVALS // 2 + 1)},
+                "/fragment_bytes",
+            ),
         ],
         ids=lambda value: value if isinstance(value, str) else "-".join(value),
     )
@@ -108,8 +111,8 @@ class TestRefusals:
         assert pointer in [one["pointer"] for one in response.json()["errors"]]
 
     def test_the_greatest_simulation(self, client: httpx.Client) -> None:
-        body = {"pipeline": TWO, "fragment_bytes": [1] * (MAX_CELLS // 2)}
-        assert len(client.post("/simulate", json=body).json()["intervals"]) == MAX_CELLS
+        body = {"pipeline": TWO, "fragment_bytes": [1] * (MAX_INTERVALS // 2)}
+        assert len(client.post("/simulate", json=body).json()["intervals"]) == MAX_INTERVALS
 
     def test_unknown_profile(self, client: httpx.Client) -> None:
         body = {"profile": "nothing-here", "fragment_bytes": [1]}

@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 import solvers
-from app.flows.build_table import CompiledTable, TableQuestion, compile_table
 from app.operations import work
+from app.questions.tables import CompiledTable, TableQuestion, compile_table
 from domain.errors import MemoryLimitReached, SluiceError, SolverFailed, TimeLimitReached
 from domain.schedule import latency_us
 from exports.slt import decode

@@ -12,11 +12,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.plots.timeline_marks import marks_of
-from app.plots.timeline_scale import TimeScale
-from app.plots.timeline_style import SCOPE, STYLE
+from app.plots.timeline_plan import DrawnSchedule, TimeScale, format_moment, marks_of
+from app.plots.timeline_rows import SCOPE, STYLE
 from app.plots.timeline_svg import render_timeline_svg, timeline_element
-from app.plots.timeline_words import DrawnSchedule, format_moment
 from app.text.names import printable
 from app.text.numbers import format_gap
 from app.text.units import format_proven

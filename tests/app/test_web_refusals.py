@@ -9,9 +9,8 @@ import httpx
 import pytest
 
 from app.main import create_app
-from app.schemas.base import read_output
-from app.schemas.problems import ProblemOut
-from app.text.sentences import sentence
+from app.schemas.base import ProblemOut, read_output
+from app.text.notices import sentence
 from app.web.pages import POLICY
 from tests.app.serving import settings_for
 

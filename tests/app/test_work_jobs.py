@@ -15,10 +15,10 @@ import httpx
 import psutil
 import pytest
 
-from app.flows import build_table
-from app.operations import digests
+from app.operations import operation as digests
 from app.operations.operation import Operation, Report
-from app.operations.registry import prepare_request
+from app.operations.tasks import prepare_request
+from app.questions import tables as build_table
 from app.schemas.base import dump_json, read_output
 from app.schemas.jobs import JobOut
 from domain.errors import StoreUnavailable

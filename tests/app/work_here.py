@@ -11,9 +11,10 @@ import pytest
 
 import solvers
 from analysis.audit import AuditQuestion, audit
-from app.flows import build_table, export_setting
 from app.operations.operation import Report
 from app.operations.work import AuditWork, ExportWork, TableWork
+from app.questions import settings as export_setting
+from app.questions import tables as build_table
 from domain.errors import MemoryLimitReached
 from tests.app.serving import GUARD_S
 from tests.support.plan_tables import whole_messages

@@ -17,14 +17,13 @@ from app.console import running
 from app.console.output import Output
 from app.console.screen import Screen
 from app.execution.engine import Done, Engine, Pool, Steps
-from app.execution.local import LocalEngine
+from app.execution.local import LocalEngine, PoolOptions
 from app.execution.slot import SlotOptions
 from app.execution.worker import WorkerOptions
-from app.execution.worker_pool import PoolOptions
-from app.flows.paper_profiles import seed_paper_profiles
-from app.operations import registry
+from app.operations import tasks as registry
 from app.operations.operation import OperationDefaults
 from app.operations.tasks import task_of
+from app.questions.profiles import seed_paper_profiles
 from app.settings import Settings
 from app.web.pages import all_pages
 from domain.errors import NotFound

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from app import call_threads
 from app.execution import limits
 from app.execution.engine import MIB, Limits, Pool
 from app.execution.limits import service_pools
+from app.http import call_threads
 from tests.architecture.documents import document
 
 OPERATIONS = document("docs/operations.md")

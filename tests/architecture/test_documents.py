@@ -18,8 +18,8 @@ import models.errors
 import solvers
 from app.console.arguments import _parser
 from app.errors import KINDS
+from app.http.metrics import Metrics
 from app.main import create_app
-from app.metrics import Metrics
 from app.schemas.audit import AuditIn, AuditOut, AuditRowOut
 from app.schemas.fits import FitOut, StageFitOut
 from app.schemas.jobs import JobOut, JobProgressOut
@@ -106,7 +106,7 @@ def test_every_error_code_is_documented_with_its_status_and_exit_code() -> None:
 
 def test_every_exit_code_is_documented() -> None:
     """Those of errors, success, an audit's verdict, Ctrl-C and a reader that left."""
-    from app.console.audit_command import TOO_HIGH
+    from app.console.audit import TOO_HIGH
     from app.console.commands import INTERRUPTED
     from app.console.output import READER_GONE
 

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Download, Page, expect
 
 from app.schemas.base import read_output
 from app.schemas.optimize import OptimizeOut
-from app.web.snippets import take_away
+from app.web.answers.snippets import take_away
 from tests.app.serving import MYRINET, Live
 
 Axe = Callable[[Page], list[str]]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.web.views import stored_answers
+from app.web.answers import stored as stored_answers
 from tests.app.serving import MYRINET, Live
 
 NAME = "listed-nic"

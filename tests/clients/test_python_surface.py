@@ -12,28 +12,28 @@ import pytest
 from pydantic import BaseModel, TypeAdapter
 
 from app.errors import KINDS
-from app.flows.simulate import Interval
 from app.main import create_app
+from app.questions.compare import Interval
 from app.schemas import (
     audit,
     base,
     compare,
-    explanations,
     exports,
     fit_requests,
     fits,
     jobs,
-    measurement_plans,
     optimize,
-    problems,
     profiles,
     queries,
-    schedules,
     service,
     simulate,
     stages,
     tables,
 )
+from app.schemas import base as problems
+from app.schemas import compare as explanations
+from app.schemas import fit_requests as measurement_plans
+from app.schemas import simulate as schedules
 from sluice_client import (
     Aggregate,
     AsyncClient,

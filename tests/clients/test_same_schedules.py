@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from app.flows.paper_profiles import paper_profiles
+from app.questions.profiles import paper_profiles
 from app.schemas.stages import ConstraintsOut, PipelineOut
 from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.plan_table import PlanTable

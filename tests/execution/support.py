@@ -27,9 +27,9 @@ from app.execution.engine import (
     Steps,
     Task,
 )
+from app.execution.local import PoolOptions
 from app.execution.slot import SlotOptions
 from app.execution.worker import WorkerOptions
-from app.execution.worker_pool import PoolOptions
 from tests.execution.behaviours import Behave
 
 MIB = 2**20

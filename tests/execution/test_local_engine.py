@@ -20,10 +20,9 @@ import models.errors  # noqa: F401  (and these)
 from app.execution import slot
 from app.execution.engine import Crashed, Pool
 from app.execution.limits import JOBS, console_pools, job_slots, service_pools
-from app.execution.local import LocalEngine
+from app.execution.local import LocalEngine, PoolOptions
 from app.execution.slot import SlotOptions
 from app.execution.worker import WorkerOptions
-from app.execution.worker_pool import PoolOptions
 from domain.errors import SluiceError
 from tests.execution.support import (
     MARKER,

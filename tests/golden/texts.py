@@ -18,7 +18,7 @@ from unittest import mock
 import httpx
 
 from app.cli import main
-from app.version import VERSION
+from app.settings import VERSION
 from tests.app.serving import serving, settings_for, wait_for_end
 from tests.golden.asked import Command, Form, Http
 from tests.golden.commands import COMMANDS, FILES

@@ -11,11 +11,10 @@ import sys
 import threading
 
 from app.execution.engine import Pool
-from app.execution.local import LocalEngine
+from app.execution.local import LocalEngine, PoolOptions
 from app.execution.slot import SlotOptions
 from app.execution.worker import WorkerOptions
-from app.execution.worker_pool import PoolOptions
-from app.jobs.options import RunnerOptions
+from app.jobs.heartbeat import RunnerOptions
 from app.jobs.runner import Runner
 from models.session import create_store
 from tests.support.job_operations import prepare

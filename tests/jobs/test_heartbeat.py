@@ -12,9 +12,7 @@ import psutil
 import pytest
 
 from app.jobs import heartbeat
-from app.jobs.heartbeat import Heartbeat
-from app.jobs.options import RunnerOptions
-from app.jobs.processes import is_gone, this_process
+from app.jobs.heartbeat import Heartbeat, RunnerOptions, is_gone, this_process
 from domain.errors import StoreUnavailable
 from models.records import JobState
 from models.session import Store

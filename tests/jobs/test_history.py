@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from app.jobs.history import MAX_POINTS, JobHistory
+from app.jobs.running_job import MAX_POINTS, JobHistory
 
 
 def test_what_is_no_better_is_no_point() -> None:

@@ -12,19 +12,18 @@ from typing import Any
 import pytest
 
 from app.execution.engine import Crashed, Done, Limit, LimitExceeded, Lost, Refused, Stopped
-from app.flows.build_table import TableScope
-from app.flows.export_setting import ExportScope
-from app.flows.held_trace import HeldTrace
-from app.flows.paper_profiles import seed_paper_profiles
 from app.operations.audits import audit_operation
 from app.operations.compare import compare_operation
 from app.operations.exports import export_operation
 from app.operations.fits import FitTraces
 from app.operations.operation import Operation, OperationKind
 from app.operations.optimize import Optimize, optimize_operation, schedule_operation
-from app.operations.registry import prepare_request
 from app.operations.tables import table_operation
-from app.operations.tasks import result_of, task_of
+from app.operations.tasks import prepare_request, result_of, task_of
+from app.questions.profiles import seed_paper_profiles
+from app.questions.question import HeldTrace
+from app.questions.settings import ExportScope
+from app.questions.tables import TableScope
 from app.schemas.audit import AuditIn
 from app.schemas.compare import CompareIn
 from app.schemas.optimize import OptimizeIn

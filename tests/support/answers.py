@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.flows.questions import Question
-from app.flows.solve_message import conclude, prepare
+from app.questions.optimize import conclude, prepare
+from app.questions.question import Question
 from app.schemas.optimize import OptimizeOut
 from domain.errors import NotFound
 from domain.model import CostModel

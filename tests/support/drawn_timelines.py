@@ -6,8 +6,8 @@ import re
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 
+from app.plots.timeline_plan import DrawnSchedule
 from app.plots.timeline_svg import render_timeline_svg
-from app.plots.timeline_words import DrawnSchedule
 from domain.course import Course
 
 SVG = "{http://www.w3.org/2000/svg}"

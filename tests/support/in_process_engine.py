@@ -29,7 +29,7 @@ from app.execution.engine import (
     Task,
 )
 from app.execution.fair_queue import FairQueue
-from app.execution.running import Running
+from app.execution.slot import Running
 from domain.errors import NotReady, Overloaded, SluiceError, SolverFailed
 
 JOIN_LIMIT_S = 30.0

@@ -12,14 +12,13 @@ import pytest
 
 from analysis import explore
 from analysis.explanation import Cost, Explanation, PathShare, Saving
-from app.plots.timeline_style import STYLE
+from app.plots.timeline_rows import STYLE
 from app.text.units import TimeUnit
+from app.web.answers.around import about_size, counts_chart, sizes_chart, surroundings_of
+from app.web.answers.view import AnswerView, cut_of, proof_of
+from app.web.answers.why import WhyView
 from app.web.assets import FOLDER
 from app.web.pages import POLICY
-from app.web.views.answer_around import about_size, counts_chart, sizes_chart, surroundings_of
-from app.web.views.answer_view import AnswerView
-from app.web.views.answer_why import WhyView
-from app.web.views.answer_words import cut_of, proof_of
 from domain.solution import Status
 from solvers.count_points import CountPoint
 from tests.app.serving import Live

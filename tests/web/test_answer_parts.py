@@ -11,10 +11,10 @@ import pytest
 
 from analysis import explain as explain_answer
 from analysis import explore
-from app.deps import READER_COOKIE
 from app.execution.limits import MAX_PICTURES_OF_CLIENT
 from app.execution.render_queue import RenderQueue
-from app.web.views import answers
+from app.http.dependencies import READER_COOKIE
+from app.web.answers import answers
 from tests.app.serving import GUARD_S, Live, wait_until
 from tests.web.conftest import Ask
 

@@ -10,8 +10,8 @@ import pytest
 from app.console.arguments import parse
 from app.schemas.audit import AuditIn
 from app.schemas.base import read_request
-from app.web.views.audit_command import AuditCommand
-from app.web.views.audit_form import AuditForm
+from app.web.audits.audits import AuditCommand
+from app.web.audits.form import AuditForm
 from domain.errors import NotFound
 from domain.fragment_setting import FragmentSetting
 from domain.regret import Objective

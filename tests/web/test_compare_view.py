@@ -8,8 +8,8 @@ from itertools import accumulate
 import pytest
 
 from app.schemas.optimize import OptimizeOut
-from app.web.views.arrivals import MOST_POINTS, arrivals_chart
-from app.web.views.compare_view import HEIGHT, MOST_BARS, WIDTH, CompareView, drawn
+from app.web.answers.compare import HEIGHT, MOST_BARS, WIDTH, CompareView, drawn
+from app.web.answers.parts import MOST_POINTS, arrivals_chart
 from tests.web.conftest import Ask
 
 

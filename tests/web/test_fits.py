@@ -9,9 +9,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from app.flows.fit_plot import find_fit, plot_stored
-from app.web.fit_charts import ROWS_A_PAGE, chart_views, sample_value
-from app.web.fit_view import fit_view
+from app.questions.fits import find_fit, plot_stored
+from app.web.fits.view import ROWS_A_PAGE, chart_views, fit_view, sample_value
 from domain.fit import ExcludedSample
 from fitting import formats
 from tests.app.serving import Live

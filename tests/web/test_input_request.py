@@ -8,10 +8,10 @@ import pytest
 
 from app.schemas.base import ProfileRevisionOut
 from app.schemas.stages import ConstraintsOut
-from app.web.input_choices import EXAMPLES
-from app.web.input_form import Mistaken, asked_of, changed, form_fields
-from app.web.input_request import request_of
-from app.web.input_state import InputSource, InputState, StageRow
+from app.web.workbench.choices import EXAMPLES
+from app.web.workbench.form import Mistaken, asked_of, changed, form_fields
+from app.web.workbench.request import request_of
+from app.web.workbench.state import InputSource, InputState, StageRow
 from domain.errors import FieldProblem, Infeasible, InvalidFields, InvalidInput, NotFound
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.units import CostUnit, OverheadUnit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.web.views.revision_changes import MOST_TOLD, changes_between
+from app.web.profiles.view import MOST_TOLD, changes_between
 from domain.aggregate import Aggregate
 from domain.model import CostModel
 from domain.pipeline import FitRange, Pipeline, Stage

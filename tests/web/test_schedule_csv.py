@@ -8,7 +8,7 @@ import io
 import pytest
 
 from app.schemas.optimize import OptimizeOut
-from app.web.schedule_csv import cell_of, schedule_csv
+from app.web.answers.parts import cell_of, schedule_csv
 from tests.app.serving import MYRINET, Live
 from tests.web.conftest import Ask
 

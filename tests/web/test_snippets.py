@@ -14,7 +14,7 @@ import pytest
 
 from app.schemas.base import dump_json
 from app.schemas.optimize import OptimizeOut
-from app.web.snippets import curl_of, take_away
+from app.web.answers.snippets import curl_of, take_away
 from tests.app.serving import MYRINET, Live
 from tests.clients import c_support
 from tests.support.compiler import compiler

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.web.shown_units import ShownUnits
+from app.web.workbench.choices import ShownUnits
 from domain.units import CostUnit, OverheadUnit
 from tests.app.serving import LARGE, LARGE_BYTES, MYRINET, Live
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.text.sentences import sentence
+from app.text.notices import sentence
 
 
 @pytest.mark.parametrize(

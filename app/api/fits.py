@@ -1,0 +1,88 @@
+"""POST /fit; stored fits and the traces that they were made from."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from app.api.openapi import reads, reads_traces, refuses, sends_text
+from app.api.respond import json_bytes, json_document
+from app.http.bodies import arriving_trace, asked_traces, read_json
+from app.http.dependencies import body_rules, client_of, service_of, trace_rules
+from app.operations.fits import FitTraces
+from app.questions.fits import get_fit, get_trace, plan
+from app.schemas.base import dump_json
+from app.schemas.fit_requests import FitIn, MeasurementPlanIn, MeasurementPlanOut
+from app.schemas.fits import FitOut, FitPlotOut
+from app.schemas.queries import FitQuery, NoQuery
+
+router = APIRouter(tags=["fit"])
+
+# Those that are published; less common names of the same are read too.
+_TYPES = ("text/csv", "text/plain", "application/octet-stream", "application/gzip")
+
+
+@router.post("/fit", response_model=FitOut, **reads_traces(FitIn, _TYPES))
+async def fit(request: Request, query: Annotated[FitQuery, Query()]) -> Response:
+    """Fit a measured pipeline; the body is the file of measurements, or JSON with several."""
+    service = service_of(request)
+    asked = query.to_request()
+    async with arriving_trace(request, **trace_rules(request)) as body:
+        traces, asked = await service.call(partial(asked_traces, request, body, asked))
+        operation = FitTraces(
+            tuple(traces),
+            asked,
+            service.context.settings.max_fragments,
+            wants_plot=query.plot,
+            save_as=query.save_as,
+        )
+        found = await service.fit(operation, client_of(request))
+        return json_bytes((await service.keep(operation, found)).document)
+
+
+@router.get("/fits/{id}", response_model=FitOut, **refuses(404, 422, 503))
+async def stored_fit(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
+    """A stored fit, and the digests of the traces that it was made from."""
+    service = service_of(request)
+    record = await service.call(lambda: get_fit(service.context.store, id))
+    return json_document(FitOut.of_stored(record))
+
+
+@router.get("/traces/{digest}", response_class=StreamingResponse, **sends_text(404, 422, 503))
+async def trace(request: Request, digest: str, _: Annotated[NoQuery, Query()]) -> Response:
+    """A stored trace, byte for byte as it was measured."""
+    service = service_of(request)
+    packed = await service.call(lambda: get_trace(service.context.store, digest))
+    # Anybody's bytes: never shown as a page of this server.
+    headers = {
+        "Content-Length": str(packed.content_bytes),
+        "Content-Disposition": f'attachment; filename="{packed.digest}.txt"',
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "Cache-Control": "public, max-age=31536000, immutable",
+    }
+    return StreamingResponse(packed.pieces(), media_type="text/plain", headers=headers)
+
+
+# --- GET /fits/{id}/plot --------------------------------------------------------------------------
+
+
+@router.get("/fits/{id}/plot", response_model=FitPlotOut, **refuses(404, 422, 503))
+async def fit_plot(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
+    """What a plot of a stored fit shows, from its stored traces."""
+    return json_document(FitPlotOut.of(await service_of(request).plot(id, client_of(request))))
+
+
+# --- POST /measurement-plans ----------------------------------------------------------------------
+
+
+@router.post("/measurement-plans", response_model=MeasurementPlanOut, **reads(MeasurementPlanIn))
+async def measurement_plan(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
+    """Which message sizes to measure next, or that enough is known. Nothing is stored."""
+    service = service_of(request)
+    asked = await read_json(request, MeasurementPlanIn, **body_rules(request))
+    given, limits = asked.given(), asked.limits()
+    body = await service.call(lambda: dump_json(MeasurementPlanOut.of(plan(given, limits))))
+    return json_bytes(body)

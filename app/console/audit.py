@@ -1,0 +1,214 @@
+"""What an audit found, as a person reads it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from app.console.commands import finder, store_for, unrequested
+from app.console.files import Source, TraceSource, body_of, read_source
+from app.console.output import Output
+from app.console.reports import warning_parts
+from app.console.running import counting_line, run_operation
+from app.console.screen import Column, Facts, Grid, Part
+from app.schemas.audit import mix_of_text, setting_of_text
+from app.settings import Settings
+from app.text.names import printable, quoted
+from app.text.numbers import format_count, format_percent, format_proven_regret, format_regret
+from app.text.units import format_time
+from domain.errors import InvalidInput, NotFound
+from domain.units import format_bytes
+
+if TYPE_CHECKING:
+    from analysis.audit import AuditQuestion, AuditScope
+    from app.questions.question import Question
+    from app.schemas.audit import AuditOut, AuditRowOut, PricedOut, SpanOut, StepOut
+
+
+_MOST_STEPS = 4
+
+
+def audit_parts(audit: AuditOut) -> Iterator[Part]:
+    """The regret over the mix, the verdict, the regret at powers of two, and what to change."""
+    setting = audit.setting
+    yield f"{_words(setting.steps)}{_of(audit)}"
+    yield ""
+    yield Facts(tuple(_facts(audit)))
+    yield ""
+    yield "By message size:"
+    yield _powers(audit.at_powers)
+    yield ""
+    yield "What to change:"
+    yield from (f"- {printable(change)}" for change in audit.changes)
+    yield ""
+    yield from warning_parts(audit.warnings)
+    if audit.fit_warnings:
+        yield f"note: the fit has {len(audit.fit_warnings)} warnings; sluice fit tells them"
+
+
+def _facts(audit: AuditOut) -> Iterator[tuple[str, str]]:
+    setting = audit.setting
+    worst = setting.worst
+    yield "mean regret", f"{_span(setting.mean)}, over {audit.mix.words}"
+    at = f"at {format_bytes(worst.message_bytes)}, of {audit.worst_of} sizes"
+    yield "worst regret", f"{_span(worst.regret)}, {at}"
+    yield "best size", _priced(audit.best_size)
+    if audit.best_ladder:
+        yield "best ladder", _priced(audit.best_ladder)
+    if audit.best_repeats is not None:
+        yield "size by look-up", f"mean {format_regret(audit.best_repeats)}"
+    if audit.verdict:
+        yield "verdict", _verdict(audit)
+
+
+def _verdict(audit: AuditOut) -> str:
+    of = f"the {audit.objective} regret"
+    limit = f"{'within' if audit.is_kept else 'over'} {format_percent(audit.max_regret or 0.0)}"
+    if audit.verdict != "between":
+        return f"{limit}: {of}"
+    rule = {"best": "the best schedule found", "bound": "the proven bound"}[audit.over]
+    return f"{limit}, by {rule}, which decides: {of}"
+
+
+def _powers(rows: Sequence[AuditRowOut]) -> Grid:
+    columns = tuple(
+        Column(heading)
+        for heading in ("message", "fragments", "takes", "best", "at least", "at most")
+    )
+    return Grid(columns, tuple(map(_row, rows)))
+
+
+def _row(row: AuditRowOut) -> tuple[str, ...]:
+    return (
+        format_bytes(row.message_bytes),
+        format_count(row.fragments),
+        format_time(row.latency_us),
+        format_time(row.best_us),
+        format_regret(row.regret.at_least),
+        format_proven_regret(row.regret.at_most, row.regret.at_least),
+    )
+
+
+def _priced(priced: PricedOut) -> str:
+    mean, worst = priced.mean.at_least, priced.worst.regret.at_least
+    return f"{_words(priced.steps)}: mean {format_regret(mean)}, worst {format_regret(worst)}"
+
+
+def _words(steps: Sequence[StepOut]) -> str:
+    if len(steps) == 1:
+        return _size(steps[0].size_bytes)
+    shown = [
+        f"from {format_bytes(step.from_bytes)} {_size(step.size_bytes)}"
+        for step in steps[:_MOST_STEPS]
+    ]
+    more = len(steps) - len(shown)
+    return ", ".join(shown) + (f" and {more} more steps" if more else "")
+
+
+def _size(size_bytes: int | None) -> str:
+    return "whole" if size_bytes is None else format_bytes(size_bytes)
+
+
+def _of(audit: AuditOut) -> str:
+    return f", profile {audit.profile.reference}" if audit.profile else ""
+
+
+def _span(span: SpanOut) -> str:
+    least = format_regret(span.at_least)
+    most = format_proven_regret(span.at_most, span.at_least)
+    return least if least == most else f"at least {least}, at most {most}"
+
+
+# --- sluice audit: what an existing setting costs over the optimum, with an exit code -------------
+
+
+TOO_HIGH = 7  # the exit code where the regret is above --max-regret
+MAX_FILE_CHARACTERS = 2**20
+_OURS = ("pipeline", "aggregate", "profile", "measurements", "fit_options")
+_ASKED = ("least_bytes", "greatest_bytes", "objective", "max_regret", "over", "time_limit_s")
+
+
+def audit(arguments: argparse.Namespace, output: Output) -> int:
+    """Audit, print, and say by the exit code whether the limit is kept."""
+    from app.operations.audits import AuditSetting
+    from app.schemas.audit import AuditOut
+    from app.schemas.base import dump_json
+
+    settings = Settings.from_environment()
+    scope, question = _asked(arguments, read_source(arguments.source, settings))
+    wanted = _question(scope, question, settings)
+    with counting_line(output.err) as show:
+        found = run_operation(AuditSetting(wanted, unrequested), settings, show).result
+    audited = AuditOut.of(found)
+    if output.wants_json:
+        output.document(dump_json(audited))
+    else:
+        output.parts(audit_parts(audited))
+    return 0 if found.is_kept else TOO_HIGH
+
+
+def _asked(arguments: argparse.Namespace, source: Source) -> tuple[AuditScope, Question]:
+    """What is audited, and the question that finds or fits its model. Raises InvalidInput."""
+    from dataclasses import replace
+
+    from app.questions.question import Measurement
+    from app.schemas.audit import AuditIn
+    from app.schemas.base import dump_json, parse_json
+
+    given = {name: value for name, value in body_of(source).items() if name in _OURS}
+    asked = {name: getattr(arguments, name) for name in _ASKED}
+    body = {
+        **given,
+        **{name: value for name, value in asked.items() if value is not None},
+        "setting": _setting(arguments),
+    }
+    if arguments.mix is not None:
+        body["mix"] = mix_of_text(_text_of(arguments.mix, field="mix"))
+    parsed = parse_json(AuditIn, dump_json(body))
+    question = parsed.to_question()
+    if isinstance(source, TraceSource):
+        # The trace goes round the JSON parser: it may be a hundred times longer than any request.
+        question = replace(question, source=(Measurement(source.content),))
+    return parsed.to_domain(), question
+
+
+def _question(scope: AuditScope, question: Question, settings: Settings) -> AuditQuestion:
+    from app.questions.optimize import prepare
+    from app.questions.settings import audit_question
+
+    cap = settings.max_fragments
+    with store_for(question.source, settings) as store:
+        prepared = prepare(question, finder(store), fragment_cap=cap)
+    return audit_question(prepared, scope, fragment_cap=cap)
+
+
+def _setting(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The `setting` of a request. Raises InvalidInput."""
+    if (arguments.setting is None) == (arguments.config is None):
+        raise InvalidInput("expected --setting, or --config with --target", field="setting")
+    if arguments.setting is not None:
+        if arguments.target is not None:
+            raise InvalidInput("--target names the syntax of a --config", field="target")
+        return setting_of_text(arguments.setting)
+    if arguments.target is None:
+        raise InvalidInput("expected --target, whose syntax --config has", field="target")
+    content = _text_of(arguments.config, field="config")
+    return {"configuration": {"target": arguments.target, "content": content}}
+
+
+def _text_of(name: str, *, field: str) -> str:
+    """The text of a file that an option names. Raises NotFound and InvalidInput."""
+    try:
+        with open(name, encoding="utf-8") as file:
+            text = file.read(MAX_FILE_CHARACTERS + 1)
+    except FileNotFoundError:
+        raise NotFound(f"there is no file {quoted(name)}", field=field) from None
+    except OSError as refusal:
+        reason = refusal.strerror or "it cannot be read"
+        raise InvalidInput(f"{quoted(name)}: {reason}", field=field) from None
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{quoted(name)} is no text in UTF-8", field=field) from None
+    if len(text) > MAX_FILE_CHARACTERS:
+        raise InvalidInput(f"expected at most {MAX_FILE_CHARACTERS} characters", field=field)
+    return text

@@ -1,0 +1,284 @@
+"""Files that a command writes: whole or not at all, in place of what they held."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from app.http.bodies import MAGIC, expand
+from app.operations.draw import TIMELINE_FIELD, answer_schedules
+from app.settings import Settings
+from app.text.names import quoted
+from domain.errors import (
+    BodyTooLarge,
+    InvalidInput,
+    NotFound,
+    NotJson,
+    StrategyDeclined,
+    UnitMismatch,
+)
+from domain.fit import check_enough
+from domain.measurement import TraceKind
+from domain.profile import PROFILE_NAME_RULE
+from domain.units import parse_bytes, parse_ns_per_byte, parse_time_us
+
+if TYPE_CHECKING:
+    from app.schemas.optimize import OptimizeOut
+    from domain.fit import TraceFit
+    from domain.fit_plot import FitPlot
+
+
+def check_target(name: str, *, field: str, noun: str, example: str) -> None:
+    """Refuse what cannot become a file before any work is done. Raises InvalidInput."""
+    path = Path(name)
+    if name in ("", "-") or path.is_dir():
+        raise InvalidInput(f"expected the name of a file for {noun}, as {example}", field=field)
+    if not path.parent.is_dir():
+        raise InvalidInput(f"the folder of {noun}'s file does not exist", field=field)
+
+
+def write_whole(name: str, content: bytes, *, field: str, noun: str) -> None:
+    """Write the file. Raises InvalidInput."""
+    path = Path(name).resolve()
+    try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(content)  # a pipe or a device
+        else:
+            _replace(path, content)
+    except OSError as refusal:
+        reason = refusal.strerror or "it cannot be written"
+        raise InvalidInput(f"{noun}'s file: {reason}", field=field) from None
+
+
+def _replace(path: Path, content: bytes) -> None:
+    part = path.with_name(f".{path.name[:100]}.{os.getpid()}.part")
+    try:
+        part.write_bytes(content)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+# --- plots written to files: whole or not at all --------------------------------------------------
+
+
+_FIELD = "plot"
+_NOUN = "the plot"
+
+
+def check_plot_file(name: str) -> None:
+    """Refuse what cannot become a file before any work is done. Raises InvalidInput."""
+    check_target(name, field=_FIELD, noun=_NOUN, example="fit.svg")
+
+
+def write_plot(name: str, fit: TraceFit, plot: FitPlot) -> None:
+    """Draw the fit into this file, in place of what it held. Raises InvalidInput."""
+    from app.plots.fit_svg import render_fit_svg
+
+    write_whole(name, render_fit_svg(fit, plot).encode(), field=_FIELD, noun=_NOUN)
+
+
+# --- the timeline of an answer, written to a file: whole or not at all ----------------------------
+
+
+_TIMELINE = "the timeline"
+
+
+def check_timeline_file(name: str) -> None:
+    """Refuse what cannot become a file before any work is done. Raises InvalidInput."""
+    check_target(name, field=TIMELINE_FIELD, noun=_TIMELINE, example="schedule.svg")
+
+
+def write_timeline(name: str, answer: OptimizeOut) -> None:
+    """Draw an answer into this file, in place of what it held: its schedule above, the
+    best fixed size below it. Raises InvalidInput, StrategyDeclined for an aggregate, LimitReached.
+    """
+    from app.plots.timeline_svg import render_timeline_svg
+
+    if answer.pipeline is None:
+        raise StrategyDeclined(
+            "a timeline shows every stage, and an aggregate does not know their times",
+            field=TIMELINE_FIELD,
+        )
+    schedules = list(answer_schedules(answer))
+    write_whole(name, render_timeline_svg(schedules).encode(), field=TIMELINE_FIELD, noun=_TIMELINE)
+
+
+# --- what the user names as a source, read and told apart: JSON, a trace, or a stored -------------
+
+
+STANDARD_INPUT = "-"
+_LOOKED_AT = 4096  # bytes at the beginning that tell JSON from a trace
+_DEEPEST = 8  # levels of a request's document in which costs are
+_QUANTITIES: Mapping[str, Callable[[str], float]] = {
+    "overhead_us": parse_time_us,
+    "delay_us": parse_time_us,
+    "ns_per_byte": parse_ns_per_byte,
+    "message_bytes": parse_bytes,
+    "static_bytes": parse_bytes,
+    "up_to_bytes": parse_bytes,
+    "min_fragment_bytes": parse_bytes,
+    "max_fragment_bytes": parse_bytes,
+    "alignment_bytes": parse_bytes,
+}
+_PROFILE_REFERENCE = re.compile(rf"{PROFILE_NAME_RULE}(@[0-9]+)?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSource:
+    """A request body, or a pipeline or an aggregate made into one."""
+
+    body: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSource:
+    """The content of a trace."""
+
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileSource:
+    """A stored profile by name, or name@revision."""
+
+    reference: str
+
+
+Source: TypeAlias = RequestSource | TraceSource | ProfileSource
+
+
+def read_source(name: str, settings: Settings) -> Source:
+    """What is behind this name. Raises NotFound, NotJson, BodyTooLarge, UnsupportedMediaType."""
+    if name != STANDARD_INPUT and not Path(name).exists():
+        if _PROFILE_REFERENCE.fullmatch(name) and not name.endswith((".json", ".csv")):
+            return ProfileSource(name)
+        raise NotFound(f"there is no file {quoted(name)}", field="source")
+    raw = _read(name, settings.max_trace_bytes)
+    if raw[:_LOOKED_AT].removeprefix(codecs.BOM_UTF8).lstrip()[:1] not in (b"{", b"["):
+        return TraceSource(raw)
+    document = _json_of(raw)
+    if isinstance(document, dict) and "kind" in document and "understood" not in document:
+        return TraceSource(raw)  # in our own JSON format, which may be as long as any trace
+    if len(raw) > settings.max_body_bytes:
+        raise BodyTooLarge(f"expected JSON of at most {settings.max_body_bytes} bytes")
+    return RequestSource(in_plain_units(_request_of(document)))
+
+
+def read_trace(name: str, settings: Settings) -> bytes:
+    """The content of a trace file or of standard input, expanded."""
+    if name != STANDARD_INPUT and not Path(name).exists():
+        raise NotFound(f"there is no file {quoted(name)}", field="source")
+    return _read(name, settings.max_trace_bytes)
+
+
+def _read(name: str, limit: int) -> bytes:
+    if name == STANDARD_INPUT:
+        raw = sys.stdin.buffer.read(limit + 1)
+    else:
+        try:
+            with open(name, "rb") as file:
+                raw = file.read(limit + 1)
+        except OSError as refusal:
+            reason = refusal.strerror or "it cannot be read"
+            raise InvalidInput(f"{quoted(name)}: {reason}", field="source") from None
+    if len(raw) > limit:
+        raise BodyTooLarge(f"expected at most {limit} bytes (SLUICE_MAX_TRACE_BYTES)")
+    return expand(raw, limit) if raw.startswith(MAGIC) else raw
+
+
+def _json_of(raw: bytes) -> object:
+    import orjson
+
+    try:
+        document: object = orjson.loads(raw.removeprefix(codecs.BOM_UTF8))
+    except orjson.JSONDecodeError as refusal:
+        raise NotJson(
+            f"not JSON, line {refusal.lineno}, column {refusal.colno}: {refusal.msg}"
+        ) from None
+    return document
+
+
+def _request_of(document: object) -> dict[str, Any]:
+    if not isinstance(document, dict):
+        raise InvalidInput("expected a pipeline or a request body, a JSON object", field="source")
+    if "stages" in document:
+        return {"pipeline": document}
+    if "total" in document and "bottleneck" in document:
+        return {"aggregate": document}
+    if "understood" in document:
+        return _fitted(document)
+    return document
+
+
+def in_plain_units(document: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
+    """Return the document with costs and sizes that are texts, as "12 GB/s", as plain numbers.
+
+    Raises UnitMismatch, naming the field.
+    """
+    return {name: _plain(name, value, depth) for name, value in document.items()}
+
+
+def _plain(name: str, value: Any, depth: int) -> Any:
+    read = _QUANTITIES.get(name)
+    if read is not None and isinstance(value, str):
+        try:
+            return read(value)
+        except UnitMismatch as refusal:
+            raise UnitMismatch(refusal.detail, field=name) from None
+    if depth >= _DEEPEST:
+        return value
+    if isinstance(value, dict):
+        return in_plain_units(value, depth + 1)
+    if isinstance(value, list):
+        return [_plain("", one, depth + 1) for one in value]
+    return value
+
+
+def _fitted(document: dict[str, Any]) -> dict[str, Any]:
+    """The bare model of what `sluice fit --json` printed. Raises MeasurementMissing."""
+    try:
+        if document["aggregate"] is not None:
+            parts = ("total", "bottleneck")
+            return {"aggregate": {part: _costs(document["aggregate"][part]) for part in parts}}
+        if document["kind"] in (TraceKind.END_TO_END, TraceKind.INDIRECT):
+            check_enough(TraceKind(document["kind"]))
+        fitted = document["pipeline"]
+        stages = [_costs(stage) for stage in fitted["stages"]]
+        return {"pipeline": {"stages": stages, "delay_us": fitted["delay_us"]}}
+    except (KeyError, TypeError):
+        raise InvalidInput("expected a fit with its stages", field="pipeline") from None
+
+
+def _costs(stage: dict[str, Any]) -> dict[str, Any]:
+    return {"name": stage.get("name"), "ranges": [_bare(line) for line in stage["ranges"]]}
+
+
+def _bare(line: dict[str, Any]) -> dict[str, Any]:
+    return {name: line[name] for name in ("up_to_bytes", "overhead_us", "ns_per_byte")}
+
+
+def merged(body: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """The body with the options that were given; options win, constraints one by one."""
+    given = {name: value for name, value in options.items() if value is not None}
+    constraints = given.pop("constraints", {})
+    constraints = {name: value for name, value in constraints.items() if value is not None}
+    if constraints:
+        before = body.get("constraints")
+        given["constraints"] = {**(before if isinstance(before, dict) else {}), **constraints}
+    return {**body, **given}
+
+
+def body_of(source: Source) -> dict[str, Any]:
+    """The request body that a source stands for; a trace is put in later."""
+    if isinstance(source, RequestSource):
+        return source.body
+    if isinstance(source, ProfileSource):
+        return {"profile": source.reference}
+    return {"measurements": {"content": ""}}

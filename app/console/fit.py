@@ -1,0 +1,228 @@
+"""sluice fit: one file, several, folders or standard input, together or each for itself."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.console.commands import opened_store
+from app.console.files import STANDARD_INPUT, check_plot_file, read_trace, write_plot
+from app.console.output import Output
+from app.console.reports import fit_parts
+from app.console.running import run_operation
+from app.errors import exit_code
+from app.settings import Settings
+from app.text.names import printable, quoted
+from domain.errors import InconsistentInput, InvalidInput, SluiceError, UnreadableTrace
+from domain.measurement import TraceKind
+
+if TYPE_CHECKING:
+    from app.questions.fits import FittedTrace, SavedFit
+    from app.questions.question import HeldTrace
+    from models.records import FitRequest
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file that was named, or found in a folder that was."""
+
+    name: str
+    is_named: bool
+
+
+def fit(arguments: argparse.Namespace, output: Output) -> int:
+    """Fit, store and draw where asked to, and print the fit or the fits."""
+    request = _request(arguments)
+    _check_targets(arguments)
+    settings = Settings.from_environment()
+    files = tuple(_files(arguments.sources))
+    if arguments.separately:
+        return _fit_each(files, request, settings, output)
+    return _fit_together(files, arguments, request, settings, output)
+
+
+def _fit_together(
+    files: Sequence[_File],
+    arguments: argparse.Namespace,
+    request: FitRequest,
+    settings: Settings,
+    output: Output,
+) -> int:
+    wants_plot = arguments.plot is not None
+    fitted = _fit(files, request, settings, output, wants_plot=wants_plot)
+    if fitted is None:
+        raise UnreadableTrace("no file in the folder is recognised", field="source")
+    if fitted.plot is not None:
+        write_plot(arguments.plot, fitted.fit, fitted.plot)
+    saved = _save(fitted, arguments.save_as, settings)
+    _show(fitted, saved, output)
+    if not output.wants_json and arguments.plot is not None:
+        output.parts([f"plot written to {printable(arguments.plot)}"])
+    return 0
+
+
+def _fit_each(
+    files: Sequence[_File], request: FitRequest, settings: Settings, output: Output
+) -> int:
+    """A fit for every file; what one of them is refused for does not keep the others back."""
+    codes = []
+    for file in files:
+        try:
+            fitted = _fit((file,), request, settings, output)
+            if fitted is not None:
+                _show_named(file.name, fitted, output)
+                codes.append(0)
+        except SluiceError as refusal:
+            refusal.detail = f"{quoted(file.name)}: {refusal.detail}"
+            output.error(refusal)
+            codes.append(exit_code(refusal))
+    if not codes:
+        raise UnreadableTrace("no file in the folder is recognised", field="source")
+    return next((code for code in codes if code), 0)
+
+
+# --- what is asked --------------------------------------------------------------------------------
+
+
+def _request(arguments: argparse.Namespace) -> FitRequest:
+    """How to fit, by the same rules as in the service. Raises InvalidInput."""
+    from app.questions.fits import check_request
+    from app.schemas.fit_requests import parse_excluded, parse_group
+    from domain.fit import DEFAULT_MAX_RANGES, FitMethod, FitOptions, FitShape
+    from models.records import FitRequest
+
+    options = FitOptions(
+        FitMethod(arguments.method or FitMethod.ROBUST),
+        FitShape(arguments.shape or FitShape.RANGES),
+        DEFAULT_MAX_RANGES if arguments.max_ranges is None else arguments.max_ranges,
+        tuple(map(parse_group, arguments.group or ())),
+        tuple(map(parse_excluded, arguments.exclude or ())),
+    )
+    kind = None if arguments.kind is None else TraceKind(arguments.kind)
+    request = FitRequest(options, arguments.message_bytes, (kind,))
+    check_request(request)
+    return request
+
+
+def _check_targets(arguments: argparse.Namespace) -> None:
+    from app.questions.question import check_save_as
+
+    if arguments.separately and (arguments.save_as or arguments.plot):
+        raise InconsistentInput(
+            "--separately makes several fits, and --save-as and --plot are for one",
+            field="save_as" if arguments.save_as else "plot",
+        )
+    if arguments.save_as is not None:
+        check_save_as(arguments.save_as)
+    if arguments.plot is not None:
+        check_plot_file(arguments.plot)
+    if arguments.sources.count(STANDARD_INPUT) > 1:
+        raise InvalidInput("expected - only once", field="source")
+
+
+def _files(names: Sequence[str]) -> Iterator[_File]:
+    """The files named; for a folder the regular files in it, by name."""
+    for name in names:
+        if name == STANDARD_INPUT or not Path(name).is_dir():
+            yield _File(name, is_named=True)
+            continue
+        try:
+            inside = sorted(path for path in Path(name).iterdir() if path.is_file())
+        except OSError as refusal:
+            reason = refusal.strerror or "it cannot be read"
+            raise InvalidInput(f"{quoted(name)}: {reason}", field="source") from None
+        if not inside:
+            raise InvalidInput(f"{quoted(name)}: there is no file in this folder", field="source")
+        yield from (_File(str(path), is_named=False) for path in inside)
+
+
+# --- reading, fitting, showing --------------------------------------------------------------------
+
+
+def _fit(
+    files: Sequence[_File],
+    request: FitRequest,
+    settings: Settings,
+    output: Output,
+    *,
+    wants_plot: bool = False,
+) -> FittedTrace | None:
+    """The fit of the files; those of a folder that are not recognised are told instead.
+
+    None where that is all of them.
+    """
+    from app.operations.fits import FitFiles
+
+    found = tuple(_held(files, settings, output))
+    if not found:
+        return None
+    operation = FitFiles(
+        traces=tuple(trace for _, trace in found),
+        names=tuple(quoted(file.name) for file, _ in found),
+        may_leave_out=tuple(not file.is_named for file, _ in found),
+        fit_request=request,
+        fragment_cap=settings.max_fragments,
+        wants_plot=wants_plot,
+    )
+    with ExitStack() as stack:
+        fitted = run_operation(operation.in_files(stack), settings).result
+    for place, why in fitted.left_out:
+        output.note(f"left out {operation.names[place]}: {printable(why)}")
+    return operation.fitted(fitted) if fitted.used else None
+
+
+def _held(
+    files: Sequence[_File], settings: Settings, output: Output
+) -> Iterator[tuple[_File, HeldTrace]]:
+    """The contents of the files."""
+    from app.questions.question import HeldTrace
+
+    for file in files:
+        try:
+            yield file, HeldTrace.of(read_trace(file.name, settings))
+        except SluiceError as refusal:
+            if file.is_named:
+                if len(files) > 1:
+                    refusal.detail = f"{quoted(file.name)}: {refusal.detail}"
+                raise
+            output.note(f"left out {quoted(file.name)}: {printable(refusal.detail)}")
+
+
+def _save(fitted: FittedTrace, name: str | None, settings: Settings) -> SavedFit | None:
+    from app.questions.fits import save_fit
+
+    if name is None:
+        return None
+    with opened_store(settings) as store, store.unit_of_work() as unit:
+        return save_fit(unit, fitted, name=name)
+
+
+def _show(fitted: FittedTrace, saved: SavedFit | None, output: Output) -> None:
+    from app.schemas.base import dump_json
+    from app.schemas.fits import FitOut
+
+    fit = FitOut.of(fitted, saved)
+    if output.wants_json:
+        output.document(dump_json(fit))
+        return
+    output.parts(fit_parts(fit, width=output.out.width))
+    if saved is not None:
+        output.parts([f"saved as {saved.profile.name}@{saved.profile.current.number}"])
+
+
+def _show_named(name: str, fitted: FittedTrace, output: Output) -> None:
+    from app.schemas.base import dump_json
+    from app.schemas.fits import FitOut
+
+    if output.wants_json:
+        # One line a file; a name that is no text is shown as Python spells it.
+        shown = name.encode(errors="backslashreplace").decode()
+        output.document(dump_json({"source": shown, "fit": FitOut.of(fitted, None)}))
+        return
+    output.parts([f"── {printable(name)}"])
+    _show(fitted, None, output)
+    output.parts([""])

@@ -1,0 +1,196 @@
+"""sluice profiles: the hardware profiles in the database."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from app.console.commands import fit_source, opened_store
+from app.console.files import ProfileSource, Source, TraceSource, read_source
+from app.console.output import Output
+from app.console.reports import profile_parts, profiles_table, revisions_table
+from app.console.screen import Part
+from app.console.table import tables_table
+from app.settings import Settings
+from domain.errors import Conflict, InvalidInput, NotFound
+from domain.profile import HardwareProfile, ProfileReference, check_profile_name
+
+if TYPE_CHECKING:
+    from app.schemas.base import Output as OutputPart
+    from models.records import TableSummary
+    from models.session import Store
+
+
+_PAGE = 200
+_DIGEST_LENGTH = 64
+
+
+def profiles(arguments: argparse.Namespace, output: Output) -> int:
+    """Carry out the verb."""
+    settings = Settings.from_environment()
+    if arguments.verb == "save":
+        check_profile_name(arguments.profile)
+        source = read_source(arguments.source, settings)
+        with opened_store(settings) as store:
+            _show(_save(store, arguments.profile, source, settings), output)
+        return 0
+    with opened_store(settings) as store:
+        _VERBS[arguments.verb](store, arguments, output)
+    return 0
+
+
+def _list(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+    from app.questions.profiles import ProfilePage, list_profiles
+    from app.schemas.profiles import ProfilesOut
+
+    page = list_profiles(store, limit=_PAGE)
+    found = list(page.profiles)
+    while page.after is not None:
+        page = list_profiles(store, after=page.after, limit=_PAGE)
+        found.extend(page.profiles)
+    listed = ProfilesOut.of(ProfilePage(tuple(found), None))
+    _emit(listed, output, [profiles_table(listed)])
+
+
+def _show_one(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+    from app.questions.profiles import get_profile, get_revision
+    from app.schemas.profiles import RevisionsOut
+
+    reference = ProfileReference.parse(arguments.profile)
+    profile = get_profile(store, reference.name)
+    if reference.revision is None:
+        _show(profile, output)
+        return
+    revision = get_revision(store, reference)
+    shown = RevisionsOut.of(profile, (revision,)).revisions[0]
+    _emit(shown, output, profile_parts(profile.name, shown))
+
+
+def _revisions(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+    from app.questions.profiles import list_revisions
+    from app.schemas.profiles import RevisionsOut
+
+    listed = RevisionsOut.of(*list_revisions(store, arguments.profile))
+    _emit(listed, output, [revisions_table(listed)])
+
+
+def _use(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+    from app.questions.profiles import set_current
+
+    if arguments.revision < 1:
+        raise InvalidInput("expected a revision from 1", field="revision")
+    _show(set_current(store, arguments.profile, arguments.revision), output)
+
+
+def _tables(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+    from app.questions.tables import TablePage
+    from app.schemas.tables import TablesOut
+
+    reference = ProfileReference.parse(arguments.profile)
+    listed = TablesOut.of(TablePage(tuple(_all_tables(store, reference)), None))
+    _emit(listed, output, [tables_table(listed)])
+
+
+def _activate(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+    from app.questions.tables import activate_table
+
+    reference = ProfileReference.parse(arguments.profile)
+    digest = _whole_digest(store, reference, arguments.digest)
+    record = activate_table(store, reference, digest)
+    if output.wants_json:
+        output.document(record.document)
+    else:
+        of = f"{record.profile_name}@{record.profile_revision}"
+        output.parts([f"{of} answers look-ups from {record.digest[:16]}"])
+
+
+def _all_tables(store: Store, reference: ProfileReference) -> Iterator[TableSummary]:
+    from app.questions.tables import list_tables
+
+    after: str | None = None
+    while True:
+        page = list_tables(
+            store, reference.name, revision=reference.revision, after=after, limit=_PAGE
+        )
+        yield from page.summaries
+        if page.after is None:
+            return
+        after = page.after
+
+
+def _whole_digest(store: Store, reference: ProfileReference, text: str) -> str:
+    """The digest of the one table of this profile that begins like this."""
+    if not re.fullmatch(r"[0-9a-f]{8,64}", text, re.ASCII):
+        raise InvalidInput(
+            "expected the digest of a compiled table, or its first 8 digits or more",
+            field="digest",
+        )
+    if len(text) == _DIGEST_LENGTH:
+        return text
+    found = [one.digest for one in _all_tables(store, reference) if one.digest.startswith(text)]
+    if len(found) == 1:
+        return found[0]
+    how_many = "more than one" if found else "no"
+    raise Conflict(f"the profile has {how_many} compiled table of this digest", field="digest")
+
+
+def _delete(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+    from app.questions.profiles import delete_profile
+
+    delete_profile(store, arguments.profile)
+    if not output.wants_json:  # as in HTTP, a deletion has no document
+        output.parts([f"deleted {arguments.profile}"])
+
+
+_VERBS = {
+    "list": _list,
+    "show": _show_one,
+    "revisions": _revisions,
+    "use": _use,
+    "tables": _tables,
+    "activate": _activate,
+    "delete": _delete,
+}
+
+
+def _save(store: Store, name: str, source: Source, settings: Settings) -> HardwareProfile:
+    from app.questions.fits import save_fit
+    from app.questions.profiles import create_profile, get_revision, revise_profile
+    from app.schemas.base import dump_json, parse_json
+    from app.schemas.profiles import SOURCES, RevisionIn
+
+    if isinstance(source, TraceSource):
+        fitted = fit_source(source, settings)
+        with store.unit_of_work() as unit:
+            return save_fit(unit, fitted, name=name).profile
+    if isinstance(source, ProfileSource):
+        reference = ProfileReference.parse(source.reference)
+        model = get_revision(store, reference).model
+        detail = f"copied from {source.reference}"
+    else:
+        given = {name: source.body.get(name) for name in SOURCES}
+        model = parse_json(RevisionIn, dump_json(given)).model()
+        detail = ""
+    try:
+        return revise_profile(store, name, model, detail=detail)
+    except NotFound:
+        return create_profile(store, name, model, detail=detail)
+
+
+def _show(profile: HardwareProfile, output: Output) -> None:
+    from app.schemas.profiles import ProfileOut
+
+    shown = ProfileOut.of(profile)
+    _emit(shown, output, profile_parts(profile.name, shown))
+
+
+def _emit(shown: OutputPart, output: Output, parts: Iterable[Part]) -> None:
+    """Print the output as JSON if that is wanted, and else what a person reads."""
+    from app.schemas.base import dump_json
+
+    if output.wants_json:
+        output.document(dump_json(shown))
+    else:
+        output.parts(parts)

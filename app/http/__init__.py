@@ -1,0 +1,1 @@
+"""HTTP around the routes: the application, bodies, connections, metrics, the running service."""

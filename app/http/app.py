@@ -1,0 +1,177 @@
+"""HEAD: what GET says, without its body (RFC 9110, section 9.3.2).
+
+One layer around the application turns it into a GET, so that every path with a GET has it and no
+route can be forgotten; and the headers are those of the GET because it is one.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Set
+from typing import Any, TypeAlias
+
+import orjson
+from fastapi import FastAPI, Response
+
+from app.http.fastpath.front import Front
+from app.http.fastpath.responses import SECURITY
+from app.http.metrics import Metrics
+from app.schemas.base import ProblemOut
+from domain.errors import SluiceError
+
+Message: TypeAlias = MutableMapping[str, Any]
+Scope: TypeAlias = MutableMapping[str, Any]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+
+
+class HeadersSaid(Exception):
+    """Ends an answer whose body goes on; nobody is going to read it."""
+
+
+def as_get(scope: Scope) -> Scope:
+    """The same request as a GET; the server keeps its own, and knows that no body is to follow."""
+    return {**scope, "method": "GET"}
+
+
+def headers_only(send: Send) -> Send:
+    """Sends what it is given without the body.
+
+    Raises HeadersSaid where more of the body would come: a stream would go on for nobody.
+    """
+
+    async def without_body(message: Message) -> None:
+        if message["type"] != "http.response.body":
+            await send(message)
+            return
+        await send({"type": "http.response.body", "body": b""})
+        if message.get("more_body", False):
+            raise HeadersSaid
+
+    return without_body
+
+
+def with_head(methods: Set[str]) -> Set[str]:
+    """The methods of a path, with the one that comes with GET."""
+    return methods | {"HEAD"} if "GET" in methods else methods
+
+
+# --- the outermost layers of the service: look-ups from memory, counts, what nobody caught --------
+
+
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+AsPage: TypeAlias = Callable[[Scope, ProblemOut], Response | None]
+
+log = logging.getLogger("sluice")
+_UNMATCHED = "unmatched"
+_HTML = b"text/html"
+# Nothing for other hosts. Under "no-referrer" a page's own forms would come from nowhere: browsers
+# then send `Origin: null`, as they do for foreign pages that hide where they are.
+_OWN_REFERRER = (b"referrer-policy", b"same-origin")
+
+
+def no_page(scope: Scope, problem: ProblemOut) -> None:
+    """For an application that has no pages."""
+
+
+class Fronted(FastAPI):
+    """The framework's application behind the front.
+
+    What the front answers is sent and counted here, before any of the framework's own layers, each
+    of which would cost more than the answer.
+    """
+
+    def put_in_front(self, front: Front, metrics: Metrics) -> None:
+        """Ask this front first, from now on."""
+        self._ask, self._count = front.answer, metrics.look_up
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or what else a server has to say."""
+        if scope["type"] == "http":
+            started_s = time.perf_counter()
+            served = None
+            try:
+                served = self._ask(scope)
+            except Exception:  # the framework may still be able to answer
+                log.exception("unexpected error in the front")
+            if served is not None:
+                start, end, kind = served
+                await send(start)
+                await send(end)
+                self._count(kind, time.perf_counter() - started_s)
+                return
+        await super().__call__(scope, receive, send)
+
+
+class Outermost:
+    """Wraps the application. What nobody caught is logged, and answered without its text.
+
+    `as_page` makes a page of such an answer's document, for those who look at pages.
+    """
+
+    def __init__(self, app: App, metrics: Metrics, *, as_page: AsPage = no_page) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._as_page = as_page
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started_s = time.perf_counter()
+        method, status = _method(scope), 0
+        if method == "HEAD":
+            scope, send = as_get(scope), headers_only(send)
+
+        async def observed(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = _guarded(message.get("headers", ()))
+            await send(message)
+
+        try:
+            await self._app(scope, receive, observed)
+        except HeadersSaid:
+            pass
+        except Exception:
+            log.exception("unexpected error in %s %s", method, _route(scope))
+            if status:  # too late for another answer: cut the connection
+                raise
+            await self._send_internal_error(scope, observed)
+        finally:
+            elapsed_s = time.perf_counter() - started_s
+            self._metrics.request(method, _route(scope), status, elapsed_s)
+
+    async def _send_internal_error(self, scope: Scope, send: Send) -> None:
+        problem = ProblemOut.of(
+            SluiceError("the service met an unexpected error; it has been logged")
+        )
+        body = orjson.dumps(problem)
+        said = Response(body, 500, media_type="application/problem+json")
+        try:
+            said = self._as_page(scope, problem) or said
+        except Exception:  # what failed may be what pages are made with
+            log.exception("no page of an unexpected error")
+        headers = said.raw_headers
+        await send({"type": "http.response.start", "status": 500, "headers": headers})
+        await send({"type": "http.response.body", "body": said.body})
+
+
+def _guarded(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """With what keeps a browser from guessing, and a page from telling others where it was."""
+    guarded = [*headers, SECURITY]
+    if any(name == b"content-type" and value.startswith(_HTML) for name, value in headers):
+        guarded.append(_OWN_REFERRER)
+    return guarded
+
+
+def _route(scope: Scope) -> str:
+    return getattr(scope.get("route"), "path", _UNMATCHED)
+
+
+def _method(scope: Scope) -> str:
+    method = str(scope["method"])
+    return method if method in ("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS") else "other"

@@ -1,0 +1,383 @@
+"""Expanding gzip while it arrives, within limits: a bomb is refused long before it has gone off."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+import re
+import tempfile
+import threading
+import zlib
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from fastapi import Request
+from pydantic import BaseModel
+
+from app.questions.fits import held_measurements
+from app.questions.question import HeldTrace
+from app.schemas.base import load_json, parse_json
+from app.schemas.fit_requests import FitIn
+from domain.errors import (
+    BodyTooLarge,
+    BodyTooSlow,
+    InconsistentInput,
+    Overloaded,
+    UnsupportedMediaType,
+)
+from models.records import FitRequest
+
+FREE_EXPANSION_BYTES = 2**20
+MAX_EXPANSION = 200  # times the compressed length; text of measurements shrinks by 3 to 20
+MAGIC = b"\x1f\x8b"
+_PIECE_BYTES = 2**18
+
+
+class Expander:
+    """One gzip file, of one or several members, in pieces of any length.
+
+    What has come out may at no moment be longer than `limit`, nor than MAX_EXPANSION times what has
+    gone in, beyond the first FREE_EXPANSION_BYTES.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._taken = 0
+        self._given = 0
+        self._member = zlib.decompressobj(wbits=31)
+
+    def feed(self, packed: bytes) -> Iterator[bytes]:
+        """What these bytes expand to. Raises BodyTooLarge and UnsupportedMediaType."""
+        self._taken += len(packed)
+        rest = packed
+        while rest:
+            if self._member.eof:
+                rest = rest.lstrip(b"\0")  # members may be padded
+                if not rest:
+                    return
+                self._member = zlib.decompressobj(wbits=31)
+            try:
+                piece = self._member.decompress(rest, _PIECE_BYTES)
+            except zlib.error:
+                raise UnsupportedMediaType("the body is not a gzip file") from None
+            rest = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+            self._given += len(piece)
+            self._check_length()
+            if piece:
+                yield piece
+
+    def finish(self) -> None:
+        """Raise UnsupportedMediaType unless the file has come to its end."""
+        if not self._member.eof:
+            raise UnsupportedMediaType("the gzip file ends too early")
+
+    def _check_length(self) -> None:
+        if self._given > min(self._limit, FREE_EXPANSION_BYTES + MAX_EXPANSION * self._taken):
+            raise BodyTooLarge(
+                f"expected a gzip file that expands to at most {self._limit} bytes and at most "
+                f"{MAX_EXPANSION} times its length"
+            )
+
+
+def expand(packed: bytes, limit: int) -> bytes:
+    """What a gzip file holds. Raises BodyTooLarge for a bomb, UnsupportedMediaType for no gzip."""
+    expander = Expander(limit)
+    content = b"".join(expander.feed(packed))
+    expander.finish()
+    return content
+
+
+# --- reading JSON bodies: media type, length and time are judged before anything is parsed --------
+
+
+ARRIVAL_LIMIT_S = 30.0
+
+T = TypeVar("T", bound=BaseModel)
+
+
+@dataclass(slots=True)
+class BodyBudget:
+    """Bytes of bodies that may be held at once, and those that are."""
+
+    most_bytes: int
+    held_bytes: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def take(self, count: int) -> None:
+        """Count bytes as held. Raises Overloaded where they do not fit."""
+        with self._lock:
+            if self.held_bytes + count > self.most_bytes:
+                raise Overloaded("too many large bodies are arriving at once")
+            self.held_bytes += count
+
+    def give_back(self, count: int) -> None:
+        """Bytes that are held no more."""
+        with self._lock:
+            self.held_bytes -= count
+
+
+async def read_json(request: Request, model: type[T], *, limit: int, budget: BodyBudget) -> T:
+    """The body as this model. Raises what `parse_json` and `held_body` do, UnsupportedMediaType."""
+    _check_json_type(request)
+    async with held_body(request, limit, budget, within_s=ARRIVAL_LIMIT_S) as body:
+        return parse_json(model, body)
+
+
+@asynccontextmanager
+async def held_body(
+    request: Request, limit: int, budget: BodyBudget, *, within_s: float
+) -> AsyncIterator[bytes]:
+    """The body, counted against the budget while it is held.
+
+    Raises BodyTooLarge, BodyTooSlow and Overloaded; ClientDisconnect where the client is gone.
+    """
+    check_declared_length(request, limit)
+    chunks: list[bytes] = []
+    held = 0
+    try:
+        try:
+            async with asyncio.timeout(within_s):
+                async for chunk in request.stream():
+                    budget.take(len(chunk))
+                    held += len(chunk)
+                    if held > limit:
+                        raise too_large(limit)
+                    chunks.append(chunk)
+        except TimeoutError:
+            raise too_slow(within_s) from None
+        yield chunks[0] if len(chunks) == 1 else b"".join(chunks)
+    finally:
+        budget.give_back(held)
+
+
+def check_declared_length(request: Request, limit: int) -> None:
+    """Raise BodyTooLarge for a body that is announced as longer than the limit."""
+    declared = request.headers.get("content-length", "")
+    if declared.isascii() and declared.isdigit() and int(declared[:20]) > limit:
+        raise too_large(limit)
+
+
+def too_large(limit: int) -> BodyTooLarge:
+    """The refusal of a body over the limit."""
+    return BodyTooLarge(f"expected a body of at most {limit} bytes")
+
+
+def too_slow(within_s: float) -> BodyTooSlow:
+    """The refusal of a body that takes longer."""
+    return BodyTooSlow(f"the body did not arrive within {within_s:g} s")
+
+
+def media_type(request: Request) -> tuple[str, str]:
+    """Type without parameters, and the charset, both in lower case; empty where not given."""
+    kind, *parameters = request.headers.get("content-type", "").lower().split(";")
+    charset = ""
+    for parameter in parameters:
+        name, _, value = parameter.strip().partition("=")
+        if name == "charset":
+            charset = value.strip().strip('"')
+    return kind.strip(), charset
+
+
+def _check_json_type(request: Request) -> None:
+    kind, charset = media_type(request)
+    if kind not in ("application/json", ""):
+        raise UnsupportedMediaType("expected Content-Type: application/json")
+    if charset not in ("", "utf-8", "utf8"):
+        raise UnsupportedMediaType("expected JSON in UTF-8")
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise UnsupportedMediaType("expected JSON without Content-Encoding")
+
+
+# --- bodies that are files of measurements: kept in a file without a name while they --------------
+
+
+TRACE_ARRIVAL_LIMIT_S = 300.0
+# Many small files come slowly without harm; what comes more slowly than this later on never ends.
+AT_ANY_RATE_S = 30.0
+LEAST_BYTES_PER_S = 2**14
+_BATCH_BYTES = 2**19  # handed to a thread at once: a hop costs as much as hashing a few kilobytes
+_JSON_TYPES = ("application/json",)
+_TEXT_TYPES = ("text/csv", "text/plain", "application/csv", "application/octet-stream")
+_GZIP_TYPES = ("application/gzip", "application/x-gzip")
+_TRACE_TYPES = (*_TEXT_TYPES, *_GZIP_TYPES)
+
+
+@asynccontextmanager
+async def arriving_trace(
+    request: Request, *, limit: int, budget: BodyBudget
+) -> AsyncIterator[HeldTrace]:
+    """The body, expanded if it came as gzip, for as long as the block lasts.
+
+    Raises BodyTooLarge, BodyTooSlow, UnsupportedMediaType and Overloaded; ClientDisconnect where
+    the client is gone.
+    """
+    spool = _Spool(limit, budget, must_expand=_is_packed(request))
+    try:
+        check_declared_length(request, limit)
+        await _fill(spool, request)
+        yield await asyncio.to_thread(spool.finished)
+    finally:
+        spool.close()
+
+
+def is_json(request: Request) -> bool:
+    """Whether the client says that the body is JSON."""
+    return media_type(request)[0] in _JSON_TYPES
+
+
+async def _fill(spool: _Spool, request: Request) -> None:
+    try:
+        async with asyncio.timeout(AT_ANY_RATE_S) as patience:
+            async for batch in _batches(_in_time(request.stream(), patience)):
+                await asyncio.to_thread(spool.take, batch)
+    except TimeoutError:
+        raise BodyTooSlow(
+            f"expected the body within {TRACE_ARRIVAL_LIMIT_S:g} s, and after {AT_ANY_RATE_S:g} s "
+            f"at least {LEAST_BYTES_PER_S} bytes of it a second"
+        ) from None
+
+
+async def _in_time(chunks: AsyncIterator[bytes], patience: asyncio.Timeout) -> AsyncIterator[bytes]:
+    """The chunks; each is given time by what has arrived, up to the limit."""
+    began_s, arrived = asyncio.get_running_loop().time(), 0
+    async for chunk in chunks:
+        arrived += len(chunk)
+        allowed_s = AT_ANY_RATE_S + arrived / LEAST_BYTES_PER_S
+        patience.reschedule(began_s + min(TRACE_ARRIVAL_LIMIT_S, allowed_s))
+        yield chunk
+
+
+async def _batches(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    batch: list[bytes] = []
+    held = 0
+    async for chunk in chunks:
+        batch.append(chunk)
+        held += len(chunk)
+        if held >= _BATCH_BYTES:
+            yield b"".join(batch)
+            batch, held = [], 0
+    yield b"".join(batch)
+
+
+def _is_packed(request: Request) -> bool:
+    """Whether the headers say that the body is gzip. Raises UnsupportedMediaType."""
+    kind, charset = media_type(request)
+    if kind not in ("", *_JSON_TYPES, *_TRACE_TYPES):
+        raise UnsupportedMediaType(
+            f"expected Content-Type: one of {', '.join((*_TRACE_TYPES, *_JSON_TYPES))}"
+        )
+    if charset not in ("", "utf-8", "utf8", "us-ascii", "ascii"):
+        raise UnsupportedMediaType("expected text in UTF-8")
+    encoding = request.headers.get("content-encoding", "identity").lower()
+    if encoding not in ("identity", "gzip"):
+        raise UnsupportedMediaType("expected Content-Encoding gzip or none")
+    return encoding == "gzip" or kind in _GZIP_TYPES
+
+
+class _Spool:
+    """A body on its way into its file.
+
+    A thread may still be taking a piece when the request has ended: `close` waits for that piece.
+    """
+
+    def __init__(self, limit: int, budget: BodyBudget, *, must_expand: bool) -> None:
+        self._limit = limit
+        self._budget = budget
+        self._expander = Expander(limit) if must_expand else None
+        self._lock = threading.Lock()
+        self._is_closing = False
+        self._file = _unnamed_file()
+        self._digest = hashlib.sha256()
+        self._arrived = 0
+        self._length = 0
+
+    def take(self, packed: bytes) -> None:
+        """Take what has arrived. Raises BodyTooLarge, UnsupportedMediaType and Overloaded."""
+        if not packed:
+            return
+        if not self._arrived and packed.startswith(MAGIC) and self._expander is None:
+            self._expander = Expander(self._limit)
+        self._arrived += len(packed)
+        if self._arrived > self._limit:
+            raise too_large(self._limit)
+        self._write((packed,) if self._expander is None else self._expander.feed(packed))
+
+    def finished(self) -> HeldTrace:
+        """The file as it is now that all has arrived. Raises UnsupportedMediaType."""
+        if self._expander is not None:
+            self._expander.finish()
+        return HeldTrace.in_file(
+            self._file.fileno(), content_bytes=self._length, digest=self._digest.hexdigest()
+        )
+
+    def close(self) -> None:
+        """Give back what it holds."""
+        self._is_closing = True
+        with self._lock:
+            self._file.close()
+            self._budget.give_back(self._length)
+
+    def _write(self, pieces: Iterable[bytes]) -> None:
+        for piece in pieces:
+            with self._lock:
+                if self._is_closing:
+                    return
+                self._budget.take(len(piece))
+                self._length += len(piece)
+                self._digest.update(piece)
+                self._keep(piece)
+
+    def _keep(self, piece: bytes) -> None:
+        rest = memoryview(piece)
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError:  # the disk, or a quota, is full
+            raise _no_room() from None
+
+
+def _unnamed_file() -> io.FileIO:
+    try:
+        return tempfile.TemporaryFile(buffering=0)
+    except OSError:
+        raise _no_room() from None
+
+
+def _no_room() -> Overloaded:
+    return Overloaded("there is no room to hold this body at the moment")
+
+
+# --- a body of measurements as the files that it holds: one as it is, or JSON with several --------
+
+
+_SEVERAL = re.compile(rb'\s*\{\s*"measurements"\s*:')
+_HEAD_BYTES = 1024
+
+
+def asked_traces(
+    request: Request, body: HeldTrace, asked: FitRequest
+) -> tuple[Sequence[HeldTrace], FitRequest]:
+    """The files in the body, and the request with the kinds that are said there. Blocks.
+
+    Raises BodyTooLarge, NotJson and InvalidInput.
+    """
+    if not is_json(request):
+        return (body,), asked
+    limit = request.app.state.settings.max_body_bytes
+    if body.content_bytes > limit:
+        if _SEVERAL.match(next(iter(body.pieces()))[:_HEAD_BYTES]):
+            raise BodyTooLarge(f"expected JSON with several files of at most {limit} bytes")
+        return (body,), asked
+    content = body.content()
+    document = load_json(content)
+    if not isinstance(document, dict) or "measurements" not in document:
+        return (body,), asked
+    if asked.kinds != (None,):
+        raise InconsistentInput("each of several files says its own kind", field="kind")
+    given = parse_json(FitIn, content)
+    traces, kinds = held_measurements(given.to_domain())
+    excluded = (*asked.options.excluded, *given.left_out())
+    return traces, replace(asked, kinds=kinds, options=replace(asked.options, excluded=excluded))

@@ -1,0 +1,141 @@
+"""Who may ask: pages of this service and programs, not the pages of other hosts.
+
+There are no accounts, so whatever a browser sends counts, also what a foreign page has it send: a
+form, or text without a preflight. Browsers say where a request comes from, in Sec-Fetch-Site where
+the connection can be trusted (Fetch Metadata, W3C) and in Origin everywhere (Fetch, WHATWG), and no
+page can change either. Programs send neither and are let through.
+
+A foreign host may also name this machine's own address (DNS rebinding); its pages then count as
+the same origin. They reach the service directly: at a loopback address, under its very port, with
+a name that is not this machine's. A proxy on this machine has a port of its own.
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import TypedDict
+from urllib.parse import urlsplit
+
+from fastapi import Request
+
+from app.http.bodies import BodyBudget
+from app.http.service import Client, Service
+from domain.errors import ForeignOrigin, NotReady
+
+_SAFE = ("GET", "HEAD", "OPTIONS")
+_OWN_SITES = ("same-origin", "none")
+_USUAL_PORTS = {"http": ":80", "https": ":443"}
+
+
+async def own_origin(request: Request) -> None:
+    """Raise ForeignOrigin for what a page of another host has a browser send.
+
+    For every route as a dependency: it stands before whatever the route reads.
+    """
+    if _is_rebound(request):
+        raise ForeignOrigin("expected localhost or an address as the name of this service")
+    if request.method not in _SAFE and not _is_own(request):
+        raise ForeignOrigin("expected a request of this service's own pages or of a program")
+
+
+def _is_own(request: Request) -> bool:
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site in _OWN_SITES
+    origin = request.headers.get("origin")
+    if origin is None:
+        return True
+    scheme, _, place = origin.lower().partition("://")
+    names = (request.headers.get(name, "") for name in ("host", "x-forwarded-host"))
+    return _without_usual_port(place, scheme) in {
+        _without_usual_port(name.lower(), scheme) for name in names if name
+    }
+
+
+def _without_usual_port(place: str, scheme: str) -> str:
+    return place.removesuffix(_USUAL_PORTS.get(scheme, "/"))
+
+
+def _is_rebound(request: Request) -> bool:
+    own_address, own_port = request.scope.get("server") or ("", None)
+    if not _is_loopback(own_address):
+        return False
+    try:
+        called = urlsplit(f"//{request.headers.get('host', '')}")
+        name, port = called.hostname or "", called.port or 80
+    except ValueError:
+        return True
+    return port == own_port and not _is_local(name)
+
+
+def _is_local(name: str) -> bool:
+    """An address, this machine, or a name without a domain, which no foreign host can have."""
+    plain = name.removesuffix(".")
+    return "." not in plain or plain.endswith(".localhost") or _is_address(plain)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_loopback(address: str) -> bool:
+    return _is_address(address) and ip_address(address).is_loopback
+
+
+# --- what routes ask for: the running service, and the state of the connection --------------------
+
+
+READER_COOKIE = "sluice_reader"  # tells the readers behind one address apart, and nothing else
+_MAX_COOKIE = 64
+
+
+def service_of(request: Request) -> Service:
+    """The running service. Raises NotReady before it has started and after it has ended."""
+    service: Service | None = getattr(request.app.state, "service", None)
+    if service is None:
+        raise NotReady("the service is starting or stopping")
+    return service
+
+
+def client_of(request: Request) -> Client:
+    """Who waits for the answer, after the body was read: an address, and there a reader."""
+
+    async def wait_disconnected() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    address = request.client.host if request.client else ""
+    reader = request.cookies.get(READER_COOKIE, "")[:_MAX_COOKIE]
+    return Client(f"{address} {reader}", wait_disconnected)
+
+
+def prefers_async(request: Request) -> bool:
+    """Whether the client prefers a job (RFC 7240 `Prefer: respond-async`)."""
+    given = ",".join(request.headers.getlist("prefer"))
+    return any(
+        preference.split(";")[0].strip().lower() == "respond-async"
+        for preference in given.split(",")
+    )
+
+
+class BodyRules(TypedDict):
+    """How long a body may be, and the budget it counts against."""
+
+    limit: int
+    budget: BodyBudget
+
+
+def body_rules(request: Request) -> BodyRules:
+    """For JSON bodies."""
+    state = request.app.state
+    return {"limit": state.settings.max_body_bytes, "budget": state.bodies}
+
+
+def trace_rules(request: Request) -> BodyRules:
+    """For files of measurements."""
+    state = request.app.state
+    return {"limit": state.settings.max_trace_bytes, "budget": state.traces}

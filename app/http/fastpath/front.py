@@ -1,0 +1,176 @@
+"""In front of the framework: look-ups that memory answers, and nothing else.
+
+The front answers what it understands in every byte, with what the framework's own routes would
+say; whatever is odd about a request, or not in memory, it leaves to them. For the event loop's
+thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, MutableMapping
+from typing import Any, TypeAlias
+
+from app.http.fastpath.responses import (
+    JSON_HEADER,
+    NO_CACHE,
+    SCHEDULE,
+    SECURITY,
+    Kind,
+    Rendered,
+    Served,
+    accepted,
+    active_form,
+    holds,
+    immutable_form,
+)
+from app.http.fastpath.table_cache import Shelf, tag_of, unchanged
+from app.schemas.queries import TableFormat
+from models.records import ActiveTable
+
+Scope: TypeAlias = MutableMapping[str, Any]
+
+_FOUND: Kind = (SCHEDULE, 200)
+_TABLES = "/tables/"
+_BYTES = b"bytes="
+_AFTER_TABLES, _AFTER_BYTES = len(_TABLES), len(_BYTES)
+_MOST_DIGITS = 19  # what the framework's rule for numbers takes as well
+
+
+class Lane:
+    """A path whose look-ups one table answers: its digest, and the ETag around the message."""
+
+    __slots__ = ("after", "before", "digest")
+
+    def __init__(self, digest: str) -> None:
+        self.digest = digest
+        self.before, self.after = tag_of(digest).split(b"%d")
+
+
+class Choices:
+    """Which table each reference answers from; its mapping never changes.
+
+    `schedules` and `tables` are the same by path.
+    """
+
+    def __init__(self, active: Iterable[ActiveTable] = ()) -> None:
+        self.digests: Mapping[str, str] = _by_reference(active)
+        self.schedules = {
+            f"/profiles/{reference}/schedule": Lane(digest)
+            for reference, digest in self.digests.items()
+        }
+        self.tables = {
+            f"/profiles/{reference}/table": digest for reference, digest in self.digests.items()
+        }
+
+    def since(self, earlier: Choices) -> list[str]:
+        """The digests that were not chosen earlier, those of current revisions first."""
+        known = set(earlier.digests.values())
+        ordered = (self.digests[one] for one in sorted(self.digests, key=lambda one: "@" in one))
+        return [digest for digest in dict.fromkeys(ordered) if digest not in known]
+
+
+def _by_reference(active: Iterable[ActiveTable]) -> dict[str, str]:
+    """By "name", where the current revision has a table, and by "name@revision"."""
+    digests: dict[str, str] = {}
+    for one in active:
+        digests[f"{one.profile_name}@{one.revision}"] = one.digest
+        if one.revision == one.current_revision:
+            digests[one.profile_name] = one.digest
+    return digests
+
+
+class Front:
+    """Answers from `choices`, which are exchanged as a whole, and from the tables on `shelf`."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self.shelf = shelf
+        self.choices = Choices()
+        self.rendered = Rendered()
+
+    def answer(self, scope: Scope) -> Served | None:
+        """The answer to this request, or None where the framework is to give it."""
+        if scope["method"] != "GET":
+            return None
+        choices, path = self.choices, scope["path"]
+        lane = choices.schedules.get(path)
+        if lane is not None:
+            return self._schedule(scope, lane)
+        digest = choices.tables.get(path)
+        if digest is not None:
+            return self._active(scope, digest)
+        return self._stored(scope, path) if path.startswith(_TABLES) else None
+
+    def _schedule(self, scope: Scope, lane: Lane) -> Served | None:
+        query: bytes = scope["query_string"]
+        if not query.startswith(_BYTES):
+            return None
+        digits, wanted = query[_AFTER_BYTES:], _if_none_match(scope)
+        tag = lane.before + digits + lane.after
+        body = self.rendered.young.get(tag)
+        if body is not None and not wanted:
+            return _served(tag, body)
+        if not (digits.isdigit() and len(digits) <= _MOST_DIGITS):
+            return None
+        return self._by_table(lane, int(digits), wanted)
+
+    def _by_table(self, lane: Lane, message_bytes: int, wanted: str) -> Served | None:
+        tag = lane.before + b"%d" % message_bytes + lane.after  # without zeros in front
+        if not wanted and (body := self.rendered.older(tag)) is not None:
+            return _served(tag, body)
+        table = self.shelf.get(lane.digest)
+        if table is None or not table.least_bytes <= message_bytes <= table.greatest_bytes:
+            return None
+        if wanted and holds(wanted, tag.decode()):
+            return unchanged(tag).served()
+        body = table.short_body(message_bytes)
+        if body is None:
+            return None
+        self.rendered.see(tag, body)
+        return _served(tag, body)
+
+    def _active(self, scope: Scope, digest: str) -> Served | None:
+        table = self.shelf.get(digest) if _wants_file(scope) else None
+        if table is None:
+            return None
+        ready = active_form(_if_none_match(scope), digest, TableFormat.SLT, table.file)
+        return ready.served()
+
+    def _stored(self, scope: Scope, path: str) -> Served | None:
+        digest = path[_AFTER_TABLES:]
+        table = self.shelf.get(digest) if _wants_file(scope) else None
+        if table is None:
+            return None
+        ready = immutable_form(_if_none_match(scope), digest, TableFormat.SLT, table.file)
+        return ready.served()
+
+
+def _served(tag: bytes, body: bytes) -> Served:
+    """What `held.found` says, for a server, in as few steps as there can be."""
+    headers = (
+        (b"etag", tag),
+        NO_CACHE,
+        (b"content-length", b"%d" % len(body)),
+        JSON_HEADER,
+        SECURITY,
+    )
+    return Served(
+        {"type": "http.response.start", "status": 200, "headers": headers},
+        {"type": "http.response.body", "body": body},
+        _FOUND,
+    )
+
+
+def _if_none_match(scope: Scope) -> str:
+    for name, value in scope["headers"]:
+        if name == b"if-none-match":  # the first, as the framework takes it
+            text: str = value.decode("latin-1")
+            return text
+    return ""
+
+
+def _wants_file(scope: Scope) -> bool:
+    query = scope["query_string"]
+    if query:
+        return bool(query == b"format=slt")
+    values = [value.decode("latin-1") for name, value in scope["headers"] if name == b"accept"]
+    return bool(values) and accepted(values) is TableFormat.SLT

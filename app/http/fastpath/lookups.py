@@ -1,0 +1,137 @@
+"""What keeps the look-ups of a running service fresh.
+
+A commit of this process that may change a choice empties the front before the writer goes on, so
+that whoever was told of it reads it: the framework answers, from the database, until the choices
+are read anew. What other processes write is seen within SLUICE_LOOKUP_REFRESH_S. While the
+database cannot be reached the front goes on with what it has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TypeVar
+
+from app.http.fastpath.front import Choices, Front
+from app.http.fastpath.table_cache import BOOK_BYTES, HeldTable
+from domain.errors import SluiceError
+from models.session import Store
+
+log = logging.getLogger("sluice.lookup")
+
+_RETRY_S = 1.0
+
+T = TypeVar("T")
+
+
+class Lookups:
+    """One per service. Coroutines are for the event loop's thread, `outdated` for any."""
+
+    def __init__(self, store: Store, front: Front, *, refresh_s: int) -> None:
+        self.front = front
+        self._store = store
+        self._refresh_s = refresh_s
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="sluice-lookup")
+        self._lock = threading.Lock()
+        self._generation = 0
+        self._last = Choices()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._due = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._has_failed = False
+        store.watch_choices(self.outdated)
+
+    async def start(self) -> None:
+        """Read the choices and load their tables, as far as they fit; then keep them fresh."""
+        self._loop = asyncio.get_running_loop()
+        await self._refresh()
+        self._task = asyncio.create_task(self._keep_fresh())
+
+    async def close(self) -> None:
+        """Answer nothing from memory any more, and end the thread."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        with self._lock:
+            self._loop = None
+            self.front.choices = Choices()
+        self._thread.shutdown(cancel_futures=True)
+
+    def outdated(self) -> None:
+        """Another choice may have been committed: the front forgets what it knew."""
+        with self._lock:
+            self._generation += 1
+            self.front.choices = Choices()
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._due.set)
+
+    def keep(self, table: HeldTable) -> None:
+        """Hold a table that was just used."""
+        self.front.shelf.put(table)
+
+    async def _keep_fresh(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._due.wait(), self._pause_s())
+            self._due.clear()
+            try:
+                await self._refresh()
+            except Exception:
+                self._has_failed = True
+                log.exception("the choices of tables could not be read")
+
+    def _pause_s(self) -> float | None:
+        if self._has_failed:
+            return max(self._refresh_s, _RETRY_S)
+        return self._refresh_s or None
+
+    async def _refresh(self) -> None:
+        with self._lock:
+            generation = self._generation
+        try:
+            found = await self._apart(self._read)
+        except SluiceError as refusal:
+            if not self._has_failed:
+                log.warning("look-ups go on with the tables in memory: %s", refusal.detail)
+            self._has_failed = True
+            return
+        self._has_failed = False
+        fresh = found.since(self._last)
+        self._last = found
+        with self._lock:
+            if generation == self._generation:
+                self.front.choices = self._last
+        for digest in fresh:
+            if self.front.shelf.free_bytes < BOOK_BYTES:
+                break  # no table needs less: thousands more need not be read to be left out
+            await self._load(digest)
+
+    def _read(self) -> Choices:
+        with self._store.reading() as unit:
+            return Choices(unit.tables.active_all())
+
+    async def _load(self, digest: str) -> None:
+        """Hold a table that was chosen anew, where there is room that no other one takes."""
+        shelf = self.front.shelf
+        if shelf.peek(digest) is not None:
+            return
+        try:
+            table = await self._apart(lambda: self._held(digest))
+        except SluiceError as refusal:
+            log.warning("the table %s is not held: %s", digest[:16], refusal.detail)
+            return
+        if table.memory_bytes <= shelf.free_bytes:
+            shelf.put(table)
+
+    def _held(self, digest: str) -> HeldTable:
+        with self._store.reading() as unit:
+            file = unit.tables.get(digest).file
+        return HeldTable.of(digest, file)
+
+    async def _apart(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)

@@ -1,0 +1,184 @@
+"""What is sent, by the front and by the framework's routes alike: status, headers, bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from app.schemas.queries import TableFormat
+
+Headers: TypeAlias = list[tuple[bytes, bytes]]
+
+# The templates of the routes that the front answers.
+SCHEDULE = "/profiles/{name}/schedule"
+ACTIVE = "/profiles/{name}/table"
+STORED = "/tables/{digest}"
+
+REVALIDATED = "no-cache"
+IMMUTABLE = "public, max-age=31536000, immutable"
+NO_CACHE = (b"cache-control", REVALIDATED.encode())
+JSON_HEADER = (b"content-type", b"application/json")
+
+
+# A header of every answer of the service, whoever gives it.
+SECURITY = (b"x-content-type-options", b"nosniff")
+
+
+Kind: TypeAlias = tuple[str, int]  # a route's template and a status
+
+
+class Served(NamedTuple):
+    """A whole answer as a server takes it, and what it counts as."""
+
+    start: dict[str, Any]
+    end: dict[str, Any]
+    kind: Kind
+
+
+class Ready(NamedTuple):
+    """A whole answer, and the template of its route."""
+
+    status: int
+    headers: Headers
+    body: bytes
+    route: str
+
+    def served(self) -> Served:
+        """The same for a server, with the headers that every answer has."""
+        status, headers, body, route = self
+        return Served(
+            {
+                "type": "http.response.start",
+                "status": status,
+                "headers": (*headers, SECURITY),  # a tuple: no work for garbage collection
+            },
+            {"type": "http.response.body", "body": body},
+            (route, status),
+        )
+
+
+def holds(wanted: str, etag: str) -> bool:
+    """Whether If-None-Match says that the client holds the bytes of this tag."""
+    tags = [tag.strip().removeprefix("W/") for tag in wanted.split(",")]
+    return "*" in tags or etag in tags
+
+
+def conditional(
+    wanted: str,
+    body: bytes,
+    media_type: str,
+    shared: Sequence[tuple[str, str]],
+    *,
+    route: str = "",
+    disposition: str | None = None,
+) -> Ready:
+    """200, or 304 where the client holds the bytes.
+
+    `shared` are the headers of both, the tag first. Only what the front answers needs its route's
+    template.
+    """
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in shared]
+    if wanted and holds(wanted, shared[0][1]):
+        return Ready(304, headers, b"", route)
+    if disposition is not None:
+        headers.append((b"content-disposition", disposition.encode("latin-1")))
+    headers.append((b"content-length", b"%d" % len(body)))
+    headers.append((b"content-type", media_type.encode("latin-1")))
+    return Ready(200, headers, body, route)
+
+
+# --- bodies that were rendered already, by their tag ----------------------------------------------
+
+
+_GENERATION = 10_240  # bodies in each of two generations
+_SEEN_ONCE = 32_768  # tags that are remembered until they come again
+_MOST_KEPT_BYTES = 1024  # of a body that is kept; 64 fragments take less
+
+
+class Rendered:
+    """The last few thousand bodies that were asked for again. A tag never stands for another body.
+
+    Two generations: when the young one is full it becomes the old one, and the old one goes. What
+    was asked for once is only remembered, as a number. Nothing but bytes is kept: an answer's many
+    small objects would be fetched from slow memory one by one.
+    """
+
+    def __init__(self) -> None:
+        self.young: dict[bytes, bytes] = {}
+        self._old: dict[bytes, bytes] = {}
+        self._seen: set[int] = set()
+
+    def older(self, tag: bytes) -> bytes | None:
+        """A body of the old generation, which is young again."""
+        found = self._old.get(tag)
+        if found is not None:
+            self._add(tag, found)
+        return found
+
+    def see(self, tag: bytes, body: bytes) -> None:
+        """Keep a body whose tag was seen before, and which is not long."""
+        number = hash(tag)
+        if number in self._seen:
+            if len(body) <= _MOST_KEPT_BYTES:
+                self._add(tag, body)
+            return
+        if len(self._seen) >= _SEEN_ONCE:
+            self._seen.clear()
+        self._seen.add(number)
+
+    def _add(self, tag: bytes, body: bytes) -> None:
+        if len(self.young) >= _GENERATION:
+            self._old, self.young = self.young, {}
+        self.young[tag] = body
+
+
+# --- the forms of a compiled table: which one a request asks for, and how each is answered --------
+
+
+JSON = "application/json"
+SLT = "application/vnd.sluice.table"
+TWIN = "application/vnd.sluice.table+json"
+
+
+MEDIA = {TableFormat.SLT: SLT, TableFormat.JSON: TWIN, TableFormat.SUMMARY: JSON}
+_TAGS = {TableFormat.SLT: "", TableFormat.JSON: "-json", TableFormat.SUMMARY: "-summary"}
+
+
+def accepted(values: Sequence[str]) -> TableFormat:
+    """The first media type in the Accept headers that there is; else what is told."""
+    for part in ",".join(values).split(","):
+        named = part.split(";")[0].strip().lower()
+        for wanted, media in MEDIA.items():
+            if named == media:
+                return wanted
+        if named == "application/octet-stream":
+            return TableFormat.SLT
+    return TableFormat.SUMMARY
+
+
+def immutable_form(wanted: str, digest: str, form: TableFormat, body: bytes) -> Ready:
+    """A table under its digest, where it never changes. `wanted` is If-None-Match."""
+    shared = [_tagged(digest, form), ("cache-control", IMMUTABLE), _VARY]
+    return conditional(
+        wanted, body, MEDIA[form], shared, route=STORED, disposition=_disposition(digest, form)
+    )
+
+
+def active_form(wanted: str, digest: str, form: TableFormat, body: bytes) -> Ready:
+    """The active table of a profile, which another may follow."""
+    where = "content-location", f"/tables/{digest}"
+    shared = [_tagged(digest, form), ("cache-control", REVALIDATED), _VARY, where]
+    return conditional(
+        wanted, body, MEDIA[form], shared, route=ACTIVE, disposition=_disposition(digest, form)
+    )
+
+
+_VARY = "vary", "Accept"
+
+
+def _tagged(digest: str, form: TableFormat) -> tuple[str, str]:
+    return "etag", f'"{digest}{_TAGS[form]}"'
+
+
+def _disposition(digest: str, form: TableFormat) -> str | None:
+    return f'attachment; filename="{digest[:16]}.slt"' if form is TableFormat.SLT else None

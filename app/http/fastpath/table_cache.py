@@ -1,0 +1,122 @@
+"""One compiled table, ready to answer from."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from app.http.fastpath.responses import JSON_HEADER, NO_CACHE, SCHEDULE, Ready, holds
+from app.schemas.simulate import FORM, ScheduleRenderer
+from exports.lookup import TableReader, answer_by, open_reader
+from solvers import judge_of
+
+BOOK_BYTES = 2**17  # what is held beside file and reader, about: buffers, the judge's numbers
+_TAG_DIGITS = 16  # of the digest: 64 bits, and short, because servers look at every byte
+
+
+class HeldTable:
+    """A table file by its digest, its reader and what its answers share. For one thread."""
+
+    def __init__(self, digest: str, file: bytes, reader: TableReader) -> None:
+        head = reader.head
+        self.digest = digest
+        self.file = file
+        self.head = head
+        self.least_bytes, self.greatest_bytes = head.least_bytes, head.greatest_bytes
+        self.memory_bytes = len(file) + reader.memory_bytes + BOOK_BYTES
+        self._reader = reader
+        self._judge = judge_of(head.pipeline)
+        self._answer = reader.answerer(self._judge)
+        self.tag = tag_of(digest)
+        self._renderer = ScheduleRenderer(
+            digest,
+            (head.profile, head.revision),
+            head.limits,
+            relative_gap=head.relative_gap,
+            stages=len(head.pipeline),
+        )
+
+    @classmethod
+    def of(cls, digest: str, file: bytes) -> HeldTable:
+        """A table out of its file. Raises InvalidTable."""
+        return cls(digest, file, open_reader(file))
+
+    def sibling(self) -> HeldTable:
+        """The same table for another thread."""
+        return HeldTable(self.digest, self.file, self._reader.sibling())
+
+    def short_body(self, message_bytes: int) -> bytes | None:
+        """The JSON about a message in the range, or None where it is long for the event loop."""
+        answer = self._answer(message_bytes)
+        return None if answer is None else self._renderer.body(message_bytes, answer)
+
+    def schedule(self, wanted: str, message_bytes: int) -> Ready:
+        """The answer to a look-up in the range, however long; `wanted` is If-None-Match."""
+        tag = self.tag % message_bytes
+        if wanted and holds(wanted, tag.decode()):
+            return unchanged(tag)
+        body = self.short_body(message_bytes)
+        if body is None:
+            answer = answer_by(self._reader, self._judge, message_bytes)
+            assert answer is not None  # without a limit there is always one
+            body = self._renderer.body(message_bytes, answer)
+        return found(tag, body)
+
+
+def tag_of(digest: str) -> bytes:
+    """The ETag of a table's answers, with room for the message.
+
+    The digest says which file, the message which answer, the form how it is written.
+    """
+    return f'"{digest[:_TAG_DIGITS]}-%d-{FORM}"'.encode()
+
+
+def unchanged(tag: bytes) -> Ready:
+    """304: the client holds the answer of this tag."""
+    return Ready(304, [(b"etag", tag), NO_CACHE], b"", SCHEDULE)
+
+
+def found(tag: bytes, body: bytes) -> Ready:
+    """200: the answer of this tag."""
+    length = b"content-length", b"%d" % len(body)
+    return Ready(200, [(b"etag", tag), NO_CACHE, length, JSON_HEADER], body, SCHEDULE)
+
+
+# --- the tables that are held in memory: at most so many bytes, the least recently used -----------
+
+
+class Shelf:
+    """Tables by digest. For the event loop's thread; only `peek` may be asked by others."""
+
+    def __init__(self, room_bytes: int) -> None:
+        self._room_bytes = room_bytes
+        self._tables: OrderedDict[str, HeldTable] = OrderedDict()
+        self.held_bytes = 0
+
+    @property
+    def free_bytes(self) -> int:
+        """Room that no table takes."""
+        return self._room_bytes - self.held_bytes
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def peek(self, digest: str) -> HeldTable | None:
+        """The table of this digest, without using it."""
+        return self._tables.get(digest)
+
+    def get(self, digest: str) -> HeldTable | None:
+        """The table of this digest, which is then the most recently used one."""
+        found = self._tables.get(digest)
+        if found is not None:
+            self._tables.move_to_end(digest)
+        return found
+
+    def put(self, table: HeldTable) -> None:
+        """Hold a table, in the place of others; one that is larger than the room is not held."""
+        if table.digest in self._tables or table.memory_bytes > self._room_bytes:
+            return
+        while table.memory_bytes > self.free_bytes:
+            _, dropped = self._tables.popitem(last=False)
+            self.held_bytes -= dropped.memory_bytes
+        self._tables[table.digest] = table
+        self.held_bytes += table.memory_bytes

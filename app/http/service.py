@@ -1,0 +1,432 @@
+"""The running service: where blocking work goes, and how much of it is accepted.
+
+The event loop parses and answers, and never blocks. A unit of work takes one hop to a worker thread
+with all its statements; what may wait for the database's writer has threads of its own. A small
+solve is tried in that very hop where no other thread solves, and ended after 40 ms if it turns out
+to be long. Everything else goes to the engine, and its client
+waits on the event loop. What is more than can wait is refused at once with a time to try again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, ExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from app.execution.engine import Best, End, Engine, Event, Pool, Started, Steps
+from app.execution.limits import SOLVES_HERE_PER_TASK
+from app.execution.render_queue import RenderQueue
+from app.http.call_threads import CallThreads
+from app.http.fastpath.front import Front
+from app.http.fastpath.lookups import Lookups
+from app.http.fastpath.responses import Ready
+from app.http.fastpath.table_cache import HeldTable
+from app.http.metrics import Metrics
+from app.jobs.ledger import accept_job, cancel_job, get_job
+from app.operations.exports import ExportSetting, RecentExports
+from app.operations.fits import FitTraces, PlotFit
+from app.operations.operation import Operation, Outcome
+from app.operations.optimize import Optimize, schedule_operation
+from app.operations.tasks import result_of, task_of
+from app.operations.work import Fitted
+from app.questions.fits import find_fit
+from app.settings import Settings
+from domain.errors import Cancelled
+from domain.profile import ProfileReference
+from models.identifiers import new_id
+
+if TYPE_CHECKING:
+    from app.jobs.runner import Runner
+    from app.operations.solves import Solved
+    from app.questions.settings import Exported
+    from domain.fit_plot import FitPlot
+    from models.records import JobRecord
+    from models.session import Store, UnitOfWork
+
+
+_LOOK_S = 0.05  # between looks at a job that may end soon
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The store, the engine and the settings of a running service."""
+
+    store: Store
+    engine: Engine
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Who waits: the name that it takes turns by, and a wait for its leaving."""
+
+    name: str
+    wait_disconnected: Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Performed:
+    """What was kept, and whether it was computed for this."""
+
+    outcome: Outcome
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The JSON of an answer, and where it came from."""
+
+    body: bytes
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unsolved:
+    """An optimisation that no stored answer serves; `is_quick`: it may be tried in this process."""
+
+    operation: Optimize
+    is_quick: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Unkept:
+    """What was solved in this process and is to be stored by a thread that may wait."""
+
+    operation: Optimize
+    result: Solved
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A message to look up; `if_none_match` are the tags that the client holds."""
+
+    reference: ProfileReference
+    message_bytes: int
+    if_none_match: str
+
+
+@dataclass(frozen=True, slots=True)
+class FromTable:
+    """A table's answer, and the table where it is to be held from now on."""
+
+    ready: Ready
+    table: HeldTable | None
+
+
+class Service:
+    """One per process. Coroutines are for the event loop's thread; `close` is not."""
+
+    def __init__(
+        self, context: Context, metrics: Metrics, front: Front, runner: Runner | None = None
+    ) -> None:
+        self.context = context
+        self.metrics = metrics
+        self.runner = runner
+        self.pictures = RenderQueue()
+        self.lookups = Lookups(context.store, front, refresh_s=context.settings.lookup_refresh_s)
+        self.pending_tasks = 0
+        self.open_streams = 0
+        self._exports = RecentExports()
+        self._waiting_here = 0
+        # One solve at a time, in threads that have other things to do.
+        self.solving = threading.Lock()
+        self._keeping = threading.Lock()  # taken without waiting
+        self._threads = CallThreads(
+            max_wait_s=context.store.max_wait_s, parallel_writes=context.store.parallel_writes
+        )
+
+    async def call(self, work: Callable[[], T]) -> T:
+        """Run short blocking work that changes nothing in the database. Raises Overloaded."""
+        return await self._threads.read(work)
+
+    async def write(self, work: Callable[[], T]) -> T:
+        """Run short blocking work that may change the database.
+
+        Raises Overloaded, and StoreUnavailable where the database takes no write in time.
+        """
+        return await self._threads.write(work)
+
+    async def prepare(self, make: Callable[[UnitOfWork], T]) -> T:
+        """Return what is made of the store's state of this moment."""
+
+        def prepared() -> T:
+            with self.context.store.reading() as unit:
+                return make(unit)
+
+        return await self.call(prepared)
+
+    # --- optimisations ----------------------------------------------------------------------------
+
+    async def optimize(self, make: Callable[[UnitOfWork], Optimize], client: Client) -> bytes:
+        """The JSON of the answer: a stored one, or one that is solved and stored now."""
+        return await self._answer(await self.call(lambda: self._answered_here(make)), client)
+
+    async def table_answer(self, asked: Lookup) -> Ready | None:
+        """What the profile's active table says; None where there is none for this message."""
+        found = await self.call(lambda: self._from_table(asked))
+        return None if found is None else self._served(found)
+
+    async def look_up(self, asked: Lookup, client: Client) -> Ready | bytes:
+        """What the profile's active table says, or the JSON of the answer where it has none."""
+        found = await self.call(
+            lambda: self._from_table(asked) or self._answered_here(self.asked_schedule(asked))
+        )
+        if isinstance(found, FromTable):
+            return self._served(found)
+        return await self._answer(found, client)
+
+    def asked_schedule(self, asked: Lookup) -> Callable[[UnitOfWork], Optimize]:
+        """The optimisation that a lookup asks for where no table answers it."""
+        settings = self.context.settings
+        return lambda unit: schedule_operation(asked.reference, asked.message_bytes, unit, settings)
+
+    async def _answer(self, found: Answered | Unsolved | Unkept, client: Client) -> bytes:
+        if isinstance(found, Unsolved):
+            found = await self._solved(found, client)
+        elif isinstance(found, Unkept):
+            found = Answered((await self.keep(found.operation, found.result)).document, "quick")
+        self.metrics.answer(found.origin)
+        return found.body
+
+    async def _solved(self, found: Unsolved, client: Client) -> Answered:
+        """The answer solved in this process once its turn comes, or by the engine."""
+        operation = found.operation
+        if found.is_quick and self._waiting_here <= SOLVES_HERE_PER_TASK * (1 + self.pending_tasks):
+            self._waiting_here += 1
+            try:
+                quick = await self._threads.solve(lambda: self._run_in_turn(operation))
+            finally:
+                self._waiting_here -= 1
+            if quick is not None:
+                return Answered((await self.keep(operation, quick)).document, "quick")
+        solved = await self.through_engine(operation, client)
+        return Answered((await self.keep(operation, solved)).document, "engine")
+
+    # --- other operations -------------------------------------------------------------------------
+
+    async def perform(
+        self, make: Callable[[UnitOfWork], Operation[Any]], client: Client
+    ) -> Performed:
+        """Find the result where it is stored, or compute it and keep it.
+
+        Raises what preparing and running raise, Overloaded, Cancelled, LimitReached, SolverFailed.
+        """
+
+        operation = await self.prepare(make)
+        stored = await self._in_unit(operation, operation.stored)
+        if stored is not None:
+            return Performed(stored, is_new=False)
+        result = await self.run(operation, client)
+        return Performed(await self.keep(operation, result), is_new=True)
+
+    async def run(self, operation: Operation[T], client: Client) -> T:
+        """Compute: here where that is quick, else in the engine. Nothing is stored."""
+        if operation.pool is Pool.SOLVE:
+            found = await self._threads.solve(lambda: self._run_in_turn(operation))
+        else:
+            found = await self.call(operation.run_here)
+        return found if found is not None else await self.through_engine(operation, client)
+
+    async def fit(self, operation: FitTraces, client: Client) -> Fitted:
+        """Fit; long traces are given to a worker as open files."""
+        if not operation.is_long:
+            return await self.run(operation, client)
+        with ExitStack() as stack:
+            in_files = await self.call(lambda: operation.in_files(stack))
+            return await self.through_engine(in_files, client)
+
+    async def keep(self, operation: Operation[T], result: T) -> Outcome:
+        """Store what is to be stored."""
+        return await self._in_unit(operation, lambda unit: operation.keep(unit, result))
+
+    async def _in_unit(self, operation: Operation[Any], act: Callable[[UnitOfWork], T]) -> T:
+        """Act on the store as the operation may: what stores nothing waits for no writer."""
+
+        def acted() -> T:
+            with self._unit(operation) as unit:
+                return act(unit)
+
+        return await (self.write(acted) if operation.stores else self.call(acted))
+
+    async def plot(self, fit_id: str, client: Client) -> FitPlot:
+        """What a plot of a stored fit shows. Raises NotFound, Overloaded and LimitReached."""
+        fit = await self.call(lambda: find_fit(self.context.store, fit_id))
+        return await self.run(PlotFit(fit), client)
+
+    async def export(self, make: Callable[[UnitOfWork], ExportSetting], client: Client) -> Exported:
+        """Export; the last exports are kept, so that whoever polls costs one lookup."""
+        operation = await self.prepare(make)
+        found = self._exports.find(operation)
+        if found is None:
+            found = await self.run(operation, client)
+        self._exports.add(operation, found)
+        return found
+
+    async def through_engine(self, operation: Operation[T], client: Client) -> T:
+        """Have a worker process compute it, and end that where the client goes away."""
+        settings = self.context.settings
+        task = await self.call(
+            lambda: task_of(
+                operation,
+                id=new_id(),
+                memory_bytes=settings.worker_memory_bytes,
+                requester=client.name,
+            )
+        )
+        waiting = _Waiting(asyncio.get_running_loop())
+        watcher = asyncio.ensure_future(client.wait_disconnected())
+        self.pending_tasks += 1
+        try:
+            self.context.engine.submit(task, waiting.take)
+            await asyncio.wait((waiting.end, watcher), return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.end.done():
+                raise Cancelled("the client went away")
+            end = waiting.end.result()
+            return await self.call(
+                lambda: result_of(operation, end, best=waiting.best, limits=task.limits)
+            )
+        finally:
+            self.context.engine.cancel(task.id, task.claim)
+            watcher.cancel()
+            self.pending_tasks -= 1
+
+    # --- durable jobs -----------------------------------------------------------------------------
+
+    async def start_job(self, make: Callable[[UnitOfWork], Operation[Any]]) -> JobRecord:
+        """Have an operation run as a job: a new one, or one of the same question.
+
+        Raises what its preparation raises.
+        """
+        store = self.context.store
+
+        def accepted() -> JobRecord:
+            with store.reading() as unit:
+                operation = make(unit)
+            return accept_job(store, operation)
+
+        return await self.write(accepted)
+
+    async def settled(self, job: JobRecord, within_s: float = 0.4) -> JobRecord:
+        """The job as it is at its end, or after this time."""
+        end_s = time.monotonic() + within_s
+        while not job.state.is_terminal and (left_s := end_s - time.monotonic()) > 0.0:
+            await asyncio.sleep(min(_LOOK_S, left_s))
+            job = await self.call(partial(get_job, self.context.store, job.id))
+        return job
+
+    async def cancel_job(self, identifier: str) -> JobRecord:
+        """Ask a job to stop, wherever it runs. Raises NotFound."""
+        return await self.write(lambda: cancel_job(self.context.store, identifier))
+
+    # --- in worker threads ------------------------------------------------------------------------
+
+    def _answered_here(
+        self, make: Callable[[UnitOfWork], Optimize]
+    ) -> Answered | Unsolved | Unkept:
+        """The answer where it is stored, or solved and stored at once; else what is left to do.
+
+        Of the threads for readings one at a time stores: where that has to wait, the others go on.
+        """
+        with self.context.store.reading() as unit:
+            operation = make(unit)
+            stored = operation.stored(unit)
+        if stored is not None:
+            return Answered(stored.document, "stored")
+        if not self.solving.acquire(blocking=False):
+            return Unsolved(operation, operation.is_quick)
+        try:
+            solved = operation.run_here()
+        finally:
+            self.solving.release()
+        if solved is None:
+            return Unsolved(operation, is_quick=False)
+        if not self._keeping.acquire(blocking=False):
+            return Unkept(operation, solved)
+        try:
+            with self._unit(operation) as unit:
+                return Answered(operation.keep(unit, solved).document, "quick")
+        finally:
+            self._keeping.release()
+
+    def _run_in_turn(self, operation: Operation[T]) -> T | None:
+        with self.solving:
+            return operation.run_here()
+
+    def _unit(self, operation: Operation[Any]) -> AbstractContextManager[UnitOfWork]:
+        store = self.context.store
+        return store.unit_of_work() if operation.stores else store.reading()
+
+    def _from_table(self, asked: Lookup) -> FromTable | None:
+        """The active table's answer, and the table where it was not held."""
+        name, revision = asked.reference.name, asked.reference.revision
+        with self.context.store.reading() as unit:
+            summary = unit.tables.active_summary(name, revision)
+            if summary is None or not summary.covers(asked.message_bytes):
+                return None
+            held = self.lookups.front.shelf.peek(summary.digest)
+            file = b"" if held else unit.tables.get(summary.digest).file
+        table = held or HeldTable.of(summary.digest, file)
+        ready = table.sibling().schedule(asked.if_none_match, asked.message_bytes)
+        return FromTable(ready, None if held else table)
+
+    # --- on the event loop ------------------------------------------------------------------------
+
+    def _served(self, found: FromTable) -> Ready:
+        if found.table is not None:
+            self.lookups.keep(found.table)
+        return found.ready
+
+    def exposition(self) -> str:
+        """The metrics as text."""
+        shelf = self.lookups.front.shelf
+        workers = self.context.engine.capacity(Pool.SOLVE).ready
+        runner = self.runner
+        return self.metrics.exposition(
+            {
+                "sluice_pending_calls": ("Requests in worker threads.", self._threads.pending),
+                "sluice_pending_solves": ("Requests that wait for a worker.", self.pending_tasks),
+                "sluice_waiting_jobs": ("Durable jobs that wait.", runner.waiting if runner else 0),
+                "sluice_running_jobs": ("Of them run here.", runner.running if runner else 0),
+                "sluice_fenced_total": (
+                    "Writes of jobs that came too late.",
+                    runner.fenced if runner else 0,
+                ),
+                "sluice_event_streams": ("Open event streams.", self.open_streams),
+                "sluice_held_tables": ("Compiled tables in memory.", len(shelf)),
+                "sluice_held_bytes": ("Bytes of them.", shelf.held_bytes),
+                "sluice_ready_workers": ("Workers ready.", workers),
+            }
+        )
+
+    def close(self) -> None:
+        """End the threads; the engine has to be closed first."""
+        self.pictures.close()
+        self._threads.close()
+
+
+class _Waiting:
+    """What a task tells to whoever awaits it; `take` is for the engine's threads."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.end: asyncio.Future[End] = loop.create_future()
+        self.best: bytes | None = None
+        self._loop = loop
+
+    def take(self, message: Event | End) -> None:
+        """Hear an event, or the end."""
+        if isinstance(message, Best):
+            self.best = message.result
+        elif not isinstance(message, Started | Steps):
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                self._loop.call_soon_threadsafe(self._end_with, message)
+
+    def _end_with(self, end: End) -> None:
+        if not self.end.done():
+            self.end.set_result(end)

@@ -1,0 +1,316 @@
+"""Measurements to a fit: read the files, fit them together, and on request store all of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from analysis.narrowed_fit import Range, SizesUsed, fit_narrowed, hull
+from app.questions.question import HeldTrace, Measurement, known_identifier
+from domain.errors import InconsistentInput, InvalidInput, NotFound, UnreadableTrace
+from domain.fit import FitOptions, FitShape, TraceFit
+from domain.fit_plot import FitPlot
+from domain.measurement import MessageTrace, Reading, TraceKind
+from domain.plan import MeasurementPlan, PlanLimits
+from domain.profile import Origin, Provenance
+from domain.trace_formats import UnreadableRows, UnrecognisedTrace
+from models.records import FitRecord, FitRequest
+
+if TYPE_CHECKING:
+    from domain.measurement import Reading
+    from domain.profile import HardwareProfile
+    from models.packing import PackedTrace
+    from models.session import Store, UnitOfWork
+
+
+KINDS = tuple(TraceKind)
+DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class FittedTrace:
+    """A fit, the files that it came from in their order, and how it was asked for.
+
+    `plot` is there where it was wanted.
+    """
+
+    fit: TraceFit
+    traces: tuple[HeldTrace, ...]
+    request: FitRequest
+    plot: FitPlot | None = None
+
+    @property
+    def trace_digests(self) -> tuple[str, ...]:
+        """The digests of the files."""
+        return tuple(trace.digest for trace in self.traces)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFit:
+    """A fit that was stored as a profile's new current revision."""
+
+    fit_id: str
+    profile: HardwareProfile
+
+
+def fit_traces(
+    traces: Sequence[HeldTrace],
+    request: FitRequest,
+    *,
+    sizes_used: SizesUsed,
+    wants_plot: bool = False,
+) -> FittedTrace:
+    """Read the files and fit them together, as measurements of one pipeline.
+
+    `sizes_used` is asked only for the shape `narrowed`. Raises UnreadableTrace, PoorFit,
+    MeasurementMissing and InvalidInput.
+    """
+    readings = read_traces(traces, request.kinds)
+    return fit_readings(readings, traces, request, sizes_used=sizes_used, wants_plot=wants_plot)
+
+
+def read_traces(
+    traces: Sequence[HeldTrace], kinds: Sequence[TraceKind | None] = ()
+) -> tuple[Reading, ...]:
+    """Read each file. Raises UnreadableTrace, which names the file where there are several."""
+    from fitting import read
+
+    readings = []
+    for place, trace in enumerate(traces):
+        try:
+            kind = kinds[place] if kinds else None
+            readings.append(read(trace.content(), kind=kind))
+        except UnreadableTrace as refusal:
+            raise (refusal if len(traces) == 1 else _of_file(refusal, place)) from None
+    return tuple(readings)
+
+
+def fit_readings(
+    readings: Sequence[Reading],
+    traces: Sequence[HeldTrace],
+    request: FitRequest,
+    *,
+    sizes_used: SizesUsed,
+    wants_plot: bool = False,
+) -> FittedTrace:
+    """Fit files that were read already. Raises as `fit_traces` does."""
+    from fitting import fit, plot
+
+    if request.options.shape is FitShape.NARROWED:
+        found = _narrowed(readings, request.options, sizes_used)
+    else:
+        found = fit(readings, request.options)
+    shown = plot(found, readings, request.options) if wants_plot else None
+    return FittedTrace(found, tuple(traces), request, shown)
+
+
+def _narrowed(readings: Sequence[Reading], options: FitOptions, sizes_used: SizesUsed) -> TraceFit:
+    from fitting import fit, join, measured_sizes, part_within, without_excluded
+
+    readings = without_excluded(readings, options)
+    as_line = replace(options, shape=FitShape.LINE, excluded=())
+    trace, whole = join(readings), fit(readings, as_line)
+    measured = measured_sizes(trace)
+    notices = tuple(notice for reading in readings for notice in reading.notices)
+
+    def fit_within(over: Range) -> TraceFit:
+        if over == hull((sizes[0], sizes[-1]) for sizes in measured):
+            return whole
+        part = Reading("", part_within(trace, *over), whole.understood, notices)
+        return fit((part,), as_line)
+
+    return fit_narrowed(fit_within, sizes_used, measured)
+
+
+def fit_measurements(
+    measurements: Sequence[Measurement], request: FitRequest, *, sizes_used: SizesUsed
+) -> FittedTrace:
+    """The one fit of all measurements of one question. Raises as `fit_traces` does."""
+    traces, kinds = held_measurements(measurements)
+    return fit_traces(traces, replace(request, kinds=kinds), sizes_used=sizes_used)
+
+
+def held_measurements(
+    measurements: Sequence[Measurement],
+) -> tuple[tuple[HeldTrace, ...], tuple[TraceKind | None, ...]]:
+    """The files in memory, and what was said of their kinds. Raises UnreadableTrace."""
+    traces = tuple(HeldTrace.of(utf8(one.content)) for one in measurements)
+    return traces, tuple(known_kind(one.kind) for one in measurements)
+
+
+@contextmanager
+def options_named(names: Mapping[str, str]) -> Iterator[None]:
+    """Have a refusal of an option name it as the client does."""
+    try:
+        yield
+    except InvalidInput as refusal:
+        refusal.field = names.get(refusal.field or "", refusal.field)
+        raise
+
+
+def check_request(request: FitRequest) -> None:
+    """Raise InconsistentInput unless a message size is given exactly where it is used."""
+    is_narrowed = request.options.shape is FitShape.NARROWED
+    if is_narrowed and request.message_bytes is None:
+        raise InconsistentInput(
+            "shape narrowed needs message_bytes, the message whose fragments tell the range",
+            field="message_bytes",
+        )
+    if not is_narrowed and request.message_bytes is not None:
+        raise InconsistentInput(
+            "message_bytes goes with shape narrowed only", field="message_bytes"
+        )
+
+
+def save_fit(unit: UnitOfWork, fitted: FittedTrace, *, name: str) -> SavedFit:
+    """Store traces, fit and profile in this unit of work. Raises MeasurementMissing.
+
+    As the first call of a unit of work it keeps no other writer waiting while it compresses.
+    """
+    fitted.fit.to_model()  # what gives no model is refused before anything is stored
+    return name_fit(unit, keep_fit(unit, fitted), name=name)
+
+
+def keep_fit(unit: UnitOfWork, fitted: FittedTrace) -> str:
+    """Store traces and fit in this unit of work, and return the fit's identifier.
+
+    As the first call of a unit of work it keeps no other writer waiting while it compresses.
+    """
+    from models.packing import pack
+
+    unique = {trace.digest: trace for trace in fitted.traces}
+    for packed in [pack(trace.pieces()) for trace in unique.values()]:
+        unit.traces.add_packed(packed, kind=fitted.fit.kind)
+    return unit.fits.add(fitted.trace_digests, fitted.fit, fitted.request)
+
+
+def name_fit(unit: UnitOfWork, fit_id: str, *, name: str) -> SavedFit:
+    """Make a stored fit a profile's current revision. Raises NotFound and MeasurementMissing."""
+    record = unit.fits.get(fit_id)
+    count = len(record.trace_digests)
+    several = f"{count} traces" if count > 1 else "trace"
+    detail = f"{record.fit.method} of {several} ({record.fit.kind})"
+    provenance = Provenance(Origin.FIT, detail, fit_id)
+    return SavedFit(fit_id, unit.profiles.save(name, record.fit.to_model(), provenance))
+
+
+def get_fit(store: Store, fit_id: str) -> FitRecord:
+    """A stored fit. Raises NotFound."""
+    known_identifier(fit_id, "fit")
+    with store.reading() as unit:
+        return unit.fits.get(fit_id)
+
+
+def get_trace(store: Store, digest: str) -> PackedTrace:
+    """A stored trace. Raises NotFound."""
+    if DIGEST.fullmatch(digest) is None:
+        raise NotFound("there is no trace with this digest")
+    with store.reading() as unit:
+        return unit.traces.packed(digest)
+
+
+def known_kind(name: str | None) -> TraceKind | None:
+    """The kind of this name. Raises UnreadableTrace naming `kind`."""
+    if name is None:
+        return None
+    if name not in KINDS:
+        raise UnreadableTrace(f"expected kind to be one of {', '.join(KINDS)}", field="kind")
+    return TraceKind(name)
+
+
+def _of_file(refusal: UnreadableTrace, place: int) -> UnreadableTrace:
+    refusal.detail = f"file {place + 1}: {refusal.detail}"
+    if isinstance(refusal, UnrecognisedTrace | UnreadableRows):
+        refusal.in_file(place + 1)
+    return refusal
+
+
+def utf8(text: str | bytes) -> bytes:
+    """The bytes of a trace. Raises UnreadableTrace for text that no file could hold."""
+    if isinstance(text, bytes):
+        return text
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise UnreadableTrace(
+            "expected text without lone surrogates", field="measurements"
+        ) from None
+
+
+# --- the plot of a fit that is stored, from the traces that are stored with it --------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFit:
+    """A fit and the files that it was made from, compressed as they were stored.
+
+    `options` are those it was made with, and `kinds` what the user said of each file, as far as
+    that was kept.
+    """
+
+    fit: TraceFit
+    traces: tuple[PackedTrace, ...]
+    options: FitOptions = field(default_factory=FitOptions)
+    kinds: tuple[TraceKind | None, ...] = ()
+
+    def __len__(self) -> int:
+        """How many bytes the files have together, expanded."""
+        return sum(trace.content_bytes for trace in self.traces)
+
+
+def find_fit(store: Store, fit_id: str) -> StoredFit:
+    """A stored fit with its traces. Raises NotFound."""
+    with store.reading() as unit:
+        record = unit.fits.get(fit_id)
+        traces = tuple(unit.traces.packed(digest) for digest in record.trace_digests)
+        if record.request is None:
+            return StoredFit(record.fit, traces)
+        return StoredFit(record.fit, traces, record.request.options, record.request.kinds)
+
+
+def plot_stored(stored: StoredFit) -> FitPlot:
+    """Read the files again and say what a plot shows.
+
+    Stages whose samples are not in them any more show the medians of sizes.
+    """
+    from fitting import plot
+
+    said = zip_longest(stored.traces, stored.kinds[: len(stored.traces)])
+    readings = [_reading(trace.content(), kind) for trace, kind in said]
+    known = [reading for reading in readings if reading is not None]
+    return plot(stored.fit, known, stored.options)
+
+
+def _reading(content: bytes, kind: TraceKind | None) -> Reading | None:
+    """The file as it was read then; None for what this version reads no longer."""
+    from fitting import read
+
+    try:
+        return read(content, kind=kind)
+    except UnreadableTrace:
+        return None
+
+
+# --- which messages to measure next: stateless, from what was measured so far ---------------------
+
+
+def plan(measurements: tuple[Measurement, ...], limits: PlanLimits) -> MeasurementPlan:
+    """The next sizes, or that enough is known. Raises UnreadableTrace, naming the measurement."""
+    import fitting
+    import measuring
+
+    if not measurements:
+        return measuring.plan(None, limits)
+    traces, kinds = held_measurements(measurements)
+    trace = fitting.join(read_traces(traces, kinds))
+    if not isinstance(trace, MessageTrace):
+        raise UnreadableTrace(
+            f"plans are made for messages seen from outside; this trace is {trace.kind}, which "
+            "tells the stages already",
+            field="measurements",
+        )
+    return measuring.plan(trace, limits)

@@ -1,0 +1,329 @@
+"""Question to answer: resolve the pipeline, look for a stored answer, solve, keep the answer.
+
+    prepare -> find_stored -> (solve here, or in the engine) -> conclude -> keep
+
+Each step is a function of values, so that HTTP, the command line and the job runner put their own
+waiting between them. Only `keep` writes, and all that it writes is one transaction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeAlias
+
+import solvers
+from analysis.narrowed_fit import SizesUsed, equal_sizes
+from app.questions.fits import FittedTrace, fit_measurements, options_named, save_fit
+from app.questions.question import IDENTIFIER, Measurement, Question, known_identifier
+from domain.errors import InvalidInput, NotFound
+from domain.fit import FitOptions, FitShape
+from domain.model import CostModel
+from domain.pipeline import Pipeline
+from domain.problem import AnyProblem, problem_of
+from domain.profile import Origin, ProfileReference, ProfileRevision, Provenance
+from domain.schedule import busiest_stage
+from domain.solution import Solution, Status, Strategy
+from models.identifiers import new_id
+from models.records import AnswerRecord, FitRequest
+
+if TYPE_CHECKING:
+    from domain.profile import Revision
+    from models.records import AnswerRecord, AnswerSummary
+    from models.session import Store, UnitOfWork
+    from solvers.usual_settings import BaselineSet
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A question whose model is known: a problem, and where its costs came from.
+
+    `digest` is equal exactly for questions that one stored answer can serve.
+    """
+
+    question: Question
+    problem: AnyProblem
+    profile: ProfileRevision | None
+    fitted: FittedTrace | None
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A solution with all that is told beside it."""
+
+    id: str
+    created_at: datetime
+    prepared: Prepared
+    solution: Solution
+    baselines: BaselineSet
+    bottleneck_stage: int | None
+    solve_ms: float
+    profile: ProfileRevision | None
+
+
+Render: TypeAlias = Callable[[Answer], bytes]
+FindRevision: TypeAlias = Callable[[ProfileReference], "Revision"]
+
+
+def prepare(question: Question, find_revision: FindRevision, *, fragment_cap: int) -> Prepared:
+    """Find or fit the model. Raises NotFound, UnreadableTrace, PoorFit, MeasurementMissing and
+    Infeasible.
+    """
+    profile, fitted = None, None
+    model: CostModel
+    if isinstance(question.source, ProfileReference):
+        revision = find_revision(question.source)
+        model = revision.model
+        profile = ProfileRevision(revision.profile, revision.number)
+    elif isinstance(question.source, tuple):
+        fitted = _fitted(question, question.source, fragment_cap)
+        model = fitted.fit.to_model()
+    else:
+        model = question.source
+    problem = problem_of(
+        model,
+        question.message_bytes,
+        question.limits,
+        fragment_cap=fragment_cap,
+        allow_refragmentation=question.allow_refragmentation,
+    )
+    problem.count_range()  # what no cut can satisfy is refused before anything is queued
+    return Prepared(question, problem, profile, fitted, _digest(question, problem, profile, fitted))
+
+
+def _fitted(
+    question: Question, measurements: tuple[Measurement, ...], fragment_cap: int
+) -> FittedTrace:
+    options = question.fit_options or FitOptions()
+    is_narrowed = options.shape is FitShape.NARROWED
+    request = FitRequest(options, question.message_bytes if is_narrowed else None)
+    sizes_used = sizes_used_by(question, fragment_cap=fragment_cap)
+    with options_named({"groups": "fit_options.groups"}):
+        return fit_measurements(measurements, request, sizes_used=sizes_used)
+
+
+def sizes_used_by(question: Question, *, fragment_cap: int) -> SizesUsed:
+    """The fragment sizes that this question's answer would have for a model.
+
+    Where its strategy may take long, the best equal fragments stand for it: which sizes a fit is
+    of must not depend on how busy the machine is.
+    """
+
+    def sizes_used(model: CostModel) -> tuple[int, ...]:
+        problem = problem_of(
+            model,
+            question.message_bytes,
+            question.limits,
+            fragment_cap=fragment_cap,
+            allow_refragmentation=question.allow_refragmentation,
+        )
+        if not solvers.is_quick(problem, question.strategy):
+            return equal_sizes(problem)
+        solution = solvers.solve(
+            problem,
+            question.strategy,
+            relative_gap=question.relative_gap,
+            static_bytes=question.static_bytes,
+        )
+        return solution.schedule.fragment_bytes
+
+    return sizes_used
+
+
+def sizes_used_for(message_bytes: int | None, *, fragment_cap: int) -> SizesUsed:
+    """The same for a message without a question; asked only where there is one."""
+    if message_bytes is None:
+        return lambda _: ()
+    question = Question(message_bytes=message_bytes, source=())
+    return sizes_used_by(question, fragment_cap=fragment_cap)
+
+
+def stored_revision(unit: UnitOfWork) -> FindRevision:
+    """Looks profiles up in this unit of work."""
+
+    def find(reference: ProfileReference) -> Revision:
+        try:
+            return unit.profiles.revision(reference.name, reference.revision)
+        except NotFound as missing:
+            raise NotFound(missing.detail, field="profile", subject=missing.subject) from None
+
+    return find
+
+
+def find_stored(unit: UnitOfWork, prepared: Prepared) -> AnswerRecord | None:
+    """A stored answer to the identical question, where it is good enough to be given again."""
+    if prepared.question.save_as is not None:
+        return None  # the answer has to name the revision that it stores
+    record = unit.answers.find(prepared.digest)
+    if record is None or not _is_reusable(record, prepared.question.relative_gap):
+        return None
+    return record
+
+
+def is_quick(prepared: Prepared) -> bool:
+    """Whether solving is small enough to be tried in this process."""
+    return solvers.is_quick(prepared.problem, prepared.question.strategy)
+
+
+def conclude(
+    prepared: Prepared,
+    solution: Solution,
+    *,
+    solve_ms: float,
+    baselines: BaselineSet | None = None,
+) -> Answer:
+    """The answer that a solution gives: with the usual settings' costs and its busiest stage."""
+    return Answer(
+        id=new_id(),
+        created_at=datetime.now(UTC),
+        prepared=prepared,
+        solution=solution,
+        baselines=baselines or solvers.baselines(prepared.problem),
+        bottleneck_stage=bottleneck_stage(solution),
+        solve_ms=solve_ms,
+        profile=prepared.profile,
+    )
+
+
+def bottleneck_stage(solution: Solution) -> int | None:
+    """The stage occupied longest; where cuts differ, each stage counts by the cut it sees.
+
+    None of an aggregate, which knows how slow the slowest stage is and not which one it is.
+    """
+    pipeline = solution.problem.model
+    if not isinstance(pipeline, Pipeline):
+        return None
+    if solution.levels is None:
+        return busiest_stage(pipeline, solution.schedule.fragment_bytes)
+    busy = [
+        sum(stage.time_us(size) for size in cut)
+        for stage, cut in zip(pipeline.stages, solution.levels, strict=True)
+    ]
+    return busy.index(max(busy))
+
+
+def keep(unit: UnitOfWork, answer: Answer, render: Render) -> AnswerRecord:
+    """Store the answer, and the profile where the question says so, in this unit of work."""
+    answer = _with_saved_profile(unit, answer)
+    solution = answer.solution
+    record = AnswerRecord(
+        id=answer.id,
+        created_at=answer.created_at,
+        question_digest=answer.prepared.digest,
+        strategy=solution.strategy,
+        message_bytes=solution.problem.message_bytes,
+        fragments=solution.schedule.fragments,
+        latency_us=solution.latency_us,
+        lower_bound_us=solution.lower_bound_us,
+        relative_gap=solution.relative_gap,
+        status=solution.status,
+        profile_name=answer.profile.name if answer.profile else None,
+        profile_revision=answer.profile.revision if answer.profile else None,
+        body=render(answer),
+    )
+    unit.answers.add(record)
+    return record
+
+
+def _with_saved_profile(unit: UnitOfWork, answer: Answer) -> Answer:
+    name, fitted = answer.prepared.question.save_as, answer.prepared.fitted
+    if name is None:
+        return answer
+    if fitted is not None:
+        profile = save_fit(unit, fitted, name=name).profile
+    else:
+        provenance = Provenance(Origin.GIVEN, "saved with an optimisation")
+        profile = unit.profiles.save(name, answer.prepared.problem.model, provenance)
+    return replace(answer, profile=ProfileRevision(profile.name, profile.current.number))
+
+
+def _is_reusable(record: AnswerRecord, relative_gap: float) -> bool:
+    proven = (Status.OPTIMAL, Status.OPTIMAL_BEFORE_ROUNDING)
+    return record.status in proven or record.relative_gap <= relative_gap
+
+
+def _digest(
+    question: Question,
+    problem: AnyProblem,
+    profile: ProfileRevision | None,
+    fitted: FittedTrace | None,
+) -> str:
+    # The answer's body names the profile and shows the fit, so both are part of the question.
+    parts = (
+        problem.digest(),
+        str(question.strategy),
+        repr(question.static_bytes),
+        repr(float(question.relative_gap)),
+        repr((profile.name, profile.revision) if profile else None),
+        repr((fitted.trace_digests, fitted.request)) if fitted else "",
+    )
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+# --- stored answers: one by its identifier, or a page of them -------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFilter:
+    """Which answers to list; None admits any."""
+
+    profile: str | None = None
+    revision: int | None = None
+    message_bytes: int | None = None
+    strategy: Strategy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPage:
+    """One page, newest first; `after` is where the next one starts, None at the end."""
+
+    summaries: tuple[AnswerSummary, ...]
+    after: str | None
+
+
+def get_answer(store: Store, identifier: str) -> AnswerRecord:
+    """The stored answer. Raises NotFound."""
+    known_identifier(identifier, "answer")
+    with store.reading() as unit:
+        return unit.answers.get(identifier)
+
+
+def get_answers(store: Store, identifiers: Iterable[str]) -> dict[str, AnswerRecord]:
+    """Those of these stored answers that are there, by identifier."""
+    found = {}
+    with store.reading() as unit:
+        for one in identifiers:
+            with suppress(NotFound):
+                found[one] = unit.answers.get(one)
+    return found
+
+
+def has_active_table(store: Store, profile: str, revision: int, message_bytes: int) -> bool:
+    """Whether this revision's look-ups of this message are answered from a compiled table."""
+    with store.reading() as unit:
+        found = unit.tables.active_summary(profile, revision)
+    return found is not None and found.covers(message_bytes)
+
+
+def list_answers(
+    store: Store, wanted: AnswerFilter, *, after: str | None = None, limit: int = 50
+) -> AnswerPage:
+    """A page of summaries. Raises InvalidInput for a cursor that is none."""
+    if after is not None and IDENTIFIER.fullmatch(after) is None:
+        raise InvalidInput("expected the next_cursor of an earlier page", field="cursor")
+    with store.reading() as unit:
+        found = tuple(
+            unit.answers.list(
+                profile=wanted.profile,
+                revision=wanted.revision,
+                message_bytes=wanted.message_bytes,
+                strategy=wanted.strategy,
+                after=after,
+                limit=limit + 1,
+            )
+        )
+    return AnswerPage(found[:limit], found[limit - 1].id if len(found) > limit else None)

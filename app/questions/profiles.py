@@ -1,0 +1,212 @@
+"""Hardware profiles: looked up, created, revised, rolled back, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from domain.errors import Conflict, InvalidInput, NotFound
+from domain.pipeline import Pipeline, pipeline_of_lines
+from domain.profile import (
+    HardwareProfile,
+    Origin,
+    ProfileReference,
+    Provenance,
+    Revision,
+    check_profile_name,
+)
+from domain.units import ns_per_byte_from_mb_per_s, ns_per_byte_from_us_per_kb
+
+if TYPE_CHECKING:
+    from domain.model import CostModel
+    from models.session import Store
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilePage:
+    """One page of profiles by name; `after` is where the next one starts, None at the end."""
+
+    profiles: tuple[HardwareProfile, ...]
+    after: str | None
+
+
+def list_profiles(
+    store: Store, *, containing: str = "", after: str | None = None, limit: int = 50
+) -> ProfilePage:
+    """Profiles in the order of their names; those whose names contain a text, if one is given."""
+    with store.reading() as unit:
+        found = tuple(unit.profiles.list(containing=containing, after=after, limit=limit + 1))
+    return ProfilePage(found[:limit], found[limit - 1].name if len(found) > limit else None)
+
+
+def get_profile(store: Store, name: str) -> HardwareProfile:
+    """The profile of this name. Raises NotFound."""
+    with store.reading() as unit:
+        return unit.profiles.get(known_name(name))
+
+
+def get_revision(store: Store, reference: ProfileReference) -> Revision:
+    """The revision that a reference names. Raises NotFound."""
+    with store.reading() as unit:
+        return unit.profiles.revision(reference.name, reference.revision)
+
+
+def create_profile(
+    store: Store, name: str, model: CostModel, *, detail: str = ""
+) -> HardwareProfile:
+    """A new profile with revision 1. Raises InvalidInput for the name, Conflict if it is taken."""
+    check_profile_name(name)
+    with store.unit_of_work() as unit:
+        return unit.profiles.create(name, model, Provenance(Origin.GIVEN, detail))
+
+
+def revise_profile(
+    store: Store, name: str, model: CostModel, *, detail: str = ""
+) -> HardwareProfile:
+    """Add a revision, which becomes current. Raises NotFound."""
+    with store.unit_of_work() as unit:
+        provenance = Provenance(Origin.GIVEN, detail)
+        return unit.profiles.add_revision(known_name(name), model, provenance)
+
+
+def list_revisions(store: Store, name: str) -> tuple[HardwareProfile, tuple[Revision, ...]]:
+    """The profile and every revision of it. Raises NotFound."""
+    with store.reading() as unit:
+        profile = unit.profiles.get(known_name(name))
+        return profile, tuple(unit.profiles.revisions(name))
+
+
+def set_current(store: Store, name: str, revision: int) -> HardwareProfile:
+    """Make an existing revision the current one. Raises NotFound."""
+    with store.unit_of_work() as unit:
+        return unit.profiles.set_current(known_name(name), revision)
+
+
+def delete_profile(store: Store, name: str) -> None:
+    """Delete a profile and its revisions; answers that name it stay. Raises NotFound."""
+    with store.unit_of_work() as unit:
+        unit.profiles.delete(known_name(name))
+
+
+def known_name(name: str) -> str:
+    """The name, if a profile may have it: nothing is stored under any other. Raises NotFound."""
+    try:
+        check_profile_name(name)
+    except InvalidInput:
+        raise NotFound("there is no profile of this name", field="profile") from None
+    return name
+
+
+def known_reference(text: str) -> ProfileReference:
+    """The profile or revision that this can name. Raises NotFound."""
+    try:
+        return ProfileReference.parse(text)
+    except InvalidInput:
+        raise NotFound("there is no profile of this name", field="profile") from None
+
+
+# --- the published pipelines that a store holds from its first start ------------------------------
+
+
+# (stage, overhead in µs, per-byte cost in µs per KB)
+TABLE_1 = (
+    ("sender copy", 7.2, 7.2),
+    ("sender host DMA", 5.2, 24.9),
+    ("network DMAs and receiver host DMA", 7.5, 24.9),
+    ("receiver copy", 7.4, 7.9),
+)
+TABLE_3 = (
+    ("server DMA", 2.1, 25.6),
+    ("wire", 4.0, 60.1),
+    ("requester DMA", 2.1, 25.6),
+    ("requester CPU", 92.8, 26.2),
+)
+DISK_OVERHEAD_US = 4000.0
+DISK_MB_PER_S = 5.0
+SLOWER_NETWORK = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class PaperProfile:
+    """A profile's name, its pipeline, and where it was published."""
+
+    name: str
+    pipeline: Pipeline
+    source: str
+
+
+def paper_profiles() -> tuple[PaperProfile, ...]:
+    """All of them."""
+    network = _lines(TABLE_1, bytes_per_kb=1000, scale=SLOWER_NETWORK)
+    back = _lines(TABLE_1, bytes_per_kb=1000, scale=SLOWER_NETWORK, suffix=" (second network)")
+    disk_ns = ns_per_byte_from_mb_per_s(DISK_MB_PER_S, bytes_per_mb=10**6)
+    disk = ("disk", DISK_OVERHEAD_US, disk_ns)
+    study = "Wang et al. 1998, section 5.5 and Figure 14"
+    return (
+        PaperProfile(
+            "myrinet-gam",
+            pipeline_of_lines(_lines(TABLE_1, bytes_per_kb=1024)),
+            "Wang et al. 1998, Table 1; 1 KB = 1024 bytes",
+        ),
+        PaperProfile(
+            "gms",
+            pipeline_of_lines(_lines(TABLE_3, bytes_per_kb=1024)),
+            "Wang et al. 1998, Table 3; 1 KB = 1024 bytes",
+        ),
+        PaperProfile(
+            "disk-study",
+            pipeline_of_lines([*network, disk]),
+            f"{study}; network 5 x Table 1, then a disk; 1 KB = 1000 bytes, 1 MB = 10^6 bytes",
+        ),
+        PaperProfile(
+            "disk-study-two-networks",
+            pipeline_of_lines([*network, disk, *back]),
+            f"{study}; the disk between two networks; 1 KB = 1000 bytes, 1 MB = 10^6 bytes",
+        ),
+    )
+
+
+def seed_paper_profiles(store: Store) -> tuple[str, ...]:
+    """Store those that are absent and return their names. What a user changed is left alone."""
+    return tuple(profile.name for profile in _absent(store) if _added(store, profile))
+
+
+def _absent(store: Store) -> Iterator[PaperProfile]:
+    for profile in paper_profiles():
+        with store.reading() as unit:
+            try:
+                unit.profiles.get(profile.name)
+            except NotFound:
+                missing = True
+            else:
+                missing = False
+        if missing:
+            yield profile
+
+
+def _added(store: Store, profile: PaperProfile) -> bool:
+    provenance = Provenance(Origin.PAPER, profile.source)
+    try:
+        with store.unit_of_work() as unit:
+            unit.profiles.create(profile.name, profile.pipeline, provenance)
+    except Conflict:  # another process that starts at the same time was first
+        return False
+    return True
+
+
+def _lines(
+    rows: tuple[tuple[str, float, float], ...],
+    *,
+    bytes_per_kb: int,
+    scale: float = 1.0,
+    suffix: str = "",
+) -> list[tuple[str, float, float]]:
+    return [
+        (
+            name + suffix,
+            scale * overhead_us,
+            ns_per_byte_from_us_per_kb(scale * us_per_kb, bytes_per_kb=bytes_per_kb),
+        )
+        for name, overhead_us, us_per_kb in rows
+    ]

@@ -1,0 +1,145 @@
+"""Files of measurements while they are worked on: in memory, or in an open file without a name."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from domain.errors import InconsistentInput, InvalidInput, NotFound
+from domain.fit import FitOptions
+from domain.model import CostModel
+from domain.problem import FragmentLimits
+from domain.profile import ProfileReference, check_profile_name
+from domain.solution import Strategy
+
+_PIECE_BYTES = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class HeldTrace:
+    """One file of measurements.
+
+    `digest` is the SHA-256 of its `content_bytes` bytes; `pieces` gives them as often as asked, and
+    `content` all at once. `descriptor` is that of the open file, None for one in memory.
+    """
+
+    digest: str
+    content_bytes: int
+    pieces: Callable[[], Iterable[bytes]]
+    content: Callable[[], bytes]
+    descriptor: int | None = None
+
+    @classmethod
+    def of(cls, content: bytes) -> HeldTrace:
+        """A file in memory."""
+        digest = hashlib.sha256(content).hexdigest()
+        return cls(digest, len(content), lambda: (content,), lambda: content)
+
+    @classmethod
+    def in_file(cls, descriptor: int, *, content_bytes: int, digest: str) -> HeldTrace:
+        """An open file, which stays open for as long as this is used."""
+        return cls(
+            digest,
+            content_bytes,
+            lambda: _pieces(descriptor, content_bytes),
+            lambda: b"".join(_pieces(descriptor, content_bytes, piece_bytes=content_bytes)),
+            descriptor,
+        )
+
+
+def _pieces(
+    descriptor: int, content_bytes: int, *, piece_bytes: int = _PIECE_BYTES
+) -> Iterator[bytes]:
+    # By position: several readers of one descriptor do not get into each other's way.
+    place = 0
+    while place < content_bytes:
+        piece = os.pread(descriptor, min(piece_bytes, content_bytes - place), place)
+        if not piece:
+            raise OSError("a temporary file is shorter than what was written to it")
+        place += len(piece)
+        yield piece
+
+
+# --- what is asked: a message, where its pipeline comes from, and how to solve it -----------------
+
+
+DEFAULT_RELATIVE_GAP = 1e-6
+DEFAULT_TIME_LIMIT_S = 10.0
+MAX_TIME_LIMIT_S = 3600.0
+IDENTIFIER = re.compile(r"[0-9a-f]{32}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One trace, as text or as the bytes of its file; `kind` where it does not tell its own."""
+
+    content: str | bytes
+    kind: str | None = None
+
+
+Source: TypeAlias = CostModel | ProfileReference | tuple[Measurement, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One optimisation. `source` is a model, a stored profile, or measurements to fit.
+
+    `fit_options` go with measurements. `save_as` stores the model under this profile name together
+    with the answer, or not at all. Raises InvalidInput.
+    """
+
+    message_bytes: int
+    source: Source
+    strategy: Strategy = Strategy.AUTO
+    static_bytes: int | None = None
+    limits: FragmentLimits = field(default_factory=FragmentLimits)
+    allow_refragmentation: bool = False
+    relative_gap: float = DEFAULT_RELATIVE_GAP
+    time_limit_s: float = DEFAULT_TIME_LIMIT_S
+    save_as: str | None = None
+    fit_options: FitOptions | None = None
+
+    def __post_init__(self) -> None:
+        check_static_bytes(self.strategy, self.static_bytes)
+        if not 0.0 < self.time_limit_s <= MAX_TIME_LIMIT_S:
+            raise InvalidInput(
+                f"expected 0 < time_limit_s <= {MAX_TIME_LIMIT_S:g}", field="time_limit_s"
+            )
+        if self.fit_options is not None and not isinstance(self.source, tuple):
+            raise InconsistentInput(
+                "fit_options say how to fit measurements, and there are none", field="fit_options"
+            )
+        if self.save_as is None:
+            return
+        if isinstance(self.source, ProfileReference):
+            raise InconsistentInput(
+                "save_as stores what the request itself holds; a profile is stored already",
+                field="save_as",
+            )
+        check_save_as(self.save_as)
+
+
+def check_static_bytes(strategy: Strategy, static_bytes: int | None) -> None:
+    """Raise InvalidInput unless a size to repeat is given exactly where it is used."""
+    if strategy is Strategy.STATIC and static_bytes is None:
+        raise InconsistentInput("strategy static needs static_bytes", field="static_bytes")
+    if strategy is not Strategy.STATIC and static_bytes is not None:
+        raise InconsistentInput("static_bytes goes with strategy static only", field="static_bytes")
+
+
+def check_save_as(name: str) -> None:
+    """Raise InvalidInput, naming save_as, unless a profile may have this name."""
+    try:
+        check_profile_name(name)
+    except InvalidInput as refusal:
+        raise InvalidInput(refusal.detail, field="save_as") from None
+
+
+def known_identifier(identifier: str, noun: str) -> None:
+    """Raise NotFound for what cannot be an identifier; nothing is stored under it."""
+    if IDENTIFIER.fullmatch(identifier) is None:
+        raise NotFound(f"there is no {noun} with this id")

@@ -1,0 +1,258 @@
+"""Profile to a library's configuration: ask, find the table, choose sizes, render.
+
+    export_question -> (here, or in a process of its own) -> export
+
+Each step is a function of values, as in solve_message. Nothing is written: the same question gives
+the same bytes, unless the time for solving ran out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from analysis.audit import AuditQuestion, AuditScope
+from app.questions.optimize import Prepared
+from domain.errors import (
+    Conflict,
+    InconsistentInput,
+    InvalidInput,
+    LimitReached,
+    StrategyDeclined,
+)
+from domain.fit import TraceFit
+from domain.model import CostModel
+from domain.pipeline import Pipeline
+from domain.problem import FragmentLimits
+from domain.profile import ProfileRevision
+from domain.regret import ChosenSetting, Objective
+from exports.target import ExportInput, Takes, Target
+from exports.targets import target_named
+
+if TYPE_CHECKING:
+    from exports.stored_table import StoredTable
+    from models.session import UnitOfWork
+
+
+MAX_EXPORT_BYTES = 48 * 2**20
+LONG_TABLE_BYTES = 2**17  # what is read and written out in some 20 ms
+_SIZED = (Takes.ONE_SIZE, Takes.LADDER)
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportScope:
+    """What is asked for besides the pipeline. Raises InvalidInput.
+
+    `least_bytes` None is the table's, but at least 1 KiB where the greatest is no less, as without
+    a table; `greatest_bytes` None is the table's, or 16 MiB; `limits` None are the table's, or
+    none. `options` are checked by the target.
+    """
+
+    target: str
+    options: tuple[tuple[str, str], ...] = ()
+    least_bytes: int | None = None
+    greatest_bytes: int | None = None
+    objective: Objective = Objective.MEAN
+    limits: FragmentLimits | None = None
+
+    def __post_init__(self) -> None:
+        target = target_named(self.target)
+        names = [name for name, _ in self.options]
+        if len(set(names)) < len(names):
+            raise InconsistentInput("expected each option once", field="option")
+        try:
+            target.options_from(dict(self.options))
+        except InvalidInput as refusal:
+            raise _together(refusal) from None
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """A table file by its digest."""
+
+    digest: str
+    file: bytes
+
+
+FindTable: TypeAlias = Callable[[ProfileRevision], TableFile | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportQuestion:
+    """An export whose pipeline and table are known. `profile` None: a pipeline without a name."""
+
+    pipeline: Pipeline
+    profile: ProfileRevision | None
+    scope: ExportScope
+    table: TableFile | None
+    fragment_cap: int
+
+    @property
+    def target(self) -> Target:
+        """What it is exported to."""
+        return target_named(self.scope.target)
+
+    @property
+    def takes_long(self) -> bool:
+        """Whether sizes have to be chosen, or a long table be written out."""
+        long_table = self.table is not None and len(self.table.file) > LONG_TABLE_BYTES
+        return self.target.takes in _SIZED or (self.target.takes is Takes.TABLE and long_table)
+
+    def digest(self) -> str:
+        """SHA-256 in hexadecimal; equal exactly for questions of one answer."""
+        scope = replace(self.scope, options=tuple(sorted(self.scope.options)))
+        table = self.table.digest if self.table else ""
+        parts = (self.pipeline, self.profile, scope, table, self.fragment_cap)
+        return hashlib.sha256("\n".join(map(repr, parts)).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The text as bytes, what it is, a name of a file for it, and the sizes if any were chosen."""
+
+    content: bytes
+    media_type: str
+    file_name: str
+    chosen: ChosenSetting | None = None
+
+
+def export_question(
+    model: CostModel,
+    profile: ProfileRevision | None,
+    scope: ExportScope,
+    table: TableFile | None,
+    *,
+    fragment_cap: int,
+) -> ExportQuestion:
+    """The question about a model. Raises StrategyDeclined, and Conflict where a table is missing.
+
+    A table is taken along where the target reads it or where sizes are chosen by it.
+    """
+    if not isinstance(model, Pipeline):
+        raise StrategyDeclined(
+            "an export needs the stages of a pipeline; of this one only the total and the "
+            "bottleneck are known",
+            field="profile",
+        )
+    takes = target_named(scope.target).takes
+    if takes is Takes.TABLE and table is None:
+        raise Conflict(
+            f"{scope.target} takes a compiled table, and there is no active one: compile one for "
+            "this revision, or name one",
+            field="table",
+        )
+    return ExportQuestion(
+        model, profile, scope, None if takes is Takes.COSTS else table, fragment_cap
+    )
+
+
+def stored_table(
+    unit: UnitOfWork, profile: ProfileRevision, digest: str | None
+) -> TableFile | None:
+    """The table of this digest, or the revision's active one. Raises NotFound and Conflict."""
+    if digest is None:
+        active = unit.tables.active(profile.name, profile.revision)
+        return TableFile(active.digest, active.file) if active else None
+    found = unit.tables.get(digest)
+    if (found.profile_name, found.profile_revision) != (profile.name, profile.revision):
+        raise Conflict("the compiled table belongs to another revision", field="table")
+    return TableFile(found.digest, found.file)
+
+
+def export(
+    question: ExportQuestion, progress: Callable[[int, int], None] | None = None
+) -> Exported:
+    """Choose and render. Raises InconsistentInput, Infeasible, InvalidTable, Conflict for a table
+    of another pipeline, and LimitReached. `progress` is told messages solved and messages in all.
+    """
+    from exports.slt import decode
+
+    stored = decode(question.table.file) if question.table else None
+    if stored is not None and stored.table.pipeline != question.pipeline:
+        raise Conflict("the compiled table is of another pipeline", field="table")
+    target = question.target
+    try:
+        chosen = _chosen(question, stored, progress) if target.takes in _SIZED else None
+        given = _input(question, stored, chosen)
+        content = target.render(given).encode()
+    except InvalidInput as refusal:
+        raise _together(refusal) from None
+    if len(content) > MAX_EXPORT_BYTES:
+        raise LimitReached(f"the export is longer than {MAX_EXPORT_BYTES} bytes", field="table")
+    suffix, media_type = target.suffix_for(given.options), target.media_type_for(given.options)
+    return Exported(content, media_type, f"{_stem(question)}.{suffix}", chosen)
+
+
+def _together(refusal: InvalidInput) -> InconsistentInput:
+    """What is refused here was valid for itself: it does not go with the target or the pipeline."""
+    field = "option" if refusal.field == "options" else refusal.field
+    return InconsistentInput(refusal.detail, field=field)
+
+
+def _input(
+    question: ExportQuestion, stored: StoredTable | None, chosen: ChosenSetting | None
+) -> ExportInput:
+    profile = question.profile or ProfileRevision("", 0)
+    return ExportInput(
+        profile=profile.name,
+        revision=profile.revision,
+        pipeline=question.pipeline,
+        options=question.target.options_from(dict(question.scope.options)),
+        chosen=chosen,
+        table=stored,
+        table_digest=question.table.digest if question.table else "",
+        table_bytes=question.table.file if question.table else b"",
+    )
+
+
+def _stem(question: ExportQuestion) -> str:
+    """A file's name without its suffix."""
+    profile = question.profile
+    source = f"{profile.name}-{profile.revision}" if profile else "pipeline"
+    return f"{_UNSAFE.sub('_', source)}-{question.target.name}"
+
+
+def _chosen(
+    question: ExportQuestion,
+    stored: StoredTable | None,
+    progress: Callable[[int, int], None] | None,
+) -> ChosenSetting:
+    from analysis.size_choice import choose_sizes, messages_of
+
+    scope, target = question.scope, question.target
+    table = stored.table if stored else None
+    return choose_sizes(
+        question.pipeline,
+        messages_of(scope.least_bytes, scope.greatest_bytes, scope.limits, table),
+        rule=target.sizes,
+        takes_ladder=target.takes is Takes.LADDER,
+        objective=scope.objective,
+        table=table,
+        fragment_cap=question.fragment_cap,
+        progress=progress,
+    )
+
+
+# --- the question of an audit: a setting, and the model that was found or fitted for it -----------
+
+
+def audit_question(prepared: Prepared, scope: AuditScope, *, fragment_cap: int) -> AuditQuestion:
+    """The audit of a model that was found or fitted."""
+    fit = prepared.fitted.fit if prepared.fitted else None
+    return AuditQuestion(
+        model=prepared.problem.model,
+        profile=prepared.profile,
+        scope=scope,
+        fragment_cap=fragment_cap,
+        fit_notices=fit.notices if fit else (),
+        measured_bytes=_measured_bytes(fit) if fit else None,
+    )
+
+
+def _measured_bytes(fit: TraceFit) -> int | None:
+    both = (fit.aggregate.total, fit.aggregate.bottleneck) if fit.aggregate else fit.stages
+    return min((stage.lines[-1].to_bytes for stage in both), default=None)

@@ -1,0 +1,404 @@
+"""Pipeline to compiled plan table: ask, look for a stored one, compile, keep.
+
+    table_question -> find_table -> compile_table (in a process of its own) -> keep_table
+
+Each step is a function of values, as in solve_message. Only `keep_table` writes, and all that it
+writes is one transaction: a compilation that is ended leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, TypeAlias
+
+from app.questions.question import IDENTIFIER
+from domain.errors import Conflict, InvalidInput, NotFound, SolverFailed, StrategyDeclined
+from domain.model import CostModel
+from domain.pipeline import Pipeline
+from domain.plan_table import (
+    DEFAULT_TABLE_GAP,
+    PlanTable,
+    TableCut,
+    TableRepeat,
+    check_table_gap,
+    check_table_range,
+)
+from domain.problem import FragmentLimits, Problem
+from domain.profile import ProfileReference, ProfileRevision
+from models.identifiers import new_id
+from models.records import TableRecord, TableSummary
+
+if TYPE_CHECKING:
+    from models.session import Store, UnitOfWork
+
+
+DEFAULT_GREATEST_BYTES = 2**24
+COMPILE_LIMIT_S = 110.0  # the process of its own is ended at 120 s
+PROGRESS_STEPS = 1_000
+MAX_LISTED = 50
+_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class TableScope:
+    """The messages that a table is for, how they may be cut, and the tolerance.
+
+    Raises InvalidInput.
+    """
+
+    limits: FragmentLimits = field(default_factory=FragmentLimits)
+    least_bytes: int = 1
+    greatest_bytes: int = DEFAULT_GREATEST_BYTES
+    relative_gap: float = DEFAULT_TABLE_GAP
+
+    def __post_init__(self) -> None:
+        check_table_range(self.least_bytes, self.greatest_bytes)
+        check_table_gap(self.relative_gap)
+
+
+@dataclass(frozen=True, slots=True)
+class TableQuestion:
+    """What to compile. `profile` is None for a pipeline without a name."""
+
+    pipeline: Pipeline
+    profile: ProfileRevision | None
+    scope: TableScope
+    fragment_cap: int
+
+    def digest(self) -> str:
+        """SHA-256 in hexadecimal; equal exactly for questions that one stored table answers."""
+        scope = self.scope
+        problem = Problem(self.pipeline, scope.greatest_bytes, scope.limits, self.fragment_cap)
+        parts = (
+            problem.digest(),
+            repr(scope.least_bytes),
+            repr(float(scope.relative_gap)),
+            repr((self.profile.name, self.profile.revision) if self.profile else None),
+        )
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class GapRange:
+    """Message sizes, inclusive, and the greatest relative gap that is certified among them."""
+
+    from_bytes: int
+    to_bytes: int
+    relative_gap: float
+
+
+@dataclass(frozen=True, slots=True)
+class CountRun:
+    """Message sizes, inclusive, whose cut has this number of fragments."""
+
+    from_bytes: int
+    to_bytes: int
+    fragments: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """What is told of a plan table; of long lists the first MAX_LISTED, and how many there are.
+
+    `missed_bytes` and `unrepeatable_bytes` count message sizes. `loosened_gap` is the tolerance
+    that the cuts were compiled to where the one asked for takes too many of them, else None.
+    """
+
+    cut_entries: int
+    repeat_entries: int
+    worst: GapRange
+    worst_repeat: GapRange
+    missed: tuple[GapRange, ...]
+    missed_total: int
+    missed_bytes: int
+    unrepeatable_bytes: int
+    counts: tuple[CountRun, ...]
+    counts_total: int
+    loosened_gap: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledTable:
+    """A table file by its digest, and what is told of it."""
+
+    question: TableQuestion
+    file: bytes
+    digest: str
+    facts: TableFacts
+    compile_ms: float
+    created_at: datetime
+
+
+Render: TypeAlias = Callable[[CompiledTable], bytes]
+
+
+def table_question(
+    model: CostModel,
+    profile: ProfileRevision | None,
+    scope: TableScope,
+    *,
+    fragment_cap: int,
+) -> TableQuestion:
+    """The question about a model. Raises StrategyDeclined for an aggregate."""
+    if not isinstance(model, Pipeline):
+        raise StrategyDeclined(
+            "a plan table needs the stages of a pipeline; of this one only the total and the "
+            "bottleneck are known",
+            field="profile",
+        )
+    return TableQuestion(model, profile, scope, fragment_cap)
+
+
+def find_table(unit: UnitOfWork, question: TableQuestion) -> TableRecord | None:
+    """A stored table of the identical question."""
+    return None if question.profile is None else unit.tables.find(question.digest())
+
+
+def compile_table(
+    question: TableQuestion, progress: Callable[[int, int], None] | None = None
+) -> CompiledTable:
+    """Compile in this process. Raises Infeasible, LimitReached and SolverFailed.
+
+    `progress` is told steps done and steps in all, which are PROGRESS_STEPS.
+    """
+    from exports.slt import digest_of, encode
+
+    started_s = time.perf_counter()
+    table, loosened_gap = _plan_table(question, progress)
+    compile_ms = (time.perf_counter() - started_s) * 1e3
+    profile = question.profile or ProfileRevision("", 0)
+    file = encode(table, profile=profile.name, revision=profile.revision)
+    facts = replace(facts_of(table), loosened_gap=loosened_gap)
+    return CompiledTable(question, file, digest_of(file), facts, compile_ms, datetime.now(UTC))
+
+
+def _plan_table(
+    question: TableQuestion, progress: Callable[[int, int], None] | None
+) -> tuple[PlanTable, float | None]:
+    """The table, and the tolerance of its cuts where that is looser than what was asked for."""
+    import solvers
+
+    scope = question.scope
+    loosened: list[float] = []
+    try:
+        table = solvers.compile_table(
+            question.pipeline,
+            scope.limits,
+            least_bytes=scope.least_bytes,
+            greatest_bytes=scope.greatest_bytes,
+            relative_gap=scope.relative_gap,
+            fragment_cap=question.fragment_cap,
+            time_limit_s=COMPILE_LIMIT_S,
+            on_progress=_in_steps(progress) if progress else None,
+            on_loosened=loosened.append,
+        )
+    except InvalidInput as defect:  # the question was checked: these are entries that break a rule
+        raise SolverFailed(f"the compiler broke its contract: {defect.detail}") from defect
+    return table, loosened[0] if loosened else None
+
+
+def _in_steps(progress: Callable[[int, int], None]) -> Callable[[float], None]:
+    """Takes the share that is done."""
+    return lambda share: progress(min(PROGRESS_STEPS, int(share * PROGRESS_STEPS)), PROGRESS_STEPS)
+
+
+def facts_of(table: PlanTable) -> TableFacts:
+    """What is told of a plan table."""
+    cuts, repeats = _certified(table.cuts), _certified(table.repeats)
+    missed = _missed(cuts, table.relative_gap)
+    counts = tuple(_runs(table.cuts))
+    return TableFacts(
+        cut_entries=len(table.cuts),
+        repeat_entries=len(table.repeats),
+        worst=max(cuts, key=_gap),
+        worst_repeat=max(repeats, key=_gap),
+        missed=missed[:MAX_LISTED],
+        missed_total=len(missed),
+        missed_bytes=sum(map(_length, missed)),
+        unrepeatable_bytes=sum(
+            _length(one)
+            for one, repeat in zip(repeats, table.repeats, strict=True)
+            if not repeat.size_bytes
+        ),
+        counts=counts[:MAX_LISTED],
+        counts_total=len(counts),
+    )
+
+
+def keep_table(
+    unit: UnitOfWork, compiled: CompiledTable, render: Render, *, activate: bool | None = None
+) -> TableRecord:
+    """Store the table in this unit of work; of the same bytes the record that is stored already.
+
+    `activate` is as for `choose_table`. Raises Conflict where its revision was deleted meanwhile,
+    also where another one has its name and number now.
+    """
+    question, scope = compiled.question, compiled.question.scope
+    profile = question.profile
+    unit.tables.add(
+        TableRecord(
+            digest=compiled.digest,
+            id=new_id(),
+            created_at=compiled.created_at,
+            profile_name=profile.name if profile else None,
+            profile_revision=profile.revision if profile else None,
+            least_bytes=scope.least_bytes,
+            greatest_bytes=scope.greatest_bytes,
+            relative_gap=scope.relative_gap,
+            limits=scope.limits,
+            fragment_cap=question.fragment_cap,
+            worst_gap=compiled.facts.worst.relative_gap,
+            file_bytes=len(compiled.file),
+            question_digest=question.digest(),
+            file=compiled.file,
+            document=render(compiled),
+        )
+    )
+    _check_pipeline(unit, question)
+    record = unit.tables.get(compiled.digest)
+    choose_table(unit, record, activate=activate)
+    return record
+
+
+def _check_pipeline(unit: UnitOfWork, question: TableQuestion) -> None:
+    """Storing a table has locked its profile: what its revision is now, it is at the end."""
+    profile = question.profile
+    if profile is None:
+        return
+    if unit.profiles.revision(profile.name, profile.revision).model != question.pipeline:
+        raise Conflict("the revision that was compiled is not stored any more", field="profile")
+
+
+def choose_table(unit: UnitOfWork, record: TableRecord, *, activate: bool | None) -> None:
+    """Have the look-ups of the table's revision answer from it.
+
+    None: only where that revision has no active table yet; False: not at all.
+    """
+    if record.profile_name is None or activate is False:
+        return
+    if activate:
+        unit.tables.activate(record.profile_name, record.digest)
+    else:
+        unit.tables.activate_first(record.digest)
+
+
+def needs_choosing(unit: UnitOfWork, record: TableRecord, *, activate: bool | None) -> bool:
+    """Whether `choose_table` would change anything."""
+    if record.profile_name is None or activate is False:
+        return False
+    active = unit.tables.active_summary(record.profile_name, record.profile_revision)
+    return active is None or (bool(activate) and active.digest != record.digest)
+
+
+# --- stored tables --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TablePage:
+    """One page, newest first; `after` is where the next one starts, None at the end."""
+
+    summaries: tuple[TableSummary, ...]
+    after: str | None
+
+
+def get_table(store: Store, digest: str) -> TableRecord:
+    """The stored table of this digest. Raises NotFound."""
+    if _DIGEST.fullmatch(digest) is None:
+        raise NotFound("there is no compiled table of this digest")
+    with store.reading() as unit:
+        return unit.tables.get(digest)
+
+
+def active_table(store: Store, reference: ProfileReference) -> TableRecord:
+    """The active compiled table of a profile's revision. Raises NotFound."""
+    with store.reading() as unit:
+        found = unit.tables.active(reference.name, reference.revision)
+        if found is None:
+            unit.profiles.revision(reference.name, reference.revision)
+            raise NotFound("this revision of the profile has no active table", field="profile")
+        return found
+
+
+def activate_table(store: Store, reference: ProfileReference, digest: str) -> TableRecord:
+    """Have look-ups answer from this table from now on, or again.
+
+    Raises NotFound for a profile that is not stored, Conflict for a digest of no table of it.
+    """
+    with store.unit_of_work() as unit:
+        unit.profiles.revision(reference.name, reference.revision)
+        try:
+            unit.tables.activate(reference.name, digest, revision=reference.revision)
+        except NotFound as error:
+            raise Conflict(
+                "the profile has no compiled table of this digest", field="digest"
+            ) from error
+        return unit.tables.get(digest)
+
+
+def json_twin(file: bytes) -> bytes:
+    """The JSON twin of a table file. Raises InvalidTable."""
+    from exports.slt import decode
+    from exports.table_json import encode_json
+
+    stored = decode(file)
+    return encode_json(stored.table, profile=stored.profile, revision=stored.revision)
+
+
+def list_tables(
+    store: Store,
+    profile: str,
+    *,
+    revision: int | None = None,
+    after: str | None = None,
+    limit: int = 50,
+) -> TablePage:
+    """A page of a profile's tables. Raises NotFound, and InvalidInput for a cursor that is none."""
+    if after is not None and IDENTIFIER.fullmatch(after) is None:
+        raise InvalidInput("expected the next_cursor of an earlier page", field="cursor")
+    with store.reading() as unit:
+        unit.profiles.revision(profile, revision)
+        found = tuple(unit.tables.list(profile, revision=revision, after=after, limit=limit + 1))
+    return TablePage(found[:limit], found[limit - 1].id if len(found) > limit else None)
+
+
+# --- what is told ---------------------------------------------------------------------------------
+
+
+def _certified(entries: Sequence[TableCut | TableRepeat]) -> tuple[GapRange, ...]:
+    """The sizes that each entry's certificate speaks of."""
+    ends = [entry.message_bytes - 1 for entry in entries[1:]] + [entries[-1].message_bytes]
+    return tuple(
+        GapRange(entry.message_bytes, end, entry.relative_gap)
+        for entry, end in zip(entries, ends, strict=True)
+    )
+
+
+def _missed(certified: Sequence[GapRange], tolerance: float) -> tuple[GapRange, ...]:
+    """The ranges above the tolerance, neighbours merged."""
+    return tuple(
+        GapRange(run[0].from_bytes, run[-1].to_bytes, max(run, key=_gap).relative_gap)
+        for is_missed, group in groupby(certified, key=lambda one: _gap(one) > tolerance)
+        if is_missed and (run := list(group))
+    )
+
+
+def _runs(cuts: Sequence[TableCut]) -> Iterator[CountRun]:
+    """Where the number of fragments stays the same."""
+    starts = [cuts[0], *(high for low, high in pairwise(cuts) if low.fragments != high.fragments)]
+    ends = [start.message_bytes - 1 for start in starts[1:]] + [cuts[-1].message_bytes]
+    for start, end in zip(starts, ends, strict=True):
+        yield CountRun(start.message_bytes, end, start.fragments)
+
+
+def _length(one: GapRange) -> int:
+    return one.to_bytes - one.from_bytes + 1
+
+
+def _gap(one: GapRange) -> float:
+    return one.relative_gap

@@ -1,0 +1,259 @@
+"""A listening socket for the service, and the server on it."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import gc
+import json
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from app.console.output import Output
+from app.settings import Settings
+from domain.errors import Conflict, InvalidInput, NotReady
+
+if TYPE_CHECKING:
+    import uvicorn
+
+
+_PORTS_TRIED = 50
+_GRACE_S = 20  # for answers under way when the service is told to stop
+_BACKLOG = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A bound socket, its address for clients, and the default port where that was taken."""
+
+    socket: socket.socket
+    address: str
+    taken_port: int | None
+
+    def notice(self) -> str | None:
+        """What to say where it is not the default port."""
+        if self.taken_port is None:
+            return None
+        return f"port {self.taken_port} is taken; using the next free one"
+
+
+def serve(arguments: argparse.Namespace, output: Output) -> int:
+    """Serve until Ctrl-C."""
+    settings = _with_arguments(Settings.from_environment(), arguments)
+    is_explicit = arguments.port is not None or names_port(os.environ)
+    check_kernels()
+    prepare_store(settings)
+    listener = listen(settings, may_move=not is_explicit)
+    if notice := listener.notice():
+        output.note(notice)
+    if output.wants_json:
+        output.document(json.dumps({"address": listener.address}).encode())
+    else:
+        output.parts(
+            [
+                f"Sluice serves on {listener.address}",
+                f"  the page       {listener.address}/",
+                f"  the interface  {listener.address}/docs",
+                "Ctrl-C stops it",
+            ]
+        )
+    running = server(settings)
+    try:
+        running.run(sockets=[listener.socket])
+    except KeyboardInterrupt:
+        pass  # how a service is ended; uvicorn hands the signal on after it has closed everything
+    finally:
+        listener.socket.close()
+    if not running.started:
+        raise NotReady("the service did not start; see the messages above")
+    return 0
+
+
+def server(settings: Settings, *, log_level: str = "info") -> uvicorn.Server:
+    """The HTTP server of the service with these settings."""
+    import uvicorn
+
+    from app.main import create_app
+
+    app = create_app(settings, when_ready=_settle)
+    return uvicorn.Server(configured(app, log_level=log_level))
+
+
+def configured(app: Callable[..., Any], *, log_level: str) -> uvicorn.Config:
+    """The server's options, which are the same for whatever it serves."""
+    import uvicorn
+
+    from app.http.connections import GuardedConnection
+
+    return uvicorn.Config(
+        app,
+        http=GuardedConnection,
+        ws="none",  # nothing here speaks it, and a connection that changes over has no guard
+        log_level=log_level,
+        # A log on the event loop that nobody drains would stop the service; /metrics counts.
+        access_log=False,
+        timeout_graceful_shutdown=_GRACE_S,
+        server_header=False,
+    )
+
+
+def _settle() -> None:
+    """Leave what the process has loaded by now, and keeps, out of every later garbage collection.
+
+    A full one would look through all of it and hold up the event loop for tens of milliseconds.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+def check_kernels() -> None:
+    """Load what solves: a wrong SLUICE_KERNELS ends the start. Raises InvalidInput."""
+    from solvers.kernels.native import asked, load_library
+
+    load_library(asked())
+
+
+def prepare_store(settings: Settings) -> None:
+    """Bring the database up to date before anything is promised.
+
+    The server does it too, but what it meets it can only log. Raises StoreUnavailable, Conflict.
+    """
+    from models.session import create_store
+
+    store = create_store(settings.database_url)
+    try:
+        store.upgrade()
+    finally:
+        store.dispose()
+
+
+def names_port(environment: Mapping[str, str]) -> bool:
+    """Whether the environment asks for a port, which is then not exchanged for another."""
+    return bool(environment.get("SLUICE_PORT", "").strip())
+
+
+def listen(settings: Settings, *, may_move: bool) -> Listener:
+    """A socket on the settings' host and port, or where that may be, on the next free port.
+
+    Raises Conflict for a taken port, InvalidInput for a host or port that cannot be had.
+    """
+    last = min(65_535, settings.port + (_PORTS_TRIED if may_move else 0))
+    for port in range(settings.port, last + 1):
+        try:
+            bound = _bind(settings.host, port)
+        except OSError as refusal:
+            if refusal.errno != errno.EADDRINUSE:
+                raise _refused(settings.host, port, refusal) from None
+            continue
+        taken = settings.port if port != settings.port else None
+        return Listener(bound, _address(settings.host, bound.getsockname()[1]), taken)
+    if may_move:
+        raise Conflict(f"ports {settings.port} to {last} are all taken", field="port")
+    raise Conflict(
+        f"port {settings.port} is taken by another program; expected a free port", field="port"
+    )
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    bound = socket.socket(family, kind, protocol)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+        bound.listen(_BACKLOG)
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
+def _refused(host: str, port: int, refusal: OSError) -> InvalidInput:
+    if isinstance(refusal, PermissionError):
+        return InvalidInput(f"port {port} needs privileges; use one from 1024", field="port")
+    return InvalidInput(
+        f"expected the name or address of this machine as host ({refusal.strerror})", field="host"
+    )
+
+
+def _address(host: str, port: int) -> str:
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+    return f"http://{shown}:{port}"
+
+
+def _with_arguments(settings: Settings, arguments: argparse.Namespace) -> Settings:
+    if arguments.port is not None and not 0 <= arguments.port <= 65_535:
+        raise InvalidInput("expected 0 <= port <= 65535", field="port")
+    if arguments.workers is not None and not 0 <= arguments.workers <= 1024:
+        raise InvalidInput(
+            "expected 0 <= workers <= 1024 (0: one fewer than cores)", field="workers"
+        )
+    return replace(
+        settings,
+        host=settings.host if arguments.host is None else arguments.host,
+        port=settings.port if arguments.port is None else arguments.port,
+        workers=settings.workers if arguments.workers is None else arguments.workers,
+    )
+
+
+# --- a runner without HTTP: it shares the durable jobs of a database with every other one ---------
+
+
+def work(arguments: argparse.Namespace, output: Output) -> int:
+    """Run jobs until Ctrl-C or SIGTERM; a second one does not wait for those that run."""
+    from app.execution.limits import service_pools
+    from app.execution.local import LocalEngine
+    from app.jobs.runner import open_runner
+    from app.operations.tasks import SOLVE_WARM_UP
+    from models.session import create_store
+
+    settings = _runner_settings(Settings.from_environment(), arguments)
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s:     %(message)s")
+    check_kernels()
+    stop, stop_at_once = threading.Event(), threading.Event()
+    _on_signals(stop, stop_at_once)
+    store = create_store(settings.database_url)
+    try:
+        store.upgrade()
+        pools = service_pools(solve_workers=settings.worker_count, solve_warm_up=SOLVE_WARM_UP)
+        engine = LocalEngine(pools)
+        runner = open_runner(store, engine, settings)
+        try:
+            runner.start()
+            if output.wants_json:
+                output.document(json.dumps({"runner": runner.name}).encode())
+            else:
+                output.parts(["Sluice runs jobs", "Ctrl-C stops it"])
+            stop.wait()
+            runner.close(drain_s=settings.drain_s, at_once=stop_at_once)
+        finally:
+            engine.close()
+    finally:
+        store.dispose()
+    return 0
+
+
+def _on_signals(stop: threading.Event, stop_at_once: threading.Event) -> None:
+    def take(_signal: int, _frame: FrameType | None) -> None:
+        (stop_at_once if stop.is_set() else stop).set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, take)
+
+
+def _runner_settings(settings: Settings, arguments: argparse.Namespace) -> Settings:
+    if arguments.workers is None:
+        return settings
+    if not 0 <= arguments.workers <= 1024:
+        raise InvalidInput(
+            "expected 0 <= workers <= 1024 (0: one fewer than cores)", field="workers"
+        )
+    return replace(settings, workers=arguments.workers)

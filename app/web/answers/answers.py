@@ -1,0 +1,254 @@
+"""A stored answer: the page at once, and the parts of it that take a while by themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from analysis import explore
+from analysis.explain import MAX_CELLS, explain
+from app.http.dependencies import client_of, service_of
+from app.operations.draw import Draw
+from app.questions.optimize import get_answer
+from app.schemas.base import ProblemOut, read_output
+from app.schemas.compare import explained_of
+from app.schemas.optimize import OptimizeOut, with_unique_names
+from app.web.answers.around import (
+    counts_chart,
+    rivals_of,
+    rivals_remarks,
+    sizes_chart,
+    surroundings_of,
+)
+from app.web.answers.parts import (
+    AT_ONCE_CELLS,
+    EXPLORED_CELLS,
+    IN_THREAD_CELLS,
+    Beside,
+    Drawing,
+    Part,
+    TimelineDrawing,
+    part_of,
+    timeline_of,
+    window_of,
+    with_reader,
+)
+from app.web.answers.snippets import base_url_of, take_away_of
+from app.web.answers.view import AnswerView, latency_unit, through_words
+from app.web.answers.why import UntoldWhy, WhyView, advice_of
+from app.web.pages import page, says_refusals
+from app.web.panel import panel_page
+from app.web.workbench.choices import ShownUnits
+from app.web.workbench.state import InputState
+from domain.errors import UnreadableRecord
+from models.records import AnswerRecord
+
+if TYPE_CHECKING:
+    from models.session import Store
+
+
+router = APIRouter(include_in_schema=False)
+
+SECTION = "Workbench"
+_CHEAPER_BY = 0.1
+_TIMELINE = Part("timeline", "timeline", "Timeline", "answer_timeline.html")
+_WHY = Part("why", "why", "Why", "answer_why.html")
+_COUNTS = Part(
+    "counts", "by-count", "Latency against the number of fragments", "answer_counts.html"
+)
+_SIZES = Part("sizes", "by-size", "Latency against the size of the message", "answer_sizes.html")
+_RIVALS = Part("rivals", "rivals-table", "Strategies", "answer_rivals.html")
+
+
+@router.get("/ui/answers/{id}")
+@says_refusals
+async def answer(
+    request: Request,
+    id: str,
+    beside: Annotated[str, Query()] = "",
+    sizes: Annotated[str, Query()] = "",
+) -> Response:
+    """The answer as it is stored; `beside=fixed` draws the best fixed size below it, and
+    `sizes=latency` has the curves over messages show times instead of ratios. The question is shown
+    in the units of the address.
+    """
+    record = await _record(request, id)
+    wanted, units = _beside(beside), ShownUnits.of(request.query_params)
+    service, base_url = service_of(request), base_url_of(request)
+
+    def made() -> Response:
+        # Thousands of ranges or fragments make a page that takes a while to write as well.
+        try:
+            stored = read_output(OptimizeOut, record.body)
+        except UnreadableRecord as refusal:
+            return _stored_earlier(request, record, refusal, units)
+        values = _values(service.context.store, stored, wanted, base_url)
+        entry = InputState.of_answer(stored).in_units(units)
+        values |= {"section": SECTION, "shown": _shown(sizes), "units": units}
+        return with_reader(request, panel_page(request, "answer.html", entry, **values))
+
+    return await service.call(made)
+
+
+@router.get("/ui/answers/{id}/parts/timeline")
+@says_refusals
+async def timeline(
+    request: Request,
+    id: str,
+    beside: Annotated[str, Query()] = "",
+    from_us: Annotated[str, Query()] = "",
+    to_us: Annotated[str, Query()] = "",
+) -> Response:
+    """The timeline of an answer with many fragments, or of a stretch of its time."""
+    body, units = await _body(request, id), ShownUnits.of(request.query_params)
+    service, wanted = service_of(request), Drawing(_beside(beside), window_of(from_us, to_us))
+    answer = await service.call(lambda: read_output(OptimizeOut, body))
+    cells = 0 if answer.pipeline is None else answer.cells
+    if cells <= IN_THREAD_CELLS:
+        drawn = await service.call(lambda: timeline_of(answer, wanted))
+    elif cells <= EXPLORED_CELLS:
+        work = lambda: {"timeline": timeline_of(answer, wanted)}  # noqa: E731
+        query = units.onto(wanted.query)
+        return await part_of(request, id, _TIMELINE, work, query=query, answer_id=id, units=units)
+    else:
+        drawn = await service.run(Draw(TimelineDrawing(body, wanted)), client_of(request))
+    return page(request, _TIMELINE.template, timeline=drawn, answer_id=id, units=units)
+
+
+@router.get("/ui/answers/{id}/parts/cut")
+@says_refusals
+async def cut(request: Request, id: str) -> Response:
+    """Every size of a long cut."""
+    body = await _body(request, id)
+
+    def made() -> Response:
+        return page(request, "answer_cut.html", sizes=read_output(OptimizeOut, body).fragment_bytes)
+
+    return await service_of(request).call(made)
+
+
+@router.get("/ui/answers/{id}/parts/why")
+@says_refusals
+async def why(request: Request, id: str) -> Response:
+    """The critical path by stage, and what cheaper costs would save: the most in one sentence."""
+    body, cap = await _body(request, id), _fragment_cap(request)
+    units = ShownUnits.of(request.query_params)
+
+    def explained() -> dict[str, Any]:
+        answer = with_unique_names(read_output(OptimizeOut, body))
+        asked = explained_of(answer, cheaper_by=_CHEAPER_BY, fragment_cap=cap)
+        if asked.cells > MAX_CELLS:
+            untold = UntoldWhy.of(answer, asked.cells, MAX_CELLS)
+            return {"why": None, "advice": "", "untold": untold}
+        found = explain(asked)
+        advice = advice_of(found, answer.pipeline, units) if answer.pipeline else ""
+        return {"why": WhyView.of(found), "advice": advice}
+
+    return await part_of(request, id, _WHY, explained, query=units.asked)
+
+
+@router.get("/ui/answers/{id}/parts/counts")
+@says_refusals
+async def counts(request: Request, id: str) -> Response:
+    """Latency against the number of fragments."""
+    body, cap = await _body(request, id), _fragment_cap(request)
+
+    def drawn() -> dict[str, Any]:
+        answer = read_output(OptimizeOut, body)
+        asked = surroundings_of(answer, fragment_cap=cap)
+        chart = counts_chart(answer, explore.counts(asked, time_limit_s=explore.COUNTS_LIMIT_S))
+        return {"counts": chart, "words": f"Latency by number of fragments, {_about(answer)}"}
+
+    return await part_of(request, id, _COUNTS, drawn)
+
+
+@router.get("/ui/answers/{id}/parts/sizes")
+@says_refusals
+async def sizes(
+    request: Request, id: str, shown: Annotated[str, Query(alias="as")] = ""
+) -> Response:
+    """Latency against the size of the message, for every strategy."""
+    body, cap = await _body(request, id), _fragment_cap(request)
+
+    def drawn() -> dict[str, Any]:
+        answer = read_output(OptimizeOut, body)
+        asked = surroundings_of(answer, fragment_cap=cap)
+        lines = explore.sizes(asked, time_limit_s=explore.SIZES_LIMIT_S)
+        chart = sizes_chart(answer, lines)
+        return {"sizes": chart, "words": f"Latency by size of the message, {_about(answer)}"}
+
+    chosen = _shown(shown)
+    return await part_of(request, id, _SIZES, drawn, query=f"?as={chosen}", shown=chosen)
+
+
+@router.get("/ui/answers/{id}/parts/rivals")
+@says_refusals
+async def rivals(request: Request, id: str) -> Response:
+    """Every strategy on the answer's message."""
+    body, cap = await _body(request, id), _fragment_cap(request)
+
+    def priced() -> dict[str, Any]:
+        answer = read_output(OptimizeOut, body)
+        asked = surroundings_of(answer, fragment_cap=cap)
+        lines = explore.rivals(asked, time_limit_s=explore.RIVALS_LIMIT_S)
+        unit = latency_unit(answer).name
+        remarks = rivals_remarks(answer, lines)
+        return {"rivals": rivals_of(answer, lines), "unit": unit, "remarks": remarks}
+
+    caption = "The answer beside every strategy and the usual sizes"
+    return await part_of(request, id, _RIVALS, priced, caption=caption, comes_from="")
+
+
+def _fragment_cap(request: Request) -> int:
+    return service_of(request).context.settings.max_fragments
+
+
+def _about(answer: OptimizeOut) -> str:
+    return f"{through_words(answer)}; the table below has the numbers"
+
+
+async def _record(request: Request, id: str) -> AnswerRecord:
+    service = service_of(request)
+    return await service.call(lambda: get_answer(service.context.store, id))
+
+
+async def _body(request: Request, id: str) -> bytes:
+    return (await _record(request, id)).body
+
+
+def _stored_earlier(
+    request: Request, record: AnswerRecord, refusal: UnreadableRecord, units: ShownUnits
+) -> Response:
+    """The question of an answer that cannot be read, to be asked again."""
+    problem = ProblemOut.of(refusal)
+    return panel_page(
+        request,
+        "stored_earlier.html",
+        InputState.of_record(record).in_units(units),
+        status=problem.status,
+        section=SECTION,
+        refusal=problem,
+        answer_id=record.id,
+    )
+
+
+def _beside(given: str) -> Beside:
+    """What a page never sends counts as nothing."""
+    return Beside.FIXED if given == Beside.FIXED else Beside.NOTHING
+
+
+def _shown(given: str) -> str:
+    """What the axis of the curves over messages shows."""
+    return "latency" if given == "latency" else "ratio"
+
+
+def _values(store: Store, answer: OptimizeOut, beside: Beside, base_url: str) -> dict[str, Any]:
+    is_drawn = answer.pipeline is not None and answer.cells <= AT_ONCE_CELLS
+    return {
+        "view": AnswerView.of(with_unique_names(answer)),
+        "timeline": timeline_of(answer, Drawing(beside)) if is_drawn else None,
+        "answer_id": answer.id,
+        "beside": beside,
+        "take_away": take_away_of(store, answer, base_url),
+    }

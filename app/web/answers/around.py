@@ -1,0 +1,310 @@
+"""What surrounds an answer, as charts and tables: other counts, messages and strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Generic, Literal, TypeVar
+
+from analysis.explore import Line, Point, Surroundings
+from app.schemas.optimize import OptimizeOut
+from app.text.numbers import format_count, format_excess, format_gap
+from app.text.units import TimeUnit, format_time
+from app.web.answers.view import Rival, latency_unit
+from domain.solution import Strategy, relative_excess
+from domain.units import format_bytes
+from solvers.count_points import CountPoint
+
+Data = TypeVar("Data")
+_NESTED = (Strategy.HIERARCHICAL, Strategy.HIERARCHICAL_RAMP)
+_SEPARATE_UP_TO = 48  # counts on an axis with even steps
+_KNOWN_SIZES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountsData:
+    """Latencies by number of fragments, µs; null where an axis cannot place one."""
+
+    kind: Literal["counts"] = "counts"
+    unit: str
+    us: float
+    fragments: list[int]
+    equal_us: list[float | None]
+    best_us: list[float | None]
+    bound_us: list[float | None]
+    answer: tuple[int, float | None]
+    answer_text: str
+    fixed: tuple[int, float | None] | None
+    has_steps: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SizesLine:
+    """A strategy or a static size on every message of the chart."""
+
+    name: str
+    is_static: bool
+    latency_us: list[float | None]
+    is_partial: list[bool]
+    fragments: list[int | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizesData:
+    """Latencies by size of the message, µs. `own` is the place of the answer's message."""
+
+    kind: Literal["sizes"] = "sizes"
+    messages: list[int]
+    labels: list[str]
+    own: int | None
+    best_us: list[float | None]
+    lines: list[SizesLine]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart(Generic[Data]):
+    """What a script draws (`data`, as JSON), and the same as a table of texts."""
+
+    data: Data
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    remarks: tuple[str, ...]
+    why_empty: str = "Nothing here takes any time, so there is nothing to draw."
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing that could be drawn."""
+        return not self.rows
+
+
+def surroundings_of(answer: OptimizeOut, *, fragment_cap: int) -> Surroundings:
+    """What the flows around a stored answer need of it. Raises InvalidInput."""
+    return Surroundings(
+        model=answer.model.to_domain(),
+        message_bytes=answer.message_bytes,
+        limits=answer.constraints.to_domain(),
+        fragment_cap=fragment_cap,
+        allow_refragmentation=answer.allow_refragmentation,
+        fragments=answer.fragments,
+        lower_bound_us=answer.lower_bound_us,
+        latency_us=None if answer.levels else answer.latency_us,
+    )
+
+
+# --- latency against the number of fragments ------------------------------------------------------
+
+
+def counts_chart(answer: OptimizeOut, points: Sequence[CountPoint]) -> Chart[CountsData]:
+    """Equal fragments, the optimum, the bound, and where the answer stands."""
+    best = answer.best_fixed
+    unit = latency_unit(answer)
+    curves = [_drawable(point.equal_us) for point in points]
+    data = CountsData(
+        unit=unit.name,
+        us=unit.us,
+        fragments=[point.fragments for point in points],
+        equal_us=curves,
+        best_us=[_drawable(point.best_us) for point in points],
+        bound_us=[_drawable(point.bound_us) for point in points],
+        answer=(answer.fragments, _drawable(answer.latency_us)),
+        answer_text=unit.named(answer.latency_us),
+        fixed=(best.fragments, _drawable(best.latency_us)) if best else None,
+        has_steps=bool(points) and points[-1].fragments <= _SEPARATE_UP_TO,
+    )
+    headings = ("Fragments", *(f"{name}, {unit.name}" for name in _CURVES))
+    rows = tuple(_count_row(point, unit) for point in points if any(curves))
+    if len(points) == 1:
+        one = "No other number of fragments is possible here, so there is nothing to compare."
+        return Chart(data, headings, (), (), one)
+    return Chart(data, headings, rows, tuple(_count_remarks(answer, points)))
+
+
+_CURVES = ("Equal fragments", "Best sizes", "Proven bound")
+
+
+def _count_row(point: CountPoint, unit: TimeUnit) -> tuple[str, ...]:
+    times = (point.equal_us, point.best_us, point.bound_us)
+    return (format_count(point.fragments), *("" if us is None else unit.text(us) for us in times))
+
+
+def _has_ranges(answer: OptimizeOut) -> bool:
+    return answer.pipeline is not None and any(
+        len(stage.parts) > 1 for stage in answer.pipeline.stages
+    )
+
+
+def _count_remarks(answer: OptimizeOut, points: Sequence[CountPoint]) -> Iterator[str]:
+    if answer.pipeline is None:
+        yield (
+            "Known from outside: the most that equal fragments can take, and the bound over all "
+            "numbers of fragments."
+        )
+        return
+    yield "Curves are for sizes in fractions of a byte; the answer is in whole bytes."
+    if _has_ranges(answer):
+        yield (
+            "Stages have several ranges here: of other numbers of fragments the best sizes are the "
+            "best that were found in this time, and more of it may find less."
+        )
+    if answer.levels:
+        yield (
+            "They are for one cut that all stages share; the answer cuts anew between stages, and "
+            "may lie below them."
+        )
+    if any(point.best_us is None for point in points):
+        yield "Best sizes are drawn where they were found in time; the bound holds everywhere."
+
+
+# --- latency against the size of the message ------------------------------------------------------
+
+
+def sizes_chart(answer: OptimizeOut, lines: Sequence[Line]) -> Chart[SizesData]:
+    """Every strategy and static size on messages around this one."""
+    drawn = [line for line in lines if any(point.latency_us for point in line.points)]
+    messages = [point.message_bytes for point in lines[0].points] if lines else []
+    best = [_least(line.points[place] for line in lines) for place in range(len(messages))]
+    data = SizesData(
+        messages=messages,
+        labels=[about_size(message) for message in messages],
+        own=messages.index(answer.message_bytes) if messages else None,
+        best_us=best,
+        lines=[_drawn_line(line) for line in drawn],
+    )
+    headings = ("Message", *(line_name(line) for line in drawn))
+    rows = [
+        (about_size(message), *(_times_best(line.points[place], best[place]) for line in drawn))
+        for place, message in enumerate(messages)
+    ]
+    return Chart(data, headings, tuple(rows if drawn else ()), tuple(_size_remarks(lines, drawn)))
+
+
+def line_name(line: Line) -> str:
+    """The strategy, with its size where it has one."""
+    return f"{format_bytes(line.static_bytes)} each" if line.static_bytes else str(line.strategy)
+
+
+def _drawn_line(line: Line) -> SizesLine:
+    return SizesLine(
+        line_name(line),
+        line.strategy in (Strategy.STATIC, Strategy.SINGLE),
+        [_drawable(point.latency_us) for point in line.points],
+        [point.is_partial for point in line.points],
+        [point.fragments for point in line.points],
+    )
+
+
+def _least(points: Iterable[Point]) -> float | None:
+    known = [point.latency_us for point in points if point.latency_us]
+    return min(known, default=None)
+
+
+def _times_best(point: Point, best_us: float | None) -> str:
+    if not point.latency_us:
+        return "–"
+    told = format_time(point.latency_us)
+    if best_us and point.latency_us > best_us:
+        told += f" ({format_excess(point.latency_us, best_us)})"
+    return told + ("*" if point.is_partial else "")
+
+
+def _size_remarks(lines: Sequence[Line], drawn: Sequence[Line]) -> Iterator[str]:
+    if any(point.is_partial for line in drawn for point in line.points):
+        yield "Open marks and stars: time ended this search, and more of it may find less."
+    for line in lines:
+        reasons = {point.declined for point in line.points if point.declined}
+        if line not in drawn and reasons:
+            yield f"{line_name(line)}: {min(reasons)}."
+
+
+def about_size(message_bytes: int) -> str:
+    """Bytes in a unit, three digits where they are no whole number of it."""
+    for factor, unit in _KNOWN_SIZES:
+        if message_bytes >= factor:
+            return f"{message_bytes / factor:.4g} {unit}"
+    return f"{message_bytes} B"
+
+
+# --- all strategies on this message ---------------------------------------------------------------
+
+
+def rivals_of(answer: OptimizeOut, lines: Sequence[Line]) -> tuple[Rival, ...]:
+    """A row for each strategy and static size, the fastest first; what declined comes last."""
+    unit = latency_unit(answer)
+    own = Rival(
+        answer.strategy,
+        "this answer",
+        unit.text(answer.latency_us),
+        format_gap(answer.relative_gap),
+        "",
+        format_count(answer.fragments),
+        is_answer=True,
+    )
+    found = sorted(lines, key=lambda line: line.points[0].latency_us or float("inf"))
+    priced = [line for line in found if line.points[0].latency_us is not None]
+    declined = [line for line in found if line.points[0].latency_us is None]
+    return (own, *(_rival(answer, line, unit) for line in (*priced, *declined)))
+
+
+def rivals_remarks(answer: OptimizeOut, lines: Sequence[Line]) -> tuple[str, ...]:
+    """What a star means, and the column of bounds where not all rows share one."""
+    is_partial = any(line.points[0].is_partial for line in lines)
+    star = "* Time ended this search, and more of it may find less."
+    return tuple(filter(None, (star if is_partial else "", _bounds_remark(answer))))
+
+
+def _bounds_remark(answer: OptimizeOut) -> str:
+    if answer.pipeline is None or answer.allow_refragmentation or answer.levels:
+        return ""
+    return (
+        "The hierarchical strategies cut anew between stages. That is a wider class of schedules "
+        "with a lower bound, and it is this that they are compared with."
+    )
+
+
+def _rival(answer: OptimizeOut, line: Line, unit: TimeUnit) -> Rival:
+    point = line.points[0]
+    how = _how(line, point)
+    if point.latency_us is None:
+        return Rival(line.strategy, how, "", "", "", "", declined=point.declined or "")
+    bound_us = _bound_us(answer, line, point)
+    return Rival(
+        line.strategy,
+        how + ("\N{NO-BREAK SPACE}*" if point.is_partial else ""),
+        unit.text(point.latency_us),
+        format_gap(relative_excess(point.latency_us, bound_us, bound_us)),
+        format_excess(point.latency_us, answer.latency_us),
+        format_count(point.fragments or 0),
+    )
+
+
+def _bound_us(answer: OptimizeOut, line: Line, point: Point) -> float:
+    """The best bound known of its class: the answer's, but for one that cuts anew on its own."""
+    bound_us = answer.lower_bound_us
+    is_wider = line.strategy in _NESTED
+    was_wider = answer.allow_refragmentation or answer.levels
+    return (point.bound_us or 0.0) if is_wider and not was_wider else bound_us
+
+
+def _how(line: Line, point: Point) -> str:
+    if line.strategy is Strategy.SINGLE:
+        return "not cut"
+    if line.static_bytes:
+        return f"{format_bytes(line.static_bytes)} each"
+    return _HOW.get(line.strategy, "")
+
+
+_HOW = {
+    Strategy.FIXED: "equal fragments",
+    Strategy.REPEAT: "best fixed size",
+    Strategy.RAMP: "sizes rise or fall steadily",
+    Strategy.RAMP_UP_DOWN: "sizes rise, then fall",
+    Strategy.EXACT: "any sizes",
+    Strategy.HIERARCHICAL: "stages cut anew",
+    Strategy.HIERARCHICAL_RAMP: "stages cut anew, in ramps",
+}
+
+
+def _drawable(value: float | None) -> float | None:
+    """A number that JSON has and a logarithmic axis can place; None for any other."""
+    return value if value is not None and isfinite(value) and value > 0.0 else None

@@ -1,0 +1,369 @@
+"""Stored answers side by side: their cuts as bars, and a table of what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from app.http.dependencies import client_of, service_of
+from app.operations.draw import Draw
+from app.questions.optimize import get_answer
+from app.schemas.base import read_output
+from app.schemas.optimize import OptimizeOut
+from app.schemas.stages import AggregateOut, StageOut
+from app.text.numbers import format_cost, format_count, format_excess, format_gap, format_percent
+from app.text.units import format_given_time
+from app.web.answers.parts import AT_ONCE_CELLS, IN_THREAD_CELLS, arrivals_chart
+from app.web.answers.view import (
+    bottleneck_name,
+    latency_and_bound,
+    latency_unit,
+    limits_words,
+    proof_of,
+)
+from app.web.forms import address
+from app.web.pages import is_htmx, page, says_refusals
+from domain.errors import InvalidInput
+from domain.units import format_bytes
+from models.session import Store
+
+PLACE = "/ui/compare"
+LETTERS = "ABCDEF"
+MOST = len(LETTERS)
+WIDTH, HEIGHT = 1000.0, 60.0
+MOST_BARS = 200
+_NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A fragment, or neighbours that are drawn as one: place in the message, and size."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the answers."""
+
+    id: str
+    letter: str
+    name: str
+    words: str
+    bars: tuple[Bar, ...]
+    is_merged: bool
+    without: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the answers say of one thing."""
+
+    name: str
+    values: tuple[str, ...]
+
+    @property
+    def differs(self) -> bool:
+        """Whether they do not all say the same."""
+        return len(set(self.values)) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class CompareView:
+    """What templates/compare.html is given. `rows` are those that are to be shown."""
+
+    sides: tuple[Side, ...]
+    same: tuple[str, ...]
+    rows: tuple[Row, ...]
+    hidden: int
+    shows_all: bool
+    toggle: str
+    highest: str
+    why_no_timeline: str
+    cells: int
+    timeline_address: str
+
+    @classmethod
+    def of(cls, answers: Sequence[OptimizeOut], *, shows_all: bool) -> CompareView:
+        """Of two or more OptimizeOut."""
+        rows = [row for row in _rows(answers) if any(row.values)]
+        shown = tuple(row for row in rows if shows_all or row.differs)
+        part = max(max(one.fragment_bytes) / one.message_bytes for one in answers)
+        ids = [("id", answer.id) for answer in answers]
+        why_not = _why_no_timeline(answers)
+        return cls(
+            sides=tuple(_side(place, answers, greatest_part=part) for place in range(len(answers))),
+            same=tuple(_same_cuts(answers)),
+            rows=shown,
+            hidden=sum(1 for row in rows if not row.differs),
+            shows_all=shows_all,
+            toggle=address(PLACE, (*ids, ("all", "" if shows_all else "1"))),
+            highest=_highest(answers, part),
+            why_no_timeline=why_not,
+            cells=0 if why_not else sum(answer.cells for answer in answers),
+            timeline_address=address(f"{PLACE}/timeline", ids),
+        )
+
+
+def letters_of(answers: Sequence[OptimizeOut]) -> Iterator[str]:
+    """A letter and the strategy of each, which is what it is called in the picture."""
+    for letter, answer in zip(LETTERS, answers, strict=False):
+        yield f"{letter} {answer.strategy.replace('_', ' ')}"
+
+
+def _same_cuts(answers: Sequence[OptimizeOut]) -> Iterator[str]:
+    """Which of them cut the message alike, at every stage."""
+    groups: dict[tuple[Any, ...], list[str]] = {}
+    for letter, answer in zip(LETTERS, answers, strict=False):
+        cuts = answer.levels or (answer.fragment_bytes,)
+        alike = cuts[:1] if len(set(cuts)) == 1 else cuts
+        groups.setdefault(alike, []).append(letter)
+    for letters in groups.values():
+        if len(letters) > 1:
+            yield f"{', '.join(letters[:-1])} and {letters[-1]} are the same cut."
+
+
+def _why_no_timeline(answers: Sequence[OptimizeOut]) -> str:
+    if len({answer.message_bytes for answer in answers}) > 1:
+        return "Timelines share one time scale only where the message is the same; here it differs."
+    if any(answer.pipeline is None for answer in answers):
+        return "Of an aggregate it is not known when a fragment is in which stage."
+    return ""
+
+
+def _side(place: int, answers: Sequence[OptimizeOut], *, greatest_part: float) -> Side:
+    answer = answers[place]
+    others = [("id", one.id) for at, one in enumerate(answers) if at != place]
+    cut = answer.fragment_bytes
+    message = format_bytes(answer.message_bytes)
+    return Side(
+        id=answer.id,
+        letter=LETTERS[place],
+        name=f"{message}, {answer.strategy.replace('_', ' ')}",
+        words=f"{latency_and_bound(answer)[0]}, {_counted(len(cut))}",
+        bars=tuple(_bars(cut, greatest_part)),
+        is_merged=len(cut) > MOST_BARS,
+        without=address(PLACE, others) if len(others) > 1 else "",
+    )
+
+
+def _counted(fragments: int) -> str:
+    return f"{format_count(fragments)} fragment{'s' if fragments > 1 else ''}"
+
+
+def _highest(answers: Sequence[OptimizeOut], part: float) -> str:
+    """What the highest bar is: a size where the message is the same, else a part of it."""
+    if len({answer.message_bytes for answer in answers}) > 1:
+        return f"{format_percent(part)} of its message"
+    return format_bytes(max(max(answer.fragment_bytes) for answer in answers))
+
+
+def _bars(cut: Sequence[int], greatest_part: float) -> Iterator[Bar]:
+    """A bar a fragment, as wide as its part of the message; of very many those that touch."""
+    scale = WIDTH / sum(cut)
+    tallest = greatest_part * sum(cut)
+    step = -(-len(cut) // MOST_BARS)
+    begun = 0
+    for first in range(0, len(cut), step):
+        some = cut[first : first + step]
+        height = max(HEIGHT * max(some) / tallest, 0.5)
+        width = max(sum(some) * scale - (1.0 if step == 1 else 0.0), 0.4)
+        yield Bar(
+            round(begun * scale, 2),
+            round(HEIGHT - height, 2),
+            round(width, 2),
+            round(height, 2),
+            _bar_title(first, some),
+        )
+        begun += sum(some)
+
+
+def _bar_title(first: int, some: Sequence[int]) -> str:
+    if len(some) == 1:
+        return f"fragment {first + 1}: {format_bytes(some[0])}"
+    least, most = format_bytes(min(some)), format_bytes(max(some))
+    each = least if least == most else f"{least} to {most}"
+    return f"fragments {first + 1} to {first + len(some)}: {each}"
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def _rows(answers: Sequence[OptimizeOut]) -> Iterator[Row]:
+    first = answers[0]
+    yield _row("Message", answers, lambda one: format_bytes(one.message_bytes))
+    yield _row("Profile", answers, _profile)
+    yield _row("Strategy", answers, lambda one: one.strategy.replace("_", " "))
+    yield _row("Latency", answers, lambda one: _latency(one, first))
+    yield _row("Proven bound", answers, lambda one: latency_and_bound(one)[1])
+    yield _row("Gap to the bound", answers, lambda one: format_gap(one.relative_gap))
+    yield _row("Proof", answers, lambda one: proof_of(one).word)
+    yield _row("Fragments", answers, lambda one: format_count(one.fragments))
+    yield _row("First fragment", answers, lambda one: format_bytes(one.fragment_bytes[0]))
+    yield _row("Least fragment", answers, lambda one: format_bytes(min(one.fragment_bytes)))
+    yield _row("Greatest fragment", answers, lambda one: format_bytes(max(one.fragment_bytes)))
+    yield _row("Last fragment", answers, lambda one: format_bytes(one.fragment_bytes[-1]))
+    yield _row("Best fixed size", answers, _best_fixed)
+    yield _row("Limits", answers, lambda one: ", ".join(limits_words(one)) or _NONE)
+    yield _row("Cuts anew between stages", answers, _refragments)
+    yield _row("Bottleneck", answers, _bottleneck)
+    stages = [_stages(answer) for answer in answers]
+    for number, lines in enumerate(zip_longest(*stages, fillvalue=_NONE), start=1):
+        yield Row(f"Stage {number}", lines)
+    yield _row("Delay", answers, lambda one: format_given_time(one.model.delay_us))
+
+
+def _row(name: str, answers: Sequence[OptimizeOut], words: Callable[[OptimizeOut], str]) -> Row:
+    return Row(name, tuple(words(answer) for answer in answers))
+
+
+def _profile(answer: OptimizeOut) -> str:
+    return answer.profile.reference if answer.profile else _NONE
+
+
+def _latency(answer: OptimizeOut, first: OptimizeOut) -> str:
+    words, _ = latency_and_bound(answer)
+    if answer is first:
+        return words
+    excess = format_excess(answer.latency_us, first.latency_us)
+    return words if excess in ("", "equal") else f"{words} ({excess})"
+
+
+def _best_fixed(answer: OptimizeOut) -> str:
+    best = answer.best_fixed
+    if not best:
+        return _NONE
+    unit = latency_unit(answer)
+    return f"{format_bytes(best.size_bytes)}, {unit.named(best.latency_us)}"
+
+
+def _refragments(answer: OptimizeOut) -> str:
+    if answer.levels:
+        return "yes"
+    return "allowed, of no use" if answer.allow_refragmentation else "no"
+
+
+def _bottleneck(answer: OptimizeOut) -> str:
+    if answer.pipeline is None:
+        return "not known"
+    return bottleneck_name(answer)
+
+
+def _stages(answer: OptimizeOut) -> list[str]:
+    model = answer.model
+    if isinstance(model, AggregateOut):
+        parts = (("total", model.total), ("bottleneck", model.bottleneck))
+        return [f"{name}: {_costs(stage)}" for name, stage in parts]
+    return [f"{stage.name}: {_costs(stage)}" for stage in model.stages]
+
+
+def _costs(stage: StageOut) -> str:
+    parts = []
+    for one in stage.parts:
+        end = one.up_to_bytes
+        where = f" up to {format_bytes(end)}" if end else ""
+        overhead, per_byte = format_cost(one.overhead_us), format_cost(one.ns_per_byte)
+        parts.append(f"{overhead} µs + {per_byte} ns/byte{where}")
+    return "; ".join(parts)
+
+
+def drawn(answers: Sequence[OptimizeOut]) -> str:
+    """The timelines one above the other, on one time scale. Raises LimitReached."""
+    from app.operations.draw import answer_schedules
+    from app.plots.timeline_svg import timeline_element
+
+    named = [
+        replace(next(answer_schedules(answer)), name=name)
+        for name, answer in zip(letters_of(answers), answers, strict=True)
+    ]
+    return timeline_element(named, rules="")
+
+
+# --- stored answers side by side; which ones, the address says ------------------------------------
+
+
+router = APIRouter(include_in_schema=False)
+
+SECTION = "Answers"
+
+
+@dataclass(frozen=True, slots=True)
+class Timelines:
+    """Timelines that a worker draws."""
+
+    bodies: tuple[bytes, ...]
+
+    @property
+    def noun(self) -> str:
+        """In refusals."""
+        return "timelines"
+
+    def draw(self) -> str:
+        """Draw. Raises SluiceError."""
+        return drawn(_read(self.bodies))
+
+
+@router.get(PLACE)
+@says_refusals
+async def compare(request: Request) -> Response:
+    """Two to six answers: cuts, timelines where they can be compared, and what differs."""
+    ids = _ids(request)
+    shows_all = bool(request.query_params.get("all"))
+    service = service_of(request)
+    values = await service.call(lambda: _values(service.context.store, ids, shows_all=shows_all))
+    return page(request, "compare.html", section=SECTION, **values)
+
+
+@router.get(f"{PLACE}/timeline")
+@says_refusals
+async def timeline(request: Request) -> Response:
+    """The timelines of answers with many fragments."""
+    ids = _ids(request)
+    service = service_of(request)
+    bodies = await service.call(lambda: _bodies(service.context.store, ids))
+    view = await service.call(lambda: _view(bodies, shows_all=False))
+    if view.why_no_timeline:
+        raise InvalidInput(view.why_no_timeline)
+    if view.cells <= IN_THREAD_CELLS:
+        svg = await service.call(lambda: drawn(_read(bodies)))
+    else:
+        svg = await service.run(Draw(Timelines(tuple(bodies))), client_of(request))
+    template = "compare_timeline.html" if is_htmx(request) else "compare_alone.html"
+    return page(request, template, section=SECTION, svg=svg)
+
+
+def _ids(request: Request) -> tuple[str, ...]:
+    """Each once, in their order."""
+    ids = tuple(dict.fromkeys(request.query_params.getlist("id")))
+    if not 2 <= len(ids) <= MOST:
+        raise InvalidInput(f"expected two to {MOST} different answers to compare", field="id")
+    return ids
+
+
+def _bodies(store: Store, ids: Sequence[str]) -> list[bytes]:
+    return [get_answer(store, identifier).body for identifier in ids]
+
+
+def _read(bodies: Sequence[bytes]) -> list[OptimizeOut]:
+    return [read_output(OptimizeOut, body) for body in bodies]
+
+
+def _view(bodies: Sequence[bytes], *, shows_all: bool) -> CompareView:
+    return CompareView.of(_read(bodies), shows_all=shows_all)
+
+
+def _values(store: Store, ids: Sequence[str], *, shows_all: bool) -> dict[str, Any]:
+    answers = _read(_bodies(store, ids))
+    view = CompareView.of(answers, shows_all=shows_all)
+    is_at_once = not view.why_no_timeline and view.cells <= AT_ONCE_CELLS
+    svg = drawn(answers) if is_at_once else ""
+    arrivals = arrivals_chart(answers, [f"{side.letter} {side.name}" for side in view.sides])
+    return {"view": view, "svg": svg, "arrivals": arrivals}

@@ -1,0 +1,175 @@
+"""What is made of a stored answer for its files, in a thread or by a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter, Request, Response
+
+from app.http.dependencies import client_of, service_of
+from app.operations.draw import Draw
+from app.questions.optimize import get_answer
+from app.schemas.base import read_output
+from app.schemas.optimize import OptimizeOut
+from app.web.answers.parts import explored
+from app.web.answers.report import report_html
+from app.web.answers.snippets import base_url_of, file_stem
+from app.web.pages import HTML, says_refusals
+from domain.errors import StrategyDeclined
+from models.records import AnswerRecord
+
+if TYPE_CHECKING:
+    from app.web.answers.report import Report
+
+
+IN_THREAD_CELLS = 60_000  # fragments times stages: some 100 ms
+EXPLORED_CELLS = 1_000_000  # beyond, a worker makes them
+
+
+class FileKind(StrEnum):
+    """How a file's name ends."""
+
+    CSV = "csv"
+    SVG = "svg"
+
+
+@dataclass(frozen=True, slots=True)
+class FileTask:
+    """The CSV or the picture of the answer whose JSON is `body`."""
+
+    body: bytes
+    kind: FileKind
+
+    @property
+    def noun(self) -> str:
+        """In refusals."""
+        return f"{self.kind} file"
+
+    def draw(self) -> bytes:
+        """The file. Raises StrategyDeclined for a picture of an aggregate, and LimitReached."""
+        answer = read_output(OptimizeOut, self.body)
+        if self.kind is FileKind.SVG:
+            return _picture(answer)
+        from app.web.answers.parts import schedule_csv
+
+        return schedule_csv(answer)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTask:
+    """What a report shows of the answer whose JSON is `body`."""
+
+    body: bytes
+    fragment_cap: int
+
+    @property
+    def noun(self) -> str:
+        """In refusals."""
+        return "report"
+
+    def draw(self) -> Report:
+        """All of it. Raises LimitReached."""
+        from app.web.answers.report import report_of
+
+        return report_of(self.body, fragment_cap=self.fragment_cap)
+
+
+def _picture(answer: OptimizeOut) -> bytes:
+    from app.operations.draw import answer_schedules
+    from app.plots.timeline_svg import render_timeline_svg
+
+    if answer.pipeline is None:
+        raise StrategyDeclined(
+            "a timeline shows every stage, and an aggregate does not know their times"
+        )
+    return render_timeline_svg(list(answer_schedules(answer))).encode()
+
+
+# --- a stored answer as files: CSV, JSON, the timeline as SVG, and the report that ----------------
+
+
+router = APIRouter(include_in_schema=False)
+
+_MEDIA = {
+    FileKind.CSV: "text/csv; charset=utf-8; header=present",
+    FileKind.SVG: "image/svg+xml",
+}
+# Opened by themselves these are pages of this service. They load nothing and run nothing, but
+# bring their own style, since they have to stand alone.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
+
+
+@router.get("/ui/answers/{id}/schedule.json")
+@says_refusals
+async def stored(request: Request, id: str) -> Response:
+    """The answer, byte for byte as it was first sent."""
+    record = await _record(request, id)
+    return _file(
+        record.body, "application/json", f"{file_stem(record.message_bytes, record.id)}.json"
+    )
+
+
+@router.get("/ui/answers/{id}/schedule.csv")
+@says_refusals
+async def table(request: Request, id: str) -> Response:
+    """A row for each fragment: offset, size, and its times in every stage."""
+    return await _made(request, id, FileKind.CSV)
+
+
+@router.get("/ui/answers/{id}/schedule.svg")
+@says_refusals
+async def picture(request: Request, id: str) -> Response:
+    """The timeline, with the best fixed size below the answer."""
+    return await _made(request, id, FileKind.SVG)
+
+
+@router.get("/ui/answers/{id}/report.html")
+@says_refusals
+async def report(request: Request, id: str) -> Response:
+    """All that is known of the answer, in one file."""
+    service, pages = service_of(request), request.app.state.pages
+    record = await _record(request, id)
+    answer = await service.call(lambda: read_output(OptimizeOut, record.body))
+    task = ReportTask(record.body, service.context.settings.max_fragments)
+    if answer.cells <= EXPLORED_CELLS:
+        found = await explored(request, id, "report", task.draw)
+    else:
+        found = await service.run(Draw(task), client_of(request))
+    made = await service.call(
+        lambda: report_html(
+            pages, found, base_url=base_url_of(request), version=request.app.version
+        )
+    )
+    return _file(made, HTML, f"{file_stem(record.message_bytes, record.id)}.html")
+
+
+async def _made(request: Request, id: str, kind: FileKind) -> Response:
+    """In a thread for calls, at this reader's turn, or by a worker, by how much there is."""
+    service = service_of(request)
+    record = await _record(request, id)
+    answer = await service.call(lambda: read_output(OptimizeOut, record.body))
+    task, cells = FileTask(record.body, kind), answer.cells
+    if cells <= IN_THREAD_CELLS:
+        made = await service.call(task.draw)
+    elif cells <= EXPLORED_CELLS:
+        made = await explored(request, id, kind, task.draw)
+    else:
+        made = await service.run(Draw(task), client_of(request))
+    return _file(made, _MEDIA[kind], f"{file_stem(record.message_bytes, record.id)}.{kind}")
+
+
+async def _record(request: Request, id: str) -> AnswerRecord:
+    service = service_of(request)
+    return await service.call(lambda: get_answer(service.context.store, id))
+
+
+def _file(body: bytes, media_type: str, name: str) -> Response:
+    headers: Mapping[str, str] = {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Content-Security-Policy": _POLICY,
+        "Cache-Control": "no-cache",
+    }
+    return Response(body, headers=headers, media_type=media_type)

@@ -1,0 +1,218 @@
+"""Stored answers: a page of them, newest first, to open or to put side by side."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter, Request, Response
+
+from app.http.dependencies import service_of
+from app.questions.optimize import AnswerFilter, AnswerPage, get_answers, list_answers
+from app.schemas.base import read_output
+from app.schemas.optimize import OptimizeOut
+from app.text.numbers import format_count, format_gap
+from app.text.units import format_proven, format_time
+from app.web.answers.compare import PLACE as COMPARE
+from app.web.answers.view import bottleneck_name
+from app.web.forms import address, moment_words, size_in
+from app.web.pages import moved, page, says_refusals
+from domain.errors import InvalidInput, UnreadableRecord
+from domain.profile import ProfileReference
+from domain.solution import Status, Strategy
+from domain.units import format_bytes
+from models.records import AnswerSummary
+
+if TYPE_CHECKING:
+    from models.session import Store
+
+
+router = APIRouter(include_in_schema=False)
+
+SECTION = "Answers"
+PLACE = "/ui/answers"
+PAGE_SIZE = 50
+MOST_READ = 2_000  # fragments of an answer that the list reads
+MOST_TICKED = 30  # carried from page to page
+_IDENTIFIER = re.compile(r"[0-9a-f]{32}")
+STATUS_WORDS = {
+    Status.OPTIMAL: ("optimal", "good"),
+    Status.OPTIMAL_BEFORE_ROUNDING: ("optimal before rounding", "good"),
+    Status.PROVEN_GAP: ("proven gap", ""),
+    Status.TIME_LIMIT: ("time limit reached", "warn"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AnswersForm:
+    """The filters as they were typed. `mistakes` is by the field's name."""
+
+    profile: str = ""
+    message: str = ""
+    strategy: str = ""
+    ticked: tuple[str, ...] = ()
+    mistakes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def offers(self) -> tuple[tuple[str, str], ...]:
+        """The strategies that can be chosen, and any."""
+        return (("", "any"), *((one.value, one.value.replace("_", " ")) for one in Strategy))
+
+    @property
+    def address(self) -> str:
+        """The list with these filters and nothing ticked."""
+        return address(PLACE, self._filters())
+
+    def _filters(self) -> tuple[tuple[str, str], ...]:
+        return (("profile", self.profile), ("message", self.message), ("strategy", self.strategy))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every answer is wanted."""
+        return not (self.profile or self.message or self.strategy)
+
+    def page_address(self, after: str) -> str:
+        """The page that begins behind this answer, with what is ticked."""
+        ticked = [("id", one) for one in self.ticked]
+        return address(PLACE, (*self._filters(), *ticked, ("after", after)))
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What tells answers of one message apart; empty where an answer is not read for a list."""
+
+    bottleneck: str = ""
+    first: str = ""
+
+    @classmethod
+    def of(cls, body: bytes) -> Known:
+        """Of an answer as it is stored. Raises UnreadableRecord."""
+        answer = read_output(OptimizeOut, body)
+        first = format_bytes(answer.fragment_bytes[0])
+        if answer.pipeline is None:
+            return cls("seen from outside", first)
+        return cls(f"{bottleneck_name(answer)}, of {len(answer.pipeline.stages)}", first)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """One stored answer as a row."""
+
+    id: str
+    created: str
+    message: str
+    strategy: str
+    fragments: str
+    latency: str
+    bound: str
+    gap: str
+    status: str
+    badge: str
+    profile: str
+    name: str
+    known: Known
+
+    @classmethod
+    def of(cls, summary: AnswerSummary, known: Known) -> AnswerRow:
+        """Of a stored answer."""
+        words, badge = STATUS_WORDS[summary.status]
+        named = summary.profile_name is not None
+        latency_us, bound_us = summary.latency_us, summary.lower_bound_us
+        latency, bound = format_proven(latency_us, bound_us)
+        message, strategy = format_bytes(summary.message_bytes), summary.strategy.replace("_", " ")
+        return cls(
+            id=summary.id,
+            created=moment_words(summary.created_at),
+            message=message,
+            strategy=strategy,
+            fragments=format_count(summary.fragments),
+            latency=latency,
+            bound=bound,
+            gap=format_gap(summary.relative_gap),
+            status=words,
+            badge=badge,
+            profile=f"{summary.profile_name}@{summary.profile_revision}" if named else "",
+            name=f"{message}, {strategy}, {format_time(summary.latency_us)}",
+            known=known,
+        )
+
+
+@router.get(PLACE)
+@says_refusals
+async def stored_answers(request: Request) -> Response:
+    """A page of stored answers. Filters that cannot be read are marked, and nothing is listed."""
+    form, wanted = read_filters(request.query_params)
+    form = replace(form, ticked=_ticked(request))
+    if request.query_params.get("compare"):
+        return moved(request, address(COMPARE, [("id", one) for one in form.ticked]))
+    found, known = AnswerPage((), None), dict[str, Known]()
+    after = request.query_params.get("after") or None
+    if wanted is not None:
+        store = service_of(request).context.store
+        found = await service_of(request).call(
+            lambda: list_answers(store, wanted, after=after, limit=PAGE_SIZE)
+        )
+        known = await service_of(request).call(lambda: _known(store, found))
+    return page(
+        request,
+        "stored_answers.html",
+        status=422 if form.mistakes else 200,
+        section=SECTION,
+        form=form,
+        rows=[AnswerRow.of(one, known.get(one.id, Known())) for one in found.summaries],
+        elsewhere=_elsewhere(form.ticked, found),
+        later=found.after or "",
+        first=form.page_address("") if after else "",
+    )
+
+
+def _known(store: Store, found: AnswerPage) -> dict[str, Known]:
+    """Of the answers with few enough fragments that reading them takes no time."""
+    short = [one.id for one in found.summaries if one.fragments <= MOST_READ]
+    known = {}
+    for id, record in get_answers(store, short).items():
+        with suppress(UnreadableRecord):
+            known[id] = Known.of(record.body)
+    return known
+
+
+def _ticked(request: Request) -> tuple[str, ...]:
+    """The answers that are ticked, each once; more than can be compared are kept, and counted."""
+    given = dict.fromkeys(request.query_params.getlist("id"))
+    return tuple(one for one in given if _IDENTIFIER.fullmatch(one))[:MOST_TICKED]
+
+
+def _elsewhere(ticked: tuple[str, ...], found: AnswerPage) -> list[str]:
+    """Those of them that are on other pages."""
+    here = {summary.id for summary in found.summaries}
+    return [one for one in ticked if one not in here]
+
+
+def read_filters(given: Mapping[str, str]) -> tuple[AnswersForm, AnswerFilter | None]:
+    """The filters as typed, and as meant; None where one of them cannot be read."""
+    typed = {name: given.get(name, "").strip()[:200] for name in ("profile", "message", "strategy")}
+    mistakes = dict(_mistakes(typed))
+    form = AnswersForm(typed["profile"], typed["message"], typed["strategy"], mistakes=mistakes)
+    if mistakes:
+        return form, None
+    profile = ProfileReference.parse(form.profile) if form.profile else None
+    return form, AnswerFilter(
+        profile=profile.name if profile else None,
+        revision=profile.revision if profile else None,
+        message_bytes=size_in(form.message) if form.message else None,
+        strategy=Strategy(form.strategy) if form.strategy else None,
+    )
+
+
+def _mistakes(typed: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name, read in (("profile", ProfileReference.parse), ("message", size_in)):
+        try:
+            if typed[name]:
+                read(typed[name])
+        except InvalidInput as refusal:
+            yield name, refusal.detail
+    if typed["strategy"] and typed["strategy"] not in set(Strategy):
+        yield "strategy", f"expected one of {', '.join(Strategy)}"

@@ -1,0 +1,389 @@
+"""What an answer says in words: what was proven and never more, limits, cuts in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from app.schemas.optimize import BaselineOut, BestFixedOut, OptimizeOut
+from app.text.numbers import (
+    format_count,
+    format_excess,
+    format_gap,
+    format_percent,
+    format_signed_percent,
+)
+from app.text.units import TimeUnit, format_proven, format_time
+from domain.solution import Status, relative_excess
+from domain.units import format_bytes
+
+MOST_RUNS = 24  # groups of a cut that are shown at once
+_FIRST, _LAST = 12, 6  # of the groups, where there are more
+_AT_MOST = "latency_is_upper_bound"
+_LIMITS = {
+    "max_fragments": "the greatest number of fragments that was allowed",
+    "SLUICE_MAX_FRAGMENTS": "the service's own cap on fragments, SLUICE_MAX_FRAGMENTS",
+    "min_fragment_bytes": "the least fragment size that was allowed",
+    "alignment_bytes": "the alignment that was asked for",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A status in words: a word or two with a colour, and the whole sentence."""
+
+    kind: str
+    word: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRun:
+    """Fragments `first` to `last`, counted from 1, of one size."""
+
+    first: int
+    last: int
+    size_bytes: int
+
+    @property
+    def count(self) -> int:
+        """How many they are."""
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A cut in groups of equal neighbours. `left_out` of its fragments stand between the two."""
+
+    name: str
+    fragments: int
+    head: tuple[SizeRun, ...]
+    left_out: int
+    tail: tuple[SizeRun, ...]
+    least_bytes: int
+    greatest_bytes: int
+
+
+def runs_of(sizes: Sequence[int]) -> Iterator[SizeRun]:
+    """Equal neighbours together."""
+    first = 1
+    for size_bytes, members in groupby(sizes):
+        count = sum(1 for _ in members)
+        yield SizeRun(first, first + count - 1, size_bytes)
+        first += count
+
+
+def cut_of(sizes: Sequence[int], *, name: str = "") -> Cut:
+    """All groups, or the first and the last of many."""
+    runs = tuple(runs_of(sizes))
+    if len(runs) <= MOST_RUNS:
+        return Cut(name, len(sizes), runs, 0, (), min(sizes), max(sizes))
+    head, tail = runs[:_FIRST], runs[-_LAST:]
+    left_out = tail[0].first - head[-1].last - 1
+    return Cut(name, len(sizes), head, left_out, tail, min(sizes), max(sizes))
+
+
+def latency_and_bound(answer: OptimizeOut) -> tuple[str, str]:
+    """Both in one unit, with as many digits as tell the gap between them."""
+    return format_proven(answer.latency_us, answer.lower_bound_us)
+
+
+def latency_unit(answer: OptimizeOut) -> TimeUnit:
+    """Return the unit and decimals of the latency beside its bound."""
+    return TimeUnit.of(answer.latency_us, answer.lower_bound_us)
+
+
+def is_at_most(answer: OptimizeOut) -> bool:
+    """Whether the latency is the most that a pipeline with these costs can take."""
+    return any(found.code == _AT_MOST for found in answer.warnings)
+
+
+def proof_of(answer: OptimizeOut) -> Proof:
+    """What was proven of an answer."""
+    status, gap = Status(answer.status), answer.relative_gap
+    _, bound = latency_and_bound(answer)
+    admitted = _class_of(answer)
+    if status is Status.OPTIMAL:
+        said = f"No {admitted} is faster"
+        return Proof("good", "optimal", f"{said}{_by_more_than(gap)}.")
+    if status is Status.OPTIMAL_BEFORE_ROUNDING:
+        return Proof("good", "optimal before rounding", _before_rounding(answer, admitted))
+    between = f"No {admitted} is faster than {bound}; this one is {_about(gap)} above that."
+    if status is Status.TIME_LIMIT:
+        told = "The time limit ended the search: this is the best found until then. "
+        return Proof("warn", "time limit reached", told + between)
+    return Proof("", "proven gap", between)
+
+
+def _class_of(answer: OptimizeOut) -> str:
+    """Which schedules the proof speaks of."""
+    if answer.allow_refragmentation or answer.levels:
+        return "schedule within these limits, also one that cuts anew between stages,"
+    return "schedule within these limits"
+
+
+def _by_more_than(gap: float) -> str:
+    return f" by more than {format_gap(gap).removeprefix('< ')}" if gap > 0.0 else ""
+
+
+def _about(gap: float) -> str:
+    """A gap inside a sentence."""
+    return format_gap(gap).replace("< ", "less than ")
+
+
+def _before_rounding(answer: OptimizeOut, admitted: str) -> str:
+    _, bound = latency_and_bound(answer)
+    gap = _about(answer.relative_gap)
+    unit = answer.constraints.alignment_bytes
+    whole = "whole bytes" if unit == 1 else f"whole multiples of {format_bytes(unit)}"
+    return (
+        f"With sizes in fractions of a byte the optimum is proven, and no {admitted} is faster "
+        f"than {bound}; {whole} are {gap} above that."
+    )
+
+
+def limited_words(answer: OptimizeOut) -> str:
+    """What keeps another fragment from helping; nothing where nothing does."""
+    name = answer.limited_by
+    if not name:
+        return ""
+    return f"More fragments could be faster, but for {_LIMITS.get(name, name)}."
+
+
+def limits_words(answer: OptimizeOut) -> tuple[str, ...]:
+    """Each limit that the schedule keeps, in a few words; none where any cut was admitted."""
+    limits, found = answer.constraints, []
+    if limits.min_fragment_bytes > 1:
+        found.append(f"fragments of at least {format_bytes(limits.min_fragment_bytes)}")
+    if limits.max_fragment_bytes:
+        found.append(f"fragments of at most {format_bytes(limits.max_fragment_bytes)}")
+    if limits.alignment_bytes > 1:
+        found.append(f"all but the last a multiple of {format_bytes(limits.alignment_bytes)}")
+    if limits.max_fragments:
+        found.append(f"at most {format_count(limits.max_fragments)} fragments")
+    if answer.allow_refragmentation:
+        found.append("stages may cut anew")
+    return tuple(found)
+
+
+def through_words(answer: OptimizeOut) -> str:
+    """The message and what it crosses."""
+    message = format_bytes(answer.message_bytes)
+    if answer.pipeline is None:
+        return f"{message} through a pipeline seen from outside"
+    stages = len(answer.pipeline.stages)
+    return f"{message} through {stages} stage{'s' * (stages != 1)}"
+
+
+def bottleneck_name(answer: OptimizeOut) -> str:
+    """The name of the stage that is occupied longest; "" where no stage is known."""
+    if answer.pipeline is None or answer.bottleneck_stage is None:
+        return ""
+    return answer.pipeline.stages[answer.bottleneck_stage].name
+
+
+# --- an answer as its page shows it at once: all of it out of the stored answer -------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number with its name above it and a remark beside it."""
+
+    name: str
+    value: str
+    remark: str = ""
+    is_name: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """A row of the table of strategies: above the bound, and above the answer, in per cent.
+
+    Texts are empty where there is nothing to say.
+    """
+
+    name: str
+    how: str
+    latency: str
+    above_bound: str
+    above_answer: str
+    fragments: str
+    declined: str = ""
+    is_answer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerView:
+    """What templates/answer.html is given."""
+
+    id: str
+    title: str
+    created_at: str
+    is_aggregate: bool
+    proof: Proof
+    limited: str
+    figures: tuple[Figure, ...]
+    gains: tuple[str, ...]
+    profile: str
+    warnings: tuple[str, ...]
+    cut: Cut
+    levels: tuple[Cut, ...]
+    limits: tuple[str, ...]
+    unit: str
+    rivals: tuple[Rival, ...]
+
+    @classmethod
+    def of(cls, answer: OptimizeOut) -> AnswerView:
+        """Of an OptimizeOut."""
+        unit = latency_unit(answer)
+        return cls(
+            id=answer.id,
+            title=through_words(answer),
+            created_at=answer.created_at,
+            is_aggregate=answer.pipeline is None,
+            proof=proof_of(answer),
+            limited=limited_words(answer),
+            figures=tuple(_figures(answer)),
+            gains=tuple(_gains(answer)),
+            profile=answer.profile.reference if answer.profile else "",
+            warnings=tuple(dict.fromkeys(one.detail for one in answer.warnings)),
+            cut=cut_of(answer.fragment_bytes),
+            levels=tuple(_levels(answer)),
+            limits=limits_words(answer),
+            unit=unit.name,
+            rivals=tuple(_rivals(answer, unit)),
+        )
+
+
+def _figures(answer: OptimizeOut) -> Iterator[Figure]:
+    at_most = "at most, whichever stages these are" if is_at_most(answer) else ""
+    latency, bound = latency_and_bound(answer)
+    yield Figure("Latency", latency, at_most)
+    yield Figure("Proven bound", bound)
+    yield Figure("Gap to the bound", format_gap(answer.relative_gap))
+    yield Figure("Fragments", format_count(answer.fragments), _range_words(answer))
+    yield Figure("Strategy", answer.strategy)
+    best = answer.best_fixed
+    if best:
+        yield Figure("Best fixed size", format_bytes(best.size_bytes), _cost_words(answer, best))
+    if answer.pipeline is not None:
+        yield Figure("Bottleneck", bottleneck_name(answer), is_name=True)
+
+
+def _range_words(answer: OptimizeOut) -> str:
+    cut = answer.fragment_bytes
+    least, greatest = format_bytes(min(cut)), format_bytes(max(cut))
+    each = "each" if len(cut) > 1 else ""
+    return f"{least} to {greatest}" if least != greatest else f"{least} {each}".strip()
+
+
+def _cost_words(answer: OptimizeOut, best: BestFixedOut) -> str:
+    more_us = best.latency_us - answer.latency_us
+    unit = latency_unit(answer)
+    latency = unit.named(best.latency_us)
+    if more_us == 0.0:
+        return f"{latency}, the same"
+    return f"{latency}, {_signed(more_us, unit)}{_signed_share(more_us, answer.latency_us)}"
+
+
+def _signed(more_us: float, unit: TimeUnit) -> str:
+    more = (
+        unit.named(abs(more_us))
+        if abs(more_us) >= 10.0 * unit.step_us
+        else format_time(abs(more_us))
+    )
+    return f"{'+' if more_us > 0.0 else '−'}{more}"
+
+
+def _signed_share(more_us: float, reference_us: float) -> str:
+    if reference_us <= 0.0 or more_us == 0.0:
+        return ""
+    return f" ({format_signed_percent(more_us / reference_us)})"
+
+
+# --- beside the usual settings --------------------------------------------------------------------
+
+
+def _gains(answer: OptimizeOut) -> Iterator[str]:
+    """What the answer saves of the latency of each usual setting, in words."""
+    best = answer.best_fixed
+    if best:
+        repeated = f"repeating the best fixed size of {format_bytes(best.size_bytes)}"
+        yield from _gain(answer, repeated, best.latency_us)
+    for one in answer.baselines:
+        is_cut = one.strategy == "static" and (one.fragments or 0) > 1
+        if one.latency_us is not None and (is_cut or one.strategy == "single"):
+            yield from _gain(answer, _usual(one), one.latency_us)
+
+
+def _gain(answer: OptimizeOut, what: str, other_us: float) -> Iterator[str]:
+    saved_us = other_us - answer.latency_us
+    if saved_us > 0.0:
+        yield f"{format_percent(saved_us / other_us)} less than {what}"
+
+
+def _usual(baseline: BaselineOut) -> str:
+    if baseline.strategy == "single":
+        return "sending it whole"
+    return f"fragments of {format_bytes(baseline.static_bytes or 0)}"
+
+
+def _rivals(answer: OptimizeOut, unit: TimeUnit) -> Iterator[Rival]:
+    yield Rival(
+        answer.strategy,
+        "this answer",
+        unit.text(answer.latency_us),
+        format_gap(answer.relative_gap),
+        "",
+        format_count(answer.fragments),
+        is_answer=True,
+    )
+    best = answer.best_fixed
+    if best:
+        how = f"best fixed size, {format_bytes(best.size_bytes)}"
+        yield _rival(answer, "repeat", how, best.latency_us, best.fragments, unit)
+    for one in answer.baselines:
+        if one.latency_us is None or one.fragments is None:
+            yield Rival(one.strategy, _how(one), "", "", "", "", declined=one.declined or "")
+        else:
+            yield _rival(answer, one.strategy, _how(one), one.latency_us, one.fragments, unit)
+
+
+def _how(baseline: BaselineOut) -> str:
+    if baseline.strategy == "single":
+        return "not cut"
+    if baseline.static_bytes:
+        return f"{format_bytes(baseline.static_bytes)} each"
+    return "equal fragments"
+
+
+def _rival(
+    answer: OptimizeOut, name: str, how: str, latency_us: float, fragments: int, unit: TimeUnit
+) -> Rival:
+    bound_us = answer.lower_bound_us
+    return Rival(
+        name,
+        how,
+        unit.text(latency_us),
+        format_gap(relative_excess(latency_us, bound_us, bound_us)),
+        format_excess(latency_us, answer.latency_us),
+        format_count(fragments),
+    )
+
+
+# --- stages that cut differently ------------------------------------------------------------------
+
+
+def _levels(answer: OptimizeOut) -> Iterator[Cut]:
+    """The cut of each stage, neighbours with the same one together; none for a shared cut."""
+    cuts = answer.levels
+    if not cuts or answer.pipeline is None or all(cut == cuts[0] for cut in cuts):
+        return
+    names = [stage.name for stage in answer.pipeline.stages]
+    first = 0
+    for place in range(1, len(cuts) + 1):
+        if place == len(cuts) or cuts[place] != cuts[first]:
+            name = names[first] if place - first == 1 else f"{names[first]} to {names[place - 1]}"
+            yield cut_of(cuts[first], name=name)
+            first = place

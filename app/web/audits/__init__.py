@@ -1,0 +1,1 @@
+"""Audits of a setting: the form and its result."""

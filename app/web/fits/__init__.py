@@ -1,0 +1,1 @@
+"""Fits of measurements: their page, charts, and fits that are made again."""

@@ -1,0 +1,441 @@
+"""What is different from the fit that this one was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import TypeVar
+
+from fastapi import Request
+
+from app.errors import kind_of
+from app.http.dependencies import client_of, service_of
+from app.operations.fits import FitTraces
+from app.questions.fits import FittedTrace, get_trace, keep_fit, known_kind, utf8
+from app.questions.question import HeldTrace
+from app.text.notices import MEANINGS, named, notice_items
+from app.web.workbench.choices import METHODS, SHAPES
+from app.web.workbench.form import Mistaken
+from app.web.workbench.request import request_of
+from app.web.workbench.state import InputState
+from domain.errors import InvalidInput, Overloaded, SluiceError
+from domain.fit import (
+    Combine,
+    ExcludedSample,
+    FitMethod,
+    FitOptions,
+    FitShape,
+    StageFit,
+    StepGroup,
+    TraceFit,
+)
+from domain.measurement import TraceKind
+from domain.pipeline import MAX_NAME_LENGTH
+from domain.trace_formats import UnreadableRows, UnrecognisedTrace
+from domain.units import format_bytes
+from models.packing import PackedTrace
+from models.records import FitRecord, FitRequest
+
+_SAME = 1e-9  # relative: less is the arithmetic's
+SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRow:
+    """A number of a stage, before and after; `share` is None where it was 0."""
+
+    stage: str
+    what: str
+    before: float
+    after: float
+    share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FitChanges:
+    """`asked` says what was asked differently, in words; `rows` the greatest changes first.
+
+    `ranges` says where their number changed, `stages` which came instead of which.
+    """
+
+    before_id: str
+    asked: tuple[str, ...]
+    rows: tuple[ChangeRow, ...]
+    ranges: tuple[str, ...]
+    stages: str
+    unchanged: tuple[str, ...]
+    gone: tuple[str, ...]
+    new: tuple[str, ...]
+
+    @property
+    def first(self) -> tuple[ChangeRow, ...]:
+        """The rows that are shown at once."""
+        return self.rows[:SHOWN]
+
+    @property
+    def rest(self) -> tuple[ChangeRow, ...]:
+        """Those behind a click."""
+        return self.rows[SHOWN:]
+
+
+def fitted_stages(fit: TraceFit) -> tuple[StageFit, ...]:
+    """What was fitted: stages, or total and bottleneck."""
+    if fit.aggregate is not None:
+        return (fit.aggregate.total, fit.aggregate.bottleneck)
+    return fit.stages
+
+
+def fit_changes(before: FitRecord, after: FitRecord) -> FitChanges:
+    """The differences of two fits of the same measurements."""
+    old = {stage.name: stage for stage in fitted_stages(before.fit)}
+    new = {stage.name: stage for stage in fitted_stages(after.fit)}
+    rows, remarks, same = list[ChangeRow](), list[str](), list[str]()
+    for name in (one for one in new if one in old):
+        found = list(_rows(old[name], new[name]))
+        counts = (len(old[name].lines), len(new[name].lines))
+        if counts[0] != counts[1]:
+            remarks.append(f"{name} {counts[1]} instead of {counts[0]}")
+        elif not found:
+            same.append(name)
+        rows += found
+    if before.fit.delay_us != after.fit.delay_us:
+        rows.append(_row("all", "delay, µs", before.fit.delay_us, after.fit.delay_us))
+    said_before, said_after = _said(before), _said(after)
+    rows.sort(key=lambda row: -abs(row.share) if row.share is not None else 0.0)
+    return FitChanges(
+        before_id=before.id,
+        asked=tuple(_asked(_options(before), _options(after))),
+        rows=tuple(rows),
+        ranges=tuple(remarks),
+        stages="; ".join(_stages_moved(old, new)),
+        unchanged=tuple(same),
+        gone=tuple(_words(said_before, said_after)),
+        new=tuple(_words(said_after, said_before)),
+    )
+
+
+def _rows(old: StageFit, new: StageFit) -> Iterator[ChangeRow]:
+    """Parameters where the lines are of the same ranges, else times at the ends of the sizes."""
+    if [line.up_to_bytes for line in old.lines] == [line.up_to_bytes for line in new.lines]:
+        for one, other in zip(old.lines, new.lines, strict=True):
+            reach = ""
+            if len(new.lines) > 1:
+                end = other.up_to_bytes
+                reach = f", up to {format_bytes(end)}" if end else ", above"
+            for what, name in (("overhead, µs", "overhead_us"), ("cost, ns/byte", "ns_per_byte")):
+                row = _row(old.name, what + reach, getattr(one, name), getattr(other, name))
+                if _is_change(row):
+                    yield row
+        return
+    sizes = [size.message_bytes for size in new.sizes]
+    for size in dict.fromkeys((sizes[0], sizes[len(sizes) // 2], sizes[-1])) if sizes else ():
+        times = (stage.to_stage().time_us(size) for stage in (old, new))
+        row = _row(old.name, f"time of {format_bytes(size)}, µs", *times)
+        if _is_change(row):
+            yield row
+
+
+def _row(stage: str, what: str, before: float, after: float) -> ChangeRow:
+    return ChangeRow(stage, what, before, after, after / before - 1.0 if before else None)
+
+
+def _is_change(row: ChangeRow) -> bool:
+    return abs(row.after - row.before) > _SAME * abs(row.before)
+
+
+def _stages_moved(old: Mapping[str, StageFit], new: Mapping[str, StageFit]) -> Iterator[str]:
+    gone, come = (
+        [name for name in old if name not in new],
+        [name for name in new if name not in old],
+    )
+    if come:
+        yield f"{named(come)} instead of {named(gone)}" if gone else f"{named(come)} came"
+    elif gone:
+        yield f"{named(gone)} went"
+
+
+# --- what was asked -------------------------------------------------------------------------------
+
+
+def _options(record: FitRecord) -> FitOptions:
+    return record.request.options if record.request else FitOptions()
+
+
+def _asked(before: FitOptions, after: FitOptions) -> Iterator[str]:
+    out, back = (
+        set(after.excluded) - set(before.excluded),
+        set(before.excluded) - set(after.excluded),
+    )
+    if out:
+        yield f"{_samples(len(out))} left out"
+    if back:
+        yield f"{_samples(len(back))} taken back"
+    for words, name in (("method", "method"), ("shape", "shape"), ("at most", "max_ranges")):
+        one, other = getattr(before, name), getattr(after, name)
+        if one != other:
+            yield f"{words} {other} instead of {one}" + (" ranges" if name == "max_ranges" else "")
+    for group in after.groups:
+        if group not in before.groups:
+            yield f"one stage made of {named(group.steps)}"
+    for group in before.groups:
+        if group not in after.groups:
+            yield f"stages of their own for {named(group.steps)}"
+
+
+def _samples(count: int) -> str:
+    return f"{count} sample" if count == 1 else f"{count} samples"
+
+
+# --- what was said --------------------------------------------------------------------------------
+
+
+def _said(record: FitRecord) -> dict[str, list[str]]:
+    """Codes, important ones first, and the measured steps each is said of."""
+    steps = {group.name: group.steps for group in _options(record).groups}
+    return {
+        item.code: [step for stage in item.stages or ("",) for step in steps.get(stage, (stage,))]
+        for item in notice_items(record.fit.notices)
+    }
+
+
+def _words(these: dict[str, list[str]], those: dict[str, list[str]]) -> Iterator[str]:
+    """What is said here and not there."""
+    for code, stages in these.items():
+        only = [stage for stage in stages if stage not in those.get(code, ())]
+        if not only:
+            continue
+        title = MEANINGS[code].title if code in MEANINGS else code.replace("_", " ")
+        yield f"{named(only)}: {title}" if any(only) else title
+
+
+# --- fits that pages make: stored without a profile, so that each has an address of its -----------
+
+
+_OF_THE_TRACE = ("trace", "kind")
+
+
+async def kept_fit(request: Request, traces: Sequence[HeldTrace], asked: FitRequest) -> str:
+    """Fit and store; the fit's address. Raises what `Service.fit` does."""
+    service = service_of(request)
+    fitted = await _fitted(request, traces, asked)
+
+    def keep() -> str:
+        with service.context.store.unit_of_work() as unit:
+            return keep_fit(unit, fitted)
+
+    return f"/ui/fits/{await service.write(keep)}"
+
+
+async def fit_again(request: Request, record: FitRecord, wanted: FitRequest) -> str:
+    """The measurements of a stored fit fitted in another way; the new fit's address.
+
+    Raises NotFound, and what `Service.fit` does.
+    """
+    service = service_of(request)
+    traces = await stored_traces(request, record)
+    fitted = await _fitted(request, traces, wanted)
+
+    def keep() -> str:
+        with service.context.store.unit_of_work() as unit:
+            return unit.fits.add(record.trace_digests, fitted.fit, wanted)
+
+    return f"/ui/fits/{await service.write(keep)}"
+
+
+async def _fitted(request: Request, traces: Sequence[HeldTrace], asked: FitRequest) -> FittedTrace:
+    service = service_of(request)
+    operation = FitTraces(tuple(traces), asked, service.context.settings.max_fragments)
+    return operation.fitted(await service.fit(operation, client_of(request)))
+
+
+async def stored_traces(request: Request, record: FitRecord) -> tuple[HeldTrace, ...]:
+    """The files that a fit was made of. Raises NotFound."""
+    service = service_of(request)
+    store = service.context.store
+
+    def found() -> list[PackedTrace]:
+        return [get_trace(store, digest) for digest in record.trace_digests]
+
+    packed = await service.call(found)
+    return tuple(
+        HeldTrace(one.digest, one.content_bytes, one.pieces, one.content) for one in packed
+    )
+
+
+async def fit_of_entry(request: Request, entry: InputState) -> str:
+    """The same of what was pasted into the panel. Raises Mistaken for what is wrong with that."""
+    read = request_of(entry)
+    wrong = {name: words for name, words in read.mistakes.items() if name in _OF_THE_TRACE}
+    if wrong:
+        raise Mistaken(entry.with_mistakes(wrong))
+    try:
+        trace = HeldTrace.of(utf8(entry.trace))
+        return await kept_fit(request, (trace,), fit_request_of(entry))
+    except SluiceError as refusal:
+        if isinstance(refusal, Overloaded) or kind_of(refusal.code).status >= 500:
+            raise
+        place = "kind" if refusal.field == "kind" else "trace"
+        marked = entry.with_mistakes({place: refusal.detail})
+        unread = refusal if isinstance(refusal, UnrecognisedTrace | UnreadableRows) else None
+        raise Mistaken(replace(marked, unread=unread)) from None
+
+
+def fit_request_of(entry: InputState) -> FitRequest:
+    """How the panel asks to fit. Raises UnreadableTrace; a method that is none is the usual one."""
+    method = entry.method if entry.method in tuple(FitMethod) else FitMethod.ROBUST
+    shape = entry.shape if entry.shape == FitShape.LINE else FitShape.RANGES
+    options = FitOptions(FitMethod(method), FitShape(shape))
+    return FitRequest(options, None, (known_kind(entry.kind or None),))
+
+
+# --- the form that fits once more: what it offers, and what was asked with it ---------------------
+
+
+Kind = TypeVar("Kind", FitMethod, FitShape)
+
+OWN = "own"
+JOINS = (
+    (OWN, "a stage of its own"),
+    (str(Combine.OVERLAP), "at the same time as the one before"),
+    (str(Combine.SEQUENCE), "after the one before, on one processor"),
+)
+MOST_RANGES = 16
+_NARROWED = (FitShape.NARROWED, "one line over the sizes in use")
+
+
+@dataclass(frozen=True, slots=True)
+class StepChoice:
+    """A measured step, and how it goes together with the one before it; "" for the first."""
+
+    name: str
+    join: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgainForm:
+    """How a fit was made, to be changed. `steps` are there where a trace has several."""
+
+    method: str
+    methods: tuple[tuple[str, str], ...]
+    shape: str
+    shapes: tuple[tuple[str, str], ...]
+    max_ranges: str
+    steps: tuple[StepChoice, ...]
+    joins: tuple[tuple[str, str], ...] = JOINS
+
+    @property
+    def is_unusual(self) -> bool:
+        """Whether anything was chosen, so that the choices are shown open."""
+        usual = FitOptions()
+        chosen = (self.method, self.shape, self.max_ranges)
+        return chosen != (usual.method, usual.shape, str(usual.max_ranges)) or self.has_groups
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether steps form one stage."""
+        return any(step.join not in ("", OWN) for step in self.steps)
+
+
+def again_form(record: FitRecord) -> AgainForm:
+    """The form as the fit was made."""
+    request = record.request or FitRequest()
+    options = request.options
+    narrowed = (_NARROWED,) if options.shape is FitShape.NARROWED else ()
+    return AgainForm(
+        method=options.method,
+        methods=METHODS,
+        shape=options.shape,
+        shapes=(*SHAPES, *narrowed),
+        max_ranges=str(options.max_ranges),
+        steps=tuple(_steps(record)) if record.fit.kind is TraceKind.DIRECT else (),
+    )
+
+
+def _steps(record: FitRecord) -> Iterable[StepChoice]:
+    groups = (
+        {group.name: group for group in record.request.options.groups} if record.request else {}
+    )
+    place = 0
+    for stage in fitted_stages(record.fit):
+        group = groups.get(stage.name)
+        for number, name in enumerate(group.steps if group else (stage.name,)):
+            join = group.combine if group and number else OWN
+            yield StepChoice(name, str(join) if place else "")
+            place += 1
+
+
+def asked_again(record: FitRecord, pairs: Sequence[tuple[str, str]]) -> FitRequest:
+    """The request that the form makes of a fit's own. Raises InvalidInput naming the field."""
+    given: dict[str, list[str]] = {}
+    for name, value in pairs:
+        given.setdefault(name, []).append(value)
+    before = record.request or FitRequest()
+    options = before.options
+    shape = _choice(FitShape, given, "shape", options.shape)
+    names = [step.name for step in again_form(record).steps]
+    groups = _groups(names, given["join"], options.groups) if "join" in given else options.groups
+    asked = replace(
+        options,
+        method=_choice(FitMethod, given, "method", options.method),
+        shape=shape,
+        max_ranges=_most(given.get("max_ranges", [""])[-1], options.max_ranges),
+        groups=groups,
+        excluded=tuple(dict.fromkeys(map(sample_of, given.get("excluded", ())))),
+    )
+    message_bytes = before.message_bytes if shape is FitShape.NARROWED else None
+    if shape is FitShape.NARROWED and message_bytes is None:
+        raise InvalidInput("this shape needs a message", field="shape")
+    return replace(before, options=asked, message_bytes=message_bytes)
+
+
+def _choice(kind: type[Kind], given: dict[str, list[str]], name: str, usual: Kind) -> Kind:
+    sent = given.get(name, [str(usual)])[-1]
+    return kind(sent) if sent in tuple(kind) else usual
+
+
+def _most(text: str, usual: int) -> int:
+    if not text.strip():
+        return usual
+    if not (text.strip().isascii() and text.strip().isdigit() and len(text) <= 4):
+        raise InvalidInput(f"expected a whole number from 1 to {MOST_RANGES}", field="max_ranges")
+    return int(text)
+
+
+def _groups(
+    names: Sequence[str], joins: Sequence[str], before: Sequence[StepGroup]
+) -> tuple[StepGroup, ...]:
+    """Runs of joined steps; `joins` begins with the second step."""
+    runs: list[tuple[list[str], set[str]]] = []
+    for name, join in zip_longest(names, ("", *joins[: len(names) - 1]), fillvalue=OWN):
+        if join in tuple(Combine) and runs:
+            runs[-1][0].append(name)
+            runs[-1][1].add(join)
+        else:
+            runs.append(([name], set()))
+    return tuple(_group(tuple(run), kinds, before) for run, kinds in runs if len(run) > 1)
+
+
+def _group(steps: tuple[str, ...], kinds: set[str], before: Sequence[StepGroup]) -> StepGroup:
+    if len(kinds) > 1:
+        raise InvalidInput(
+            f"{', '.join(steps)}: the steps of one stage run either all at the same time or all "
+            "one after the other",
+            field="join",
+        )
+    combine = Combine(kinds.pop())
+    known = next((one for one in before if (one.steps, one.combine) == (steps, combine)), None)
+    name = " + ".join(steps)
+    if len(name) > MAX_NAME_LENGTH:
+        name = f"{steps[0]} to {steps[-1]}"[:MAX_NAME_LENGTH]
+    return known or StepGroup(name, steps, combine)
+
+
+def sample_of(value: str) -> ExcludedSample:
+    """What a form names. Raises InvalidInput."""
+    size, _, rest = value.partition("|")
+    time, _, stage = rest.partition("|")
+    try:
+        return ExcludedSample(stage[:200], int(size[:20]), float(time[:40]))
+    except ValueError:
+        raise InvalidInput("expected samples as bytes|µs|stage", field="excluded") from None

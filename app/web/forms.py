@@ -1,0 +1,105 @@
+"""What lists have in common: moments as text, addresses with a query, sizes as they were typed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TypeVar
+from urllib.parse import quote, urlencode
+
+from fastapi import Request
+
+from app.web.workbench.form import read_form
+from domain.errors import InvalidInput, SluiceError, UnitMismatch
+from domain.pipeline import MAX_MESSAGE_BYTES
+from domain.problem import FragmentLimits
+from domain.units import parse_bytes
+
+Pairs = Iterable[tuple[str, str]]
+
+
+def moment_words(moment: datetime) -> str:
+    """A moment in UTC, to the minute."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def address(path: str, pairs: Pairs = ()) -> str:
+    """A path with a query; what is empty is left out."""
+    query = urlencode([(name, value) for name, value in pairs if value])
+    return f"{path}?{query}" if query else path
+
+
+def in_path(text: str) -> str:
+    """Text as one step of a path."""
+    return quote(text, safe="@")
+
+
+def size_in(text: str) -> int:
+    """A size of 1 byte or more as it was typed, with its unit. Raises UnitMismatch."""
+    size = parse_bytes(text)
+    if not 1 <= size <= MAX_MESSAGE_BYTES:
+        raise UnitMismatch("expected at least 1 byte and at most 256 TiB")
+    return size
+
+
+# --- forms that change something, and texts of forms that are sizes and limits --------------------
+
+
+LONGEST = 200
+LIMITS = (
+    ("min", "min_fragment_bytes"),
+    ("max", "max_fragment_bytes"),
+    ("align", "alignment_bytes"),
+    ("most", "max_fragments"),
+)
+
+T = TypeVar("T")
+
+
+async def sent_fields(request: Request) -> dict[str, str]:
+    """The fields of a form, the last of each name. Raises what `read_form` does."""
+    return dict(await read_form(request))
+
+
+@dataclass(slots=True)
+class FieldReader:
+    """Reads text after text and notes what is wrong, by the field's name."""
+
+    texts: Mapping[str, str]
+    mistakes: dict[str, str] = field(default_factory=dict)
+
+    def text(self, name: str) -> str:
+        """As it was typed, without the space around it."""
+        return self.texts.get(name, "").strip()
+
+    def read(self, name: str, read: Callable[[str], T]) -> T | None:
+        """What the text says; None where it is empty or wrong."""
+        text = self.text(name)
+        if not text:
+            return None
+        try:
+            if len(text) > LONGEST:
+                raise InvalidInput(f"expected at most {LONGEST} characters")
+            return read(text)
+        except SluiceError as refusal:
+            self.mistakes[name] = refusal.detail
+            return None
+
+    def size(self, name: str) -> int | None:
+        """A size with its unit."""
+        return self.read(name, size_in)
+
+    def limits(self) -> FragmentLimits:
+        """The limits of fragments; those that exclude nothing where a text is wrong."""
+        given = {key: self.size(name) for name, key in LIMITS}
+        try:
+            return FragmentLimits(
+                **{name: size for name, size in given.items() if size is not None}
+            )
+        except SluiceError as refusal:
+            self.mistakes[_LIMIT_FIELDS.get(refusal.field or "", "min")] = refusal.detail
+            return FragmentLimits()
+
+
+_LIMIT_FIELDS = {key: name for name, key in LIMITS}

@@ -1,0 +1,1 @@
+"""Durable jobs as pages."""

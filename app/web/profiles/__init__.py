@@ -1,0 +1,1 @@
+"""Hardware profiles: their pages, compiled tables and exports."""

@@ -1,0 +1,213 @@
+"""Export targets as pages offer them, and what is asked of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from app.questions.settings import ExportScope
+from app.schemas.exports import ChosenOut
+from app.text.numbers import format_regret
+from app.web.forms import FieldReader, address, in_path
+from domain.errors import NotFound, SluiceError
+from domain.regret import Objective, SizeRule
+from domain.units import format_bytes
+from exports.target import Takes, Target
+from exports.targets import TARGETS
+
+TAKES_WORDS = {
+    Takes.ONE_SIZE: "one size for all messages",
+    Takes.LADDER: "a size for each range of messages",
+    Takes.COSTS: "the costs of the stages",
+    Takes.TABLE: "the compiled table",
+}
+OBJECTIVES = (
+    (Objective.MEAN.value, "least mean regret"),
+    (Objective.WORST.value, "least worst regret"),
+)
+_FINER = (Takes.LADDER, Takes.TABLE)
+_SIZES = ("least", "greatest", "min", "max", "align", "most")
+_KEYS = {
+    "least": "least_bytes",
+    "greatest": "greatest_bytes",
+    "min": "min_fragment_bytes",
+    "max": "max_fragment_bytes",
+    "align": "alignment_bytes",
+    "most": "max_fragments",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTarget:
+    """A target in a list."""
+
+    name: str
+    title: str
+    takes: str
+
+
+@dataclass(frozen=True, slots=True)
+class OptionField:
+    """An option of a target as a field. Without `offers` any text may be given."""
+
+    name: str
+    meaning: str
+    value: str
+    usual: str
+    offers: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportForm:
+    """What is asked of a target, as typed. `mistakes` is by field, "" for what fits none."""
+
+    target: Target
+    texts: Mapping[str, str]
+    mistakes: Mapping[str, str] = field(default_factory=dict)
+    scope: ExportScope | None = None
+
+    @property
+    def has_sizes(self) -> bool:
+        """Whether sizes are chosen, and so a range and limits count."""
+        return self.target.takes in (Takes.ONE_SIZE, Takes.LADDER)
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether a limit was given, so that they are shown open."""
+        return any(self.texts.get(name) for name in ("min", "max", "align", "most"))
+
+    @property
+    def takes_words(self) -> str:
+        """What the target is told."""
+        return TAKES_WORDS[self.target.takes]
+
+    @property
+    def rule_words(self) -> str:
+        """The sizes that the target takes; "" where it takes any, or none."""
+        return rule_words(self.target.sizes) if self.has_sizes else ""
+
+    @property
+    def finer(self) -> tuple[OfferedTarget, ...]:
+        """Beside a target of one size: those that take a size for each range, or the table."""
+        if self.target.takes is not Takes.ONE_SIZE:
+            return ()
+        return tuple(_offered(one) for one in _by_title() if one.takes in _FINER)
+
+    @property
+    def objectives(self) -> tuple[tuple[str, str], ...]:
+        """What sizes may be chosen for."""
+        return OBJECTIVES
+
+    @property
+    def options(self) -> Iterator[OptionField]:
+        """The target's options as fields."""
+        for one in self.target.options:
+            value = self.texts.get(f"option.{one.name}") or one.default
+            offers = tuple((choice, choice) for choice in one.choices)
+            yield OptionField(one.name, one.meaning, value, one.default or "empty", offers)
+
+    def query(self) -> list[tuple[str, str]]:
+        """The same as the query of the export's own address. Only where nothing is wrong."""
+        assert self.scope is not None
+        limits = self.scope.limits
+        sizes = {
+            "least_bytes": self.scope.least_bytes,
+            "greatest_bytes": self.scope.greatest_bytes,
+            **{name: getattr(limits, name) for name in _LIMITS if limits is not None},
+        }
+        pairs = [(name, str(value)) for name, value in sizes.items() if value is not None]
+        if self.scope.objective is not Objective.MEAN:
+            pairs.append(("objective", self.scope.objective.value))
+        return pairs + [("option", f"{name}:{value}") for name, value in self.scope.options]
+
+    def file_address(self, reference: str) -> str:
+        """Where the text is, for browsers and programs alike."""
+        return address(f"/profiles/{in_path(reference)}/exports/{self.target.name}", self.query())
+
+
+_LIMITS = ("min_fragment_bytes", "max_fragment_bytes", "alignment_bytes", "max_fragments")
+
+
+def offered_targets() -> tuple[OfferedTarget, ...]:
+    """Every target, by name."""
+    return tuple(map(_offered, _by_title()))
+
+
+def _by_title() -> list[Target]:
+    return sorted(TARGETS, key=lambda target: target.title)
+
+
+def _offered(target: Target) -> OfferedTarget:
+    return OfferedTarget(target.name, target.title, TAKES_WORDS[target.takes])
+
+
+def rule_words(rule: SizeRule) -> str:
+    """The sizes of a rule: 64 KiB to 16 MiB, multiples of 64 B; "" where it takes any."""
+    if rule == SizeRule():
+        return ""
+    words = [f"{format_bytes(rule.least_bytes)} to {format_bytes(rule.greatest_bytes)}"]
+    if rule.multiple_of > 1:
+        words.append(f"multiples of {format_bytes(rule.multiple_of)}")
+    if rule.is_power_of_two:
+        words.append("powers of two")
+    return ", ".join(words)
+
+
+def cost_words(chosen: ChosenOut) -> str:
+    """What the sizes of an export cost."""
+    mean, worst = format_regret(chosen.mean_regret), format_regret(chosen.worst_regret)
+    steps = chosen.steps
+    if len(steps) > 1:
+        return f"A size for each range of messages costs {mean} in the mean, {worst} at worst."
+    cut = steps[0].size_bytes
+    name = (
+        "Every message whole" if cut is None else f"One size, {format_bytes(cut)}, for all messages"
+    )
+    return f"{name} costs {mean} in the mean, {worst} at worst."
+
+
+def export_form(name: str, given: Mapping[str, str]) -> ExportForm:
+    """The form of a target as it was filled in. Raises NotFound."""
+    target = next((one for one in TARGETS if one.name == name), None)
+    if target is None:
+        raise NotFound("there is no export target of this name")
+    texts = {key: text.strip() for key, text in given.items()}
+    reader = FieldReader(texts)
+    least, greatest = reader.size("least"), reader.size("greatest")
+    has_limits = any(texts.get(one) for one in ("min", "max", "align", "most"))
+    limits = reader.limits() if has_limits else None
+    objective = reader.read("objective", _objective) or Objective.MEAN
+    if reader.mistakes:
+        return ExportForm(target, texts, reader.mistakes)
+    try:
+        scope = ExportScope(
+            target=name,
+            options=tuple(_options(target, texts)),
+            least_bytes=least,
+            greatest_bytes=greatest,
+            objective=objective,
+            limits=limits,
+        )
+    except SluiceError as refusal:
+        return ExportForm(target, texts, {_field(target, refusal): refusal.detail})
+    return ExportForm(target, texts, {}, scope)
+
+
+def _options(target: Target, texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The options that are not as by default."""
+    for one in target.options:
+        value = texts.get(f"option.{one.name}", "")
+        if value and value != one.default:
+            yield one.name, value
+
+
+def _objective(text: str) -> Objective:
+    return Objective.WORST if text == Objective.WORST else Objective.MEAN
+
+
+def _field(target: Target, refusal: SluiceError) -> str:
+    """The field that a refusal is about: of an option the one that its sentence names."""
+    for one in target.options:
+        if refusal.detail.startswith(f"expected {one.name} to "):
+            return f"option.{one.name}"
+    return {key: name for name, key in _KEYS.items()}.get(refusal.field or "", "")

@@ -1,0 +1,385 @@
+"""Hardware profiles: the list, and one with its revisions and compiled tables."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from fastapi import APIRouter, Request, Response
+
+from app.errors import kind_of
+from app.http.dependencies import service_of
+from app.jobs.ledger import get_job
+from app.operations.exports import export_operation
+from app.operations.operation import OperationKind
+from app.operations.tables import table_operation
+from app.questions import profiles as questions
+from app.questions.profiles import get_revision, known_reference
+from app.questions.tables import TablePage, activate_table, active_table, get_table, list_tables
+from app.schemas.base import read_output, read_request
+from app.schemas.exports import ExportedOut
+from app.schemas.jobs import ExportJobIn
+from app.schemas.tables import TableOut
+from app.web.forms import address, in_path, sent_fields
+from app.web.jobs.work import SHORT_S, WorkPlace, WorkView
+from app.web.pages import is_htmx, moved, page, says_refusals
+from app.web.profiles.exports import ExportForm, cost_words, export_form, offered_targets
+from app.web.profiles.tables import (
+    Running,
+    TableForm,
+    TableView,
+    TableWork,
+    running_tables,
+    table_work,
+    work_address,
+)
+from app.web.profiles.view import ProfileRow, ProfileView, TableRow
+from domain.errors import InvalidInput, NotFound, Overloaded, SluiceError
+from domain.profile import HardwareProfile, ProfileReference, Revision
+from domain.units import format_bytes
+from models.records import JobRecord, JobState
+
+if TYPE_CHECKING:
+    from models.session import Store
+
+
+router = APIRouter(include_in_schema=False)
+
+SECTION = "Profiles"
+PLACE = "/ui/profiles"
+PAGE_SIZE = 50
+TABLES_SHOWN = 50
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A profile with its revisions, the one that is looked at, and its compiled tables."""
+
+    profile: HardwareProfile
+    revisions: tuple[Revision, ...]
+    shown: Revision
+    tables: TablePage
+    is_first: bool
+    work: TableWork | None
+    running: tuple[Running, ...]
+
+
+@router.get(PLACE)
+@says_refusals
+async def profiles(request: Request) -> Response:
+    """Profiles by name, those that contain what was searched for."""
+    wanted = request.query_params.get("q", "").strip()[:64]
+    after = request.query_params.get("after", "") or None
+    service = service_of(request)
+    found = await service.call(
+        lambda: questions.list_profiles(
+            service.context.store, containing=wanted.lower(), after=after, limit=PAGE_SIZE
+        )
+    )
+    return page(
+        request,
+        "profiles.html",
+        section=SECTION,
+        wanted=wanted,
+        rows=[ProfileRow.of(profile) for profile in found.profiles],
+        later=address(PLACE, (("q", wanted), ("after", found.after))) if found.after else "",
+        first=address(PLACE, (("q", wanted),)) if after else "",
+    )
+
+
+@router.get(PLACE + "/{name}")
+@says_refusals
+async def profile(request: Request, name: str) -> Response:
+    """A profile at its current revision; `name@2`, or `?revision=2`, shows another."""
+    given = request.query_params
+    reference = _reference(name, given.get("revision", ""))
+    return await profile_page(request, reference, TableForm())
+
+
+async def profile_page(
+    request: Request, reference: ProfileReference, form: TableForm, *, status: int = 200
+) -> Response:
+    """The page of a profile, with the form of a table as it was filled in."""
+    service = service_of(request)
+    before = _number(request.query_params.get("before", ""))
+    after = request.query_params.get("tables") or None
+    asked = request.query_params.get("work", "")
+    found = await service.call(lambda: _find(service.context.store, reference, after, asked))
+    if found.work is not None and not form.mistakes:
+        form = found.work.form
+    view = ProfileView.of(found.profile, found.revisions, found.shown, before)
+    here = f"{PLACE}/{view.reference}"
+    return page(
+        request,
+        "profile.html",
+        status=status,
+        section=SECTION,
+        view=view,
+        tables=[TableRow.of(summary) for summary in found.tables.summaries],
+        older_tables=address(here, (("tables", found.tables.after or ""),)),
+        has_older_tables=found.tables.after is not None,
+        form=form,
+        is_first=found.is_first,
+        running=found.running,
+        work=found.work.work if found.work else None,
+        compiled=found.work.compiled if found.work else None,
+        targets=offered_targets(),
+    )
+
+
+@router.post(PLACE + "/{name}/current")
+@says_refusals
+async def make_current(request: Request, name: str) -> Response:
+    """Make a revision the current one, and show the profile."""
+    fields = await sent_fields(request)
+    number = _number(fields.get("revision", ""))
+    if not number:
+        raise InvalidInput("expected the number of a revision", field="revision")
+    service = service_of(request)
+    await service.write(lambda: questions.set_current(service.context.store, name, number))
+    return moved(request, f"{PLACE}/{in_path(name)}")
+
+
+@router.post(PLACE + "/{name}/delete")
+@says_refusals
+async def delete(request: Request, name: str) -> Response:
+    """Delete a profile, and show those that are left."""
+    await sent_fields(request)
+    service = service_of(request)
+    await service.write(lambda: questions.delete_profile(service.context.store, name))
+    return moved(request, PLACE)
+
+
+def _find(store: Store, reference: ProfileReference, after: str | None, work: str) -> Found:
+    found, revisions = questions.list_revisions(store, reference.name)
+    number = reference.revision or found.current.number
+    shown = next((one for one in revisions if one.number == number), None)
+    if shown is None:
+        raise NotFound(f"this profile has no revision {number}", field="profile")
+    tables = list_tables(store, reference.name, after=after, limit=TABLES_SHOWN)
+    is_first = not list_tables(store, reference.name, revision=number, limit=1).summaries
+    asked = table_work(store, reference.name, work) if work else None
+    running = running_tables(store, reference.name, work)
+    if asked is None and running:  # who comes back without its address sees it all the same
+        asked, running = table_work(store, reference.name, running[0].id), running[1:]
+    return Found(found, revisions, shown, tables, is_first, asked, running)
+
+
+def _reference(name: str, revision: str) -> ProfileReference:
+    text = f"{name}@{revision}" if revision and "@" not in name else name
+    return questions.known_reference(text)
+
+
+def _number(text: str) -> int:
+    """A revision's number; 0 for text that is none."""
+    return int(text) if _NUMBER.fullmatch(text) else 0
+
+
+# --- compiled tables on a profile's page: compile one, switch to one ------------------------------
+
+
+@router.post(PLACE + "/{name}/tables")
+@says_refusals
+async def compile_one(request: Request, name: str) -> Response:
+    """Start to compile a table, or show the profile with what is wrong with what was asked for."""
+    reference = known_reference(name)
+    form = TableForm.of(await sent_fields(request))
+    scope, form = form.scope()
+    if scope is None:
+        return await profile_page(request, reference, form, status=422)
+    service = service_of(request)
+    make = partial(
+        table_operation,
+        reference,
+        scope,
+        settings=service.context.settings,
+        activate=True if form.activate else None,
+    )
+    try:
+        job = await service.start_job(make)
+    except (NotFound, Overloaded):
+        raise
+    except SluiceError as refusal:
+        status = kind_of(refusal.code).status
+        return await profile_page(request, reference, form.refused(refusal), status=status)
+    await service.settled(job, within_s=SHORT_S)
+    return moved(request, work_address(name, job.id))
+
+
+@router.post(PLACE + "/{name}/table")
+@says_refusals
+async def activate(request: Request, name: str) -> Response:
+    """Have the look-ups of a table's revision answer from it.
+
+    One that misses its tolerance is shown first, and activated where that is confirmed.
+    """
+    reference = known_reference(name)
+    fields = await sent_fields(request)
+    digest = fields.get("digest", "")
+    service = service_of(request)
+    if not fields.get("confirmed"):
+        found = await service.call(lambda: get_table(service.context.store, digest))
+        if found.worst_gap > found.relative_gap:
+            return moved(request, f"{PLACE}/{in_path(name)}/tables/{in_path(digest)}")
+    await service.write(lambda: activate_table(service.context.store, reference, digest))
+    return moved(request, f"{PLACE}/{in_path(name)}#tables")
+
+
+@router.get(PLACE + "/{name}/tables/{digest}")
+@says_refusals
+async def table(request: Request, name: str, digest: str) -> Response:
+    """What is proven of a table and where it misses its tolerance; where it can be activated."""
+    reference = known_reference(name)
+    service = service_of(request)
+    view = await service.call(lambda: _view(service.context.store, reference, digest))
+    return page(request, "profile_table.html", section=SECTION, view=view)
+
+
+def _view(store: Store, reference: ProfileReference, digest: str) -> TableView:
+    found = get_table(store, digest)
+    if found.profile_name != reference.name:
+        raise NotFound("there is no such table of this profile")
+    pinned = ProfileReference(reference.name, found.profile_revision)
+    try:
+        is_active = active_table(store, pinned).digest == digest
+    except NotFound:
+        is_active = False
+    return TableView.of(read_output(TableOut, found.document), is_active=is_active)
+
+
+# --- a profile as a library's configuration: the form at once, the text by a job as ---------------
+
+
+MOST_SHOWN = 200_000  # characters; the file has all of them
+WORK = "work"
+
+
+@router.get(PLACE + "/{name}/exports/{target}")
+@says_refusals
+async def export(request: Request, name: str, target: str) -> Response:
+    """The form of a target, and a place for its text, which comes by itself."""
+    reference = known_reference(name)
+    form = export_form(target, _choices(request))
+    service = service_of(request)
+    revision = await service.call(lambda: get_revision(service.context.store, reference))
+    shown: dict[str, Any] = {"ask": ""}
+    if form.scope is not None:
+        shown["ask"] = _address(request, name, f"{target}/text")
+        if identifier := request.query_params.get(WORK):
+            job = await _find_export(request, reference, target, identifier)
+            shown |= {"ask": "", **_outcome(request, name, form, job)}
+    return page(
+        request,
+        "profile_export.html",
+        status=200 if form.scope is not None else 422,
+        section=SECTION,
+        name=revision.profile,
+        reference=name,
+        number=revision.number,
+        form=form,
+        **shown,
+    )
+
+
+@router.post(PLACE + "/{name}/exports/{target}/text")
+@says_refusals
+async def write(request: Request, name: str, target: str) -> Response:
+    """Start to write the text, or join who does; the text where that takes no time."""
+    reference = known_reference(name)
+    form = export_form(target, _choices(request))
+    if form.scope is None:
+        raise InvalidInput(next(iter(form.mistakes.values())))
+    service = service_of(request)
+    settings = service.context.settings
+    make = partial(export_operation, reference, form.scope, settings=settings, table=None)
+    job = await service.settled(await service.start_job(make), within_s=SHORT_S)
+    if not is_htmx(request):
+        return moved(request, _address(request, name, target, job))
+    return _part(request, name, form, job)
+
+
+@router.get(PLACE + "/{name}/exports/{target}/text")
+@says_refusals
+async def text(request: Request, name: str, target: str) -> Response:
+    """What takes the place of the job that was waited for."""
+    reference = known_reference(name)
+    form = export_form(target, _choices(request))
+    job = await _find_export(request, reference, target, request.query_params.get(WORK, ""))
+    return _part(request, name, form, job)
+
+
+@router.get("/ui/exports/{id}")
+@says_refusals
+async def file(request: Request, id: str) -> Response:
+    """The text that a job has written, as a file."""
+    service = service_of(request)
+    job = await service.call(lambda: get_job(service.context.store, id))
+    if job.kind != OperationKind.EXPORT or job.best is None:
+        raise NotFound("there is no export of this identifier")
+    made = read_output(ExportedOut, job.best)
+    headers = {
+        "Content-Disposition": f'attachment; filename="{made.file_name}"',
+        "X-Content-Type-Options": "nosniff",
+    }
+    return Response(made.text.encode(), headers=headers, media_type=made.media_type)
+
+
+def _choices(request: Request) -> dict[str, str]:
+    return {name: text for name, text in request.query_params.items() if name != WORK}
+
+
+def _address(request: Request, name: str, path: str, job: JobRecord | None = None) -> str:
+    """A page below this profile's exports with the same choices."""
+    pairs = list(_choices(request).items()) + ([(WORK, job.id)] if job else [])
+    return address(f"{PLACE}/{in_path(name)}/exports/{path}", pairs)
+
+
+async def _find_export(
+    request: Request, reference: ProfileReference, target: str, identifier: str
+) -> JobRecord:
+    """The job, where it is an export of this profile to this target. Raises NotFound."""
+    service = service_of(request)
+    job = await service.call(lambda: get_job(service.context.store, identifier))
+    if job.kind == OperationKind.EXPORT:
+        asked = read_request(ExportJobIn, job.request)
+        if (asked.target, asked.reference.name) == (target, reference.name):
+            return job
+    raise NotFound("there is no such export of this profile")
+
+
+def _audit_address(reference: str, size_bytes: int | None) -> str:
+    """An audit of one size, which names the best one that no rule of a target narrows."""
+    setting = "whole" if size_bytes is None else format_bytes(size_bytes)
+    return address("/ui/audit", (("profile", reference), ("setting", setting)))
+
+
+def _part(request: Request, name: str, form: ExportForm, job: JobRecord) -> Response:
+    shown = {"form": form, "reference": name, **_outcome(request, name, form, job)}
+    return page(request, "profile_export_part.html", section=SECTION, **shown)
+
+
+def _outcome(request: Request, name: str, form: ExportForm, job: JobRecord) -> dict[str, Any]:
+    """What profile_export_part.html is given: the text, or the work."""
+    if job.state is JobState.DONE and job.best is not None:
+        made = read_output(ExportedOut, job.best)
+        steps = made.chosen.steps if made.chosen else ()
+        return {
+            "costs": cost_words(made.chosen) if made.chosen else "",
+            "audit_address": _audit_address(name, steps[0].size_bytes) if steps else "",
+            "text": made.text[:MOST_SHOWN],
+            "is_cut": len(made.text) > MOST_SHOWN,
+            "file_name": made.file_name,
+            "file_address": f"/ui/exports/{job.id}",
+            "api_address": form.file_address(name),
+        }
+    target = form.target.name
+    place = WorkPlace(
+        title="Choosing sizes" if form.has_sizes else "Writing",
+        here=_address(request, name, target, job),
+        part=_address(request, name, f"{target}/text", job),
+        again_form="export-form",
+    )
+    return {"work": WorkView.of(job, place)}

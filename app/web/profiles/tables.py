@@ -1,0 +1,284 @@
+"""The form that compiles a table: texts as typed, the scope that they mean, and mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from app.jobs.ledger import get_job, running_jobs
+from app.operations.operation import OperationKind
+from app.questions.tables import DEFAULT_GREATEST_BYTES, TableScope, list_tables
+from app.schemas.base import ProblemOut, read_output, read_request
+from app.schemas.jobs import TableJobIn, elapsed_s, problem_of
+from app.schemas.tables import GapRangeOut, TableIn, TableOut
+from app.text.numbers import format_count, format_gap, format_percent
+from app.web.forms import FieldReader, in_path
+from app.web.jobs.work import WorkPlace, WorkView, seconds_words
+from domain.errors import NotFound, SluiceError, UnreadableRecord
+from domain.plan_table import DEFAULT_TABLE_GAP
+from domain.units import format_bytes, parse_share
+from models.records import JobRecord, JobState, TableSummary
+
+if TYPE_CHECKING:
+    from models.session import Store
+
+
+_FIELDS = {
+    "least_bytes": "least",
+    "greatest_bytes": "greatest",
+    "relative_gap": "tolerance",
+    "min_fragment_bytes": "min",
+    "max_fragment_bytes": "max",
+    "alignment_bytes": "align",
+    "max_fragments": "most",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TableForm:
+    """What to compile, as typed. `mistakes` is by the field's name, "" for what fits none."""
+
+    least: str = "1 B"
+    greatest: str = format_bytes(DEFAULT_GREATEST_BYTES)
+    tolerance: str = f"{100.0 * DEFAULT_TABLE_GAP:g} %"
+    min: str = ""
+    max: str = ""
+    align: str = ""
+    most: str = ""
+    activate: str = ""
+    mistakes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether a limit was given, so that they are shown open."""
+        return any((self.min, self.max, self.align, self.most))
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> TableForm:
+        """As a form was sent."""
+        texts = {name: given.get(name, "").strip() for name in (*_FIELDS.values(), "activate")}
+        return cls(mistakes={}, **texts)
+
+    def scope(self) -> tuple[TableScope | None, TableForm]:
+        """What is to be compiled, or None and the form with its mistakes."""
+        reader = FieldReader({one: getattr(self, one) for one in _FIELDS.values()})
+        least, greatest = reader.size("least") or 1, reader.size("greatest")
+        tolerance = reader.read("tolerance", parse_share)
+        limits = reader.limits()
+        if reader.mistakes:
+            return None, replace(self, mistakes=reader.mistakes)
+        gap = DEFAULT_TABLE_GAP if tolerance is None else tolerance
+        try:
+            return TableScope(limits, least, greatest or DEFAULT_GREATEST_BYTES, gap), self
+        except SluiceError as refusal:
+            return None, self.refused(refusal)
+
+    @classmethod
+    def of_request(cls, asked: TableIn) -> TableForm:
+        """As a job was asked for it."""
+        given = {**dict(asked), **dict(asked.constraints)}
+        texts = {name: _text(given[key], name) for key, name in _FIELDS.items()}
+        return cls(activate="yes" if asked.activate else "", mistakes={}, **texts)
+
+    def failed(self, problem: ProblemOut) -> TableForm:
+        """The form with why a job failed."""
+        found = {
+            _FIELDS.get(one.pointer.rpartition("/")[2], ""): one.detail for one in problem.errors
+        }
+        return replace(self, mistakes={name: words for name, words in found.items() if name})
+
+    def refused(self, refusal: SluiceError) -> TableForm:
+        """The form with what was refused."""
+        name = _FIELDS.get((refusal.field or "").rpartition(".")[2], "")
+        return replace(self, mistakes={name: refusal.detail})
+
+
+def _text(value: float | None, name: str) -> str:
+    """A field's text; what excludes nothing is left empty."""
+    if value is None or (name in ("min", "align") and value == 1):
+        return ""
+    if name == "tolerance":
+        return f"{100.0 * value:.12g} %"
+    return str(value) if name == "most" else format_bytes(int(value))
+
+
+# --- a compilation on its profile's page: while it runs, and what look-ups do once it -------------
+
+
+PLACE = "/ui/profiles"
+INTO = "#tables"
+FORM = "compile-form"
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What is said of a table that was just compiled; `missed` where it misses its tolerance."""
+
+    title: str
+    words: str
+    digest: str
+    missed: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableWork:
+    """The compilation that an address names: `work` unless it is done, and `compiled` if it is."""
+
+    form: TableForm
+    work: WorkView | None
+    compiled: Compiled | None
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A compilation that runs, and where it is shown."""
+
+    id: str
+    words: str
+    address: str
+
+
+def work_address(reference: str, identifier: str) -> str:
+    """The page of a profile with this compilation."""
+    return f"{PLACE}/{in_path(reference)}?work={identifier}{INTO}"
+
+
+def table_work(store: Store, name: str, identifier: str) -> TableWork | None:
+    """The compilation for this profile; None where there is none of this identifier. Blocks."""
+    try:
+        job = get_job(store, identifier)
+    except NotFound:
+        return None
+    if job.kind != OperationKind.TABLE:
+        return None
+    asked = read_request(TableJobIn, job.request)
+    if asked.reference.name != name:
+        return None
+    form = TableForm.of_request(asked)
+    if job.state is JobState.DONE and job.best is not None:
+        try:
+            table = read_output(TableOut, job.best)
+        except UnreadableRecord as refusal:
+            return TableWork(form.refused(refusal), None, None)
+        tables = list_tables(store, name, revision=asked.reference.revision, limit=50)
+        return TableWork(TableForm(), None, _compiled(job, table, tables.summaries))
+    if problem := problem_of(job):
+        form = form.failed(problem)
+    place = WorkPlace(
+        title=f"Compiling {range_words(asked)}",
+        here=work_address(asked.profile, job.id),
+        part=work_address(asked.profile, job.id).removesuffix(INTO),
+        into=INTO,
+        again_form=FORM,
+    )
+    return TableWork(form, WorkView.of(job, place), None)
+
+
+def running_tables(store: Store, name: str, shown: str) -> tuple[Running, ...]:
+    """The compilations for this profile that run, besides the one that is shown. Blocks."""
+    found = []
+    for job in running_jobs(store, OperationKind.TABLE):
+        asked = read_request(TableJobIn, job.request)
+        if job.id != shown and asked.reference.name == name:
+            words = f"{range_words(asked)} for revision {asked.reference.revision}"
+            found.append(Running(job.id, words, work_address(asked.profile, job.id)))
+    return tuple(found)
+
+
+def range_words(range: TableIn | TableOut) -> str:
+    """The messages of a table."""
+    return f"{format_bytes(range.least_bytes)} to {format_bytes(range.greatest_bytes)}"
+
+
+def missed_words(table: TableOut) -> str:
+    """By how much a table misses its tolerance; "" where it keeps it."""
+    if not table.missed_total:
+        return ""
+    worst, asked = table.worst, format_percent(table.relative_gap)
+    return (
+        f"It misses its tolerance of {asked} for {format_count(table.missed_bytes)} message "
+        f"sizes: proven is {format_gap(worst.relative_gap)} at worst, at {range_text(worst)}."
+    )
+
+
+def range_text(one: GapRangeOut) -> str:
+    """Message sizes, inclusive."""
+    least, greatest = one.from_bytes, one.to_bytes
+    return (
+        format_bytes(least)
+        if least == greatest
+        else f"{format_bytes(least)} to {format_bytes(greatest)}"
+    )
+
+
+def _compiled(job: JobRecord, table: TableOut, tables: tuple[TableSummary, ...]) -> Compiled:
+    revision = table.profile.revision if table.profile else 0
+    active = next((one.digest for one in tables if one.is_active), "")
+    if active == table.digest:
+        words = f"Look-ups of revision {revision} answer from it now."
+        if len(tables) == 1:
+            words = f"It is the first of revision {revision}, so look-ups answer from it now."
+    else:
+        words = f"Look-ups of revision {revision} still answer from the active one."
+    took = seconds_words(elapsed_s(job))
+    title = f"{range_words(table)} is compiled, in {took}."
+    return Compiled(title, words, table.digest, missed_words(table))
+
+
+# --- a compiled table on a page of its own: what is proven, and where it misses its ---------------
+
+
+@dataclass(frozen=True, slots=True)
+class MissedLine:
+    """Message sizes whose schedules are not proven to the tolerance."""
+
+    range: str
+    proven: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """What templates/profile_table.html is given. `more` is how many ranges are not listed."""
+
+    reference: str
+    digest: str
+    range: str
+    tolerance: str
+    worst: str
+    worst_repeat: str
+    entries: str
+    missed: str
+    lines: tuple[MissedLine, ...]
+    more: str
+    warnings: tuple[str, ...]
+    is_active: bool
+
+    @classmethod
+    def of(cls, table: TableOut, *, is_active: bool) -> TableView:
+        """Of a TableOut whose table belongs to a profile."""
+        lines = table.missed
+        more = table.missed_total - len(lines)
+        return cls(
+            reference=table.profile.reference if table.profile else "",
+            digest=table.digest,
+            range=range_words(table),
+            tolerance=format_percent(table.relative_gap),
+            worst=_worst(table.worst),
+            worst_repeat=_worst(table.worst_repeat),
+            entries=f"{format_count(table.cut_entries)} cuts, "
+            f"{format_count(table.repeat_entries)} repeated sizes",
+            missed=missed_words(table),
+            lines=tuple(_missed(one) for one in lines),
+            more=format_count(more) if more else "",
+            warnings=tuple(one.detail for one in table.warnings),
+            is_active=is_active,
+        )
+
+
+def _missed(one: GapRangeOut) -> MissedLine:
+    return MissedLine(range_text(one), format_gap(one.relative_gap))
+
+
+def _worst(one: GapRangeOut) -> str:
+    return f"{format_gap(one.relative_gap)}, at {range_text(one)}"

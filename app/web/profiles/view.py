@@ -1,0 +1,330 @@
+"""What changed from one revision of a profile to the next, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, zip_longest
+
+from app.text.numbers import format_cost, format_count, format_figure, format_gap, format_percent
+from app.text.units import format_given_time
+from app.web.forms import moment_words
+from domain.aggregate import Aggregate
+from domain.model import CostModel
+from domain.pipeline import FitRange, Pipeline, Stage
+from domain.problem import FragmentLimits
+from domain.profile import HardwareProfile, Origin, Revision
+from domain.units import format_bytes
+from models.records import TableSummary
+
+MOST_TOLD = 12
+
+
+def changes_between(before: CostModel, after: CostModel) -> tuple[str, ...]:
+    """Which stages differ and by how much; of many the first, and how many more there are."""
+    found = list(_changes(before, after))
+    if len(found) > MOST_TOLD:
+        found = [*found[: MOST_TOLD - 1], f"and {len(found) - MOST_TOLD + 1} more"]
+    return tuple(found)
+
+
+def _changes(before: CostModel, after: CostModel) -> Iterator[str]:
+    if isinstance(before, Pipeline) and isinstance(after, Pipeline):
+        yield from _stages(before.stages, after.stages)
+    elif isinstance(before, Aggregate) and isinstance(after, Aggregate):
+        yield from _stage("total", before.total, after.total)
+        yield from _stage("bottleneck", before.bottleneck, after.bottleneck)
+    elif isinstance(after, Pipeline):
+        yield f"{len(after.stages)} stages instead of the total and the bottleneck"
+    else:
+        yield "the total and the bottleneck instead of stages"
+    if before.delay_us != after.delay_us:
+        yield f"delay {_moved(before.delay_us, after.delay_us, 'µs')}"
+
+
+def _stages(before: Sequence[Stage], after: Sequence[Stage]) -> Iterator[str]:
+    """Stages of one name are one stage, where names are told apart; else those of one place."""
+    old, new = {one.name: one for one in before}, {one.name: one for one in after}
+    if len(old) < len(before) or len(new) < len(after):
+        yield from _by_place(before, after)
+        return
+    yield from (f"{name}: removed" for name in old if name not in new)
+    yield from (f"{name}: added" for name in new if name not in old)
+    kept = [name for name in new if name in old]
+    if kept != [name for name in old if name in new]:
+        yield "the order of the stages"
+    for name in kept:
+        yield from _stage(name, old[name], new[name])
+
+
+def _by_place(before: Sequence[Stage], after: Sequence[Stage]) -> Iterator[str]:
+    for number, (old, new) in enumerate(zip_longest(before, after), start=1):
+        if old is None or new is None:
+            yield f"stage {number}, {(old or new).name}: {'removed' if new is None else 'added'}"
+            continue
+        called = new.name if new.name == old.name else f"{new.name} instead of {old.name}"
+        found = list(_stage(f"stage {number}, {called}", old, new))
+        yield from found or ([] if new.name == old.name else [f"stage {number}: {called}"])
+
+
+def _stage(name: str, before: Stage, after: Stage) -> Iterator[str]:
+    ends = [one.up_to_bytes for one in before.ranges], [one.up_to_bytes for one in after.ranges]
+    if ends[0] != ends[1]:
+        yield f"{name}: {_ranges(after)} instead of {_ranges(before)}"
+        return
+    for old, new in zip(before.ranges, after.ranges, strict=True):
+        if words := ", ".join(_costs(old, new)):
+            where = "" if after.is_line else f" {_range(new)}"
+            yield f"{name}{where}: {words}"
+
+
+def _costs(before: FitRange, after: FitRange) -> Iterator[str]:
+    if before.overhead_us != after.overhead_us:
+        yield f"overhead {_moved(before.overhead_us, after.overhead_us, 'µs')}"
+    if before.ns_per_byte != after.ns_per_byte:
+        yield f"cost a byte {_moved(before.ns_per_byte, after.ns_per_byte, 'ns')}"
+
+
+def _moved(before: float, after: float, unit: str) -> str:
+    if before == 0.0:
+        return f"{format_cost(after)} {unit} instead of none"
+    moved = (after - before) / before
+    return f"{'+' if moved > 0 else '−'}{format_percent(abs(moved))}"
+
+
+def _ranges(stage: Stage) -> str:
+    if stage.is_line:
+        return "one line"
+    ends = ", ".join(
+        format_bytes(one.up_to_bytes) for one in stage.ranges if one.up_to_bytes is not None
+    )
+    return f"{len(stage.ranges)} fit ranges (up to {ends})"
+
+
+def _range(one: FitRange) -> str:
+    return (
+        "in the last range" if one.up_to_bytes is None else f"up to {format_bytes(one.up_to_bytes)}"
+    )
+
+
+def delay_words(model: CostModel) -> str:
+    """The constant delay; "" where there is none."""
+    return format_given_time(model.delay_us) if model.delay_us else ""
+
+
+# --- a hardware profile as its page shows it: stages, revisions, compiled tables ------------------
+
+
+REVISIONS_SHOWN = 20
+ORIGINS = {Origin.GIVEN: "given", Origin.FIT: "fitted", Origin.PAPER: "published"}
+
+
+@dataclass(frozen=True, slots=True)
+class StageLine:
+    """A row of the stage table: a stage, or a further range of one. Texts with units outside."""
+
+    name: str
+    fragments: str
+    overhead: str
+    cost: str
+    rate: str
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionRow:
+    """One revision, where it came from, and what changed from the one before."""
+
+    number: int
+    is_current: bool
+    is_shown: bool
+    created: str
+    origin: str
+    detail: str
+    fit_id: str
+    changes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A compiled table."""
+
+    digest: str
+    revision: int
+    is_active: bool
+    created: str
+    range: str
+    limits: str
+    tolerance: str
+    worst: str
+    is_missed: bool
+    bytes: str
+    file_stem: str
+
+    @classmethod
+    def of(cls, summary: TableSummary) -> TableRow:
+        """Of a stored table that belongs to a profile."""
+        revision = summary.profile_revision or 0
+        return cls(
+            digest=summary.digest,
+            revision=revision,
+            is_active=summary.is_active,
+            created=moment_words(summary.created_at),
+            range=f"{format_bytes(summary.least_bytes)} to {format_bytes(summary.greatest_bytes)}",
+            limits=", ".join(limits_words(summary.limits)) or "none",
+            tolerance=format_percent(summary.relative_gap),
+            worst=format_gap(summary.worst_gap),
+            is_missed=summary.worst_gap > summary.relative_gap,
+            bytes=f"{format_count(summary.file_bytes)} B",
+            file_stem=f"{summary.profile_name}-{revision}",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileView:
+    """What templates/profile.html is given of a profile and the revision that is looked at."""
+
+    name: str
+    number: int
+    current: int
+    latest: int
+    created: str
+    origin: str
+    detail: str
+    fit_id: str
+    is_pipeline: bool
+    stages: tuple[StageLine, ...]
+    has_ranges: bool
+    delay: str
+    revisions: tuple[RevisionRow, ...]
+    before: int
+
+    @property
+    def reference(self) -> str:
+        """The revision that is looked at, as requests name it."""
+        return f"{self.name}@{self.number}"
+
+    @classmethod
+    def of(
+        cls, profile: HardwareProfile, revisions: Sequence[Revision], shown: Revision, before: int
+    ) -> ProfileView:
+        """Of a profile and its revisions; those below number `before` are listed, newest first.
+
+        `before` 0 lists from the newest on. `ProfileView.before` is where the list goes on, or 0.
+        """
+        known = [one for one in revisions if not before or one.number < before]
+        cut = known[-REVISIONS_SHOWN:]
+        rows = _rows(known[-REVISIONS_SHOWN - 1 :], current=profile.current.number, shown=shown)
+        lines = tuple(_lines(shown.model))
+        told = shown.provenance
+        return cls(
+            name=profile.name,
+            number=shown.number,
+            current=profile.current.number,
+            latest=profile.latest,
+            created=moment_words(shown.created_at),
+            origin=ORIGINS[told.origin],
+            detail=told.detail,
+            fit_id=told.fit_id or "",
+            is_pipeline=isinstance(shown.model, Pipeline),
+            stages=lines,
+            has_ranges=any(line.fragments != "any" for line in lines),
+            delay=delay_words(shown.model),
+            revisions=tuple(reversed(rows[-len(cut) :])) if cut else (),
+            before=cut[0].number if len(known) > len(cut) else 0,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRow:
+    """A profile in the list."""
+
+    name: str
+    current: int
+    latest: int
+    revised: str
+    origin: str
+    detail: str
+    shape: str
+
+    @classmethod
+    def of(cls, profile: HardwareProfile) -> ProfileRow:
+        """Of a profile at its current revision."""
+        current = profile.current
+        return cls(
+            name=profile.name,
+            current=current.number,
+            latest=profile.latest,
+            revised=moment_words(current.created_at),
+            origin=ORIGINS[current.provenance.origin],
+            detail=current.provenance.detail,
+            shape=shape_words(current.model),
+        )
+
+
+def shape_words(model: CostModel) -> str:
+    """How many stages there are."""
+    if not isinstance(model, Pipeline):
+        return "total and bottleneck"
+    return f"{len(model.stages)} stage{'s' if len(model.stages) > 1 else ''}"
+
+
+def limits_words(limits: FragmentLimits) -> Iterator[str]:
+    """The limits that exclude anything."""
+    if limits.min_fragment_bytes > 1:
+        yield f"at least {format_bytes(limits.min_fragment_bytes)}"
+    if limits.max_fragment_bytes is not None:
+        yield f"at most {format_bytes(limits.max_fragment_bytes)}"
+    if limits.alignment_bytes > 1:
+        yield f"multiples of {format_bytes(limits.alignment_bytes)}"
+    if limits.max_fragments is not None:
+        yield f"at most {format_count(limits.max_fragments)} fragments"
+
+
+def _rows(revisions: Sequence[Revision], *, current: int, shown: Revision) -> list[RevisionRow]:
+    """Oldest first; the first one's changes are against none."""
+    first = [_row(one, (), current=current, shown=shown) for one in revisions[:1]]
+    return first + [
+        _row(
+            new, changes_between(old.model, new.model) or ("nothing",), current=current, shown=shown
+        )
+        for old, new in pairwise(revisions)
+    ]
+
+
+def _row(
+    revision: Revision, changes: tuple[str, ...], *, current: int, shown: Revision
+) -> RevisionRow:
+    told = revision.provenance
+    return RevisionRow(
+        number=revision.number,
+        is_current=revision.number == current,
+        is_shown=revision.number == shown.number,
+        created=moment_words(revision.created_at),
+        origin=ORIGINS[told.origin],
+        detail=told.detail,
+        fit_id=told.fit_id or "",
+        changes=changes,
+    )
+
+
+def _lines(model: CostModel) -> Iterator[StageLine]:
+    if isinstance(model, Pipeline):
+        for stage in model.stages:
+            yield from _stage_lines(stage.name, stage)
+        return
+    if isinstance(model, Aggregate):
+        yield from _stage_lines("all stages together", model.total)
+        yield from _stage_lines("the slowest stage", model.bottleneck)
+
+
+def _stage_lines(name: str, stage: Stage) -> Iterator[StageLine]:
+    for number, one in enumerate(stage.ranges):
+        end = one.up_to_bytes
+        above = "any" if stage.is_line else "above"
+        yield StageLine(
+            name=name if number == 0 else "",
+            fragments=above if end is None else f"up to {format_bytes(end)}",
+            overhead=format_cost(one.overhead_us),
+            cost=format_cost(one.ns_per_byte),
+            rate=format_figure(1.0 / one.ns_per_byte) if one.ns_per_byte else "",
+        )

@@ -1,1 +1,0 @@
-"""The views: each parses, calls one flow, makes what its template shows."""

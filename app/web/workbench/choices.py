@@ -1,0 +1,229 @@
+"""The units that costs were given in, in the address of what was found, so that a link shows them.
+
+Answers and jobs are stored in µs and ns a byte, whatever was typed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+from app.questions.profiles import paper_profiles
+from domain.errors import NotFound
+from domain.pipeline import Pipeline
+from domain.trace_formats import TraceFormat
+from domain.units import CostUnit, OverheadUnit, format_number
+
+_EXACT_DIGITS = 17
+
+Unit = TypeVar("Unit", bound=StrEnum)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownUnits:
+    """A unit of each column of the stage table."""
+
+    overhead: OverheadUnit = OverheadUnit.US
+    cost: CostUnit = CostUnit.NS_PER_BYTE
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> ShownUnits:
+        """As an address has them; what a page never sends counts as nothing."""
+        usual = cls()
+        return cls(
+            _told(given.get("overhead_unit", ""), usual.overhead),
+            _told(given.get("cost_unit", ""), usual.cost),
+        )
+
+    @property
+    def query(self) -> str:
+        """As an address has them, without what is usual: "cost_unit=gb_per_s", or ""."""
+        usual = ShownUnits()
+        pairs = (
+            ("overhead_unit", self.overhead, usual.overhead),
+            ("cost_unit", self.cost, usual.cost),
+        )
+        return urlencode([(name, str(unit)) for name, unit, common in pairs if unit != common])
+
+    @property
+    def asked(self) -> str:
+        """The query with its question mark, or ""."""
+        return f"?{self.query}" if self.query else ""
+
+    @property
+    def also(self) -> str:
+        """The query for an address that has one already, or ""."""
+        return f"&{self.query}" if self.query else ""
+
+    def onto(self, address: str) -> str:
+        """The address with these units."""
+        return address + (self.also if "?" in address else self.asked)
+
+    def overhead_text(self, overhead_us: float) -> str:
+        """A fixed time in its unit, as it was typed: the shortest number that means the same."""
+        return _typed(self.overhead.to_us, overhead_us / self.overhead.to_us(1.0), overhead_us)
+
+    def cost_text(self, ns_per_byte: float) -> str:
+        """A cost a byte in its unit, as it was typed; "" for no cost as a bandwidth."""
+        one = self.cost.to_ns_per_byte(1.0)
+        if not self.cost.is_bandwidth:
+            return _typed(self.cost.to_ns_per_byte, ns_per_byte / one, ns_per_byte)
+        if not ns_per_byte > 0.0:
+            return ""
+        return _typed(self.cost.to_ns_per_byte, one / ns_per_byte, ns_per_byte)
+
+
+def _typed(read: Callable[[float], float], near: float, value: float) -> str:
+    """The shortest number about `near` that is read as this value; `near` where none is."""
+    for digits in range(1, _EXACT_DIGITS + 1):
+        short = float(f"{near:.{digits}g}")
+        if short > 0.0 and read(short) == value:
+            return format_number(short)
+    return format_number(near)
+
+
+def _told(given: str, usual: Unit) -> Unit:
+    kinds = {str(one): one for one in type(usual) if str(one) != "untold"}
+    return kinds.get(given, usual)
+
+
+# --- what the input panel offers: ready examples, common sizes, and choices in words --------------
+
+
+FOLDER = Path(__file__).resolve().parents[3] / "examples"
+COMMON_SIZES = (
+    *("1 KiB", "4 KiB", "8 KiB", "16 KiB", "64 KiB", "256 KiB"),
+    *("1 MiB", "4 MiB", "16 MiB", "64 MiB", "256 MiB", "1 GiB"),
+)
+STRATEGIES = (
+    ("auto", "the best known way"),
+    ("exact", "exact: proven optimum"),
+    ("repeat", "best size, repeated"),
+    ("fixed", "best number of equal fragments"),
+    ("static", "a size of mine, repeated"),
+    ("ramp", "ramp up"),
+    ("ramp_up_down", "ramp up and down"),
+    ("hierarchical", "hierarchical"),
+    ("hierarchical_ramp", "hierarchical ramp"),
+    ("single", "one fragment"),
+)
+KINDS = (
+    ("", "told from the file"),
+    ("direct", "times of every stage"),
+    ("end_to_end", "latencies of whole messages"),
+    ("indirect", "latencies and inter-arrival times"),
+    ("logp", "LogP signatures"),
+)
+METHODS = (
+    ("robust", "robust: outliers weigh little"),
+    ("weighted", "weighted least squares"),
+    ("ordinary", "ordinary least squares"),
+)
+SHAPES = (("ranges", "as many lines as the data support"), ("line", "one line over all sizes"))
+
+
+@dataclass(frozen=True, slots=True)
+class InputExample:
+    """A ready example: a pipeline, or a file of measurements where that is None."""
+
+    name: str
+    words: str
+    about: str
+    message: str
+    pipeline: Pipeline | None = None
+
+
+_WORDS = {
+    "myrinet-gam": ("Myrinet GAM", "4 KiB"),
+    "gms": ("GMS", "8 KiB"),
+    "disk-study": ("disk", "1 MiB"),
+    "disk-study-two-networks": ("disk, two networks", "1 MiB"),
+}
+_MEASURED = InputExample(
+    "local-path-direct",
+    "a measured trace",
+    "stage times of a local path: copies, CRC-32, loopback TCP and a file written to disk",
+    "1 MiB",
+)
+EXAMPLES = (
+    *(
+        InputExample(one.name, _WORDS[one.name][0], one.source, _WORDS[one.name][1], one.pipeline)
+        for one in paper_profiles()
+    ),
+    _MEASURED,
+)
+
+
+@cache
+def trace_formats() -> tuple[TraceFormat, ...]:
+    """The formats that are read: readers are loaded when the panel is first shown."""
+    from fitting import formats
+
+    return formats()
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """All that can be chosen in the panel, each with its words."""
+
+    examples: tuple[InputExample, ...] = EXAMPLES
+    sizes: tuple[str, ...] = COMMON_SIZES
+    overhead_units: tuple[OverheadUnit, ...] = tuple(OverheadUnit)[:-1]  # all that are told
+    cost_units: tuple[CostUnit, ...] = tuple(CostUnit)[:-1]
+    strategies: tuple[tuple[str, str], ...] = STRATEGIES
+    kinds: tuple[tuple[str, str], ...] = KINDS
+    methods: tuple[tuple[str, str], ...] = METHODS
+    shapes: tuple[tuple[str, str], ...] = SHAPES
+
+    @property
+    def unit_table(self) -> dict[str, Any]:
+        """Every unit for the page's script."""
+        return unit_table()
+
+    @property
+    def formats(self) -> tuple[TraceFormat, ...]:
+        """Every format of measurements."""
+        return trace_formats()
+
+
+OFFERS = Offers()
+
+
+def example_named(name: str) -> InputExample:
+    """The example of this name. Raises NotFound."""
+    found = next((one for one in EXAMPLES if one.name == name), None)
+    if found is None:
+        raise NotFound("there is no example of this name", field="example")
+    return found
+
+
+def trace_text(example: InputExample) -> str:
+    """The measurements of an example that is a trace."""
+    return (FOLDER / f"{example.name}.csv").read_text(encoding="utf-8")
+
+
+def unit_table() -> dict[str, dict[str, dict[str, Any]]]:
+    """All units for the page's script: words, spelling, and what one is in µs or ns a byte.
+
+    Of a bandwidth the `inverse` divided by it is the time.
+    """
+    times = {
+        unit.value: {"words": unit.words, "spelling": unit.spelling, "factor": unit.to_us(1.0)}
+        for unit in OverheadUnit
+        if unit is not OverheadUnit.UNTOLD
+    }
+    costs = {
+        unit.value: {
+            "words": unit.words,
+            "spelling": unit.spelling,
+            "inverse" if unit.is_bandwidth else "factor": unit.to_ns_per_byte(1.0),
+        }
+        for unit in CostUnit
+        if unit is not CostUnit.UNTOLD
+    }
+    return {"overhead": times, "cost": costs}

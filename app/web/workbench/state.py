@@ -1,0 +1,330 @@
+"""What the input panel holds: raw texts as they were typed, and what is wrong with which of them.
+
+A row continues the stage of the row above where that one says how far it reaches (`up_to`): so a
+stage with several fit ranges is several rows, of which the first has its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from app.schemas.base import read_part
+from app.schemas.optimize import OptimizeOut
+from app.schemas.stages import ConstraintsOut, PipelineOut
+from app.web.workbench.choices import OFFERS, Offers, ShownUnits, example_named, trace_text
+from domain.pipeline import MAX_RANGES, MAX_STAGES, Pipeline, Stage, unique_names
+from domain.problem import FragmentLimits
+from domain.trace_formats import UnreadableRows, UnrecognisedTrace
+from domain.units import CostUnit, OverheadUnit, format_bytes, format_number
+from models.records import AnswerRecord
+
+MAX_ROWS = MAX_STAGES * MAX_RANGES
+_EMPTY_ROWS = 3
+_NO_LIMITS = FragmentLimits()
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+class InputSource(StrEnum):
+    """Where the costs come from."""
+
+    TABLE = "table"
+    PROFILE = "profile"
+    TRACE = "trace"
+
+    @property
+    def words(self) -> str:
+        """As a page writes it."""
+        return {"table": "Stages", "profile": "Stored profile", "trace": "Trace"}[self.value]
+
+
+@dataclass(frozen=True, slots=True)
+class StageRow:
+    """One row of the stage table, as typed."""
+
+    name: str = ""
+    overhead: str = ""
+    cost: str = ""
+    up_to: str = ""
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing was typed."""
+        return not (self.name or self.overhead or self.cost or self.up_to)
+
+
+@dataclass(frozen=True, slots=True)
+class InputState:
+    """All that the panel shows. `mistakes` is by the field's name: "overhead.2", "message".
+
+    What concerns no one field is under "".
+    """
+
+    source: InputSource = InputSource.TABLE
+    rows: tuple[StageRow, ...] = (StageRow(),) * _EMPTY_ROWS
+    overhead_unit: OverheadUnit = OverheadUnit.US
+    cost_unit: CostUnit = CostUnit.NS_PER_BYTE
+    delay: str = "0"
+    profile: str = ""
+    trace: str = ""
+    kind: str = ""
+    method: str = "robust"
+    shape: str = "ranges"
+    message: str = "64 KiB"
+    least: str = ""
+    greatest: str = ""
+    alignment: str = ""
+    most_fragments: str = ""
+    strategy: str = "auto"
+    static_size: str = ""
+    relative_gap: str = "1e-6"
+    time_limit: str = "10"
+    may_refragment: bool = False
+    save_as: str = ""
+    mistakes: Mapping[str, str] = field(default_factory=dict)
+    unread: UnrecognisedTrace | UnreadableRows | None = None  # more on the trace than `mistakes`
+    # The first field that is wrong, from above. Every wrong field asks for it: it is found once.
+    first_mistake: str = field(init=False, default="")
+
+    def __post_init__(self) -> None:
+        if self.mistakes:
+            object.__setattr__(self, "first_mistake", self._first_mistake())
+
+    @property
+    def has_constraints(self) -> bool:
+        """Whether any constraint or unusual choice was made, so that its part is shown open."""
+        usual = InputState()
+        changed = any(getattr(self, name) != getattr(usual, name) for name in _UNUSUAL)
+        return changed or any(name in self.mistakes for name in _UNUSUAL)
+
+    @property
+    def has_ranges(self) -> bool:
+        """Whether any stage has several fit ranges, so that their column is shown."""
+        return any(row.up_to for row in self.rows)
+
+    @property
+    def stage_numbers(self) -> tuple[int, ...]:
+        """The number of each row's stage, from 1; 0 for a row that continues the one above.
+
+        Blank rows are no stages: they have the numbers that the next ones would have.
+        """
+        found: list[int] = []
+        stages, blank, goes_on = 0, 0, False
+        for row in self.rows:
+            if row.is_blank:
+                blank += 1
+                found.append(stages + blank)
+                continue
+            stages, blank = stages + (not goes_on), 0
+            found.append(0 if goes_on else stages)
+            goes_on = bool(row.up_to)
+        return tuple(found)
+
+    @property
+    def name_notes(self) -> Mapping[int, str]:
+        """What is said of names that were there before, by the row's place."""
+        first = [i for i, number in enumerate(self.stage_numbers) if number]
+        named = [i for i in first if self.rows[i].name]
+        told = unique_names([self.rows[i].name for i in named])
+        return {
+            i: f"an earlier stage has this name; answers call this one “{name}”"
+            for i, name in zip(named, told, strict=True)
+            if name != self.rows[i].name
+        }
+
+    @property
+    def has_fit_choices(self) -> bool:
+        """Whether how to fit was chosen, so that its part is shown open."""
+        return bool(self.kind) or self.method != "robust" or self.shape != "ranges"
+
+    def _first_mistake(self) -> str:
+        order = [f"{name}.{row}" for row in range(len(self.rows)) for name in _COLUMNS]
+        before = ("overhead-unit", "cost-unit", *order)
+        places = (*before, "delay", "save_as", "profile", "trace", "kind", "message", *_UNUSUAL)
+        return next((name for name in places if name in self.mistakes), "")
+
+    @property
+    def offers(self) -> Offers:
+        """What can be chosen."""
+        return OFFERS
+
+    def with_mistakes(self, mistakes: Mapping[str, str]) -> InputState:
+        """The same with what is wrong."""
+        return replace(self, mistakes=dict(mistakes))
+
+    @classmethod
+    def empty(cls) -> InputState:
+        """Nothing yet."""
+        return cls()
+
+    @classmethod
+    def of_example(cls, name: str) -> InputState:
+        """A ready example. Raises NotFound."""
+        found = example_named(name)
+        given = cls(message=found.message)
+        if found.pipeline is None:
+            return replace(given, source=InputSource.TRACE, trace=trace_text(found))
+        return given.with_pipeline(found.pipeline)
+
+    @classmethod
+    def of_form(cls, pairs: Iterable[tuple[str, str]]) -> InputState:
+        """As a form was sent: fields by name, and the columns of the table as repeated fields."""
+        given: dict[str, list[str]] = {}
+        for name, value in pairs:
+            given.setdefault(name, []).append(value.strip())
+        texts: dict[str, Any] = {name: given[name][-1] for name in _TEXTS if name in given}
+        return cls(
+            source=_one_of(InputSource, given, "source"),
+            rows=_rows(given),
+            overhead_unit=_one_of(OverheadUnit, given, "overhead_unit", other="untold"),
+            cost_unit=_one_of(CostUnit, given, "cost_unit", other="untold"),
+            may_refragment="may_refragment" in given,
+            **texts,
+        )
+
+    @classmethod
+    def of_question(
+        cls,
+        message_bytes: int,
+        limits: FragmentLimits = _NO_LIMITS,
+        *,
+        may_refragment: bool = False,
+        profile: str | None = None,
+        pipeline: Pipeline | None = None,
+    ) -> InputState:
+        """What was asked, as far as the panel has fields for it."""
+        found = cls(
+            message=_size_text(message_bytes),
+            least=_size_text(limits.min_fragment_bytes, usual=1),
+            greatest=_size_text(limits.max_fragment_bytes),
+            alignment=_size_text(limits.alignment_bytes, usual=1),
+            most_fragments=_whole_text(limits.max_fragments),
+            may_refragment=may_refragment,
+        )
+        if pipeline is not None:
+            found = found.with_pipeline(pipeline)
+        return found if profile is None else found.with_profile(profile)
+
+    @classmethod
+    def of_answer(cls, answer: OptimizeOut) -> InputState:
+        """What a stored answer was asked with, as far as it says so."""
+        return cls.of_question(
+            answer.message_bytes,
+            answer.constraints.to_domain(),
+            may_refragment=answer.allow_refragmentation,
+            profile=answer.profile.reference if answer.profile else None,
+            pipeline=answer.pipeline.to_domain() if answer.pipeline else None,
+        )
+
+    @classmethod
+    def of_record(cls, record: AnswerRecord) -> InputState:
+        """What an answer of another version was asked with, as far as its body can be read."""
+        limits = read_part(ConstraintsOut, record.body, "constraints")
+        pipeline = read_part(PipelineOut, record.body, "pipeline")
+        name, revision = record.profile_name, record.profile_revision
+        return cls.of_question(
+            record.message_bytes,
+            limits.to_domain() if limits else _NO_LIMITS,
+            profile=f"{name}@{revision}" if name is not None else None,
+            pipeline=pipeline.to_domain() if pipeline else None,
+        )
+
+    @property
+    def units(self) -> ShownUnits:
+        """The units of the table's columns; the usual ones where the costs are not in it."""
+        if self.source is not InputSource.TABLE:
+            return ShownUnits()
+        return ShownUnits.of({"overhead_unit": self.overhead_unit, "cost_unit": self.cost_unit})
+
+    def in_units(self, units: ShownUnits) -> InputState:
+        """The same, of µs and ns a byte, in the units that it was typed in; each column as a whole.
+
+        A stage without a cost a byte has no bandwidth: then the costs stay as they are.
+        """
+        kept = units
+        if any(row.cost and not units.cost_text(float(row.cost)) for row in self.rows):
+            kept = ShownUnits(units.overhead)
+        return replace(
+            self,
+            rows=tuple(_in_units(row, kept) for row in self.rows),
+            overhead_unit=kept.overhead,
+            cost_unit=kept.cost,
+        )
+
+    def with_profile(self, reference: str) -> InputState:
+        """The same with this stored profile as where the costs come from."""
+        return replace(self, source=InputSource.PROFILE, profile=reference)
+
+    def with_pipeline(self, pipeline: Pipeline) -> InputState:
+        """The same with this pipeline in the table, in µs and ns a byte."""
+        rows = [row for stage in pipeline.stages for row in _rows_of(stage)]
+        return replace(
+            self,
+            rows=tuple(rows),
+            overhead_unit=OverheadUnit.US,
+            cost_unit=CostUnit.NS_PER_BYTE,
+            delay=format_number(pipeline.delay_us),
+        )
+
+
+_COLUMNS = ("name", "overhead", "cost", "up_to")
+_UNUSUAL = (
+    "least",
+    "greatest",
+    "alignment",
+    "most_fragments",
+    "may_refragment",
+    "strategy",
+    "static_size",
+    "relative_gap",
+    "time_limit",
+)
+_TEXTS = (
+    *("delay", "save_as", "profile", "trace", "kind", "method", "shape", "message"),
+    *(name for name in _UNUSUAL if name != "may_refragment"),
+)
+
+
+def _rows(given: Mapping[str, list[str]]) -> tuple[StageRow, ...]:
+    columns = [given.get(name, []) for name in _COLUMNS]
+    count = min(max(map(len, columns)), MAX_ROWS + 1)
+    cells = [[*column, *[""] * count][:count] for column in columns]
+    return tuple(StageRow(*row) for row in zip(*cells, strict=True)) or (StageRow(),)
+
+
+def _in_units(row: StageRow, units: ShownUnits) -> StageRow:
+    return replace(
+        row,
+        overhead=row.overhead and units.overhead_text(float(row.overhead)),
+        cost=row.cost and units.cost_text(float(row.cost)),
+    )
+
+
+def _rows_of(stage: Stage) -> Iterable[StageRow]:
+    for number, part in enumerate(stage.ranges):
+        yield StageRow(
+            stage.name if number == 0 else "",
+            format_number(part.overhead_us),
+            format_number(part.ns_per_byte),
+            _size_text(part.up_to_bytes),
+        )
+
+
+def _size_text(size: int | None, *, usual: int | None = None) -> str:
+    return "" if size is None or size == usual else format_bytes(size)
+
+
+def _whole_text(number: int | None) -> str:
+    return "" if number is None else str(number)
+
+
+def _one_of(
+    kind: type[Choice], given: Mapping[str, list[str]], name: str, *, other: str = ""
+) -> Choice:
+    """The choice that was sent: the first one where none was, `other` or it where it is unknown."""
+    first = next(iter(kind))
+    sent = given.get(name, [""])[-1] or first
+    return next((one for wanted in (sent, other) for one in kind if one == wanted), first)

@@ -1,0 +1,108 @@
+"""The workbench: where a pipeline, a profile or a trace goes in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from fastapi import APIRouter, Request, Response
+
+from app.errors import kind_of
+from app.http.dependencies import service_of
+from app.questions.profiles import get_revision, list_profiles
+from app.web.fits.again import fit_of_entry
+from app.web.fits.fits import with_message
+from app.web.jobs.jobs import answer_address
+from app.web.pages import moved, page, says_refusals
+from app.web.panel import panel_page
+from app.web.workbench.form import Mistaken, asked_of, change_of, changed, read_form
+from app.web.workbench.request import request_of
+from app.web.workbench.state import InputSource, InputState
+from domain.errors import Overloaded, SluiceError, UnitMismatch
+from domain.pipeline import Pipeline
+from domain.profile import ProfileReference
+from domain.units import parse_bytes
+
+router = APIRouter(include_in_schema=False)
+
+MOST_NAMES = 500
+
+
+@router.get("/")
+@says_refusals
+async def workbench(request: Request) -> Response:
+    """The workbench: empty, with an example, or with a stored profile."""
+    given = request.query_params
+    entry = InputState.of_example(given["example"]) if "example" in given else InputState.empty()
+    if "profile" in given:
+        entry = await _of_profile(request, given["profile"])
+    if "bytes" in given:
+        entry = _with_message(entry, given["bytes"])
+    return panel_page(request, "workbench.html", entry, section="Workbench")
+
+
+@router.get("/ui/parts/profiles")
+@says_refusals
+async def profile_names(request: Request) -> Response:
+    """The names of stored profiles, for the panel to offer."""
+    service = service_of(request)
+    found = await service.call(lambda: list_profiles(service.context.store, limit=MOST_NAMES))
+    names = [profile.name for profile in found.profiles]
+    return page(request, "input_profiles.html", names=names)
+
+
+@router.post("/ui/optimize")
+@says_refusals
+async def optimize(request: Request) -> Response:
+    """Answer what the panel asks, or say what is wrong with it."""
+    pairs = await read_form(request)
+    entry = InputState.of_form(pairs)
+    if change := change_of(pairs):
+        return await _panel(request, changed(entry, change))
+    try:
+        return moved(request, await _outcome(request, entry))
+    except Mistaken as refusal:
+        return await _panel(request, refusal.entry, status=422)
+
+
+@router.get("/ui/optimize")
+async def asked_again(request: Request) -> Response:
+    """Where a browser stands that was told of mistakes: its address leads back to the panel."""
+    return moved(request, "/")
+
+
+async def _outcome(request: Request, entry: InputState) -> str:
+    if entry.source is InputSource.TRACE:
+        return await fit_of_entry(request, entry) + with_message(entry.message)
+    asked = asked_of(entry)
+    try:
+        return entry.units.onto(await answer_address(request, asked))
+    except SluiceError as refusal:
+        if isinstance(refusal, Overloaded) or kind_of(refusal.code).status >= 500:
+            raise
+        raise Mistaken(entry.with_mistakes(request_of(entry).mistakes_in(refusal))) from None
+
+
+async def _of_profile(request: Request, reference: str) -> InputState:
+    service = service_of(request)
+    wanted = ProfileReference.parse(reference)
+    revision = await service.call(lambda: get_revision(service.context.store, wanted))
+    entry = InputState.empty()
+    if isinstance(revision.model, Pipeline):
+        entry = entry.with_pipeline(revision.model)
+    return entry.with_profile(reference)
+
+
+def _with_message(entry: InputState, text: str) -> InputState:
+    given = replace(entry, message=text[:40])
+    try:
+        parse_bytes(text)
+    except UnitMismatch as refusal:
+        return given.with_mistakes({"message": refusal.detail})
+    return given
+
+
+async def _panel(request: Request, entry: InputState, *, status: int = 200) -> Response:
+    """The panel as it was sent. Thousands of rows take a while, so a thread renders it."""
+    make = partial(panel_page, request, "workbench.html", entry, status=status, section="Workbench")
+    return await service_of(request).call(make)

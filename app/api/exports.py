@@ -16,7 +16,7 @@ from app.schemas.base import dump_json
 from app.schemas.exports import ExportQuery, ExportTargetsOut
 from app.schemas.queries import NoQuery
 from domain.errors import NotFound
-from exports.targets import TARGETS
+from exports.targets.registry import TARGETS
 
 router = APIRouter(tags=["exports"])
 _UNCHANGED: dict[int, dict[str, Any]] = {

@@ -34,7 +34,9 @@ async def list_profiles(request: Request, query: Annotated[ProfilesQuery, Query(
     """Profiles by name, each at its current revision."""
     service = service_of(request)
     page = await service.call(
-        lambda: questions.list_profiles(service.context.store, after=query.cursor, limit=query.limit)
+        lambda: questions.list_profiles(
+            service.context.store, after=query.cursor, limit=query.limit
+        )
     )
     return json_document(ProfilesOut.of(page))
 
@@ -46,7 +48,9 @@ async def create_profile(request: Request, _: Annotated[NoQuery, Query()]) -> Re
     asked = await read_json(request, ProfileIn, **body_rules(request))
     model = asked.model()
     profile = await service.write(
-        lambda: questions.create_profile(service.context.store, asked.name, model, detail=asked.detail)
+        lambda: questions.create_profile(
+            service.context.store, asked.name, model, detail=asked.detail
+        )
     )
     headers = {"Location": f"/profiles/{profile.name}"}
     return json_document(ProfileOut.of(profile), status=201, headers=headers)

@@ -145,7 +145,7 @@ def _table(
 
 def _table_file(name: str, settings: Settings) -> TableFile:
     from app.questions.settings import TableFile
-    from exports.slt import digest_of
+    from exports.table.slt import digest_of
 
     limit = settings.max_trace_bytes
     try:

@@ -214,7 +214,9 @@ def _compiled(
 
     cap = settings.max_fragments
     prepared = solving.prepare(question, finder(store), fragment_cap=cap)
-    asked = questions.table_question(prepared.problem.model, prepared.profile, scope, fragment_cap=cap)
+    asked = questions.table_question(
+        prepared.problem.model, prepared.profile, scope, fragment_cap=cap
+    )
     operation = CompileTable(asked, activate)
     if store is not None:
         with store.unit_of_work() as unit:

@@ -2,7 +2,7 @@
 
     export_question -> (here, or in a process of its own) -> export
 
-Each step is a function of values, as in solve_message. Nothing is written: the same question gives
+Each step is a function of values, as in `optimize`. Nothing is written: the same question gives
 the same bytes, unless the time for solving ran out.
 """
 
@@ -29,11 +29,11 @@ from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits
 from domain.profile import ProfileRevision
 from domain.regret import ChosenSetting, Objective
-from exports.target import ExportInput, Takes, Target
-from exports.targets import target_named
+from exports.targets.registry import target_named
+from exports.targets.target import ExportInput, Takes, Target
 
 if TYPE_CHECKING:
-    from exports.stored_table import StoredTable
+    from exports.table.stored import StoredTable
     from models.session import UnitOfWork
 
 
@@ -169,7 +169,7 @@ def export(
     """Choose and render. Raises InconsistentInput, Infeasible, InvalidTable, Conflict for a table
     of another pipeline, and LimitReached. `progress` is told messages solved and messages in all.
     """
-    from exports.slt import decode
+    from exports.table.slt import decode
 
     stored = decode(question.table.file) if question.table else None
     if stored is not None and stored.table.pipeline != question.pipeline:

@@ -2,7 +2,7 @@
 
     table_question -> find_table -> compile_table (in a process of its own) -> keep_table
 
-Each step is a function of values, as in solve_message. Only `keep_table` writes, and all that it
+Each step is a function of values, as in `optimize`. Only `keep_table` writes, and all that it
 writes is one transaction: a compilation that is ended leaves nothing behind.
 """
 
@@ -167,7 +167,7 @@ def compile_table(
 
     `progress` is told steps done and steps in all, which are PROGRESS_STEPS.
     """
-    from exports.slt import digest_of, encode
+    from exports.table.slt import digest_of, encode
 
     started_s = time.perf_counter()
     table, loosened_gap = _plan_table(question, progress)
@@ -343,8 +343,8 @@ def activate_table(store: Store, reference: ProfileReference, digest: str) -> Ta
 
 def json_twin(file: bytes) -> bytes:
     """The JSON twin of a table file. Raises InvalidTable."""
-    from exports.slt import decode
-    from exports.table_json import encode_json
+    from exports.table.slt import decode
+    from exports.table.twin import encode_json
 
     stored = decode(file)
     return encode_json(stored.table, profile=stored.profile, revision=stored.revision)

@@ -51,8 +51,8 @@ from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.profile import ProfileRevision
 from domain.regret import Objective, Regret, SizeRule
 from domain.units import parse_bytes
-from exports.target import Takes
-from exports.targets import TARGETS, target_named
+from exports.targets.registry import TARGETS, target_named
+from exports.targets.target import Takes
 
 _WHOLE = "whole"
 _UNCUT = frozenset({_WHOLE, "never cut", "not cut", "uncut"})

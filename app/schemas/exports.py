@@ -15,8 +15,8 @@ from domain.errors import InconsistentInput
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.problem import FragmentLimits
 from domain.regret import ChosenSetting, Objective
-from exports.target import Takes, Target
-from exports.targets import TARGETS
+from exports.targets.registry import TARGETS
+from exports.targets.target import Takes, Target
 
 MAX_OPTIONS = 32
 _Whole = Annotated[int, Field(ge=1, le=MAX_MESSAGE_BYTES), Digits]

@@ -29,7 +29,7 @@ from domain.pipeline import MAX_STAGES, Pipeline
 from domain.problem import FragmentLimits
 from domain.profile import ProfileReference
 from domain.solution import Notice, Status
-from exports.lookup import Answer
+from exports.table.lookup import Answer
 
 FORM = 1  # of the answers: to be raised with every change of what a table's answer looks like
 _ULP = 2.0**-52

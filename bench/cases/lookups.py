@@ -22,7 +22,7 @@ from bench.spec import BenchSpec, CaseResult, Cell, Check, Effort, Table
 from bench.workloads import KIB, MIB, example_trace
 from domain.pipeline import Pipeline
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits
-from exports.slt import encode
+from exports.table.slt import encode
 
 _CLIENT = CHECKOUT / "clients" / "c"
 _COMPILERS = ("gcc", "clang")

@@ -16,7 +16,7 @@ from bench.workloads import MIB, example_trace, myrinet
 from domain.pipeline import Pipeline
 from domain.plan_table import PlanTable, TableCut, TableRepeat
 from domain.problem import FragmentLimits
-from exports.slt import encode
+from exports.table.slt import encode
 
 _LEAST_BYTES, _GREATEST_BYTES = 1, 16 * MIB
 _QUICK_BYTES = MIB // 16

@@ -33,7 +33,7 @@ from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import Problem
 from domain.regret import Objective, SizeRule
 from domain.schedule import latency_us
-from exports.targets import TARGETS
+from exports.targets.registry import TARGETS
 from tests.app.serving import MYRINET
 
 PIPELINE = pipeline_of_lines([("a", 7.0, 7.0), ("b", 5.0, 24.0), ("c", 3.0, 8.0)])

@@ -15,8 +15,8 @@ from app.console import running
 from app.questions.settings import ExportQuestion
 from app.questions.tables import TableScope, compile_table, table_question
 from domain.problem import FragmentLimits
-from exports.slt import decode
-from exports.targets import TARGETS
+from exports.table.slt import decode
+from exports.targets.registry import TARGETS
 from tests.support.in_process_engine import InProcessEngine
 from tests.support.long_work import note_questions
 from tests.support.plan_tables import a_line_pipeline

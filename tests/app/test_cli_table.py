@@ -15,8 +15,8 @@ from app.cli import main
 from app.console import running
 from app.console.arguments import parse
 from app.questions.tables import TableQuestion
-from exports.slt import decode, digest_of
-from exports.table_json import decode_json
+from exports.table.slt import decode, digest_of
+from exports.table.twin import decode_json
 from tests.support.in_process_engine import InProcessEngine
 from tests.support.long_work import note_questions
 from tests.support.plan_tables import whole_messages

@@ -24,9 +24,8 @@ from domain.pipeline import pipeline_of_lines
 from domain.problem import FragmentLimits
 from domain.profile import ProfileRevision
 from domain.regret import SizeRule
-from exports import mooncake
-from exports.target import Takes
-from exports.targets import TARGETS
+from exports.targets.registry import TARGETS, mooncake
+from exports.targets.target import Takes
 from tests.app.serving import GUARD_S, MYRINET, serving, settings_for, wait_until
 from tests.support.long_work import SLOTS, Held, long_here_engine, note_questions
 

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from domain.schedule import latency_us
-from exports.slt import decode
+from exports.table.slt import decode
 from tests.app.lookup_support import front_of, warm
 from tests.app.serving import Live, serving, settings_for
 

@@ -23,8 +23,9 @@ from app.schemas.base import read_output
 from app.schemas.simulate import TableScheduleOut, bound_below
 from domain.errors import StoreUnavailable
 from domain.plan_table import PlanTable
-from exports.lookup import KEPT_FRAGMENTS, PythonReader, open_reader
-from exports.slt import digest_of, encode
+from exports.table.lookup import KEPT_FRAGMENTS, PythonReader
+from exports.table.lookup_native import open_reader
+from exports.table.slt import digest_of, encode
 from models.records import ActiveTable
 from tests.support.compiler import require_native_kernels
 from tests.support.counts import count

@@ -18,8 +18,8 @@ from app.operations import work
 from app.questions.tables import CompiledTable, TableQuestion, compile_table
 from domain.errors import MemoryLimitReached, SluiceError, SolverFailed, TimeLimitReached
 from domain.schedule import latency_us
-from exports.slt import decode
-from exports.table_json import decode_json
+from exports.table.slt import decode
+from exports.table.twin import decode_json
 from tests.app.serving import MYRINET, serving, settings_for, wait_until
 from tests.support.long_work import SLOTS, Held, long_here_engine, note_questions
 from tests.support.plan_tables import whole_messages

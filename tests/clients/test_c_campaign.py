@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from domain.problem import FragmentLimits
-from exports.slt import encode
+from exports.table.slt import encode
 from tests.clients.c_support import (
     ADDRESSES,
     COMPILERS,

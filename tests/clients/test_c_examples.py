@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from exports.slt import encode
+from exports.table.slt import encode
 from tests.app.serving import Live, serving, settings_for
 from tests.clients.c_support import CLIENT, GUARD_S, TABLES, program, require, run
 from tests.support.plan_tables import a_plan_table

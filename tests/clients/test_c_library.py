@@ -14,7 +14,7 @@ import pytest
 from domain.errors import InvalidTable
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
-from exports.slt import decode, encode
+from exports.table.slt import decode, encode
 from tests.clients.c_support import (
     CLIENT,
     COMPILERS,

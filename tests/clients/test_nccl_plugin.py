@@ -15,9 +15,9 @@ import pytest
 
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
-from exports.nccl import TARGET
-from exports.slt import decode, encode
-from exports.target import ExportInput
+from exports.table.slt import decode, encode
+from exports.targets.nccl import TARGET
+from exports.targets.target import ExportInput
 from tests.support.counts import count
 from tests.support.plan_tables import GOLDEN, a_plan_table
 from tests.support.system import require_system

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from exports.slt import digest_of
+from exports.table.slt import digest_of
 from sluice_client import (
     Aggregate,
     Conflict,

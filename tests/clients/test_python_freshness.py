@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exports.slt import digest_of
+from exports.table.slt import digest_of
 from sluice_client import (
     Client,
     InvalidTable,

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from domain.errors import InvalidTable as DomainInvalidTable
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
-from exports.slt import decode, digest_of, encode
+from exports.table.slt import decode, digest_of, encode
 from sluice_client import InvalidTable, OutOfRange, SluiceClientError, Table
 from sluice_client.table_layout import numbers
 from solvers import compile_table

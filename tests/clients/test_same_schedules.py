@@ -19,7 +19,7 @@ from app.schemas.stages import ConstraintsOut, PipelineOut
 from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
-from exports.slt import decode
+from exports.table.slt import decode
 from sluice_client import Table
 from tests.app.serving import Live, serving, settings_for
 from tests.support.compiler import compiler

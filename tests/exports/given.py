@@ -8,8 +8,8 @@ from domain.fragment_setting import FragmentSetting, SettingStep
 from domain.message_mix import MessageMix
 from domain.pipeline import Pipeline
 from domain.regret import BestKnown, ChosenSetting, Objective, Regret
-from exports.slt import decode, digest_of, encode
-from exports.target import ExportInput, Takes, Target
+from exports.table.slt import decode, digest_of, encode
+from exports.targets.target import ExportInput, Takes, Target
 from tests.support.plan_tables import a_line_pipeline, a_plan_table
 
 

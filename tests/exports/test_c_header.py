@@ -16,9 +16,9 @@ from domain.errors import InvalidInput
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
-from exports.c_header import TARGET
-from exports.slt import decode, digest_of, encode
-from exports.target import ExportInput
+from exports.table.slt import decode, digest_of, encode
+from exports.targets.c_header import TARGET
+from exports.targets.target import ExportInput
 from tests.exports.given import given_for
 from tests.support.counts import count
 from tests.support.plan_tables import GOLDEN, PLAIN, a_line_pipeline, a_plan_table

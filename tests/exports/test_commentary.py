@@ -10,8 +10,8 @@ from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
 from domain.pipeline import MAX_RANGES, FitRange, Pipeline, Stage
 from domain.regret import SizeRule
-from exports.commentary import LINE_BYTES, check_size, commentary, one_size, plain
-from exports.target import Takes, Target
+from exports.targets.commentary import LINE_BYTES, check_size, commentary, one_size, plain
+from exports.targets.target import Takes, Target
 from tests.exports.given import given_for
 
 GRAMMAR = "parse.c of version 7"

@@ -11,7 +11,7 @@ import pytest
 from domain.errors import InvalidInput
 from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.schedule import latency_us
-from exports.loggopsim import TARGET
+from exports.targets.loggopsim import TARGET
 from tests.exports.given import given_for
 
 UNITS = {"ns": 1e-3, "ps": 1e-6}  # in µs

@@ -10,9 +10,9 @@ import pytest
 
 from domain.errors import InvalidInput, InvalidTable
 from domain.schedule import latency_us
-from exports.lookup import KEPT_FRAGMENTS, PythonReader, TableReader, answer_by, open_reader
-from exports.lookup_native import NativeReader, native_reader
-from exports.slt import decode, encode
+from exports.table.lookup import KEPT_FRAGMENTS, PythonReader, TableReader, answer_by
+from exports.table.lookup_native import NativeReader, native_reader, open_reader
+from exports.table.slt import decode, encode
 from solvers import judge_of
 from tests.support.compiler import require_native_kernels
 from tests.support.counts import count

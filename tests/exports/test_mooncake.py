@@ -8,7 +8,7 @@ import pytest
 
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
-from exports.mooncake import SIZES, TARGET, read
+from exports.targets.mooncake import SIZES, TARGET, read
 from tests.exports.given import given_for
 
 FORMS = ("rdma", "tcp", "tent")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
-from exports.mpich import OFI_TARGET, TARGET, read
+from exports.targets.mpich import OFI_TARGET, TARGET, read
 from tests.exports.given import given_for
 from tests.exports.mpi_programs import (
     built,

@@ -6,7 +6,7 @@ import pytest
 
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
-from exports.mvapich import TARGET, read
+from exports.targets.mvapich import TARGET, read
 from tests.exports.given import given_for
 
 

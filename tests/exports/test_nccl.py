@@ -10,11 +10,11 @@ import pytest
 
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
-from exports.commentary import check_size
-from exports.nccl import TARGET as PLUGIN
-from exports.nccl_env import BUFFER_TARGET, P2P, read_buffer, read_p2p
-from exports.nccl_env import TARGET as P2P_TARGET
-from exports.target import Target
+from exports.targets.commentary import check_size
+from exports.targets.nccl import TARGET as PLUGIN
+from exports.targets.nccl_env import BUFFER_TARGET, P2P, read_buffer, read_p2p
+from exports.targets.nccl_env import TARGET as P2P_TARGET
+from exports.targets.target import Target
 from tests.exports.given import given_for
 from tests.support.system import require_system
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
-from exports.openmpi_json import TARGET, read
+from exports.targets.openmpi_json import TARGET, read
 from tests.exports.given import given_for
 
 LADDER = FragmentSetting(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
-from exports.openmpi_mca import TARGET, read
+from exports.targets.openmpi_mca import TARGET, read
 from tests.exports.given import given_for
 from tests.exports.mpi_programs import messages, parameters
 

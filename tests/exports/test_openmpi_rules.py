@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
-from exports.openmpi_rules import TARGET, read
+from exports.targets.openmpi_rules import TARGET, read
 from tests.exports.given import given_for
 from tests.exports.mpi_programs import is_right_with_openmpi, messages
 

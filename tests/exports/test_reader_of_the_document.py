@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.problem import FragmentLimits
-from exports.slt import decode, encode
+from exports.table.slt import decode, encode
 from tests.support.counts import count
 from tests.support.plan_tables import GOLDEN, a_plan_table
 

@@ -15,7 +15,7 @@ import pytest
 from domain.errors import InvalidInput
 from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.schedule import latency_us
-from exports.simgrid import TARGET
+from exports.targets.simgrid import TARGET
 from tests.exports.given import given_for
 from tests.support.system import require_system
 

@@ -15,9 +15,9 @@ from domain.errors import InvalidInput, InvalidTable
 from domain.pipeline import MAX_RANGES, MAX_STAGES, FitRange, Pipeline, Stage
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
-from exports.slt import decode, digest_of, encode
-from exports.stored_table import StoredTable
-from exports.table_json import decode_json, encode_json
+from exports.table.slt import decode, digest_of, encode
+from exports.table.stored import StoredTable
+from exports.table.twin import decode_json, encode_json
 from tests.support.counts import count
 from tests.support.malformed_tables import MALFORMED, good, sealed
 from tests.support.plan_tables import GOLDEN, a_line_pipeline, a_plan_table, a_ranged_pipeline

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.errors import InvalidTable
-from exports.table_json import decode_json, encode_json
+from exports.table.twin import decode_json, encode_json
 from tests.support.counts import count
 from tests.support.plan_tables import GOLDEN, the_worked_example
 

@@ -15,8 +15,8 @@ import pytest
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
 from domain.pipeline import MAX_NAME_LENGTH, Pipeline, pipeline_of_lines
-from exports.target import ExportInput, Takes, Target
-from exports.targets import TARGETS, target_named
+from exports.targets.registry import TARGETS, target_named
+from exports.targets.target import ExportInput, Takes, Target
 from tests.architecture.documents import ROOT, code_words, document
 from tests.exports.given import given_for, sizes_of
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
-from exports.ucc import TARGET, read
+from exports.targets.ucc import TARGET, read
 from tests.exports.given import given_for
 
 NAME = "UCC_CL_HIER_ALLREDUCE_RAB_PIPELINE"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
-from exports.ucx import TARGET, VARIABLE, read
+from exports.targets.ucx import TARGET, VARIABLE, read
 from tests.exports.given import given_for
 from tests.support.system import require_system
 

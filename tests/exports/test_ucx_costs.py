@@ -8,7 +8,7 @@ import pytest
 
 from domain.errors import InvalidInput
 from domain.pipeline import FitRange, Pipeline, Stage
-from exports.ucx_costs import TARGET
+from exports.targets.ucx_costs import TARGET
 from tests.exports.given import given_for
 from tests.exports.test_ucx import lines_of, ucx_info, values
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from domain.solution import Strategy
-from exports.target import Takes
-from exports.targets import TARGETS
+from exports.targets.registry import TARGETS
+from exports.targets.target import Takes
 from tests.app.serving import MYRINET
 from tests.golden.asked import Command, Form, Http
 from tests.golden.commands import COMMANDS

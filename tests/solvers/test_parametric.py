@@ -21,7 +21,7 @@ from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
-from exports.slt import decode, encode
+from exports.table.slt import decode, encode
 from solvers import compile_table, solve
 from solvers.tables.cuts import reader_cuts, rounding_us, shifts_fit
 from tests.solvers.table_cases import (
@@ -208,7 +208,7 @@ def test_the_same_question_gives_the_same_bytes() -> None:
 _ELSEWHERE = """
 import sys
 from domain.problem import FragmentLimits
-from exports.slt import decode, encode
+from exports.table.slt import decode, encode
 from solvers import compile_table
 from tests.solvers.test_parametric import CASES
 case = CASES[int(sys.argv[1])]

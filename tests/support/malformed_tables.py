@@ -6,7 +6,7 @@ import struct
 import zlib
 from collections.abc import Callable
 
-from exports.slt import encode
+from exports.table.slt import encode
 from tests.support.plan_tables import the_worked_example
 
 Change = Callable[[bytes], bytes]

@@ -6,7 +6,8 @@ from collections import OrderedDict
 
 from app.http.fastpath.responses import JSON_HEADER, NO_CACHE, SCHEDULE, Ready, holds
 from app.schemas.simulate import FORM, ScheduleRenderer
-from exports.lookup import TableReader, answer_by, open_reader
+from exports.table.lookup import TableReader, answer_by
+from exports.table.lookup_native import open_reader
 from solvers import judge_of
 
 BOOK_BYTES = 2**17  # what is held beside file and reader, about: buffers, the judge's numbers

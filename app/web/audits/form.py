@@ -25,7 +25,7 @@ from app.web.workbench.request import request_of
 from app.web.workbench.state import InputSource, InputState, StageRow
 from domain.errors import InvalidInput, SluiceError
 from domain.units import format_bytes, parse_share
-from exports.targets import TARGETS
+from exports.targets.registry import TARGETS
 
 MAX_ADDRESS = 6_000  # characters of a query that browsers, proxies and mail programs pass on whole
 MOST_TITLE = 40  # characters of a setting

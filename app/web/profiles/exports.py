@@ -12,8 +12,8 @@ from app.web.forms import FieldReader, address, in_path
 from domain.errors import NotFound, SluiceError
 from domain.regret import Objective, SizeRule
 from domain.units import format_bytes
-from exports.target import Takes, Target
-from exports.targets import TARGETS
+from exports.targets.registry import TARGETS
+from exports.targets.target import Takes, Target
 
 TAKES_WORDS = {
     Takes.ONE_SIZE: "one size for all messages",

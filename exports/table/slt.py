@@ -18,7 +18,7 @@ from itertools import accumulate, pairwise
 from domain.errors import InvalidInput, InvalidTable
 from domain.plan_table import PlanTable, TableCut, TableRepeat
 from domain.problem import FragmentLimits
-from exports.slt_layout import (
+from exports.table.layout import (
     CHECKED_FROM,
     CUT,
     HEADER,
@@ -32,8 +32,8 @@ from exports.slt_layout import (
     Sections,
     padded,
 )
-from exports.slt_pipeline import pack_pipeline, positive, unpack_pipeline
-from exports.stored_table import StoredTable
+from exports.table.pipeline import pack_pipeline, positive, unpack_pipeline
+from exports.table.stored import StoredTable
 
 _MOST_U32 = 2**32 - 1
 

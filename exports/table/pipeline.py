@@ -8,7 +8,7 @@ from typing import Any
 
 from domain.errors import InvalidTable
 from domain.pipeline import MAX_RANGES, MAX_STAGES, FitRange, Pipeline, Stage
-from exports.slt_layout import PIPELINE, RANGE, STAGE, padded
+from exports.table.layout import PIPELINE, RANGE, STAGE, padded
 
 
 def pack_pipeline(pipeline: Pipeline) -> bytes:

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 from domain.errors import InvalidInput
 from domain.pipeline import FitRange, Stage
-from exports.commentary import commentary
-from exports.target import ExportInput, Takes, Target, TargetOption
+from exports.targets.commentary import commentary
+from exports.targets.target import ExportInput, Takes, Target, TargetOption
 
 _LEAST_NS_PER_BYTE = 1e-6  # a petabyte a second: what is faster was no measurement
 _MOST_SECTION = 49  # bytes of a section's name: MAX_SECTION in src/ucs/config/ini.c, and its end

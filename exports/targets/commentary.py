@@ -15,7 +15,7 @@ from domain.errors import InvalidInput
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.regret import ChosenSetting, Objective, Regret, SizeRule
 from domain.units import format_bytes
-from exports.target import ExportInput, Target
+from exports.targets.target import ExportInput, Target
 
 LINE_BYTES = 100
 _MOST_BYTES_OF_A_NAME = 400

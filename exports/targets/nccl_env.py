@@ -19,9 +19,9 @@ from collections.abc import Iterator
 
 from domain.fragment_setting import FragmentSetting
 from domain.regret import SizeRule
-from exports.commentary import commentary, one_size
-from exports.keyed_lines import Entry, ini_entries, refuse, the_one
-from exports.target import ExportInput, Takes, Target, TargetOption
+from exports.targets.commentary import commentary, one_size
+from exports.targets.keyed_lines import Entry, ini_entries, refuse, the_one
+from exports.targets.target import ExportInput, Takes, Target, TargetOption
 
 P2P = {
     "net": "NCCL_P2P_NET_CHUNKSIZE",

@@ -18,9 +18,9 @@ from domain.errors import InvalidInput
 from domain.pipeline import Pipeline
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
-from exports.slt import decode
-from exports.slt_layout import CHECKED_FROM, HEADER, HEADER_BYTES, Header
-from exports.slt_pipeline import unpack_pipeline
+from exports.table.layout import CHECKED_FROM, HEADER, HEADER_BYTES, Header
+from exports.table.pipeline import unpack_pipeline
+from exports.table.slt import decode
 
 KEPT_FRAGMENTS = 4096  # of a schedule: a reader keeps buffers for so many
 _DECODED = 12  # bytes of a decoded plan table for each byte of its file, about
@@ -102,13 +102,6 @@ def check_covered(head: TableHead, message_bytes: int) -> None:
             f"expected {head.least_bytes} <= message_bytes <= {head.greatest_bytes}",
             field="message_bytes",
         )
-
-
-def open_reader(file: bytes) -> TableReader:
-    """A reader of these bytes, which are checked in everything. Raises InvalidTable."""
-    from exports.lookup_native import native_reader
-
-    return native_reader(file) or PythonReader.of(file)
 
 
 def answer_by(

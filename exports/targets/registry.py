@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from domain.errors import InvalidInput
-from exports import (
+from exports.targets import (
     c_header,
     loggopsim,
     mooncake,
@@ -19,7 +19,7 @@ from exports import (
     ucx,
     ucx_costs,
 )
-from exports.target import Target
+from exports.targets.target import Target
 
 TARGETS: tuple[Target, ...] = (
     c_header.TARGET,

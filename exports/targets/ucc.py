@@ -14,8 +14,8 @@ import re
 
 from domain.fragment_setting import FragmentSetting, SettingStep
 from domain.regret import SizeRule
-from exports.commentary import commentary, one_size
-from exports.keyed_lines import (
+from exports.targets.commentary import commentary, one_size
+from exports.targets.keyed_lines import (
     Entry,
     binary_size,
     ini_entries,
@@ -23,7 +23,7 @@ from exports.keyed_lines import (
     refuse,
     the_one,
 )
-from exports.target import OF_A_COLLECTIVE, ExportInput, Takes, Target, TargetOption
+from exports.targets.target import OF_A_COLLECTIVE, ExportInput, Takes, Target, TargetOption
 
 _SIZES = SizeRule(least_bytes=4096, greatest_bytes=2**30, multiple_of=64)
 _VARIABLES = (

@@ -20,8 +20,8 @@ from typing import Any
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
 from domain.regret import SizeRule
-from exports.commentary import commentary, one_size
-from exports.target import ExportInput, Takes, Target, TargetOption
+from exports.targets.commentary import commentary, one_size
+from exports.targets.target import ExportInput, Takes, Target, TargetOption
 
 # A page at least: each slice is a work request, and queues are counted in requests. Whole cache
 # lines, so that no two slices write to one.

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from domain.errors import InvalidInput
 from domain.regret import SizeRule
-from exports.target import ExportInput, TargetOption
+from exports.targets.target import ExportInput, TargetOption
 
 # Multiples of 64 hold whole elements of every plain datatype; sizes are `int` in the source.
 SIZES = SizeRule(least_bytes=4096, greatest_bytes=2**30, multiple_of=64)

@@ -10,9 +10,9 @@ Traps     ranks that cut a message differently wait for each other, or take each
 from __future__ import annotations
 
 from domain.errors import InvalidInput
-from exports.commentary import commentary
-from exports.nccl_env import FORM, assignments
-from exports.target import ExportInput, Takes, Target, TargetOption
+from exports.targets.commentary import commentary
+from exports.targets.nccl_env import FORM, assignments
+from exports.targets.target import ExportInput, Takes, Target, TargetOption
 
 _CHECKSUM = slice(24, 28)  # in the header of a table file, docs/format.md
 _ONE = "(broadcast|reduce|allreduce)"

@@ -16,7 +16,7 @@ from domain.errors import InvalidInput, InvalidTable
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.plan_table import PlanTable, TableCut, TableRepeat
 from domain.problem import FragmentLimits
-from exports.stored_table import StoredTable
+from exports.table.stored import StoredTable
 
 FORMAT = "sluice-table"
 VERSION = 1

@@ -18,8 +18,8 @@ from xml.sax.saxutils import quoteattr
 
 from domain.errors import InvalidInput
 from domain.pipeline import Pipeline, Stage
-from exports.commentary import commentary
-from exports.target import ExportInput, Takes, Target, TargetOption
+from exports.targets.commentary import commentary
+from exports.targets.target import ExportInput, Takes, Target, TargetOption
 
 PROPERTIES = ("os", "ois", "or")
 _UNCHANGED = "unchanged"

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
 from domain.regret import SizeRule
-from exports.commentary import commentary, one_size
-from exports.keyed_lines import Entry, in_range, ini_entries, refuse, the_one
-from exports.target import OF_A_COLLECTIVE, ExportInput, Takes, Target, TargetOption
+from exports.targets.commentary import commentary, one_size
+from exports.targets.keyed_lines import Entry, in_range, ini_entries, refuse, the_one
+from exports.targets.target import OF_A_COLLECTIVE, ExportInput, Takes, Target, TargetOption
 
 VERIFIED = "MPI_T of MPICH 4.0.2"
 SIZES = SizeRule(least_bytes=4096, greatest_bytes=2**30, multiple_of=64)

@@ -21,8 +21,8 @@ from fractions import Fraction
 
 from domain.errors import InvalidInput
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
-from exports.commentary import commentary
-from exports.target import ExportInput, Takes, Target, TargetOption
+from exports.targets.commentary import commentary
+from exports.targets.target import ExportInput, Takes, Target, TargetOption
 
 _MOST_INT = 2**31 - 1
 _PER_US = {"ns": 1_000, "ps": 1_000_000}

@@ -15,9 +15,9 @@ from itertools import accumulate
 
 from domain.errors import InvalidInput
 from domain.plan_table import PlanTable
-from exports.c_header_code import FUNCTIONS
-from exports.commentary import commentary
-from exports.target import ExportInput, Takes, Target, TargetOption
+from exports.targets.c_header_code import FUNCTIONS
+from exports.targets.commentary import commentary
+from exports.targets.target import ExportInput, Takes, Target, TargetOption
 
 _INDENT = "   "
 _WIDTH = 96

@@ -2,7 +2,7 @@
 
 Source    clients/c/include/sluice.h; exports/native/answer.h.
 Cost      half a microsecond for a call, and some nanoseconds a fragment.
-Exact     as exports.lookup.PythonReader, to the last bit.
+Exact     as exports.table.lookup.PythonReader, to the last bit.
 Traps     numbers travel as addresses: what they belong to is kept as long as the reader. Calls keep
           the interpreter's lock; one reader is for one thread, because it fills its own buffers.
 """
@@ -14,19 +14,26 @@ from functools import cache, partial
 from typing import Any
 
 from domain.errors import InvalidTable
-from exports.lookup import (
+from exports.native import library
+from exports.table.lookup import (
     KEPT_FRAGMENTS,
     Answer,
     Answerer,
     Judge,
+    PythonReader,
     TableHead,
+    TableReader,
     answer_by,
     check_covered,
     head_of,
 )
-from exports.native import library
 
 _E_RANGE, _E_CAPACITY = -8, -9
+
+
+def open_reader(file: bytes) -> TableReader:
+    """A reader of these bytes, which are checked in everything. Raises InvalidTable."""
+    return native_reader(file) or PythonReader.of(file)
 
 
 def native_reader(file: bytes) -> NativeReader | None:

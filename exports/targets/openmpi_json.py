@@ -20,11 +20,11 @@ from typing import Any, NoReturn, TypeAlias
 from domain.errors import InvalidInput
 from domain.fragment_setting import MAX_STEPS, FragmentSetting, SettingStep
 from domain.pipeline import MAX_MESSAGE_BYTES
-from exports.commentary import commentary
-from exports.keyed_lines import MOST_CHARACTERS, the_one
-from exports.openmpi_collectives import ALGORITHM, COLLECTIVE, PROGRAMS, SIZES, cut_of
-from exports.openmpi_rules import steps_of
-from exports.target import OF_A_COLLECTIVE, ExportInput, Takes, Target, TargetOption
+from exports.targets.commentary import commentary
+from exports.targets.keyed_lines import MOST_CHARACTERS, the_one
+from exports.targets.openmpi_collectives import ALGORITHM, COLLECTIVE, PROGRAMS, SIZES, cut_of
+from exports.targets.openmpi_rules import steps_of
+from exports.targets.target import OF_A_COLLECTIVE, ExportInput, Takes, Target, TargetOption
 
 _KEY = "seg_size"
 _LOST = "segsize"

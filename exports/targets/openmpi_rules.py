@@ -20,10 +20,18 @@ from domain.errors import InvalidInput
 from domain.fragment_setting import MAX_STEPS, FragmentSetting, SettingStep
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.regret import ChosenSetting
-from exports.commentary import check_size, commentary
-from exports.keyed_lines import lines_of, refuse, the_one
-from exports.openmpi_collectives import ALGORITHM, COLLECTIVE, NUMBERS, PROGRAMS, SIZES, Cut, cut_of
-from exports.target import OF_A_COLLECTIVE, ExportInput, Takes, Target, TargetOption
+from exports.targets.commentary import check_size, commentary
+from exports.targets.keyed_lines import lines_of, refuse, the_one
+from exports.targets.openmpi_collectives import (
+    ALGORITHM,
+    COLLECTIVE,
+    NUMBERS,
+    PROGRAMS,
+    SIZES,
+    Cut,
+    cut_of,
+)
+from exports.targets.target import OF_A_COLLECTIVE, ExportInput, Takes, Target, TargetOption
 
 _VERIFIED = "mpirun of Open MPI 4.1.4"
 _HEADER = "rule-file-version-2"

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from domain.fragment_setting import FragmentSetting
 from domain.regret import SizeRule
-from exports.commentary import commentary, one_size
-from exports.keyed_lines import binary_size, ini_entries, refuse, the_one
-from exports.target import ExportInput, Takes, Target, TargetOption
+from exports.targets.commentary import commentary, one_size
+from exports.targets.keyed_lines import binary_size, ini_entries, refuse, the_one
+from exports.targets.target import ExportInput, Takes, Target, TargetOption
 
 _VARIABLE = "MV2_CUDA_BLOCK_SIZE"
 _SIZES = SizeRule(least_bytes=65536, greatest_bytes=2**24, is_power_of_two=True)

@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from domain.fragment_setting import FragmentSetting
-from exports.commentary import commentary, one_size
-from exports.keyed_lines import Entry, Line, in_range, lines_of, refuse, the_one
-from exports.openmpi_collectives import ALGORITHMS, PROGRAMS, SIZES, check_uniform
-from exports.target import OF_A_COLLECTIVE, ExportInput, Takes, Target, TargetOption
+from exports.targets.commentary import commentary, one_size
+from exports.targets.keyed_lines import Entry, Line, in_range, lines_of, refuse, the_one
+from exports.targets.openmpi_collectives import ALGORITHMS, PROGRAMS, SIZES, check_uniform
+from exports.targets.target import OF_A_COLLECTIVE, ExportInput, Takes, Target, TargetOption
 
 _VERIFIED = "ompi_info 4.1.4"
 

@@ -18,8 +18,8 @@ import re
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
 from domain.regret import SizeRule
-from exports.commentary import commentary, one_size
-from exports.keyed_lines import (
+from exports.targets.commentary import commentary, one_size
+from exports.targets.keyed_lines import (
     Entry,
     binary_size,
     ini_entries,
@@ -27,7 +27,7 @@ from exports.keyed_lines import (
     refuse,
     the_one,
 )
-from exports.target import ExportInput, Takes, Target, TargetOption
+from exports.targets.target import ExportInput, Takes, Target, TargetOption
 
 VARIABLE = "UCX_RNDV_FRAG_SIZE"
 VERIFIED = "ucx_info 1.13.1"

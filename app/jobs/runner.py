@@ -37,7 +37,6 @@ from models.errors import Fenced
 from models.records import Blame, JobRecord, JobState
 
 if TYPE_CHECKING:
-    from app.execution.engine import Engine
     from app.settings import Settings
     from models.session import Store, UnitOfWork
 
@@ -48,7 +47,7 @@ _DRAIN_LOOK_S = 0.1
 _CLOSE_S = 10.0  # for what is given back at the end
 
 Prepare: TypeAlias = Callable[[str, bytes, "UnitOfWork"], Operation[Any]]
-Write: TypeAlias = Callable[["UnitOfWork"], None]
+Write: TypeAlias = Callable[["UnitOfWork"], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +286,7 @@ class Runner:
         if isinstance(error, Fenced):
             self.fenced += 1
         elif isinstance(error, StoreUnavailable):
-            self._write(record, lambda unit: _give_back(unit, record, Blame.NONE))
+            self._write(record, lambda unit: unit.jobs.give_back(record, error=LOST_TOO_OFTEN))
         else:
             self._write_failure(record, error)
 
@@ -330,7 +329,7 @@ class Runner:
             self._drop(job)
             self._write(
                 job.record,
-                lambda unit: _give_back(unit, job.record, blame, error=error, wait_s=wait_s),
+                lambda unit: unit.jobs.give_back(job.record, blame, error=error, wait_s=wait_s),
             )
             return
         if part is None:
@@ -476,17 +475,6 @@ def _crashed(job: RunningJob, part: Part | None, end: End) -> bytes:
     except SluiceError as error:
         return _problem(error)
     raise AssertionError("a crash without a best result has an error")
-
-
-def _give_back(
-    unit: UnitOfWork,
-    record: JobRecord,
-    blame: Blame,
-    *,
-    error: bytes = LOST_TOO_OFTEN,
-    wait_s: float = 0.0,
-) -> None:
-    unit.jobs.give_back(record, blame, error=error, wait_s=wait_s)
 
 
 def _problem(error: SluiceError) -> bytes:

@@ -324,7 +324,7 @@ def test_every_warning_is_documented() -> None:
 
 def test_every_metric_is_documented() -> None:
     """The names of the exposition, counters and gauges."""
-    source = (ROOT / "app" / "service.py").read_text()
+    source = (ROOT / "app" / "http" / "service.py").read_text()
     gauges = set(re.findall(r'"(sluice_\w+)": \(', source))
     counters = set(re.findall(r"^# TYPE (\w+)", Metrics().exposition({}), flags=re.MULTILINE))
     documented = {word for word in code_words(OPERATIONS.text) if word.startswith("sluice_")}

@@ -15,8 +15,8 @@ JOBS   ?= 2
 
 BIN   := .venv/bin
 # A room is checked from the day it exists.
-ROOMS := $(wildcard domain fitting measuring solvers analysis exports models app)
-TYPED := $(ROOMS) $(wildcard migrations bench tools clients/python/src)
+PACKAGES := $(wildcard domain fitting measuring solvers analysis exports models app)
+TYPED := $(PACKAGES) $(wildcard migrations bench tools clients/python/src)
 
 # A Python named by the caller is taken or refused; python3 may be exchanged for a better one.
 BOOTSTRAP = $(PYTHON) tools/bootstrap.py$(if $(filter file,$(origin PYTHON)), --search)

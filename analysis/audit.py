@@ -17,23 +17,23 @@ import solvers
 from analysis.best_known import best_known
 from domain.errors import InconsistentInput, InvalidInput, TimeLimitReached
 from domain.fragment_setting import FragmentSetting
-from domain.message_mix import USUAL_GREATEST_BYTES, USUAL_LEAST_BYTES, MessageMix
 from domain.model import CostModel
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits
 from domain.profile import ProfileRevision
 from domain.regret import BestKnown, Objective, Regret, SizeRule
 from domain.solution import Notice
+from domain.workload import DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_MIN_MESSAGE_BYTES, Workload
 
 DEFAULT_TIME_LIMIT_S = 30.0
 MAX_TIME_LIMIT_S = 60.0  # of the solves; the process of its own is ended at 120 s
-MAX_AUDIT_MIX_SIZES = 512
-MAX_TURNING_POINTS = 64
+MAX_AUDIT_WORKLOAD_SIZES = 512
+MAX_BREAKPOINTS = 64
 WORTH_SAYING = 1e-3  # a change that gains less regret than this is not advised
 _PLAIN = FragmentLimits()
 
 
-class Yardstick(StrEnum):
+class Reference(StrEnum):
     """What a regret is compared with where a limit is to be kept."""
 
     BEST = "best"  # the best schedule found: the setting fails only where better is in hand
@@ -45,7 +45,7 @@ class Verdict(StrEnum):
 
     WITHIN = "within"  # proven: even over the bound
     ABOVE = "above"  # proven: even over the best that was found
-    BETWEEN = "between"  # the limit lies inside the interval: the yardstick decides
+    BETWEEN = "between"  # the limit lies inside the interval: the reference decides
 
 
 class Change(StrEnum):
@@ -67,26 +67,28 @@ class AuditScope:
     """
 
     setting: FragmentSetting
-    least_bytes: int = USUAL_LEAST_BYTES
-    greatest_bytes: int = USUAL_GREATEST_BYTES
-    mix: MessageMix | None = None
+    min_message_bytes: int = DEFAULT_MIN_MESSAGE_BYTES
+    max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES
+    workload: Workload | None = None
     rule: SizeRule = field(default_factory=SizeRule)
-    takes_ladder: bool = True
+    takes_size_steps: bool = True
     objective: Objective = Objective.MEAN
     max_regret: float | None = None
-    yardstick: Yardstick = Yardstick.BEST
+    reference: Reference = Reference.BEST
     time_limit_s: float = DEFAULT_TIME_LIMIT_S
 
     def __post_init__(self) -> None:
-        for name in ("least_bytes", "greatest_bytes"):
+        for name in ("min_message_bytes", "max_message_bytes"):
             if not 1 <= getattr(self, name) <= MAX_MESSAGE_BYTES:
                 raise InvalidInput(f"expected 1 <= {name} <= {MAX_MESSAGE_BYTES}", field=name)
-        if self.greatest_bytes < self.least_bytes:
+        if self.max_message_bytes < self.min_message_bytes:
             raise InconsistentInput(
-                "expected least_bytes <= greatest_bytes", field="greatest_bytes"
+                "expected min_message_bytes <= max_message_bytes", field="max_message_bytes"
             )
-        if self.mix is not None and len(self.mix.sizes) > MAX_AUDIT_MIX_SIZES:
-            raise InvalidInput(f"expected at most {MAX_AUDIT_MIX_SIZES} sizes", field="mix")
+        if self.workload is not None and len(self.workload.sizes) > MAX_AUDIT_WORKLOAD_SIZES:
+            raise InvalidInput(
+                f"expected at most {MAX_AUDIT_WORKLOAD_SIZES} sizes", field="workload"
+            )
         if self.max_regret is not None and not 0.0 <= self.max_regret <= 1e6:
             raise InvalidInput("expected 0 <= max_regret <= 1e6", field="max_regret")
         if not 0.0 < self.time_limit_s <= MAX_TIME_LIMIT_S:
@@ -126,7 +128,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """A setting and its regret: the mean over the mix, and the message where it is worst."""
+    """A setting and its regret: the mean over the workload, and the message where it is worst."""
 
     setting: FragmentSetting
     mean: Span
@@ -144,21 +146,21 @@ class Priced:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What an audit found. `single` and `ladder` are the best of their kind that was found.
+    """What an audit found. `single` and `size steps` are the best of their kind that was found.
 
-    `worst_of` is how many message sizes each worst regret was looked for among: those of the mix;
-    and of a whole range also its powers of two and where the settings turn.
+    `worst_of` is how many message sizes each worst regret was looked for among: those of the
+    workload; and of a whole range also its powers of two and where the settings turn.
     `repeats` is the mean regret of the best repeated size of each message, were it looked up; None
     where some message has none. `schedules_at_most` is what is left open of whole schedules.
     """
 
     question: AuditQuestion
-    mix: MessageMix
+    workload: Workload
     worst_of: int
     priced: Priced
     at_powers: tuple[Regret, ...]
     single: Priced
-    ladder: Priced | None
+    size_steps: Priced | None
     repeats: float | None
     schedules_at_most: float
     verdict: Verdict | None
@@ -168,9 +170,9 @@ class Audit:
 
     @property
     def is_kept(self) -> bool:
-        """Whether the limit, if there is one, is kept by the yardstick that decides."""
+        """Whether the limit, if there is one, is kept by the reference that decides."""
         if self.verdict is Verdict.BETWEEN:
-            return self.question.scope.yardstick is Yardstick.BEST
+            return self.question.scope.reference is Reference.BEST
         return self.verdict is not Verdict.ABOVE
 
 
@@ -181,30 +183,37 @@ def audit(question: AuditQuestion, progress: Callable[[int, int], None] | None =
     """
     started_s = time.perf_counter()
     scope, model = question.scope, question.model
-    mix = scope.mix or MessageMix.log_uniform(scope.least_bytes, scope.greatest_bytes)
-    powers = powers_of_two(scope.least_bytes, scope.greatest_bytes)
+    workload = scope.workload or Workload.log_uniform(
+        scope.min_message_bytes, scope.max_message_bytes
+    )
+    powers = powers_of_two(scope.min_message_bytes, scope.max_message_bytes)
     solved = _Solved(question, started_s, progress)
-    solved.add({*powers, *(size.message_bytes for size in mix.sizes), *solved.turns(scope.setting)})
-    chosen = tuple(_chosen(question, solved.best, mix))
+    solved.add(
+        {*powers, *(size.message_bytes for size in workload.sizes), *solved.turns(scope.setting)}
+    )
+    chosen = tuple(_chosen(question, solved.best, workload))
     with suppress(TimeLimitReached):  # then their worst is looked for where it is known
         solved.add({size for setting in chosen for size in solved.turns(setting)})
     best = solved.best
     looked_at = _looked_at(question, best)
-    priced, single, *ladders = (
-        price(model, setting, best, mix, also=looked_at) for setting in (scope.setting, *chosen)
+    priced, single, *size_steps = (
+        price(model, setting, best, workload, also=looked_at)
+        for setting in (scope.setting, *chosen)
     )
     at_powers = solvers.regrets(model, scope.setting, _of_sizes(best, powers))
-    counted = {size.message_bytes for size in mix.sizes if size.share > 0.0}
+    counted = {size.message_bytes for size in workload.sizes if size.share > 0.0}
     outcome = Audit(
         question=question,
-        mix=mix,
+        workload=workload,
         worst_of=len(counted.union(looked_at)),
         priced=priced,
         at_powers=at_powers,
         single=single,
-        ladder=ladders[0] if ladders else None,
-        repeats=_repeats(best, mix),
-        schedules_at_most=_mean(mix, best, lambda one: Regret(one, 0, one.latency_us).over_bound),
+        size_steps=size_steps[0] if size_steps else None,
+        repeats=_repeats(best, workload),
+        schedules_at_most=_mean(
+            workload, best, lambda one: Regret(one, 0, one.latency_us).over_bound
+        ),
         verdict=verdict(priced.value(scope.objective), scope.max_regret),
         changes=(),
         notices=tuple(_notices(question, (priced.worst, *at_powers))),
@@ -227,51 +236,51 @@ def verdict(span: Span, max_regret: float | None) -> Verdict | None:
     return Verdict.ABOVE if span.at_least > max_regret else Verdict.BETWEEN
 
 
-def powers_of_two(least_bytes: int, greatest_bytes: int) -> tuple[int, ...]:
+def powers_of_two(min_message_bytes: int, max_message_bytes: int) -> tuple[int, ...]:
     """The powers of two of the range, inclusive."""
-    powers = (1 << bit for bit in range(greatest_bytes.bit_length()))
-    return tuple(power for power in powers if power >= least_bytes)
+    powers = (1 << bit for bit in range(max_message_bytes.bit_length()))
+    return tuple(power for power in powers if power >= min_message_bytes)
 
 
-def turning_points(
-    setting: FragmentSetting, least_bytes: int, greatest_bytes: int
+def breakpoints(
+    setting: FragmentSetting, min_message_bytes: int, max_message_bytes: int
 ) -> tuple[int, ...]:
     """Message sizes of the range at which a setting's cut changes most: its regret peaks there.
 
     Of each step the first and the last message, the first that is whole fragments, and the one
-    beyond it, whose last fragment is a byte. Of more than MAX_TURNING_POINTS an even choice.
+    beyond it, whose last fragment is a byte. Of more than MAX_BREAKPOINTS an even choice.
     """
     begins = [step.from_bytes for step in setting.steps]
-    ends = [begin - 1 for begin in begins[1:]] + [greatest_bytes]
+    ends = [begin - 1 for begin in begins[1:]] + [max_message_bytes]
     found: set[int] = set()
     for step, end in zip(setting.steps, ends, strict=True):
-        first, last = max(step.from_bytes, least_bytes), min(end, greatest_bytes)
+        first, last = max(step.from_bytes, min_message_bytes), min(end, max_message_bytes)
         size = step.size_bytes or last or 1
         full = -(-first // size) * size
         found.update(one for one in (first, full, full + 1, last) if first <= one <= last)
-    return _evenly(sorted(found), MAX_TURNING_POINTS)
+    return _evenly(sorted(found), MAX_BREAKPOINTS)
 
 
-def _evenly(sizes: Sequence[int], most: int) -> tuple[int, ...]:
+def _evenly(sizes: Sequence[int], maximum: int) -> tuple[int, ...]:
     """At most so many of them, the first and the last among them."""
-    if len(sizes) <= most:
+    if len(sizes) <= maximum:
         return tuple(sizes)
-    return tuple(sizes[number * (len(sizes) - 1) // (most - 1)] for number in range(most))
+    return tuple(sizes[number * (len(sizes) - 1) // (maximum - 1)] for number in range(maximum))
 
 
 def price(
     model: CostModel,
     setting: FragmentSetting,
     best: Sequence[BestKnown],
-    mix: MessageMix,
+    workload: Workload,
     *,
     also: Sequence[int] = (),
 ) -> Priced:
-    """A setting's mean regret over a mix, and the worst in it or at the sizes `also`.
+    """A setting's mean regret over a workload, and the worst in it or at the sizes `also`.
 
     Messages without a share do not count.
     """
-    counted = [size for size in mix.sizes if size.share > 0.0]
+    counted = [size for size in workload.sizes if size.share > 0.0]
     found = solvers.regrets(model, setting, _of_sizes(best, [c.message_bytes for c in counted]))
     at_least = sum(c.share * one.over_best for c, one in zip(counted, found, strict=True))
     at_most = sum(c.share * span_of(one).at_most for c, one in zip(counted, found, strict=True))
@@ -302,9 +311,9 @@ class _Solved:
     def turns(self, setting: FragmentSetting) -> tuple[int, ...]:
         """Where a setting turns; of a given mix, which is all that is sent, nowhere else."""
         scope = self._question.scope
-        if scope.mix is not None:
+        if scope.workload is not None:
             return ()
-        return turning_points(setting, scope.least_bytes, scope.greatest_bytes)
+        return breakpoints(setting, scope.min_message_bytes, scope.max_message_bytes)
 
     def add(self, sizes: set[int]) -> None:
         """Solve those that are not known yet, and price the setting's own cut with them."""
@@ -331,8 +340,8 @@ class _Solved:
 
 
 def _looked_at(question: AuditQuestion, best: Sequence[BestKnown]) -> tuple[int, ...]:
-    """The messages beside the mix among which the worst is looked for: of a given mix none."""
-    return () if question.scope.mix is not None else tuple(one.message_bytes for one in best)
+    """The messages beside the workload among which the worst is looked for: of a given mix none."""
+    return () if question.scope.workload is not None else tuple(one.message_bytes for one in best)
 
 
 def _with(regret: Regret) -> BestKnown:
@@ -346,13 +355,13 @@ def _with(regret: Regret) -> BestKnown:
 
 
 def _chosen(
-    question: AuditQuestion, best: Sequence[BestKnown], mix: MessageMix
+    question: AuditQuestion, best: Sequence[BestKnown], workload: Workload
 ) -> Iterator[FragmentSetting]:
-    """The best single size, and the best ladder where the library takes one."""
+    """The best single size, and the best size steps where the library takes one."""
     scope = question.scope
-    ways = (solvers.choose_size, *((solvers.choose_ladder,) if scope.takes_ladder else ()))
+    ways = (solvers.choose_size, *((solvers.choose_size_steps,) if scope.takes_size_steps else ()))
     for choose in ways:
-        chosen = choose(question.model, best, mix, rule=scope.rule, objective=scope.objective)
+        chosen = choose(question.model, best, workload, rule=scope.rule, objective=scope.objective)
         yield chosen.setting
 
 
@@ -361,16 +370,18 @@ def _of_sizes(best: Sequence[BestKnown], sizes: Sequence[int]) -> tuple[BestKnow
     return tuple(known[size] for size in sizes)
 
 
-def _repeats(best: Sequence[BestKnown], mix: MessageMix) -> float | None:
-    counted = [size.message_bytes for size in mix.sizes if size.share > 0.0]
+def _repeats(best: Sequence[BestKnown], workload: Workload) -> float | None:
+    counted = [size.message_bytes for size in workload.sizes if size.share > 0.0]
     if any(one.repeat_us is None for one in _of_sizes(best, counted)):
         return None
-    return _mean(mix, best, lambda one: Regret(one, 0, one.repeat_us or 0.0).over_best)
+    return _mean(workload, best, lambda one: Regret(one, 0, one.repeat_us or 0.0).over_best)
 
 
-def _mean(mix: MessageMix, best: Sequence[BestKnown], value: Callable[[BestKnown], float]) -> float:
+def _mean(
+    workload: Workload, best: Sequence[BestKnown], value: Callable[[BestKnown], float]
+) -> float:
     known = {one.message_bytes: one for one in best}
-    counted = [size for size in mix.sizes if size.share > 0.0]
+    counted = [size for size in workload.sizes if size.share > 0.0]
     return sum(size.share * value(known[size.message_bytes]) for size in counted)
 
 
@@ -384,11 +395,11 @@ def _notices(question: AuditQuestion, regrets: Sequence[Regret]) -> Iterator[Not
             f"the setting cuts a message into {fragments} fragments; the schedules that it is "
             f"compared with have at most {question.fragment_cap} (SLUICE_MAX_FRAGMENTS)",
         )
-    greatest = max(one.size_bytes for one in regrets)
-    if question.measured_bytes is not None and greatest > question.measured_bytes:
+    maximum = max(one.size_bytes for one in regrets)
+    if question.measured_bytes is not None and maximum > question.measured_bytes:
         yield Notice(
             "beyond_measured_sizes",
-            f"the setting has fragments of up to {greatest} bytes, and stages were measured up to "
+            f"the setting has fragments of up to {maximum} bytes, and stages were measured up to "
             f"{question.measured_bytes}: their times beyond are those of the last line, continued",
         )
 
@@ -418,7 +429,7 @@ def _changes(outcome: Audit) -> Iterator[Change]:
 
 
 def _gains_by_steps(outcome: Audit, so_far: float) -> bool:
-    ladder = outcome.ladder
-    if ladder is None or len(ladder.setting.steps) == 1:
+    size_steps = outcome.size_steps
+    if size_steps is None or len(size_steps.setting.steps) == 1:
         return False
-    return so_far - ladder.value(outcome.question.scope.objective).at_least >= WORTH_SAYING
+    return so_far - size_steps.value(outcome.question.scope.objective).at_least >= WORTH_SAYING

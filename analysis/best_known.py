@@ -1,7 +1,8 @@
 """What each of many messages can be done in: out of a compiled table, or solved one by one.
 
-What a setting costs is measured against this. Every latency is the judge's on a schedule in whole
-bytes; every bound is proven over all schedules that the limits and the cap on fragments admit.
+What a setting costs is measured against this. Every latency is the evaluator's on a schedule in
+whole bytes; every bound is proven over all schedules that the limits and the cap on fragments
+admit.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from domain.schedule import latency_us
 from domain.solution import Solution, Strategy
 
 SOLVED_GAP = 1e-4  # what a solve aims at: a regret is read to a tenth of a per cent
-LEAST_SHARE_S = 0.01  # of the time, for each of the two solves of a message
-LEAST_GRACE_S = 5.0  # after the limit, for solves that end later than they were asked to
+MIN_SHARE_S = 0.01  # of the time, for each of the two solves of a message
+MIN_GRACE_S = 5.0  # after the limit, for solves that end later than they were asked to
 
 
 def best_known(
@@ -47,7 +48,7 @@ def best_known(
         return tuple(_looked_up(table, size) for size in sizes)
     found, deadline_s = [], time.monotonic() + time_limit_s
     for done, size in enumerate(sizes):
-        if time.monotonic() > deadline_s + max(LEAST_GRACE_S, time_limit_s):
+        if time.monotonic() > deadline_s + max(MIN_GRACE_S, time_limit_s):
             raise TimeLimitReached(
                 f"within {time_limit_s:g} s only {done} of {len(sizes)} messages were solved; ask "
                 "for fewer of them or allow more time",
@@ -55,7 +56,7 @@ def best_known(
             )
         problem = problem_of(model, size, limits, fragment_cap=fragment_cap)
         share_s = (deadline_s - time.monotonic()) / (2 * (len(sizes) - done))
-        found.append(_solved(problem, max(share_s, LEAST_SHARE_S)))
+        found.append(_solved(problem, max(share_s, MIN_SHARE_S)))
         if progress is not None:
             progress(len(found), len(sizes))
     return tuple(found)
@@ -71,7 +72,7 @@ def _serves(
 ) -> bool:
     """Whether the table is of this very question, for all of these sizes."""
     is_same = table.limits == limits and table.fragment_cap == fragment_cap
-    covers = all(table.least_bytes <= size <= table.greatest_bytes for size in sizes)
+    covers = all(table.min_message_bytes <= size <= table.max_message_bytes for size in sizes)
     return is_same and covers and table.pipeline == model
 
 

@@ -8,25 +8,25 @@ from dataclasses import dataclass
 
 import solvers
 from analysis.explanation import (
-    USUAL_SHARE,
+    DEFAULT_SHARE,
     Explanation,
     Saving,
     cheaper_pipelines,
     path_shares,
 )
-from domain.course import Course, course_of, nested_course_of
 from domain.errors import InvalidInput
 from domain.nested import NestedSchedule, nested_latency_us
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits, Problem
 from domain.solution import Strategy
+from domain.timeline import Timeline, nested_timeline_of, timeline_of
 
 SOLVES_LIMIT_S = 0.5  # for all the cheaper pipelines of one answer
 ONE_SOLVE_LIMIT_S = 0.04
 MAX_CELLS = 2_000_000  # fragments times stages of an answer that is explained
 EXPLAINED_AT_ONCE = 200_000  # of them; beyond, it takes some 100 ms
 _MANY_FRAGMENTS = 5_000
-_NOISE = 1e-11  # relative: what a kernel may differ from the judge, and no saving
+_NOISE = 1e-11  # relative: what a kernel may differ from the evaluator, and no saving
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Explained:
     stage_bytes: tuple[tuple[int, ...], ...]
     limits: FragmentLimits
     fragment_cap: int
-    cheaper_by: float = USUAL_SHARE
+    cheaper_by: float = DEFAULT_SHARE
 
     @property
     def is_nested(self) -> bool:
@@ -53,14 +53,14 @@ class Explained:
         stages = 1 if self.is_nested else len(self.pipeline)
         return stages * sum(map(len, self.stage_bytes))
 
-    def course(self, pipeline: Pipeline) -> Course:
+    def timeline(self, pipeline: Pipeline) -> Timeline:
         """The course of the same cuts through this pipeline."""
         if self.is_nested:
-            return nested_course_of(pipeline, NestedSchedule(self.stage_bytes))
-        return course_of(pipeline, self.stage_bytes[0])
+            return nested_timeline_of(pipeline, NestedSchedule(self.stage_bytes))
+        return timeline_of(pipeline, self.stage_bytes[0])
 
     def latencies_us(self, pipelines: Iterable[Pipeline]) -> Iterator[float]:
-        """How long the same cuts take through each of these, by the judge.
+        """How long the same cuts take through each of these, by the evaluator.
 
         Many fragments by the kernel, which is within `_NOISE` of it and lets other threads run.
         """
@@ -69,7 +69,7 @@ class Explained:
             return (nested_latency_us(one, schedule) for one in pipelines)
         (cut,) = self.stage_bytes
         if len(cut) <= _MANY_FRAGMENTS:
-            return (solvers.judge_of(one)(cut) for one in pipelines)
+            return (solvers.evaluator_of(one)(cut) for one in pipelines)
         return _by_kernel(cut, pipelines)
 
 
@@ -84,13 +84,13 @@ def explain(asked: Explained) -> Explanation:
             f"expected fragments x stages <= {MAX_CELLS} to explain an answer, got {asked.cells}",
             field="id",
         )
-    course = asked.course(asked.pipeline)
+    timeline = asked.timeline(asked.pipeline)
     return Explanation(
-        course.latency_us,
-        course.delay_us,
-        path_shares(course),
+        timeline.latency_us,
+        timeline.delay_us,
+        path_shares(timeline),
         asked.cheaper_by,
-        tuple(_savings(asked, course.latency_us)),
+        tuple(_savings(asked, timeline.latency_us)),
     )
 
 

@@ -5,7 +5,7 @@ Cost      `path_shares`: O(length of the path). `cheaper`: O(stages).
 Exact     the shares sum to the latency without the delay, up to the rounding of sums.
 Traps     stages off the critical path have a share of 0 and may still matter a little: another cut
           may be better once they are cheaper. So a saving is told twice, for the same cut, which
-          the judge prices, and for the best cut of the cheaper pipeline, which somebody solves.
+          the evaluator prices, and for the best cut of the cheaper pipeline, which somebody solves.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from domain.course import Course, Leg
 from domain.errors import InvalidInput
 from domain.pipeline import Pipeline, Stage
+from domain.timeline import CriticalPathPart, Timeline
 
-USUAL_SHARE = 0.1  # how much cheaper: a tenth
+DEFAULT_SHARE = 0.1  # how much cheaper: a tenth
 
 
 class Cost(StrEnum):
@@ -85,15 +85,15 @@ class Explanation:
         return tuple(sorted(found, key=lambda one: -one.share))
 
 
-def path_shares(course: Course) -> tuple[PathShare, ...]:
+def path_shares(timeline: Timeline) -> tuple[PathShare, ...]:
     """What each stage contributes to the critical path, in the order of the stages."""
-    legs = {leg.stage: leg for leg in course.critical_legs()}
-    return tuple(_share(course, j, legs[j]) for j in range(len(course.stages)))
+    parts = {part.stage: part for part in timeline.critical_parts()}
+    return tuple(_share(timeline, j, parts[j]) for j in range(len(timeline.stages)))
 
 
-def _share(course: Course, stage: int, leg: Leg) -> PathShare:
-    here = course.stages[stage]
-    sizes = here.fragment_bytes[leg.first : leg.last + 1]
+def _share(timeline: Timeline, stage: int, part: CriticalPathPart) -> PathShare:
+    here = timeline.stages[stage]
+    sizes = here.fragment_bytes[part.first : part.last + 1]
     fixed = {size: _overhead_us(here.stage, size) for size in set(sizes)}
     times = {size: here.stage.time_us(size) for size in fixed}
     overhead_us = sum(map(fixed.__getitem__, sizes))
@@ -104,7 +104,7 @@ def _share(course: Course, stage: int, leg: Leg) -> PathShare:
         len(sizes),
         overhead_us,
         max(0.0, spent_us - overhead_us),
-        spent_us / course.exit_us if course.exit_us > 0.0 else 0.0,
+        spent_us / timeline.exit_us if timeline.exit_us > 0.0 else 0.0,
     )
 
 
@@ -115,7 +115,7 @@ def _overhead_us(stage: Stage, size_bytes: int) -> float:
     raise AssertionError("the last range of a stage is open")
 
 
-def cheaper(pipeline: Pipeline, stage: int, cost: Cost, *, by: float = USUAL_SHARE) -> Pipeline:
+def cheaper(pipeline: Pipeline, stage: int, cost: Cost, *, by: float = DEFAULT_SHARE) -> Pipeline:
     """The pipeline with one cost of one stage less by this share, in every range of sizes.
 
     Raises InvalidInput for a share outside 0 to 1 and for a stage that there is not.
@@ -137,7 +137,7 @@ def cheaper(pipeline: Pipeline, stage: int, cost: Cost, *, by: float = USUAL_SHA
 
 
 def cheaper_pipelines(
-    pipeline: Pipeline, *, by: float = USUAL_SHARE
+    pipeline: Pipeline, *, by: float = DEFAULT_SHARE
 ) -> Iterator[tuple[int, Cost, Pipeline]]:
     """Every stage's two costs made cheaper in turn; a cost of 0 is passed over."""
     for stage, old in enumerate(pipeline.stages):

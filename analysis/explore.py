@@ -20,7 +20,7 @@ from solvers.count_points import CountPoint
 
 COUNTS_LIMIT_S = 0.5
 SIZES_LIMIT_S = 1.5
-RIVALS_LIMIT_S = 0.8
+ALTERNATIVES_LIMIT_S = 0.8
 RELATIVE_GAP = 1e-4  # of what is drawn
 STATIC_SIZES = (4096, 65536, 2**19, 2**20, 2**22)
 _OCTAVES = 6  # of messages, on each side of the answer's
@@ -113,9 +113,9 @@ def _known_of(asked: Surroundings, point: CountPoint) -> CountPoint:
 
 
 def _counts_outside(asked: Surroundings, wanted: tuple[int, ...]) -> Iterator[CountPoint]:
-    most = min(asked.message_bytes, asked.limits.max_fragments or asked.fragment_cap)
+    maximum = min(asked.message_bytes, asked.limits.max_fragments or asked.fragment_cap)
     for count in wanted:
-        if count <= most:
+        if count <= maximum:
             equal_us = asked.model.latency_us([asked.message_bytes / count] * count)
             yield CountPoint(count, equal_us, asked.lower_bound_us, None)
 
@@ -134,7 +134,7 @@ def sizes(asked: Surroundings, *, time_limit_s: float) -> tuple[Line, ...]:
     return _lines(asked, messages, time_limit_s=time_limit_s, is_priced=True)
 
 
-def rivals(asked: Surroundings, *, time_limit_s: float) -> tuple[Line, ...]:
+def alternatives(asked: Surroundings, *, time_limit_s: float) -> tuple[Line, ...]:
     """Every strategy, and every static size, on the answer's message."""
     return _lines(asked, (asked.message_bytes,), time_limit_s=time_limit_s, is_priced=False)
 
@@ -158,8 +158,8 @@ def _lines(
     return tuple(found)
 
 
-def _every(model: CostModel, greatest_bytes: int) -> list[tuple[Strategy, int | None]]:
-    statics = [(Strategy.STATIC, size) for size in STATIC_SIZES if size < greatest_bytes]
+def _every(model: CostModel, max_message_bytes: int) -> list[tuple[Strategy, int | None]]:
+    statics = [(Strategy.STATIC, size) for size in STATIC_SIZES if size < max_message_bytes]
     shared = (*_SHARED, *_NESTED) if isinstance(model, Pipeline) else _OF_AGGREGATE
     return [*statics, *((strategy, None) for strategy in shared)]
 
@@ -168,7 +168,7 @@ def _priced(
     asked: Surroundings, pipeline: Pipeline, messages: tuple[int, ...], size: int | None
 ) -> Iterator[Point]:
     """What repeating a size takes, or no size: the whole message."""
-    judge = solvers.judge_of(pipeline)
+    evaluator = solvers.evaluator_of(pipeline)
     for message in messages:
         full, rest = divmod(message, size or message)
         if full >= asked.fragment_cap:
@@ -176,7 +176,7 @@ def _priced(
             continue
         cut = (size or message,) * full + ((rest,) if rest else ())
         if Problem(pipeline, message, asked.limits, asked.fragment_cap).admits(cut):
-            yield Point(message, judge(cut), len(cut), None, None)
+            yield Point(message, evaluator(cut), len(cut), None, None)
         else:
             yield Point(message, None, None, None, "the limits do not admit this cut")
 

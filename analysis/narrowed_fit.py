@@ -20,7 +20,7 @@ from domain.solution import Notice
 from domain.units import format_bytes
 
 MAX_ROUNDS = 10
-LEAST_SIZES = 3  # two distinct sizes fix a line; the third is the least that can contradict it
+MIN_SIZES = 3  # two distinct sizes fix a line; the third is the least that can contradict it
 
 Range: TypeAlias = tuple[int, int]
 FitWithin: TypeAlias = Callable[[Range], TraceFit]
@@ -57,16 +57,16 @@ def range_around(used: Sequence[int], measured: Sequence[Sequence[int]]) -> Rang
 
     Wider where that leaves a group of samples fewer distinct sizes than support a line.
     """
-    least, greatest = min(used), max(used)
-    return hull([_of_one_group(least, greatest, sizes) for sizes in measured])
+    minimum, maximum = min(used), max(used)
+    return hull([_of_one_group(minimum, maximum, sizes) for sizes in measured])
 
 
-def _of_one_group(least: int, greatest: int, sizes: Sequence[int]) -> Range:
-    first = max(0, bisect_right(sizes, least) - 1)
-    last = min(len(sizes) - 1, bisect_left(sizes, greatest))
-    while last - first + 1 < min(LEAST_SIZES, len(sizes)):
-        below = least / sizes[first - 1] if first > 0 else inf
-        above = sizes[last + 1] / greatest if last + 1 < len(sizes) else inf
+def _of_one_group(minimum: int, maximum: int, sizes: Sequence[int]) -> Range:
+    first = max(0, bisect_right(sizes, minimum) - 1)
+    last = min(len(sizes) - 1, bisect_left(sizes, maximum))
+    while last - first + 1 < min(MIN_SIZES, len(sizes)):
+        below = minimum / sizes[first - 1] if first > 0 else inf
+        above = sizes[last + 1] / maximum if last + 1 < len(sizes) else inf
         first, last = (first - 1, last) if below <= above else (first, last + 1)
     return sizes[first], sizes[last]
 
@@ -79,14 +79,14 @@ def equal_sizes(problem: AnyProblem) -> tuple[int, ...]:
     Raises Infeasible.
     """
     counts = problem.count_range()
-    least, greatest = counts.least, counts.greatest
-    while least < greatest:
-        middle = (least + greatest) // 2
+    minimum, maximum = counts.minimum, counts.maximum
+    while minimum < maximum:
+        middle = (minimum + maximum) // 2
         if _equal_us(problem, middle) <= _equal_us(problem, middle + 1):
-            greatest = middle
+            maximum = middle
         else:
-            least = middle + 1
-    return problem.message_bytes // least, -(-problem.message_bytes // least)
+            minimum = middle + 1
+    return problem.message_bytes // minimum, -(-problem.message_bytes // minimum)
 
 
 def _equal_us(problem: AnyProblem, count: int) -> float:

@@ -9,14 +9,14 @@ from functools import partial
 from math import lcm
 
 import solvers
-from analysis.audit import powers_of_two, turning_points
+from analysis.audit import breakpoints, powers_of_two
 from analysis.best_known import best_known
 from domain.errors import Infeasible, InvalidInput, TimeLimitReached
-from domain.message_mix import USUAL_GREATEST_BYTES, MessageMix, usual_least
 from domain.pipeline import Pipeline
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
 from domain.regret import ChosenSetting, Objective, SizeRule
+from domain.workload import DEFAULT_MAX_MESSAGE_BYTES, Workload, default_min_message_bytes
 
 TURNS_LIMIT_S = 10.0  # for the messages at which the chosen sizes turn
 SOLVE_LIMIT_S = 60.0  # for the best known of all sizes together; the process is ended at 120 s
@@ -26,27 +26,29 @@ SOLVE_LIMIT_S = 60.0  # for the best known of all sizes together; the process is
 class Messages:
     """The messages that sizes are chosen for, and the limits of their fragments."""
 
-    least_bytes: int
-    greatest_bytes: int
+    min_message_bytes: int
+    max_message_bytes: int
     limits: FragmentLimits = field(default_factory=FragmentLimits)
 
 
 def messages_of(
-    least_bytes: int | None,
-    greatest_bytes: int | None,
+    min_message_bytes: int | None,
+    max_message_bytes: int | None,
     limits: FragmentLimits | None,
     table: PlanTable | None,
 ) -> Messages:
     """Return the messages asked for; what is not asked for, the table says. Raises InvalidInput."""
-    greatest = greatest_bytes or (table.greatest_bytes if table else USUAL_GREATEST_BYTES)
-    known_least_bytes = table.least_bytes if table else 1
-    least = least_bytes or usual_least(greatest, known_least_bytes=known_least_bytes)
-    if least > greatest:
+    maximum = max_message_bytes or (table.max_message_bytes if table else DEFAULT_MAX_MESSAGE_BYTES)
+    known_min_bytes = table.min_message_bytes if table else 1
+    minimum = min_message_bytes or default_min_message_bytes(
+        maximum, known_min_bytes=known_min_bytes
+    )
+    if minimum > maximum:
         raise InvalidInput(
-            f"expected least_bytes <= greatest_bytes, which are {least} and {greatest}",
-            field="greatest_bytes" if greatest_bytes else "least_bytes",
+            f"expected min_message_bytes <= max_message_bytes, which are {minimum} and {maximum}",
+            field="max_message_bytes" if max_message_bytes else "min_message_bytes",
         )
-    return Messages(least, greatest, limits or (table.limits if table else FragmentLimits()))
+    return Messages(minimum, maximum, limits or (table.limits if table else FragmentLimits()))
 
 
 def choose_sizes(
@@ -54,7 +56,7 @@ def choose_sizes(
     messages: Messages,
     *,
     rule: SizeRule,
-    takes_ladder: bool,
+    takes_size_steps: bool,
     objective: Objective,
     table: PlanTable | None,
     fragment_cap: int,
@@ -65,9 +67,9 @@ def choose_sizes(
     `table` answers for the best known where it serves; else every message is solved. `progress` is
     told messages solved and messages in all. Raises Infeasible and TimeLimitReached.
     """
-    mix = MessageMix.log_uniform(messages.least_bytes, messages.greatest_bytes)
-    admitted = narrowed(rule, messages.limits, messages.greatest_bytes)
-    powers = powers_of_two(messages.least_bytes, messages.greatest_bytes)
+    workload = Workload.log_uniform(messages.min_message_bytes, messages.max_message_bytes)
+    admitted = narrowed(rule, messages.limits, messages.max_message_bytes)
+    powers = powers_of_two(messages.min_message_bytes, messages.max_message_bytes)
     known = partial(
         best_known,
         pipeline,
@@ -75,11 +77,11 @@ def choose_sizes(
         limits=messages.limits,
         fragment_cap=fragment_cap,
     )
-    sizes = {*powers, *(size.message_bytes for size in mix.sizes)}
+    sizes = {*powers, *(size.message_bytes for size in workload.sizes)}
     best = known(sorted(sizes), time_limit_s=SOLVE_LIMIT_S, progress=progress)
-    choose = solvers.choose_ladder if takes_ladder else solvers.choose_size
-    chosen = choose(pipeline, best, mix, rule=admitted, objective=objective)
-    turns = turning_points(chosen.setting, messages.least_bytes, messages.greatest_bytes)
+    choose = solvers.choose_size_steps if takes_size_steps else solvers.choose_size
+    chosen = choose(pipeline, best, workload, rule=admitted, objective=objective)
+    turns = breakpoints(chosen.setting, messages.min_message_bytes, messages.max_message_bytes)
     with suppress(TimeLimitReached):  # then the worst is that of the messages that are known
         best += known(sorted({*turns} - sizes), time_limit_s=TURNS_LIMIT_S)
     found = solvers.regrets(pipeline, chosen.setting, best)
@@ -90,22 +92,22 @@ def choose_sizes(
     )
 
 
-def narrowed(rule: SizeRule, limits: FragmentLimits, greatest_bytes: int) -> SizeRule:
+def narrowed(rule: SizeRule, limits: FragmentLimits, max_message_bytes: int) -> SizeRule:
     """Return the sizes of a rule that also keep the limits. Raises Infeasible where there are none.
 
     The last fragment carries the rest, whatever the least size. No message of the range, up to
-    greatest_bytes, has more than the most fragments.
+    max_message_bytes, has more than the most fragments.
     """
-    least = max(rule.least_bytes, limits.min_fragment_bytes)
+    minimum = max(rule.min_bytes, limits.min_fragment_bytes)
     if limits.max_fragments is not None:
-        least = max(least, -(-greatest_bytes // limits.max_fragments))
-    greatest = min(rule.greatest_bytes, limits.max_fragment_bytes or rule.greatest_bytes)
+        minimum = max(minimum, -(-max_message_bytes // limits.max_fragments))
+    maximum = min(rule.max_bytes, limits.max_fragment_bytes or rule.max_bytes)
     unit = lcm(rule.multiple_of, limits.alignment_bytes)
-    found = SizeRule(-(-least // unit) * unit, greatest // unit * unit, unit, rule.is_power_of_two)
+    found = SizeRule(-(-minimum // unit) * unit, maximum // unit * unit, unit, rule.is_power_of_two)
     if not _admits_any(found):
         raise Infeasible(
             "no size that this target takes keeps the limits: it takes "
-            f"{rule.least_bytes} to {rule.greatest_bytes} bytes, multiples of {rule.multiple_of}"
+            f"{rule.min_bytes} to {rule.max_bytes} bytes, multiples of {rule.multiple_of}"
             f"{', powers of two' if rule.is_power_of_two else ''}",
             field="constraints",
         )
@@ -114,6 +116,6 @@ def narrowed(rule: SizeRule, limits: FragmentLimits, greatest_bytes: int) -> Siz
 
 def _admits_any(rule: SizeRule) -> bool:
     if not rule.is_power_of_two:
-        return rule.least_bytes <= rule.greatest_bytes
-    power = 1 << (max(rule.least_bytes, 1) - 1).bit_length()
-    return power <= rule.greatest_bytes and (1 << 48) % rule.multiple_of == 0
+        return rule.min_bytes <= rule.max_bytes
+    power = 1 << (max(rule.min_bytes, 1) - 1).bit_length()
+    return power <= rule.max_bytes and (1 << 48) % rule.multiple_of == 0

@@ -153,7 +153,7 @@ def _serve_on(address: str, output: Output) -> None:
             "The service goes on. Ctrl-C stops it.",
             f"  the page       {address}/    <- open it in a browser",
             f"  the interface  {address}/docs",
-            f"  a look-up      curl '{address}/profiles/{PROFILE}/schedule?bytes=65536'",
+            f"  a lookup      curl '{address}/profiles/{PROFILE}/schedule?bytes=65536'",
         ]
     )
     while True:

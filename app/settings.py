@@ -66,25 +66,25 @@ class Settings:
         return cls(
             database_url=given.text("SLUICE_DATABASE_URL", defaults.database_url),
             host=given.text("SLUICE_HOST", defaults.host),
-            port=given.number("SLUICE_PORT", defaults.port, least=0, greatest=65_535),
+            port=given.number("SLUICE_PORT", defaults.port, minimum=0, maximum=65_535),
             max_fragments=given.number("SLUICE_MAX_FRAGMENTS", defaults.max_fragments),
             max_body_bytes=given.number("SLUICE_MAX_BODY_BYTES", defaults.max_body_bytes),
             max_trace_bytes=given.number("SLUICE_MAX_TRACE_BYTES", defaults.max_trace_bytes),
-            workers=given.number("SLUICE_WORKERS", defaults.workers, least=0, greatest=1024),
+            workers=given.number("SLUICE_WORKERS", defaults.workers, minimum=0, maximum=1024),
             worker_memory_bytes=given.number(
-                "SLUICE_WORKER_MEMORY_BYTES", defaults.worker_memory_bytes, least=256 * MIB
+                "SLUICE_WORKER_MEMORY_BYTES", defaults.worker_memory_bytes, minimum=256 * MIB
             ),
             lookup_memory_bytes=given.number(
-                "SLUICE_LOOKUP_MEMORY_BYTES", defaults.lookup_memory_bytes, least=0
+                "SLUICE_LOOKUP_MEMORY_BYTES", defaults.lookup_memory_bytes, minimum=0
             ),
             lookup_refresh_s=given.number(
-                "SLUICE_LOOKUP_REFRESH_S", defaults.lookup_refresh_s, least=0, greatest=3600
+                "SLUICE_LOOKUP_REFRESH_S", defaults.lookup_refresh_s, minimum=0, maximum=3600
             ),
             run_jobs=bool(
-                given.number("SLUICE_RUN_JOBS", int(defaults.run_jobs), least=0, greatest=1)
+                given.number("SLUICE_RUN_JOBS", int(defaults.run_jobs), minimum=0, maximum=1)
             ),
-            lease_s=given.number("SLUICE_LEASE_S", defaults.lease_s, greatest=3600),
-            drain_s=given.number("SLUICE_DRAIN_S", defaults.drain_s, least=0, greatest=86_400),
+            lease_s=given.number("SLUICE_LEASE_S", defaults.lease_s, maximum=3600),
+            drain_s=given.number("SLUICE_DRAIN_S", defaults.drain_s, minimum=0, maximum=86_400),
         )
 
 
@@ -105,12 +105,12 @@ class _Given:
     def text(self, name: str, default: str) -> str:
         return self._environment.get(name, "").strip() or default
 
-    def number(self, name: str, default: int, *, least: int = 1, greatest: int = 2**40) -> int:
+    def number(self, name: str, default: int, *, minimum: int = 1, maximum: int = 2**40) -> int:
         raw = self._environment.get(name, "").strip()
         if not raw:
             return default
         if not (raw.isascii() and raw.isdigit() and len(raw) <= 15):
             raise InvalidInput(f"expected {name} to be a whole number", field=name)
-        if not least <= int(raw) <= greatest:
-            raise InvalidInput(f"expected {least} <= {name} <= {greatest}", field=name)
+        if not minimum <= int(raw) <= maximum:
+            raise InvalidInput(f"expected {minimum} <= {name} <= {maximum}", field=name)
         return int(raw)

@@ -32,8 +32,8 @@ MEAN_BYTES = (None, None, 64, 512, 4096, 32768)
 # Of each class, two that are in it at growing k with fragments of the same mean size too: the first
 # and the last for which that was found (b: another stage is slowest for some; d: fragments wait).
 GROWING = {"a": (1, 6), "b": (2, 6), "c": (1, 6), "d": (3, 6), "e": (1, 6)}
-_LEAST_BYTES = 2.0**16
-_MOST_BYTES = 2.0**40
+_MIN_MESSAGE_BYTES = 2.0**16
+_MAX_BYTES = 2.0**40
 _STEP = 16.0
 _BISECTIONS = 16
 _SEARCH_GAP = 1e-7
@@ -144,10 +144,10 @@ def _fitting(
 
 def _best_at(pipeline: Pipeline) -> int | None:
     """A message size of three digits for which COUNT is near the best number of fragments."""
-    low = high = _LEAST_BYTES
+    low = high = _MIN_MESSAGE_BYTES
     while _more_is_better(pipeline, high) > 0:
         low, high = high, high * _STEP
-        if high > _MOST_BYTES:
+        if high > _MAX_BYTES:
             return None
     for _ in range(_BISECTIONS):
         message_bytes = int(float(f"{(low * high) ** 0.5:.3g}"))

@@ -244,13 +244,13 @@ def _svg(title: str, about: str, content: Iterable[str]) -> str:
 def _decades(values: Iterable[float], *, start: float, end: float) -> Axis:
     """A logarithmic axis from a power of ten to another, or half of one where that is enough."""
     held = [value for value in values if value > 0.0]
-    least, greatest = log10(min(held)), log10(max(held))
-    return Axis(10.0 ** (floor(least * 2) / 2), 10.0 ** (ceil(greatest * 2) / 2), start, end)
+    minimum, maximum = log10(min(held)), log10(max(held))
+    return Axis(10.0 ** (floor(minimum * 2) / 2), 10.0 ** (ceil(maximum * 2) / 2), start, end)
 
 
 def _ticks(axis: Axis, label: Callable[[float], str]) -> list[Tick]:
     """Every power of ten with its label, and marks between them."""
-    powers = range(floor(log10(axis.least)), ceil(log10(axis.greatest)) + 1)
+    powers = range(floor(log10(axis.minimum)), ceil(log10(axis.maximum)) + 1)
     marks = [Tick(10.0**power, label(10.0**power)) for power in powers]
     marks += [Tick(low.value * digit) for low, _ in pairwise(marks) for digit in range(2, 10)]
     return [mark for mark in marks if axis.holds(mark.value)]

@@ -13,7 +13,7 @@ from typing import Any
 from bench.machine import CHECKOUT
 from bench.spec import Workload
 
-_LEAST_S = 2.0  # a workload is repeated for at least this long
+_MIN_S = 2.0  # a workload is repeated for at least this long
 _TOP = 32
 
 
@@ -80,7 +80,7 @@ def _listing(title: str, lines: Iterable[_Line], order: Callable[[_Line], float]
 def _repeat(work: Callable[[], object]) -> tuple[float, int]:
     """ms of one run, and the number of runs that took long enough to tell."""
     started_s, repeats = time.perf_counter(), 0
-    while repeats == 0 or time.perf_counter() - started_s < _LEAST_S:
+    while repeats == 0 or time.perf_counter() - started_s < _MIN_S:
         work()
         repeats += 1
     return (time.perf_counter() - started_s) / repeats * 1e3, repeats

@@ -3,7 +3,7 @@
     python -m bench.reader_child TABLE.slt SIZES
 
 SIZES is a text file of message sizes, one a line. The client is found by PYTHONPATH, as an
-installed one would be by the interpreter. Figures are ns for one look-up: the mean of one pass over
+installed one would be by the interpreter. Figures are ns for one lookup: the mean of one pass over
 all sizes, and of these the median over the passes.
 """
 
@@ -28,24 +28,24 @@ def main() -> None:
     table = Table.open(path)
     schedules = [table.schedule(size) for size in sizes]
     few = [size for size, cut in zip(sizes, schedules, strict=True) if len(cut) <= 8]
-    told = {
-        "repeat_ns": _per_look_up_ns(table.repeat, sizes),
-        "schedule_ns": _per_look_up_ns(table.schedule, sizes),
-        "short_schedule_ns": _per_look_up_ns(table.schedule, few) if few else None,
+    reported = {
+        "repeat_ns": _per_lookup_ns(table.repeat, sizes),
+        "schedule_ns": _per_lookup_ns(table.schedule, sizes),
+        "short_schedule_ns": _per_lookup_ns(table.schedule, few) if few else None,
         "mean_fragments": statistics.fmean(map(len, schedules)),
         "open_ns": _open_ns(path),
     }
-    print(json.dumps(told))
+    print(json.dumps(reported))
 
 
-def _per_look_up_ns(look_up: Callable[[int], object], sizes: Sequence[int]) -> float:
-    return statistics.median(_pass_ns(look_up, sizes) for _ in range(_PASSES))
+def _per_lookup_ns(lookup: Callable[[int], object], sizes: Sequence[int]) -> float:
+    return statistics.median(_pass_ns(lookup, sizes) for _ in range(_PASSES))
 
 
-def _pass_ns(look_up: Callable[[int], object], sizes: Sequence[int]) -> float:
+def _pass_ns(lookup: Callable[[int], object], sizes: Sequence[int]) -> float:
     started_ns = time.perf_counter_ns()
     for size in sizes:
-        look_up(size)
+        lookup(size)
     return (time.perf_counter_ns() - started_ns) / len(sizes)
 
 

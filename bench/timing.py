@@ -29,12 +29,12 @@ class Timing:
         return statistics.median(self.samples_ms)
 
     @property
-    def least_ms(self) -> float:
+    def min_ms(self) -> float:
         """The fastest sample."""
         return min(self.samples_ms)
 
     @property
-    def greatest_ms(self) -> float:
+    def max_ms(self) -> float:
         """The slowest sample."""
         return max(self.samples_ms)
 
@@ -52,7 +52,7 @@ class Timing:
     def spread(self) -> str:
         """Fastest to slowest, for a table."""
         return " - ".join(
-            f"{ms:,.0f}" if ms >= 1000 else f"{ms:.3g}" for ms in (self.least_ms, self.greatest_ms)
+            f"{ms:,.0f}" if ms >= 1000 else f"{ms:.3g}" for ms in (self.min_ms, self.max_ms)
         )
 
 

@@ -69,23 +69,23 @@ def run(script: Path, port: int, *, seconds: int) -> Figures:
     return _figures(done.stdout)
 
 
-def _figures(told: str) -> Figures:
-    if "Socket errors" in told:
-        raise RuntimeError(told)
-    failures = re.search(r"Non-2xx or 3xx responses: (\d+)", told)
+def _figures(reported: str) -> Figures:
+    if "Socket errors" in reported:
+        raise RuntimeError(reported)
+    failures = re.search(r"Non-2xx or 3xx responses: (\d+)", reported)
     return Figures(
-        requests=int(_found(r"(\d+) requests in", told)[1]),
-        per_second=float(_found(r"Requests/sec:\s+([\d.]+)", told)[1]),
-        p50_ms=_ms(_found(rf"\s50%\s+{_NUMBER}", told)),
-        p99_ms=_ms(_found(rf"\s99%\s+{_NUMBER}", told)),
+        requests=int(_found(r"(\d+) requests in", reported)[1]),
+        per_second=float(_found(r"Requests/sec:\s+([\d.]+)", reported)[1]),
+        p50_ms=_ms(_found(rf"\s50%\s+{_NUMBER}", reported)),
+        p99_ms=_ms(_found(rf"\s99%\s+{_NUMBER}", reported)),
         failures=int(failures[1]) if failures else 0,
     )
 
 
-def _found(pattern: str, told: str) -> re.Match[str]:
-    found = re.search(pattern, told)
+def _found(pattern: str, reported: str) -> re.Match[str]:
+    found = re.search(pattern, reported)
     if found is None:
-        raise RuntimeError(told)
+        raise RuntimeError(reported)
     return found
 
 

@@ -53,7 +53,7 @@ class Aggregate:
 
     @property
     def stages(self) -> None:
-        """None: they are not told apart."""
+        """None: they are not distinguished."""
         return None
 
     def costs(self) -> dict[str, Stage]:
@@ -99,10 +99,10 @@ class Aggregate:
         fragments cross one after the other, which needs no assumption. The less of the two counts.
         """
         runs = [(size, len(list(group))) for size, group in groupby(fragment_bytes)]
-        greatest = max(size for size, _ in runs)
+        maximum = max(size for size, _ in runs)
         queued_us = sum(count * self.bottleneck.time_us(size) for size, count in _but_one(runs))
-        together_us = self.total_us(greatest) + queued_us
-        drops_us = self._drops_us(min(size for size, _ in runs), greatest)
+        together_us = self.total_us(maximum) + queued_us
+        drops_us = self._drops_us(min(size for size, _ in runs), maximum)
         if drops_us > 0.0:
             together_us = min(together_us + drops_us, sum(self._run_us(*run) for run in runs))
         return self.delay_us + together_us
@@ -111,8 +111,8 @@ class Aggregate:
         """Equal fragments alone: the first goes through every stage, the others follow."""
         return self.total_us(size) + (count - 1) * self.bottleneck.time_us(size)
 
-    def _drops_us(self, least: float, greatest: float) -> float:
-        return sum(fall.drop_us for fall in self.falls() if least <= fall.up_to_bytes < greatest)
+    def _drops_us(self, minimum: float, maximum: float) -> float:
+        return sum(fall.drop_us for fall in self.falls() if minimum <= fall.up_to_bytes < maximum)
 
 
 def _but_one(runs: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:

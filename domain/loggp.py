@@ -54,21 +54,21 @@ def pipeline_assumptions(stages: tuple[str, ...]) -> tuple[str, ...]:
     """
     if not stages:
         return ()
-    told = [
+    reported = [
         "sender and receiver are one stage each: a processor that sends does not receive meanwhile",
         "the send and the receive overhead hold for messages in one direction",
     ]
     if NETWORK_STAGE in stages:
-        told += [
+        reported += [
             "the interval between messages is that of one network stage; several stages in there "
             "are seen only by the slowest of them",
             "the delay is the wire latency less the network stage's own time at the smallest size, "
             "so that an unpipelined message takes half a round trip",
         ]
     else:
-        told += [
+        reported += [
             "the interval between messages is explained by the two end points: no stage of the "
             "network is seen, and none is in the pipeline",
             "the delay is the wire latency at the smallest size",
         ]
-    return tuple(told)
+    return tuple(reported)

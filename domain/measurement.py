@@ -168,8 +168,8 @@ class Reading:
 def _check_sizes(sizes: Sequence[int]) -> None:
     if len(sizes) == 0:
         raise UnreadableTrace("expected at least one measured row", field=_FIELD)
-    least, greatest = _extremes(sizes)
-    if not 1 <= least <= greatest <= MAX_MESSAGE_BYTES:
+    minimum, maximum = _extremes(sizes)
+    if not 1 <= minimum <= maximum <= MAX_MESSAGE_BYTES:
         raise UnreadableTrace(f"expected 1 <= message_bytes <= {MAX_MESSAGE_BYTES}", field=_FIELD)
 
 
@@ -177,8 +177,8 @@ def _check_columns(rows: int, columns: Sequence[Sequence[float]]) -> None:
     if any(len(column) != rows for column in columns):
         raise UnreadableTrace("expected columns of the same length", field=_FIELD)
     for column in columns:
-        least, greatest = _extremes(column)
-        if not 0.0 <= least <= greatest <= MAX_TIME_US:
+        minimum, maximum = _extremes(column)
+        if not 0.0 <= minimum <= maximum <= MAX_TIME_US:
             raise UnreadableTrace(f"expected times from 0 to {MAX_TIME_US:g} µs", field=_FIELD)
 
 

@@ -27,7 +27,7 @@ class CostModel(Protocol):
 
     @property
     def stages(self) -> tuple[Stage, ...] | None:
-        """The stages in order, or None where they are not told apart."""
+        """The stages in order, or None where they are not distinguished."""
 
     @property
     def range_ends(self) -> tuple[int, ...]:

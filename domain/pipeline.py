@@ -113,13 +113,13 @@ class Stage:
         part = self.ranges[0] if len(self.ranges) == 1 else self.range_at(fragment_bytes)
         return part.overhead_us + part.ns_per_byte * fragment_bytes / 1000.0
 
-    def line_over(self, least_bytes: float, greatest_bytes: float) -> Line | None:
+    def line_over(self, min_bytes: float, max_bytes: float) -> Line | None:
         """The one line that covers these fragment sizes, or None where more than one range does."""
-        first, last = self.range_at(least_bytes), self.range_at(greatest_bytes)
+        first, last = self.range_at(min_bytes), self.range_at(max_bytes)
         return first.line if first is last else None
 
     def minorant_points(
-        self, least_bytes: float, greatest_bytes: float
+        self, min_bytes: float, max_bytes: float
     ) -> tuple[tuple[float, float], ...]:
         """Vertices (bytes, µs) of the greatest convex function below the cost on these sizes.
 
@@ -128,16 +128,16 @@ class Stage:
         its range. Vertices and not lines: a line's value far from its own ends is a difference of
         large numbers, and may come out above the cost.
         """
-        if greatest_bytes <= least_bytes:
-            return ((float(least_bytes), self.time_us(least_bytes)),)
-        return tuple(_lower_hull(self._piece_ends(least_bytes, greatest_bytes)))
+        if max_bytes <= min_bytes:
+            return ((float(min_bytes), self.time_us(min_bytes)),)
+        return tuple(_lower_hull(self._piece_ends(min_bytes, max_bytes)))
 
-    def _piece_ends(self, least: float, greatest: float) -> list[tuple[float, float]]:
+    def _piece_ends(self, minimum: float, maximum: float) -> list[tuple[float, float]]:
         points: list[tuple[float, float]] = []
         start = 0.0
         for part in self.ranges:
-            end = greatest if part.up_to_bytes is None else float(part.up_to_bytes)
-            low, high = max(start, least), min(end, greatest)
+            end = maximum if part.up_to_bytes is None else float(part.up_to_bytes)
+            low, high = max(start, minimum), min(end, maximum)
             if low <= high:
                 points += [(low, part.line.time_us(low)), (high, part.line.time_us(high))]
             start = end
@@ -264,12 +264,12 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def check_cost(field: str, value: float, greatest: float) -> None:
+def check_cost(field: str, value: float, maximum: float) -> None:
     """Raise InvalidStage, naming the field, unless the value is a number from 0 to the greatest."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidStage(f"expected {field} to be a number", field=field)
-    if not (isfinite(value) and 0.0 <= value <= greatest):
-        raise InvalidStage(f"expected 0 <= {field} <= {greatest:g}, got {value!r}", field=field)
+    if not (isfinite(value) and 0.0 <= value <= maximum):
+        raise InvalidStage(f"expected 0 <= {field} <= {maximum:g}, got {value!r}", field=field)
 
 
 def _known(ends: Sequence[int | None]) -> list[int]:

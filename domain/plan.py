@@ -29,20 +29,20 @@ class PlanLimits:
     Raises InvalidInput.
     """
 
-    least_bytes: int
-    greatest_bytes: int
+    min_message_bytes: int
+    max_message_bytes: int
     tolerance: float = DEFAULT_TOLERANCE
 
     def __post_init__(self) -> None:
-        if not 1 <= self.least_bytes <= MAX_MESSAGE_BYTES:
+        if not 1 <= self.min_message_bytes <= MAX_MESSAGE_BYTES:
             raise InvalidInput(
-                f"expected 1 <= least_bytes <= {MAX_MESSAGE_BYTES}", field="least_bytes"
+                f"expected 1 <= min_message_bytes <= {MAX_MESSAGE_BYTES}", field="min_message_bytes"
             )
-        if not 8 * self.least_bytes <= self.greatest_bytes <= MAX_MESSAGE_BYTES:
+        if not 8 * self.min_message_bytes <= self.max_message_bytes <= MAX_MESSAGE_BYTES:
             raise InvalidInput(
-                f"expected 8 * least_bytes <= greatest_bytes <= {MAX_MESSAGE_BYTES}: overhead and "
-                "per-byte cost cannot be told apart over less",
-                field="greatest_bytes",
+                f"expected 8 * min_message_bytes <= max_message_bytes <= {MAX_MESSAGE_BYTES}: "
+                "overhead and per-byte cost cannot be distinguished over less",
+                field="max_message_bytes",
             )
         if not 0.001 <= self.tolerance <= 0.5:
             raise InvalidInput("expected 0.001 <= tolerance <= 0.5", field="tolerance")

@@ -30,8 +30,8 @@ MAX_SHIFT_UNITS = (1 << 31) - 1  # of a position or a repeated size between entr
 class TableCut:
     """A whole cut at one message size, and the certificate from there on.
 
-    `latency_us` is the judge's on this very cut (µs, delay included). `relative_gap` is proven for
-    every message size from this one to just before the next entry: the latency of what a reader
+    `latency_us` is the evaluator's on this very cut (µs, delay included). `relative_gap` is proven
+    for every message size from this one to just before the next entry: the latency of what a reader
     computes there is at most (1 + relative_gap) times a lower bound over every admitted cut.
     """
 
@@ -68,25 +68,26 @@ class TableRepeat:
 
 @dataclass(frozen=True, slots=True)
 class PlanTable:
-    """Schedules and repeated sizes for every message of least_bytes to greatest_bytes, inclusive.
+    """Schedules and repeated sizes for every message of min_message_bytes to max_message_bytes,
+    inclusive.
 
     It belongs to a pipeline, limits, a range of sizes and `relative_gap`, the tolerance asked for.
-    `cuts` and `repeats` ascend by message size; each begins at least_bytes and ends at
-    greatest_bytes. Every cut and every repeated size that it yields, at the entries and between
+    `cuts` and `repeats` ascend by message size; each begins at min_message_bytes and ends at
+    max_message_bytes. Every cut and every repeated size that it yields, at the entries and between
     them, keeps the limits: entries that could not promise this are refused. Raises InvalidInput.
     """
 
     pipeline: Pipeline
     limits: FragmentLimits
     fragment_cap: int
-    least_bytes: int
-    greatest_bytes: int
+    min_message_bytes: int
+    max_message_bytes: int
     relative_gap: float
     cuts: tuple[TableCut, ...]
     repeats: tuple[TableRepeat, ...]
 
     def __post_init__(self) -> None:
-        check_table_range(self.least_bytes, self.greatest_bytes)
+        check_table_range(self.min_message_bytes, self.max_message_bytes)
         check_table_gap(self.relative_gap)
         if self.fragment_cap < 1:
             raise InvalidInput("expected fragment_cap >= 1", field="fragment_cap")
@@ -96,11 +97,11 @@ class PlanTable:
                 _check_certificate(entry, field=name)
         count = min(self.limits.max_fragments or self.fragment_cap, self.fragment_cap)
         for cut in self.cuts:
-            _check_cut(cut, self.limits, most_fragments=count)
+            _check_cut(cut, self.limits, max_schedule_fragments=count)
         for low, high in pairwise(self.cuts):
             _check_stretch(low, high, self.limits)
         for repeat in self.repeats:
-            _check_repeat(repeat, self.limits, most_fragments=count)
+            _check_repeat(repeat, self.limits, max_schedule_fragments=count)
         for one, other in pairwise(self.repeats):
             _check_repeats(one, other, self.limits)
 
@@ -155,23 +156,28 @@ class PlanTable:
         return self.repeats[self._index(self.repeats, message_bytes)].relative_gap
 
     def _index(self, entries: Sequence[TableCut] | Sequence[TableRepeat], size: int) -> int:
-        if not self.least_bytes <= size <= self.greatest_bytes:
+        if not self.min_message_bytes <= size <= self.max_message_bytes:
             raise InvalidInput(
-                f"expected {self.least_bytes} <= message_bytes <= {self.greatest_bytes}",
+                f"expected {self.min_message_bytes} <= message_bytes <= {self.max_message_bytes}",
                 field="message_bytes",
             )
         return bisect_right(entries, size, key=_message_bytes) - 1
 
 
-def check_table_range(least_bytes: int, greatest_bytes: int) -> None:
+def check_table_range(min_message_bytes: int, max_message_bytes: int) -> None:
     """Raise InvalidInput unless 1 <= least <= greatest <= 2^48."""
-    for name, value in (("least_bytes", least_bytes), ("greatest_bytes", greatest_bytes)):
+    for name, value in (
+        ("min_message_bytes", min_message_bytes),
+        ("max_message_bytes", max_message_bytes),
+    ):
         if isinstance(value, bool) or not isinstance(value, int):
             raise InvalidInput(f"expected {name} to be a whole number", field=name)
         if not 1 <= value <= MAX_MESSAGE_BYTES:
             raise InvalidInput(f"expected 1 <= {name} <= {MAX_MESSAGE_BYTES}", field=name)
-    if greatest_bytes < least_bytes:
-        raise InvalidInput("expected least_bytes <= greatest_bytes", field="greatest_bytes")
+    if max_message_bytes < min_message_bytes:
+        raise InvalidInput(
+            "expected min_message_bytes <= max_message_bytes", field="max_message_bytes"
+        )
 
 
 def check_table_gap(relative_gap: float) -> None:
@@ -191,13 +197,13 @@ def _check_certificate(entry: TableCut | TableRepeat, *, field: str) -> None:
 
 
 def _check_sizes(sizes: Sequence[int], table: PlanTable, *, field: str) -> None:
-    if not sizes or sizes[0] != table.least_bytes or sizes[-1] != table.greatest_bytes:
+    if not sizes or sizes[0] != table.min_message_bytes or sizes[-1] != table.max_message_bytes:
         raise InvalidInput(f"{field} must span the range of message sizes", field=field)
     if any(not 0 < high - low <= MAX_STRETCH_BYTES for low, high in pairwise(sizes)):
         raise InvalidInput(f"{field} must ascend by less than 2 GiB", field=field)
 
 
-def _check_cut(cut: TableCut, limits: FragmentLimits, *, most_fragments: int) -> None:
+def _check_cut(cut: TableCut, limits: FragmentLimits, *, max_schedule_fragments: int) -> None:
     sizes, unit = cut.fragment_bytes, limits.alignment_bytes
     if not sizes or min(sizes) < 1 or sum(sizes) != cut.message_bytes:
         raise InvalidInput("a cut must sum to its message", field="cuts")
@@ -207,7 +213,7 @@ def _check_cut(cut: TableCut, limits: FragmentLimits, *, most_fragments: int) ->
         raise InvalidInput("a cut must keep min_fragment_bytes", field="cuts")
     if max(sizes) > (limits.max_fragment_bytes or cut.message_bytes):
         raise InvalidInput("a cut must keep max_fragment_bytes", field="cuts")
-    if len(sizes) > most_fragments:
+    if len(sizes) > max_schedule_fragments:
         raise InvalidInput("a cut must keep the cap on fragments", field="cuts")
 
 
@@ -246,12 +252,14 @@ def _check_last(low: TableCut, high: TableCut, limits: FragmentLimits) -> None:
     twice_margin = limits.alignment_bytes - (-shift >> 31)
     if 2 * (min(first, second) - limits.min_fragment_bytes) < twice_margin:
         raise InvalidInput("a last fragment may become too small between entries", field="cuts")
-    greatest = limits.max_fragment_bytes
-    if greatest is not None and 2 * (greatest - max(first, second)) < twice_margin:
+    maximum = limits.max_fragment_bytes
+    if maximum is not None and 2 * (maximum - max(first, second)) < twice_margin:
         raise InvalidInput("a last fragment may become too large between entries", field="cuts")
 
 
-def _check_repeat(repeat: TableRepeat, limits: FragmentLimits, *, most_fragments: int) -> None:
+def _check_repeat(
+    repeat: TableRepeat, limits: FragmentLimits, *, max_schedule_fragments: int
+) -> None:
     size, message = repeat.size_bytes, repeat.message_bytes
     if size == 0 and repeat.latency_us == repeat.relative_gap == 0.0:
         return
@@ -259,7 +267,7 @@ def _check_repeat(repeat: TableRepeat, limits: FragmentLimits, *, most_fragments
         raise InvalidInput("a repeated size must be at least one byte, or 0 alone", field="repeats")
     if min(size, message) > (limits.max_fragment_bytes or message):
         raise InvalidInput("a repeated size must keep max_fragment_bytes", field="repeats")
-    if repeat.fragments > most_fragments:
+    if repeat.fragments > max_schedule_fragments:
         raise InvalidInput("a repeated size must keep the cap on fragments", field="repeats")
     if repeat.fragments == 1:
         return
@@ -292,8 +300,8 @@ def _check_remainders(one: TableRepeat, other: TableRepeat, limits: FragmentLimi
     if limits.min_fragment_bytes == 1:  # any remainder is admitted, and so is none
         return
     twice_margin = 3 * limits.alignment_bytes * (one.fragments - 1)
-    least = min(_remainder(one), _remainder(other))
-    if 2 * (least - limits.min_fragment_bytes) < twice_margin:
+    minimum = min(_remainder(one), _remainder(other))
+    if 2 * (minimum - limits.min_fragment_bytes) < twice_margin:
         raise InvalidInput("a remainder may become too small between entries", field="repeats")
 
 

@@ -51,8 +51,8 @@ class FragmentLimits:
 class CountRange:
     """The admitted numbers of fragments, inclusive, and the cap that sets the greatest one."""
 
-    least: int
-    greatest: int
+    minimum: int
+    maximum: int
     capped_by: str
 
 
@@ -82,12 +82,12 @@ class MessageProblem(Derived, ABC):
             raise InvalidInput("expected fragment_cap >= 1", field="fragment_cap")
 
     @cached_property
-    def greatest_fragment_bytes(self) -> int:
+    def largest_fragment_bytes(self) -> int:
         """The greatest size that any fragment can have."""
         return min(self.message_bytes, self.limits.max_fragment_bytes or self.message_bytes)
 
     @cached_property
-    def least_fragment_bytes(self) -> int:
+    def smallest_fragment_bytes(self) -> int:
         """The least size that any fragment can have."""
         return min(self.message_bytes, self.limits.min_fragment_bytes)
 
@@ -101,8 +101,8 @@ class MessageProblem(Derived, ABC):
     @cached_property
     def _aligned_sizes(self) -> tuple[int, int]:
         unit = self.limits.alignment_bytes
-        least = -(-self.limits.min_fragment_bytes // unit) * unit
-        return least, self.greatest_fragment_bytes // unit * unit
+        minimum = -(-self.limits.min_fragment_bytes // unit) * unit
+        return minimum, self.largest_fragment_bytes // unit * unit
 
     def count_range(self) -> CountRange:
         """The admitted numbers of fragments; they are contiguous.
@@ -120,15 +120,15 @@ class MessageProblem(Derived, ABC):
         size, limits = self.message_bytes, self.limits
         if size <= limits.min_fragment_bytes:
             return self._whole_message()
-        least, greatest = self.aligned_sizes()
-        largest = self.greatest_fragment_bytes
+        minimum, maximum = self.aligned_sizes()
+        largest = self.largest_fragment_bytes
         last = limits.min_fragment_bytes + (size - limits.min_fragment_bytes) % (
             limits.alignment_bytes
         )
-        if greatest < least:
+        if maximum < minimum:
             return self._whole_message("alignment_bytes")
-        low = 1 + -(-max(0, size - largest) // greatest)
-        high = 1 + max(-1, (size - last) // least)
+        low = 1 + -(-max(0, size - largest) // maximum)
+        high = 1 + max(-1, (size - last) // minimum)
         if last > largest or high < low:
             raise self._no_cut()
         return self._capped(low, high)
@@ -144,14 +144,14 @@ class MessageProblem(Derived, ABC):
             (self.limits.max_fragments or high, "max_fragments"),
             (self.fragment_cap, "SLUICE_MAX_FRAGMENTS"),
         ]
-        greatest, name = min(caps, key=lambda cap: cap[0])
-        if greatest < low:
+        maximum, name = min(caps, key=lambda cap: cap[0])
+        if maximum < low:
             raise Infeasible(
                 f"max_fragment_bytes {self.limits.max_fragment_bytes} needs at least {low} "
-                f"fragments, and {name} allows {greatest}",
+                f"fragments, and {name} allows {maximum}",
                 field="constraints",
             )
-        return CountRange(low, greatest, name)
+        return CountRange(low, maximum, name)
 
     def _no_cut(self) -> Infeasible:
         limits = self.limits
@@ -173,11 +173,11 @@ class MessageProblem(Derived, ABC):
             return False
         if count > min(limits.max_fragments or count, self.fragment_cap):
             return False
-        if max(fragment_bytes) > self.greatest_fragment_bytes:
+        if max(fragment_bytes) > self.largest_fragment_bytes:
             return False
         if min(fragment_bytes) < limits.min_fragment_bytes and count > 1:
             return False
-        if min(fragment_bytes) < self.least_fragment_bytes:
+        if min(fragment_bytes) < self.smallest_fragment_bytes:
             return False
         unit = limits.alignment_bytes
         return unit == 1 or all(size % unit == 0 for size in fragment_bytes[:-1])

@@ -7,16 +7,16 @@ from enum import StrEnum
 
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
-from domain.message_mix import MessageMix
+from domain.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
 class BestKnown:
     """What a message can be done in: µs, delay included.
 
-    `latency_us` is the judge's on a schedule in whole bytes, `lower_bound_us` is proven over every
-    schedule. `repeat_bytes` is the best repeated size, `repeat_us` its latency; both are None where
-    the limits admit none.
+    `latency_us` is the evaluator's on a schedule in whole bytes, `lower_bound_us` is proven over
+    every schedule. `repeat_bytes` is the best repeated size, `repeat_us` its latency; both are None
+    where the limits admit none.
     """
 
     message_bytes: int
@@ -56,8 +56,8 @@ class Regret:
 class Objective(StrEnum):
     """What a single size is chosen for."""
 
-    MEAN = "mean"  # least mean regret over the mix
-    WORST = "worst"  # least worst regret over the mix
+    MEAN = "mean"  # least mean regret over the workload
+    WORST = "worst"  # least worst regret over the workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,8 @@ class SizeRule:
     Raises InvalidInput. Whether any size keeps the rule is for whoever chooses one.
     """
 
-    least_bytes: int = 1
-    greatest_bytes: int = 2**48
+    min_bytes: int = 1
+    max_bytes: int = 2**48
     multiple_of: int = 1
     is_power_of_two: bool = False
 
@@ -79,21 +79,21 @@ class SizeRule:
 
 @dataclass(frozen=True, slots=True)
 class ChosenSetting:
-    """A setting and what it costs: over the mix, and at each power of two in its range.
+    """A setting and what it costs: over the workload, and at each power of two in its range.
 
-    Both are of `Regret.over_best`: `mean_regret` over the mix, `worst_regret` over the mix too or,
-    where they were looked at, over more messages of its range.
+    Both are of `Regret.over_best`: `mean_regret` over the workload, `worst_regret` over the
+    workload too or, where they were looked at, over more messages of its range.
     """
 
     setting: FragmentSetting
     objective: Objective
-    mix: MessageMix
+    workload: Workload
     mean_regret: float
     worst_regret: float
     at_powers: tuple[Regret, ...]
 
 
-def _over(latency_us: float, least_us: float) -> float:
-    if least_us > 0.0:
-        return (latency_us - least_us) / least_us
-    return 0.0 if latency_us <= least_us else float("inf")
+def _over(latency_us: float, min_us: float) -> float:
+    if min_us > 0.0:
+        return (latency_us - min_us) / min_us
+    return 0.0 if latency_us <= min_us else float("inf")

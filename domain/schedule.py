@@ -35,7 +35,7 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
+class FragmentTimes:
     """When each fragment is in each stage. Matrices are (k, n): fragment first, stage second.
 
     `start_us` and `exit_us` leave out the pipeline's constant delay; `latency_us` contains it.
@@ -94,7 +94,7 @@ def latency_us(pipeline: Pipeline, fragment_bytes: Sequence[float]) -> float:
     return pipeline.latency_us(fragment_bytes)
 
 
-def simulate(pipeline: Pipeline, fragment_bytes: Sequence[int]) -> Timeline:
+def simulate(pipeline: Pipeline, fragment_bytes: Sequence[int]) -> FragmentTimes:
     """Every (fragment, stage) interval of this cut. Raises InvalidInput for sizes that are none."""
     check_sizes(fragment_bytes)
     starts: list[tuple[float, ...]] = []
@@ -108,7 +108,7 @@ def simulate(pipeline: Pipeline, fragment_bytes: Sequence[int]) -> Timeline:
             row.append(start_us)
         starts.append(tuple(row))
         exits.append(tuple(free_us))
-    return Timeline(tuple(starts), tuple(exits), pipeline.delay_us)
+    return FragmentTimes(tuple(starts), tuple(exits), pipeline.delay_us)
 
 
 def busiest_stage(pipeline: Pipeline, fragment_bytes: Sequence[int]) -> int:

@@ -85,6 +85,11 @@ def format_bytes(size: int) -> str:
     return f"{size} B"
 
 
+def format_byte_range(low: int, high: int) -> str:
+    """Return two sizes as a range: "4 KiB to 64 KiB"."""
+    return f"{format_bytes(low)} to {format_bytes(high)}"
+
+
 # --- times and costs a byte -----------------------------------------------------------------------
 
 
@@ -109,12 +114,12 @@ class OverheadUnit(StrEnum):
     NS = "ns"
     MS = "ms"
     S = "s"
-    UNTOLD = "untold"
+    UNSPECIFIED = "unspecified"
 
     @property
     def words(self) -> str:
         """As a page writes it."""
-        return {"us": "µs", "untold": "which unit?"}.get(self.value, self.value)
+        return {"us": "µs", "unspecified": "which unit?"}.get(self.value, self.value)
 
     @property
     def spelling(self) -> str:
@@ -128,7 +133,7 @@ class OverheadUnit(StrEnum):
 
     def to_us(self, value: float) -> float:
         """A time in this unit as µs. Raises UnitMismatch where the unit was not told."""
-        if self is OverheadUnit.UNTOLD:
+        if self is OverheadUnit.UNSPECIFIED:
             raise UnitMismatch("expected a unit")
         return value / 1e3 if self is OverheadUnit.NS else value * _US[self.value]
 
@@ -149,7 +154,7 @@ class CostUnit(StrEnum):
     MIB_PER_S = "mib_per_s"
     MBIT_PER_S = "mbit_per_s"
     TB_PER_S = "tb_per_s"
-    UNTOLD = "untold"
+    UNSPECIFIED = "unspecified"
 
     @property
     def words(self) -> str:
@@ -165,7 +170,7 @@ class CostUnit(StrEnum):
             "mib_per_s": "MiB/s",
             "mbit_per_s": "Mb/s",
             "tb_per_s": "TB/s",
-            "untold": "which unit?",
+            "unspecified": "which unit?",
         }[self.value]
 
     @property
@@ -197,7 +202,7 @@ class CostUnit(StrEnum):
 
         Raises UnitMismatch for a bandwidth of 0 or less, and where the unit was not told.
         """
-        if self is CostUnit.UNTOLD:
+        if self is CostUnit.UNSPECIFIED:
             raise UnitMismatch("expected a unit")
         if self is CostUnit.NS_PER_BYTE:
             return value
@@ -241,13 +246,13 @@ def parse_quantity(text: str, unit: Unit) -> tuple[float, Unit]:
 
 def parse_time_us(text: str) -> float:
     """Return a time in µs from text such as "250 ns". Raises UnitMismatch, also without a unit."""
-    value, unit = parse_quantity(text, OverheadUnit.UNTOLD)
+    value, unit = parse_quantity(text, OverheadUnit.UNSPECIFIED)
     return unit.to_us(value)
 
 
 def parse_ns_per_byte(text: str) -> float:
     """Return a cost in ns a byte from text such as "12 GB/s". Raises UnitMismatch, as above."""
-    value, unit = parse_quantity(text, CostUnit.UNTOLD)
+    value, unit = parse_quantity(text, CostUnit.UNSPECIFIED)
     return unit.to_ns_per_byte(value)
 
 
@@ -258,8 +263,8 @@ def unit_named(text: str, kind: type[Unit]) -> Unit | None:
 
 
 def _rule(text: str, unit: OverheadUnit | CostUnit) -> str:
-    told = f" of {unit.words}" if unit.value != "untold" else ""
-    rule = f"expected a number{told}, 0 or more, or one with its unit"
+    reported = f" of {unit.words}" if unit.value != "unspecified" else ""
+    rule = f"expected a number{reported}, 0 or more, or one with its unit"
     if not text:
         return rule
     shown = text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}…"

@@ -30,14 +30,14 @@ def read(content: bytes, *, kind: TraceKind | None = None) -> Reading:
 
     Raises UnreadableTrace; where nothing was recognised, UnrecognisedTrace says what is nearest.
     """
-    from fitting.recognise import read_recognised
+    from fitting.detect import read_recognised
 
     return read_recognised(content, kind)
 
 
 def formats() -> tuple[TraceFormat, ...]:
     """Every format that is read, for people."""
-    from fitting.recognise import known_formats
+    from fitting.detect import known_formats
 
     return known_formats()
 
@@ -79,11 +79,11 @@ def measured_sizes(trace: Trace) -> tuple[tuple[int, ...], ...]:
     return find_sizes(trace)
 
 
-def part_within(trace: Trace, least_bytes: int, greatest_bytes: int) -> Trace:
+def part_within(trace: Trace, min_message_bytes: int, max_message_bytes: int) -> Trace:
     """The samples of sizes from the least to the greatest. Raises UnreadableTrace for none."""
     from fitting.narrow import part_within as cut
 
-    return cut(trace, least_bytes, greatest_bytes)
+    return cut(trace, min_message_bytes, max_message_bytes)
 
 
 def plot(

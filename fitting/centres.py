@@ -5,7 +5,7 @@ Source    scale: the first quartile of pairwise differences (Rousseeuw & Croux 1
           around it, refined by Tukey's biweight with that scale.
 Notation  x sizes in bytes, y times in µs, c how many samples an entry stands for, (N,); z centres
           (m,); s relative scales (m,); n how many samples are within reach of the centre, (m,).
-          m cells: sizes, or bins of neighbouring ones where there are more than MOST_CELLS.
+          m cells: sizes, or bins of neighbouring ones where there are more than MAX_CELLS.
 Cost      at most 64 samples a cell look at each other; O(N) otherwise.
 Exact     no; where outliers are slow ones, centres hold beyond half of them.
 Traps     one time a size shows no spread: it is then judged by how far a time lies off the chord of
@@ -23,10 +23,10 @@ import numpy as np
 from fitting.robust import TUKEY, tukey_weights
 from fitting.samples import Floats, Ints, SortedSamples
 
-MOST_CELLS = 200
+MAX_CELLS = 200
 _LOOK = 64
 _PAIRS, _FREEDOM = 400, 40  # neighbours are pooled until a scale rests on so many
-_LEAST_SCALE = 1e-6
+_MIN_SCALE = 1e-6
 _UNKNOWN_SCALE = 0.05  # with one time at each of three sizes or fewer
 
 
@@ -85,18 +85,18 @@ def centres_of(
     Times of exactly 0 count as next to 0.
     """
     cells = _cells(samples, ends)
-    least = max(float(cells.y.max()) * 1e-15, 5e-324)
-    y = np.maximum(cells.y, least)
+    minimum = max(float(cells.y.max()) * 1e-15, 5e-324)
+    y = np.maximum(cells.y, minimum)
     s = _pair_scales(cells, y)
     if s is None:
         z = y.copy()
         return _centres(cells, z, np.full(len(z), _chord_scale(cells.x, z)), np.ones(len(z)))
-    tick = resolution_us / np.maximum(y[cells.start + cells.widths // 2], least) / 2.0
+    tick = resolution_us / np.maximum(y[cells.start + cells.widths // 2], minimum) / 2.0
     z, n = y[cells.start], np.ones(len(s))
     for _ in range(2):
-        s = np.hypot(np.maximum(s, _LEAST_SCALE), tick)
+        s = np.hypot(np.maximum(s, _MIN_SCALE), tick)
         z, n, s = _refined(cells, y, s)
-    return _centres(cells, z, np.hypot(np.maximum(s, _LEAST_SCALE), tick), n)
+    return _centres(cells, z, np.hypot(np.maximum(s, _MIN_SCALE), tick), n)
 
 
 def _centres(cells: _Cells, z: Floats, s: Floats, n: Floats) -> Centres:
@@ -109,10 +109,10 @@ def _centres(cells: _Cells, z: Floats, s: Floats, n: Floats) -> Centres:
 
 def _cells(samples: SortedSamples, ends: tuple[int, ...]) -> _Cells:
     m = len(samples.sizes)
-    if m <= MOST_CELLS:
+    if m <= MAX_CELLS:
         x = samples.sizes.astype(np.float64)
         return _Cells(x, samples.y, samples.c, samples.start, np.arange(m))
-    reached = (np.cumsum(samples.entries) - 1) * MOST_CELLS // len(samples.x)
+    reached = (np.cumsum(samples.entries) - 1) * MAX_CELLS // len(samples.x)
     last = np.union1d(np.flatnonzero(np.diff(reached)), [*ends, m - 1]).astype(np.int64)
     begin = np.append(0, last[:-1] + 1)
     start = samples.start[begin]
@@ -200,7 +200,7 @@ def _chord_scale(x: Floats, z: Floats) -> float:
     if len(x) < 4:
         return _UNKNOWN_SCALE
     off = chord_residuals(x, z)
-    return max(_LEAST_SCALE, 1.4826 * float(np.median(np.abs(off))))
+    return max(_MIN_SCALE, 1.4826 * float(np.median(np.abs(off))))
 
 
 def chord_residuals(x: Floats, z: Floats) -> Floats:

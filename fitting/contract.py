@@ -41,5 +41,5 @@ class ReaderSpec:
     about: str
     layout: str
     marks: tuple[Mark, ...]
-    recognises: Callable[[str], bool]
+    detects: Callable[[str], bool]
     read: Callable[[bytes, TraceKind | None], Reading]

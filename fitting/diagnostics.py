@@ -21,16 +21,16 @@ import numpy as np
 from domain.fit import FitMethod, StageFit, Verdict
 from domain.solution import Notice
 from domain.units import format_bytes
-from fitting.centres import MOST_CELLS, Centres
+from fitting.centres import MAX_CELLS, Centres
 from fitting.pieces import Piece
 from fitting.ranges import MODEL
 from fitting.samples import Floats, SortedSamples
 
-MOST_NOTICES = 6
+MAX_NOTICES = 6
 _FEW_SIZES, _FEW_REPETITIONS, _NARROW = 5, 3, 4.0
 _NOISE = 0.5  # relative; above, a stage that shows no dependence on size shows nothing
 _ERRORS = 4.0  # standard errors, for an effect
-_LEAST_BENT = 6  # sizes, for curvature
+_MIN_BENT = 6  # sizes, for curvature
 _OFF, _BENT = 0.05, 0.03  # relative, for a size off the line and for curvature
 _COARSE = 0.02  # a clock's step, relative to the shortest times
 _SHARE, _LARGE_SHARE, _INFLUENCE = 0.01, 0.05, 0.02  # of outliers
@@ -85,7 +85,7 @@ def judged(evidence: Evidence) -> list[tuple[Verdict, Verdict]]:
 
 
 def diagnose(evidence: Evidence, stage: StageFit) -> tuple[Notice, ...]:
-    """At most MOST_NOTICES, the important ones first."""
+    """At most MAX_NOTICES, the important ones first."""
     if _decides_nothing(evidence):
         found = [_nothing(evidence), _few_sizes(evidence), _few_repetitions(evidence)]
     else:
@@ -105,7 +105,7 @@ def diagnose(evidence: Evidence, stage: StageFit) -> tuple[Notice, ...]:
             _off_the_line(evidence),
             _few_repetitions(evidence),
         ]
-    return tuple(notice for notice in found if notice is not None)[:MOST_NOTICES]
+    return tuple(notice for notice in found if notice is not None)[:MAX_NOTICES]
 
 
 def _at_most_weak(verdict: Verdict) -> Verdict:
@@ -189,11 +189,11 @@ def _nothing(evidence: Evidence) -> Notice:
 def _switches(evidence: Evidence) -> Notice | None:
     if len(evidence.pieces) == 1:
         return None
-    said = [_switch(left, right) for left, right in pairwise(evidence.pieces)]
+    stated = [_switch(left, right) for left, right in pairwise(evidence.pieces)]
     return Notice.of_stage(
         evidence.name,
         "switch_found",
-        f"{len(evidence.pieces)} fit ranges; the line changes " + "; ".join(said),
+        f"{len(evidence.pieces)} fit ranges; the line changes " + "; ".join(stated),
         ranges=len(evidence.pieces),
     )
 
@@ -211,7 +211,7 @@ def _switch(left: Piece, right: Piece) -> str:
 def _bent(evidence: Evidence, piece: Piece) -> float | None:
     """Amplitude of the curvature, positive where both ends lie above the line; None for none."""
     r, e = evidence.residuals(piece)
-    if len(r) < _LEAST_BENT:
+    if len(r) < _MIN_BENT:
         return None
     kept = np.arange(len(r)) != int(np.argmax(np.abs(r) / e))
     x = evidence.centres.x[piece.cells][kept]
@@ -257,12 +257,12 @@ def _off_the_line(evidence: Evidence) -> Notice | None:
     if not found or _curvature(evidence) is not None:
         return None
     worst = sorted(found, key=lambda pair: -abs(pair[0]))[:3]
-    said = ", ".join(f"{format_bytes(size)} ({off:+.0%})" for off, size in worst)
+    stated = ", ".join(f"{format_bytes(size)} ({off:+.0%})" for off, size in worst)
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""
     return Notice.of_stage(
         evidence.name,
         "sizes_off_the_line",
-        f"times of {said}{more} do not lie on the line, by more than their own noise explains",
+        f"times of {stated}{more} do not lie on the line, by more than their own noise explains",
         sizes=len(found),
     )
 
@@ -324,11 +324,11 @@ def _unsupported_overhead(evidence: Evidence, stage: StageFit) -> Notice | None:
     ]
     if not found or _narrow(evidence, stage) is not None:
         return None
-    said = "; ".join(_estimate_words(evidence, one, "µs") for one in found)
+    stated = "; ".join(_estimate_words(evidence, one, "µs") for one in found)
     return Notice.of_stage(
         evidence.name,
         "overhead_not_supported",
-        f"the measurements do not determine the overhead: {said}",
+        f"the measurements do not determine the overhead: {stated}",
     )
 
 
@@ -340,11 +340,11 @@ def _unsupported_cost(evidence: Evidence, stage: StageFit) -> Notice | None:
     ]
     if not found or _narrow(evidence, stage) is not None:
         return None
-    said = "; ".join(_estimate_words(evidence, one, "ns per byte") for one in found)
+    stated = "; ".join(_estimate_words(evidence, one, "ns per byte") for one in found)
     return Notice.of_stage(
         evidence.name,
         "cost_not_supported",
-        f"the measurements do not determine the per-byte cost: {said}",
+        f"the measurements do not determine the per-byte cost: {stated}",
     )
 
 
@@ -366,15 +366,15 @@ def _where(evidence: Evidence, pieces: list[Piece]) -> str:
 
 
 def _quantised(evidence: Evidence) -> Notice | None:
-    least = float(evidence.centres.median.min())
-    if evidence.tick_us <= _COARSE * least or evidence.tick_us <= 0.0:
+    minimum = float(evidence.centres.median.min())
+    if evidence.tick_us <= _COARSE * minimum or evidence.tick_us <= 0.0:
         return None
     at = int(np.argmin(evidence.centres.median))
     return Notice.of_stage(
         evidence.name,
         "quantised_clock",
         f"the clock steps by {evidence.tick_us:.3g} µs, and times of "
-        f"{format_bytes(round(evidence.centres.x[at]))} are only {least:.3g} µs; time several "
+        f"{format_bytes(round(evidence.centres.x[at]))} are only {minimum:.3g} µs; time several "
         "repetitions at once",
         clock_us=evidence.tick_us,
     )
@@ -418,7 +418,7 @@ def _far(evidence: Evidence) -> int:
 def _warm_up(evidence: Evidence) -> Notice | None:
     samples, z = evidence.samples, evidence.centres.z
     m = len(samples.sizes)
-    if m > MOST_CELLS or int(samples.count.min()) < _FEW_REPETITIONS:
+    if m > MAX_CELLS or int(samples.count.min()) < _FEW_REPETITIONS:
         return None
     group, c = samples.group, samples.c
     first = samples.first[group]

@@ -60,11 +60,11 @@ def _not_found(missed: Sequence[ExcludedSample], of: int) -> Notice:
 
 def _left(reading: Reading, options: FitOptions, found: set[ExcludedSample]) -> Reading:
     trace = _trace_left(reading.trace, options, found)
-    gone = len(reading.trace) - len(trace)
-    if not gone:
+    wait_disconnected = len(reading.trace) - len(trace)
+    if not wait_disconnected:
         return reading
-    said = (LEFT_OUT, f"{gone} of {len(reading.trace)} measured messages")
-    return replace(reading, trace=trace, understood=(*reading.understood, said))
+    stated = (LEFT_OUT, f"{wait_disconnected} of {len(reading.trace)} measured messages")
+    return replace(reading, trace=trace, understood=(*reading.understood, stated))
 
 
 def _trace_left(trace: Trace, options: FitOptions, found: set[ExcludedSample]) -> Trace:

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 TINY = 1e-18  # of the greatest time
-LEAST_SCALE = 1e-9  # relative noise below this is rounding
+MIN_SCALE = 1e-9  # relative noise below this is rounding
 _ROUNDING = 1e-12
 
 
@@ -96,4 +96,4 @@ def relative_scale(x: Floats, y: Floats, c: Floats, line: Line) -> float:
     f = line.at(x)
     # From a line at 0 the residual of a time that is not 0 has no bound; its square must have one.
     r = np.minimum(np.abs(y - f) / f, 1e9)
-    return max(LEAST_SCALE, float(np.sqrt(float(c @ r**2) / max(1.0, float(c.sum()) - 2.0))))
+    return max(MIN_SCALE, float(np.sqrt(float(c @ r**2) / max(1.0, float(c.sum()) - 2.0))))

@@ -38,14 +38,14 @@ def _columns(trace: Trace) -> tuple[Sequence[int], ...]:
     return (trace.message_bytes,)
 
 
-def part_within(trace: Trace, least_bytes: int, greatest_bytes: int) -> Trace:
+def part_within(trace: Trace, min_message_bytes: int, max_message_bytes: int) -> Trace:
     """The samples of sizes from the least to the greatest, both included.
 
     Raises UnreadableTrace where a column would be left without a row.
     """
     if isinstance(trace, DirectTrace):
-        return direct_rows(trace, _mask(trace.message_bytes, least_bytes, greatest_bytes))
-    ends = (least_bytes, greatest_bytes)
+        return direct_rows(trace, _mask(trace.message_bytes, min_message_bytes, max_message_bytes))
+    ends = (min_message_bytes, max_message_bytes)
     if isinstance(trace, MessageTrace):
         return MessageTrace(
             _samples_within(trace.latency, *ends), _samples_within(trace.interarrival, *ends)
@@ -74,11 +74,11 @@ def direct_rows(trace: DirectTrace, mask: Mask) -> DirectTrace:
 
 
 def _samples_within(
-    samples: Samples | None, least_bytes: int, greatest_bytes: int
+    samples: Samples | None, min_message_bytes: int, max_message_bytes: int
 ) -> Samples | None:
     if samples is None:
         return None
-    return sample_rows(samples, _mask(samples.message_bytes, least_bytes, greatest_bytes))
+    return sample_rows(samples, _mask(samples.message_bytes, min_message_bytes, max_message_bytes))
 
 
 def sample_rows(samples: Samples, mask: Mask) -> Samples | None:
@@ -88,11 +88,11 @@ def sample_rows(samples: Samples, mask: Mask) -> Samples | None:
     return Samples(_sizes(samples.message_bytes, mask), _times(samples.times_us, mask))
 
 
-def _mask(sizes: Sequence[int], least_bytes: int, greatest_bytes: int) -> Mask:
+def _mask(sizes: Sequence[int], min_message_bytes: int, max_message_bytes: int) -> Mask:
     import numpy as np
 
     column = np.asarray(sizes, dtype=np.int64)
-    return (column >= least_bytes) & (column <= greatest_bytes)
+    return (column >= min_message_bytes) & (column <= max_message_bytes)
 
 
 def _sizes(column: Sequence[int], mask: Mask) -> array[int]:

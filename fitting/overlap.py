@@ -22,8 +22,8 @@ from domain.solution import Notice
 from fitting.samples import Floats
 
 LONGEST = 4
-_MOST_ROWS = 2_000
-_MOST_FOR_PAIRS = 12
+_MAX_ROWS = 2_000
+_MAX_FOR_PAIRS = 12
 _APART = 0.03  # of the total; totals closer to the sum agree with it
 _EXPLAINED = 0.25  # of what is missing may be left
 
@@ -36,7 +36,7 @@ def explain_total(
     total_us: Sequence[float],
 ) -> list[Notice]:
     """What to say where totals and sums of the steps disagree; [] where they agree."""
-    chosen = np.unique(np.linspace(0, len(total_us) - 1, _MOST_ROWS).astype(np.int64))
+    chosen = np.unique(np.linspace(0, len(total_us) - 1, _MAX_ROWS).astype(np.int64))
     steps = np.array([np.asarray(times, np.float64)[chosen] for _, times in columns])
     total = np.asarray(total_us, np.float64)[chosen]
     sizes = np.asarray(message_bytes, np.int64)[chosen]
@@ -66,10 +66,10 @@ def _overlap(names: list[str], steps: Floats, total: Floats, off: float) -> Noti
             f"{start}: some of them overlap, and no single group of neighbouring steps explains "
             "the totals; state groups with combine: overlap",
         )
-    said = " and ".join(", ".join(names[low : high + 1]) for low, high in runs)
+    stated = " and ".join(", ".join(names[low : high + 1]) for low, high in runs)
     return Notice(
         "steps_overlap",
-        f"{start}; that is explained where these run at the same time: {said}. To make them one "
+        f"{start}; that is explained where these run at the same time: {stated}. To make them one "
         "stage, state a group with combine: overlap",
     )
 
@@ -102,7 +102,7 @@ def _runs(n: int) -> Iterator[Run]:
 
 def _sets(runs: list[Run], n: int) -> Iterator[tuple[Run, ...]]:
     yield from ((run,) for run in runs)
-    if n <= _MOST_FOR_PAIRS:
+    if n <= _MAX_FOR_PAIRS:
         yield from (pair for pair in combinations(sorted(runs), 2) if pair[0][1] < pair[1][0])
 
 

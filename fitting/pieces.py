@@ -140,8 +140,8 @@ class Piece:
 
     def at(self, x: Floats) -> Floats:
         """Fitted times in µs, never 0 nor next to nothing beside the greatest time."""
-        least = max(float(self.samples.y.max()) * TINY, 5e-324)
-        out: Floats = np.maximum(self.estimate.times_us(x), least)
+        minimum = max(float(self.samples.y.max()) * TINY, 5e-324)
+        out: Floats = np.maximum(self.estimate.times_us(x), minimum)
         return out
 
     def intervals(self) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -155,10 +155,10 @@ class Piece:
     def verdicts(self) -> tuple[Verdict, Verdict]:
         """What the intervals alone say about a and b."""
         a, b = self.intervals()
-        least, most = self.at(np.array([float(self.from_bytes), float(self.to_bytes)]))
+        minimum, maximum = self.at(np.array([float(self.from_bytes), float(self.to_bytes)]))
         return (
-            _verdict(self.estimate.a, a, a[1] / float(least)),
-            _verdict(self.estimate.b, b, b[1] * self.to_bytes / float(most)),
+            _verdict(self.estimate.a, a, a[1] / float(minimum)),
+            _verdict(self.estimate.b, b, b[1] * self.to_bytes / float(maximum)),
         )
 
     def to_line(self, verdicts: tuple[Verdict, Verdict]) -> LineFit:

@@ -49,13 +49,13 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 _Key = TypeVar("_Key", int, float)
 
-MOST_POINTS = 2_000  # a stage
-MOST_POINTS_IN_ALL = 20_000
-LEAST_POINTS = 300
-MOST_BINS = 400
-MOST_SIGNATURES, MOST_CURVES, MOST_BURSTS = 6, 12, 200
+MAX_POINTS = 2_000  # a stage
+MAX_POINTS_IN_ALL = 20_000
+MIN_POINTS = 300
+MAX_BINS = 400
+MAX_SIGNATURES, MAX_CURVES, MAX_BURSTS = 6, 12, 200
 _PER_DECADE = 16  # of a curve: its chords are then within 1/1000 of it
-_LEAST_QUANTILE, _MOST_QUANTILE = 1.959964, 12.7063  # Student's t, for 1 to any degrees of freedom
+_MIN_QUANTILE, _MAX_QUANTILE = 1.959964, 12.7063  # Student's t, for 1 to any degrees of freedom
 
 
 def plot_fit(fit: TraceFit, readings: Sequence[Reading], options: FitOptions) -> FitPlot:
@@ -63,9 +63,9 @@ def plot_fit(fit: TraceFit, readings: Sequence[Reading], options: FitOptions) ->
     trace = joined([reading.trace for reading in readings]) if readings else None
     found = _columns(trace, options.groups)
     parts = list(_parts(fit))
-    most = max(LEAST_POINTS, min(MOST_POINTS, MOST_POINTS_IN_ALL // max(1, len(parts))))
+    maximum = max(MIN_POINTS, min(MAX_POINTS, MAX_POINTS_IN_ALL // max(1, len(parts))))
     stages = tuple(
-        _stage_plot(stage, role, _samples_of(stage, role, found), most=most)
+        _stage_plot(stage, role, _samples_of(stage, role, found), max_points=maximum)
         for stage, role in parts
     )
     signatures = _signatures(trace) if isinstance(trace, SignatureTrace) else ()
@@ -119,7 +119,9 @@ def _samples_of(stage: StageFit, role: PlotRole, found: Mapping[str, Columns]) -
 # --- one stage ------------------------------------------------------------------------------------
 
 
-def _stage_plot(fit: StageFit, role: PlotRole, samples: Columns | None, *, most: int) -> StagePlot:
+def _stage_plot(
+    fit: StageFit, role: PlotRole, samples: Columns | None, *, max_points: int
+) -> StagePlot:
     shows_medians = samples is None
     x, y = _medians(fit) if samples is None else samples
     order = np.lexsort((y, x))
@@ -128,10 +130,10 @@ def _stage_plot(fit: StageFit, role: PlotRole, samples: Columns | None, *, most:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         r = np.where(fitted > 0.0, (y - fitted) / fitted, np.nan)
     r[~np.isfinite(r)] = np.nan
-    least, greatest = _span(fit, x)
-    used = (x >= least) & (x <= greatest)
+    minimum, maximum = _span(fit, x)
+    used = (x >= minimum) & (x <= maximum)
     outlier = np.zeros(len(x), bool) if shows_medians else _outliers(fit, x, r, used)
-    kept = _thinned(x, y, r, most)
+    kept = _thinned(x, y, r, max_points)
     points = PlotPoints(
         message_bytes=tuple(x[kept].tolist()),
         time_us=tuple(y[kept].tolist()),
@@ -140,7 +142,7 @@ def _stage_plot(fit: StageFit, role: PlotRole, samples: Columns | None, *, most:
         is_used=tuple(used[kept].tolist()),
     )
     count = fit.num_samples if shows_medians else len(x)
-    return StagePlot(fit, role, points, _pieces(fit, least, greatest), count, shows_medians)
+    return StagePlot(fit, role, points, _pieces(fit, minimum, maximum), count, shows_medians)
 
 
 def _medians(fit: StageFit) -> Columns:
@@ -151,9 +153,9 @@ def _medians(fit: StageFit) -> Columns:
 
 def _span(fit: StageFit, x: Ints) -> tuple[int, int]:
     """The sizes fitted to; those measured where an old fit does not say, empty where none are."""
-    least, greatest = fit.lines[0].from_bytes, fit.lines[-1].to_bytes
-    if 1 <= least <= greatest:
-        return least, greatest
+    minimum, maximum = fit.lines[0].from_bytes, fit.lines[-1].to_bytes
+    if 1 <= minimum <= maximum:
+        return minimum, maximum
     return (int(x[0]), int(x[-1])) if len(x) else (1, 0)
 
 
@@ -183,17 +185,17 @@ def _outliers(fit: StageFit, x: Ints, r: Floats, used: Flags) -> Flags:
     return out
 
 
-def _thinned(x: Ints, y: Floats, r: Floats, most: int) -> Ints:
+def _thinned(x: Ints, y: Floats, r: Floats, maximum: int) -> Ints:
     """Indices of at most so many samples, ascending; all where they are no more."""
-    if len(x) <= most:
+    if len(x) <= maximum:
         return np.arange(len(x))
-    bins, are_sizes = _bins(x, min(MOST_BINS, most // 4))
+    bins, are_sizes = _bins(x, min(MAX_BINS, maximum // 4))
     # At one size residuals rise with times, by which the samples are sorted already.
     in_order = np.arange(len(x))
     order = in_order if are_sizes else np.lexsort((np.where(np.isnan(r), 0.0, r), bins))
     count = np.bincount(bins)
     ends = {0, len(x) - 1, int(np.argmin(y)), int(np.argmax(y))}
-    kept = np.minimum(count, _equal_share(count, most - len(ends)))
+    kept = np.minimum(count, _equal_share(count, maximum - len(ends)))
     start, new_start = np.cumsum(count) - count, np.cumsum(kept) - kept
     place = np.arange(int(kept.sum())) - np.repeat(new_start, kept)
     last = np.repeat(np.maximum(kept - 1, 1), kept)
@@ -202,16 +204,16 @@ def _thinned(x: Ints, y: Floats, r: Floats, most: int) -> Ints:
     return np.unique(np.concatenate([chosen, np.array(sorted(ends), np.int64)]))
 
 
-def _bins(x: Ints, most: int) -> tuple[Ints, bool]:
+def _bins(x: Ints, maximum: int) -> tuple[Ints, bool]:
     """A bin for each sample, from 0 without holes: its size, or its neighbourhood on a log axis.
 
     And whether every bin is one size.
     """
     bins = _steps(x)
-    if int(bins[-1]) < most:
+    if int(bins[-1]) < maximum:
         return bins, True
     place = np.log(x / x[0]) / np.log(x[-1] / x[0])
-    return _steps(np.minimum((place * most).astype(np.int64), most - 1)), False
+    return _steps(np.minimum((place * maximum).astype(np.int64), maximum - 1)), False
 
 
 def _steps(ascending: Ints) -> Ints:
@@ -220,24 +222,26 @@ def _steps(ascending: Ints) -> Ints:
     return out
 
 
-def _equal_share(count: Ints, most: int) -> int:
+def _equal_share(count: Ints, maximum: int) -> int:
     """The greatest share s with sum(min(count, s)) <= most, at least 1."""
-    low, high = 1, most
+    low, high = 1, maximum
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if np.minimum(count, middle).sum() <= most else (low, middle - 1)
+        low, high = (
+            (middle, high) if np.minimum(count, middle).sum() <= maximum else (low, middle - 1)
+        )
     return low
 
 
 # --- lines ----------------------------------------------------------------------------------------
 
 
-def _pieces(fit: StageFit, least: int, greatest: int) -> tuple[CurvePiece, ...]:
+def _pieces(fit: StageFit, minimum: int, maximum: int) -> tuple[CurvePiece, ...]:
     """Each line between the ends of its range, as far as sizes were measured."""
     pieces = []
-    start = least
+    start = minimum
     for line in fit.lines:
-        end = greatest if line.up_to_bytes is None else min(line.up_to_bytes, greatest)
+        end = maximum if line.up_to_bytes is None else min(line.up_to_bytes, maximum)
         if start <= end:
             pieces.append(_piece(line, float(start), float(end)))
         start = max(start, end + 1)
@@ -284,7 +288,7 @@ def _quantile(line: LineFit) -> float:
         (line.ns_per_byte_interval[1] - line.ns_per_byte, line.ns_per_byte_std_error),
     )
     ratios = [half / error for half, error in halves if error > 0.0]
-    return min(_MOST_QUANTILE, max([_LEAST_QUANTILE, *ratios]))
+    return min(_MAX_QUANTILE, max([_MIN_QUANTILE, *ratios]))
 
 
 # --- signatures -----------------------------------------------------------------------------------
@@ -300,21 +304,21 @@ def _signatures(trace: SignatureTrace) -> tuple[SignaturePlot, ...]:
     return tuple(
         SignaturePlot(
             size,
-            tuple(_curve(value, costs[size][value]) for value in _spread(costs[size], MOST_CURVES)),
+            tuple(_curve(value, costs[size][value]) for value in _spread(costs[size], MAX_CURVES)),
         )
-        for size in _spread(costs, MOST_SIGNATURES)
+        for size in _spread(costs, MAX_SIGNATURES)
     )
 
 
 def _curve(computation_us: float, costs: Mapping[int, Sequence[float]]) -> SignatureCurve:
-    bursts = _spread(costs, MOST_BURSTS)
+    bursts = _spread(costs, MAX_BURSTS)
     medians = tuple(float(np.median(costs[burst])) for burst in bursts)
     return SignatureCurve(computation_us, tuple(bursts), medians)
 
 
-def _spread(keys: Mapping[_Key, object], most: int) -> list[_Key]:
+def _spread(keys: Mapping[_Key, object], maximum: int) -> list[_Key]:
     """At most so many of the keys, ascending, the least and the greatest among them."""
     ordered = sorted(keys)
-    if len(ordered) <= most:
+    if len(ordered) <= maximum:
         return ordered
-    return [ordered[place * (len(ordered) - 1) // (most - 1)] for place in range(most)]
+    return [ordered[place * (len(ordered) - 1) // (maximum - 1)] for place in range(maximum)]

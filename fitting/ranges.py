@@ -21,36 +21,36 @@ from __future__ import annotations
 import numpy as np
 
 from fitting.centres import Centres
-from fitting.line import LEAST_SCALE, Floats, Line
+from fitting.line import MIN_SCALE, Floats, Line
 from fitting.robust import robust_line, scaled, tukey_loss
 from fitting.samples import SortedSamples
 
-LEAST_SIZES = 3  # in a range
+MIN_SIZES = 3  # in a range
 MODEL = 0.01
 _PARAMETERS = 3
 _BY_OTHERS = 0.5  # of what a range must gain it gains without its best size
 _MOVE = 2  # cells an end may move when samples are asked
 
 
-def find_ends(samples: SortedSamples, centres: Centres, most: int) -> tuple[int, ...]:
+def find_ends(samples: SortedSamples, centres: Centres, maximum: int) -> tuple[int, ...]:
     """The index of the last size of every range but the last one; () for one range."""
-    if most < 2 or len(centres.x) < 2 * LEAST_SIZES or float(samples.y.max()) <= 0.0:
+    if maximum < 2 or len(centres.x) < 2 * MIN_SIZES or float(samples.y.max()) <= 0.0:
         return ()
     count = max(float(samples.c.sum()), 2.0 * len(centres.x))
     penalty = _PARAMETERS * float(np.log(count))
-    found = _cheapest(_costs(centres), most)
+    found = _cheapest(_costs(centres), maximum)
     best = min(range(len(found)), key=lambda more: found[more][0] + penalty * more)
-    return _Judge(samples, centres, penalty).settle(found[best][1])
+    return _Evaluator(samples, centres, penalty).settle(found[best][1])
 
 
 def _costs(centres: Centres) -> Floats:
-    """C[i, j], infinite for fewer than LEAST_SIZES cells."""
+    """C[i, j], infinite for fewer than MIN_SIZES cells."""
     z = centres.z / float(centres.z.max())
     w = 1.0 / (z * z * (centres.errors() ** 2 + MODEL**2))
     x, m = centres.x / float(centres.x.max()), len(z)
     out = np.full((m, m), np.inf)
-    for i in range(m - LEAST_SIZES + 1):
-        out[i, i + LEAST_SIZES - 1 :] = _costs_from(x[i:], z[i:], w[i:])[LEAST_SIZES - 1 :]
+    for i in range(m - MIN_SIZES + 1):
+        out[i, i + MIN_SIZES - 1 :] = _costs_from(x[i:], z[i:], w[i:])[MIN_SIZES - 1 :]
     return out
 
 
@@ -74,11 +74,11 @@ def _costs_from(x: Floats, z: Floats, w: Floats) -> Floats:
     return out
 
 
-def _cheapest(C: Floats, most: int) -> list[tuple[float, list[int]]]:
+def _cheapest(C: Floats, maximum: int) -> list[tuple[float, list[int]]]:
     """For 1, 2, ... ranges the least cost and the cuts."""
     D, back = [C[0]], list[np.ndarray[tuple[int], np.dtype[np.int64]]]()
     out = [(float(C[0, -1]), list[int]())]
-    for more in range(1, most):
+    for more in range(1, maximum):
         through = D[-1][:-1, None] + C[1:, :]
         back.append(np.argmin(through, axis=0))
         D.append(np.min(through, axis=0))
@@ -92,7 +92,7 @@ def _cheapest(C: Floats, most: int) -> list[tuple[float, list[int]]]:
     return out
 
 
-class _Judge:
+class _Evaluator:
     """Asks the samples themselves, under scales that no line had a part in."""
 
     def __init__(self, samples: SortedSamples, centres: Centres, penalty: float) -> None:
@@ -102,7 +102,7 @@ class _Judge:
         self._last = [int(place) for place in centres.last]
         self._begin = samples.start[first]
         widths = np.diff(np.append(self._begin, len(samples.x)))
-        self._scales = np.repeat(np.hypot(np.maximum(centres.s, LEAST_SCALE), MODEL), widths)
+        self._scales = np.repeat(np.hypot(np.maximum(centres.s, MIN_SCALE), MODEL), widths)
         self._known: dict[tuple[int, int], tuple[Floats, Line]] = {}
 
     def settle(self, cuts: list[int]) -> tuple[int, ...]:
@@ -122,8 +122,8 @@ class _Judge:
         cuts = list(cuts)
         for q, cut in enumerate(cuts):
             low, high = self._around(cuts, q)
-            least, greatest = low + LEAST_SIZES - 1, high - LEAST_SIZES
-            tries = range(max(least, cut - _MOVE), min(greatest, cut + _MOVE) + 1)
+            minimum, maximum = low + MIN_SIZES - 1, high - MIN_SIZES
+            tries = range(max(minimum, cut - _MOVE), min(maximum, cut + _MOVE) + 1)
             here = self._split(low, cut, high)
             best = min(tries, key=lambda at: (self._split(low, at, high), at))
             if self._split(low, best, high) < here - 1e-6 * (1.0 + here):

@@ -28,9 +28,9 @@ Ints = NDArray[np.int64]
 
 AGREE = 0.02  # relative difference that counts as none, whatever the noise
 _SPREADS = 3.0
-_LEAST_FREEDOM = 1.0
-_LEAST_US = 1e-12  # a cost below this is 0: it has no spread relative to itself
-_GREATEST_SPREAD = 1e6
+_MIN_FREEDOM = 1.0
+_MIN_US = 1e-12  # a cost below this is 0: it has no spread relative to itself
+_MAX_SPREAD = 1e6
 _ROUNDING = 1e-12  # relative, of the time of a burst
 _NEXT_TO_NOTHING = 1e-15  # of the time of the longest burst: no weight may have no bound
 
@@ -46,7 +46,7 @@ class Measured:
     @property
     def half_width(self) -> float:
         """Half of the 95 % interval."""
-        return float(stdtrit(max(self.freedom, _LEAST_FREEDOM), 0.5 + CONFIDENCE / 2)) * self.error
+        return float(stdtrit(max(self.freedom, _MIN_FREEDOM), 0.5 + CONFIDENCE / 2)) * self.error
 
     def less(self, *others: Measured) -> Measured:
         """This value less the others, which were measured independently."""
@@ -76,15 +76,15 @@ class Bursts:
         parts = [cost_us[group == place] for place in range(len(distinct))]
         medians = np.array([np.median(part) for part in parts])
         pooled = [
-            1.4826 * np.median(np.minimum(np.abs(part - middle) / middle, _GREATEST_SPREAD))
+            1.4826 * np.median(np.minimum(np.abs(part - middle) / middle, _MAX_SPREAD))
             for part, middle in zip(parts, medians, strict=True)
-            if len(part) >= 3 and middle >= _LEAST_US
+            if len(part) >= 3 and middle >= _MIN_US
         ]
-        usual = float(np.median(pooled)) if pooled else 0.0
+        default = float(np.median(pooled)) if pooled else 0.0
         return cls(
             distinct.astype(np.int64),
             medians,
-            np.full(len(distinct), usual),
+            np.full(len(distinct), default),
             np.array([len(part) for part in parts], dtype=np.int64),
         )
 
@@ -109,7 +109,7 @@ def short_plateau(bursts: Bursts) -> tuple[Measured, int]:
     within = value * float(bursts.spread[0]) / float(np.sqrt(weights.sum()))
     between = float(bursts.cost_us[:upto].std(ddof=1) / np.sqrt(upto)) if upto > 1 else 0.0
     freedom = float(weights.sum()) - 1.0
-    return Measured(value, max(1.2533 * within, between), max(freedom, _LEAST_FREEDOM)), upto
+    return Measured(value, max(1.2533 * within, between), max(freedom, _MIN_FREEDOM)), upto
 
 
 def long_rate(bursts: Bursts) -> tuple[Measured, int] | None:
@@ -143,10 +143,10 @@ def _slope(bursts: Bursts, first: int) -> Measured:
     """Weighted least-squares slope of C over M from this length on."""
     M = bursts.lengths[first:].astype(float)
     total = bursts.cost_us[first:] * M
-    least = max(float(total.max()) * _NEXT_TO_NOTHING, _LEAST_US)
+    minimum = max(float(total.max()) * _NEXT_TO_NOTHING, _MIN_US)
     is_known = bool((bursts.errors_us[first:] > 0.0).all())
     error = np.maximum(bursts.errors_us[first:] * M, _ROUNDING * total)
-    w = 1.0 / np.maximum(error if is_known else total, least) ** 2
+    w = 1.0 / np.maximum(error if is_known else total, minimum) ** 2
     centre = float(w @ M / w.sum())
     sxx = float(w @ (M - centre) ** 2)
     slope = float(w @ ((M - centre) * total)) / sxx

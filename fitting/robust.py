@@ -19,13 +19,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from fitting.line import LEAST_SCALE, Floats, Line, first_line, is_settled, solve
+from fitting.line import MIN_SCALE, Floats, Line, first_line, is_settled, solve
 from fitting.samples import SortedSamples
 
 TUKEY = 4.685
 _L1_STEPS, _STEPS = 30, 60
 _L1_SETTLED, _SETTLED = 1e-6, 1e-9
-_LEAST_OFF = 1e-4  # a residual below this counts as this one in the least absolute line
+_MIN_OFF = 1e-4  # a residual below this counts as this one in the least absolute line
 _TICK = 0.5  # of a clock's step is noise that any sample may have
 
 
@@ -71,7 +71,7 @@ def _least_absolute(x: Floats, y: Floats, c: Floats) -> Line:
     line = first_line(x, y, c)
     for _ in range(_L1_STEPS):
         f = line.at(x)
-        off = np.maximum(np.abs((y - f) / f), _LEAST_OFF)
+        off = np.maximum(np.abs((y - f) / f), _MIN_OFF)
         line = solve(x, y, c / (f**2 * off))
         if is_settled(line, f, x, _L1_SETTLED):
             break
@@ -96,7 +96,7 @@ def _biweight(
 
 def _scale(x: Floats, y: Floats, c: Floats, line: Line, tick: float) -> Floats:
     f = line.at(x)
-    out: Floats = np.hypot(max(LEAST_SCALE, mad((y - f) / f, c)), _TICK * tick / f)
+    out: Floats = np.hypot(max(MIN_SCALE, mad((y - f) / f, c)), _TICK * tick / f)
     return out
 
 

@@ -23,9 +23,9 @@ Ints = NDArray[np.int64]
 
 QUANTILES = 64
 _COMPRESS_FROM = 20_000  # samples; below, every one is used as it is
-_MOST_ENTRIES = 20_000
-_LEAST_PAIRS, _MOST_APART, _OFF_TICK = 10, 0.8, 0.01  # what tells a clock's step
-_MOST_TICKS = 1e9  # in a time; more cannot be told from rounding
+_MAX_ENTRIES = 20_000
+_MIN_PAIRS, _MAX_APART, _OFF_TICK = 10, 0.8, 0.01  # what tells a clock's step
+_MAX_TICKS = 1e9  # in a time; more cannot be told from rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +102,10 @@ def clock_step(samples: SortedSamples) -> float:
     apart = np.diff(samples.y, prepend=samples.y[:1])[inside]
     rounding = 1e-9 * samples.y[inside]
     steps = apart[apart > rounding]
-    if len(apart) < _LEAST_PAIRS or len(steps) == 0 or len(steps) > _MOST_APART * len(apart):
+    if len(apart) < _MIN_PAIRS or len(steps) == 0 or len(steps) > _MAX_APART * len(apart):
         return 0.0
     step = float(steps.min())
-    if step * _MOST_TICKS < float(samples.y.max()):
+    if step * _MAX_TICKS < float(samples.y.max()):
         return 0.0
     step = float(steps.sum() / np.round(steps / step).sum())
     ticks = samples.y / step
@@ -127,7 +127,7 @@ def _compressed(samples: SortedSamples) -> SortedSamples:
 
 def _thinned(samples: SortedSamples) -> SortedSamples:
     """Every so many-th size, where even the compressed entries are too many."""
-    step = -(-len(samples.x) // _MOST_ENTRIES)
+    step = -(-len(samples.x) // _MAX_ENTRIES)
     if step == 1:
         return samples
     kept = np.zeros(len(samples.sizes), dtype=bool)

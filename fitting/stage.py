@@ -27,7 +27,7 @@ from fitting.ranges import find_ends
 from fitting.robust import mad
 from fitting.samples import SortedSamples, clock_step, sort_samples
 
-LEAST_SAMPLES = 3  # two fix the line; the third is the least that tells how far off it may be
+MIN_SAMPLES = 3  # two fix the line; the third is the least that tells how far off it may be
 _OUTLIER = 0.01  # a weight below this
 
 
@@ -39,7 +39,7 @@ def fit_stage(
     _check_support(samples, len(message_bytes))
     tick = clock_step(samples)
     centres = centres_of(samples, resolution_us=tick)
-    ends = find_ends(samples, centres, _most_ranges(options))
+    ends = find_ends(samples, centres, _max_ranges(options))
     if ends:  # bins that reach over an end hold two kinds of times
         centres = centres_of(samples, ends, resolution_us=tick)
     pieces = _pieces(samples, centres, ends, method=options.method, tick=tick)
@@ -70,15 +70,15 @@ def _check_support(samples: SortedSamples, rows: int) -> None:
             "and per-byte cost apart, rows of at least 2 distinct message sizes are needed",
             field="measurements",
         )
-    if rows < LEAST_SAMPLES:
+    if rows < MIN_SAMPLES:
         raise PoorFit(
-            f"expected at least {LEAST_SAMPLES} rows, got {rows}: a line through two "
+            f"expected at least {MIN_SAMPLES} rows, got {rows}: a line through two "
             "samples leaves nothing to estimate its error from; add a size or a repetition",
             field="measurements",
         )
 
 
-def _most_ranges(options: FitOptions) -> int:
+def _max_ranges(options: FitOptions) -> int:
     return options.max_ranges if options.shape is FitShape.RANGES else 1
 
 
@@ -129,8 +129,8 @@ def _sizes(evidence: Evidence) -> tuple[SizeFit, ...]:
     centres, f = evidence.centres, evidence.fitted_centres()
     far = evidence.samples.c * (evidence.weights() < _OUTLIER)
     outliers = np.round(np.add.reduceat(far, centres.start)).astype(np.int64)
-    least = max(float(evidence.samples.y.max()) * TINY, 5e-324)
-    off = (centres.median - f) / np.maximum(f, least)
+    minimum = max(float(evidence.samples.y.max()) * TINY, 5e-324)
+    off = (centres.median - f) / np.maximum(f, minimum)
     columns = zip(
         np.round(centres.x).astype(np.int64).tolist(),
         centres.count.astype(np.int64).tolist(),

@@ -4,7 +4,7 @@ Source    dynamic programme over neighbours, as in fitting/ranges.py, on medians
           instead of samples; theory.md sec. 7 says what the lines are for.
 Notation  x_i: measured size; y_i: median of its times; s_i: standard error of y_i, from the noise
           of all sizes together and from the clock's resolution. P: what one line more must save.
-Cost      O(m^2) for m sizes, m <= MOST_SIZES; sorting N samples.
+Cost      O(m^2) for m sizes, m <= MAX_SIZES; sorting N samples.
 Exact     minimises sum ((y_i - line) / s_i)^2 + P times the number of runs over all divisions of
           the sizes into runs of neighbours. A run of two must be close: two far points are no line.
 Traps     times printed with few digits have no scatter and are still not exact: half a unit of the
@@ -24,13 +24,13 @@ from domain.pipeline import Line
 
 Floats = NDArray[np.float64]
 CLOSE = 2.5  # two neighbours further apart than this make no line by themselves
-MOST_SIZES = 128
+MAX_SIZES = 128
 SPREADS = 3.0
 _EXACT = 1e-6  # relative error of a time without any noise
 _LINE_COSTS = 16.0  # P: chance alone saves that much in about one plan of 300
-_MOST_DIGITS = 6
-_LEAST_US = 1e-12  # less than any clock tells: as good as 0
-_LEAST_SAMPLES = 3  # of one size, to tell its spread
+_MAX_DIGITS = 6
+_MIN_US = 1e-12  # less than any clock tells: as good as 0
+_MIN_SAMPLES = 3  # of one size, to tell its spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +83,19 @@ class Run:
 
 
 def points_of(
-    samples: Samples | None, least: int, greatest: int, unknown: float
+    samples: Samples | None, minimum: int, maximum: int, unknown: float
 ) -> tuple[list[Point], Noise]:
-    """The sizes in these limits, ascending, at most MOST_SIZES of them, and the noise of all."""
+    """The sizes in these limits, ascending, at most MAX_SIZES of them, and the noise of all."""
     if samples is None:
         return [], Noise(None, 0.0)
     sizes, medians, spreads, counts = _by_size(samples)
-    told = (counts >= _LEAST_SAMPLES) & (medians > _LEAST_US)
-    spread = float(np.median(spreads[told])) if told.any() else None
+    reported = (counts >= _MIN_SAMPLES) & (medians > _MIN_US)
+    spread = float(np.median(spreads[reported])) if reported.any() else None
     noise = Noise(spread, _unit_us(medians))
-    inside = np.flatnonzero((sizes >= least) & (sizes <= greatest))
-    if len(inside) > MOST_SIZES:
+    inside = np.flatnonzero((sizes >= minimum) & (sizes <= maximum))
+    if len(inside) > MAX_SIZES:
         inside = inside[_spread_out(sizes[inside])]
-    floor = float(medians.max(initial=0.0)) * 1e-12 + _LEAST_US
+    floor = float(medians.max(initial=0.0)) * 1e-12 + _MIN_US
     points = [
         Point(
             int(sizes[i]),
@@ -109,8 +109,8 @@ def points_of(
 
 
 def _spread_out(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Places of at most MOST_SIZES of them, evenly on a log axis, both ends included."""
-    even = np.geomspace(sizes[0], sizes[-1], MOST_SIZES)
+    """Places of at most MAX_SIZES of them, evenly on a log axis, both ends included."""
+    even = np.geomspace(sizes[0], sizes[-1], MAX_SIZES)
     return np.unique(np.clip(np.searchsorted(sizes, even), 0, len(sizes) - 1))
 
 
@@ -121,7 +121,7 @@ def _by_size(samples: Samples) -> tuple[NDArray[np.int64], Floats, Floats, NDArr
     sizes, group, counts = np.unique(x, return_inverse=True, return_counts=True)
     medians = _medians(group, counts, y)
     middle = medians[group]
-    apart = np.divide(np.abs(y - middle), middle, out=np.zeros_like(y), where=middle > _LEAST_US)
+    apart = np.divide(np.abs(y - middle), middle, out=np.zeros_like(y), where=middle > _MIN_US)
     return sizes, medians, 1.4826 * _medians(group, counts, apart), counts
 
 
@@ -136,7 +136,7 @@ def _medians(group: NDArray[np.intp], counts: NDArray[np.int64], values: Floats)
 
 def _unit_us(times: Floats) -> float:
     """The unit of the last digit that these times have; 0 where they have more than a few."""
-    for digits in range(_MOST_DIGITS + 1):
+    for digits in range(_MAX_DIGITS + 1):
         if np.allclose(times, np.round(times, digits), rtol=1e-14, atol=0.0):
             return float(10.0**-digits)
     return 0.0

@@ -41,7 +41,7 @@ _SAME_SIZE = 0.02
 _SEEN = 0.1  # a dent this deep in a run of neighbours is not to be missed
 _SEEN_DENT = 1.0  # standard errors by which a third line between two others may stand out
 _LOCATED = 1.05  # a transition between two sizes this close needs no further measurement
-_FIRST_REPETITIONS, _LEAST_REPETITIONS, _MOST_REPETITIONS = 10, 5, 1000
+_FIRST_REPETITIONS, _MIN_REPETITIONS, _MAX_REPETITIONS = 10, 5, 1000
 
 Wanted = dict[int, str]  # sizes to measure, and why
 
@@ -50,7 +50,7 @@ def plan_measurements(trace: MessageTrace | None, limits: PlanLimits) -> Measure
     """What to measure next for the bottleneck between two sizes, or that it is known."""
     samples = trace.interarrival if trace is not None else None
     points, noise = points_of(
-        samples, limits.least_bytes, limits.greatest_bytes, limits.tolerance / SPREADS
+        samples, limits.min_message_bytes, limits.max_message_bytes, limits.tolerance / SPREADS
     )
     needed = _needed(noise, limits)
     transitions: list[Transition] = []
@@ -81,12 +81,12 @@ def _needed(noise: Noise, limits: PlanLimits) -> int:
     if noise.spread is None:
         return _FIRST_REPETITIONS
     needed = (1.2533 * noise.spread * SPREADS / limits.tolerance) ** 2
-    return int(min(_MOST_REPETITIONS, max(_LEAST_REPETITIONS, ceil(min(needed, 1e9)))))
+    return int(min(_MAX_REPETITIONS, max(_MIN_REPETITIONS, ceil(min(needed, 1e9)))))
 
 
 def _more(size: int, points: list[Point], needed: int) -> int:
     have = sum(point.samples for point in points if point.x == size)
-    return max(_LEAST_REPETITIONS, needed - have)
+    return max(_MIN_REPETITIONS, needed - have)
 
 
 def _loud(points: list[Point], noise: Noise, needed: int) -> Wanted:
@@ -102,7 +102,7 @@ def _loud(points: list[Point], noise: Noise, needed: int) -> Wanted:
 
 def _ends(points: list[Point], limits: PlanLimits) -> Wanted:
     """Sizes that are missing for a line at each end."""
-    low, high = limits.least_bytes, limits.greatest_bytes
+    low, high = limits.min_message_bytes, limits.max_message_bytes
     sizes = [point.x for point in points]
     why = "a line at the end of the range needs two sizes"
     ends = (
@@ -220,7 +220,7 @@ def _dent(at: int, left: Run, right: Run) -> float:
 def _latencies(trace: MessageTrace | None, limits: PlanLimits) -> tuple[NextMeasurement, ...]:
     """Latencies at both ends and in the middle: the sum of all stages is one line or shows it."""
     samples: Samples | None = trace.latency if trace is not None else None
-    low, high = limits.least_bytes, limits.greatest_bytes
+    low, high = limits.min_message_bytes, limits.max_message_bytes
     points, noise = points_of(samples, low, high, limits.tolerance / SPREADS)
     sizes = (low, int(sqrt(float(low) * high)), high)
     if len(points) >= len(sizes):
@@ -238,7 +238,9 @@ def _reason(
     transitions: list[Transition],
     limits: PlanLimits,
 ) -> str:
-    span = f"from {format_bytes(limits.least_bytes)} to {format_bytes(limits.greatest_bytes)}"
+    span = (
+        f"from {format_bytes(limits.min_message_bytes)} to {format_bytes(limits.max_message_bytes)}"
+    )
     if interarrival:
         return f"the bottleneck {span} is not known yet: {interarrival[0].why}"
     if latency:
@@ -249,10 +251,10 @@ def _reason(
         f"between {format_bytes(low)} and {format_bytes(high)}"
         for low, high in (found.between_bytes for found in transitions)
     )
-    said = f"{len(runs)} lines hold for the inter-arrival times {span}; they change {places}"
+    stated = f"{len(runs)} lines hold for the inter-arrival times {span}; they change {places}"
     if any(found.at_bytes is None for found in transitions):
-        said += (
+        stated += (
             "; where lines do not meet the times are no upper envelope (not convex), as at a "
             "protocol switch"
         )
-    return said
+    return stated

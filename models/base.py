@@ -35,9 +35,9 @@ class UtcTime(TypeDecorator[datetime]):
             return None
         if value.tzinfo is None:
             raise ValueError("expected a time with a zone")
-        moment = value.astimezone(UTC)
+        timestamp = value.astimezone(UTC)
         # SQLite's text form has no zone.
-        return moment.replace(tzinfo=None) if dialect.name == "sqlite" else moment
+        return timestamp.replace(tzinfo=None) if dialect.name == "sqlite" else timestamp
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         """The moment as it was given, in UTC."""

@@ -63,7 +63,7 @@ class TableSummary:
     """What a page shows of each compiled plan table; sizes in bytes.
 
     `worst_gap` is the greatest relative gap that it certifies. `profile_name` is None once the
-    profile is deleted. `is_active`: its revision's look-ups are answered from it.
+    profile is deleted. `is_active`: its revision's lookups are answered from it.
     """
 
     digest: str
@@ -71,8 +71,8 @@ class TableSummary:
     created_at: datetime
     profile_name: str | None
     profile_revision: int | None
-    least_bytes: int
-    greatest_bytes: int
+    min_message_bytes: int
+    max_message_bytes: int
     relative_gap: float
     limits: FragmentLimits
     fragment_cap: int
@@ -82,7 +82,7 @@ class TableSummary:
 
     def covers(self, message_bytes: int) -> bool:
         """Whether the message is in its range."""
-        return self.least_bytes <= message_bytes <= self.greatest_bytes
+        return self.min_message_bytes <= message_bytes <= self.max_message_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +107,8 @@ class TableRecord:
     created_at: datetime
     profile_name: str | None
     profile_revision: int | None
-    least_bytes: int
-    greatest_bytes: int
+    min_message_bytes: int
+    max_message_bytes: int
     relative_gap: float
     limits: FragmentLimits
     fragment_cap: int

@@ -15,16 +15,16 @@ from domain.solution import Solution, Strategy
 
 if TYPE_CHECKING:
     from domain.fragment_setting import FragmentSetting
-    from domain.message_mix import MessageMix
     from domain.model import CostModel
     from domain.pipeline import Pipeline
     from domain.plan_table import PlanTable
     from domain.problem import AnyProblem, FragmentLimits, Problem
     from domain.regret import BestKnown, ChosenSetting, Regret, SizeRule
+    from domain.workload import Workload
     from solvers.contract import StrategySpec
     from solvers.count_points import CountPoint
-    from solvers.kernels import Judge
-    from solvers.usual_settings import BaselineSet
+    from solvers.default_settings import BaselineSet
+    from solvers.kernels import Evaluator
 
 DEFAULT_RELATIVE_GAP = 1e-6
 DEFAULT_TIME_LIMIT_S = 10.0
@@ -33,12 +33,12 @@ __all__ = [
     "DEFAULT_RELATIVE_GAP",
     "DEFAULT_TIME_LIMIT_S",
     "baselines",
-    "choose_ladder",
     "choose_size",
+    "choose_size_steps",
     "compile_table",
     "count_curve",
+    "evaluator_of",
     "is_quick",
-    "judge_of",
     "registered_strategies",
     "regrets",
     "solve",
@@ -100,18 +100,20 @@ def is_quick(problem: AnyProblem, strategy: Strategy) -> bool:
 
 
 def baselines(problem: AnyProblem) -> BaselineSet:
-    """What the usual settings cost on this problem: single, static sizes, the best repeated one."""
+    """What the default settings cost on this problem: single, static sizes, the best repeated
+    one.
+    """
     from solvers.backends import backend_of
 
     return backend_of(problem.model).baselines(problem)
 
 
-def judge_of(pipeline: Pipeline) -> Judge:
+def evaluator_of(pipeline: Pipeline) -> Evaluator:
     """The latency of any cut through this pipeline, in µs, as `domain.schedule.latency_us` has it.
 
     For many cuts, one at a time: what the pipeline needs is made ready once.
     """
-    from solvers.kernels import judge_of as prepared
+    from solvers.kernels import evaluator_of as prepared
 
     return prepared(pipeline)
 
@@ -120,8 +122,8 @@ def compile_table(
     pipeline: CostModel,
     limits: FragmentLimits,
     *,
-    least_bytes: int,
-    greatest_bytes: int,
+    min_message_bytes: int,
+    max_message_bytes: int,
     relative_gap: float = 1e-3,
     fragment_cap: int = 100_000,
     time_limit_s: float = 60.0,
@@ -142,8 +144,8 @@ def compile_table(
     return table_compiler(pipeline)(
         pipeline,
         limits,
-        least_bytes=least_bytes,
-        greatest_bytes=greatest_bytes,
+        min_message_bytes=min_message_bytes,
+        max_message_bytes=max_message_bytes,
         relative_gap=relative_gap,
         fragment_cap=fragment_cap,
         time_limit_s=time_limit_s,
@@ -176,36 +178,36 @@ def regrets(
 def choose_size(
     pipeline: CostModel,
     best: Sequence[BestKnown],
-    mix: MessageMix,
+    workload: Workload,
     *,
     rule: SizeRule,
     objective: Objective = Objective.MEAN,
 ) -> ChosenSetting:
-    """The single size, among those that the rule admits, of least regret over the mix.
+    """The single size, among those that the rule admits, of least regret over the workload.
 
-    `best` has each size of the mix and each power of two in its range. Raises InvalidInput.
+    `best` has each size of the workload and each power of two in its range. Raises InvalidInput.
     """
     from solvers.settings.regret import choose_size as chosen
 
-    return chosen(pipeline, best, mix, rule=rule, objective=objective)
+    return chosen(pipeline, best, workload, rule=rule, objective=objective)
 
 
-def choose_ladder(
+def choose_size_steps(
     pipeline: CostModel,
     best: Sequence[BestKnown],
-    mix: MessageMix,
+    workload: Workload,
     *,
     rule: SizeRule,
     objective: Objective = Objective.MEAN,
-    most_steps: int = 24,
+    max_steps: int = 24,
 ) -> ChosenSetting:
     """A size for each octave of messages, neighbours merged where one size serves both.
 
-    `best` has each size of the mix and each power of two in its range. Raises InvalidInput.
+    `best` has each size of the workload and each power of two in its range. Raises InvalidInput.
     """
-    from solvers.settings.regret import choose_ladder as chosen
+    from solvers.settings.regret import choose_size_steps as chosen
 
-    return chosen(pipeline, best, mix, rule=rule, objective=objective, most_steps=most_steps)
+    return chosen(pipeline, best, workload, rule=rule, objective=objective, max_steps=max_steps)
 
 
 def _quietly(share: float) -> None:

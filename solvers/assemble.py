@@ -1,7 +1,7 @@
 """From a strategy's proposal to a Solution: judged, checked against the limits, and labelled.
 
-Every number that a user sees passes through here: the latency is the judge's on the whole bytes,
-the bound is proven, and the status says no more than the two of them show.
+Every number that a user sees passes through here: the latency is the evaluator's on the whole
+bytes, the bound is proven, and the status says no more than the two of them show.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from domain.model import CostModel
 from domain.plan_table import PlanTable
 from domain.solution import Solution, Strategy
 from solvers.contract import SolveOptions
-from solvers.usual_settings import BaselineSet
+from solvers.default_settings import BaselineSet
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -27,7 +27,7 @@ class Backend:
     """Functions for the problems of one kind of model.
 
     `solve(problem, strategy, options)`; `is_quick(problem, strategy)`: whether that is certain to
-    end within 50 ms; `baselines(problem)`: what the usual settings cost;
+    end within 50 ms; `baselines(problem)`: what the default settings cost;
     `repeated_us(model, q, s, r)`: latencies in µs, without the delay, of q fragments of s bytes and
     a remainder of r, arrays of one shape; `costs(model)`: by how many numbers one size is priced;
     `compile_table` as `solvers.compile_table`, None where this kind has no tables.

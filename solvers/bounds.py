@@ -31,24 +31,24 @@ def closed_form_us(
     problem: Problem,
     counts: Ints,
     *,
-    greatest_bytes: float | None = None,
+    max_message_bytes: float | None = None,
 ) -> Floats:
     """Proven lower bound (µs, delay included) on every cut into k fragments, for each k asked.
 
-    With `greatest_bytes`, on those cuts alone that have no greater fragment. C and NumPy give the
-    same bits.
+    With `max_message_bytes`, on those cuts alone that have no greater fragment. C and NumPy give
+    the same bits.
     """
-    least, greatest = float(problem.least_fragment_bytes), float(problem.greatest_fragment_bytes)
-    narrowed = greatest_bytes is not None and greatest_bytes != greatest
+    minimum, maximum = float(problem.smallest_fragment_bytes), float(problem.largest_fragment_bytes)
+    narrowed = max_message_bytes is not None and max_message_bytes != maximum
     if active.NATIVE is not None and not narrowed:
         whole = whole_of(problem)
         if whole is not None:
             return active.NATIVE.whole.bounds_us(whole, counts)
-    greatest = greatest if greatest_bytes is None else greatest_bytes
-    minorants = [_Minorant.of(stage, least, greatest) for stage in problem.pipeline.stages]
+    maximum = maximum if max_message_bytes is None else max_message_bytes
+    minorants = [_Minorant.of(stage, minimum, maximum) for stage in problem.pipeline.stages]
     size = float(problem.message_bytes)
-    ends = np.maximum(least, size - (counts - 1.0) * greatest)
-    at_end = np.stack([phi.least_from(ends) for phi in minorants])
+    ends = np.maximum(minimum, size - (counts - 1.0) * maximum)
+    at_end = np.stack([phi.min_from(ends) for phi in minorants])
     inner = np.stack([counts * phi(size / counts) for phi in minorants])
     around = at_end.sum(axis=0) - at_end
     best: Floats = (around + inner).max(axis=0)
@@ -66,8 +66,8 @@ class _Minorant:
         self._valley = float(self._at[int(np.argmin(self._cost))])
 
     @classmethod
-    def of(cls, stage: Stage, least: float, greatest: float) -> _Minorant:
-        return cls(stage.minorant_points(least, greatest))
+    def of(cls, stage: Stage, minimum: float, maximum: float) -> _Minorant:
+        return cls(stage.minorant_points(minimum, maximum))
 
     def __call__(self, x: Floats) -> Floats:
         """Values at sizes that carry a rounding error: the lower of those just beside them."""
@@ -76,7 +76,7 @@ class _Minorant:
             return value
         return np.minimum(value, np.minimum(self._between(x * _LESS), self._between(x * _MORE)))
 
-    def least_from(self, lead: Floats) -> Floats:
+    def min_from(self, lead: Floats) -> Floats:
         """The least value over [lead, greatest]: at lead, or at the valley beyond it."""
         return self._between(np.maximum(lead, self._valley))
 

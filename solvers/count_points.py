@@ -4,8 +4,8 @@ Source    docs/theory.md sec. 2 and 4: T*(k), the optimum in real sizes, is conv
 Notation  k fragments; T(k): k equal real fragments; T*(k): the best real sizes of k fragments.
 Cost      closed forms for every count, then one solve a count as far as the time goes; the count
           nearest to `near` first, then those farthest from any that was solved.
-Exact     `bound_us` is below every cut of that count; `best_us` is the judge's of a cut, in real
-          sizes or whole bytes: for lines T*(k), on stages with ranges the best that was found.
+Exact     `bound_us` is below every cut of that count; `best_us` is the evaluator's of a cut, in
+          real sizes or whole bytes: for lines T*(k), on stages with ranges the best that was found.
 Traps     equal real sizes may be below what whole bytes reach, and above the bound by far. What is
           optimal on the minorants of ranges costs more than they say: it is priced at true costs.
 """
@@ -28,7 +28,7 @@ from solvers.line_problem import LineProblem
 from solvers.ranges.improve import improved, on_vertices
 from solvers.rounding import round_cut
 
-_MOST_CELLS = 400_000  # k*n of a count that is solved for a picture
+_MAX_CELLS = 400_000  # k*n of a count that is solved for a picture
 _MOVE_CELLS = 20_000  # k*n of all cuts that the moves of one count evaluate
 _CLOSE = 1e-4  # relative: what is nearer to the bound is not moved, since nobody could see it
 
@@ -48,11 +48,11 @@ def count_points(
 ) -> tuple[CountPoint, ...]:
     """A point for each of these counts that is admitted, ascending. Raises Infeasible."""
     deadline, admitted = Deadline.after(time_limit_s), problem.count_range()
-    wanted = sorted({k for k in counts if admitted.least <= k <= admitted.greatest})
+    wanted = sorted({k for k in counts if admitted.minimum <= k <= admitted.maximum})
     if not wanted:
         return ()
     search = CountSearch.start(problem, relaxation_of(problem))
-    solvable = [k for k in wanted if k * len(problem.pipeline) <= _MOST_CELLS]
+    solvable = [k for k in wanted if k * len(problem.pipeline) <= _MAX_CELLS]
     best: dict[int, float] = {}
     for k in _spread(solvable, near):
         if deadline.passed:

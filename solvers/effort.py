@@ -17,9 +17,9 @@ from solvers.kernels import active
 from solvers.line_problem import LineProblem
 
 QUICK_RANGED_CELLS = 10  # k*n near the optimum where schedules are improved on stages with ranges
-QUICK_JUDGED_CELLS = 20_000  # k*n that the judge may have to evaluate for the usual settings
+QUICK_JUDGED_CELLS = 20_000  # k*n that the evaluator may have to evaluate for the default settings
 _FLAT_CELLS = 32_000  # k*k*n where all counts up to k may have to be rounded and compared
-_SMALLEST_USUAL_BYTES = 4096
+_SMALLEST_DEFAULT_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,10 @@ def is_quick(problem: Problem, strategy: Strategy) -> bool:
         Strategy.HIERARCHICAL,
         Strategy.HIERARCHICAL_RAMP,
     )
-    if refragments or (counts.greatest - counts.least) * stages > quick.count_cells:
+    if refragments or (counts.maximum - counts.minimum) * stages > quick.count_cells:
         return False
-    usual_count = min(problem.message_bytes // _SMALLEST_USUAL_BYTES + 1, counts.greatest)
-    if usual_count * stages > QUICK_JUDGED_CELLS:
+    typical_count = min(problem.message_bytes // _SMALLEST_DEFAULT_BYTES + 1, counts.maximum)
+    if typical_count * stages > QUICK_JUDGED_CELLS:
         return False
     ranged = LineProblem.of(problem) is None
     best = best_count(problem)

@@ -24,15 +24,15 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LineProblem(Derived):
-    """g, G (n,) in µs and µs/byte; B, m, M in bytes; admitted k from k_least to k_greatest."""
+    """g, G (n,) in µs and µs/byte; B, m, M in bytes; admitted k from k_min to k_max."""
 
     g: Floats
     G: Floats
     B: float
     m: float
     M: float
-    k_least: int
-    k_greatest: int
+    k_min: int
+    k_max: int
 
     @classmethod
     def of(cls, problem: Problem) -> LineProblem | None:
@@ -49,7 +49,7 @@ class LineProblem(Derived):
         return max(0.0, self.B - k * self.m)
 
     def pipeline(self) -> Pipeline:
-        """The stages as domain objects without delay, for the judge."""
+        """The stages as domain objects without delay, for the evaluator."""
         return Pipeline(
             tuple(
                 Stage.of_line(str(j), overhead_us=float(g), ns_per_byte=float(cost) * 1000.0)
@@ -72,9 +72,9 @@ def _native_of(lines: LineProblem) -> NativeLines:
 
 
 def _lines_of(problem: Problem) -> LineProblem | None:
-    least, greatest = problem.least_fragment_bytes, problem.greatest_fragment_bytes
+    minimum, maximum = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
     counts = problem.count_range()
-    lines = [stage.line_over(least, greatest) for stage in problem.pipeline.stages]
+    lines = [stage.line_over(minimum, maximum) for stage in problem.pipeline.stages]
     found = [line for line in lines if line is not None]
     if len(found) < len(lines):
         return None
@@ -82,8 +82,8 @@ def _lines_of(problem: Problem) -> LineProblem | None:
         g=np.array([line.overhead_us for line in found]),
         G=np.array([line.ns_per_byte for line in found]) / 1000.0,
         B=float(problem.message_bytes),
-        m=float(least),
-        M=float(greatest),
-        k_least=counts.least,
-        k_greatest=counts.greatest,
+        m=float(minimum),
+        M=float(maximum),
+        k_min=counts.minimum,
+        k_max=counts.maximum,
     )

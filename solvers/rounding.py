@@ -95,45 +95,45 @@ def _repair(problem: Problem, positions: Ints) -> Ints | None:
     count = len(positions) + 1
     if count == 1:
         return np.array([problem.message_bytes], dtype=np.int64)
-    least, greatest = problem.aligned_sizes()
-    low, high = _windows(problem, count, least, greatest)
+    minimum, maximum = problem.aligned_sizes()
+    low, high = _windows(problem, count, minimum, maximum)
     if (low > high).any():
         return None
     steps = np.arange(1, count, dtype=np.int64)
     positions = np.clip(positions, low, high)
     # Keeping sizes >= least means position - i*least never falls; <= greatest likewise from above.
-    positions = np.maximum.accumulate(positions - steps * least) + steps * least
-    positions = _rising_by_at_most(positions, greatest)
+    positions = np.maximum.accumulate(positions - steps * minimum) + steps * minimum
+    positions = _rising_by_at_most(positions, maximum)
     sizes = np.diff(positions, prepend=0, append=problem.message_bytes)
     return sizes if problem.admits(tuple(int(size) for size in sizes)) else None
 
 
-def _windows(problem: Problem, count: int, least: int, greatest: int) -> tuple[Ints, Ints]:
+def _windows(problem: Problem, count: int, minimum: int, maximum: int) -> tuple[Ints, Ints]:
     """Where each inner position may lie, given the limits on both of its sides (aligned)."""
     size, limits = problem.message_bytes, problem.limits
     unit = limits.alignment_bytes
     steps = np.arange(1, count, dtype=np.int64)
-    last_low = _up(size - problem.greatest_fragment_bytes, unit)
+    last_low = _up(size - problem.largest_fragment_bytes, unit)
     last_high = (size - limits.min_fragment_bytes) // unit * unit
     behind = count - 1 - steps
-    low = np.maximum(steps * least, last_low - _products(behind, greatest, size))
-    high = np.minimum(_products(steps, greatest, size), last_high - behind * least)
+    low = np.maximum(steps * minimum, last_low - _products(behind, maximum, size))
+    high = np.minimum(_products(steps, maximum, size), last_high - behind * minimum)
     return low, high
 
 
-def _products(counts: Ints, greatest: int, cap: int) -> Ints:
+def _products(counts: Ints, maximum: int, cap: int) -> Ints:
     """counts * greatest, or the cap where that is less: the product may not fit 64 bits."""
-    products: Ints = np.where(counts > cap // greatest, cap, counts * greatest)
+    products: Ints = np.where(counts > cap // maximum, cap, counts * maximum)
     return products
 
 
-def _rising_by_at_most(positions: Ints, greatest: int) -> Ints:
+def _rising_by_at_most(positions: Ints, maximum: int) -> Ints:
     """Lower positions so that each is at most `greatest` above the one before; the first stands."""
-    if greatest * (len(positions) + 1) < 2**62:
-        steps = np.arange(len(positions), dtype=np.int64) * greatest
+    if maximum * (len(positions) + 1) < 2**62:
+        steps = np.arange(len(positions), dtype=np.int64) * maximum
         capped: Ints = np.minimum.accumulate(positions - steps) + steps
         return capped
-    lowered = accumulate(positions.tolist(), lambda last, place: min(place, last + greatest))
+    lowered = accumulate(positions.tolist(), lambda last, place: min(place, last + maximum))
     return np.fromiter(lowered, dtype=np.int64, count=len(positions))
 
 
@@ -174,7 +174,7 @@ def _best_move(problem: Problem, sizes: Ints) -> Ints | None:
 
 def within(problem: Problem, pairs: Ints) -> NDArray[np.bool_]:
     """Whether all sizes of each column lie within the limits."""
-    low, high = problem.least_fragment_bytes, problem.greatest_fragment_bytes
+    low, high = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
     inside: NDArray[np.bool_] = np.logical_and(pairs.min(axis=0) >= low, pairs.max(axis=0) <= high)
     return inside
 

@@ -16,7 +16,7 @@ from solvers.kernels import stage_times_us
 
 if TYPE_CHECKING:
     from domain.plan_table import PlanTable
-    from solvers.usual_settings import BaselineSet
+    from solvers.default_settings import BaselineSet
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -35,7 +35,7 @@ def _is_quick(problem: Problem, strategy: Strategy) -> bool:
 
 
 def _baselines(problem: Problem) -> BaselineSet:
-    from solvers.usual_settings import baselines_of
+    from solvers.default_settings import baselines_of
 
     return baselines_of(problem)
 

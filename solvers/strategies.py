@@ -4,7 +4,7 @@ auto    every strategy that can run on the problem proposes a cut; the exact sea
         best of them and its whole-byte cuts compete too. Refragmenting strategies take part only
         where the question allows them.
 ties    least latency, then fewer fragments, then the smaller first fragment, then the registry's
-        order. Latencies are the judge's.
+        order. Latencies are the evaluator's.
 bounds  one cut shared by all stages: the proven optimum over real sizes, as far as the search got.
         A single heuristic gets it too where it is cheap (CERTIFICATE_CELLS), else the closed form.
         Answers that may cut differently from stage to stage get the bound over nested cuts.
@@ -156,12 +156,12 @@ def _bound_us(problem: Problem, search: CountSearch | None, *, nested: bool) -> 
     if search is not None:
         return search.bound_us
     counts = problem.count_range()
-    every = np.arange(counts.least, counts.greatest + 1, dtype=np.int64)
+    every = np.arange(counts.minimum, counts.maximum + 1, dtype=np.int64)
     return float(closed_form_us(problem, every).min())
 
 
 def _unrounded_us(problem: Problem, candidate: Candidate) -> float | None:
-    """Latency of the real cut behind a candidate, by the judge."""
+    """Latency of the real cut behind a candidate, by the evaluator."""
     if candidate.real_sizes is None or candidate.levels is not None:
         return None
     return latency_us(problem.pipeline, candidate.real_sizes)
@@ -348,7 +348,7 @@ def _wins(one: _Proposal, other: _Proposal | None) -> bool:
 def _limited_by(problem: Problem, candidate: Candidate, search: CountSearch | None) -> str | None:
     """The cap on the count, where the answer stands at it and one more fragment could still win."""
     counts, fragments = problem.count_range(), len(candidate.fragment_bytes)
-    if candidate.levels or fragments < counts.greatest:
+    if candidate.levels or fragments < counts.maximum:
         return None
     if search is not None and fragments in search.solved:
         return counts.capped_by if search.more_could_win() else None

@@ -15,18 +15,18 @@ from math import ceil
 from pathlib import Path
 
 import solvers
-from analysis.audit import powers_of_two, price, turning_points
+from analysis.audit import breakpoints, powers_of_two, price
 from analysis.best_known import best_known
 from app.questions.optimize import prepare
 from app.questions.profiles import paper_profiles
 from app.questions.question import Measurement, Question
 from domain.fragment_setting import FragmentSetting
-from domain.message_mix import USUAL_GREATEST_BYTES, USUAL_LEAST_BYTES, MessageMix
 from domain.model import CostModel
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits
 from domain.profile import ProfileReference, Revision
 from domain.regret import BestKnown, SizeRule
 from domain.units import format_bytes
+from domain.workload import DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_MIN_MESSAGE_BYTES, Workload
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 DOCUMENT = CHECKOUT / "docs" / "audit.md"
@@ -43,7 +43,7 @@ class Studied:
 
     name: str
     model: CostModel
-    mix: MessageMix
+    workload: Workload
     best: tuple[BestKnown, ...]
 
 
@@ -63,7 +63,7 @@ def _models() -> Iterator[tuple[str, CostModel]]:
     for profile in paper_profiles():
         yield f"`{profile.name}`", profile.pipeline
     source = (Measurement((CHECKOUT / TRACE).read_bytes()),)
-    question = Question(message_bytes=USUAL_GREATEST_BYTES, source=source)
+    question = Question(message_bytes=DEFAULT_MAX_MESSAGE_BYTES, source=source)
     yield (
         f"`{TRACE}`",
         prepare(question, _no_profile, fragment_cap=DEFAULT_FRAGMENT_CAP).problem.model,
@@ -75,18 +75,18 @@ def _no_profile(reference: ProfileReference) -> Revision:
 
 
 def _studied(name: str, model: CostModel) -> Studied:
-    mix = MessageMix.log_uniform(USUAL_LEAST_BYTES, USUAL_GREATEST_BYTES)
-    powers = powers_of_two(USUAL_LEAST_BYTES, USUAL_GREATEST_BYTES)
-    first = _best(model, {*powers, *(size.message_bytes for size in mix.sizes)})
-    settings = _settings(Studied(name, model, mix, first))
+    workload = Workload.log_uniform(DEFAULT_MIN_MESSAGE_BYTES, DEFAULT_MAX_MESSAGE_BYTES)
+    powers = powers_of_two(DEFAULT_MIN_MESSAGE_BYTES, DEFAULT_MAX_MESSAGE_BYTES)
+    first = _best(model, {*powers, *(size.message_bytes for size in workload.sizes)})
+    settings = _settings(Studied(name, model, workload, first))
     known = {one.message_bytes for one in first}
     rest = _best(model, {size for _, setting in settings for size in _turns(setting)} - known)
     best = tuple(sorted((*first, *rest), key=lambda one: one.message_bytes))
-    return Studied(name, model, mix, best)
+    return Studied(name, model, workload, best)
 
 
 def _turns(setting: FragmentSetting) -> tuple[int, ...]:
-    return turning_points(setting, USUAL_LEAST_BYTES, USUAL_GREATEST_BYTES)
+    return breakpoints(setting, DEFAULT_MIN_MESSAGE_BYTES, DEFAULT_MAX_MESSAGE_BYTES)
 
 
 def _best(model: CostModel, sizes: set[int]) -> tuple[BestKnown, ...]:
@@ -110,17 +110,17 @@ def _table(of: Studied) -> Iterator[str]:
         yield f"| {' | '.join([name, *_cells(of, setting)])} |"
     yield f"| a size a message | {' | '.join(_repeats(of))} |"
     yield ""
-    yield f"The bounds leave at most {_open(of)} to any schedule, in the mean over the mix."
+    yield f"The bounds leave at most {_open(of)} to any schedule, in the mean over the workload."
 
 
 def _settings(of: Studied) -> Iterator[tuple[str, FragmentSetting]]:
     for size in USUAL:
         yield f"always {format_bytes(size)}", FragmentSetting.always(size)
     yield "always whole", FragmentSetting.always(None)
-    single = solvers.choose_size(of.model, of.best, of.mix, rule=SizeRule()).setting
+    single = solvers.choose_size(of.model, of.best, of.workload, rule=SizeRule()).setting
     yield f"best single size, {single.steps[0].size_bytes} B", single
-    ladder = solvers.choose_ladder(of.model, of.best, of.mix, rule=SizeRule()).setting
-    yield f"best ladder, {len(ladder.steps)} steps", ladder
+    size_steps = solvers.choose_size_steps(of.model, of.best, of.workload, rule=SizeRule()).setting
+    yield f"best size steps, {len(size_steps.steps)} steps", size_steps
 
 
 def _percent(share: float) -> str:
@@ -131,7 +131,7 @@ def _percent(share: float) -> str:
 
 def _cells(of: Studied, setting: FragmentSetting) -> list[str]:
     everywhere = [one.message_bytes for one in of.best]
-    priced = price(of.model, setting, of.best, of.mix, also=everywhere)
+    priced = price(of.model, setting, of.best, of.workload, also=everywhere)
     shown = [one for one in of.best if one.message_bytes in SHOWN]
     at_sizes = [one.over_best for one in solvers.regrets(of.model, setting, shown)]
     return [_percent(one) for one in (priced.mean.at_least, priced.worst.over_best, *at_sizes)]
@@ -139,7 +139,7 @@ def _cells(of: Studied, setting: FragmentSetting) -> list[str]:
 
 def _repeats(of: Studied) -> list[str]:
     known = {one.message_bytes: _repeat_regret(one) for one in of.best}
-    counted = [(size.share, known[size.message_bytes]) for size in of.mix.sizes]
+    counted = [(size.share, known[size.message_bytes]) for size in of.workload.sizes]
     mean = sum(share * regret for share, regret in counted)
     worst = max(known.values())
     return [_percent(one) for one in (mean, worst, *(known[size] for size in SHOWN))]
@@ -153,7 +153,7 @@ def _repeat_regret(best: BestKnown) -> float:
 
 def _open(of: Studied) -> str:
     known = {one.message_bytes: one for one in of.best}
-    counted = [(size.share, known[size.message_bytes]) for size in of.mix.sizes]
+    counted = [(size.share, known[size.message_bytes]) for size in of.workload.sizes]
     left = sum(share * (one.latency_us / one.lower_bound_us - 1.0) for share, one in counted)
     return f"{ceil(left * 1e4) / 100.0:.2f} %"
 

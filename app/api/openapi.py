@@ -76,7 +76,9 @@ def reads(
         }
     }
     keywords = _keywords(extra, (*_BODY_ERRORS, *errors), may_be_async=may_be_async)
-    keywords["responses"].update({status: dict(told) for status, told in (also or {}).items()})
+    keywords["responses"].update(
+        {status: dict(reported) for status, reported in (also or {}).items()}
+    )
     return keywords
 
 
@@ -90,8 +92,11 @@ def reads_traces(several: type[BaseModel], media_types: Sequence[str]) -> dict[s
 
 def sends_text(*errors: int) -> dict[str, Any]:
     """Keywords for the route of an operation that answers with a file."""
-    told = {"description": "The file", "content": {"text/plain": {"schema": {"type": "string"}}}}
-    return refuses(*errors, also={200: told})
+    reported = {
+        "description": "The file",
+        "content": {"text/plain": {"schema": {"type": "string"}}},
+    }
+    return refuses(*errors, also={200: reported})
 
 
 def refuses(
@@ -101,7 +106,9 @@ def refuses(
 ) -> dict[str, Any]:
     """Keywords for the route of an operation without a body; `also` are further responses."""
     keywords = _keywords({}, errors, may_be_async=may_be_async)
-    keywords["responses"].update({status: dict(told) for status, told in (also or {}).items()})
+    keywords["responses"].update(
+        {status: dict(reported) for status, reported in (also or {}).items()}
+    )
     return keywords
 
 

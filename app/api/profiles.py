@@ -1,4 +1,4 @@
-"""Hardware profiles, their revisions, and the run-time look-up."""
+"""Hardware profiles, their revisions, and the run-time lookup."""
 
 from __future__ import annotations
 
@@ -121,5 +121,5 @@ async def schedule(
         if ready := await service.table_answer(asked):
             return sent(ready)
         return accepted(await service.start_job(service.asked_schedule(asked)))
-    found = await service.look_up(asked, client_of(request))
+    found = await service.lookup(asked, client_of(request))
     return sent(found) if isinstance(found, Ready) else tagged(request, found)

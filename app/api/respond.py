@@ -15,7 +15,7 @@ from models.records import JobRecord
 
 JSON = "application/json"
 PROBLEM = "application/problem+json"
-_MOST_DETAIL = 2_000
+_MAX_DETAIL = 2_000
 
 
 def json_bytes(
@@ -35,7 +35,7 @@ def json_document(
 def problem(error: SluiceError, *, headers: dict[str, str] | None = None) -> Response:
     """The problem document of an error, with the status of its code."""
     document = ProblemOut.of(error)
-    document = replace(document, detail=error.detail[:_MOST_DETAIL])
+    document = replace(document, detail=error.detail[:_MAX_DETAIL])
     if document.status == 503:
         headers = {**(headers or {}), "Retry-After": str(Overloaded.retry_after_s)}
     return Response(dump_json(document), document.status, headers, media_type=PROBLEM)

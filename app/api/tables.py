@@ -84,7 +84,7 @@ async def tables(request: Request, name: str, query: Annotated[TablesQuery, Quer
 async def active_table(
     request: Request, name: str, query: Annotated[TableQuery, Query()]
 ) -> Response:
-    """The table that look-ups answer from: what is told of it, its file, or the JSON twin."""
+    """The table that lookups answer from: what is told of it, its file, or the JSON twin."""
     service = service_of(request)
     reference = known_reference(name)
     record = await service.call(lambda: questions.active_table(service.context.store, reference))

@@ -181,15 +181,15 @@ def _add_table(commands: _Commands[Parser]) -> None:
     parser = _add(commands, "table", "compile a schedule for every message size of a range")
     parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
     parser.add_argument(
-        *("--least", "--from"),
-        dest="least_bytes",
+        *("--min-message", "--from"),
+        dest="min_message_bytes",
         type=size,
         metavar="SIZE",
         help="smallest message (1 B)",
     )
     parser.add_argument(
-        *("--greatest", "--to"),
-        dest="greatest_bytes",
+        *("--max-message", "--to"),
+        dest="max_message_bytes",
         type=size,
         metavar="SIZE",
         help="largest message (16 MiB)",
@@ -205,7 +205,7 @@ def _add_table(commands: _Commands[Parser]) -> None:
         "--activate",
         action="store_true",
         default=None,
-        help="have the profile's look-ups answer from it",
+        help="have the profile's lookups answer from it",
     )
 
 
@@ -222,10 +222,18 @@ def _add_export(commands: _Commands[Parser]) -> None:
         help="an option of the target; may be repeated",
     )
     parser.add_argument(
-        "--least", dest="least_bytes", type=size, metavar="SIZE", help="smallest message (1 KiB)"
+        "--min-message",
+        dest="min_message_bytes",
+        type=size,
+        metavar="SIZE",
+        help="smallest message (1 KiB)",
     )
     parser.add_argument(
-        "--greatest", dest="greatest_bytes", type=size, metavar="SIZE", help="largest (16 MiB)"
+        "--max-message",
+        dest="max_message_bytes",
+        type=size,
+        metavar="SIZE",
+        help="largest (16 MiB)",
     )
     parser.add_argument(
         "--objective", choices=[*Objective], metavar="NAME", help="mean (default) or worst regret"
@@ -244,12 +252,22 @@ def _add_audit(commands: _Commands[Parser]) -> None:
     parser.add_argument("--config", metavar="FILE", help="a library's configuration instead")
     parser.add_argument("--target", metavar="NAME", help="whose: an export target that is read")
     parser.add_argument(
-        "--least", dest="least_bytes", type=size, metavar="SIZE", help="smallest message (1 KiB)"
+        "--min-message",
+        dest="min_message_bytes",
+        type=size,
+        metavar="SIZE",
+        help="smallest message (1 KiB)",
     )
     parser.add_argument(
-        "--greatest", dest="greatest_bytes", type=size, metavar="SIZE", help="largest (16 MiB)"
+        "--max-message",
+        dest="max_message_bytes",
+        type=size,
+        metavar="SIZE",
+        help="largest (16 MiB)",
     )
-    parser.add_argument("--mix", metavar="FILE", help="lines SIZE WEIGHT (default log-uniform)")
+    parser.add_argument(
+        "--workload", metavar="FILE", help="lines SIZE WEIGHT (default log-uniform)"
+    )
     parser.add_argument(
         "--objective", choices=[*Objective], metavar="NAME", help="mean (default) or worst regret"
     )
@@ -282,7 +300,7 @@ def _add_profiles(commands: _Commands[Parser]) -> None:
     use.add_argument("revision", type=int, metavar="REVISION")
     tables = _add(verbs, "tables", "list a profile's compiled tables")
     tables.add_argument("profile", metavar="PROFILE", help="name or name@revision")
-    activate = _add(verbs, "activate", "have look-ups answer from a compiled table, or again")
+    activate = _add(verbs, "activate", "have lookups answer from a compiled table, or again")
     activate.add_argument("profile", metavar="PROFILE", help="name or name@revision")
     activate.add_argument("digest", metavar="DIGEST", help="of the table; its first 8 or more")
     delete = _add(verbs, "delete", "delete a profile and its revisions")

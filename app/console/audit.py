@@ -12,7 +12,7 @@ from app.console.output import Output
 from app.console.reports import warning_parts
 from app.console.running import counting_line, run_operation
 from app.console.screen import Column, Facts, Grid, Part
-from app.schemas.audit import mix_of_text, setting_of_text
+from app.schemas.audit import parse_workload, setting_of_text
 from app.settings import Settings
 from app.text.names import printable, quoted
 from app.text.numbers import format_count, format_percent, format_proven_regret, format_regret
@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from app.schemas.audit import AuditOut, AuditRowOut, PricedOut, SpanOut, StepOut
 
 
-_MOST_STEPS = 4
+_MAX_STEPS = 4
 
 
 def audit_parts(audit: AuditOut) -> Iterator[Part]:
-    """The regret over the mix, the verdict, the regret at powers of two, and what to change."""
+    """The regret over the workload, the verdict, the regret at powers of two, and what to
+    change.
+    """
     setting = audit.setting
     yield f"{_words(setting.steps)}{_of(audit)}"
     yield ""
@@ -50,14 +52,14 @@ def audit_parts(audit: AuditOut) -> Iterator[Part]:
 def _facts(audit: AuditOut) -> Iterator[tuple[str, str]]:
     setting = audit.setting
     worst = setting.worst
-    yield "mean regret", f"{_span(setting.mean)}, over {audit.mix.words}"
+    yield "mean regret", f"{_span(setting.mean)}, over {audit.workload.words}"
     at = f"at {format_bytes(worst.message_bytes)}, of {audit.worst_of} sizes"
     yield "worst regret", f"{_span(worst.regret)}, {at}"
     yield "best size", _priced(audit.best_size)
-    if audit.best_ladder:
-        yield "best ladder", _priced(audit.best_ladder)
+    if audit.best_size_steps:
+        yield "best size steps", _priced(audit.best_size_steps)
     if audit.best_repeats is not None:
-        yield "size by look-up", f"mean {format_regret(audit.best_repeats)}"
+        yield "size by lookup", f"mean {format_regret(audit.best_repeats)}"
     if audit.verdict:
         yield "verdict", _verdict(audit)
 
@@ -100,7 +102,7 @@ def _words(steps: Sequence[StepOut]) -> str:
         return _size(steps[0].size_bytes)
     shown = [
         f"from {format_bytes(step.from_bytes)} {_size(step.size_bytes)}"
-        for step in steps[:_MOST_STEPS]
+        for step in steps[:_MAX_STEPS]
     ]
     more = len(steps) - len(shown)
     return ", ".join(shown) + (f" and {more} more steps" if more else "")
@@ -115,9 +117,9 @@ def _of(audit: AuditOut) -> str:
 
 
 def _span(span: SpanOut) -> str:
-    least = format_regret(span.at_least)
-    most = format_proven_regret(span.at_most, span.at_least)
-    return least if least == most else f"at least {least}, at most {most}"
+    minimum = format_regret(span.at_least)
+    maximum = format_proven_regret(span.at_most, span.at_least)
+    return minimum if minimum == maximum else f"at least {minimum}, at most {maximum}"
 
 
 # --- sluice audit: what an existing setting costs over the optimum, with an exit code -------------
@@ -126,7 +128,14 @@ def _span(span: SpanOut) -> str:
 TOO_HIGH = 7  # the exit code where the regret is above --max-regret
 MAX_FILE_CHARACTERS = 2**20
 _OURS = ("pipeline", "aggregate", "profile", "measurements", "fit_options")
-_ASKED = ("least_bytes", "greatest_bytes", "objective", "max_regret", "over", "time_limit_s")
+_ASKED = (
+    "min_message_bytes",
+    "max_message_bytes",
+    "objective",
+    "max_regret",
+    "over",
+    "time_limit_s",
+)
 
 
 def audit(arguments: argparse.Namespace, output: Output) -> int:
@@ -163,8 +172,8 @@ def _asked(arguments: argparse.Namespace, source: Source) -> tuple[AuditScope, Q
         **{name: value for name, value in asked.items() if value is not None},
         "setting": _setting(arguments),
     }
-    if arguments.mix is not None:
-        body["mix"] = mix_of_text(_text_of(arguments.mix, field="mix"))
+    if arguments.workload is not None:
+        body["workload"] = parse_workload(_text_of(arguments.workload, field="workload"))
     parsed = parse_json(AuditIn, dump_json(body))
     question = parsed.to_question()
     if isinstance(source, TraceSource):

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from models.session import Store
 
 INTERRUPTED = 130
-USUAL_STATIC_BYTES = 4096  # what GAM repeats, and the default of `compare`
+DEFAULT_STATIC_BYTES = 4096  # what GAM repeats, and the default of `compare`
 
 
 # --- optimize -------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def _comparison_body(
     body = merged(base, options)
     _require_size(body)
     if "strategies" not in body:
-        body = {"static_bytes": USUAL_STATIC_BYTES, **body, "strategies": [*Strategy]}
+        body = {"static_bytes": DEFAULT_STATIC_BYTES, **body, "strategies": [*Strategy]}
     return body
 
 
@@ -185,11 +185,11 @@ def fit_source(source: TraceSource, settings: Settings) -> FittedTrace:
     """The fit of a source that is a trace, as it is made where nothing else is asked."""
     from app.questions.fits import fit_traces
     from app.questions.optimize import sizes_used_for
-    from app.questions.question import HeldTrace
+    from app.questions.question import LoadedTrace
     from models.records import FitRequest
 
     return fit_traces(
-        (HeldTrace.of(source.content),),
+        (LoadedTrace.of(source.content),),
         FitRequest(kinds=(None,)),
         sizes_used=sizes_used_for(None, fragment_cap=settings.max_fragments),
     )

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 _FIELD, _NOUN = "output", "the export"
 _OURS = ("pipeline", "aggregate", "profile", "measurements", "fit_options")
 _ASKED = (
-    "least_bytes",
-    "greatest_bytes",
+    "min_message_bytes",
+    "max_message_bytes",
     "objective",
     "min_fragment_bytes",
     "max_fragment_bytes",
@@ -191,7 +191,7 @@ def _list_targets(output: Output) -> int:
 
 _TAKES = {
     "one_size": "one size",
-    "ladder": "a size a range",
+    "size_steps": "a size a range",
     "costs": "fitted costs",
     "table": "the table",
 }

@@ -110,7 +110,8 @@ def write_timeline(name: str, answer: OptimizeOut) -> None:
     write_whole(name, render_timeline_svg(schedules).encode(), field=TIMELINE_FIELD, noun=_TIMELINE)
 
 
-# --- what the user names as a source, read and told apart: JSON, a trace, or a stored -------------
+# --- what the user names as a source, read and distinguished: JSON, a trace, or a stored
+# -------------
 
 
 STANDARD_INPUT = "-"

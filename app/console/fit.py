@@ -22,7 +22,7 @@ from domain.measurement import TraceKind
 
 if TYPE_CHECKING:
     from app.questions.fits import FittedTrace, SavedFit
-    from app.questions.question import HeldTrace
+    from app.questions.question import LoadedTrace
     from models.records import FitRequest
 
 
@@ -177,13 +177,13 @@ def _fit(
 
 def _held(
     files: Sequence[_File], settings: Settings, output: Output
-) -> Iterator[tuple[_File, HeldTrace]]:
+) -> Iterator[tuple[_File, LoadedTrace]]:
     """The contents of the files."""
-    from app.questions.question import HeldTrace
+    from app.questions.question import LoadedTrace
 
     for file in files:
         try:
-            yield file, HeldTrace.of(read_trace(file.name, settings))
+            yield file, LoadedTrace.of(read_trace(file.name, settings))
         except SluiceError as refusal:
             if file.is_named:
                 if len(files) > 1:

@@ -12,7 +12,7 @@ from app.console.screen import Part, Screen
 from app.text.names import printable, quoted
 from domain.errors import InvalidFields, SluiceError
 
-READER_GONE = 141  # what a shell reports for a program that a closed pipe ended
+READER_LEFT = 141  # what a shell reports for a program that a closed pipe ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def leave_reader() -> int:
     Python would otherwise complain once more when it flushes at exit.
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return READER_GONE
+    return READER_LEFT
 
 
 def error_text(error: SluiceError) -> str:

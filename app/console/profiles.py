@@ -103,7 +103,7 @@ def _activate(store: Store, arguments: argparse.Namespace, output: Output) -> No
         output.document(record.document)
     else:
         of = f"{record.profile_name}@{record.profile_revision}"
-        output.parts([f"{of} answers look-ups from {record.digest[:16]}"])
+        output.parts([f"{of} answers lookups from {record.digest[:16]}"])
 
 
 def _all_tables(store: Store, reference: ProfileReference) -> Iterator[TableSummary]:

@@ -70,9 +70,9 @@ def _answer_facts(answer: OptimizeOut) -> Iterator[tuple[str, str]]:
         "fragments",
         f"{format_count(answer.fragments)}: {format_sizes(answer.fragment_bytes)} bytes",
     )
-    is_most = any(found.code == _AT_MOST for found in answer.warnings)
+    is_max = any(found.code == _AT_MOST for found in answer.warnings)
     latency, bound = format_proven(answer.latency_us, answer.lower_bound_us)
-    yield "latency", ("at most " if is_most else "") + latency
+    yield "latency", ("at most " if is_max else "") + latency
     gap = format_gap(answer.relative_gap)
     yield "bound", f"no schedule of its class is below {bound}; gap {gap}"
     yield "status", f"{answer.status}: {STATUS_SAYS.get(answer.status, '')}"
@@ -111,7 +111,7 @@ def gantt_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:
     if levels:
         blocks = sum(map(len, levels))
     if blocks > MAX_BLOCKS:
-        yield f"(no Gantt: {blocks} blocks are more than can be told apart)"
+        yield f"(no Gantt: {blocks} blocks are more than can be distinguished)"
         return
     chart = chart_of(
         answer.pipeline.to_domain(),
@@ -199,8 +199,8 @@ def _costs_table(stages: Sequence[StageOut], *, heading: str) -> Grid:
 
 def fit_parts(fit: FitOut, *, width: int) -> Parts:
     """A fit: what was understood, each stage's line with its standard errors, the warnings."""
-    said = fit.understood.items()
-    yield Facts(tuple((name.replace("_", " "), _value(value)) for name, value in said))
+    stated = fit.understood.items()
+    yield Facts(tuple((name.replace("_", " "), _value(value)) for name, value in stated))
     yield ""
     yield fit_table(_fitted_stages(fit), width=width)
     for line in notice_lines(notice.to_domain() for notice in fit.warnings):
@@ -212,8 +212,8 @@ def fit_summary_parts(fit: FitOut, *, width: int) -> Parts:
     yield fit_table(_fitted_stages(fit), width=width)
     codes = [warning.code for warning in fit.warnings]
     if codes:
-        told = ", ".join(dict.fromkeys(codes))
-        yield f"note: the fit has {_count(len(codes), 'warning')} ({told}); sluice fit tells them"
+        names = ", ".join(dict.fromkeys(codes))
+        yield f"note: the fit has {_count(len(codes), 'warning')} ({names}); sluice fit tells them"
 
 
 def _fitted_stages(fit: FitOut) -> list[StageFitOut]:
@@ -271,19 +271,19 @@ def comparison_parts(comparison: CompareOut) -> Parts:
 def comparison_grid(rows: Sequence[CompareRowOut]) -> Grid:
     """What each strategy costs on one message; the least latency is marked."""
     priced = [(row, row.latency_us) for row in rows if row.latency_us is not None]
-    least_us = min((latency_us for _, latency_us in priced), default=0.0)
+    min_us = min((latency_us for _, latency_us in priced), default=0.0)
     columns = (
         Column("strategy", is_number=False),
         Column("fragments"),
-        Column("greatest"),
+        Column("maximum"),
         Column("latency"),
         Column("more by"),
         Column("gap"),
     )
-    return Grid(columns, tuple(_comparison_row(*one, least_us) for one in priced))
+    return Grid(columns, tuple(_comparison_row(*one, min_us) for one in priced))
 
 
-def _comparison_row(row: CompareRowOut, latency_us: float, least_us: float) -> tuple[str, ...]:
+def _comparison_row(row: CompareRowOut, latency_us: float, min_us: float) -> tuple[str, ...]:
     name = str(row.strategy)
     if row.chosen != name:
         name += f" ({row.chosen})"
@@ -292,7 +292,7 @@ def _comparison_row(row: CompareRowOut, latency_us: float, least_us: float) -> t
         format_count(row.fragments or 0),
         f"{row.largest_fragment_bytes} B",
         format_time(latency_us),
-        "least" if latency_us <= least_us else format_excess(latency_us, least_us),
+        "minimum" if latency_us <= min_us else format_excess(latency_us, min_us),
         format_gap(row.relative_gap or 0.0) + (" (cut off)" if row.status == "time_limit" else ""),
     )
 

@@ -6,7 +6,7 @@
 
 A block is painted in every column of which it covers at least half; where it reaches no column in
 that way it leaves a thin mark, so that no fragment vanishes. Where more than two blocks share a
-column they can no longer be told apart, and the column is painted dense.
+column they can no longer be distinguished, and the column is painted dense.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 
 MAX_BLOCKS = 200_000
-LEAST_WIDTH = 40
+MIN_WIDTH = 40
 _MARK_WIDTH = 2
-_GREATEST_NAME = 30
-_MOST_TOLD_APART = 2
+_MAX_NAME = 30
+_MAX_UNIQUE_NAMES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +102,9 @@ def chart_of(
 
 def draw(chart: Chart, *, width: int, ink: Ink = UNICODE) -> list[str]:
     """The chart as lines of at most `width` columns (at least 40)."""
-    width = max(LEAST_WIDTH, width)
+    width = max(MIN_WIDTH, width)
     longest = max(width_of(row.name) for row in chart.rows)
-    label = min(longest, _GREATEST_NAME, width // 3)
+    label = min(longest, _MAX_NAME, width // 3)
     columns = width - _MARK_WIDTH - label - 1
     end_us = chart.end_us
     lines = []
@@ -137,7 +137,7 @@ def paint(row: GanttRow, end_us: float, columns: int, ink: Ink = UNICODE) -> str
         if cells[column] == " ":
             cells[column] = ink.thin
     for column, count in enumerate(touching):
-        if count > _MOST_TOLD_APART:
+        if count > _MAX_UNIQUE_NAMES:
             cells[column] = ink.dense
     return "".join(cells)
 
@@ -166,7 +166,7 @@ def _delay_note(chart: Chart, indent: str, ink: Ink) -> list[str]:
 
 
 WIDTH_ELSEWHERE = 80  # files, pipes, logs
-GREATEST_WIDTH = 120
+MAX_WIDTH = 120
 _HANDLER = "sluice.plain"
 _PLAIN = {
     "µ": "u",
@@ -231,7 +231,7 @@ class Screen:
     @cached_property
     def width(self) -> int:
         """Columns: the terminal's, at most 120; COLUMNS or 80 where there is no terminal."""
-        return min(GREATEST_WIDTH, shutil.get_terminal_size((WIDTH_ELSEWHERE, 24)).columns)
+        return min(MAX_WIDTH, shutil.get_terminal_size((WIDTH_ELSEWHERE, 24)).columns)
 
     @cached_property
     def console(self) -> Console:

@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from models.session import Store
 
 
-_MOST_ROWS = 12
+_MAX_ROWS = 12
 _DIGITS = 16  # of a digest: enough to name a table by
 
 
 def table_parts(table: TableOut) -> Iterator[Part]:
     """The certificate, the numbers of fragments, and where the tolerance is missed."""
-    yield f"messages of {_span(table.least_bytes, table.greatest_bytes)}{_of(table)}"
+    yield f"messages of {_span(table.min_message_bytes, table.max_message_bytes)}{_of(table)}"
     yield ""
     yield Facts(tuple(_facts(table)))
     yield ""
@@ -68,7 +68,7 @@ def tables_table(tables: TablesOut) -> Grid:
         (
             str(one.profile.revision),
             "active" if one.active else "",
-            _span(one.least_bytes, one.greatest_bytes),
+            _span(one.min_message_bytes, one.max_message_bytes),
             format_gap(one.relative_gap),
             one.created_at[:19],
             one.digest[:_DIGITS],
@@ -117,15 +117,15 @@ def _missed_table(table: TableOut) -> Grid:
 
 
 def _shortened(rows: Sequence[tuple[str, str]], total: int) -> tuple[tuple[str, str], ...]:
-    if total <= _MOST_ROWS:
+    if total <= _MAX_ROWS:
         return tuple(rows)
-    return (*rows[:_MOST_ROWS], (f"… {total - _MOST_ROWS} more", ""))
+    return (*rows[:_MAX_ROWS], (f"… {total - _MAX_ROWS} more", ""))
 
 
-def _span(least: int, greatest: int) -> str:
-    if least == greatest:
-        return format_bytes(least)
-    return f"{format_bytes(least)} … {format_bytes(greatest)}"
+def _span(minimum: int, maximum: int) -> str:
+    if minimum == maximum:
+        return format_bytes(minimum)
+    return f"{format_bytes(minimum)} … {format_bytes(maximum)}"
 
 
 # --- sluice table: compile a plan table for a range of message sizes, and write it to a -----------
@@ -175,12 +175,12 @@ def _asked(arguments: argparse.Namespace, source: Source) -> tuple[TableScope, Q
     body = merged(given, {"constraints": _constraints(arguments)})
     constraints = {"constraints": body["constraints"]} if "constraints" in body else {}
     options = {
-        "least_bytes": arguments.least_bytes,
-        "greatest_bytes": arguments.greatest_bytes,
+        "min_message_bytes": arguments.min_message_bytes,
+        "max_message_bytes": arguments.max_message_bytes,
         "relative_gap": arguments.relative_gap,
     }
     scope = parse_json(TableIn, dump_json(merged(constraints, options))).to_domain()
-    asked = {**body, "message_bytes": scope.greatest_bytes}
+    asked = {**body, "message_bytes": scope.max_message_bytes}
     question = parse_json(OptimizeIn, dump_json(asked)).to_domain()
     if isinstance(source, TraceSource):
         # The trace goes round the JSON parser: it may be a hundred times longer than any request.

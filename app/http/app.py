@@ -56,7 +56,7 @@ def with_head(methods: Set[str]) -> Set[str]:
     return methods | {"HEAD"} if "GET" in methods else methods
 
 
-# --- the outermost layers of the service: look-ups from memory, counts, what nobody caught --------
+# --- the outermost layers of the service: lookups from memory, counts, what nobody caught --------
 
 
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -85,7 +85,7 @@ class Fronted(FastAPI):
 
     def put_in_front(self, front: Front, metrics: Metrics) -> None:
         """Ask this front first, from now on."""
-        self._ask, self._count = front.answer, metrics.look_up
+        self._ask, self._count = front.answer, metrics.lookup
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or what else a server has to say."""
@@ -150,14 +150,14 @@ class Outermost:
             SluiceError("the service met an unexpected error; it has been logged")
         )
         body = orjson.dumps(problem)
-        said = Response(body, 500, media_type="application/problem+json")
+        stated = Response(body, 500, media_type="application/problem+json")
         try:
-            said = self._as_page(scope, problem) or said
+            stated = self._as_page(scope, problem) or stated
         except Exception:  # what failed may be what pages are made with
             log.exception("no page of an unexpected error")
-        headers = said.raw_headers
+        headers = stated.raw_headers
         await send({"type": "http.response.start", "status": 500, "headers": headers})
-        await send({"type": "http.response.body", "body": said.body})
+        await send({"type": "http.response.body", "body": stated.body})
 
 
 def _guarded(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:

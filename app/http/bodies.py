@@ -17,8 +17,8 @@ from typing import TypeVar
 from fastapi import Request
 from pydantic import BaseModel
 
-from app.questions.fits import held_measurements
-from app.questions.question import HeldTrace
+from app.questions.fits import loaded_measurements
+from app.questions.question import LoadedTrace
 from app.schemas.base import load_json, parse_json
 from app.schemas.fit_requests import FitIn
 from domain.errors import (
@@ -102,14 +102,14 @@ T = TypeVar("T", bound=BaseModel)
 class BodyBudget:
     """Bytes of bodies that may be held at once, and those that are."""
 
-    most_bytes: int
+    max_bytes: int
     held_bytes: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def take(self, count: int) -> None:
         """Count bytes as held. Raises Overloaded where they do not fit."""
         with self._lock:
-            if self.held_bytes + count > self.most_bytes:
+            if self.held_bytes + count > self.max_bytes:
                 raise Overloaded("too many large bodies are arriving at once")
             self.held_bytes += count
 
@@ -197,7 +197,7 @@ def _check_json_type(request: Request) -> None:
 TRACE_ARRIVAL_LIMIT_S = 300.0
 # Many small files come slowly without harm; what comes more slowly than this later on never ends.
 AT_ANY_RATE_S = 30.0
-LEAST_BYTES_PER_S = 2**14
+MIN_BYTES_PER_S = 2**14
 _BATCH_BYTES = 2**19  # handed to a thread at once: a hop costs as much as hashing a few kilobytes
 _JSON_TYPES = ("application/json",)
 _TEXT_TYPES = ("text/csv", "text/plain", "application/csv", "application/octet-stream")
@@ -208,7 +208,7 @@ _TRACE_TYPES = (*_TEXT_TYPES, *_GZIP_TYPES)
 @asynccontextmanager
 async def arriving_trace(
     request: Request, *, limit: int, budget: BodyBudget
-) -> AsyncIterator[HeldTrace]:
+) -> AsyncIterator[LoadedTrace]:
     """The body, expanded if it came as gzip, for as long as the block lasts.
 
     Raises BodyTooLarge, BodyTooSlow, UnsupportedMediaType and Overloaded; ClientDisconnect where
@@ -236,7 +236,7 @@ async def _fill(spool: _Spool, request: Request) -> None:
     except TimeoutError:
         raise BodyTooSlow(
             f"expected the body within {TRACE_ARRIVAL_LIMIT_S:g} s, and after {AT_ANY_RATE_S:g} s "
-            f"at least {LEAST_BYTES_PER_S} bytes of it a second"
+            f"at least {MIN_BYTES_PER_S} bytes of it a second"
         ) from None
 
 
@@ -245,7 +245,7 @@ async def _in_time(chunks: AsyncIterator[bytes], patience: asyncio.Timeout) -> A
     began_s, arrived = asyncio.get_running_loop().time(), 0
     async for chunk in chunks:
         arrived += len(chunk)
-        allowed_s = AT_ANY_RATE_S + arrived / LEAST_BYTES_PER_S
+        allowed_s = AT_ANY_RATE_S + arrived / MIN_BYTES_PER_S
         patience.reschedule(began_s + min(TRACE_ARRIVAL_LIMIT_S, allowed_s))
         yield chunk
 
@@ -305,11 +305,11 @@ class _Spool:
             raise too_large(self._limit)
         self._write((packed,) if self._expander is None else self._expander.feed(packed))
 
-    def finished(self) -> HeldTrace:
+    def finished(self) -> LoadedTrace:
         """The file as it is now that all has arrived. Raises UnsupportedMediaType."""
         if self._expander is not None:
             self._expander.finish()
-        return HeldTrace.in_file(
+        return LoadedTrace.in_file(
             self._file.fileno(), content_bytes=self._length, digest=self._digest.hexdigest()
         )
 
@@ -358,8 +358,8 @@ _HEAD_BYTES = 1024
 
 
 def asked_traces(
-    request: Request, body: HeldTrace, asked: FitRequest
-) -> tuple[Sequence[HeldTrace], FitRequest]:
+    request: Request, body: LoadedTrace, asked: FitRequest
+) -> tuple[Sequence[LoadedTrace], FitRequest]:
     """The files in the body, and the request with the kinds that are said there. Blocks.
 
     Raises BodyTooLarge, NotJson and InvalidInput.
@@ -378,6 +378,6 @@ def asked_traces(
     if asked.kinds != (None,):
         raise InconsistentInput("each of several files says its own kind", field="kind")
     given = parse_json(FitIn, content)
-    traces, kinds = held_measurements(given.to_domain())
+    traces, kinds = loaded_measurements(given.to_domain())
     excluded = (*asked.options.excluded, *given.left_out())
     return traces, replace(asked, kinds=kinds, options=replace(asked.options, excluded=excluded))

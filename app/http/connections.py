@@ -103,7 +103,7 @@ class GuardedConnection(HttpToolsProtocol):
         end = data.find(_HEAD_END, start, stop)
         return stop if end < 0 else end + len(_HEAD_END)
 
-    # --- what the parser comes to (without super(), which every look-up would pay for) ------------
+    # --- what the parser comes to (without super(), which every lookup would pay for) ------------
 
     def on_headers_complete(self) -> None:
         """Begin a request; its body follows."""

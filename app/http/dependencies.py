@@ -24,7 +24,7 @@ from domain.errors import ForeignOrigin, NotReady
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _OWN_SITES = ("same-origin", "none")
-_USUAL_PORTS = {"http": ":80", "https": ":443"}
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 async def own_origin(request: Request) -> None:
@@ -47,13 +47,13 @@ def _is_own(request: Request) -> bool:
         return True
     scheme, _, place = origin.lower().partition("://")
     names = (request.headers.get(name, "") for name in ("host", "x-forwarded-host"))
-    return _without_usual_port(place, scheme) in {
-        _without_usual_port(name.lower(), scheme) for name in names if name
+    return _without_default_port(place, scheme) in {
+        _without_default_port(name.lower(), scheme) for name in names if name
     }
 
 
-def _without_usual_port(place: str, scheme: str) -> str:
-    return place.removesuffix(_USUAL_PORTS.get(scheme, "/"))
+def _without_default_port(place: str, scheme: str) -> str:
+    return place.removesuffix(_DEFAULT_PORTS.get(scheme, "/"))
 
 
 def _is_rebound(request: Request) -> bool:

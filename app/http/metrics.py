@@ -62,7 +62,7 @@ class Metrics(Collector):
             latency = self._latency[route] = _Latency()
         latency.observe(seconds)
 
-    def look_up(self, kind: tuple[str, int], seconds: float) -> None:
+    def lookup(self, kind: tuple[str, int], seconds: float) -> None:
         """Count one GET by its route and status; a thousand of them are sorted in together."""
         waiting = self._waiting.get(kind)
         if waiting is None:

@@ -25,7 +25,7 @@ from app.http.call_threads import CallThreads
 from app.http.fastpath.front import Front
 from app.http.fastpath.lookups import Lookups
 from app.http.fastpath.responses import Ready
-from app.http.fastpath.table_cache import HeldTable
+from app.http.fastpath.table_cache import LoadedTable
 from app.http.metrics import Metrics
 from app.jobs.ledger import accept_job, cancel_job, get_job
 from app.operations.exports import ExportSetting, RecentExports
@@ -117,7 +117,7 @@ class FromTable:
     """A table's answer, and the table where it is to be held from now on."""
 
     ready: Ready
-    table: HeldTable | None
+    table: LoadedTable | None
 
 
 class Service:
@@ -173,7 +173,7 @@ class Service:
         found = await self.call(lambda: self._from_table(asked))
         return None if found is None else self._served(found)
 
-    async def look_up(self, asked: Lookup, client: Client) -> Ready | bytes:
+    async def lookup(self, asked: Lookup, client: Client) -> Ready | bytes:
         """What the profile's active table says, or the JSON of the answer where it has none."""
         found = await self.call(
             lambda: self._from_table(asked) or self._answered_here(self.asked_schedule(asked))
@@ -372,7 +372,7 @@ class Service:
                 return None
             held = self.lookups.front.shelf.peek(summary.digest)
             file = b"" if held else unit.tables.get(summary.digest).file
-        table = held or HeldTable.of(summary.digest, file)
+        table = held or LoadedTable.of(summary.digest, file)
         ready = table.sibling().schedule(asked.if_none_match, asked.message_bytes)
         return FromTable(ready, None if held else table)
 
@@ -399,8 +399,8 @@ class Service:
                     runner.fenced if runner else 0,
                 ),
                 "sluice_event_streams": ("Open event streams.", self.open_streams),
-                "sluice_held_tables": ("Compiled tables in memory.", len(shelf)),
-                "sluice_held_bytes": ("Bytes of them.", shelf.held_bytes),
+                "sluice_loaded_tables": ("Compiled tables in memory.", len(shelf)),
+                "sluice_loaded_bytes": ("Bytes of them.", shelf.held_bytes),
                 "sluice_ready_workers": ("Workers ready.", workers),
             }
         )

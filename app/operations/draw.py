@@ -85,8 +85,8 @@ def answer_schedules(answer: OptimizeOut) -> Iterator[DrawnSchedule]:
     Raises StrategyDeclined for an aggregate, and LimitReached.
     """
     from app.plots.timeline_plan import DrawnSchedule
-    from domain.course import course_of, nested_course_of
     from domain.nested import NestedSchedule
+    from domain.timeline import nested_timeline_of, timeline_of
 
     named = with_unique_names(answer).pipeline
     if named is None:
@@ -95,13 +95,13 @@ def answer_schedules(answer: OptimizeOut) -> Iterator[DrawnSchedule]:
     cut, levels = answer.fragment_bytes, answer.levels
     _check_blocks(sum(map(len, levels)) if levels else len(cut) * len(pipeline))
     if levels:
-        course = nested_course_of(pipeline, NestedSchedule(levels))
+        timeline = nested_timeline_of(pipeline, NestedSchedule(levels))
     else:
-        course = course_of(pipeline, cut)
-    yield DrawnSchedule(answer.strategy, course, bound_us)
+        timeline = timeline_of(pipeline, cut)
+    yield DrawnSchedule(answer.strategy, timeline, bound_us)
     fixed = _fixed_cut(answer)
     if fixed and (levels or fixed != cut) and len(fixed) * len(pipeline) <= MAX_BLOCKS:
-        yield DrawnSchedule("best fixed size", course_of(pipeline, fixed), bound_us)
+        yield DrawnSchedule("best fixed size", timeline_of(pipeline, fixed), bound_us)
 
 
 def _fixed_cut(answer: OptimizeOut) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.work import FilesFitted, FilesWork, Fitted, FitWork, PlotWork
 from app.questions.fits import FittedTrace, StoredFit, plot_stored, save_fit
-from app.questions.question import HeldTrace
+from app.questions.question import LoadedTrace
 from app.schemas.base import dump_json
 from app.schemas.fits import FitOut, FitPlotOut
 from domain.errors import UnreadableTrace
@@ -29,7 +29,7 @@ LONG_TRACE_BYTES = 2**20
 class FitTraces(OperationDefaults[Fitted]):
     """One fit of all traces; `save_as` names the profile that it is to be stored as."""
 
-    traces: tuple[HeldTrace, ...]
+    traces: tuple[LoadedTrace, ...]
     fit_request: FitRequest
     fragment_cap: int
     wants_plot: bool = False
@@ -110,7 +110,7 @@ class FitTraces(OperationDefaults[Fitted]):
 class FitFiles(OperationDefaults[FilesFitted]):
     """One fit of files that a command names, or found in a folder that it names."""
 
-    traces: tuple[HeldTrace, ...]
+    traces: tuple[LoadedTrace, ...]
     names: tuple[str, ...]
     may_leave_out: tuple[bool, ...]
     fit_request: FitRequest
@@ -185,11 +185,11 @@ class FitFiles(OperationDefaults[FilesFitted]):
         return Outcome(dump_json(FitOut.of(self.fitted(result), None)))
 
 
-def _is_long(traces: Sequence[HeldTrace]) -> bool:
+def _is_long(traces: Sequence[LoadedTrace]) -> bool:
     return sum(trace.content_bytes for trace in traces) > LONG_TRACE_BYTES
 
 
-def _in_file(trace: HeldTrace, stack: ExitStack) -> HeldTrace:
+def _in_file(trace: LoadedTrace, stack: ExitStack) -> LoadedTrace:
     if trace.descriptor is not None:
         return trace
     file = stack.enter_context(_unnamed_file())
@@ -197,7 +197,7 @@ def _in_file(trace: HeldTrace, stack: ExitStack) -> HeldTrace:
         file.write(piece)
     file.flush()
     length, digest = trace.content_bytes, trace.digest
-    return HeldTrace.in_file(file.fileno(), content_bytes=length, digest=digest)
+    return LoadedTrace.in_file(file.fileno(), content_bytes=length, digest=digest)
 
 
 def _unnamed_file() -> IO[bytes]:

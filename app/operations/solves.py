@@ -20,7 +20,7 @@ from domain.solution import Notice, Solution, Status, Strategy
 
 if TYPE_CHECKING:
     from domain.errors import SluiceError
-    from solvers.usual_settings import BaselineSet
+    from solvers.default_settings import BaselineSet
 
 
 GRACE_S = 1.0  # the solver keeps its own time limit; this much later it is ended
@@ -29,7 +29,7 @@ QUICK_LIMIT_S = 0.04  # of a solve in the service's own process; 50 ms with all 
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """A solution and the time it took; at the end with the usual settings beside it."""
+    """A solution and the time it took; at the end with the default settings beside it."""
 
     solution: Solution
     solve_ms: float

@@ -20,7 +20,7 @@ from app.questions.fits import (
     read_traces,
 )
 from app.questions.optimize import sizes_used_for
-from app.questions.question import HeldTrace
+from app.questions.question import LoadedTrace
 from app.questions.settings import Exported, ExportQuestion, export
 from app.questions.tables import CompiledTable, TableQuestion, compile_table
 from domain.errors import SluiceError
@@ -78,12 +78,12 @@ class FitWork:
         """Read the files and fit them. Raises as `fit_traces` does."""
         return self.fit(
             [
-                HeldTrace.in_file(descriptor, content_bytes=length, digest=digest)
+                LoadedTrace.in_file(descriptor, content_bytes=length, digest=digest)
                 for descriptor, (length, digest) in zip(report.files, self.lengths, strict=True)
             ]
         )
 
-    def fit(self, traces: Sequence[HeldTrace]) -> Fitted:
+    def fit(self, traces: Sequence[LoadedTrace]) -> Fitted:
         """Fit these. Raises as `fit_traces` does."""
         request = self.fit_request
         with options_named({"groups": "group"}):
@@ -127,12 +127,12 @@ class FilesWork:
         """Read the files and fit them. Raises as `fit` does."""
         return self.fit(
             [
-                HeldTrace.in_file(descriptor, content_bytes=length, digest=digest)
+                LoadedTrace.in_file(descriptor, content_bytes=length, digest=digest)
                 for descriptor, (length, digest) in zip(report.files, self.lengths, strict=True)
             ]
         )
 
-    def fit(self, traces: Sequence[HeldTrace]) -> FilesFitted:
+    def fit(self, traces: Sequence[LoadedTrace]) -> FilesFitted:
         """Fit these. Raises as `fit_traces` does, naming the file where there are several."""
         readings: dict[int, Reading] = {}
         left_out: list[tuple[int, str]] = []

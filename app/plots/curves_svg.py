@@ -22,7 +22,7 @@ from app.plots.svg import (
     group,
     line_at,
     log_axis,
-    most_labels,
+    max_labels,
     nice_above,
     number,
     path_of,
@@ -133,9 +133,9 @@ _Y_WORDS = {Upwards.LATENCY: "latency", Upwards.EXCESS: "latency above the best 
 
 
 def _drawable(curve: Curve, floor: float | None) -> Curve:
-    least = floor or 0.0
+    minimum = floor or 0.0
     points = tuple(
-        (x, max(y, least))
+        (x, max(y, minimum))
         for x, y in curve.points
         if isfinite(x) and isfinite(y) and x > 0.0 and (y > 0.0 or floor is not None)
     )
@@ -164,27 +164,27 @@ def _frame(plot: CurvesPlot, curves: Sequence[Curve]) -> Frame:
 
 
 def _x_ticks(plot: CurvesPlot, axis: Axis) -> list[Tick]:
-    most = most_labels(axis)
+    maximum = max_labels(axis)
     if plot.across is Across.MESSAGE:
-        return size_ticks(axis, most)
+        return size_ticks(axis, maximum)
     if axis.is_log:
-        return burst_ticks(axis, most)
-    step = max(1, round(nice_above(axis.greatest / most)))
-    return [Tick(float(count), str(count)) for count in range(step, int(axis.greatest) + 1, step)]
+        return burst_ticks(axis, maximum)
+    step = max(1, round(nice_above(axis.maximum / maximum)))
+    return [Tick(float(count), str(count)) for count in range(step, int(axis.maximum) + 1, step)]
 
 
 def _y_ticks(plot: CurvesPlot, axis: Axis) -> list[Tick]:
     if plot.upwards is Upwards.LATENCY:
         return time_ticks(axis, 6) if axis.is_log else _even_ticks(axis, format_given_time)
     powers = [10.0**power for power in range(-6, 7)]
-    least = plot.floor or 0.0
-    labels = ((one, f"{'≤ ' * (one <= least)}{100 * one:g} %") for one in powers)
+    minimum = plot.floor or 0.0
+    labels = ((one, f"{'≤ ' * (one <= minimum)}{100 * one:g} %") for one in powers)
     return [Tick(one, label) for one, label in labels if axis.holds(one)]
 
 
 def _even_ticks(axis: Axis, label: Callable[[float], str]) -> list[Tick]:
-    step = nice_above((axis.greatest - axis.least) / 7)
-    first = int(axis.least / step) + 1
+    step = nice_above((axis.maximum - axis.minimum) / 7)
+    first = int(axis.minimum / step) + 1
     values = [float(f"{place * step:.10g}") for place in range(first, first + 10)]
     return [Tick(value, label(value)) for value in values if axis.holds(value)]
 

@@ -43,8 +43,8 @@ TITLES = {
 _MARGIN, _BETWEEN_X, _BETWEEN_Y = 32.0, 40.0, 40.0
 _ONE_WIDE, _TWO_WIDE = 820.0, 560.0
 _HEADER_PX = 118.0
-_MOST_NOTICES, _MOST_LINES = 40, 4
-_SAID = ("format", "rows", "sizes", "time_is", "statistic")
+_MAX_NOTICES, _MAX_LINES = 40, 4
+_REPORTED = ("format", "rows", "sizes", "time_is", "statistic")
 _PX, _SMALL_PX, _LINE_PX = 12.0, 11.0, 16.0
 
 Mark: TypeAlias = Callable[[float, float], str]
@@ -144,10 +144,12 @@ def _header(fit: TraceFit, plot: FitPlot, width: float) -> Iterator[str]:
 
 def _understood(fit: TraceFit) -> str:
     """What was read, in a line: of one file more than of several, whose facts have their number."""
-    said = dict(fit.understood)
-    formats = dict.fromkeys(said[name] for name in said if name.endswith("_format"))
+    stated = dict(fit.understood)
+    formats = dict.fromkeys(stated[name] for name in stated if name.endswith("_format"))
     facts = [
-        f"{said[name]} rows" if name == "rows" else said[name] for name in _SAID if name in said
+        f"{stated[name]} rows" if name == "rows" else stated[name]
+        for name in _REPORTED
+        if name in stated
     ]
     return " · ".join([*facts, *formats, f"{fit.method} fit"])
 
@@ -195,12 +197,12 @@ def _dash(x: float, y: float, half: float, class_: str) -> str:
 def _footer(fit: TraceFit, top: float, width: float) -> Iterator[str]:
     """The notices, a line of text each element."""
     lines = []
-    for notice in fit.notices[:_MOST_NOTICES]:
-        said = wrapped(f"{notice.detail} ({notice.code})", width - 2 * _MARGIN - 16, _PX)
-        kept = said[:_MOST_LINES]
+    for notice in fit.notices[:_MAX_NOTICES]:
+        stated = wrapped(f"{notice.detail} ({notice.code})", width - 2 * _MARGIN - 16, _PX)
+        kept = stated[:_MAX_LINES]
         lines += [("• " if place == 0 else "   ") + text for place, text in enumerate(kept)]
-    if len(fit.notices) > _MOST_NOTICES:
-        lines.append(f"… and {len(fit.notices) - _MOST_NOTICES} more")
+    if len(fit.notices) > _MAX_NOTICES:
+        lines.append(f"… and {len(fit.notices) - _MAX_NOTICES} more")
     if lines:
         yield text_at(_MARGIN, top, "What to beware of", "strong")
     for place, line in enumerate(lines, start=1):

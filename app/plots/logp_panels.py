@@ -17,7 +17,7 @@ from app.plots.svg import (
     group,
     line_at,
     log_axis,
-    most_labels,
+    max_labels,
     number,
     path_of,
     size_ticks,
@@ -39,7 +39,7 @@ SERIES = (
     ("round_trip_us", "round trip"),
 )
 _LABELS_PX = 104.0  # right of a frame, for what its curves are
-_MOST_ROWS = 10
+_MAX_ROWS = 10
 _LINE_PX = 13.0  # least distance of two labels
 _BEYOND = 10.0  # how far the time axis follows intervals beyond the estimates
 
@@ -55,20 +55,20 @@ class SignaturePanel:
     def head(self) -> Head:
         """Size, what is drawn, and the parameters."""
         rows = tuple(_found(self.parameters)) if self.parameters else ()
-        said = "; ".join(f"{name}: {estimate}" for name, estimate in rows)
+        stated = "; ".join(f"{name}: {estimate}" for name, estimate in rows)
         return Head(
             heading=f"signature of {format_bytes(self.plot.message_bytes)} messages",
             about="mean cost of a message in a burst, by computation between two of them",
             titles=("at this size", "estimate, 95 % interval"),
             rows=rows,
-            description=f"Mean cost of a message over the burst, both logarithmic. {said}.",
+            description=f"Mean cost of a message over the burst, both logarithmic. {stated}.",
         )
 
     def chart(self, ident: str, *, width: float, top: float) -> Iterator[str]:
         """Cost over burst, a curve for each computation."""
         curves = self.plot.curves
         frame = _signature_frame(curves, width, top)
-        yield frame.grid(burst_ticks(frame.x, most_labels(frame.x)), time_ticks(frame.y, 8))
+        yield frame.grid(burst_ticks(frame.x, max_labels(frame.x)), time_ticks(frame.y, 8))
         yield text_at(0, frame.y.end - 8, "cost of a message", "axis")
         middle = (frame.x.start + frame.x.end) / 2
         yield text_at(middle, frame.y.start + 31, "messages in a burst", "axis middle")
@@ -137,13 +137,13 @@ class ParametersPanel:
         """What is drawn, and the estimates at each size."""
         rows = tuple(self._rows())
         assumed = " ".join(self.fit.assumptions)
-        said = "; ".join(": ".join(row) for row in rows)
+        stated = "; ".join(": ".join(row) for row in rows)
         return Head(
             heading="LogP parameters by message size",
             about=self._per_byte(),
             titles=("size", "send, receive overhead", "message gap, wire latency"),
-            rows=rows[:_MOST_ROWS],
-            description=f"Parameters over message size, both logarithmic. {said}. {assumed}",
+            rows=rows[:_MAX_ROWS],
+            description=f"Parameters over message size, both logarithmic. {stated}. {assumed}",
         )
 
     def chart(self, ident: str, *, width: float, top: float) -> Iterator[str]:
@@ -153,7 +153,7 @@ class ParametersPanel:
         x = log_axis(sizes, start=LEFT, end=width - _LABELS_PX)
         frame = Frame(x, log_axis(self._times(), start=bottom, end=top + ABOVE_PX))
         yield tag("defs", frame.clip(f"{ident}-clip"))
-        yield frame.grid(size_ticks(x, most_labels(x)), time_ticks(frame.y, 7))
+        yield frame.grid(size_ticks(x, max_labels(x)), time_ticks(frame.y, 7))
         yield text_at(0, frame.y.end - 8, "time", "axis")
         yield text_at((x.start + x.end) / 2, frame.y.start + 31, "size", "axis middle")
         place = 0
@@ -172,8 +172,8 @@ class ParametersPanel:
         if self.fit.byte_gap_ns is None:
             return "estimates and 95 % intervals"
         per_byte = self.fit.byte_gap_ns
-        said = format_estimate(per_byte.value, per_byte.interval, "ns")
-        return f"time per byte of long messages {said}"
+        stated = format_estimate(per_byte.value, per_byte.interval, "ns")
+        return f"time per byte of long messages {stated}"
 
     def _rows(self) -> Iterator[tuple[str, str, str]]:
         for size in self.fit.sizes:
@@ -192,9 +192,9 @@ class ParametersPanel:
             if (estimate := getattr(size, name)) is not None
         ]
         values = [estimate.value for estimate in found if estimate.value > 0.0]
-        least, greatest = min(values, default=1.0) / _BEYOND, max(values, default=1.0) * _BEYOND
+        minimum, maximum = min(values, default=1.0) / _BEYOND, max(values, default=1.0) * _BEYOND
         ends = [end for estimate in found for end in estimate.interval if end > 0.0]
-        return [*values, *(min(max(end, least), greatest) for end in ends)]
+        return [*values, *(min(max(end, minimum), maximum) for end in ends)]
 
 
 def _pair(first: Estimate | None, second: Estimate | None) -> str:
@@ -213,7 +213,7 @@ def _series(pairs: list[tuple[int, Estimate]], frame: Frame, index: int) -> Iter
 
 
 def _shape(index: int, x: float, y: float) -> str:
-    """Disc, square, triangle, diamond, triangle on its head: told apart without colours."""
+    """Disc, square, triangle, diamond, triangle on its head: distinguished without colours."""
     start = {
         0: (x - 3.5, y, "a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z"),
         1: (x - 3, y - 3, "h6v6h-6z"),

@@ -22,7 +22,7 @@ from app.plots.svg import (
     group,
     line_at,
     log_axis,
-    most_labels,
+    max_labels,
     nice_above,
     number,
     path_of,
@@ -43,9 +43,9 @@ ROLE_SAYS = {
     PlotRole.TOTAL: "latencies of messages",
     PlotRole.BOTTLENECK: "inter-arrival times",
 }
-_MOST_MEDIANS = 80
+_MAX_MEDIANS = 80
 _BEYOND = 8.0  # how far the time axis follows lines beyond the samples
-_LEAST_STRIP, _GREATEST_STRIP = 0.001, 1e6  # relative residuals
+_MIN_STRIP, _MAX_STRIP = 0.001, 1e6  # relative residuals
 _LABEL_PX = 11.0  # least distance of two labels
 _CELL_PX = 0.5  # dots closer than this fall on each other
 
@@ -70,7 +70,7 @@ class StagePanel:
     def chart(self, ident: str, *, width: float, top: float) -> Iterator[str]:
         """Scatter and residual strip."""
         scatter, strip = _frames(self.plot, width, top)
-        x_ticks = size_ticks(scatter.x, most_labels(scatter.x))
+        x_ticks = size_ticks(scatter.x, max_labels(scatter.x))
         yield tag("defs", scatter.clip(f"{ident}-upper"), strip.clip(f"{ident}-lower"))
         yield scatter.grid(x_ticks, time_ticks(scatter.y, 8), labels="y")
         yield strip.grid(x_ticks, _strip_ticks(strip.y))
@@ -140,10 +140,10 @@ def _sizes_of(line: LineFit, plot: StagePlot) -> str:
 
 
 def _estimate(line: LineFit, name: str, unit: str, verdict: Verdict) -> str:
-    said = format_estimate(getattr(line, name), getattr(line, f"{name}_interval"), unit)
+    stated = format_estimate(getattr(line, name), getattr(line, f"{name}_interval"), unit)
     if verdict is not Verdict.SUPPORTED:
-        return f"{said}, {verdict}"
-    return f"{said}, set to 0" if name in line.clipped else said
+        return f"{stated}, {verdict}"
+    return f"{stated}, set to 0" if name in line.clipped else stated
 
 
 # --- frames ---------------------------------------------------------------------------------------
@@ -167,8 +167,8 @@ def _times_shown(plot: StagePlot) -> list[float]:
     lines = [time for piece in plot.pieces for time in piece.time_us if time > 0.0]
     if not samples:
         return lines
-    least, greatest = min(samples) / _BEYOND, max(samples) * _BEYOND
-    return [*samples, *(min(max(time, least), greatest) for time in lines)]
+    minimum, maximum = min(samples) / _BEYOND, max(samples) * _BEYOND
+    return [*samples, *(min(max(time, minimum), maximum) for time in lines)]
 
 
 def _reach(plot: StagePlot) -> float:
@@ -182,15 +182,15 @@ def _reach(plot: StagePlot) -> float:
     if not plain:
         return 1.0
     wanted = 1.15 * quantile_of(plain, 0.98)
-    return nice_above(min(_GREATEST_STRIP, max(_LEAST_STRIP, wanted)))
+    return nice_above(min(_MAX_STRIP, max(_MIN_STRIP, wanted)))
 
 
 def _strip_ticks(axis: Axis) -> list[Tick]:
     """Ends, middles and 0; no time is further below its line than 100 %."""
-    below = [axis.least / 2, axis.least] if axis.least == -axis.greatest else [axis.least]
-    if axis.place(axis.least) - axis.place(0.0) < _LABEL_PX:
+    below = [axis.minimum / 2, axis.minimum] if axis.minimum == -axis.maximum else [axis.minimum]
+    if axis.place(axis.minimum) - axis.place(0.0) < _LABEL_PX:
         below = []
-    values = (*below, 0.0, axis.greatest / 2, axis.greatest)
+    values = (*below, 0.0, axis.maximum / 2, axis.maximum)
     return [Tick(value, format_signed_percent(value)) for value in values]
 
 
@@ -260,8 +260,8 @@ def _residuals(plot: StagePlot, frame: Frame) -> Iterator[str]:
 
 
 def _has_medians(plot: StagePlot) -> bool:
-    """Whether medians are drawn: all there is, or few enough to be told apart."""
-    return plot.shows_medians or len(plot.fit.sizes) <= _MOST_MEDIANS
+    """Whether medians are drawn: all there is, or few enough to be distinguished."""
+    return plot.shows_medians or len(plot.fit.sizes) <= _MAX_MEDIANS
 
 
 Placed = tuple[tuple[float, float], bool, bool]
@@ -304,8 +304,8 @@ def _zero_times(plot: StagePlot, frame: Frame) -> Iterator[str]:
         for x in dict.fromkeys(frame.x.place(size) for size in zeros)
     )
     yield tag("path", d=marks, class_="zero")
-    said = f"▾ {_count(len(zeros), 'sample')} of 0 µs, on the floor of the axis"
-    yield text_at(frame.x.end - 6, floor - 12, said, "small end muted")
+    stated = f"▾ {_count(len(zeros), 'sample')} of 0 µs, on the floor of the axis"
+    yield text_at(frame.x.end - 6, floor - 12, stated, "small end muted")
 
 
 def _beyond(plot: StagePlot, frame: Frame) -> Iterator[str]:
@@ -327,10 +327,10 @@ def _beyond(plot: StagePlot, frame: Frame) -> Iterator[str]:
         if marks:
             yield tag("path", d=marks, class_="beyond")
     if pairs:
-        said = f"beyond: {len(above)} above, {len(below)} below"
+        stated = f"beyond: {len(above)} above, {len(below)} below"
         if len(plot.points) < plot.num_samples and not plot.shows_medians:
-            said += " of those shown"
-        yield text_at(frame.x.end, frame.y.end - 11, said, "small end muted")
+            stated += " of those shown"
+        yield text_at(frame.x.end, frame.y.end - 11, stated, "small end muted")
 
 
 # --- ends of ranges -------------------------------------------------------------------------------

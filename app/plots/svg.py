@@ -135,7 +135,7 @@ path,line,circle{fill:none}
 
 
 _ROOM = 0.05  # of an axis' length is left free at either end
-_LEAST_US = 1e-300  # what a logarithm is taken of
+_MIN_US = 1e-300  # what a logarithm is taken of
 _OUTSIDE = 0.5  # of its length beyond an axis everything is drawn at the same place, out of sight
 _SIZE_STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 48)
 
@@ -144,37 +144,37 @@ _SIZE_STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 48)
 class Axis:
     """Values from `least` to `greatest` on pixels from `start` to `end`."""
 
-    least: float
-    greatest: float
+    minimum: float
+    maximum: float
     start: float
     end: float
     is_log: bool = True
 
     def place(self, value: float) -> float:
         """Where a value is drawn: beyond the axis where it lies beyond; 0 on a log axis too."""
-        share = (self._scaled(value) - self._scaled(self.least)) / self._length
+        share = (self._scaled(value) - self._scaled(self.minimum)) / self._length
         return self.start + (self.end - self.start) * min(1 + _OUTSIDE, max(-_OUTSIDE, share))
 
     def holds(self, value: float) -> bool:
         """Whether a value lies on the axis."""
-        return self.least <= value <= self.greatest
+        return self.minimum <= value <= self.maximum
 
     @property
     def _length(self) -> float:
-        return self._scaled(self.greatest) - self._scaled(self.least)
+        return self._scaled(self.maximum) - self._scaled(self.minimum)
 
     def _scaled(self, value: float) -> float:
-        return log10(max(value, _LEAST_US)) if self.is_log else value
+        return log10(max(value, _MIN_US)) if self.is_log else value
 
 
 def log_axis(values: Iterable[float], *, start: float, end: float) -> Axis:
     """A log axis that holds these values, those above 0, with some room at either end."""
-    positive = [value for value in values if value > _LEAST_US]
-    least, greatest = min(positive, default=1.0), max(positive, default=10.0)
-    room = max(_ROOM * log10(greatest / least), 0.06)
-    if least == greatest:
+    positive = [value for value in values if value > _MIN_US]
+    minimum, maximum = min(positive, default=1.0), max(positive, default=10.0)
+    room = max(_ROOM * log10(maximum / minimum), 0.06)
+    if minimum == maximum:
         room = 0.3
-    return Axis(least * 10.0**-room, greatest * 10.0**room, start, end)
+    return Axis(minimum * 10.0**-room, maximum * 10.0**room, start, end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,27 +185,27 @@ class Tick:
     label: str = ""
 
 
-def size_ticks(axis: Axis, most: int) -> list[Tick]:
+def size_ticks(axis: Axis, maximum: int) -> list[Tick]:
     """Powers of two, or the ends of the axis where it holds fewer than two of them."""
-    first, last = ceil(log2(axis.least)), floor(log2(axis.greatest))
+    first, last = ceil(log2(axis.minimum)), floor(log2(axis.maximum))
     for step in _SIZE_STEPS:
         powers = [power for power in range(max(0, first), last + 1) if power % step == 0]
-        if len(powers) <= most:
+        if len(powers) <= maximum:
             break
     if len(powers) >= 2:
         return [Tick(2.0**power, format_bytes(2**power)) for power in powers]
-    ends = sorted({ceil(axis.least), floor(axis.greatest)})
+    ends = sorted({ceil(axis.minimum), floor(axis.maximum)})
     return [Tick(float(end), format_bytes(end)) for end in ends if axis.holds(end)]
 
 
-def time_ticks(axis: Axis, most: int) -> list[Tick]:
+def time_ticks(axis: Axis, maximum: int) -> list[Tick]:
     """Powers of ten with minor ticks; 1, 2 and 5; or equal steps, as the axis' length asks for."""
-    decades = log10(axis.greatest) - log10(axis.least)
+    decades = log10(axis.maximum) - log10(axis.minimum)
     if decades < 0.8:
-        return [Tick(value, format_given_time(value)) for value in _equal_steps(axis, most)]
-    first, last = floor(log10(axis.least)), ceil(log10(axis.greatest))
-    step = max(1, ceil(decades / most))
-    labelled = (1, 2, 5) if decades * 3 <= most + 1 else (1,)
+        return [Tick(value, format_given_time(value)) for value in _equal_steps(axis, maximum)]
+    first, last = floor(log10(axis.minimum)), ceil(log10(axis.maximum))
+    step = max(1, ceil(decades / maximum))
+    labelled = (1, 2, 5) if decades * 3 <= maximum + 1 else (1,)
     ticks = []
     for power in range(first, last + 1):
         for digit in range(1, 10) if step == 1 else (1,):
@@ -216,18 +216,18 @@ def time_ticks(axis: Axis, most: int) -> list[Tick]:
     return ticks
 
 
-def burst_ticks(axis: Axis, most: int) -> list[Tick]:
+def burst_ticks(axis: Axis, maximum: int) -> list[Tick]:
     """Powers of two as plain numbers, not more than fit."""
     ticks = [Tick(2.0**power, str(2**power)) for power in range(63)]
     held = [tick for tick in ticks if axis.holds(tick.value)]
-    return held[:: max(1, ceil(len(held) / most))]
+    return held[:: max(1, ceil(len(held) / maximum))]
 
 
-def _equal_steps(axis: Axis, most: int) -> list[float]:
-    raw = (axis.greatest - axis.least) / most
+def _equal_steps(axis: Axis, maximum: int) -> list[float]:
+    raw = (axis.maximum - axis.minimum) / maximum
     unit = 10.0 ** floor(log10(raw))
     step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= raw * (1 - 1e-9))
-    first, last = ceil(axis.least / step), floor(axis.greatest / step)
+    first, last = ceil(axis.minimum / step), floor(axis.maximum / step)
     return [float(f"{place * step:.12g}") for place in range(first, last + 1)]
 
 
@@ -309,8 +309,8 @@ def _rows(head: Head, width: float) -> Iterator[str]:
     for place, row in enumerate((head.titles, *head.rows)):
         class_ = "figures muted" if place == 0 else "figures"
         for (x, end), cell in zip(pairwise(columns), row, strict=False):
-            said = shortened(cell, end - x - 4, SMALL_PX)
-            yield text_at(x, _ROWS_AT + ROW_PX * place, said, class_)
+            stated = shortened(cell, end - x - 4, SMALL_PX)
+            yield text_at(x, _ROWS_AT + ROW_PX * place, stated, class_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,6 +368,6 @@ class Frame:
                 yield text_at(self.x.start - 7, y + 4, tick.label, "tick end")
 
 
-def most_labels(axis: Axis) -> int:
+def max_labels(axis: Axis) -> int:
     """How many labels find room along a horizontal axis."""
     return max(2, int(abs(axis.end - axis.start) / _PIXELS_A_LABEL))

@@ -12,12 +12,12 @@ from operator import sub
 from app.plots.svg import Tick, nice_above
 from app.text.numbers import format_cost, format_gap, format_sizes
 from app.text.units import TimeUnit, format_given_time, format_proven, format_time
-from domain.course import Course, Leg, StageCourse
 from domain.solution import relative_excess
+from domain.timeline import CriticalPathPart, StageTimeline, Timeline
 from domain.units import format_bytes
 
 _MOMENT_DIGITS = 6  # of when a fragment starts and leaves: many follow each other closely
-_MOST_TOLD = 8  # stages of the critical path in the description
+_MAX_LISTED = 8  # stages of the critical path in the description
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class DrawnSchedule:
     """A course with the name it has in the picture, and the proven bound where there is one."""
 
     name: str
-    course: Course
+    timeline: Timeline
     lower_bound_us: float | None = None
 
     @property
@@ -37,7 +37,7 @@ class DrawnSchedule:
     @property
     def fragments_text(self) -> str:
         """How many fragments there are, from the least to the most that a stage has."""
-        counts = sorted({len(stage.fragment_bytes) for stage in self.course.stages})
+        counts = sorted({len(stage.fragment_bytes) for stage in self.timeline.stages})
         if counts == [1]:
             return "1 fragment"
         return f"{' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} fragments"
@@ -47,7 +47,7 @@ class DrawnSchedule:
         """Bound and gap in words; nothing without a bound."""
         if self.lower_bound_us is None:
             return ""
-        latency_us, bound_us = self.course.latency_us, self.lower_bound_us
+        latency_us, bound_us = self.timeline.latency_us, self.lower_bound_us
         gap = relative_excess(latency_us, bound_us, bound_us)
         return f"proven bound {self._texts[1]}, gap {format_gap(gap)}"
 
@@ -55,24 +55,24 @@ class DrawnSchedule:
     def _texts(self) -> tuple[str, str]:
         """Latency and bound, as far apart as the gap says."""
         if self.lower_bound_us is None:
-            return format_time(self.course.latency_us), ""
-        return format_proven(self.course.latency_us, self.lower_bound_us)
+            return format_time(self.timeline.latency_us), ""
+        return format_proven(self.timeline.latency_us, self.lower_bound_us)
 
     @property
     def range_text(self) -> str:
         """The least and the greatest fragment of any stage."""
-        stages = self.course.stages
-        least, greatest = min(one.sizes[0] for one in stages), max(one.sizes[-1] for one in stages)
-        return f"{format_bytes(least)} to {format_bytes(greatest)} a fragment"
+        stages = self.timeline.stages
+        minimum, maximum = min(one.sizes[0] for one in stages), max(one.sizes[-1] for one in stages)
+        return f"{format_bytes(minimum)} to {format_bytes(maximum)} a fragment"
 
     @property
     def cut_text(self) -> str:
         """The sizes."""
-        cuts = [stage.fragment_bytes for stage in self.course.stages]
-        if self.course.is_shared:
+        cuts = [stage.fragment_bytes for stage in self.timeline.stages]
+        if self.timeline.is_shared:
             return f"{format_sizes(cuts[0])} bytes"
-        told = " | ".join(map(format_sizes, cuts[:_MOST_TOLD]))
-        return f"{told}{' | …' if len(cuts) > _MOST_TOLD else ''} bytes by stage"
+        reported = " | ".join(map(format_sizes, cuts[:_MAX_LISTED]))
+        return f"{reported}{' | …' if len(cuts) > _MAX_LISTED else ''} bytes by stage"
 
 
 def format_moment(time_us: float) -> str:
@@ -80,7 +80,7 @@ def format_moment(time_us: float) -> str:
     return format_given_time(time_us, _MOMENT_DIGITS)
 
 
-def costs_text(stage: StageCourse) -> str:
+def costs_text(stage: StageTimeline) -> str:
     """Overhead and per-byte cost; from least to greatest where the cut uses several ranges."""
     used = stage.used_ranges
     overhead = _span({part.overhead_us for part in used})
@@ -93,7 +93,7 @@ def _span(values: set[float]) -> str:
     return low if low == high else f"{low}…{high}"
 
 
-def row_title(stage: StageCourse, *, is_busiest: bool) -> str:
+def row_title(stage: StageTimeline, *, is_busiest: bool) -> str:
     """What a row is about, for whoever points at it."""
     mark = ", the bottleneck" if is_busiest else ""
     idle = f"idle {format_time(stage.idle_us)} between its fragments"
@@ -101,47 +101,49 @@ def row_title(stage: StageCourse, *, is_busiest: bool) -> str:
     return f"{stage.stage.name}{mark}: {costs_text(stage)}; {busy}, {idle}"
 
 
-def row_details(stage: StageCourse, *, is_busiest: bool) -> str:
+def row_details(stage: StageTimeline, *, is_busiest: bool) -> str:
     """What stands behind the costs where there is room."""
-    said = f" · busy {format_time(stage.busy_us)}"
+    stated = f" · busy {format_time(stage.busy_us)}"
     if stage.idle_us > 0.0:
-        said += f", idle {format_time(stage.idle_us)} in between"
-    return said + (" · bottleneck" if is_busiest else "")
+        stated += f", idle {format_time(stage.idle_us)} in between"
+    return stated + (" · bottleneck" if is_busiest else "")
 
 
-def headline(course: Course) -> str:
+def headline(timeline: Timeline) -> str:
     """The message and how many stages it crosses."""
-    stages = len(course.stages)
-    return f"{format_bytes(course.message_bytes)} through {stages} stage{'s' * (stages > 1)}"
+    stages = len(timeline.stages)
+    return f"{format_bytes(timeline.message_bytes)} through {stages} stage{'s' * (stages > 1)}"
 
 
 def description(drawn: DrawnSchedule) -> str:
     """What the picture shows of a schedule, for whoever cannot see it."""
-    course = drawn.course
-    legs = [_leg_text(course, leg) for leg in course.critical_legs()]
-    if len(legs) > _MOST_TOLD:
-        legs = [*legs[:_MOST_TOLD], f"{len(legs) - _MOST_TOLD} more stages"]
-    delay = f" A constant delay of {format_given_time(course.delay_us)} follows."
-    slowest = course.stages[course.busiest_stage]
+    timeline = drawn.timeline
+    parts = [_format_part(timeline, part) for part in timeline.critical_parts()]
+    if len(parts) > _MAX_LISTED:
+        parts = [*parts[:_MAX_LISTED], f"{len(parts) - _MAX_LISTED} more stages"]
+    delay = f" A constant delay of {format_given_time(timeline.delay_us)} follows."
+    slowest = timeline.stages[timeline.busiest_stage]
     return (
         f"{drawn.heading}. Bottleneck: {slowest.stage.name} ({costs_text(slowest)}), "
-        f"busy {format_time(slowest.busy_us)}. Critical path: {', '.join(legs)}."
-        + (delay if course.delay_us > 0.0 else "")
+        f"busy {format_time(slowest.busy_us)}. Critical path: {', '.join(parts)}."
+        + (delay if timeline.delay_us > 0.0 else "")
     )
 
 
-def _leg_text(course: Course, leg: Leg) -> str:
-    which = f"fragment {leg.first + 1}"
-    if leg.last > leg.first:
-        which = f"fragments {leg.first + 1} to {leg.last + 1}"
-    name = course.stages[leg.stage].stage.name
-    return f"{name} with {which} from {format_moment(leg.start_us)} to {format_moment(leg.exit_us)}"
+def _format_part(timeline: Timeline, part: CriticalPathPart) -> str:
+    which = f"fragment {part.first + 1}"
+    if part.last > part.first:
+        which = f"fragments {part.first + 1} to {part.last + 1}"
+    name = timeline.stages[part.stage].stage.name
+    return (
+        f"{name} with {which} from {format_moment(part.start_us)} to {format_moment(part.exit_us)}"
+    )
 
 
 # --- the time axis of a timeline: linear, in the unit that suits its end --------------------------
 
 
-_LEAST_US = 1e-290  # below it nothing can be divided by reliably; such a picture takes no time
+_MIN_US = 1e-290  # below it nothing can be divided by reliably; such a picture takes no time
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,7 @@ class TimeScale:
     @property
     def is_empty(self) -> bool:
         """Whether everything takes no time at all, and stands at 0."""
-        return self.span_us < _LEAST_US
+        return self.span_us < _MIN_US
 
     def place(self, time_us: float) -> float:
         """Where a moment is drawn; what is before or after is kept within a picture's width."""
@@ -176,11 +178,11 @@ class TimeScale:
         """The time that is drawn so long."""
         return self.span_us * (length / self.width)
 
-    def ticks(self, most_steps: int) -> list[Tick]:
+    def ticks(self, max_steps: int) -> list[Tick]:
         """Whole multiples of 1, 2 or 5 times a power of ten, all in one unit."""
         if self.is_empty:
             return [Tick(0.0, "0")]
-        step_us = nice_above(self.span_us / most_steps)
+        step_us = nice_above(self.span_us / max_steps)
         unit = TimeUnit.of(self.to_us)
         first = ceil(self.from_us / step_us * (1 - 1e-12))
         last = floor(self.to_us / step_us * (1 + 1e-12))
@@ -230,20 +232,20 @@ class Mark:
 
 
 def marks_of(
-    stage: StageCourse,
+    stage: StageTimeline,
     *,
-    least_us: float,
+    min_us: float,
     longest_us: float,
     shown: tuple[int, int] | None = None,
 ) -> Iterator[Mark]:
     """The marks of a stage in order of time, of the fragments from `shown[0]` to before `shown[1]`.
 
-    Blocks shorter than `least_us` are merged across pauses shorter than it, into runs that are not
+    Blocks shorter than `min_us` are merged across pauses shorter than it, into runs that are not
     longer than `longest_us`. O(k), of which all but the marks themselves is done by built-ins.
     """
     starts, exits = stage.start_us, stage.exit_us
     first, beyond = shown or (0, len(exits))
-    for end in _stretches(starts[first:beyond], exits[first:beyond], least_us, first):
+    for end in _stretches(starts[first:beyond], exits[first:beyond], min_us, first):
         while first < end:
             cut = bisect_right(exits, starts[first] + longest_us, first + 1, end)
             until_us = starts[cut] if cut < end else exits[cut - 1]
@@ -252,19 +254,19 @@ def marks_of(
 
 
 def _stretches(
-    starts: Sequence[float], exits: Sequence[float], least_us: float, first: int
+    starts: Sequence[float], exits: Sequence[float], min_us: float, first: int
 ) -> list[int]:
     """Where stretches end, exclusive: a block that can be seen, or narrow ones without a pause
     between them that could. The first fragment is number `first`.
     """
     times = enumerate(zip(starts, exits, strict=True), first)
-    wide = [i for i, (start_us, exit_us) in times if not exit_us - start_us < least_us]
+    wide = [i for i, (start_us, exit_us) in times if not exit_us - start_us < min_us]
     pauses = enumerate(zip(starts[1:], exits, strict=False), first + 1)
-    after = [i for i, (start_us, exit_us) in pauses if not start_us - exit_us < least_us]
+    after = [i for i, (start_us, exit_us) in pauses if not start_us - exit_us < min_us]
     return sorted({first + len(exits), *after, *wide, *(i + 1 for i in wide)} - {first})
 
 
-def _mark(stage: StageCourse, first: int, end: int, until_us: float) -> Mark:
+def _mark(stage: StageTimeline, first: int, end: int, until_us: float) -> Mark:
     begun_us, ended_us = stage.start_us[first], stage.exit_us[end - 1]
     sizes = stage.fragment_bytes[first:end]
     busy_us = ended_us - begun_us
@@ -274,7 +276,7 @@ def _mark(stage: StageCourse, first: int, end: int, until_us: float) -> Mark:
     return Mark(first, end - 1, begun_us, ended_us, busy_us, _overhead_us(stage, sizes), until_us)
 
 
-def _overhead_us(stage: StageCourse, sizes: Sequence[int]) -> float:
+def _overhead_us(stage: StageTimeline, sizes: Sequence[int]) -> float:
     """The fixed part of the times of these fragments, µs."""
     ranges = stage.stage.ranges
     if len(ranges) == 1:
@@ -291,12 +293,12 @@ ROOM = SHEET - 2 * MARGIN
 WIDE_PX, NARROW_PX = 13.0, 26.0  # of letters, where the sheet is shown at its width and at 360 px
 LABEL, BELOW_BAR = 33.0, 9.0  # of a row, above its bar and below
 HEADING, LINE, FLAG, AXIS = 34.0, 32.0, 30.0, 36.0
-LEAST = 2.0  # the narrowest block that is drawn for itself, where there are not very many
+MIN = 2.0  # the narrowest block that is drawn for itself, where there are not very many
 _BETWEEN_ROWS = 3.0
 _BARS = ((4, 34.0), (8, 28.0), (16, 22.0), (64, 16.0))  # up to so many stages, so high
 _TOP_AXIS_FROM = 10  # stages
 _LONGEST_RUN = 24.0
-_MOST_BLOCKS = 12_000  # what a picture is held to, roughly
+_MAX_BLOCKS = 12_000  # what a picture is held to, roughly
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,17 +313,17 @@ class Plan:
     drawn: DrawnSchedule
     scale: TimeScale
     ident: str
-    least: float
+    minimum: float
     compared_us: float | None
     marks: tuple[tuple[Mark, ...], ...]
-    legs: tuple[Leg, ...]
+    parts: tuple[CriticalPathPart, ...]
     busiest: int
     is_window: bool = False
 
     @property
     def bar(self) -> float:
         """How high a bar is: less where there are many."""
-        return next(high for most, high in _BARS if len(self.marks) <= most)
+        return next(high for maximum, high in _BARS if len(self.marks) <= maximum)
 
     @property
     def pitch(self) -> float:
@@ -336,7 +338,7 @@ class Plan:
     @property
     def has_delay(self) -> bool:
         """Whether there is a row for the constant delay."""
-        return self.drawn.course.delay_us > 0.0
+        return self.drawn.timeline.delay_us > 0.0
 
     @property
     def has_top_axis(self) -> bool:
@@ -389,19 +391,19 @@ def planned(
     span_us = span_of(schedules)
     begin_us, end_us = window or (0.0, span_us)
     scale = TimeScale(end_us, MARGIN, ROOM, begin_us)
-    rows = sum(len(one.course.stages) for one in schedules)
-    least = max(LEAST, ROOM * rows / _MOST_BLOCKS)
-    first_us = schedules[0].course.latency_us
+    rows = sum(len(one.timeline.stages) for one in schedules)
+    minimum = max(MIN, ROOM * rows / _MAX_BLOCKS)
+    first_us = schedules[0].timeline.latency_us
     return [
         Plan(
             drawn=drawn,
             scale=scale,
             ident=ident,
-            least=least,
+            minimum=minimum,
             compared_us=first_us if place else None,
-            marks=tuple(_marks(stage, scale, least) for stage in drawn.course.stages),
-            legs=drawn.course.critical_legs(),
-            busiest=drawn.course.busiest_stage,
+            marks=tuple(_marks(stage, scale, minimum) for stage in drawn.timeline.stages),
+            parts=drawn.timeline.critical_parts(),
+            busiest=drawn.timeline.busiest_stage,
             is_window=window is not None,
         )
         for place, drawn in enumerate(schedules)
@@ -410,15 +412,15 @@ def planned(
 
 def span_of(schedules: Sequence[DrawnSchedule]) -> float:
     """The end of the time axis where all of it is shown, µs."""
-    times_us = [one.course.latency_us for one in schedules]
+    times_us = [one.timeline.latency_us for one in schedules]
     times_us += [one.lower_bound_us for one in schedules if one.lower_bound_us is not None]
     return max(times_us)
 
 
-def _marks(stage: StageCourse, scale: TimeScale, least: float) -> tuple[Mark, ...]:
+def _marks(stage: StageTimeline, scale: TimeScale, minimum: float) -> tuple[Mark, ...]:
     if scale.is_empty:
-        return tuple(marks_of(stage, least_us=inf, longest_us=inf))
-    least_us = scale.duration_us(least)
-    longest_us = scale.duration_us(max(_LONGEST_RUN, 6 * least))
+        return tuple(marks_of(stage, min_us=inf, longest_us=inf))
+    min_us = scale.duration_us(minimum)
+    longest_us = scale.duration_us(max(_LONGEST_RUN, 6 * minimum))
     shown = bisect_left(stage.exit_us, scale.from_us), bisect_right(stage.start_us, scale.to_us)
-    return tuple(marks_of(stage, least_us=least_us, longest_us=longest_us, shown=shown))
+    return tuple(marks_of(stage, min_us=min_us, longest_us=longest_us, shown=shown))

@@ -39,7 +39,7 @@ from app.plots.timeline_plan import (
 )
 from app.text.numbers import format_excess
 from app.text.units import format_given_time
-from domain.course import StageCourse
+from domain.timeline import StageTimeline
 from domain.units import format_bytes
 
 SCOPE = "sluice-timeline"
@@ -88,14 +88,14 @@ font:13px system-ui,-apple-system,"Segoe UI","Noto Sans",sans-serif}
 
 
 _SIZE_PX = 12.0
-_LEAST_DRAWN = 0.8
+_MIN_DRAWN = 0.8
 _OVERLAP = 0.7  # of a run with the one that goes on from it: no seam where pixels are rounded
-_LEAST_BAR_WITH_SIZES = 20.0
+_MIN_BAR_WITH_SIZES = 20.0
 
 
 def draw_rows(plan: Plan) -> Iterator[str]:
     """A row for each stage, and one for the constant delay."""
-    for j, stage in enumerate(plan.drawn.course.stages):
+    for j, stage in enumerate(plan.drawn.timeline.stages):
         title = tag("title", safe(row_title(stage, is_busiest=_is_busiest(plan, j))))
         class_ = "stage bottleneck" if _is_busiest(plan, j) else "stage"
         yield _row(plan, j, [title, *_bar(plan, j, stage)], class_)
@@ -110,11 +110,11 @@ def _row(plan: Plan, place: int, content: list[str], class_: str) -> str:
 
 def draw_labels(plan: Plan) -> Iterator[str]:
     """What stands above each bar, to be drawn over whatever crosses it."""
-    course = plan.drawn.course
-    for j, stage in enumerate(course.stages):
+    timeline = plan.drawn.timeline
+    for j, stage in enumerate(timeline.stages):
         yield _label(plan, j, stage)
     if plan.has_delay:
-        name, time = "constant delay", format_given_time(course.delay_us)
+        name, time = "constant delay", format_given_time(timeline.delay_us)
         widths = [text_width(f"{name}  {time}", 1.1 * px) for px in (NARROW_PX, WIDE_PX)]
         spans = tag("tspan", name, class_="name"), _about(time)
         yield _labelled(plan, len(plan.marks), (widths[0], widths[1]), *spans)
@@ -124,7 +124,7 @@ def _is_busiest(plan: Plan, j: int) -> bool:
     return plan.marks_bottleneck and j == plan.busiest
 
 
-def _label(plan: Plan, j: int, stage: StageCourse) -> str:
+def _label(plan: Plan, j: int, stage: StageTimeline) -> str:
     is_busiest = _is_busiest(plan, j)
     costs, details = costs_text(stage), row_details(stage, is_busiest=is_busiest)
     mark = "▶ " if is_busiest else ""
@@ -145,7 +145,7 @@ def _label(plan: Plan, j: int, stage: StageCourse) -> str:
     return _labelled(plan, j, widths, *names, _about(costs), more)
 
 
-def _name(stage: StageCourse, others: str, px: float) -> str:
+def _name(stage: StageTimeline, others: str, px: float) -> str:
     """A stage's name in bold letters, shortened to what the rest of its label leaves."""
     name = stage.stage.name
     return shortened(name, ROOM - text_width(others, px), _bold_px(name, px))
@@ -184,36 +184,36 @@ def _labelled(plan: Plan, place: int, widths: tuple[float, float], *spans: str) 
     return "".join((*plates, text))
 
 
-def _bar(plan: Plan, j: int, stage: StageCourse) -> Iterator[str]:
+def _bar(plan: Plan, j: int, stage: StageTimeline) -> Iterator[str]:
     start, end = plan.scale.place(stage.start_us[0]), plan.scale.place(stage.exit_us[-1])
     yield tag(
         "rect",
         x=start,
-        width=max(end - start, _LEAST_DRAWN),
+        width=max(end - start, _MIN_DRAWN),
         height=plan.bar,
         fill=f"url(#{plan.ident}-idle)",
         class_="idle",
     )
-    leg = plan.legs[j]
+    part = plan.parts[j]
     marks = plan.marks[j]
     for mark, after in zip(marks, (*marks[1:], None), strict=False):
         if mark.is_run:
             goes_on = after is not None and after.is_run and after.start_us == mark.until_us
             yield _run(plan, mark, stage, overlap=_OVERLAP if goes_on else 0.0)
         else:
-            is_critical = leg.first <= mark.first <= leg.last
+            is_critical = part.first <= mark.first <= part.last
             yield _block(plan, mark, stage, is_critical=is_critical)
 
 
-def _block(plan: Plan, mark: Mark, stage: StageCourse, *, is_critical: bool) -> str:
+def _block(plan: Plan, mark: Mark, stage: StageTimeline, *, is_critical: bool) -> str:
     size = stage.fragment_bytes[mark.first]
-    said = (
+    stated = (
         f"fragment {mark.first + 1} of {len(stage.fragment_bytes)}: {format_bytes(size)}, "
         f"{format_moment(mark.start_us)} to {format_moment(mark.exit_us)}"
         + (", critical path" if is_critical else "")
     )
     start = plan.scale.place(mark.start_us)
-    end = max(plan.scale.place(mark.exit_us), start + _least_drawn(plan))
+    end = max(plan.scale.place(mark.exit_us), start + _min_drawn(plan))
     middle = min(end, plan.scale.place(mark.start_us + mark.overhead_us))
     boxes = [
         tag("rect", x=left, width=right - left, height=plan.bar, class_=class_)
@@ -222,28 +222,28 @@ def _block(plan: Plan, mark: Mark, stage: StageCourse, *, is_critical: bool) -> 
     ]
     text = _size_text(plan, format_bytes(size), start, middle, end)
     class_ = "block" + " odd" * (mark.first % 2) + " critical" * is_critical
-    return tag("g", tag("title", safe(said)), *boxes, text, class_=class_)
+    return tag("g", tag("title", safe(stated)), *boxes, text, class_=class_)
 
 
-def _least_drawn(plan: Plan) -> float:
+def _min_drawn(plan: Plan) -> float:
     """How wide a mark is at least: more where nothing takes time, and all stands at 0."""
-    return 6.0 if plan.scale.is_empty else _LEAST_DRAWN
+    return 6.0 if plan.scale.is_empty else _MIN_DRAWN
 
 
 def _size_text(plan: Plan, text: str, start: float, middle: float, end: float) -> str:
     """The size inside the greater part of the block, where it has room."""
     is_over = middle - start > end - middle
     left, right = (start, middle) if is_over else (middle, end)
-    if plan.bar < _LEAST_BAR_WITH_SIZES or text_width(text, _SIZE_PX) + 8 > right - left:
+    if plan.bar < _MIN_BAR_WITH_SIZES or text_width(text, _SIZE_PX) + 8 > right - left:
         return ""
     class_ = "size wide middle on-over" if is_over else "size wide middle"
     return text_at((left + right) / 2, plan.bar / 2 + 4.2, text, class_)
 
 
-def _run(plan: Plan, mark: Mark, stage: StageCourse, *, overlap: float) -> str:
+def _run(plan: Plan, mark: Mark, stage: StageTimeline, *, overlap: float) -> str:
     """Overhead at the bottom, bytes above it, pauses left open: heights are shares of time."""
     start = plan.scale.place(mark.start_us)
-    width = max(plan.scale.place(mark.until_us) - start, _least_drawn(plan)) + overlap
+    width = max(plan.scale.place(mark.until_us) - start, _min_drawn(plan)) + overlap
     over, busy = (plan.bar * share for share in mark.shares)
     boxes = [
         tag("rect", x=start, y=plan.bar - top, width=width, height=high, class_=class_)
@@ -253,10 +253,10 @@ def _run(plan: Plan, mark: Mark, stage: StageCourse, *, overlap: float) -> str:
     return tag("g", tag("title", safe(_run_text(mark, stage))), *boxes, class_="run")
 
 
-def _run_text(mark: Mark, stage: StageCourse) -> str:
+def _run_text(mark: Mark, stage: StageTimeline) -> str:
     sizes = stage.fragment_bytes[mark.first : mark.last + 1]
-    least, greatest = format_bytes(min(sizes)), format_bytes(max(sizes))
-    each = least if least == greatest else f"{least} to {greatest}"
+    minimum, maximum = format_bytes(min(sizes)), format_bytes(max(sizes))
+    each = minimum if minimum == maximum else f"{minimum} to {maximum}"
     return (
         f"fragments {mark.first + 1} to {mark.last + 1} of {len(stage.fragment_bytes)}, merged: "
         f"{each} each, {format_moment(mark.start_us)} to {format_moment(mark.exit_us)}"
@@ -264,16 +264,16 @@ def _run_text(mark: Mark, stage: StageCourse) -> str:
 
 
 def _delay(plan: Plan) -> list[str]:
-    course = plan.drawn.course
-    start, end = plan.scale.place(course.exit_us), plan.scale.place(course.latency_us)
-    delay = format_given_time(course.delay_us)
+    timeline = plan.drawn.timeline
+    start, end = plan.scale.place(timeline.exit_us), plan.scale.place(timeline.latency_us)
+    delay = format_given_time(timeline.delay_us)
     return [
         tag("title", safe(f"constant delay of {delay}, in no stage")),
         tag(
             "rect",
             x=start,
             y=1.0,
-            width=max(end - start, _LEAST_DRAWN),
+            width=max(end - start, _MIN_DRAWN),
             height=plan.bar - 2,
             class_="delay",
         ),
@@ -284,7 +284,7 @@ def _delay(plan: Plan) -> list[str]:
 
 
 _HEADING_PX = 27.0  # of letters, at their greatest
-_MOST_STEPS = 6
+_MAX_STEPS = 6
 _BOUND = "proven bound"
 
 
@@ -309,22 +309,22 @@ def draw_schedule(plan: Plan, y: float) -> str:
 def _heading(plan: Plan) -> str:
     heading = plan.drawn.heading
     if plan.compared_us is not None:
-        more = format_excess(plan.drawn.course.latency_us, plan.compared_us)
+        more = format_excess(plan.drawn.timeline.latency_us, plan.compared_us)
         heading += f" ({more})" if more else ""
     return shortened(heading, ROOM, _HEADING_PX)
 
 
 def _below_heading(plan: Plan) -> str:
     """The proof, or else how great the fragments are; all sizes behind it where there is room."""
-    said = plan.drawn.proof or plan.drawn.range_text
-    room = ROOM - text_width(said, WIDE_PX) - 30
+    stated = plan.drawn.proof or plan.drawn.range_text
+    room = ROOM - text_width(stated, WIDE_PX) - 30
     sizes = f" · {shortened(plan.drawn.cut_text, room, WIDE_PX)}"
     more = tag("tspan", safe(sizes), class_="wide")
-    return tag("text", safe(said), more, x=MARGIN, y=HEADING + 20, class_="muted")
+    return tag("text", safe(stated), more, x=MARGIN, y=HEADING + 20, class_="muted")
 
 
 def _axes(plan: Plan) -> Iterator[str]:
-    ticks = plan.scale.ticks(_MOST_STEPS)
+    ticks = plan.scale.ticks(_MAX_STEPS)
     for tick in ticks:
         x = plan.scale.place(tick.value)
         yield line_at(x, plan.rows_top, x, plan.rows_bottom, "grid")
@@ -364,21 +364,21 @@ def _critical_path(plan: Plan) -> Iterator[str]:
 
 def _corners(plan: Plan) -> Iterator[tuple[float, float]]:
     """A stair from the first moment to the last, below the bars that it passes."""
-    course, below = plan.drawn.course, plan.rows_top + LABEL + plan.bar + BELOW_BAR / 2
-    for leg in plan.legs:
-        y = below + leg.stage * plan.pitch
-        yield plan.scale.place(leg.start_us), y
-        yield plan.scale.place(leg.exit_us), y
+    timeline, below = plan.drawn.timeline, plan.rows_top + LABEL + plan.bar + BELOW_BAR / 2
+    for part in plan.parts:
+        y = below + part.stage * plan.pitch
+        yield plan.scale.place(part.start_us), y
+        yield plan.scale.place(part.exit_us), y
     if plan.has_delay:
-        y = below + len(plan.legs) * plan.pitch
-        yield plan.scale.place(course.exit_us), y
-        yield plan.scale.place(course.latency_us), y
+        y = below + len(plan.parts) * plan.pitch
+        yield plan.scale.place(timeline.exit_us), y
+        yield plan.scale.place(timeline.latency_us), y
 
 
 def _ends(plan: Plan) -> Iterator[str]:
     """Where the message has arrived, and the earliest that any schedule could have it."""
     top, bottom = plan.rows_top, plan.rows_bottom
-    x = plan.scale.place(plan.drawn.course.latency_us)
+    x = plan.scale.place(plan.drawn.timeline.latency_us)
     if not plan.scale.is_empty:
         yield line_at(x, top, x, bottom, "latency")
     if plan.has_bound and plan.drawn.lower_bound_us is not None:

@@ -33,7 +33,7 @@ from domain.errors import InvalidInput
 
 _TITLE_PX = 32.0
 _TITLE, _LINE, _LEGEND, _BETWEEN = 50.0, 32.0, 32.0, 26.0
-_LEAST_WINDOW = 1e-9  # of all the time
+_MIN_WINDOW = 1e-9  # of all the time
 
 
 def render_timeline_svg(schedules: Sequence[DrawnSchedule]) -> str:
@@ -85,7 +85,7 @@ def _within(window: tuple[float, float] | None, span_us: float) -> tuple[float, 
     if window is None:
         return None
     from_us, to_us = window[0], min(window[1], span_us)
-    return (from_us, to_us) if to_us - from_us > _LEAST_WINDOW * span_us else None
+    return (from_us, to_us) if to_us - from_us > _MIN_WINDOW * span_us else None
 
 
 def _element(schedules: Sequence[DrawnSchedule], plans: Sequence[Plan], rules: str) -> str:
@@ -101,7 +101,7 @@ def _element(schedules: Sequence[DrawnSchedule], plans: Sequence[Plan], rules: s
         *([f"<style>{rules}</style>"] if rules else []),
         _hatch(ident),
         tag("rect", width=SHEET, height=height, class_="paper"),
-        text_at(MARGIN, 36, shortened(headline(schedules[0].course), ROOM, _TITLE_PX), "title"),
+        text_at(MARGIN, 36, shortened(headline(schedules[0].timeline), ROOM, _TITLE_PX), "title"),
         group(legend, class_="legend"),
         *_stacked(plans, top),
         *footer,
@@ -118,7 +118,7 @@ def _element(schedules: Sequence[DrawnSchedule], plans: Sequence[Plan], rules: s
 def _check(schedules: Sequence[DrawnSchedule]) -> None:
     if not schedules:
         raise InvalidInput("expected at least one schedule to draw")
-    if len({one.course.message_bytes for one in schedules}) > 1:
+    if len({one.timeline.message_bytes for one in schedules}) > 1:
         raise InvalidInput("expected schedules of one message")
 
 
@@ -133,8 +133,8 @@ def _digest(schedules: Sequence[DrawnSchedule], window: tuple[float, float] | No
     digest = hashlib.sha256(repr(window).encode() if window else b"")
     for one in schedules:
         # Of the bound what is shown: its last bits differ from machine to machine.
-        digest.update(repr((one.heading, one.proof, one.course.delay_us)).encode())
-        for stage in one.course.stages:
+        digest.update(repr((one.heading, one.proof, one.timeline.delay_us)).encode())
+        for stage in one.timeline.stages:
             digest.update(repr(stage.stage).encode())
             digest.update(array("q", stage.fragment_bytes).tobytes())
     return digest.hexdigest()[:10]
@@ -145,7 +145,7 @@ def _digest(schedules: Sequence[DrawnSchedule], window: tuple[float, float] | No
 
 def _title(schedules: Sequence[DrawnSchedule]) -> str:
     facts = [", ".join(filter(None, (one.heading, one.proof))) for one in schedules]
-    return f"{headline(schedules[0].course)}. {'; '.join(facts)}"
+    return f"{headline(schedules[0].timeline)}. {'; '.join(facts)}"
 
 
 def _footer(plans: Sequence[Plan], y: float) -> Iterator[str]:
@@ -162,9 +162,9 @@ def _footer(plans: Sequence[Plan], y: float) -> Iterator[str]:
         yield text_at(MARGIN, y + 14 + _LINE, "", "muted note")
     if not merged:
         return
-    least = f"{plans[0].least:.1f}".removesuffix(".0")
+    minimum = f"{plans[0].minimum:.1f}".removesuffix(".0")
     lines = (
-        f"{merged} blocks narrower than {least} px are merged into runs.",
+        f"{merged} blocks narrower than {minimum} px are merged into runs.",
         "In a run heights are shares of time: overhead, bytes, idle.",
     )
     for place, line in enumerate(lines):
@@ -222,5 +222,5 @@ def _entries(schedules: Sequence[DrawnSchedule], ident: str) -> Iterator[tuple[s
     yield "latency", line_at(13, -2, 13, 18, "latency")
     if any(one.lower_bound_us is not None for one in schedules):
         yield "proven bound", line_at(13, -2, 13, 18, "bound")
-    if len(schedules[0].course.stages) > 1:
+    if len(schedules[0].timeline.stages) > 1:
         yield "bottleneck", text_at(4, 14, "▶", "name")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from analysis.comparison import Cell
 from app.questions.optimize import FindRevision, stored_revision
 from app.questions.question import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, check_static_bytes
-from domain.course import course_of, nested_course_of
 from domain.errors import InconsistentInput, StrategyDeclined
 from domain.model import CostModel
 from domain.nested import NestedSchedule, simulate_nested
@@ -17,6 +16,7 @@ from domain.problem import FragmentLimits
 from domain.profile import ProfileReference, ProfileRevision
 from domain.schedule import simulate as simulate_shared
 from domain.solution import Strategy
+from domain.timeline import nested_timeline_of, timeline_of
 
 if TYPE_CHECKING:
     from models.session import Store
@@ -144,10 +144,10 @@ def draw(simulation: Simulation, cut: Cut) -> bytes:
 
     pipeline = simulation.pipeline
     if cut.is_nested:
-        course = nested_course_of(pipeline, NestedSchedule(cut.levels))
+        timeline = nested_timeline_of(pipeline, NestedSchedule(cut.levels))
     else:
-        course = course_of(pipeline, cut.levels[0])
-    return render_timeline_svg([DrawnSchedule("given cut", course)]).encode()
+        timeline = timeline_of(pipeline, cut.levels[0])
+    return render_timeline_svg([DrawnSchedule("given cut", timeline)]).encode()
 
 
 def _run(pipeline: Pipeline, cut: Cut) -> Simulation:

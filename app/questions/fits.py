@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from analysis.narrowed_fit import Range, SizesUsed, fit_narrowed, hull
-from app.questions.question import HeldTrace, Measurement, known_identifier
+from app.questions.question import LoadedTrace, Measurement, known_identifier
 from domain.errors import InconsistentInput, InvalidInput, NotFound, UnreadableTrace
 from domain.fit import FitOptions, FitShape, TraceFit
 from domain.fit_plot import FitPlot
@@ -39,7 +39,7 @@ class FittedTrace:
     """
 
     fit: TraceFit
-    traces: tuple[HeldTrace, ...]
+    traces: tuple[LoadedTrace, ...]
     request: FitRequest
     plot: FitPlot | None = None
 
@@ -58,7 +58,7 @@ class SavedFit:
 
 
 def fit_traces(
-    traces: Sequence[HeldTrace],
+    traces: Sequence[LoadedTrace],
     request: FitRequest,
     *,
     sizes_used: SizesUsed,
@@ -74,7 +74,7 @@ def fit_traces(
 
 
 def read_traces(
-    traces: Sequence[HeldTrace], kinds: Sequence[TraceKind | None] = ()
+    traces: Sequence[LoadedTrace], kinds: Sequence[TraceKind | None] = ()
 ) -> tuple[Reading, ...]:
     """Read each file. Raises UnreadableTrace, which names the file where there are several."""
     from fitting import read
@@ -91,7 +91,7 @@ def read_traces(
 
 def fit_readings(
     readings: Sequence[Reading],
-    traces: Sequence[HeldTrace],
+    traces: Sequence[LoadedTrace],
     request: FitRequest,
     *,
     sizes_used: SizesUsed,
@@ -130,15 +130,15 @@ def fit_measurements(
     measurements: Sequence[Measurement], request: FitRequest, *, sizes_used: SizesUsed
 ) -> FittedTrace:
     """The one fit of all measurements of one question. Raises as `fit_traces` does."""
-    traces, kinds = held_measurements(measurements)
+    traces, kinds = loaded_measurements(measurements)
     return fit_traces(traces, replace(request, kinds=kinds), sizes_used=sizes_used)
 
 
-def held_measurements(
+def loaded_measurements(
     measurements: Sequence[Measurement],
-) -> tuple[tuple[HeldTrace, ...], tuple[TraceKind | None, ...]]:
+) -> tuple[tuple[LoadedTrace, ...], tuple[TraceKind | None, ...]]:
     """The files in memory, and what was said of their kinds. Raises UnreadableTrace."""
-    traces = tuple(HeldTrace.of(utf8(one.content)) for one in measurements)
+    traces = tuple(LoadedTrace.of(utf8(one.content)) for one in measurements)
     return traces, tuple(known_kind(one.kind) for one in measurements)
 
 
@@ -279,8 +279,8 @@ def plot_stored(stored: StoredFit) -> FitPlot:
     """
     from fitting import plot
 
-    said = zip_longest(stored.traces, stored.kinds[: len(stored.traces)])
-    readings = [_reading(trace.content(), kind) for trace, kind in said]
+    stated = zip_longest(stored.traces, stored.kinds[: len(stored.traces)])
+    readings = [_reading(trace.content(), kind) for trace, kind in stated]
     known = [reading for reading in readings if reading is not None]
     return plot(stored.fit, known, stored.options)
 
@@ -305,7 +305,7 @@ def plan(measurements: tuple[Measurement, ...], limits: PlanLimits) -> Measureme
 
     if not measurements:
         return measuring.plan(None, limits)
-    traces, kinds = held_measurements(measurements)
+    traces, kinds = loaded_measurements(measurements)
     trace = fitting.join(read_traces(traces, kinds))
     if not isinstance(trace, MessageTrace):
         raise UnreadableTrace(

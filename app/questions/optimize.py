@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from domain.profile import Revision
     from models.records import AnswerRecord, AnswerSummary
     from models.session import Store, UnitOfWork
-    from solvers.usual_settings import BaselineSet
+    from solvers.default_settings import BaselineSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ def conclude(
     solve_ms: float,
     baselines: BaselineSet | None = None,
 ) -> Answer:
-    """The answer that a solution gives: with the usual settings' costs and its busiest stage."""
+    """The answer that a solution gives: with the default settings' costs and its busiest stage."""
     return Answer(
         id=new_id(),
         created_at=datetime.now(UTC),
@@ -303,7 +303,7 @@ def get_answers(store: Store, identifiers: Iterable[str]) -> dict[str, AnswerRec
 
 
 def has_active_table(store: Store, profile: str, revision: int, message_bytes: int) -> bool:
-    """Whether this revision's look-ups of this message are answered from a compiled table."""
+    """Whether this revision's lookups of this message are answered from a compiled table."""
     with store.reading() as unit:
         found = unit.tables.active_summary(profile, revision)
     return found is not None and found.covers(message_bytes)

@@ -20,7 +20,7 @@ _PIECE_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class HeldTrace:
+class LoadedTrace:
     """One file of measurements.
 
     `digest` is the SHA-256 of its `content_bytes` bytes; `pieces` gives them as often as asked, and
@@ -34,13 +34,13 @@ class HeldTrace:
     descriptor: int | None = None
 
     @classmethod
-    def of(cls, content: bytes) -> HeldTrace:
+    def of(cls, content: bytes) -> LoadedTrace:
         """A file in memory."""
         digest = hashlib.sha256(content).hexdigest()
         return cls(digest, len(content), lambda: (content,), lambda: content)
 
     @classmethod
-    def in_file(cls, descriptor: int, *, content_bytes: int, digest: str) -> HeldTrace:
+    def in_file(cls, descriptor: int, *, content_bytes: int, digest: str) -> LoadedTrace:
         """An open file, which stays open for as long as this is used."""
         return cls(
             digest,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 MAX_EXPORT_BYTES = 48 * 2**20
 LONG_TABLE_BYTES = 2**17  # what is read and written out in some 20 ms
-_SIZED = (Takes.ONE_SIZE, Takes.LADDER)
+_SIZED = (Takes.ONE_SIZE, Takes.SIZE_STEPS)
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -47,15 +47,15 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 class ExportScope:
     """What is asked for besides the pipeline. Raises InvalidInput.
 
-    `least_bytes` None is the table's, but at least 1 KiB where the greatest is no less, as without
-    a table; `greatest_bytes` None is the table's, or 16 MiB; `limits` None are the table's, or
-    none. `options` are checked by the target.
+    `min_message_bytes` None is the table's, but at least 1 KiB where the greatest is no less, as
+    without a table; `max_message_bytes` None is the table's, or 16 MiB; `limits` None are the
+    table's, or none. `options` are checked by the target.
     """
 
     target: str
     options: tuple[tuple[str, str], ...] = ()
-    least_bytes: int | None = None
-    greatest_bytes: int | None = None
+    min_message_bytes: int | None = None
+    max_message_bytes: int | None = None
     objective: Objective = Objective.MEAN
     limits: FragmentLimits | None = None
 
@@ -227,9 +227,9 @@ def _chosen(
     table = stored.table if stored else None
     return choose_sizes(
         question.pipeline,
-        messages_of(scope.least_bytes, scope.greatest_bytes, scope.limits, table),
+        messages_of(scope.min_message_bytes, scope.max_message_bytes, scope.limits, table),
         rule=target.sizes,
-        takes_ladder=target.takes is Takes.LADDER,
+        takes_size_steps=target.takes is Takes.SIZE_STEPS,
         objective=scope.objective,
         table=table,
         fragment_cap=question.fragment_cap,

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from models.session import Store, UnitOfWork
 
 
-DEFAULT_GREATEST_BYTES = 2**24
+DEFAULT_MAX_MESSAGE_BYTES = 2**24
 COMPILE_LIMIT_S = 110.0  # the process of its own is ended at 120 s
 PROGRESS_STEPS = 1_000
 MAX_LISTED = 50
@@ -53,12 +53,12 @@ class TableScope:
     """
 
     limits: FragmentLimits = field(default_factory=FragmentLimits)
-    least_bytes: int = 1
-    greatest_bytes: int = DEFAULT_GREATEST_BYTES
+    min_message_bytes: int = 1
+    max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES
     relative_gap: float = DEFAULT_TABLE_GAP
 
     def __post_init__(self) -> None:
-        check_table_range(self.least_bytes, self.greatest_bytes)
+        check_table_range(self.min_message_bytes, self.max_message_bytes)
         check_table_gap(self.relative_gap)
 
 
@@ -74,10 +74,10 @@ class TableQuestion:
     def digest(self) -> str:
         """SHA-256 in hexadecimal; equal exactly for questions that one stored table answers."""
         scope = self.scope
-        problem = Problem(self.pipeline, scope.greatest_bytes, scope.limits, self.fragment_cap)
+        problem = Problem(self.pipeline, scope.max_message_bytes, scope.limits, self.fragment_cap)
         parts = (
             problem.digest(),
-            repr(scope.least_bytes),
+            repr(scope.min_message_bytes),
             repr(float(scope.relative_gap)),
             repr((self.profile.name, self.profile.revision) if self.profile else None),
         )
@@ -190,8 +190,8 @@ def _plan_table(
         table = solvers.compile_table(
             question.pipeline,
             scope.limits,
-            least_bytes=scope.least_bytes,
-            greatest_bytes=scope.greatest_bytes,
+            min_message_bytes=scope.min_message_bytes,
+            max_message_bytes=scope.max_message_bytes,
             relative_gap=scope.relative_gap,
             fragment_cap=question.fragment_cap,
             time_limit_s=COMPILE_LIMIT_S,
@@ -248,8 +248,8 @@ def keep_table(
             created_at=compiled.created_at,
             profile_name=profile.name if profile else None,
             profile_revision=profile.revision if profile else None,
-            least_bytes=scope.least_bytes,
-            greatest_bytes=scope.greatest_bytes,
+            min_message_bytes=scope.min_message_bytes,
+            max_message_bytes=scope.max_message_bytes,
             relative_gap=scope.relative_gap,
             limits=scope.limits,
             fragment_cap=question.fragment_cap,
@@ -276,7 +276,7 @@ def _check_pipeline(unit: UnitOfWork, question: TableQuestion) -> None:
 
 
 def choose_table(unit: UnitOfWork, record: TableRecord, *, activate: bool | None) -> None:
-    """Have the look-ups of the table's revision answer from it.
+    """Have the lookups of the table's revision answer from it.
 
     None: only where that revision has no active table yet; False: not at all.
     """
@@ -326,7 +326,7 @@ def active_table(store: Store, reference: ProfileReference) -> TableRecord:
 
 
 def activate_table(store: Store, reference: ProfileReference, digest: str) -> TableRecord:
-    """Have look-ups answer from this table from now on, or again.
+    """Have lookups answer from this table from now on, or again.
 
     Raises NotFound for a profile that is not stored, Conflict for a digest of no table of it.
     """

@@ -1,4 +1,4 @@
-"""Settings and mixes of messages as people type them, as parts of an AuditIn."""
+"""Settings and workloads of messages as people type them, as parts of an AuditIn."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing_extensions import TypeAliasType
 
 from analysis.audit import (
     DEFAULT_TIME_LIMIT_S,
-    MAX_AUDIT_MIX_SIZES,
+    MAX_AUDIT_WORKLOAD_SIZES,
     MAX_TIME_LIMIT_S,
     Audit,
     AuditScope,
     Priced,
+    Reference,
     Span,
     Verdict,
-    Yardstick,
     span_of,
 )
 from app.questions.question import Question
@@ -46,11 +46,11 @@ from app.schemas.stages import AggregateIn, AggregateOut, PipelineIn, PipelineOu
 from app.text.notices import change_words
 from domain.errors import InconsistentInput, InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
-from domain.message_mix import USUAL_GREATEST_BYTES, MessageMix, usual_least
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.profile import ProfileRevision
 from domain.regret import Objective, Regret, SizeRule
 from domain.units import parse_bytes
+from domain.workload import DEFAULT_MAX_MESSAGE_BYTES, Workload, default_min_message_bytes
 from exports.targets.registry import TARGETS, target_named
 from exports.targets.target import Takes
 
@@ -111,7 +111,7 @@ def _size(text: str) -> int:
     return size
 
 
-def mix_of_text(text: str) -> list[dict[str, Any]]:
+def parse_workload(text: str) -> list[dict[str, Any]]:
     """Lines SIZE or SIZE WEIGHT; # begins a comment. Raises InvalidInput naming the line."""
     found = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -119,15 +119,15 @@ def mix_of_text(text: str) -> list[dict[str, Any]]:
         if words == [""]:
             continue
         try:
-            found.append(_mix_size(words))
+            found.append(_workload_size(words))
         except (InvalidInput, ValueError):
             raise InvalidInput(
-                f"line {number}: expected a size and a weight, as 64KiB 3", field="mix"
+                f"line {number}: expected a size and a weight, as 64KiB 3", field="workload"
             ) from None
     return found
 
 
-def _mix_size(words: list[str]) -> dict[str, Any]:
+def _workload_size(words: list[str]) -> dict[str, Any]:
     size, *weights = words
     if len(weights) > 1:
         raise ValueError
@@ -231,16 +231,18 @@ SettingIn = Annotated[
 ]
 
 
-class MixSizeIn(Input):
+class WorkloadSizeIn(Input):
     """A message size and how much it counts; weights may have any sum above 0."""
 
     message_bytes: Size
     weight: Annotated[float, Field(ge=0.0, le=1e12)] = 1.0
 
 
-MixList = TypeAliasType(
-    "MixList",
-    Annotated[list[MixSizeIn], FailFast(), Field(min_length=1, max_length=MAX_AUDIT_MIX_SIZES)],
+WorkloadList = TypeAliasType(
+    "WorkloadList",
+    Annotated[
+        list[WorkloadSizeIn], FailFast(), Field(min_length=1, max_length=MAX_AUDIT_WORKLOAD_SIZES)
+    ],
 )
 
 
@@ -259,31 +261,35 @@ class AuditIn(Input):
     measurements: MeasurementsIn | None = None
     fit_options: FitOptionsIn | None = None
     setting: SettingIn
-    least_bytes: Bytes | None = None
-    greatest_bytes: Bytes | None = None
-    mix: MixList | None = None
+    min_message_bytes: Bytes | None = None
+    max_message_bytes: Bytes | None = None
+    workload: WorkloadList | None = None
     objective: Objective = Objective.MEAN
     max_regret: Annotated[
         float | None, Field(ge=0.0, le=1e6, description="a share: 0.05 is 5 %")
     ] = None
-    over: Yardstick = Yardstick.BEST
+    over: Reference = Reference.BEST
     time_limit_s: Annotated[float, Field(gt=0.0, le=MAX_TIME_LIMIT_S)] = DEFAULT_TIME_LIMIT_S
 
     def to_domain(self) -> AuditScope:
         """What is audited. Raises InvalidInput."""
-        mix = self._mix()
-        greatest = mix.sizes[-1].message_bytes if mix else USUAL_GREATEST_BYTES
-        if not mix and self.least_bytes is not None:
-            greatest = max(greatest, self.least_bytes)
-        least = mix.sizes[0].message_bytes if mix else usual_least(self.greatest_bytes or greatest)
+        workload = self._workload()
+        maximum = workload.sizes[-1].message_bytes if workload else DEFAULT_MAX_MESSAGE_BYTES
+        if not workload and self.min_message_bytes is not None:
+            maximum = max(maximum, self.min_message_bytes)
+        minimum = (
+            workload.sizes[0].message_bytes
+            if workload
+            else default_min_message_bytes(self.max_message_bytes or maximum)
+        )
         return AuditScope(
             setting=self.setting.to_domain(),
-            least_bytes=self.least_bytes or least,
-            greatest_bytes=self.greatest_bytes or greatest,
-            mix=mix,
+            min_message_bytes=self.min_message_bytes or minimum,
+            max_message_bytes=self.max_message_bytes or maximum,
+            workload=workload,
             objective=self.objective,
             max_regret=self.max_regret,
-            yardstick=self.over,
+            reference=self.over,
             time_limit_s=self.time_limit_s,
             **self._library(),
         )
@@ -292,7 +298,7 @@ class AuditIn(Input):
         """The question that finds or fits the model. Raises InvalidInput."""
         given = {name: getattr(self, name) for name in (*SOURCES, "fit_options")}
         asked = OptimizeIn.model_construct(
-            message_bytes=self.greatest_bytes or USUAL_GREATEST_BYTES, **given
+            message_bytes=self.max_message_bytes or DEFAULT_MAX_MESSAGE_BYTES, **given
         )
         return asked.to_domain()
 
@@ -305,21 +311,21 @@ class AuditIn(Input):
         # What is null is said, as of a step's size. Pydantic warns of unions told by a function.
         return pinned.model_dump_json(exclude_unset=True, warnings=False).encode()
 
-    def _mix(self) -> MessageMix | None:
-        if self.mix is None:
+    def _workload(self) -> Workload | None:
+        if self.workload is None:
             return None
-        weights = [(size.message_bytes, size.weight) for size in self.mix]
+        weights = [(size.message_bytes, size.weight) for size in self.workload]
         try:
-            return MessageMix.weighted(weights, f"the given mix of {len(weights)} sizes")
+            return Workload.weighted(weights, f"the given mix of {len(weights)} sizes")
         except InvalidInput as refusal:
-            raise InconsistentInput(refusal.detail, field="mix") from None
+            raise InconsistentInput(refusal.detail, field="workload") from None
 
     def _library(self) -> dict[str, Any]:
         """What the configuration's library can be told, and so be advised."""
         if not isinstance(self.setting, ConfiguredIn):
-            return {"rule": SizeRule(), "takes_ladder": True}
+            return {"rule": SizeRule(), "takes_size_steps": True}
         target = target_named(self.setting.configuration.target)
-        return {"rule": target.sizes, "takes_ladder": target.takes is not Takes.ONE_SIZE}
+        return {"rule": target.sizes, "takes_size_steps": target.takes is not Takes.ONE_SIZE}
 
 
 def read_configuration(name: str, content: str) -> FragmentSetting:
@@ -397,7 +403,9 @@ class AuditRowOut(Output):
 
 @dataclass(frozen=True)
 class PricedOut(Output):
-    """A setting and its regret: `mean` over the mix, `worst` the message where it is greatest."""
+    """A setting and its regret: `mean` over the workload, `worst` the message where it is
+    greatest.
+    """
 
     steps: tuple[StepOut, ...]
     mean: SpanOut
@@ -410,7 +418,7 @@ class PricedOut(Output):
 
 
 @dataclass(frozen=True)
-class AuditMixOut(Output):
+class AuditWorkloadOut(Output):
     """What the means are over."""
 
     words: str
@@ -422,26 +430,26 @@ class AuditOut(Output):
     """What a setting costs over the optimum. Regrets are shares: 0.05 is 5 %.
 
     `worst_of` is how many message sizes each `worst` was looked for among. `best_repeats` is the
-    mean regret of the best repeated size of each message. `best_ladder` is null where the
+    mean regret of the best repeated size of each message. `best_size_steps` is null where the
     configuration's library takes one size only.
     """
 
     pipeline: PipelineOut | None
     aggregate: AggregateOut | None
     profile: ProfileRevisionOut | None
-    least_bytes: int
-    greatest_bytes: int
-    mix: AuditMixOut
+    min_message_bytes: int
+    max_message_bytes: int
+    workload: AuditWorkloadOut
     worst_of: int
     objective: Objective
     setting: PricedOut
     at_powers: tuple[AuditRowOut, ...]
     best_size: PricedOut
-    best_ladder: PricedOut | None
+    best_size_steps: PricedOut | None
     best_repeats: float | None
     schedules_at_most: float | None
     max_regret: float | None
-    over: Yardstick
+    over: Reference
     verdict: Verdict | None
     is_kept: bool
     changes: tuple[str, ...]
@@ -457,19 +465,19 @@ class AuditOut(Output):
             pipeline=PipelineOut.of_model(question.model),
             aggregate=AggregateOut.of_model(question.model),
             profile=ProfileRevisionOut.of(question.profile),
-            least_bytes=scope.least_bytes,
-            greatest_bytes=scope.greatest_bytes,
-            mix=AuditMixOut(audit.mix.words, len(audit.mix.sizes)),
+            min_message_bytes=scope.min_message_bytes,
+            max_message_bytes=scope.max_message_bytes,
+            workload=AuditWorkloadOut(audit.workload.words, len(audit.workload.sizes)),
             worst_of=audit.worst_of,
             objective=scope.objective,
             setting=PricedOut.of(audit.priced),
             at_powers=tuple(map(AuditRowOut.of, audit.at_powers)),
             best_size=PricedOut.of(audit.single),
-            best_ladder=PricedOut.of(audit.ladder) if audit.ladder else None,
+            best_size_steps=PricedOut.of(audit.size_steps) if audit.size_steps else None,
             best_repeats=finite(audit.repeats),
             schedules_at_most=finite(audit.schedules_at_most),
             max_regret=scope.max_regret,
-            over=scope.yardstick,
+            over=scope.reference,
             verdict=audit.verdict,
             is_kept=audit.is_kept,
             changes=tuple(change_words(audit, change) for change in audit.changes),

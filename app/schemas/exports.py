@@ -29,8 +29,8 @@ class _Asked(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    least_bytes: _Whole | None = None
-    greatest_bytes: _Whole | None = None
+    min_message_bytes: _Whole | None = None
+    max_message_bytes: _Whole | None = None
     objective: Objective = Objective.MEAN
     min_fragment_bytes: _Whole | None = None
     max_fragment_bytes: _Whole | None = None
@@ -43,16 +43,16 @@ class _Asked(BaseModel):
 
     def to_domain(self, target: str) -> ExportScope:
         """What is asked for. Raises InvalidInput."""
-        least, greatest = self.least_bytes, self.greatest_bytes
-        if least is not None and greatest is not None and least > greatest:
+        minimum, maximum = self.min_message_bytes, self.max_message_bytes
+        if minimum is not None and maximum is not None and minimum > maximum:
             raise InconsistentInput(
-                "expected least_bytes <= greatest_bytes", field="greatest_bytes"
+                "expected min_message_bytes <= max_message_bytes", field="max_message_bytes"
             )
         return ExportScope(
             target=target,
             options=tuple(split_option(option) for option in self.option),
-            least_bytes=least,
-            greatest_bytes=greatest,
+            min_message_bytes=minimum,
+            max_message_bytes=maximum,
             objective=self.objective,
             limits=self._limits(),
         )
@@ -85,8 +85,8 @@ def split_option(text: str) -> tuple[str, str]:
 class ExportSizesOut(Output):
     """The sizes that a target takes: inclusive limits, multiples of one, or powers of two alone."""
 
-    least_bytes: int
-    greatest_bytes: int
+    min_bytes: int
+    max_bytes: int
     multiple_of: int
     is_power_of_two: bool
 
@@ -104,7 +104,7 @@ class ExportOptionOut(Output):
 
 @dataclass(frozen=True)
 class ExportTargetOut(Output):
-    """A target. `takes` is `one_size`, `ladder`, `costs` or `table`.
+    """A target. `takes` is `one_size`, `size_steps`, `costs` or `table`.
 
     `verified_by` is the program that reads it back in the tests, with its version; null where none
     does, and then the text says so itself. `is_audited` says whether such a text can be audited.
@@ -124,7 +124,7 @@ class ExportTargetOut(Output):
     @classmethod
     def of(cls, target: Target) -> ExportTargetOut:
         """Return what is said of a target."""
-        takes_sizes = target.takes in (Takes.ONE_SIZE, Takes.LADDER)
+        takes_sizes = target.takes in (Takes.ONE_SIZE, Takes.SIZE_STEPS)
         return cls(
             name=target.name,
             title=target.title,

@@ -160,8 +160,8 @@ class MeasurementPlanIn(Input):
     """Measurements so far, none at the start, and the message sizes of interest."""
 
     measurements: MeasurementsIn | None = None
-    least_bytes: Bytes
-    greatest_bytes: Bytes
+    min_message_bytes: Bytes
+    max_message_bytes: Bytes
     tolerance: Annotated[float, Field(ge=0.001, le=0.5)] = DEFAULT_TOLERANCE
 
     def given(self) -> tuple[Measurement, ...]:
@@ -174,7 +174,7 @@ class MeasurementPlanIn(Input):
     def limits(self) -> PlanLimits:
         """The sizes of interest. Raises InconsistentInput where they are too close."""
         try:
-            return PlanLimits(self.least_bytes, self.greatest_bytes, self.tolerance)
+            return PlanLimits(self.min_message_bytes, self.max_message_bytes, self.tolerance)
         except InvalidInput as refusal:
             raise InconsistentInput(refusal.detail, field=refusal.field) from None
 

@@ -51,8 +51,8 @@ class ExportJobIn(Input):
     profile: ProfileAt
     target: str
     options: dict[str, str]
-    least_bytes: Bytes | None = None
-    greatest_bytes: Bytes | None = None
+    min_message_bytes: Bytes | None = None
+    max_message_bytes: Bytes | None = None
     objective: Objective = Objective.MEAN
     constraints: ConstraintsIn | None = None
     table: Annotated[str | None, Field(pattern="^[0-9a-f]{64}$")] = None
@@ -67,8 +67,8 @@ class ExportJobIn(Input):
         return ExportScope(
             target=self.target,
             options=tuple(self.options.items()),
-            least_bytes=self.least_bytes,
-            greatest_bytes=self.greatest_bytes,
+            min_message_bytes=self.min_message_bytes,
+            max_message_bytes=self.max_message_bytes,
             objective=self.objective,
             limits=self.constraints.to_domain() if self.constraints else None,
         )
@@ -87,8 +87,8 @@ def export_request(question: ExportQuestion) -> bytes:
             **_of(question.profile),
             "target": scope.target,
             "options": dict(scope.options),
-            "least_bytes": scope.least_bytes,
-            "greatest_bytes": scope.greatest_bytes,
+            "min_message_bytes": scope.min_message_bytes,
+            "max_message_bytes": scope.max_message_bytes,
             "objective": scope.objective,
             "constraints": ConstraintsOut.of(scope.limits) if scope.limits else None,
             "table": question.table.digest if question.table else None,
@@ -103,8 +103,8 @@ def _of(profile: ProfileRevision | None) -> dict[str, Any]:
 
 def _scope(scope: TableScope) -> dict[str, Any]:
     return {
-        "least_bytes": scope.least_bytes,
-        "greatest_bytes": scope.greatest_bytes,
+        "min_message_bytes": scope.min_message_bytes,
+        "max_message_bytes": scope.max_message_bytes,
         "relative_gap": scope.relative_gap,
         "constraints": ConstraintsOut.of(scope.limits),
     }

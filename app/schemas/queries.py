@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from analysis.explanation import USUAL_SHARE
+from analysis.explanation import DEFAULT_SHARE
 from app.questions.fits import check_request
 from app.schemas.base import ProfileName
 from app.schemas.fit_requests import EXCLUDED_PATTERN, MaxRanges, parse_excluded, parse_group
@@ -63,7 +63,7 @@ class NoQuery(Query):
 class ExplanationQuery(Query):
     """How much cheaper each cost is made in turn: a share of it."""
 
-    cheaper_by: Annotated[float, Field(gt=0.0, le=1.0)] = USUAL_SHARE
+    cheaper_by: Annotated[float, Field(gt=0.0, le=1.0)] = DEFAULT_SHARE
 
 
 class OptimizationsQuery(Query):

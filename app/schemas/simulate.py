@@ -1,4 +1,4 @@
-"""A look-up that the active compiled table answers."""
+"""A lookup that the active compiled table answers."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ class ScheduleRenderer:
         fragments, sizes, latency_us, gap, size_bytes, repeats, repeat_us = answer
         bound = bound_below(latency_us, gap, operations=fragments + self._stages)
         # A message below the table's size is sent whole, and said to be.
-        told_bytes = min(size_bytes, message_bytes)
-        best = _BEST % (told_bytes, repeats, _number(repeat_us)) if repeats else b"null"
+        reported_bytes = min(size_bytes, message_bytes)
+        best = _BEST % (reported_bytes, repeats, _number(repeat_us)) if repeats else b"null"
         if repeats and gap <= self._tolerance:
             tail = self._unwarned
         else:

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from app.questions.tables import (
-    DEFAULT_GREATEST_BYTES,
+    DEFAULT_MAX_MESSAGE_BYTES,
     CompiledTable,
     TablePage,
     TableScope,
@@ -38,28 +38,31 @@ TableGap = Annotated[float, Field(ge=1e-6, le=1.0, description="the tolerance")]
 class TableIn(Input):
     """What to compile: a range of message sizes, inclusive, a tolerance, and the constraints."""
 
-    least_bytes: Bytes = 1
-    greatest_bytes: Bytes = DEFAULT_GREATEST_BYTES
+    min_message_bytes: Bytes = 1
+    max_message_bytes: Bytes = DEFAULT_MAX_MESSAGE_BYTES
     relative_gap: TableGap = DEFAULT_TABLE_GAP
     constraints: ConstraintsIn = ConstraintsIn()
     activate: Annotated[
         bool | None,
-        Field(description="look-ups answer from it; null: if the revision has no active table"),
+        Field(description="lookups answer from it; null: if the revision has no active table"),
     ] = None
 
     def to_domain(self) -> TableScope:
         """What the table is for. Raises InconsistentInput for a range that is none."""
-        if self.greatest_bytes < self.least_bytes:
+        if self.max_message_bytes < self.min_message_bytes:
             raise InconsistentInput(
-                "expected least_bytes <= greatest_bytes", field="greatest_bytes"
+                "expected min_message_bytes <= max_message_bytes", field="max_message_bytes"
             )
         return TableScope(
-            self.constraints.to_domain(), self.least_bytes, self.greatest_bytes, self.relative_gap
+            self.constraints.to_domain(),
+            self.min_message_bytes,
+            self.max_message_bytes,
+            self.relative_gap,
         )
 
 
 class ActivateIn(Input):
-    """Which compiled table the look-ups of its revision answer from."""
+    """Which compiled table the lookups of its revision answer from."""
 
     digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="of its file")]
 
@@ -92,8 +95,8 @@ class TableOut(Output):
     digest: str
     created_at: str
     profile: ProfileRevisionOut | None
-    least_bytes: int
-    greatest_bytes: int
+    min_message_bytes: int
+    max_message_bytes: int
     relative_gap: float
     constraints: ConstraintsOut
     fragment_cap: int
@@ -120,8 +123,8 @@ class TableOut(Output):
             digest=compiled.digest,
             created_at=timestamp(compiled.created_at),
             profile=ProfileRevisionOut.of(question.profile),
-            least_bytes=scope.least_bytes,
-            greatest_bytes=scope.greatest_bytes,
+            min_message_bytes=scope.min_message_bytes,
+            max_message_bytes=scope.max_message_bytes,
             relative_gap=scope.relative_gap,
             constraints=ConstraintsOut.of(scope.limits),
             fragment_cap=question.fragment_cap,
@@ -149,8 +152,8 @@ class TableSummaryOut(Output):
     digest: str
     created_at: str
     profile: ProfileRevisionOut
-    least_bytes: int
-    greatest_bytes: int
+    min_message_bytes: int
+    max_message_bytes: int
     relative_gap: float
     constraints: ConstraintsOut
     fragment_cap: int
@@ -168,8 +171,8 @@ class TableSummaryOut(Output):
             digest=summary.digest,
             created_at=timestamp(summary.created_at),
             profile=ProfileRevisionOut(name, revision),
-            least_bytes=summary.least_bytes,
-            greatest_bytes=summary.greatest_bytes,
+            min_message_bytes=summary.min_message_bytes,
+            max_message_bytes=summary.max_message_bytes,
             relative_gap=summary.relative_gap,
             constraints=ConstraintsOut.of(summary.limits),
             fragment_cap=summary.fragment_cap,

@@ -33,9 +33,9 @@ def change_words(outcome: Audit, change: Change) -> str:
         return "no other single size for all messages gains 0.1 % or more"
     if change is Change.ONE_SIZE:
         return f"{_for_all(outcome)}: {_costs(outcome.single)}"
-    if change is Change.STEPS and outcome.ladder is not None:
-        steps = len(outcome.ladder.setting.steps)
-        costs = _costs(outcome.ladder)
+    if change is Change.STEPS and outcome.size_steps is not None:
+        steps = len(outcome.size_steps.setting.steps)
+        costs = _costs(outcome.size_steps)
         return f"let the size grow with the message, in {steps} steps: {costs}"
     if change is Change.LOOKUP and outcome.repeats is not None:
         return (
@@ -58,7 +58,7 @@ def _costs(priced: Priced) -> str:
 
 def _for_all(outcome: Audit) -> str:
     size = outcome.single.setting.size_at(MAX_MESSAGE_BYTES)
-    if size >= outcome.mix.sizes[-1].message_bytes:
+    if size >= outcome.workload.sizes[-1].message_bytes:
         return "send every message whole"
     return f"repeat {format_bytes(size)} for all messages"
 
@@ -66,7 +66,7 @@ def _for_all(outcome: Audit) -> str:
 # --- what is said about a fit, in the order of what it means for the answer, and what -------------
 
 
-MOST_NAMED = 6
+MAX_NAMED = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +208,8 @@ def notice_items(notices: Iterable[Notice]) -> tuple[NoticeItem, ...]:
 
 def named(stages: Sequence[str]) -> str:
     """Names in a sentence."""
-    if len(stages) > MOST_NAMED:
-        return f"{', '.join(stages[: MOST_NAMED - 1])} and {len(stages) - MOST_NAMED + 1} more"
+    if len(stages) > MAX_NAMED:
+        return f"{', '.join(stages[: MAX_NAMED - 1])} and {len(stages) - MAX_NAMED + 1} more"
     return " and ".join((", ".join(stages[:-1]), stages[-1])) if len(stages) > 1 else stages[0]
 
 

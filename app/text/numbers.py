@@ -14,8 +14,8 @@ from math import floor, isfinite, log10
 
 DIGITS = 4
 COST_DIGITS = 6
-MOST_RUNS = 12
-LEAST_SHARE = 1e-6  # of a whole; less is told in words
+MAX_RUNS = 12
+MIN_SHARE = 1e-6  # of a whole; less is told in words
 _HUGE = 1e6  # times the whole; more has an exponent
 _ENDLESS = 1e300  # more stands for what nothing can be divided by
 _ARITHMETIC = 1e-12  # what two ways of adding up may differ by
@@ -50,7 +50,7 @@ def format_count(value: int) -> str:
 def format_percent(share: float) -> str:
     """Return a share in per cent, three digits, from 100 % on whole ones: 0.0246 is 2.46 %."""
     size = abs(share)
-    if 0.0 < size < LEAST_SHARE:
+    if 0.0 < size < MIN_SHARE:
         return "< 0.0001 %" if share > 0.0 else "> −0.0001 %"
     sign = "−" if share < 0.0 else ""
     return f"{sign}{_percent(size, _NEAREST)} %"
@@ -72,7 +72,7 @@ def format_gap(gap: float) -> str:
     """
     if gap <= 0.0:
         return "0 %"
-    return "< 0.0001 %" if gap < LEAST_SHARE else f"{_percent(gap, _UP)} %"
+    return "< 0.0001 %" if gap < MIN_SHARE else f"{_percent(gap, _UP)} %"
 
 
 def format_excess(latency_us: float, reference_us: float) -> str:
@@ -115,7 +115,7 @@ def format_estimate(value: float, interval: tuple[float, float], unit: str) -> s
 def format_sizes(sizes: Sequence[int]) -> str:
     """Return sizes in order, equal neighbours together: "3 × 4096, 17"; long lists shortened."""
     runs = [(size, len(list(group))) for size, group in groupby(sizes)]
-    if len(runs) <= MOST_RUNS:
+    if len(runs) <= MAX_RUNS:
         return ", ".join(map(_run, runs))
     left_out = sum(count for _, count in runs[8:-3])
     words = [*map(_run, runs[:8]), f"… {left_out} more …", *map(_run, runs[-3:])]

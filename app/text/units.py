@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
 from math import floor, inf, log10
 
-from app.text.numbers import DIGITS, LEAST_SHARE, without_zeros
+from app.text.numbers import DIGITS, MIN_SHARE, without_zeros
 from domain.solution import relative_excess
 
 MAX_DIGITS = 12
@@ -38,7 +38,7 @@ class TimeUnit:
     def of(cls, time_us: float, bound_us: float | None = None, *, digits: int = DIGITS) -> TimeUnit:
         """Return the unit that suits this time; with a bound, digits that tell the two apart."""
         if bound_us is not None:
-            digits = agreeing_digits(time_us, bound_us, least=digits)
+            digits = agreeing_digits(time_us, bound_us, minimum=digits)
         size = abs(time_us)
         if not size:
             return cls("µs", 0, 0)
@@ -102,7 +102,7 @@ def format_proven(latency_us: float, bound_us: float) -> tuple[str, str]:
     return unit.named(latency_us), unit.bound(bound_us, latency_us)
 
 
-def agreeing_digits(latency_us: float, bound_us: float, *, least: int = DIGITS) -> int:
+def agreeing_digits(latency_us: float, bound_us: float, *, minimum: int = DIGITS) -> int:
     """Return the digits of a latency with which its bound is as far below it as the gap says.
 
     The latency is rounded to them, the bound to the same place, down. Gaps as read off are within a
@@ -110,12 +110,12 @@ def agreeing_digits(latency_us: float, bound_us: float, *, least: int = DIGITS) 
     """
     gap = relative_excess(latency_us, bound_us, bound_us)
     if not (0.0 < gap < 1.0 and _TELLING_US[0] < latency_us < _TELLING_US[1]):
-        return least
+        return minimum
     magnitude = floor(log10(latency_us)) + 1
-    for digits in range(least, MAX_DIGITS):
+    for digits in range(minimum, MAX_DIGITS):
         scale = 10.0 ** (digits - magnitude)
         shown_bound = floor(bound_us * scale)
         shown = floor(latency_us * scale + 0.5) / shown_bound - 1.0 if shown_bound else inf
-        if abs(shown - gap) <= _READ_OFF * gap or max(shown, gap) < LEAST_SHARE:
+        if abs(shown - gap) <= _READ_OFF * gap or max(shown, gap) < MIN_SHARE:
             return digits
     return MAX_DIGITS

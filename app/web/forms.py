@@ -19,9 +19,9 @@ from domain.units import parse_bytes
 Pairs = Iterable[tuple[str, str]]
 
 
-def moment_words(moment: datetime) -> str:
+def format_timestamp(timestamp: datetime) -> str:
     """A moment in UTC, to the minute."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+    return timestamp.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def address(path: str, pairs: Pairs = ()) -> str:
@@ -51,7 +51,7 @@ LIMITS = (
     ("min", "min_fragment_bytes"),
     ("max", "max_fragment_bytes"),
     ("align", "alignment_bytes"),
-    ("most", "max_fragments"),
+    ("max_fragments", "max_fragments"),
 )
 
 T = TypeVar("T")

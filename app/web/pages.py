@@ -118,12 +118,12 @@ def page(
     pages: Pages = request.app.state.pages
     limits = LimitsOut.of(request.app.state.settings, max_page_size=MAX_PAGE_SIZE)
     body = pages.html(template, status=status, limits=limits, **values)
-    told = {
+    reported = {
         "Content-Security-Policy": POLICY,
         "Cache-Control": "no-cache",
         **(headers or {}),
     }
-    return Response(body, status, told, media_type=HTML)
+    return Response(body, status, reported, media_type=HTML)
 
 
 def moved(request: Request, address: str) -> Response:
@@ -148,7 +148,7 @@ def refused(request: Request, error: SluiceError) -> Response:
     """The page of a refusal, with the status of its code."""
     problem = ProblemOut.of(error)
     headers = {"Retry-After": str(Overloaded.retry_after_s)} if problem.status == 503 else {}
-    return _told(request, problem, status=problem.status, headers=headers)
+    return _reported(request, problem, status=problem.status, headers=headers)
 
 
 def says_refusals(view: View) -> View:
@@ -193,7 +193,7 @@ def failure_page(scope: MutableMapping[str, Any], problem: ProblemOut) -> Respon
     """The page of an unexpected error, or None where it is not a page that was asked for."""
     if "app" not in scope or not _asks_for_page(request := Request(scope)):
         return None
-    return _told(request, problem, status=500, headers={})
+    return _reported(request, problem, status=500, headers={})
 
 
 def _is_ours(path: str) -> bool:
@@ -208,22 +208,22 @@ def _asks_for_page(request: Request) -> bool:
 
 def _as_page(handler: Handler) -> Handler:
     async def handled(request: Request, error: Exception) -> Response:
-        said: Response = await handler(request, error)
+        stated: Response = await handler(request, error)
         if not _asks_for_page(request):
-            return said
-        kept = {name: text for name, text in said.headers.items() if name not in _OF_THE_BODY}
-        problem = read_output(ProblemOut, bytes(said.body))
-        return _told(request, problem, status=said.status_code, headers=kept)
+            return stated
+        kept = {name: text for name, text in stated.headers.items() if name not in _OF_THE_BODY}
+        problem = read_output(ProblemOut, bytes(stated.body))
+        return _reported(request, problem, status=stated.status_code, headers=kept)
 
     return handled
 
 
-def _told(
+def _reported(
     request: Request, problem: ProblemOut, *, status: int, headers: Mapping[str, str]
 ) -> Response:
     template = "refused.html" if has_own_place(request) else "refused_part.html"
-    told = {**headers, "Vary": "Accept"}
-    return page(request, template, status=status, headers=told, **_values(problem))
+    reported = {**headers, "Vary": "Accept"}
+    return page(request, template, status=status, headers=reported, **_values(problem))
 
 
 def _values(problem: ProblemOut) -> dict[str, Any]:

@@ -22,10 +22,10 @@ from bench.workloads import KIB, MIB, example_trace, myrinet
 from domain.pipeline import Pipeline
 from domain.problem import Problem
 
-_HTTP_MOST_BYTES = 64 * KIB
+_HTTP_MAX_BYTES = 64 * KIB
 _HTTP_TARGET_MS = 5.0
 _WARM_UPS = 3
-_LEAST_ROUNDS, _ENOUGH_MS = 20, 2000.0
+_MIN_ROUNDS, _ENOUGH_MS = 20, 2000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def _measure(instance: _Instance, rounds: int) -> tuple[tuple[Cell, ...], Check 
     problem = Problem(instance.pipeline, instance.message_bytes)
     call = partial(solvers.solve, problem)
     first_ms = interleaved({"auto": call}, rounds=1, warm_ups=_WARM_UPS)["auto"].timing.median_ms
-    rounds = min(rounds, max(_LEAST_ROUNDS, int(_ENOUGH_MS / first_ms)))
+    rounds = min(rounds, max(_MIN_ROUNDS, int(_ENOUGH_MS / first_ms)))
     timed = interleaved({"auto": call}, rounds=rounds, warm_ups=0)["auto"]
     timing, answer = timed.timing, timed.result
     row = (
@@ -93,7 +93,7 @@ def _measure(instance: _Instance, rounds: int) -> tuple[tuple[Cell, ...], Check 
         rounds,
         timing.median_ms,
         timing.quantile_ms(0.9),
-        timing.greatest_ms,
+        timing.max_ms,
         str(answer.strategy),
         answer.schedule.fragments,
         str(answer.status),
@@ -110,7 +110,7 @@ def _measure(instance: _Instance, rounds: int) -> tuple[tuple[Cell, ...], Check 
 
 def _over_http(number: int) -> tuple[Table, Check]:
     """Different sizes of one pipeline in any order, asked by one client of a new database."""
-    sizes = np.random.default_rng(4).permutation(np.arange(64, _HTTP_MOST_BYTES + 1))[:number]
+    sizes = np.random.default_rng(4).permutation(np.arange(64, _HTTP_MAX_BYTES + 1))[:number]
     asked = [_request(size) for size in sizes.tolist()]
     warm_up = [_request(size) for size in range(1, 33)]
     load = _load(warm_up, asked)
@@ -140,7 +140,7 @@ def _load(warm_up: list[bytes], asked: list[bytes]) -> Load:
 
 def _load_row(label: str, timing: Timing, load: Load) -> tuple[Cell, ...]:
     quantiles = (timing.quantile_ms(share) for share in (0.5, 0.9, 0.99))
-    return (label, *quantiles, timing.greatest_ms, load.per_second, load.failures)
+    return (label, *quantiles, timing.max_ms, load.per_second, load.failures)
 
 
 def _workload(instance: _Instance) -> AbstractContextManager[Callable[[], object]]:

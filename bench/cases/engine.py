@@ -93,7 +93,7 @@ def _engine(workers: int = 1) -> Iterator[LocalEngine]:
 def _run(effort: Effort) -> CaseResult:
     with _engine() as engine:
         round_trips, noop = _noop(engine, effort)
-        told, gone, usable = _cancel(engine, effort)
+        reported, wait_disconnected, usable = _cancel(engine, effort)
         events = _events(engine, effort)
         late = _limit(engine, effort)
         carried = _carried(engine, effort)
@@ -105,8 +105,8 @@ def _run(effort: Effort) -> CaseResult:
             ("event", "p50 ms", "p99 ms", "max ms", "number"),
             (
                 _row("a result every 2 ms", events),
-                _row("cancel to the end, process gone", told),
-                _row("the same, its pid gone", gone),
+                _row("cancel to the end, process gone", reported),
+                _row("the same, its pid gone", wait_disconnected),
                 _row("cancel to the next result of this slot", usable),
                 _row("beyond the time limit", late),
             ),
@@ -117,10 +117,12 @@ def _run(effort: Effort) -> CaseResult:
     )
     checks = (
         Check("engine: a task that does nothing, p50", noop.median_ms, 3.0, "ms"),
-        Check("engine: cancel to process gone, p99", gone.quantile_ms(0.99), 200.0, "ms"),
+        Check(
+            "engine: cancel to process gone, p99", wait_disconnected.quantile_ms(0.99), 200.0, "ms"
+        ),
         Check("engine: cancel to slot usable, p99", usable.quantile_ms(0.99), 1500.0, "ms"),
         Check("engine: event to listener, p99", events.quantile_ms(0.99), 50.0, "ms"),
-        Check("engine: beyond the time limit, slowest", late.greatest_ms, 1000.0, "ms"),
+        Check("engine: beyond the time limit, slowest", late.max_ms, 1000.0, "ms"),
         Check("engine: useful share of processor time", useful.share, 0.93, "share", "at least"),
     )
     load = f"Load of the machine at the end: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores."
@@ -132,7 +134,7 @@ def _row(name: str, timing: Timing) -> tuple[str, float, float, float, int]:
         name,
         timing.median_ms,
         timing.quantile_ms(0.99),
-        timing.greatest_ms,
+        timing.max_ms,
         len(timing.samples_ms),
     )
 
@@ -188,8 +190,8 @@ def _cancel(engine: LocalEngine, effort: Effort) -> tuple[Timing, Timing, Timing
     """Cancel a call in C that holds the lock: until told, until its process has gone, and until the
     slot has run something else.
     """
-    told: list[float] = []
-    gone: list[float] = []
+    reported: list[float] = []
+    wait_disconnected: list[float] = []
     usable: list[float] = []
     for _ in range(effort.pick(50, quick=5)):
         run = _begin(engine, Spin())
@@ -197,14 +199,14 @@ def _cancel(engine: LocalEngine, effort: Effort) -> tuple[Timing, Timing, Timing
         pid = int(started.where.rpartition(":")[2])
         time.sleep(0.01)
         begun_s = time.monotonic()
-        watcher = threading.Thread(target=_until_gone, args=(pid, begun_s, gone))
+        watcher = threading.Thread(target=_until_gone, args=(pid, begun_s, wait_disconnected))
         watcher.start()
         engine.cancel(*run.key)
-        told.append((run.end()[0] - begun_s) * 1e3)
+        reported.append((run.end()[0] - begun_s) * 1e3)
         _begin(engine, Nothing()).result()
         usable.append((time.monotonic() - begun_s) * 1e3)
         watcher.join()
-    return Timing(tuple(told)), Timing(tuple(gone)), Timing(tuple(usable))
+    return Timing(tuple(reported)), Timing(tuple(wait_disconnected)), Timing(tuple(usable))
 
 
 def _until_gone(pid: int, begun_s: float, into: list[float]) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 import psutil
 
-from app.http.fastpath.table_cache import HeldTable
+from app.http.fastpath.table_cache import LoadedTable
 from bench.client import Connection, get, post
 from bench.inline import application
 from bench.machine import CHECKOUT
@@ -30,9 +30,9 @@ from bench.workloads import MIB, random_pipeline
 from bench.wrk import CONNECTIONS, Figures, run, write_script
 
 _PROFILE = "myrinet-gam"
-_GREATEST_BYTES = MIB  # at most 64 fragments each
+_MAX_MESSAGE_BYTES = MIB  # at most 64 fragments each
 _REPEATED = 10_000
-_AT_MOST_PER_SECOND = 30_000  # so that no size comes twice in a run of new ones
+_AT_MAX_PER_SECOND = 30_000  # so that no size comes twice in a run of new ones
 _HEAVY = 8
 _NEW, _AGAIN, _BARE = "new sizes", "repeated sizes", "bare application"
 _NEW_RATIO, _AGAIN_RATIO, _P99_MS = 0.60, 0.85, 25.0
@@ -52,7 +52,7 @@ class _Servers:
 
     service: RunningService
     bare: RunningService
-    table: HeldTable
+    table: LoadedTable
     folder: Path
 
 
@@ -78,7 +78,7 @@ _NOTES = (
     f"Table 1, at most 64 fragments. Repeated sizes: {_REPEATED:,} of them in random order, over "
     "and over.",
     "The bare application runs on the same server with the same options, parses nothing, and "
-    "returns bodies of the same lengths with a type and a length. The look-up's answer has ETag, "
+    "returns bodies of the same lengths with a type and a length. The lookup's answer has ETag, "
     "Cache-Control and a security header besides.",
     "Runs alternate, and a ratio is the median of the ratios within rounds. Client and server "
     "share the machine's cores; `server CPU` is the server's processor time for a request.",
@@ -109,7 +109,7 @@ def _rounds(
 
 def _measured_new(servers: _Servers, sizes: Iterator[int], seconds: int) -> _Side:
     """A run in which no message is one that was ever asked for. Raises RuntimeError."""
-    number = _AT_MOST_PER_SECOND * seconds
+    number = _AT_MAX_PER_SECOND * seconds
     paths = [_path(next(sizes)) for _ in range(number)]
     side = _measured(servers.service, write_script(servers.folder / "new.lua", paths), seconds)
     if side.figures.requests > number:
@@ -135,9 +135,9 @@ def _path(message_bytes: int) -> str:
     return f"/profiles/{_PROFILE}/schedule?bytes={message_bytes}"
 
 
-def _sizes(table: HeldTable) -> Iterator[int]:
+def _sizes(table: LoadedTable) -> Iterator[int]:
     """Every message of the table once, in random order."""
-    order = list(range(table.least_bytes, table.greatest_bytes + 1))
+    order = list(range(table.min_message_bytes, table.max_message_bytes + 1))
     random.Random(1).shuffle(order)
     return iter(order)
 
@@ -158,20 +158,20 @@ def _checks(alone: _Rounds, busy: _Rounds) -> tuple[Check, ...]:
     p99_ms = max(_median(busy[name], lambda side: side.figures.p99_ms) for name in (_NEW, _AGAIN))
     return (
         Check(
-            "look-ups of new sizes over a bare ASGI application",
+            "lookups of new sizes over a bare ASGI application",
             _ratio(alone, _NEW),
             _NEW_RATIO,
             "of its requests per second",
             "at least",
         ),
         Check(
-            "look-ups of repeated sizes over a bare ASGI application",
+            "lookups of repeated sizes over a bare ASGI application",
             _ratio(alone, _AGAIN),
             _AGAIN_RATIO,
             "of its requests per second",
             "at least",
         ),
-        Check(f"p99 of look-ups while {_HEAVY} heavy solves run", p99_ms, _P99_MS, "ms"),
+        Check(f"p99 of lookups while {_HEAVY} heavy solves run", p99_ms, _P99_MS, "ms"),
     )
 
 
@@ -233,20 +233,20 @@ def _servers() -> Iterator[_Servers]:
                 yield _Servers(service, bare, table, folder)
 
 
-def _compiled(port: int) -> HeldTable:
+def _compiled(port: int) -> LoadedTable:
     """The active table of the profile, compiled now."""
     with _connected(port) as connection:
-        body = orjson.dumps({"greatest_bytes": _GREATEST_BYTES})
-        _, told = connection.ask(post(f"/profiles/{_PROFILE}/tables", body))
-        digest = orjson.loads(told)["digest"]
+        body = orjson.dumps({"max_message_bytes": _MAX_MESSAGE_BYTES})
+        _, reported = connection.ask(post(f"/profiles/{_PROFILE}/tables", body))
+        digest = orjson.loads(reported)["digest"]
         _, file = connection.ask(get(f"/tables/{digest}?format=slt"))
-    return HeldTable.of(digest, file)
+    return LoadedTable.of(digest, file)
 
 
-def _lengths(table: HeldTable) -> list[int]:
+def _lengths(table: LoadedTable) -> list[int]:
     """The lengths of the answers about some messages."""
     rng = random.Random(2)
-    some = rng.sample(range(table.least_bytes, table.greatest_bytes + 1), _REPEATED)
+    some = rng.sample(range(table.min_message_bytes, table.max_message_bytes + 1), _REPEATED)
     bodies = [table.schedule("", message).body for message in some]
     if max(len(orjson.loads(body)["fragment_bytes"]) for body in bodies) > 64:
         raise RuntimeError("a schedule has more than 64 fragments")
@@ -295,15 +295,15 @@ def _start(connection: Connection, message_bytes: int) -> str:
     question = orjson.loads(pipeline_question(random_pipeline(64, seed=1), message_bytes))
     body = orjson.dumps({**question, "time_limit_s": 600})
     head, rest = post("/optimize", body).split(b"\r\n", 1)
-    status, told = connection.ask(head + b"\r\nPrefer: respond-async\r\n" + rest)
+    status, reported = connection.ask(head + b"\r\nPrefer: respond-async\r\n" + rest)
     if status != 202:
-        raise RuntimeError(told.decode())
-    return f"/jobs/{orjson.loads(told)['id']}"
+        raise RuntimeError(reported.decode())
+    return f"/jobs/{orjson.loads(reported)['id']}"
 
 
 def _is_running(connection: Connection, job: str) -> bool:
-    _, told = connection.ask(get(job))
-    document: dict[str, Any] = orjson.loads(told)
+    _, reported = connection.ask(get(job))
+    document: dict[str, Any] = orjson.loads(reported)
     return bool(document["state"] == "running")
 
 
@@ -313,7 +313,7 @@ def _is_running(connection: Connection, job: str) -> bool:
 @contextmanager
 def _asking(sizes: Iterator[int]) -> Iterator[Callable[[], object]]:
     with application() as ask:
-        body = orjson.dumps({"greatest_bytes": _GREATEST_BYTES})
+        body = orjson.dumps({"max_message_bytes": _MAX_MESSAGE_BYTES})
         ask("POST", f"/profiles/{_PROFILE}/tables", body)
 
         def work() -> None:
@@ -326,7 +326,7 @@ def _asking(sizes: Iterator[int]) -> Iterator[Callable[[], object]]:
 
 SPEC = BenchSpec(
     name="lookup_http",
-    title="Look-ups over HTTP",
+    title="Lookups over HTTP",
     about=(
         "`GET /profiles/{name}/schedule` from the active compiled table, on the service as `sluice "
         "serve` starts it, beside a bare ASGI application in the same run."

@@ -1,4 +1,4 @@
-"""Look-ups in a table file: the C library and the Python client, beside what libraries do today."""
+"""Lookups in a table file: the C library and the Python client, beside what libraries do today."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Instance:
     name: str
     pipeline: Pipeline
     limits: FragmentLimits = _PLAIN
-    greatest_bytes: int = 16 * MIB
+    max_message_bytes: int = 16 * MIB
     relative_gap: float = 1e-3
 
 
@@ -92,18 +92,20 @@ class _Found:
 def _measured(instance: _Instance, number: int, folder: Path, programs: dict[str, Path]) -> _Found:
     table_path, sizes_path = folder / "bench.slt", folder / "sizes"
     table_path.write_bytes(_file_of(instance))
-    sizes_path.write_text("\n".join(map(str, _sizes(instance.greatest_bytes, number))))
-    told = {
-        compiler: _told([str(program), str(table_path), str(sizes_path)])
+    sizes_path.write_text("\n".join(map(str, _sizes(instance.max_message_bytes, number))))
+    reported = {
+        compiler: _reported([str(program), str(table_path), str(sizes_path)])
         for compiler, program in programs.items()
     }
-    python = _told([sys.executable, "-m", "bench.reader_child", str(table_path), str(sizes_path)])
-    checks = [check for name, one in told.items() for check in _checks(instance, name, one)]
+    python = _reported(
+        [sys.executable, "-m", "bench.reader_child", str(table_path), str(sizes_path)]
+    )
+    checks = [check for name, one in reported.items() for check in _checks(instance, name, one)]
     what = f"Python, {instance.name}, repeated size"
     checks.append(Check(what, python["repeat_ns"], _PYTHON_NS, "ns"))
     return _Found(
-        [_c_row(instance, compiler, one) for compiler, one in told.items()],
-        [row for compiler, one in told.items() for row in _count_rows(instance, compiler, one)],
+        [_c_row(instance, compiler, one) for compiler, one in reported.items()],
+        [row for compiler, one in reported.items() for row in _count_rows(instance, compiler, one)],
         _python_row(instance, python),
         checks,
     )
@@ -113,8 +115,8 @@ def _file_of(instance: _Instance) -> bytes:
     table = solvers.compile_table(
         instance.pipeline,
         instance.limits,
-        least_bytes=1,
-        greatest_bytes=instance.greatest_bytes,
+        min_message_bytes=1,
+        max_message_bytes=instance.max_message_bytes,
         relative_gap=instance.relative_gap,
         fragment_cap=DEFAULT_FRAGMENT_CAP,
         time_limit_s=_COMPILE_LIMIT_S,
@@ -122,35 +124,35 @@ def _file_of(instance: _Instance) -> bytes:
     return encode(table, profile="", revision=0)
 
 
-def _sizes(greatest_bytes: int, number: int) -> list[int]:
+def _sizes(max_message_bytes: int, number: int) -> list[int]:
     """Log-uniform, in random order."""
     rng = random.Random(_SEED)
-    return [round(2.0 ** (rng.random() * log(greatest_bytes, 2.0))) for _ in range(number)]
+    return [round(2.0 ** (rng.random() * log(max_message_bytes, 2.0))) for _ in range(number)]
 
 
-def _told(line: list[str]) -> dict[str, Any]:
+def _reported(line: list[str]) -> dict[str, Any]:
     places = os.pathsep.join((str(CHECKOUT), str(CHECKOUT / "clients" / "python" / "src")))
     done = subprocess.run(
         line, capture_output=True, check=True, env={**os.environ, "PYTHONPATH": places}
     )
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    reported: dict[str, Any] = json.loads(done.stdout)
+    return reported
 
 
 # --- what is told ---------------------------------------------------------------------------------
 
 
-def _checks(instance: _Instance, compiler: str, told: dict[str, Any]) -> Iterator[Check]:
+def _checks(instance: _Instance, compiler: str, reported: dict[str, Any]) -> Iterator[Check]:
     label = f"{compiler}, {instance.name}"
-    yield Check(f"{label}, repeated size", told["repeat_ns"]["median"], _REPEAT_NS, "ns")
-    fragments = told["fragments"]["mean"]
+    yield Check(f"{label}, repeated size", reported["repeat_ns"]["median"], _REPEAT_NS, "ns")
+    fragments = reported["fragments"]["mean"]
     yield Check(
         f"{label}, schedule of {fragments:.0f} fragments in the mean",
-        told["schedule_ns"]["median"],
+        reported["schedule_ns"]["median"],
         _FRAGMENT_NS * fragments + _CALL_NS,
         "ns",
     )
-    worst = max(told["schedule_counts"], key=lambda one: one["ns"] / one["allowed_ns"])
+    worst = max(reported["schedule_counts"], key=lambda one: one["ns"] / one["allowed_ns"])
     yield Check(
         f"{label}, schedule of {worst['fragments']} fragments, the dearest of all counts",
         worst["ns"],
@@ -159,29 +161,29 @@ def _checks(instance: _Instance, compiler: str, told: dict[str, Any]) -> Iterato
     )
 
 
-def _c_row(instance: _Instance, compiler: str, told: dict[str, Any]) -> tuple[Cell, ...]:
+def _c_row(instance: _Instance, compiler: str, reported: dict[str, Any]) -> tuple[Cell, ...]:
     return (
         f"{instance.name}, {compiler}",
-        told["repeat_ns"]["median"] / told["ladder_ns"]["median"],
-        told["repeat_ns"]["median"],
-        told["ladder_ns"]["median"],
-        told["constant_ns"]["median"],
-        told["schedule_ns"]["median"],
-        told["cut_ns"]["median"],
-        told["fragments"]["mean"],
-        told["schedule_fit"]["per_fragment_ns"],
-        told["schedule_fit"]["per_call_ns"],
-        told["open_ns"]["median"] / 1e3,
-        told["file_bytes"],
+        reported["repeat_ns"]["median"] / reported["size_steps_ns"]["median"],
+        reported["repeat_ns"]["median"],
+        reported["size_steps_ns"]["median"],
+        reported["constant_ns"]["median"],
+        reported["schedule_ns"]["median"],
+        reported["cut_ns"]["median"],
+        reported["fragments"]["mean"],
+        reported["schedule_fit"]["per_fragment_ns"],
+        reported["schedule_fit"]["per_call_ns"],
+        reported["open_ns"]["median"] / 1e3,
+        reported["file_bytes"],
     )
 
 
 def _c_table(number: int, rows: list[tuple[Cell, ...]]) -> Table:
     columns = (
         "table, compiler",
-        "repeat / ladder",
+        "repeat / size steps",
         "repeated size ns",
-        "ladder of ifs ns",
+        "chain of ifs ns",
         "constant ns",
         "schedule ns",
         "iterator ns",
@@ -196,10 +198,10 @@ def _c_table(number: int, rows: list[tuple[Cell, ...]]) -> Table:
 
 
 def _count_rows(
-    instance: _Instance, compiler: str, told: dict[str, Any]
+    instance: _Instance, compiler: str, reported: dict[str, Any]
 ) -> Iterator[tuple[Cell, ...]]:
     """Counts of 1, 2, 4, 8 ... fragments, and the greatest."""
-    counts = told["schedule_counts"]
+    counts = reported["schedule_counts"]
     chosen = [one for one in counts if one["fragments"] & (one["fragments"] - 1) == 0]
     for one in [*chosen, counts[-1]]:
         share = one["ns"] / one["allowed_ns"]
@@ -218,15 +220,15 @@ def _counts_table(rows: list[tuple[Cell, ...]]) -> Table:
     return Table(title, columns, tuple(rows))
 
 
-def _python_row(instance: _Instance, told: dict[str, Any]) -> tuple[Cell, ...]:
-    short = told["short_schedule_ns"]
+def _python_row(instance: _Instance, reported: dict[str, Any]) -> tuple[Cell, ...]:
+    short = reported["short_schedule_ns"]
     return (
         instance.name,
-        told["repeat_ns"] / 1e3,
+        reported["repeat_ns"] / 1e3,
         short / 1e3 if short is not None else None,
-        told["schedule_ns"] / 1e3,
-        told["mean_fragments"],
-        told["open_ns"] / 1e6,
+        reported["schedule_ns"] / 1e3,
+        reported["mean_fragments"],
+        reported["open_ns"] / 1e6,
     )
 
 
@@ -245,11 +247,11 @@ def _python_table(number: int, rows: list[tuple[Cell, ...]]) -> Table:
 
 SPEC = BenchSpec(
     name="lookups",
-    title="Look-ups in a table file",
+    title="Lookups in a table file",
     about=(
         "What a messaging library does for each message. The C library is compiled with -O3 by "
         "each compiler that is there, and run by its own benchmark (`clients/c/bench`) beside a "
-        "constant and a ladder of ifs; nothing is allocated. The Python client's reader runs in a "
+        "constant and a chain of ifs; nothing is allocated. The Python client's reader runs in a "
         "process of its own. Random sizes from 1 byte up, warm cache."
     ),
     run=_run,

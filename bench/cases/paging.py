@@ -109,9 +109,9 @@ def _row(label: str, direct: Timed[list[str]], remote: Timed[list[str]]) -> tupl
         label,
         remote.timing.ratio_to(direct.timing),
         direct.timing.median_ms,
-        direct.timing.greatest_ms,
+        direct.timing.max_ms,
         remote.timing.median_ms,
-        remote.timing.greatest_ms,
+        remote.timing.max_ms,
     )
 
 

@@ -19,7 +19,7 @@ from domain.solution import relative_excess
 
 _UNITS = ((100, 300), (300, 1000), (1000, 5000))  # message sizes in units of the alignment
 _ALIGNMENTS = (1, 8)
-_MOST_FRAGMENTS = 8
+_MAX_FRAGMENTS = 8
 _TIME_LIMIT_S = 60.0
 _SAME = 2e-9  # both are proven to 1e-9
 
@@ -56,11 +56,11 @@ def _problem(units: tuple[int, int], alignment_bytes: int, rng: np.random.Genera
     cost, overhead = 10.0 ** rng.uniform(-spread, spread, (2, stages))
     slowest = int(np.argmax(cost))
     others_us = size * (cost.sum() - cost[slowest]) / 1000.0
-    overhead *= others_us / rng.uniform(2.0, _MOST_FRAGMENTS) ** 2 / overhead[slowest]
+    overhead *= others_us / rng.uniform(2.0, _MAX_FRAGMENTS) ** 2 / overhead[slowest]
     if rng.random() < 0.3:
         overhead[rng.random(stages) < 0.5] = 0.0
     rows = [("stage", float(overhead[j]), float(cost[j])) for j in range(stages)]
-    limits = FragmentLimits(alignment_bytes=alignment_bytes, max_fragments=_MOST_FRAGMENTS)
+    limits = FragmentLimits(alignment_bytes=alignment_bytes, max_fragments=_MAX_FRAGMENTS)
     return Problem(pipeline_of_lines(rows), size, limits)
 
 

@@ -29,7 +29,7 @@ _OTHERS = (
     highs.INTERIOR_POINT,
 )
 _OTHERS_ON = "b2"
-_GREATEST = _COUNTS[-1]
+_MAX = _COUNTS[-1]
 _POWER = 1.1
 _POWER_FROM = 10_000  # cells
 _GAP, _TIME_S, _TIME_A_S, _MEMORY_MIB = 1e-7, 10.0, 1.0, 2048.0
@@ -123,10 +123,10 @@ def _checks(points: list[_Point]) -> Iterable[Check]:
     """Of the native side: the worst of the two pipelines of each class."""
     for hardness in CLASSES:
         own = [p for p in points if p.side == NATIVE and p.one.letter == hardness.letter]
-        largest = [point.found for point in own if point.k == _GREATEST]
+        largest = [point.found for point in own if point.k == _MAX]
         if not largest:
             continue
-        where = f"{_GREATEST:,} x {STAGES}, class {hardness.letter}"
+        where = f"{_MAX:,} x {STAGES}, class {hardness.letter}"
         names = dict.fromkeys(point.one.name for point in own)
         power = max(_power(_of(own, NATIVE, name)) for name in names)
         limit_s = _TIME_A_S if hardness.letter == "a" else _TIME_S
@@ -143,8 +143,8 @@ def _worst(found: list[Apart], what: str) -> float:
 
 
 def _workload(name: str) -> AbstractContextManager[Callable[[], object]]:
-    lines = named(name).lines_for(_GREATEST)
-    return nullcontext(partial(certified, lines, _GREATEST, time_limit_s=CAP_S))
+    lines = named(name).lines_for(_MAX)
+    return nullcontext(partial(certified, lines, _MAX, time_limit_s=CAP_S))
 
 
 SPEC = BenchSpec(

@@ -105,8 +105,8 @@ def _contending(first: Sides, others: list[Engine]) -> list[Engine]:
         for other in others
         if other is not REDUCED_DUAL and _reached(first[other.name].result, ours)
     }
-    most = _CONTENDING * min(solved.values(), default=0.0)
-    return [other for other in others if solved.get(other.name, most + 1.0) <= most]
+    maximum = _CONTENDING * min(solved.values(), default=0.0)
+    return [other for other in others if solved.get(other.name, maximum + 1.0) <= maximum]
 
 
 def _reached(run: EngineRun, ours: EngineRun) -> bool:

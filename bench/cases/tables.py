@@ -18,7 +18,7 @@ from domain.plan_table import PlanTable, TableCut, TableRepeat
 from domain.problem import FragmentLimits
 from exports.table.slt import encode
 
-_LEAST_BYTES, _GREATEST_BYTES = 1, 16 * MIB
+_MIN_MESSAGE_BYTES, _MAX_MESSAGE_BYTES = 1, 16 * MIB
 _QUICK_BYTES = MIB // 16
 _TOLERANCE = 1e-3
 _CAP = 100_000
@@ -44,10 +44,10 @@ class _Compiled:
 
 def _run(effort: Effort) -> CaseResult:
     solvers.warm_up()
-    greatest = effort.pick(_GREATEST_BYTES, quick=_QUICK_BYTES)
+    maximum = effort.pick(_MAX_MESSAGE_BYTES, quick=_QUICK_BYTES)
     pipelines = {"Table 1 (Myrinet)": myrinet(), "example trace": example_trace()}
     found = [
-        _measure(name, pipeline, greatest, effort.pick(3, quick=1))
+        _measure(name, pipeline, maximum, effort.pick(3, quick=1))
         for name, pipeline in pipelines.items()
     ]
     columns = (
@@ -64,27 +64,27 @@ def _run(effort: Effort) -> CaseResult:
         "repeats: worst relative gap",
         "repeats within 0.1 %",
     )
-    title = f"Every message size from {_LEAST_BYTES} to {greatest:,} bytes, 0.1 % asked for"
+    title = f"Every message size from {_MIN_MESSAGE_BYTES} to {maximum:,} bytes, 0.1 % asked for"
     rows = tuple(map(_row, found))
     return CaseResult((Table(title, columns, rows),), tuple(_checks(found)))
 
 
-def _measure(name: str, pipeline: Pipeline, greatest_bytes: int, rounds: int) -> _Compiled:
+def _measure(name: str, pipeline: Pipeline, max_message_bytes: int, rounds: int) -> _Compiled:
     samples_s = []
     for _ in range(rounds):
         started_s = time.perf_counter()
-        table = _compile(pipeline, greatest_bytes)
+        table = _compile(pipeline, max_message_bytes)
         samples_s.append(time.perf_counter() - started_s)
     file = encode(table, profile="", revision=0)
     return _Compiled(name, table, file, tuple(samples_s))
 
 
-def _compile(pipeline: Pipeline, greatest_bytes: int) -> PlanTable:
+def _compile(pipeline: Pipeline, max_message_bytes: int) -> PlanTable:
     return solvers.compile_table(
         pipeline,
         FragmentLimits(),
-        least_bytes=_LEAST_BYTES,
-        greatest_bytes=greatest_bytes,
+        min_message_bytes=_MIN_MESSAGE_BYTES,
+        max_message_bytes=max_message_bytes,
         relative_gap=_TOLERANCE,
         fragment_cap=_CAP,
         time_limit_s=_LIMIT_S,
@@ -139,7 +139,7 @@ def _row(compiled: _Compiled) -> tuple[Cell, ...]:
 def _checks(found: list[_Compiled]) -> list[Check]:
     checks = []
     for compiled in found:
-        what = f"table of 1 B to {compiled.table.greatest_bytes // MIB or '1/16'} MiB"
+        what = f"table of 1 B to {compiled.table.max_message_bytes // MIB or '1/16'} MiB"
         what = f"{what}, {compiled.name}"
         checks.append(Check(f"{what}: time", compiled.median_s, _TARGET_S, "s"))
         checks.append(Check(f"{what}: file", len(compiled.file) / MIB, _TARGET_MIB, "MiB"))
@@ -148,7 +148,7 @@ def _checks(found: list[_Compiled]) -> list[Check]:
 
 def _workload(pipeline: Callable[[], Pipeline]) -> AbstractContextManager[Callable[[], object]]:
     solvers.warm_up()
-    return nullcontext(partial(_compile, pipeline(), _GREATEST_BYTES))
+    return nullcontext(partial(_compile, pipeline(), _MAX_MESSAGE_BYTES))
 
 
 SPEC = BenchSpec(

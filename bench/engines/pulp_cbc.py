@@ -37,9 +37,9 @@ def _model(lines: LineProblem, k: int) -> pulp.LpProblem:
     return model
 
 
-def _add(model: pulp.LpProblem, terms: list[tuple[pulp.LpVariable, float]], least: float) -> None:
+def _add(model: pulp.LpProblem, terms: list[tuple[pulp.LpVariable, float]], minimum: float) -> None:
     expression = pulp.LpAffineExpression(terms)
-    model.addConstraint(pulp.LpConstraint(expression, pulp.LpConstraintGE, rhs=least))
+    model.addConstraint(pulp.LpConstraint(expression, pulp.LpConstraintGE, rhs=minimum))
 
 
 CBC = Engine("CBC (PuLP)", _solve)

@@ -4,8 +4,8 @@ Source    docs/theory.md sec. 13; the recurrence is theory sec. 1.
 Notation  k fragments; V: least latency known; L(k): proven lower bound on every whole-byte cut into
           k fragments. Times here leave out the constant delay until the answer adds it.
 Cost      one integer program for each count with L(k) < V; exponential at worst. What is larger
-          than MOST_CELLS fragments times stages is refused.
-Exact     `lower_bound_us` lies below what the judge says of every admitted cut; the status is
+          than MAX_CELLS fragments times stages is refused.
+Exact     `lower_bound_us` lies below what the evaluator says of every admitted cut; the status is
           `proven` only where the best cut found is within TOLERANCE of it.
 Traps     in whole bytes the optimum is not even unimodal in k, so each count is excluded by a bound
           of its own. A failed check in CP-SAT aborts the process: this is for checking, not for
@@ -32,9 +32,11 @@ from solvers.heuristics.fixed import best_count
 from solvers.rounding import round_cut
 from solvers.strategies import solve_with
 
-MOST_CELLS = 200  # fragments times stages, of any count that could win
+MAX_CELLS = 200  # fragments times stages, of any count that could win
 TOLERANCE = 1e-9
-_JUDGE = 1.0 - 1e-13  # the judge rounds at most some 4 * MOST_CELLS sums and products on a path
+_EVALUATOR = (
+    1.0 - 1e-13
+)  # the evaluator rounds at most some 4 * MAX_CELLS sums and products on a path
 
 
 class IntegerStatus(StrEnum):
@@ -68,7 +70,7 @@ def integer_optimum(
     """The best cut in whole bytes and alignment, over all counts or with this many `fragments`.
 
     At the time limit the answer is the best cut and bound known by then. Raises InvalidInput,
-    Infeasible, and StrategyDeclined where a count that could win has more than MOST_CELLS cells or
+    Infeasible, and StrategyDeclined where a count that could win has more than MAX_CELLS cells or
     where stages may cut differently.
     """
     _check(problem, time_limit_s, fragments)
@@ -99,9 +101,9 @@ def _check(problem: Problem, time_limit_s: float, fragments: int | None) -> None
             field="allow_refragmentation",
         )
     counts = problem.count_range()
-    if fragments is not None and not counts.least <= fragments <= counts.greatest:
+    if fragments is not None and not counts.minimum <= fragments <= counts.maximum:
         raise InvalidInput(
-            f"expected {counts.least} <= fragments <= {counts.greatest}", field="fragments"
+            f"expected {counts.minimum} <= fragments <= {counts.maximum}", field="fragments"
         )
 
 
@@ -124,7 +126,7 @@ class _Known:
         plain = replace(problem, pipeline=replace(problem.pipeline, delay_us=0.0))
         search = exact.start(plain)
         search.run(near=best_count(plain), relative_gap=TOLERANCE, deadline=deadline)
-        first = search.lines.k_least
+        first = search.lines.k_min
         lower = {first + i: float(low) for i, low in enumerate(search.lower)}
         if fragments is None:
             options = SolveOptions(relative_gap=0.0, time_limit_s=max(1e-3, deadline.remaining_s))
@@ -168,7 +170,7 @@ class _Known:
 
     def take(self, scaling: Scaling, report: Report) -> None:
         """Keep what the program reported."""
-        bound_us = scaling.us(report.bound_steps) * _JUDGE
+        bound_us = scaling.us(report.bound_steps) * _EVALUATOR
         self.lower_us[report.count] = max(self.lower_us[report.count], bound_us)
         if report.sizes is not None:
             self.offer(scaling.bytes_of(report.sizes))
@@ -176,7 +178,7 @@ class _Known:
     def answer(self) -> IntegerOptimum:
         """With the delay. Raises SolverFailed where a bound lies above a real cut."""
         latency = self.best_us + self.delay_us
-        bound = min(self.lower_us.values()) * _JUDGE + self.delay_us
+        bound = min(self.lower_us.values()) * _EVALUATOR + self.delay_us
         if bound > latency * (1.0 + TOLERANCE):
             raise SolverFailed("a lower bound lies above a real schedule")
         is_proven = latency <= bound * (1.0 + TOLERANCE)
@@ -194,9 +196,9 @@ def _equal_cut(problem: Problem, fragments: int) -> tuple[int, ...]:
 
 def _refuse_large(problem: Problem, counts: list[int]) -> None:
     stages = len(problem.pipeline)
-    if max(counts, default=0) * stages > MOST_CELLS:
+    if max(counts, default=0) * stages > MAX_CELLS:
         raise StrategyDeclined(
             f"the integer optimum needs counts that could win times stages to be at most "
-            f"{MOST_CELLS}, got {max(counts)} fragments and {stages} stages",
+            f"{MAX_CELLS}, got {max(counts)} fragments and {stages} stages",
             field="message_bytes",
         )

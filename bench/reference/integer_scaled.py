@@ -7,10 +7,10 @@ Notation  a: alignment; r = B mod a; u: a fragment's size in units, x = a u, for
 Cost      O(n * pieces) exact fractions.
 Exact     a cut's time in this model is never above s times its true one, and below it by less than
           (1 + u) steps for each cell of a longest path: less than k + n + n U steps in all.
-Traps     costs are floats and the judge multiplies floats: fractions take each for what it is, and
-          the caller accounts for the judge's rounding. A piece is kept only as far as one fragment
-          can cross all stages within the latency of a known cut; without that, coefficients of
-          steep ranges would not fit 64 bits.
+Traps     costs are floats and the evaluator multiplies floats: fractions take each for what it is,
+          and the caller accounts for the evaluator's rounding. A piece is kept only as far as one
+          fragment can cross all stages within the latency of a known cut; without that,
+          coefficients of steep ranges would not fit 64 bits.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from domain.problem import Problem
 
 # Of a known cut's latency. More, and what rounding costs down takes from a bound is less: 4e-10 for
 # 5 stages and 5000 units. But from 2^50 on the solver itself falls back to far weaker reasoning.
-MOST_STEPS = 2**46
-_MOST_SUM = 2**60  # of the terms of one row: the solver adds them in 64 bits
-_MOST_SCALE = 2**400  # latencies below 1e-100 µs are nothing
+MAX_STEPS = 2**46
+_MAX_SUM = 2**60  # of the terms of one row: the solver adds them in 64 bits
+_MAX_SCALE = 2**400  # latencies below 1e-100 µs are nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
     """Sizes (units, inclusive) over which every stage is one line: (g, G) in steps, per stage."""
 
-    least: int
-    greatest: int
+    minimum: int
+    maximum: int
     lines: tuple[tuple[int, int], ...]
 
 
@@ -61,12 +61,12 @@ class Scaling:
 
     @classmethod
     def of(cls, problem: Problem, known_us: float) -> Scaling:
-        """The finest scale at which a cut of this latency (µs, no delay) has MOST_STEPS steps."""
+        """The finest scale at which a cut of this latency (µs, no delay) has MAX_STEPS steps."""
         unit = problem.limits.alignment_bytes
         ends = sum(len(stage.ranges) for stage in problem.pipeline.stages)
-        steps = min(MOST_STEPS, _MOST_SUM // (ends + 4))
+        steps = min(MAX_STEPS, _MAX_SUM // (ends + 4))
         scale = Fraction(steps) / Fraction(known_us) if known_us > 0.0 else Fraction(1)
-        return cls(min(scale, Fraction(_MOST_SCALE)), unit, problem.message_bytes % unit)
+        return cls(min(scale, Fraction(_MAX_SCALE)), unit, problem.message_bytes % unit)
 
     def steps(self, time_us: float) -> int:
         """A time in whole steps, rounded down."""
@@ -97,17 +97,17 @@ def scaled(problem: Problem, scaling: Scaling, *, known_steps: int) -> ScaledPro
 
 def _pieces(problem: Problem, scaling: Scaling, rest: int, known_steps: int) -> Iterator[Piece]:
     unit = scaling.unit_bytes
-    least = -(-(problem.least_fragment_bytes - rest) // unit)
-    last = (problem.greatest_fragment_bytes - rest) // unit
+    minimum = -(-(problem.smallest_fragment_bytes - rest) // unit)
+    last = (problem.largest_fragment_bytes - rest) // unit
     for end in _ends(problem):
-        greatest = last if end is None else min(last, (end - rest) // unit)
-        if greatest < least:
+        maximum = last if end is None else min(last, (end - rest) // unit)
+        if maximum < minimum:
             continue
-        lines = _lines(problem, scaling, rest, at_bytes=unit * least + rest)
-        reach = _reach(lines, known_steps, greatest)
-        if reach >= least:
-            yield Piece(least, reach, lines)
-        least = greatest + 1
+        lines = _lines(problem, scaling, rest, at_bytes=unit * minimum + rest)
+        reach = _reach(lines, known_steps, maximum)
+        if reach >= minimum:
+            yield Piece(minimum, reach, lines)
+        minimum = maximum + 1
 
 
 def _ends(problem: Problem) -> list[int | None]:
@@ -129,9 +129,9 @@ def _lines(
     return tuple(found)
 
 
-def _reach(lines: tuple[tuple[int, int], ...], known_steps: int, greatest: int) -> int:
+def _reach(lines: tuple[tuple[int, int], ...], known_steps: int, maximum: int) -> int:
     """The greatest size, up to `greatest`, that crosses all stages in `known_steps`; -1: none."""
     g, G = sum(line[0] for line in lines), sum(line[1] for line in lines)
     if g > known_steps:
         return -1
-    return greatest if G == 0 else min(greatest, (known_steps - g) // G)
+    return maximum if G == 0 else min(maximum, (known_steps - g) // G)

@@ -204,12 +204,12 @@ def _fragment(
     """A fragment's size and its time in every stage, as linear expressions."""
     stages = range(len(pieces[0].lines))
     if len(pieces) == 1:
-        size = model.new_int_var(pieces[0].least, pieces[0].greatest, "")
+        size = model.new_int_var(pieces[0].minimum, pieces[0].maximum, "")
         if hint is not None:
             model.add_hint(size, hint)
         return size, [size * pieces[0].lines[j][1] + pieces[0].lines[j][0] for j in stages]
     used = [model.new_bool_var("") for _ in pieces]
-    sizes = [model.new_int_var(0, piece.greatest, "") for piece in pieces]
+    sizes = [model.new_int_var(0, piece.maximum, "") for piece in pieces]
     model.add_exactly_one(used)
     for piece, is_used, size in zip(pieces, used, sizes, strict=True):
         _bind(model, piece, is_used, size, hint)
@@ -234,10 +234,10 @@ def _bind(
     hint: int | None,
 ) -> None:
     """The size lies in the piece where that is used, and is 0 where it is not."""
-    model.add(size >= is_used * piece.least)
-    model.add(size <= is_used * piece.greatest)
+    model.add(size >= is_used * piece.minimum)
+    model.add(size <= is_used * piece.maximum)
     if hint is not None:
-        is_inside = piece.least <= hint <= piece.greatest
+        is_inside = piece.minimum <= hint <= piece.maximum
         model.add_hint(is_used, is_inside)
         model.add_hint(size, hint if is_inside else 0)
 
@@ -248,7 +248,7 @@ def _steps(problem: ScaledProblem, sizes: tuple[int, ...]) -> int:
     for i, size in enumerate(sizes):
         ready = 0
         pieces = problem.pieces_of(i, len(sizes))
-        lines = next(one.lines for one in pieces if one.least <= size <= one.greatest)
+        lines = next(one.lines for one in pieces if one.minimum <= size <= one.maximum)
         for j, (g, G) in enumerate(lines):
             ready = free[j] = max(ready, free[j]) + g + G * size
     return free[-1]

@@ -1,13 +1,13 @@
 #include "answer.h"
 
-/* Source    clients/c/include/sluice.h; the judge comes from the caller.
-   Cost      two bisections, three passes over the fragments, and the judge's own.
+/* Source    clients/c/include/sluice.h; the evaluator comes from the caller.
+   Cost      two bisections, three passes over the fragments, and the evaluator's own.
    Exact     sizes are below 2^53, so they are the same numbers as doubles. */
 
-static int judge_cut(const sluice_answer *answer, uint64_t count, double *latency_us)
+static int evaluate_fragments(const sluice_answer *answer, uint64_t count, double *latency_us)
 {
     int declined =
-        answer->judge(answer->pipeline, 1, (int64_t)count, answer->sizes, latency_us);
+        answer->evaluator(answer->pipeline, 1, (int64_t)count, answer->sizes, latency_us);
     return declined ? SLUICE_E_ARGUMENT : SLUICE_OK;
 }
 
@@ -40,7 +40,7 @@ static int schedule(sluice_answer *answer, uint64_t message_bytes)
         answer->sizes[i] = (double)answer->fragment_bytes[i];
     }
     answer->text_bytes = (uint64_t)(end - answer->text) - 1;
-    return judge_cut(answer, fragments, &answer->cut_us);
+    return evaluate_fragments(answer, fragments, &answer->cut_us);
 }
 
 static int repeated(sluice_answer *answer, uint64_t message_bytes)
@@ -60,7 +60,7 @@ static int repeated(sluice_answer *answer, uint64_t message_bytes)
         answer->sizes[full] = (double)rest;
     answer->repeat_bytes = size;
     answer->repeats = full + (rest != 0);
-    return judge_cut(answer, answer->repeats, &answer->repeat_us);
+    return evaluate_fragments(answer, answer->repeats, &answer->repeat_us);
 }
 
 int sluice_answer_for(sluice_answer *answer, uint64_t message_bytes)

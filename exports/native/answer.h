@@ -10,14 +10,14 @@
 enum { SLUICE_TEXT_BYTES = 16 };
 
 /* The latency of `cuts` cuts of `count` fragments each: solvers/kernels/native/recurrence.h. */
-typedef int sluice_judge(const void *pipeline, int64_t cuts, int64_t count, const double *sizes,
+typedef int sluice_evaluate(const void *pipeline, int64_t cuts, int64_t count, const double *sizes,
                          double *latency_us);
 
 /* Eight bytes a field, so that a caller may read them as an array of words. */
 typedef struct {
     const sluice_table *table; /* in */
-    sluice_judge *judge;       /* in */
-    const void *pipeline;      /* in: the judge's */
+    sluice_evaluate *evaluator;       /* in */
+    const void *pipeline;      /* in: the evaluator's */
     uint64_t capacity;         /* in: fragments that the arrays have room for */
     uint64_t *fragment_bytes;  /* in: (capacity) */
     double *sizes;             /* in: (capacity) scratch */
@@ -30,8 +30,8 @@ typedef struct {
     double cut_us, repeat_us;   /* out: latencies without the pipeline's delay */
 } sluice_answer;
 
-/* 0, or what the library's look-ups return: SLUICE_E_CAPACITY where either cut is longer than the
-   arrays, SLUICE_E_ARGUMENT where the judge declines. */
+/* 0, or what the library's lookups return: SLUICE_E_CAPACITY where either cut is longer than the
+   arrays, SLUICE_E_ARGUMENT where the evaluator declines. */
 int sluice_answer_for(sluice_answer *answer, uint64_t message_bytes);
 
 #endif

@@ -25,8 +25,8 @@ RANGE: Final = struct.Struct("<Qdd")  # up to (0: open), overhead, ns per byte
 class Header:
     """The header's fields from byte 32 on, in their order."""
 
-    least_bytes: int
-    greatest_bytes: int
+    min_message_bytes: int
+    max_message_bytes: int
     relative_gap: float
     min_fragment_bytes: int
     max_fragment_bytes: int  # 0: none

@@ -22,10 +22,10 @@ from exports.table.layout import CHECKED_FROM, HEADER, HEADER_BYTES, Header
 from exports.table.pipeline import unpack_pipeline
 from exports.table.slt import decode
 
-KEPT_FRAGMENTS = 4096  # of a schedule: a reader keeps buffers for so many
+STORED_FRAGMENTS = 4096  # of a schedule: a reader keeps buffers for so many
 _DECODED = 12  # bytes of a decoded plan table for each byte of its file, about
 
-Judge: TypeAlias = Callable[[Sequence[int]], float]  # fragment sizes to latency, µs
+Evaluator: TypeAlias = Callable[[Sequence[int]], float]  # fragment sizes to latency, µs
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,13 @@ class TableHead:
     revision: int
     pipeline: Pipeline
     limits: FragmentLimits
-    least_bytes: int
-    greatest_bytes: int
+    min_message_bytes: int
+    max_message_bytes: int
     relative_gap: float
 
     def covers(self, message_bytes: int) -> bool:
         """Whether the message is in the range."""
-        return self.least_bytes <= message_bytes <= self.greatest_bytes
+        return self.min_message_bytes <= message_bytes <= self.max_message_bytes
 
 
 # All that is said of one message: how many fragments, their sizes as decimal numbers between
@@ -53,7 +53,7 @@ Answerer: TypeAlias = Callable[[int], Answer | None]
 
 
 class TableReader(Protocol):
-    """Look-ups in one table file, for one thread. Raises InvalidInput outside the range."""
+    """Lookups in one table file, for one thread. Raises InvalidInput outside the range."""
 
     @property
     def head(self) -> TableHead:
@@ -61,7 +61,7 @@ class TableReader(Protocol):
         ...
 
     @property
-    def most_fragments(self) -> int:
+    def max_schedule_fragments(self) -> int:
         """The greatest number of fragments of any message."""
         ...
 
@@ -86,8 +86,8 @@ class TableReader(Protocol):
         """What is proven of the schedule, and of the repeated size."""
         ...
 
-    def answerer(self, judge: Judge) -> Answerer:
-        """All of this in one call, by this judge; None for more fragments than are kept."""
+    def answerer(self, evaluator: Evaluator) -> Answerer:
+        """All of this in one call, by this evaluator; None for more fragments than are kept."""
         ...
 
     def sibling(self) -> TableReader:
@@ -99,27 +99,27 @@ def check_covered(head: TableHead, message_bytes: int) -> None:
     """Raise InvalidInput for a message outside the range."""
     if not head.covers(message_bytes):
         raise InvalidInput(
-            f"expected {head.least_bytes} <= message_bytes <= {head.greatest_bytes}",
+            f"expected {head.min_message_bytes} <= message_bytes <= {head.max_message_bytes}",
             field="message_bytes",
         )
 
 
 def answer_by(
-    reader: TableReader, judge: Judge, message_bytes: int, *, most: int | None = None
+    reader: TableReader, evaluator: Evaluator, message_bytes: int, *, maximum: int | None = None
 ) -> Answer | None:
     """All that a reader says of a message; None where that is more than `most` fragments."""
     size = reader.repeat(message_bytes)
     repeats = -(-message_bytes // size) if size else 0
-    if most is not None and max(repeats, reader.count(message_bytes)) > most:
+    if maximum is not None and max(repeats, reader.count(message_bytes)) > maximum:
         return None
     sizes = reader.schedule(message_bytes)
     gap, _ = reader.gaps(message_bytes)
     repeat_us = 0.0
     if size:
         rest = message_bytes - (repeats - 1) * size
-        repeat_us = judge([*[size] * (repeats - 1), rest])
+        repeat_us = evaluator([*[size] * (repeats - 1), rest])
     text = ",".join(map(str, sizes)).encode()
-    return len(sizes), text, judge(sizes), gap, size, repeats, repeat_us
+    return len(sizes), text, evaluator(sizes), gap, size, repeats, repeat_us
 
 
 def head_of(file: bytes) -> TableHead:
@@ -136,8 +136,8 @@ def head_of(file: bytes) -> TableHead:
         header.revision,
         unpack_pipeline(memoryview(file)[header.pipeline_offset :]),
         limits,
-        header.least_bytes,
-        header.greatest_bytes,
+        header.min_message_bytes,
+        header.max_message_bytes,
         header.relative_gap,
     )
 
@@ -147,7 +147,7 @@ class PythonReader:
 
     def __init__(self, head: TableHead, table: PlanTable, file_bytes: int) -> None:
         self.head = head
-        self.most_fragments = max(cut.fragments for cut in table.cuts)
+        self.max_schedule_fragments = max(cut.fragments for cut in table.cuts)
         self.memory_bytes = _DECODED * file_bytes
         self._table = table
         self._sizes = [cut.message_bytes for cut in table.cuts]
@@ -177,9 +177,11 @@ class PythonReader:
         table = self._table
         return table.relative_gap_at(message_bytes), table.repeat_gap_at(message_bytes)
 
-    def answerer(self, judge: Judge) -> Answerer:
-        """All of this in one call, by this judge; None for more fragments than are kept."""
-        return lambda message_bytes: answer_by(self, judge, message_bytes, most=KEPT_FRAGMENTS)
+    def answerer(self, evaluator: Evaluator) -> Answerer:
+        """All of this in one call, by this evaluator; None for more fragments than are kept."""
+        return lambda message_bytes: answer_by(
+            self, evaluator, message_bytes, maximum=STORED_FRAGMENTS
+        )
 
     def sibling(self) -> PythonReader:
         """This reader: it keeps no buffer."""

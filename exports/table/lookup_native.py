@@ -16,10 +16,10 @@ from typing import Any
 from domain.errors import InvalidTable
 from exports.native import library
 from exports.table.lookup import (
-    KEPT_FRAGMENTS,
+    STORED_FRAGMENTS,
     Answer,
     Answerer,
-    Judge,
+    Evaluator,
     PythonReader,
     TableHead,
     TableReader,
@@ -48,15 +48,15 @@ class _Table(ctypes.Structure):
 
 class _Description(ctypes.Structure):
     _fields_ = [
-        ("least_bytes", ctypes.c_uint64),
-        ("greatest_bytes", ctypes.c_uint64),
+        ("min_message_bytes", ctypes.c_uint64),
+        ("max_message_bytes", ctypes.c_uint64),
         ("relative_gap", ctypes.c_double),
         ("min_fragment_bytes", ctypes.c_uint64),
         ("max_fragment_bytes", ctypes.c_uint64),
         ("alignment_bytes", ctypes.c_uint64),
         ("max_fragments", ctypes.c_uint64),
         ("fragment_cap", ctypes.c_uint64),
-        ("most_fragments", ctypes.c_uint64),
+        ("max_schedule_fragments", ctypes.c_uint64),
         ("cut_count", ctypes.c_uint64),
         ("repeat_count", ctypes.c_uint64),
         ("file_bytes", ctypes.c_uint64),
@@ -108,8 +108,8 @@ class _Native:
     def check_file(self, code: int) -> None:
         """Raise InvalidTable for what opening returned."""
         if code:
-            told: bytes = self.text(code)
-            raise InvalidTable(f"not a valid table file: {told.decode()}")
+            reported: bytes = self.text(code)
+            raise InvalidTable(f"not a valid table file: {reported.decode()}")
 
 
 def _function(loaded: ctypes.PyDLL, name: str, *takes: Any) -> Any:
@@ -134,8 +134,8 @@ class NativeReader:
         self.at = ctypes.addressof(table)
         described = _Description()
         native.describe(self.at, ctypes.addressof(described))
-        self.most_fragments = int(described.most_fragments)
-        room = min(self.most_fragments, KEPT_FRAGMENTS)
+        self.max_schedule_fragments = int(described.max_schedule_fragments)
+        room = min(self.max_schedule_fragments, STORED_FRAGMENTS)
         self.memory_bytes = 8 * room + ctypes.sizeof(table)
         self._buffer, self._room = _Buffer(room), room
         self._words, self._gaps = _Buffer(1), (ctypes.c_double * 2)()
@@ -161,7 +161,7 @@ class NativeReader:
     def schedule(self, message_bytes: int) -> list[int]:
         """The fragment sizes in sending order."""
         buffer, words = self._buffer, self._words
-        if self.most_fragments > self._room and self.count(message_bytes) > self._room:
+        if self.max_schedule_fragments > self._room and self.count(message_bytes) > self._room:
             buffer = _Buffer(words.view[0])
         code = self.native.schedule(self.at, message_bytes, buffer.at, buffer.room, words.at)
         if code:
@@ -183,16 +183,16 @@ class NativeReader:
             self.check(code, message_bytes)
         return self._gaps[0], self._gaps[1]
 
-    def answerer(self, judge: Judge) -> Answerer:
-        """All of this in one call, by this judge; None for more fragments than are kept.
+    def answerer(self, evaluator: Evaluator) -> Answerer:
+        """All of this in one call, by this evaluator; None for more fragments than are kept.
 
-        A judge with `native` (the addresses of its function and its pipeline, and the delay) is
-        called from C.
+        An evaluator with `native` (the addresses of its function and its pipeline, and the delay)
+        is called from C.
         """
-        native = getattr(judge, "native", None)
+        native = getattr(evaluator, "native", None)
         if native is None:
-            return partial(answer_by, self, judge, most=KEPT_FRAGMENTS)
-        return _NativeAnswers(self, judge, native)
+            return partial(answer_by, self, evaluator, maximum=STORED_FRAGMENTS)
+        return _NativeAnswers(self, evaluator, native)
 
     def sibling(self) -> NativeReader:
         """Another reader of the same bytes, for another thread."""
@@ -206,19 +206,21 @@ class NativeReader:
 
 
 class _NativeAnswers:
-    """Whole answers: the judge is called where the sizes are."""
+    """Whole answers: the evaluator is called where the sizes are."""
 
-    def __init__(self, reader: NativeReader, judge: Judge, native: tuple[int, int, float]) -> None:
+    def __init__(
+        self, reader: NativeReader, evaluator: Evaluator, native: tuple[int, int, float]
+    ) -> None:
         function, pipeline, self._delay_us = native
-        room = KEPT_FRAGMENTS
+        room = STORED_FRAGMENTS
         arrays = _Buffer(room), (ctypes.c_double * room)(), (ctypes.c_char * (room * _TEXT_BYTES))()
         buffer, sizes, text = arrays
-        told = _Answer(reader.at, function, pipeline, room, buffer.at)
-        told.sizes, told.text = ctypes.addressof(sizes), ctypes.addressof(text)
-        self._kept = reader, judge, arrays, told
+        reported = _Answer(reader.at, function, pipeline, room, buffer.at)
+        reported.sizes, reported.text = ctypes.addressof(sizes), ctypes.addressof(text)
+        self._kept = reader, evaluator, arrays, reported
         self._check = reader.check
-        self._ask, self._at = reader.native.answer, ctypes.addressof(told)
-        plain = memoryview(told).cast("B")
+        self._ask, self._at = reader.native.answer, ctypes.addressof(reported)
+        plain = memoryview(reported).cast("B")
         self._words, self._numbers = plain.cast("Q"), plain.cast("d")
         self._text = memoryview(text).cast("B")
 

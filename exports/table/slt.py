@@ -35,7 +35,7 @@ from exports.table.layout import (
 from exports.table.pipeline import pack_pipeline, positive, unpack_pipeline
 from exports.table.stored import StoredTable
 
-_MOST_U32 = 2**32 - 1
+_MAX_U32 = 2**32 - 1
 
 
 def encode(table: PlanTable, *, profile: str, revision: int) -> bytes:
@@ -45,7 +45,7 @@ def encode(table: PlanTable, *, profile: str, revision: int) -> bytes:
     """
     named = StoredTable(profile, revision, table)
     positions = [ends for cut in table.cuts for ends in _positions(cut, table.limits)]
-    width = 4 if max(positions, default=0) <= _MOST_U32 else 8
+    width = 4 if max(positions, default=0) <= _MAX_U32 else 8
     pipeline = pack_pipeline(table.pipeline)
     sections = Sections.of(
         cuts=len(table.cuts),
@@ -87,8 +87,8 @@ def _positions(cut: TableCut, limits: FragmentLimits) -> Iterator[int]:
 def _header_of(named: StoredTable, sections: Sections, *, positions: int, width: int) -> Header:
     table, name = named.table, named.profile.encode()
     return Header(
-        least_bytes=table.least_bytes,
-        greatest_bytes=table.greatest_bytes,
+        min_message_bytes=table.min_message_bytes,
+        max_message_bytes=table.max_message_bytes,
         relative_gap=table.relative_gap,
         min_fragment_bytes=table.limits.min_fragment_bytes,
         max_fragment_bytes=table.limits.max_fragment_bytes or 0,
@@ -145,8 +145,8 @@ def _decode(data: memoryview) -> StoredTable:
         unpack_pipeline(data[header.pipeline_offset :]),
         limits,
         header.fragment_cap,
-        header.least_bytes,
-        header.greatest_bytes,
+        header.min_message_bytes,
+        header.max_message_bytes,
         header.relative_gap,
         tuple(_cuts(header, data, positions)),
         tuple(_repeats(header, data)),
@@ -207,7 +207,7 @@ def _unpack_positions(header: Header, data: memoryview) -> Sequence[int]:
         raise InvalidTable("expected zeros behind the positions")
     kind = "I" if header.position_width == 4 else "Q"
     positions = struct.unpack_from(f"<{header.position_count}{kind}", data, header.positions_offset)
-    if (max(positions, default=0) > _MOST_U32) != (header.position_width == 8):
+    if (max(positions, default=0) > _MAX_U32) != (header.position_width == 8):
         raise InvalidTable("positions have 8 bytes exactly where one does not fit 4")
     return positions
 

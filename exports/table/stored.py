@@ -27,6 +27,6 @@ class StoredTable:
     def __post_init__(self) -> None:
         if self.profile and _NAME.fullmatch(self.profile) is None:
             raise InvalidInput("expected a profile's name or none", field="profile")
-        least, greatest = (1, MAX_REVISION) if self.profile else (0, 0)
-        if not least <= self.revision <= greatest:
+        minimum, maximum = (1, MAX_REVISION) if self.profile else (0, 0)
+        if not minimum <= self.revision <= maximum:
             raise InvalidInput("expected a revision, 0 where there is no name", field="revision")

@@ -20,7 +20,7 @@ from exports.table.stored import StoredTable
 
 FORMAT = "sluice-table"
 VERSION = 1
-_MOST = 2**63
+_MAX = 2**63
 _LIMITS = tuple(FragmentLimits.__slots__)
 _ENTRY = ("message_bytes", "latency_us", "relative_gap")
 
@@ -60,8 +60,8 @@ def _document(named: StoredTable) -> dict[str, object]:
         "pipeline": _pipeline_document(table.pipeline),
         "constraints": {name: getattr(table.limits, name) for name in _LIMITS},
         "fragment_cap": table.fragment_cap,
-        "least_bytes": table.least_bytes,
-        "greatest_bytes": table.greatest_bytes,
+        "min_message_bytes": table.min_message_bytes,
+        "max_message_bytes": table.max_message_bytes,
         "relative_gap": float(table.relative_gap),
         "cuts": [{**_entry(cut), "fragment_bytes": cut.fragment_bytes} for cut in table.cuts],
         "repeats": [{**_entry(one), "size_bytes": one.size_bytes} for one in table.repeats],
@@ -106,7 +106,7 @@ def _no_constant(_: str) -> NoReturn:
 def _stored(document: object) -> StoredTable:
     names = (
         *("format", "version", "profile", "revision", "pipeline", "constraints", "fragment_cap"),
-        *("least_bytes", "greatest_bytes", "relative_gap", "cuts", "repeats"),
+        *("min_message_bytes", "max_message_bytes", "relative_gap", "cuts", "repeats"),
     )
     top = _object(document, names, where="the document")
     if top["format"] != FORMAT or _whole(top["version"]) != VERSION:
@@ -115,8 +115,8 @@ def _stored(document: object) -> StoredTable:
         _pipeline(top["pipeline"]),
         _limits(top["constraints"]),
         _whole(top["fragment_cap"]),
-        _whole(top["least_bytes"]),
-        _whole(top["greatest_bytes"]),
+        _whole(top["min_message_bytes"]),
+        _whole(top["max_message_bytes"]),
         _number(top["relative_gap"]),
         _list(top["cuts"], _cut, where="cuts"),
         _list(top["repeats"], _repeat, where="repeats"),
@@ -188,7 +188,7 @@ def _list(value: object, read: Callable[[object], T], *, where: str) -> tuple[T,
 def _whole(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidTable("expected a whole number where one belongs")
-    if abs(value) > _MOST:
+    if abs(value) > _MAX:
         raise InvalidTable("expected whole numbers of at most 2^63")
     return value
 

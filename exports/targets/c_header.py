@@ -21,7 +21,7 @@ from exports.targets.target import ExportInput, Takes, Target, TargetOption
 
 _INDENT = "   "
 _WIDTH = 96
-_MOST_PREFIX = 48
+_MAX_PREFIX = 48
 _PREFIX = r"([a-z](_?[a-z0-9]){0,46})?"
 
 
@@ -46,19 +46,19 @@ def prefix_for(given: ExportInput) -> str:
     if given.options["prefix"]:
         return given.options["prefix"]
     words = re.sub(r"[^a-z0-9]+", "_", given.profile).strip("_")
-    return f"sluice_{words or 'plan'}"[:_MOST_PREFIX].rstrip("_")
+    return f"sluice_{words or 'plan'}"[:_MAX_PREFIX].rstrip("_")
 
 
 def _promises(table: PlanTable, prefix: str) -> str:
     cut_gap = max(cut.relative_gap for cut in table.cuts)
     repeat_gap = max(repeat.relative_gap for repeat in table.repeats)
     lines = (
-        f"messages of {table.least_bytes} to {table.greatest_bytes} bytes",
+        f"messages of {table.min_message_bytes} to {table.max_message_bytes} bytes",
         *_limits(table),
         f"tolerance asked for: {_share(table.relative_gap)}; proven at every message size:",
         f"  the schedule is at most {_proven(cut_gap)} over every other one,",
         f"  the repeated size at most {_proven(repeat_gap)} over every other repeated size",
-        f"look-ups: {prefix}_repeat, {prefix}_schedule,",
+        f"lookups: {prefix}_repeat, {prefix}_schedule,",
         f"  {prefix}_begin with {prefix}_next",
     )
     return "".join(f"{_INDENT}{line}\n" for line in lines)
@@ -66,9 +66,9 @@ def _promises(table: PlanTable, prefix: str) -> str:
 
 def _limits(table: PlanTable) -> Iterator[str]:
     limits = table.limits
-    most_bytes = f" to {limits.max_fragment_bytes}" if limits.max_fragment_bytes else " and more"
-    most = min(limits.max_fragments or table.fragment_cap, table.fragment_cap)
-    yield f"fragments of {limits.min_fragment_bytes}{most_bytes} bytes, at most {most} of them"
+    max_bytes = f" to {limits.max_fragment_bytes}" if limits.max_fragment_bytes else " and more"
+    maximum = min(limits.max_fragments or table.fragment_cap, table.fragment_cap)
+    yield f"fragments of {limits.min_fragment_bytes}{max_bytes} bytes, at most {maximum} of them"
     if limits.alignment_bytes > 1:
         yield f"every fragment but the last is a multiple of {limits.alignment_bytes} bytes"
 
@@ -85,12 +85,12 @@ def _proven(share: float) -> str:
 
 def _figures(table: PlanTable, capitals: str) -> str:
     sizes = (
-        ("LEAST_BYTES", table.least_bytes),
-        ("GREATEST_BYTES", table.greatest_bytes),
+        ("MIN_MESSAGE_BYTES", table.min_message_bytes),
+        ("MAX_MESSAGE_BYTES", table.max_message_bytes),
         ("ALIGNMENT_BYTES", table.limits.alignment_bytes),
     )
     counts = (
-        ("MOST_FRAGMENTS", max(cut.fragments for cut in table.cuts)),
+        ("MAX_FRAGMENTS", max(cut.fragments for cut in table.cuts)),
         ("CUTS", len(table.cuts)),
         ("REPEATS", len(table.repeats)),
     )

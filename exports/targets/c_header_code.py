@@ -14,8 +14,8 @@ FUNCTIONS = Template("""\
 /* 1 where the table has an answer for this message, otherwise 0. */
 static inline int ${p}_covers(uint64_t message_bytes)
 {
-    return message_bytes >= ${P}_LEAST_BYTES &&
-           message_bytes <= ${P}_GREATEST_BYTES;
+    return message_bytes >= ${P}_MIN_MESSAGE_BYTES &&
+           message_bytes <= ${P}_MAX_MESSAGE_BYTES;
 }
 
 /* Index of the last entry of the cuts that is not above this message, which is in the range. */
@@ -124,7 +124,7 @@ static inline int ${p}_next(struct ${p}_cut *cut, uint64_t *fragment_bytes)
 }
 
 /* The whole schedule into an array: returns the number of fragments, 0 outside the range. Where it
-   exceeds `capacity`, nothing is written; ${P}_MOST_FRAGMENTS is always enough. */
+   exceeds `capacity`, nothing is written; ${P}_MAX_FRAGMENTS is always enough. */
 static inline size_t ${p}_schedule(
     uint64_t message_bytes, uint64_t *fragment_bytes, size_t capacity)
 {

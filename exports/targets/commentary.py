@@ -18,7 +18,7 @@ from domain.units import format_bytes
 from exports.targets.target import ExportInput, Target
 
 LINE_BYTES = 100
-_MOST_BYTES_OF_A_NAME = 400
+_MAX_BYTES_OF_A_NAME = 400
 # What is replaced, in this order: ends, beginnings and continuations of comments.
 _ENDS = (("*/", "* /"), ("/*", "/ *"), ("\\", "_"), ("??", "?_"), ("]]>", "]] >"))
 _WORDS = {Objective.MEAN: "least mean regret", Objective.WORST: "least worst regret"}
@@ -65,9 +65,10 @@ def one_size(given: ExportInput, rule: SizeRule) -> int:
 
 def check_size(size_bytes: int, rule: SizeRule) -> None:
     """Raise InvalidInput naming the part of the rule that the size breaks."""
-    if not rule.least_bytes <= size_bytes <= rule.greatest_bytes:
+    if not rule.min_bytes <= size_bytes <= rule.max_bytes:
         raise InvalidInput(
-            f"expected a size of {rule.least_bytes} to {rule.greatest_bytes} bytes", field="setting"
+            f"expected a size of {rule.min_bytes} to {rule.max_bytes} bytes",
+            field="setting",
         )
     if size_bytes % rule.multiple_of:
         raise InvalidInput(f"expected a multiple of {rule.multiple_of} bytes", field="setting")
@@ -110,7 +111,8 @@ def _costs(chosen: ChosenSetting, target: Target) -> Iterator[str]:
         is_all = len(chosen.setting.steps) == 1
         where = "for every message" if is_all else f"from {step.from_bytes}"
         yield f"size {where}: {_size(step.size_bytes)}"
-    yield f"chosen for {_WORDS[chosen.objective]} over the mix: {_short(chosen.mix.words)}"
+    workload = _short(chosen.workload.words)
+    yield f"chosen for {_WORDS[chosen.objective]} over the workload: {workload}"
     mean, worst = _share(chosen.mean_regret), _share(chosen.worst_regret)
     yield f"regret over the best schedule known: mean {mean}, worst {worst}"
     if target.figures_note:
@@ -143,7 +145,7 @@ def _reading(read_by: str, target: Target) -> str:
 
 def _short(text: str) -> str:
     """At most some hundred bytes of it: a name is no place for a book."""
-    kept = text.encode(errors="replace")[:_MOST_BYTES_OF_A_NAME].decode(errors="ignore")
+    kept = text.encode(errors="replace")[:_MAX_BYTES_OF_A_NAME].decode(errors="ignore")
     return kept if len(kept) >= len(text) else f"{kept}..."
 
 

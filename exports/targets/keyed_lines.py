@@ -16,9 +16,9 @@ from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
 from domain.pipeline import MAX_MESSAGE_BYTES
 
-MOST_CHARACTERS = 2**20
-MOST_LINES = 20_000
-MOST_IN_A_LINE = 8192
+MAX_CHARACTERS = 2**20
+MAX_LINES = 20_000
+MAX_IN_A_LINE = 8192
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SIZE = re.compile(r"([0-9]{1,18})([KMGT]?)B?", re.IGNORECASE | re.ASCII)
 _UNITS = ".KMGT"  # powers of 1024, by their places
@@ -51,15 +51,15 @@ def refuse(number: int, rule: str) -> NoReturn:
 
 def lines_of(text: str) -> list[Line]:
     """Every line that is not blank. Raises InvalidInput for what is no configuration at all."""
-    if len(text) > MOST_CHARACTERS:
-        raise InvalidInput(f"expected at most {MOST_CHARACTERS} characters", field="setting")
-    if text.count("\n") > MOST_LINES:
-        raise InvalidInput(f"expected at most {MOST_LINES} lines", field="setting")
+    if len(text) > MAX_CHARACTERS:
+        raise InvalidInput(f"expected at most {MAX_CHARACTERS} characters", field="setting")
+    if text.count("\n") > MAX_LINES:
+        raise InvalidInput(f"expected at most {MAX_LINES} lines", field="setting")
     lines = []
     for number, raw in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
         line = raw.removesuffix("\r")
-        if len(line) > MOST_IN_A_LINE:
-            refuse(number, f"expected at most {MOST_IN_A_LINE} characters")
+        if len(line) > MAX_IN_A_LINE:
+            refuse(number, f"expected at most {MAX_IN_A_LINE} characters")
         if _CONTROLS.search(line):
             refuse(number, "expected printable characters")
         if line.strip():

@@ -24,7 +24,7 @@ from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
 from exports.targets.commentary import commentary
 from exports.targets.target import ExportInput, Takes, Target, TargetOption
 
-_MOST_INT = 2**31 - 1
+_MAX_INT = 2**31 - 1
 _PER_US = {"ns": 1_000, "ps": 1_000_000}
 _WHOLE, _DECIMAL = "loggopsim", "atlahs"
 
@@ -70,8 +70,8 @@ def _arguments(given: ExportInput) -> _Arguments:
     interval = max(0, slowest_time - bytes_time)
     whole = Fraction(pipeline.delay_us) + sum(map(Fraction, _times_us(pipeline, size)))
     room = round(whole * unit) - bytes_time - (interval if is_decimal else 0)
-    most = bytes_time if is_decimal else interval  # so that no processor is slower than b(x)
-    overhead = max(0, min(_end_overhead(pipeline, size, unit), most, room // 2))
+    maximum = bytes_time if is_decimal else interval  # so that no processor is slower than b(x)
+    overhead = max(0, min(_end_overhead(pipeline, size, unit), maximum, room // 2))
     return _checked(
         _Arguments(
             latency=max(0, room - 2 * overhead),
@@ -98,10 +98,10 @@ def _end_overhead(pipeline: Pipeline, size: int, unit: int) -> int:
 
 
 def _checked(found: _Arguments) -> _Arguments:
-    greatest = max(found.latency, found.overhead, found.interval, found.eager_bytes)
-    if max(Fraction(greatest), found.per_byte) > _MOST_INT:
+    maximum = max(found.latency, found.overhead, found.interval, found.eager_bytes)
+    if max(Fraction(maximum), found.per_byte) > _MAX_INT:
         raise InvalidInput(
-            f"the parameters do not fit LogGOPSim's int, at most {_MOST_INT}: take unit ns, or a "
+            f"the parameters do not fit LogGOPSim's int, at most {_MAX_INT}: take unit ns, or a "
             "smaller message_bytes or eager_bytes",
             field="options",
         )
@@ -135,7 +135,7 @@ TARGET = Target(
         ),
         TargetOption(
             "eager_bytes",
-            str(_MOST_INT),
+            str(_MAX_INT),
             "-S: messages above it begin with a rendezvous, which no pipeline knows of",
             pattern="[0-9]{1,10}",
         ),

@@ -25,21 +25,21 @@ from exports.targets.target import ExportInput, Takes, Target, TargetOption
 
 # A page at least: each slice is a work request, and queues are counted in requests. Whole cache
 # lines, so that no two slices write to one.
-SIZES = SizeRule(least_bytes=4096, greatest_bytes=2**31 - 64, multiple_of=64)
+SIZES = SizeRule(min_bytes=4096, max_bytes=2**31 - 64, multiple_of=64)
 _RDMA, _TCP, _RATIO = "MC_SLICE_SIZE", "MC_TCP_SLICE_SIZE", "MC_FRAGMENT_RATIO"
 _TENT = ("transports", "rdma", "workers", "block_size")
 _ABSORBED = 4  # Mooncake's own ratio: a rest of up to a quarter goes with the slice before it
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Z][A-Z0-9_]*)=([\"']?)([^\"'#]*)\2\s*(?:#.*)?")
-_MOST_DIGITS = 15
+_MAX_DIGITS = 15
 
 
 def render(given: ExportInput) -> str:
     """Variables, or the JSON of a TENT configuration. Raises InvalidInput."""
     size, form = one_size(given, SIZES), given.options["form"]
     if form == "tent":
-        told = [*commentary(given, TARGET, prefix="").splitlines(), *_notes(form)]
+        reported = [*commentary(given, TARGET, prefix="").splitlines(), *_notes(form)]
         rdma = {"workers": {"block_size": size}}
-        return json.dumps({"sluice": told, "transports": {"rdma": rdma}}, indent=2) + "\n"
+        return json.dumps({"sluice": reported, "transports": {"rdma": rdma}}, indent=2) + "\n"
     head = commentary(given, TARGET) + "".join(f"# {note}\n" for note in _notes(form))
     if form == "tcp":
         return f"{head}{_TCP}={size}\n"
@@ -81,7 +81,7 @@ def _assignments(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _size(value: str) -> int:
-    if not (value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS and int(value)):
+    if not (value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS and int(value)):
         raise InvalidInput("expected a size in plain digits, above 0", field="setting")
     return int(value)
 

@@ -25,9 +25,9 @@ from exports.targets.keyed_lines import Entry, in_range, ini_entries, refuse, th
 from exports.targets.target import OF_A_COLLECTIVE, ExportInput, Takes, Target, TargetOption
 
 VERIFIED = "MPI_T of MPICH 4.0.2"
-SIZES = SizeRule(least_bytes=4096, greatest_bytes=2**30, multiple_of=64)
+SIZES = SizeRule(min_bytes=4096, max_bytes=2**30, multiple_of=64)
 # From the default on, in pages; a process may hold 1024 of them (…_PIPELINE_MAX_CHUNKS).
-OFI_SIZES = SizeRule(least_bytes=2**20, greatest_bytes=2**24, multiple_of=4096)
+OFI_SIZES = SizeRule(min_bytes=2**20, max_bytes=2**24, multiple_of=4096)
 _OFI = "MPIR_CVAR_CH4_OFI_PIPELINE_CHUNK_SZ"
 
 

@@ -16,7 +16,7 @@ from exports.targets.keyed_lines import binary_size, ini_entries, refuse, the_on
 from exports.targets.target import ExportInput, Takes, Target, TargetOption
 
 _VARIABLE = "MV2_CUDA_BLOCK_SIZE"
-_SIZES = SizeRule(least_bytes=65536, greatest_bytes=2**24, is_power_of_two=True)
+_SIZES = SizeRule(min_bytes=65536, max_bytes=2**24, is_power_of_two=True)
 
 
 def _render(given: ExportInput) -> str:

@@ -19,7 +19,7 @@ from domain.regret import SizeRule
 from exports.targets.target import ExportInput, TargetOption
 
 # Multiples of 64 hold whole elements of every plain datatype; sizes are `int` in the source.
-SIZES = SizeRule(least_bytes=4096, greatest_bytes=2**30, multiple_of=64)
+SIZES = SizeRule(min_bytes=4096, max_bytes=2**30, multiple_of=64)
 NUMBERS = {"bcast": 7, "reduce": 11}
 ALGORITHMS = {
     "bcast": {"pipeline": 3, "binary_tree": 5, "binomial": 6},

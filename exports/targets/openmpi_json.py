@@ -21,14 +21,14 @@ from domain.errors import InvalidInput
 from domain.fragment_setting import MAX_STEPS, FragmentSetting, SettingStep
 from domain.pipeline import MAX_MESSAGE_BYTES
 from exports.targets.commentary import commentary
-from exports.targets.keyed_lines import MOST_CHARACTERS, the_one
+from exports.targets.keyed_lines import MAX_CHARACTERS, the_one
 from exports.targets.openmpi_collectives import ALGORITHM, COLLECTIVE, PROGRAMS, SIZES, cut_of
 from exports.targets.openmpi_rules import steps_of
 from exports.targets.target import OF_A_COLLECTIVE, ExportInput, Takes, Target, TargetOption
 
 _KEY = "seg_size"
 _LOST = "segsize"
-_MOST_RULES = (MAX_STEPS - 1) // 2  # each begins and ends at most one step
+_MAX_RULES = (MAX_STEPS - 1) // 2  # each begins and ends at most one step
 # The message sizes that a rule is for, both ends included, and its fragment size.
 _Range: TypeAlias = tuple[int, int, int | None]
 _OPTIONS = (
@@ -85,13 +85,13 @@ def read(text: str) -> FragmentSetting:
             path = f"collectives.{where}.{index}"
             rules = _array(_object(group, path).get("rules"), f"{path}.rules")
             if rules:
-                found[path] = _ladder(rules, f"{path}.rules")
+                found[path] = _size_steps(rules, f"{path}.rules")
     return the_one(found, what="at least one rule")
 
 
-def _ladder(rules: list[Any], path: str) -> FragmentSetting:
-    if len(rules) > _MOST_RULES:
-        _refuse(path, f"expected at most {_MOST_RULES} rules")
+def _size_steps(rules: list[Any], path: str) -> FragmentSetting:
+    if len(rules) > _MAX_RULES:
+        _refuse(path, f"expected at most {_MAX_RULES} rules")
     ranges = [_range(rule, f"{path}.{index}") for index, rule in enumerate(rules)]
     starts = {1} | {low for low, _, _ in ranges} | {high + 1 for _, high, _ in ranges}
     steps: list[SettingStep] = []
@@ -120,10 +120,10 @@ def _range(rule: object, path: str) -> _Range:
     if "alg" not in fields:
         _refuse(path, "expected alg")
     size = _whole(fields, _KEY, path, default=0)
-    least = _whole(fields, "msg_size_min", path, default=0)
-    greatest = _whole(fields, "msg_size_max", path, default=MAX_MESSAGE_BYTES)
+    minimum = _whole(fields, "msg_size_min", path, default=0)
+    maximum = _whole(fields, "msg_size_max", path, default=MAX_MESSAGE_BYTES)
     is_own_choice = fields["alg"] in (0, "ignore")
-    return least, greatest, None if is_own_choice or not size else size
+    return minimum, maximum, None if is_own_choice or not size else size
 
 
 def _whole(fields: Mapping[str, Any], name: str, path: str, *, default: int) -> int:
@@ -138,8 +138,8 @@ def _whole(fields: Mapping[str, Any], name: str, path: str, *, default: int) -> 
 
 
 def _parsed(text: str) -> object:
-    if len(text) > MOST_CHARACTERS:
-        raise InvalidInput(f"expected at most {MOST_CHARACTERS} characters", field="setting")
+    if len(text) > MAX_CHARACTERS:
+        raise InvalidInput(f"expected at most {MAX_CHARACTERS} characters", field="setting")
     try:
         return json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_once)
     except json.JSONDecodeError as refusal:
@@ -175,7 +175,7 @@ def _refuse(path: str, rule: str) -> NoReturn:
 TARGET = Target(
     name="openmpi-json",
     title="Open MPI: fragment sizes by message size, JSON rules of tuned collectives",
-    takes=Takes.LADDER,
+    takes=Takes.SIZE_STEPS,
     render=_render,
     suffix="json",
     media_type="application/json",

@@ -3,7 +3,7 @@
 Source    ompi/mca/coll/tuned/coll_tuned_dynamic_file.c (`ompi_coll_tuned_read_rules_config_file`)
           and coll_tuned_dynamic_rules.c of 4.1.4 and 5.0.7; numbers:
           `ompi_coll_base_file_getnext_long` in ompi/mca/coll/base/coll_base_util.c.
-Exact     whole bytes; the ladder's own steps.
+Exact     whole bytes; the size steps's own steps.
 Traps     a file that it cannot read is left out in silence, and the built-in rules count. The first
           rule has to be for 0 bytes. The line rule-file-version-2 has to be the very first, and
           4.x refuses it. A communicator smaller than the first size listed takes its rules all the
@@ -35,7 +35,7 @@ from exports.targets.target import OF_A_COLLECTIVE, ExportInput, Takes, Target, 
 
 _VERIFIED = "mpirun of Open MPI 4.1.4"
 _HEADER = "rule-file-version-2"
-_MOST_LISTED = 22  # collectives that Open MPI numbers
+_MAX_LISTED = 22  # collectives that Open MPI numbers
 _OPTIONS = (
     TargetOption(
         "version",
@@ -56,9 +56,9 @@ _OPTIONS = (
 
 
 def steps_of(chosen: ChosenSetting | None) -> tuple[SettingStep, ...]:
-    """The ladder's steps. Raises InvalidInput where the library does not take its sizes."""
+    """The size steps's steps. Raises InvalidInput where the library does not take its sizes."""
     if chosen is None:
-        raise InvalidInput("expected a ladder of sizes", field="setting")
+        raise InvalidInput("expected size steps", field="setting")
     for step in chosen.setting.steps:
         if step.size_bytes is not None:
             check_size(step.size_bytes, SIZES)
@@ -101,13 +101,13 @@ def read(text: str) -> FragmentSetting:
     """
     numbers = _Numbers(text)
     found: dict[str, FragmentSetting] = {}
-    for _ in range(numbers.next("the number of collectives", most=_MOST_LISTED)):
-        collective = numbers.next("a collective", most=_MOST_LISTED - 1)
-        for _ in range(numbers.next("the number of communicator sizes", most=MAX_STEPS)):
+    for _ in range(numbers.next("the number of collectives", maximum=_MAX_LISTED)):
+        collective = numbers.next("a collective", maximum=_MAX_LISTED - 1)
+        for _ in range(numbers.next("the number of communicator sizes", maximum=MAX_STEPS)):
             size = numbers.next("a communicator size")
-            count = numbers.next("the number of rules", most=MAX_STEPS)
+            count = numbers.next("the number of rules", maximum=MAX_STEPS)
             if count:
-                found[f"{_name(collective)} of {size} ranks"] = _ladder(numbers, count)
+                found[f"{_name(collective)} of {size} ranks"] = _size_steps(numbers, count)
     numbers.end()
     return the_one(found, what="at least one rule")
 
@@ -117,15 +117,15 @@ def _name(collective: int) -> str:
     return names.get(collective, f"collective {collective}")
 
 
-def _ladder(numbers: _Numbers, count: int) -> FragmentSetting:
+def _size_steps(numbers: _Numbers, count: int) -> FragmentSetting:
     steps: list[SettingStep] = []
     for index in range(count):
-        start = numbers.next("a message size", most=MAX_MESSAGE_BYTES)
+        start = numbers.next("a message size", maximum=MAX_MESSAGE_BYTES)
         if index == 0 and start:
             refuse(numbers.line, "the first rule has to be for a message size of 0")
         algorithm = numbers.next("an algorithm")
         numbers.next("a fan in and out")
-        size = numbers.next("a fragment size", most=MAX_MESSAGE_BYTES)
+        size = numbers.next("a fragment size", maximum=MAX_MESSAGE_BYTES)
         numbers.rest_of_rule()
         if steps and start <= steps[-1].from_bytes and index > 1:
             refuse(numbers.line, "expected message sizes that ascend")
@@ -148,14 +148,14 @@ class _Numbers:
             for word in line.text.partition("#")[0].split():
                 self._found.append((line.number, _parsed(word, line.number)))
 
-    def next(self, what: str, *, most: int = 2**31 - 1) -> int:
+    def next(self, what: str, *, maximum: int = 2**31 - 1) -> int:
         """The next number, which is this. Raises InvalidInput."""
         if self._at >= len(self._found):
             raise InvalidInput(f"expected {what} where the file ends", field="setting")
         self.line, value = self._found[self._at]
         self._at += 1
-        if value > most:
-            refuse(self.line, f"expected {what} of at most {most}")
+        if value > maximum:
+            refuse(self.line, f"expected {what} of at most {maximum}")
         return value
 
     def rest_of_rule(self) -> None:
@@ -182,7 +182,7 @@ def _parsed(word: str, number: int) -> int:
 TARGET = Target(
     name="openmpi-rules",
     title="Open MPI: fragment sizes by message size, rules file of tuned collectives",
-    takes=Takes.LADDER,
+    takes=Takes.SIZE_STEPS,
     render=_render,
     suffix="conf",
     grammar="ompi/mca/coll/tuned/coll_tuned_dynamic_file.c, Open MPI 4.1.4 and 5.0.7",

@@ -23,8 +23,8 @@ from exports.targets.target import ExportInput, Takes, Target, TargetOption
 
 PROPERTIES = ("os", "ois", "or")
 _UNCHANGED = "unchanged"
-_MOST_INT = 2**31 - 1
-_LEAST_DOUBLE = Decimal("2.3e-308")  # strtod says ERANGE of what is smaller, and SimGrid ends
+_MAX_INT = 2**31 - 1
+_MIN_DOUBLE = Decimal("2.3e-308")  # strtod says ERANGE of what is smaller, and SimGrid ends
 _STAGE = r"[^\x00-\x1f\x7f]{1,100}"
 _THRESHOLD = rf"{_UNCHANGED}|[0-9]{{1,10}}"
 
@@ -51,8 +51,8 @@ def _properties(given: ExportInput) -> Iterator[tuple[str, str]]:
             yield f"smpi/{name}", _value(given.pipeline.stages[at])
     threshold = given.options["detached_below"]
     if threshold != _UNCHANGED:
-        if int(threshold) > _MOST_INT:
-            raise InvalidInput(f"expected detached_below <= {_MOST_INT}", field="options")
+        if int(threshold) > _MAX_INT:
+            raise InvalidInput(f"expected detached_below <= {_MAX_INT}", field="options")
         yield "smpi/send-is-detached-thresh", str(int(threshold))
 
 
@@ -80,7 +80,7 @@ def _stage_of(pipeline: Pipeline, option: str, wanted: str) -> int | None:
 def _value(stage: Stage) -> str:
     pieces, after = [], 0
     for part in stage.ranges:
-        if after <= _MOST_INT:
+        if after <= _MAX_INT:
             startup_s, s_per_byte = (
                 _shifted(part.overhead_us, -6),
                 _shifted(part.ns_per_byte, -9),
@@ -93,7 +93,7 @@ def _value(stage: Stage) -> str:
 def _shifted(value: float, digits: int) -> str:
     """The shortest decimal of the number, times a power of ten, exactly."""
     shifted = Decimal(repr(value)).scaleb(digits).normalize()
-    return str(shifted) if shifted >= _LEAST_DOUBLE else "0"
+    return str(shifted) if shifted >= _MIN_DOUBLE else "0"
 
 
 def _notes(given: ExportInput) -> Iterator[str]:
@@ -107,7 +107,7 @@ def _notes(given: ExportInput) -> Iterator[str]:
         words += ["the delay"] if pipeline.delay_us else []
         yield from _folded(f"for the links of the platform: {' and '.join(words)}")
     if any(_has_far_ranges(pipeline.stages[at]) for at in taken.values() if at is not None):
-        yield f"left out: fit ranges that begin above {_MOST_INT} bytes, which SimGrid cannot read"
+        yield f"left out: fit ranges that begin above {_MAX_INT} bytes, which SimGrid cannot read"
     yield "SimGrid charges smpi/os and smpi/or for messages that are shorter than"
     yield "smpi/send-is-detached-thresh alone, 65536 bytes unless it is set"
 
@@ -123,7 +123,7 @@ def _folded(text: str, width: int = 90) -> Iterator[str]:
 
 
 def _has_far_ranges(stage: Stage) -> bool:
-    return any((part.up_to_bytes or 0) > _MOST_INT for part in stage.ranges)
+    return any((part.up_to_bytes or 0) > _MAX_INT for part in stage.ranges)
 
 
 def _stage_option(name: str, default: str, call: str) -> TargetOption:

@@ -18,7 +18,9 @@ class Takes(StrEnum):
     """What a target is told, and so what has to be chosen or looked up before it is written."""
 
     ONE_SIZE = "one_size"  # one size for every message: `ExportInput.chosen` has one step
-    LADDER = "ladder"  # a size for each range of messages: `chosen` has a step an octave or fewer
+    SIZE_STEPS = (
+        "size_steps"  # a size for each range of messages: `chosen` has a step an octave or fewer
+    )
     COSTS = "costs"  # the fitted costs of the stages alone; `chosen` and `table` are None
     TABLE = "table"  # the whole table file: `table` and `table_bytes` are there
 

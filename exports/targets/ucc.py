@@ -25,7 +25,7 @@ from exports.targets.keyed_lines import (
 )
 from exports.targets.target import OF_A_COLLECTIVE, ExportInput, Takes, Target, TargetOption
 
-_SIZES = SizeRule(least_bytes=4096, greatest_bytes=2**30, multiple_of=64)
+_SIZES = SizeRule(min_bytes=4096, max_bytes=2**30, multiple_of=64)
 _VARIABLES = (
     "UCC_CL_HIER_ALLREDUCE_RAB_PIPELINE",
     "UCC_CL_HIER_ALLREDUCE_SPLIT_RAIL_PIPELINE",
@@ -76,17 +76,17 @@ def _setting(entry: Entry) -> FragmentSetting:
     if re.fullmatch("n|auto", entry.value, re.IGNORECASE):
         return FragmentSetting.always(None)
     parts = dict(part.partition("=")[::2] for part in entry.value.split(":"))
-    most_whole = _size(parts, "thresh", entry.number)
+    max_whole = _size(parts, "thresh", entry.number)
     size = _size(parts, "fragsize", entry.number)
-    if most_whole is None or size is None:
+    if max_whole is None or size is None:
         return FragmentSetting.always(None)
     if size == 0:
         refuse(entry.number, "expected a fragsize of at least 1 byte")
-    if most_whole < size * (_least_fragments(parts, entry.number) - 1):
+    if max_whole < size * (_min_fragments(parts, entry.number) - 1):
         refuse(entry.number, "nfrags cuts messages finer than fragsize: expected a higher thresh")
-    if most_whole == 0:
+    if max_whole == 0:
         return FragmentSetting.always(size)
-    return FragmentSetting((SettingStep(1, None), SettingStep(most_whole + 1, size)))
+    return FragmentSetting((SettingStep(1, None), SettingStep(max_whole + 1, size)))
 
 
 def _size(parts: dict[str, str], name: str, number: int) -> int | None:
@@ -94,7 +94,7 @@ def _size(parts: dict[str, str], name: str, number: int) -> int | None:
     return None if value.lower() == "inf" else binary_size(value, number)
 
 
-def _least_fragments(parts: dict[str, str], number: int) -> int:
+def _min_fragments(parts: dict[str, str], number: int) -> int:
     value = parts.get("nfrags", "2")
     if re.fullmatch("[0-9]{1,9}", value, re.ASCII) is None:
         refuse(number, "expected a whole number of nfrags")

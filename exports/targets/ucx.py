@@ -34,7 +34,7 @@ VERIFIED = "ucx_info 1.13.1"
 _MEMORY_TYPES = ("host", "cuda", "cuda-managed", "rocm", "rocm-managed")
 _NEWER_TYPES = ("ze-host", "ze-device", "ze-managed")
 _POOL = 128  # elements that the pool grows by: UCX_RNDV_FRAG_ALLOC_COUNT
-_SIZES = SizeRule(least_bytes=65536, greatest_bytes=2**24, multiple_of=64)
+_SIZES = SizeRule(min_bytes=65536, max_bytes=2**24, multiple_of=64)
 _OPTIONS = (
     TargetOption(
         "version",

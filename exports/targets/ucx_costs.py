@@ -23,8 +23,8 @@ from domain.pipeline import FitRange, Stage
 from exports.targets.commentary import commentary
 from exports.targets.target import ExportInput, Takes, Target, TargetOption
 
-_LEAST_NS_PER_BYTE = 1e-6  # a petabyte a second: what is faster was no measurement
-_MOST_SECTION = 49  # bytes of a section's name: MAX_SECTION in src/ucs/config/ini.c, and its end
+_MIN_NS_PER_BYTE = 1e-6  # a petabyte a second: what is faster was no measurement
+_MAX_SECTION = 49  # bytes of a section's name: MAX_SECTION in src/ucs/config/ini.c, and its end
 _FILTER = r"[A-Za-z0-9_.*?()+ -]{0,40}"
 _FILTERS = (
     ("cpu_vendor", "CPU vendor"),
@@ -139,7 +139,7 @@ def _section(given: ExportInput) -> Iterator[str]:
             field="options",
         )
     profile = re.sub(r"[^A-Za-z0-9_. -]", "_", given.profile)
-    yield f"[{f'Sluice {profile}'[:_MOST_SECTION].strip()}]"
+    yield f"[{f'Sluice {profile}'[:_MAX_SECTION].strip()}]"
     yield from (f"{label}={value}" for label, value in filters if value)
 
 
@@ -157,7 +157,7 @@ def _value(stage: Stage, variable: _Variable) -> str:
     part = _range_of(stage)
     if not variable.is_bandwidth:
         return f"{part.overhead_us:.12g}us"
-    if part.ns_per_byte < _LEAST_NS_PER_BYTE:
+    if part.ns_per_byte < _MIN_NS_PER_BYTE:
         raise InvalidInput(
             "a stage without a cost per byte has no bandwidth to export", field="options"
         )

@@ -152,8 +152,8 @@ class Column:
     """The rule of a column: whole numbers or times in µs, within limits, given in every row."""
 
     name: str
-    least: int = 0
-    greatest: float = MAX_TIME_US
+    minimum: int = 0
+    maximum: float = MAX_TIME_US
     is_whole: bool = False
     may_be_empty: bool = False
 
@@ -162,7 +162,7 @@ class Column:
         if not word and self.may_be_empty:
             return nan
         value = size_of(word) if self.is_whole else number_of(word)
-        if value is None or not self.least <= value <= self.greatest:
+        if value is None or not self.minimum <= value <= self.maximum:
             refuse(f"{where}: {self.rule}" + ("" if word else ", got an empty field"))
         return value
 
@@ -170,8 +170,8 @@ class Column:
     def rule(self) -> str:
         """What a field has to be, in words."""
         if self.is_whole:
-            return f"expected a whole number from {self.least} to {self.greatest:.0f}"
-        return f"expected a time from {self.least} to {self.greatest:g} µs"
+            return f"expected a whole number from {self.minimum} to {self.maximum:.0f}"
+        return f"expected a time from {self.minimum} to {self.maximum:g} µs"
 
 
 SIZE = Column("message_bytes", 1, MAX_MESSAGE_BYTES, is_whole=True)
@@ -238,7 +238,7 @@ class Block:
     def _are_within(self, rows: Matrix) -> bool:
         for column, values in zip(self.columns, rows.T, strict=True):
             given = values[values != _EMPTY] if column.may_be_empty else values
-            if len(given) and not column.least <= given.min() <= given.max() <= column.greatest:
+            if len(given) and not column.minimum <= given.min() <= given.max() <= column.maximum:
                 return False
         return True
 
@@ -254,7 +254,7 @@ def read_blocks(content: bytes, block_of: Callable[[tuple[str, ...], int], Block
     """
     block: Block | None = None
     bad = BadRows()
-    with bad.told():
+    with bad.reported():
         for chunk, first in _chunks(content.removeprefix(codecs.BOM_UTF8)):
             if block is not None and block.take(chunk):
                 continue

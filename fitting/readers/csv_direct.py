@@ -57,7 +57,7 @@ def _read_file(content: bytes) -> tuple[_Header, DirectTrace]:
     body = content.removeprefix(codecs.BOM_UTF8)
     header, place = _find_header(body, _Place(0, len(content) - len(body), 1))
     columns, bad = _Columns(header), BadRows()
-    with bad.told():
+    with bad.reported():
         for chunk, where in _chunks(body, place):
             if not columns.take(chunk):
                 for number, line in _content_lines(_decoded(chunk, where.offset), where.number):
@@ -360,10 +360,10 @@ def _explain(fields: list[str], number: int, num_whole: int) -> NoReturn:
 
 
 def _explain_whole(field: str, where: str, limits: tuple[int, int]) -> None:
-    least, greatest = limits
+    minimum, maximum = limits
     word = field.strip()  # which takes away more than int() and float() do
-    if _WHOLE_NUMBER.fullmatch(word) is None or not least <= int(word) <= greatest:
-        raise _unreadable(f"{where}: expected a whole number from {least} to {greatest}")
+    if _WHOLE_NUMBER.fullmatch(word) is None or not minimum <= int(word) <= maximum:
+        raise _unreadable(f"{where}: expected a whole number from {minimum} to {maximum}")
 
 
 def _unreadable(detail: str) -> UnreadableTrace:
@@ -373,7 +373,7 @@ def _unreadable(detail: str) -> UnreadableTrace:
 # --- the reader -----------------------------------------------------------------------------------
 
 
-def _recognises(head: str) -> bool:
+def _detects(head: str) -> bool:
     lines = (line.strip() for line in head.removeprefix("\ufeff").splitlines())
     first = next((line for line in lines if line and not line.startswith("#")), "")
     columns = [column.strip().strip('"').strip() for column in first.split(",")]
@@ -389,30 +389,30 @@ def _recognises(head: str) -> bool:
 def _read(content: bytes, kind: TraceKind | None) -> Reading:
     header, trace = _read_file(content)
     check_kind(trace, kind, "direct CSV")
-    return Reading("direct CSV", trace, (*understood(trace), *_said_of(header)))
+    return Reading("direct CSV", trace, (*understood(trace), *_reported_of(header)))
 
 
-def _said_of(header: _Header) -> tuple[tuple[str, str], ...]:
+def _reported_of(header: _Header) -> tuple[tuple[str, str], ...]:
     """What of the columns is not as the format's own header has it."""
-    said = []
+    stated = []
     if header.size != SIZE_COLUMN:
-        said.append(("size_column", header.size[:MAX_NAME_LENGTH]))
+        stated.append(("size_column", header.size[:MAX_NAME_LENGTH]))
     if not header.has_repetitions:
-        said.append(("repetitions", "numbered in the order of the rows of each size"))
-    return tuple(said)
+        stated.append(("repetitions", "numbered in the order of the rows of each size"))
+    return tuple(stated)
 
 
 def understood(trace: DirectTrace) -> tuple[tuple[str, str], ...]:
     """What was read, said back so that a misreading is seen: (name, value) pairs."""
     repeats = Counter(trace.message_bytes)
-    fewest, most = min(repeats.values()), max(repeats.values())
+    fewest, maximum = min(repeats.values()), max(repeats.values())
     return (
         ("format", "direct CSV"),
         ("time_unit", "µs"),
         ("size_unit", "bytes"),
         ("rows", str(len(trace))),
         ("sizes", f"{len(repeats)}: {format_bytes(min(repeats))} to {format_bytes(max(repeats))}"),
-        ("rows_per_size", str(fewest) if fewest == most else f"{fewest} to {most}"),
+        ("rows_per_size", str(fewest) if fewest == maximum else f"{fewest} to {maximum}"),
         ("stages", ", ".join(trace.stage_names)),
         *((("total", "measured too, in the last column"),) if trace.total_us is not None else ()),
     )
@@ -426,6 +426,6 @@ SPEC = ReaderSpec(
         mark("message_bytes as the first column", FIRST_SIZE),
         mark("columns of stages, whose names end in _us", r',\s*"?[^,]*[^,\s]_us\b'),
     ),
-    recognises=_recognises,
+    detects=_detects,
     read=_read,
 )

@@ -30,7 +30,7 @@ _TIMES = {_LATENCY, _INTERARRIVAL}
 _HEADER = f"{SIZE.name},{_LATENCY} or {_INTERARRIVAL} or both"
 
 
-def _recognises(head: str) -> bool:
+def _detects(head: str) -> bool:
     times = _times_of(header_of(head))
     return bool(times) and not _TIMES.isdisjoint(times)
 
@@ -55,12 +55,12 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
         refuse("no measurements: expected at least one row with a time")
     trace = MessageTrace(latency, interarrival)
     check_kind(trace, kind, FORMAT)
-    said = [("format", FORMAT), ("time_unit", "µs"), ("size_unit", "bytes")]
+    stated = [("format", FORMAT), ("time_unit", "µs"), ("size_unit", "bytes")]
     if latency is not None:
-        said.append(("latency_is", "one way, as the file says"))
+        stated.append(("latency_is", "one way, as the file says"))
     if interarrival is not None:
-        said.append(("interarrival_is", "between arrivals, as the file says"))
-    return Reading(FORMAT, trace, (*said, *sizes_text(latency, interarrival)))
+        stated.append(("interarrival_is", "between arrivals, as the file says"))
+    return Reading(FORMAT, trace, (*stated, *sizes_text(latency, interarrival)))
 
 
 def _check_header(names: tuple[str, ...], number: int) -> None:
@@ -82,6 +82,6 @@ SPEC = ReaderSpec(
         mark("message_bytes as the first column", FIRST_SIZE),
         mark("a column latency_us or interarrival_us", r"\b(latency|interarrival)_us\b"),
     ),
-    recognises=_recognises,
+    detects=_detects,
     read=_read,
 )

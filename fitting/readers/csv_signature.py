@@ -35,7 +35,7 @@ _BURSTS_HEADER, _ROUND_TRIPS_HEADER = (",".join(names) for names in _LAYOUTS)
 _HEADERS = f"{_BURSTS_HEADER} and {_ROUND_TRIPS_HEADER}"
 
 
-def _recognises(head: str) -> bool:
+def _detects(head: str) -> bool:
     return header_of(head) in _LAYOUTS
 
 
@@ -55,7 +55,7 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
     round_trip = samples_of([round_trips], _ROUND_TRIP)
     trace = SignatureTrace(sizes, counts, bursts.times(_COMPUTATION), cost, round_trip=round_trip)
     check_kind(trace, kind, FORMAT)
-    said = [
+    stated = [
         ("format", FORMAT),
         ("time_unit", "µs"),
         ("size_unit", "bytes"),
@@ -63,8 +63,8 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
         ("bursts", f"{len(set(counts))} lengths: {min(counts)} to {max(counts)} messages"),
     ]
     if round_trip is not None:
-        said.append(("round_trips", f"{len(round_trip)}, full round trips"))
-    return Reading(FORMAT, trace, (*said, *sizes_text(Samples(sizes, cost))))
+        stated.append(("round_trips", f"{len(round_trip)}, full round trips"))
+    return Reading(FORMAT, trace, (*stated, *sizes_text(Samples(sizes, cost))))
 
 
 SPEC = ReaderSpec(
@@ -76,6 +76,6 @@ SPEC = ReaderSpec(
         mark("burst as the second", r'^[^,]+,\s*"?burst\b'),
         mark("the columns computation_us and cost_us", r"\bcomputation_us\b.*\bcost_us\b"),
     ),
-    recognises=_recognises,
+    detects=_detects,
     read=_read,
 )

@@ -42,7 +42,7 @@ _PINGPONGS = {"pingpong", "pingpongspecificsource", "pingponganysource"}
 _TIME_PLACE = 2
 
 
-def _recognises(head: str) -> bool:
+def _detects(head: str) -> bool:
     return "#repetitions" in head and "#bytes" in head and "[usec]" in head
 
 
@@ -138,12 +138,12 @@ def _missing(others: tuple[str, ...]) -> str:
 
 
 def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], ...]:
-    fewest, most = min(output.repetitions), max(output.repetitions)
-    count = str(fewest) if fewest == most else f"{fewest} to {most}"
-    said = [("format", FORMAT)]
+    fewest, maximum = min(output.repetitions), max(output.repetitions)
+    count = str(fewest) if fewest == maximum else f"{fewest} to {maximum}"
+    stated = [("format", FORMAT)]
     if output.version:
-        said.append(("tool_version", output.version))
-    said += [
+        stated.append(("tool_version", output.version))
+    stated += [
         ("tests", output.benchmark or "not named"),
         ("time_unit", "µs"),
         ("latency_is", "half a round trip"),
@@ -151,8 +151,8 @@ def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], 
         ("runs", str(output.runs)),
     ]
     if output.others:
-        said.append(("benchmarks_left_out", ", ".join(output.others)[:200]))
-    return (*said, *sizes_text(trace.latency), *left_out_text(output.samples))
+        stated.append(("benchmarks_left_out", ", ".join(output.others)[:200]))
+    return (*stated, *sizes_text(trace.latency), *left_out_text(output.samples))
 
 
 SPEC = ReaderSpec(
@@ -164,6 +164,6 @@ SPEC = ReaderSpec(
         mark("a column #repetitions", r"#repetitions\b"),
         mark("a column t[usec]", r"\bt\[usec\]"),
     ),
-    recognises=_recognises,
+    detects=_detects,
     read=_read,
 )

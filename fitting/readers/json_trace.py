@@ -46,24 +46,24 @@ _KEYS = {
 }
 
 
-def _recognises(head: str) -> bool:
+def _detects(head: str) -> bool:
     return head.removeprefix("\ufeff").lstrip()[:1] == "{"
 
 
 def _read(content: bytes, kind: TraceKind | None) -> Reading:
     document = _document(decoded(content))
     try:
-        told = TraceKind(document.get("kind", kind or ""))
+        reported = TraceKind(document.get("kind", kind or ""))
     except (ValueError, TypeError):
         refuse(f"kind: expected one of {', '.join(TraceKind)}")
-    unknown = sorted(set(document) - _KEYS[told])
+    unknown = sorted(set(document) - _KEYS[reported])
     if unknown:
-        refuse(f"{unknown[0][:60]}: not a key of {told} traces")
-    trace = _TRACES[told](document)
+        refuse(f"{unknown[0][:60]}: not a key of {reported} traces")
+    trace = _TRACES[reported](document)
     check_kind(trace, kind, FORMAT)
-    check_kind(trace, told, FORMAT)
-    said = (("format", f"{FORMAT}, {told}"), ("time_unit", "µs"), ("size_unit", "bytes"))
-    return Reading(FORMAT, trace, (*said, *sizes_text(*_parts(trace))))
+    check_kind(trace, reported, FORMAT)
+    stated = (("format", f"{FORMAT}, {reported}"), ("time_unit", "µs"), ("size_unit", "bytes"))
+    return Reading(FORMAT, trace, (*stated, *sizes_text(*_parts(trace))))
 
 
 def _document(text: str) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _whole(
     values = _list(given, where + column.name, length)
     for place, value in enumerate(values):
         is_whole = isinstance(value, int) and not isinstance(value, bool)
-        if not is_whole or not column.least <= value <= column.greatest:
+        if not is_whole or not column.minimum <= value <= column.maximum:
             refuse(f"{where}{column.name}.{place}: {column.rule}")
     return tuple(values)
 
@@ -172,7 +172,7 @@ def _times(given: dict[str, Any], key: str, length: int, *, where: str = "") -> 
     values, column = _list(given, where + key, length), Column(key)
     for place, value in enumerate(values):
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not column.least <= value <= column.greatest:
+        if not is_number or not column.minimum <= value <= column.maximum:
             refuse(f"{where}{key}.{place}: {column.rule}")
     return tuple(map(float, values))
 
@@ -202,6 +202,6 @@ SPEC = ReaderSpec(
         mark("a { at its beginning", r"^\{"),
         mark('the key "kind"', r'"kind"\s*:'),
     ),
-    recognises=_recognises,
+    detects=_detects,
     read=_read,
 )

@@ -38,9 +38,9 @@ FORMAT = "Netgauge LogGP"
 _HEADER = re.compile(
     r"^#\s*size\s+n\s+PRTT\(1,0,s\)\s+PRTT\(n,0,s\)\s+PRTT\(n,PRTT\(1,0,s\),s\)(.*)"
 )
-_LEAST_COLUMNS = 5
+_MIN_COLUMNS = 5
 _ON_SCREEN = re.compile(r"^\s*L=\S+\s+s=[0-9]+\s+o_s=", re.MULTILINE)
-_GREATEST_BURST = 2**31
+_MAX_BURST = 2**31
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class _Rows:
         self.cost_us.append(cost_us)
 
 
-def _recognises(head: str) -> bool:
+def _detects(head: str) -> bool:
     return "PRTT(1,0,s)" in head or _ON_SCREEN.search(head) is not None
 
 
@@ -122,17 +122,17 @@ def _row(line: Line, rows: _Rows) -> None:
     words = line.fields
     size = size_of(words[0])
     burst = size_of(words[1]) if len(words) > 1 else None
-    times = [number_of(word) for word in words[2:_LEAST_COLUMNS]]
-    too_short = len(words) < _LEAST_COLUMNS + len(rows.names)
+    times = [number_of(word) for word in words[2:_MIN_COLUMNS]]
+    too_short = len(words) < _MIN_COLUMNS + len(rows.names)
     if size is None or burst is None or None in times or too_short:
         rows.round_trip.leave_out("cut off or not a number")
         return
-    if words[:_LEAST_COLUMNS] == rows.before:
+    if words[:_MIN_COLUMNS] == rows.before:
         rows.round_trip.leave_out("printed twice")
         return
-    rows.before = words[:_LEAST_COLUMNS]
-    if not 2 <= burst <= _GREATEST_BURST:
-        rows.round_trip.leave_out(f"of bursts outside 2 to {_GREATEST_BURST} messages")
+    rows.before = words[:_MIN_COLUMNS]
+    if not 2 <= burst <= _MAX_BURST:
+        rows.round_trip.leave_out(f"of bursts outside 2 to {_MAX_BURST} messages")
         return
     one, many, spaced = (float(time if time is not None else math.nan) for time in times)
     taken = len(rows.round_trip)
@@ -147,7 +147,7 @@ def _receive(size: int, words: list[str], rows: _Rows) -> None:
     """The receive overhead, where the file has it."""
     if "o_r" not in rows.names:
         return
-    value = number_of(words[_LEAST_COLUMNS + rows.names.index("o_r")])
+    value = number_of(words[_MIN_COLUMNS + rows.names.index("o_r")])
     if value is not None and value >= 0.0:
         rows.receive.add(size, value)
     else:
@@ -162,6 +162,6 @@ SPEC = ReaderSpec(
         mark('a line that begins "# size n"', r"^#\s*size n\b"),
         mark("a column PRTT(1,0,s)", r"PRTT\(1,0,s\)"),
     ),
-    recognises=_recognises,
+    detects=_detects,
     read=_read,
 )

@@ -50,7 +50,7 @@ _OTHERS = (
 )
 
 
-def _recognises(head: str) -> bool:
+def _detects(head: str) -> bool:
     is_html = "&gt;" in head or "<br" in head
     return "# OSU " in head and any(
         _TITLE.match(clean(line, is_html=is_html)) for line in head.splitlines()
@@ -146,7 +146,7 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
 
 
 def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], ...]:
-    said = [
+    stated = [
         ("format", FORMAT),
         ("tool_version", ", ".join(output.versions)),
         ("tests", ", ".join(output.tests)),
@@ -154,17 +154,17 @@ def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], 
     ]
     _, _, buffers = output.path.partition(", ")
     if buffers:
-        said.append(("buffers", buffers))
+        stated.append(("buffers", buffers))
     if trace.latency is not None:
-        said.append(("latency_is", "half a round trip"))
+        stated.append(("latency_is", "half a round trip"))
     if trace.interarrival is not None:
-        said.append(("interarrival_is", "size / bandwidth, MB/s of 10^6 bytes"))
-    said += [("statistic", "mean over the iterations of a run"), ("runs", str(output.runs))]
+        stated.append(("interarrival_is", "size / bandwidth, MB/s of 10^6 bytes"))
+    stated += [("statistic", "mean over the iterations of a run"), ("runs", str(output.runs))]
     if output.others:
-        told = "; ".join(f"{name}: {why}" for name, why in output.others.items())
-        said.append(("tests_left_out", told[:500]))
+        reported = "; ".join(f"{name}: {why}" for name, why in output.others.items())
+        stated.append(("tests_left_out", reported[:500]))
     parts = left_out_text(output.latency, output.interarrival)
-    return (*said, *sizes_text(trace.latency, trace.interarrival), *parts)
+    return (*stated, *sizes_text(trace.latency, trace.interarrival), *parts)
 
 
 SPEC = ReaderSpec(
@@ -178,6 +178,6 @@ SPEC = ReaderSpec(
             r"#?\s*\bSize\s+(Avg\s+)?(Latency|Bandwidth)\s*\(",
         ),
     ),
-    recognises=_recognises,
+    detects=_detects,
     read=_read,
 )

@@ -61,7 +61,7 @@ class _Table:
         return self.column in _BANDWIDTHS
 
 
-def _recognises(head: str) -> bool:
+def _detects(head: str) -> bool:
     return "#bytes" in head and "#iterations" in head
 
 
@@ -168,28 +168,30 @@ def _is_whole_operation(output: _Output) -> bool:
 
 
 def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], ...]:
-    said = [
+    stated = [
         ("format", FORMAT),
         ("tests", ", ".join(output.tests) or "not named"),
         ("time_unit", "µs"),
     ]
     if trace.latency is not None:
         whole = f"a whole {output.verb} operation"
-        said.append(("latency_is", whole if _is_whole_operation(output) else "half a round trip"))
+        stated.append(("latency_is", whole if _is_whole_operation(output) else "half a round trip"))
         if not output.verb:
-            said[-1] = ("latency_is", "taken as half a round trip: the test is not named")
+            stated[-1] = ("latency_is", "taken as half a round trip: the test is not named")
     units = [
         "Gb/sec of 10^9 bits" if "Gb/sec" in column else "MB/sec of 2^20 bytes"
         for column in output.columns
         if column in _BANDWIDTHS
     ]
     if units:
-        said.append(("interarrival_is", f"size / bandwidth, {' and '.join(dict.fromkeys(units))}"))
-    said += [("statistic", ", ".join(output.columns)), ("runs", str(output.runs))]
+        stated.append(
+            ("interarrival_is", f"size / bandwidth, {' and '.join(dict.fromkeys(units))}")
+        )
+    stated += [("statistic", ", ".join(output.columns)), ("runs", str(output.runs))]
     if output.warnings:
-        said.append(("tool_warnings", f"{output.warnings}: {_WARNING} detected"))
+        stated.append(("tool_warnings", f"{output.warnings}: {_WARNING} detected"))
     left_out = left_out_text(output.latency, output.interarrival)
-    return (*said, *sizes_text(trace.latency, trace.interarrival), *left_out)
+    return (*stated, *sizes_text(trace.latency, trace.interarrival), *left_out)
 
 
 def _notices(trace: MessageTrace, output: _Output) -> tuple[Notice, ...]:
@@ -225,6 +227,6 @@ SPEC = ReaderSpec(
             r"\bt_(typical|avg)\[|\bBW average",
         ),
     ),
-    recognises=_recognises,
+    detects=_detects,
     read=_read,
 )

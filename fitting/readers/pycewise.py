@@ -56,7 +56,7 @@ class _Layout:
 _WITHOUT_HEADER = _Layout(0, 1, _SECOND_US, has_header=False)
 
 
-def _recognises(head: str) -> bool:
+def _detects(head: str) -> bool:
     for line in head.removeprefix("\ufeff").splitlines():
         if line.strip() and not line.startswith("#"):
             try:
@@ -89,7 +89,7 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
     if layout is None:
         refuse(f"line {number}: expected a header line with {_SIZE} and {_SECONDS}")
     if not layout.has_header:
-        _check_told(kind)
+        _check_reported(kind)
         rows = _rows(decoded(content))
     samples, operations = Collector(), dict[str, int]()
     for number, fields in rows:
@@ -142,7 +142,7 @@ def _row(
     samples.add(size, value * layout.scale)
 
 
-def _check_told(kind: TraceKind | None) -> None:
+def _check_reported(kind: TraceKind | None) -> None:
     if kind not in (TraceKind.END_TO_END, TraceKind.INDIRECT):
         refuse(
             "two columns of numbers without a header line do not say what was timed: pass kind "
@@ -200,6 +200,6 @@ SPEC = ReaderSpec(
         mark("a column size", r'(^|,)\s*"?size"?\s*(,|$)'),
         mark("a column duration or duration_us", r'(^|,)\s*"?duration(_us)?"?\s*(,|$)'),
     ),
-    recognises=_recognises,
+    detects=_detects,
     read=_read,
 )

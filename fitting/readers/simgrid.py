@@ -152,7 +152,7 @@ def _is_cut_off(fields: list[str], places: _Places) -> bool:
 
 
 def _understood(found: _PingPongs, trace: MessageTrace) -> tuple[tuple[str, str], ...]:
-    said = [
+    stated = [
         ("format", FORMAT),
         ("time_unit", "s, turned into µs"),
         ("size_unit", "bytes"),
@@ -162,10 +162,10 @@ def _understood(found: _PingPongs, trace: MessageTrace) -> tuple[tuple[str, str]
     others = sum(found.calls.values()) - found.paired
     if others:
         names = ", ".join(sorted(found.calls))[:200]
-        said.append(
+        stated.append(
             ("calls_left_out", f"{others}: costs of calls that are no latencies (of {names})")
         )
-    return (*said, *sizes_text(trace.latency), *left_out_text(found.samples))
+    return (*stated, *sizes_text(trace.latency), *left_out_text(found.samples))
 
 
 def _missing(found: _PingPongs) -> str:
@@ -189,6 +189,6 @@ SPEC = ReaderSpec(
             r'\bMPI_\w+"?\s*,|,\s*"?MPI_\w+',
         ),
     ),
-    recognises=is_calls,
+    detects=is_calls,
     read=_read,
 )

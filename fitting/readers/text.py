@@ -149,8 +149,8 @@ def left_out_text(*collectors: Collector) -> tuple[tuple[str, str], ...]:
             reasons[why] = reasons.get(why, 0) + count
     if not reasons:
         return ()
-    told = "; ".join(f"{count} {why}" for why, count in reasons.items())
-    return (("rows_left_out", f"{sum(reasons.values())}: {told}"),)
+    reported = "; ".join(f"{count} {why}" for why, count in reasons.items())
+    return (("rows_left_out", f"{sum(reasons.values())}: {reported}"),)
 
 
 def sizes_text(*parts: Samples | None) -> tuple[tuple[str, str], ...]:
@@ -216,7 +216,7 @@ def check_kind(trace: Trace, kind: TraceKind | None, format_name: str) -> None:
     )
 
 
-MOST_TOLD = 10
+MAX_LISTED = 10
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
@@ -225,7 +225,7 @@ class BadRows:
     """The refusals of the rows of one file, in their order."""
 
     def __init__(self) -> None:
-        self._said: list[str] = []
+        self._reported: list[str] = []
 
     def tried(
         self, read: Callable[Given, Result], *given: Given.args, **named: Given.kwargs
@@ -237,13 +237,13 @@ class BadRows:
         try:
             return read(*given, **named)
         except UnreadableTrace as refusal:
-            if len(self._said) == MOST_TOLD:
-                raise UnreadableRows(tuple(self._said), has_more=True) from None
-            self._said.append(refusal.detail)
+            if len(self._reported) == MAX_LISTED:
+                raise UnreadableRows(tuple(self._reported), has_more=True) from None
+            self._reported.append(refusal.detail)
             return None
 
     @contextmanager
-    def told(self) -> Iterator[None]:
+    def reported(self) -> Iterator[None]:
         """Read rows inside; what was refused is raised at the end. Raises UnreadableTrace.
 
         A refusal that leaves the block ends the reading; it is told after those of rows.
@@ -253,10 +253,10 @@ class BadRows:
         except UnreadableRows:
             raise
         except UnreadableTrace as refusal:
-            if not self._said:
+            if not self._reported:
                 raise
-            self._said.append(refusal.detail)
-        if len(self._said) == 1:
-            raise UnreadableTrace(self._said[0], field="measurements")
-        if self._said:
-            raise UnreadableRows(tuple(self._said))
+            self._reported.append(refusal.detail)
+        if len(self._reported) == 1:
+            raise UnreadableTrace(self._reported[0], field="measurements")
+        if self._reported:
+            raise UnreadableRows(tuple(self._reported))

@@ -61,9 +61,9 @@ class _Row:
 
     def is_bandwidth(self, kind: TraceKind | None) -> bool:
         """A stream of messages, by the names of the test or by what the user says of the file."""
-        told = " ".join(self.names).lower()
-        if "lat" in told or "bw" in told or "_mr" in told:
-            return "lat" not in told
+        reported = " ".join(self.names).lower()
+        if "lat" in reported or "bw" in reported or "_mr" in reported:
+            return "lat" not in reported
         if kind is None:
             refuse(
                 "the ucx_perftest CSV does not say whether it is of a latency or of a bandwidth "
@@ -104,7 +104,7 @@ def _without_size(name: str) -> str:
     return _SIZE_IN_NAME.sub("", name)
 
 
-def _recognises(head: str) -> bool:
+def _detects(head: str) -> bool:
     return "overall_lat," in head and "overall_mr" in head
 
 
@@ -192,11 +192,11 @@ def notices(latency_test: str) -> tuple[Notice, ...]:
     """What a user must see of a latency test of this name or description."""
     if not is_whole_operation(latency_test):
         return ()
-    said = (
+    stated = (
         "the latency of a get or of an atomic that fetches has the way of the request in it; it is "
         "taken as it is, as a larger overhead"
     )
-    return (Notice("read_is_round_trip", said),)
+    return (Notice("read_is_round_trip", stated),)
 
 
 def is_whole_operation(test: str) -> bool:
@@ -205,20 +205,20 @@ def is_whole_operation(test: str) -> bool:
 
 
 def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], ...]:
-    said = [("format", FORMAT), ("time_unit", "µs")]
+    stated = [("format", FORMAT), ("time_unit", "µs")]
     if named := [test for test in output.tests.values() if test]:
-        said.append(("tests", ", ".join(dict.fromkeys(named))[:200]))
+        stated.append(("tests", ", ".join(dict.fromkeys(named))[:200]))
     if trace.latency is not None:
         whole = is_whole_operation(output.tests.get(False, ""))
-        said.append(("latency_is", "a whole operation" if whole else "half a round trip"))
+        stated.append(("latency_is", "a whole operation" if whole else "half a round trip"))
         median = output.latency_place == _PERCENTILE
-        said.append(("statistic", f"median ({output.rank})" if median else "mean (overall_lat)"))
+        stated.append(("statistic", f"median ({output.rank})" if median else "mean (overall_lat)"))
     if trace.interarrival is not None:
-        said.append(("interarrival_is", "1 / overall message rate"))
-    said.append(("size_is", "from the test's name, or overall bandwidth (2^20 bytes) / rate"))
-    said.append(("runs", str(output.runs)))
+        stated.append(("interarrival_is", "1 / overall message rate"))
+    stated.append(("size_is", "from the test's name, or overall bandwidth (2^20 bytes) / rate"))
+    stated.append(("runs", str(output.runs)))
     left_out = left_out_text(output.latency, output.interarrival)
-    return (*said, *sizes_text(trace.latency, trace.interarrival), *left_out)
+    return (*stated, *sizes_text(trace.latency, trace.interarrival), *left_out)
 
 
 SPEC = ReaderSpec(
@@ -229,6 +229,6 @@ SPEC = ReaderSpec(
         mark("a column overall_lat", r"\boverall_lat\b"),
         mark("a column overall_mr", r"\boverall_mr\b"),
     ),
-    recognises=_recognises,
+    detects=_detects,
     read=_read,
 )

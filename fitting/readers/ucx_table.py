@@ -108,7 +108,7 @@ class _Output:
         return self._test
 
 
-def _recognises(head: str) -> bool:
+def _detects(head: str) -> bool:
     return "| Test:" in head and "| Message size:" in head and "# iterations" in head
 
 
@@ -126,16 +126,16 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
 
 def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], ...]:
     tests = [test for test in (output.latency_test, output.bandwidth_test) if test]
-    said = [("format", FORMAT), ("tests", ", ".join(tests)), ("time_unit", "µs")]
+    stated = [("format", FORMAT), ("tests", ", ".join(tests)), ("time_unit", "µs")]
     if trace.latency is not None:
         whole = is_whole_operation(output.latency_test)
-        said.append(("latency_is", "a whole operation" if whole else "half a round trip"))
-        said.append(("statistic", ", ".join(output.statistics)))
+        stated.append(("latency_is", "a whole operation" if whole else "half a round trip"))
+        stated.append(("statistic", ", ".join(output.statistics)))
     if trace.interarrival is not None:
-        said.append(("interarrival_is", "1 / overall message rate"))
-    said.append(("runs", str(output.runs)))
+        stated.append(("interarrival_is", "1 / overall message rate"))
+    stated.append(("runs", str(output.runs)))
     left_out = left_out_text(output.latency, output.interarrival)
-    return (*said, *sizes_text(trace.latency, trace.interarrival), *left_out)
+    return (*stated, *sizes_text(trace.latency, trace.interarrival), *left_out)
 
 
 SPEC = ReaderSpec(
@@ -147,6 +147,6 @@ SPEC = ReaderSpec(
         mark('a line "| Message size: ..."', r"\|\s*Message size:"),
         mark('a column "# iterations"', r"# iterations\b"),
     ),
-    recognises=_recognises,
+    detects=_detects,
     read=_read,
 )

@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 from domain.errors import Conflict, InvalidInput
 from models.base import Base
 
-_GREATEST_INTEGER = 2**63 - 1
-_GREATEST_NUMBER = 2**31 - 1
+_MAX_INTEGER = 2**63 - 1
+_MAX_NUMBER = 2**31 - 1
 _CHANGED_CHOICES = "changed_choices"
 _CHANGED_JOBS = "changed_jobs"
 
@@ -65,13 +65,13 @@ def is_storable(value: str | int) -> bool:
     than 64 bits. Looking for such a value must find nothing, on either database.
     """
     if isinstance(value, int):
-        return -_GREATEST_INTEGER <= value <= _GREATEST_INTEGER
+        return -_MAX_INTEGER <= value <= _MAX_INTEGER
     return "\x00" not in value and not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
 def is_row_number(value: int) -> bool:
     """Whether a 32-bit integer column could hold this value."""
-    return -_GREATEST_NUMBER <= value <= _GREATEST_NUMBER
+    return -_MAX_NUMBER <= value <= _MAX_NUMBER
 
 
 def mark_changed_choices(session: Session) -> None:

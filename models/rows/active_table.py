@@ -1,4 +1,4 @@
-"""Table `active_table`: which compiled table a revision's look-ups are answered from.
+"""Table `active_table`: which compiled table a revision's lookups are answered from.
 
 A row is a choice and goes with its revision; what was chosen stays under its digest.
 """

@@ -42,8 +42,8 @@ class CompiledTableRow(Base):
     question_digest: Mapped[str]
     profile_name: Mapped[str | None]
     profile_revision: Mapped[int | None]
-    least_bytes: Mapped[int] = mapped_column(BigInteger)
-    greatest_bytes: Mapped[int] = mapped_column(BigInteger)
+    min_message_bytes: Mapped[int] = mapped_column(BigInteger)
+    max_message_bytes: Mapped[int] = mapped_column(BigInteger)
     relative_gap: Mapped[float]
     min_fragment_bytes: Mapped[int] = mapped_column(BigInteger)
     max_fragment_bytes: Mapped[int | None] = mapped_column(BigInteger)

@@ -1,10 +1,10 @@
 """The costs of an aggregate at many sizes at once, and what a cut costs at most.
 
-Source    docs/theory.md, "From outside"; the judge is domain/aggregate.py.
+Source    docs/theory.md, "From outside"; the evaluator is domain/aggregate.py.
 Notation  x: sizes in bytes; S, b: total and bottleneck, µs; D: drops at the ends of ranges; k equal
           fragments; B: message; q full fragments of s, then the remainder r.
 Cost      O(log of the number of ranges) an evaluation.
-Exact     equal to the judge but for rounding; tests/solvers/test_aggregate.py.
+Exact     equal to the evaluator but for rounding; tests/solvers/test_aggregate.py.
 Traps     S may lie below b in a noisy fit: the greater of the two counts as S.
 
 A bound below every cut of every pipeline with a given total and bottleneck.
@@ -15,7 +15,8 @@ Notation  S, b: total and bottleneck, µs; phi: the greatest convex minorant of 
           from x on; D: drops of S or b on [x, M]; B: message.
 Cost      O(log of the number of ranges) for each k asked for.
 Exact     a bound, never an optimum; equal to the latency of one fragment, of equal fragments where
-          S - b is constant or phi = b and B/k = m, and never above what the judge says of any cut.
+          S - b is constant or phi = b and B/k = m, and never above what the evaluator says of any
+          cut.
 Traps     k phi(B/k) needs one stage that is slowest at all sizes, or stages that are lines (then b
           is convex and phi = b). S - b and S are not monotone in a noisy fit, and behind the end of
           a range the limit may be the least value, so their minima from x on are taken.
@@ -62,11 +63,11 @@ class Costs:
         t = stage_times_us(self._both, x)
         return t.max(axis=-1), t[..., 1]
 
-    def drops_us(self, least: Floats, greatest: Floats) -> Floats:
+    def drops_us(self, minimum: Floats, maximum: Floats) -> Floats:
         """D: by how much the costs drop between these sizes, in all."""
         ends = self._fall_ends
-        upper = np.searchsorted(ends, greatest, side="left")
-        dropped: Floats = self._fallen[upper] - self._fallen[np.searchsorted(ends, least)]
+        upper = np.searchsorted(ends, maximum, side="left")
+        dropped: Floats = self._fallen[upper] - self._fallen[np.searchsorted(ends, minimum)]
         return dropped
 
     def equal_us(self, total: int, k: Ints) -> Floats:
@@ -85,7 +86,7 @@ class Costs:
 
 
 _SAFETY = 1.0 - 1e-13
-_LEAST_US = 1e-322  # a few roundings, for each fragment, of times too small to be normal numbers
+_MIN_US = 1e-322  # a few roundings, for each fragment, of times too small to be normal numbers
 _STRAIGHT = 1e-9  # relative difference of two times that is rounding alone
 
 
@@ -96,22 +97,22 @@ def lower_bounds_us(problem: AggregateProblem, k: Ints) -> Floats:
     k fragments.
     """
     aggregate, total = problem.aggregate, float(problem.message_bytes)
-    least, greatest = float(problem.least_fragment_bytes), float(problem.greatest_fragment_bytes)
-    first, single = np.full(len(k), least), np.zeros(len(k))
+    minimum, maximum = float(problem.smallest_fragment_bytes), float(problem.largest_fragment_bytes)
+    first, single = np.full(len(k), minimum), np.zeros(len(k))
     if not problem.allow_refragmentation:
-        first = np.maximum(least, total - (k - 1.0) * greatest)
-        single = _LeastFrom(aggregate, least, greatest, _totals)(total / k)
-    others = _LeastFrom(aggregate, least, greatest, _others)(first)
-    others = others - Costs(aggregate, after_bytes=0).drops_us(first, np.full(len(k), greatest))
+        first = np.maximum(minimum, total - (k - 1.0) * maximum)
+        single = _LeastFrom(aggregate, minimum, maximum, _totals)(total / k)
+    others = _LeastFrom(aggregate, minimum, maximum, _others)(first)
+    others = others - Costs(aggregate, after_bytes=0).drops_us(first, np.full(len(k), maximum))
     queue = np.maximum(0.0, others) + closed_form_us(bottleneck_problem(problem), k)
-    bound: Floats = np.maximum(queue, single) * _SAFETY - _LEAST_US * (k + 1.0)
+    bound: Floats = np.maximum(queue, single) * _SAFETY - _MIN_US * (k + 1.0)
     return np.maximum(0.0, bound) + aggregate.delay_us
 
 
 def lower_bound_us(problem: AggregateProblem) -> float:
     """The bound over every admitted number of fragments."""
     counts = problem.count_range()
-    every = np.arange(counts.least, counts.greatest + 1, dtype=np.int64)
+    every = np.arange(counts.minimum, counts.maximum + 1, dtype=np.int64)
     return float(lower_bounds_us(problem, every).min())
 
 
@@ -121,16 +122,16 @@ def is_convex(problem: AggregateProblem) -> bool:
     From one whole byte to the next, across the end of a range, it then rises by no less than
     before and by no more than behind it.
     """
-    least, greatest = problem.least_fragment_bytes, problem.greatest_fragment_bytes
+    minimum, maximum = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
     b = problem.aggregate.bottleneck
     for before, behind in pairwise(b.ranges):
         end = before.up_to_bytes or 0
-        if not least <= end < greatest:
+        if not minimum <= end < maximum:
             continue
         rise = b.time_us(end + 1) - b.time_us(end)
         slack = _STRAIGHT * b.time_us(end + 1)
-        falls_short = end > least and rise < before.ns_per_byte / 1000.0 - slack
-        overshoots = end + 1 < greatest and rise > behind.ns_per_byte / 1000.0 + slack
+        falls_short = end > minimum and rise < before.ns_per_byte / 1000.0 - slack
+        overshoots = end + 1 < maximum and rise > behind.ns_per_byte / 1000.0 + slack
         if falls_short or overshoots:
             return False
     return True
@@ -154,10 +155,10 @@ class _LeastFrom:
     or at a side of a later piece, as the limit from inside it.
     """
 
-    def __init__(self, aggregate: Aggregate, least: float, greatest: float, part: Part) -> None:
+    def __init__(self, aggregate: Aggregate, minimum: float, maximum: float, part: Part) -> None:
         self._stages, self._part = (aggregate.total, aggregate.bottleneck), part
-        inner = [float(end) for end in aggregate.range_ends if least <= end < greatest]
-        edges = [least, *inner, greatest]
+        inner = [float(end) for end in aggregate.range_ends if minimum <= end < maximum]
+        edges = [minimum, *inner, maximum]
         sides = [self._sides(low, high) for low, high in pairwise(edges)]
         self._ends = np.array(edges[1:])
         self._last = np.array([last for _, last in sides])
@@ -174,5 +175,5 @@ class _LeastFrom:
     def __call__(self, x: Floats) -> Floats:
         piece = np.minimum(np.searchsorted(self._ends, x, side="left"), len(self._ends) - 1)
         here = self._part(*self._costs.times_us(x))
-        least: Floats = np.minimum(here, np.minimum(self._last[piece], self._later[piece]))
-        return least
+        minimum: Floats = np.minimum(here, np.minimum(self._last[piece], self._later[piece]))
+        return minimum

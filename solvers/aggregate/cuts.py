@@ -16,8 +16,8 @@ Source    theory.md sec. 2; docs/theory.md, "From outside".
 Notation  q: full fragments; s = a z: their size, a the alignment; r = B - q s < s: the remainder;
           S, b: total and bottleneck; D: drops between r and s; B: message.
 Cost      O(number of ranges) evaluations for each admitted q that its bound does not leave out.
-Exact     over every admitted s in whole bytes, of the latency that the judge says. For one q, where
-          s and r change neither their ranges nor their side of S = b, the latency
+Exact     over every admitted s in whole bytes, of the latency that the evaluator says. For one q,
+          where s and r change neither their ranges nor their side of S = b, the latency
           S(s) + (q-1) b(s) + min(b(r) + D, S(r)) is the less of two lines: it is least at an end.
 Traps     r = 0 is a point of its own. An end belongs to one side: the last z with s <= end, the
           last with r > end, and the next one of each are tried.
@@ -72,26 +72,31 @@ def best_count(problem: AggregateProblem) -> int:
 def _near_the_best(problem: AggregateProblem) -> BalancedCuts:
     """Whole-byte cuts of counts near the best, the nearest first; of all if none is admitted."""
     counts, best = problem.count_range(), best_count(problem)
-    least, greatest = max(counts.least, best - NEIGHBOURS), min(counts.greatest, best + NEIGHBOURS)
+    minimum, maximum = (
+        max(counts.minimum, best - NEIGHBOURS),
+        min(counts.maximum, best + NEIGHBOURS),
+    )
     behind_one = bottleneck_problem(problem)
-    cuts = BalancedCuts.of(behind_one, np.arange(least, greatest + 1, dtype=np.int64))
+    cuts = BalancedCuts.of(behind_one, np.arange(minimum, maximum + 1, dtype=np.int64))
     if len(cuts.k):
         return cuts.take(np.argsort(np.abs(cuts.k - best), kind="stable"))
-    every = np.arange(counts.least, counts.greatest + 1, dtype=np.int64)
+    every = np.arange(counts.minimum, counts.maximum + 1, dtype=np.int64)
     cuts = BalancedCuts.of(behind_one, every)
     latency = Costs(problem.aggregate).equal_us(problem.message_bytes, cuts.k)
     return cuts.take(np.argsort(latency, kind="stable")[: 2 * NEIGHBOURS])
 
 
 def _latency_us(cuts: BalancedCuts, costs: Costs) -> Floats:
-    """What the judge says of these cuts, without delay: `lower_us` is what all queue behind b."""
+    """What the evaluator says of these cuts, without delay: `lower_us` is what all queue behind
+    b.
+    """
     unit, ended = cuts.problem.limits.alignment_bytes, cuts.rest > 0
     sizes = np.stack([cuts.small + unit, cuts.small, cuts.small + cuts.rest]).astype(float)
     counts = np.stack([cuts.large_count, cuts.k - cuts.large_count - ended, ended])
     S, b = costs.times_us(sizes)
-    greatest = np.where(counts > 0, sizes, 0.0).max(axis=0)
-    drops = costs.drops_us(np.where(counts > 0, sizes, np.inf).min(axis=0), greatest)
-    ahead = np.where(sizes == greatest, S - b, 0.0).max(axis=0) + drops
+    maximum = np.where(counts > 0, sizes, 0.0).max(axis=0)
+    drops = costs.drops_us(np.where(counts > 0, sizes, np.inf).min(axis=0), maximum)
+    ahead = np.where(sizes == maximum, S - b, 0.0).max(axis=0) + drops
     one_by_one = np.where(counts > 0, S - b, 0.0).sum(axis=0)
     latency: Floats = cuts.lower_us + np.where(drops > 0.0, np.minimum(ahead, one_by_one), ahead)
     return latency
@@ -109,8 +114,8 @@ def _candidate_counts(problem: AggregateProblem) -> Iterator[int]:
     """Every k at which T can have its least value over the admitted counts."""
     counts, total = problem.count_range(), problem.message_bytes
     starts = {-(-total // end) for end in problem.aggregate.range_ends}  # sizes <= end from here on
-    inner = sorted(k for k in starts if counts.least < k <= counts.greatest)
-    for low, after in pairwise([counts.least, *inner, counts.greatest + 1]):
+    inner = sorted(k for k in starts if counts.minimum < k <= counts.maximum)
+    for low, after in pairwise([counts.minimum, *inner, counts.maximum + 1]):
         yield from (low, after - 1)
         for k in _closed_form_counts(problem, total / low):
             yield min(max(low, floor(k)), after - 1)
@@ -153,15 +158,15 @@ class _Search:
         self._problem, self._best = problem, best
         self._costs = Costs(problem.aggregate)
         self._total, self._unit = problem.message_bytes, problem.limits.alignment_bytes
-        self._least_rest = problem.least_fragment_bytes
-        self._least, self._greatest = problem.aligned_sizes()
+        self._min_rest = problem.smallest_fragment_bytes
+        self._minimum, self._maximum = problem.aligned_sizes()
         self._marks = _marks(problem)
 
     def run(self, deadline: Deadline) -> bool:
         """Whether the deadline ended the search early."""
         counts = self._problem.count_range()
-        self._offer_divisors(np.arange(counts.least, counts.greatest + 1, dtype=np.int64))
-        q = np.arange(max(1, counts.least - 1), counts.greatest, dtype=np.int64)
+        self._offer_divisors(np.arange(counts.minimum, counts.maximum + 1, dtype=np.int64))
+        q = np.arange(max(1, counts.minimum - 1), counts.maximum, dtype=np.int64)
         low, high = self._interval(q)
         q = q[low <= high]
         if not len(q):
@@ -183,8 +188,8 @@ class _Search:
 
     def _interval(self, q: Ints) -> tuple[Ints, Ints]:
         """Least and greatest z with floor(B/s) = q, an admitted size and an admitted remainder."""
-        low = np.maximum((self._total // (q + 1)) // self._unit + 1, self._least // self._unit)
-        high = np.minimum((self._total - self._least_rest) // q, self._greatest) // self._unit
+        low = np.maximum((self._total // (q + 1)) // self._unit + 1, self._minimum // self._unit)
+        high = np.minimum((self._total - self._min_rest) // q, self._maximum) // self._unit
         return low, high
 
     def _offer(self, q: Ints) -> None:
@@ -204,7 +209,7 @@ class _Search:
         """Sizes that leave no remainder, the whole message among them."""
         q = q[self._total % q == 0]
         size = self._total // q
-        fits = (size % self._unit == 0) & (size >= self._least) & (size <= self._greatest)
+        fits = (size % self._unit == 0) & (size >= self._minimum) & (size <= self._maximum)
         q, size = q[fits | (q == 1)], size[fits | (q == 1)]
         self._best.offer(self._costs.repeated_us(q, size, np.zeros_like(q)), q, size)
 
@@ -212,7 +217,7 @@ class _Search:
 def _marks(problem: AggregateProblem) -> Ints:
     """Sizes, rounded down, at which S or b bends or jumps."""
     aggregate = problem.aggregate
-    low, high = float(problem.least_fragment_bytes), float(problem.greatest_fragment_bytes)
+    low, high = float(problem.smallest_fragment_bytes), float(problem.largest_fragment_bytes)
     inner = [float(end) for end in aggregate.range_ends if low <= end < high]
     marks = {int(end) for end in inner}
     for start, end in pairwise([low, *inner, high]):

@@ -24,8 +24,8 @@ from solvers.aggregate.cuts import best_count, fixed_cut, repeat_cut
 from solvers.assemble import judged_us, solution_of
 from solvers.backends import Backend
 from solvers.contract import Candidate, Deadline, SolveOptions
+from solvers.default_settings import STATIC_BYTES, Baseline, BaselineSet, BestRepeat
 from solvers.heuristics.constant import run_single, run_static
-from solvers.usual_settings import STATIC_BYTES, Baseline, BaselineSet, BestRepeat
 
 QUICK_COUNTS = 120_000  # admitted counts times ranges: what bound and search pass through
 QUICK_FRAGMENTS = 5_000
@@ -60,7 +60,7 @@ def solve_aggregate(
 
 
 def baselines_of_aggregate(problem: AggregateProblem) -> BaselineSet:
-    """What the usual settings cost at most. Raises Infeasible where nothing is admitted."""
+    """What the default settings cost at most. Raises Infeasible where nothing is admitted."""
     problem.count_range()
     entries = [
         _baseline(problem, Strategy.SINGLE, None),
@@ -74,7 +74,7 @@ def is_quick_aggregate(problem: AggregateProblem, strategy: Strategy) -> bool:
     """Whether solving this is certain to end within 50 ms; a rule about work, not about time."""
     counts = problem.count_range()
     pieces = 1 + len(problem.aggregate.range_ends)
-    if (counts.greatest - counts.least) * pieces > QUICK_COUNTS:
+    if (counts.maximum - counts.minimum) * pieces > QUICK_COUNTS:
         return False
     return best_count(problem) <= QUICK_FRAGMENTS
 
@@ -158,7 +158,7 @@ _ONE_BOTTLENECK = Notice(
 def _limited_by(problem: AggregateProblem, fragments: int) -> str | None:
     """The cap on the count, where the answer stands at it and one more fragment would win."""
     counts = problem.count_range()
-    if fragments < counts.greatest:
+    if fragments < counts.maximum:
         return None
     costs = Costs(problem.aggregate)
     here_us, beyond_us = costs.equal_us(

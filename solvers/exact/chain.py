@@ -127,8 +127,8 @@ def apart_of(chain: Chain, y: Floats, repeated_y: float, p: Floats) -> float:
         B=chain.free_bytes,
         m=0.0,
         M=chain.spread_bytes,
-        k_least=1,
-        k_greatest=len(sizes),
+        k_min=1,
+        k_max=len(sizes),
     )
     upper = lines.latency_us(sizes)
     lower = value_us(lines, np.repeat(repaired(p), times, axis=0))

@@ -60,8 +60,8 @@ class ConvexProblem:
     B: float
     m: float
     M: float
-    k_least: int
-    k_greatest: int
+    k_min: int
+    k_max: int
     hulls: tuple[Floats, ...]
     at: Floats
     costs: Floats
@@ -76,8 +76,8 @@ class ConvexProblem:
         return cls.over(
             problem.pipeline.stages,
             message_bytes=float(problem.message_bytes),
-            sizes=(float(problem.least_fragment_bytes), float(problem.greatest_fragment_bytes)),
-            counts=(counts.least, counts.greatest),
+            sizes=(float(problem.smallest_fragment_bytes), float(problem.largest_fragment_bytes)),
+            counts=(counts.minimum, counts.maximum),
         )
 
     @classmethod
@@ -125,25 +125,25 @@ class ConvexProblem:
         r_j the least cost of a byte in stage j. Sizes beyond the greatest x for which this does not
         exceed the latency are left out, and with them the counts that need them.
         """
-        M = min(self.M, np.ceil(self._greatest_below(known_us * (1.0 + _MARGIN))))
-        k_least = max(self.k_least, int(np.ceil(self.B / M))) if M >= 1.0 else self.k_greatest + 1
-        if M >= self.M or self.m > M or k_least > self.k_greatest:
+        M = min(self.M, np.ceil(self._max_below(known_us * (1.0 + _MARGIN))))
+        k_min = max(self.k_min, int(np.ceil(self.B / M))) if M >= 1.0 else self.k_max + 1
+        if M >= self.M or self.m > M or k_min > self.k_max:
             return self
-        counts, sizes = (k_least, self.k_greatest), (self.m, float(M))
+        counts, sizes = (k_min, self.k_max), (self.m, float(M))
         return ConvexProblem.over(self.stages, message_bytes=self.B, sizes=sizes, counts=counts)
 
-    def _greatest_below(self, known_us: float) -> float:
+    def _max_below(self, known_us: float) -> float:
         """The greatest size x at which no path of those above is longer than this."""
         at, rates = self.ends_at, self._byte_costs()
         if len(at) < 2:
             return float(at[-1])
         sums = [np.vstack([np.zeros(len(at)), np.cumsum(side, axis=0)]) for side in self._sides]
-        greatest = self.M
+        maximum = self.M
         for a in range(self.n):
             rest = np.minimum(rates[a], rates[a:])[:, None] * (self.B - at)[None, :]
             ends, starts = (side[a + 1 :] - side[a] + rest for side in sums)
-            greatest = min(greatest, float(_last_below(at, starts, ends, known_us).min()))
-        return greatest
+            maximum = min(maximum, float(_last_below(at, starts, ends, known_us).min()))
+        return maximum
 
     @property
     def _sides(self) -> tuple[Floats, Floats]:
@@ -161,7 +161,7 @@ class ConvexProblem:
             self.stages,
             message_bytes=self.B,
             sizes=(0.0, self.B),
-            counts=(self.k_least, self.k_greatest),
+            counts=(self.k_min, self.k_max),
         )
 
     def free_bytes(self, k: int) -> float:
@@ -188,8 +188,8 @@ def _last_below(at: Floats, starts: Floats, ends: Floats, limit: float) -> Float
         share = np.clip((limit - first) / (last - first), 0.0, 1.0)
     inner = at[:-1] + np.where(np.isfinite(share), share, 1.0) * np.diff(at)
     within = np.where(last <= limit, at[1:], np.where(first <= limit, inner, at[0]))
-    greatest: Floats = within.max(axis=1)
-    return greatest
+    maximum: Floats = within.max(axis=1)
+    return maximum
 
 
 def _ends(stages: Sequence[Stage], m: float, M: float) -> tuple[Floats, Floats, Floats]:
@@ -226,16 +226,16 @@ def _between(at: Floats, costs: Floats, x: Floats) -> Floats:
 Ints = NDArray[np.int64]
 
 _EPS = float(np.finfo(np.float64).eps)
-MOST_PRICED = 10_000_000  # k V
+MAX_PRICED = 10_000_000  # k V
 _NO_SLACK = 1e-9  # of the price of a byte: a step this close to it may be repeated or left out
 
 
 def value_us(convex: ConvexProblem, p: Floats) -> float:
     """Proven lower bound on T*(k), k = len(p) + 1, for repaired p; rounding errors deducted.
 
-    Beyond MOST_PRICED entries of Phi it is 0, which is below everything.
+    Beyond MAX_PRICED entries of Phi it is 0, which is below everything.
     """
-    if (len(p) + 1) * len(convex.at) > MOST_PRICED:
+    if (len(p) + 1) * len(convex.at) > MAX_PRICED:
         return 0.0
     Phi = flow_of(p) @ convex.costs
     return _priced(Phi, Phi, convex.at, convex.B, terms=convex.n)
@@ -301,8 +301,8 @@ def _hulls(Phi: Floats, at: Floats) -> Floats:
         slope = np.where(ahead, rise / np.where(ahead, run, 1.0), np.inf)
         end = np.where(start < vertices - 1, np.argmin(slope, axis=1), start)
         inside = ahead & (at[None, :] < at[end][:, None])
-        least = np.where(end > start, slope[rows, end], 0.0)
-        low = Phi[rows, start][:, None] + least[:, None] * run
+        minimum = np.where(end > start, slope[rows, end], 0.0)
+        low = Phi[rows, start][:, None] + minimum[:, None] * run
         hull = np.where(inside, np.minimum(low, Phi), hull)
         start = end
     return hull

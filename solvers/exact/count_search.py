@@ -41,13 +41,13 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _FIRST_COUNT = 256  # the first solve is never larger than this
-_ROUNDING = 1e-9  # of the judge, which adds up to 100 000 times 64 terms one by one
+_ROUNDING = 1e-9  # of the evaluator, which adds up to 100 000 times 64 terms one by one
 _SAMPLES = 48  # counts whose closed form brackets the last one that could win
 _WORTH_BISECTING = 4_000  # fewer counts than this cost less than a bisection over them
 _ADAPTED_CELLS = 500_000  # k*V of the counts that one solve bounds where T* is not convex
 _TIGHTENED_CELLS = 40_000  # k*n of the counts that are bounded at the true costs
 _NEAREST = 2  # solved counts whose mixtures of paths are adapted to such a count
-_MOST_ENDS = 100  # ends of ranges beyond which they are not
+_MAX_ENDS = 100  # ends of ranges beyond which they are not
 _SHARPER = 1e-3  # a solve than the gap asked for: blunt slopes exclude no count where T* is flat
 _FINEST = 1e-12
 _GROWTH = 4  # nor any later one larger than this many times the largest before it
@@ -59,7 +59,7 @@ class CountSearch:
 
     problem: Problem
     lines: Relaxation
-    lower: Floats  # L(k) from k_least to the last count that could win, without delay
+    lower: Floats  # L(k) from k_min to the last count that could win, without delay
     beyond_us: float = np.inf  # proven bound on the cuts left out, delay included
     floor_us: float = 0.0  # what is proven of all cuts from elsewhere, delay included
     solved: dict[int, CountResult] = field(default_factory=dict)
@@ -77,9 +77,9 @@ class CountSearch:
         `near` is best the count of that cut.
         """
         last = _last_that_could_win(problem, lines, known_us, near=near)
-        counts = np.arange(lines.k_least, last + 1, dtype=np.int64)
-        every = closed_form_us(problem, counts, greatest_bytes=lines.M)
-        narrowed = last < lines.k_greatest or problem.greatest_fragment_bytes > lines.M
+        counts = np.arange(lines.k_min, last + 1, dtype=np.int64)
+        every = closed_form_us(problem, counts, max_message_bytes=lines.M)
+        narrowed = last < lines.k_max or problem.largest_fragment_bytes > lines.M
         lower = every - problem.pipeline.delay_us
         return cls(problem, lines, lower, known_us if narrowed else np.inf)
 
@@ -91,8 +91,8 @@ class CountSearch:
     @property
     def bound_us(self) -> float:
         """Proven lower bound on every real cut of every admitted count, delay included."""
-        least = float(self.lower.min()) + self.problem.pipeline.delay_us
-        return max(min(least, self.beyond_us), self.floor_us)
+        minimum = float(self.lower.min()) + self.problem.pipeline.delay_us
+        return max(min(minimum, self.beyond_us), self.floor_us)
 
     @property
     def unrounded_us(self) -> float:
@@ -114,7 +114,7 @@ class CountSearch:
         sum of k*n over all solves above it.
         """
         self.aim = min(AIM, max(_FINEST, _SHARPER * relative_gap))
-        k = max(self.lines.k_least, min(near, self._last, self._reach()))
+        k = max(self.lines.k_min, min(near, self._last, self._reach()))
         cells = 0
         while True:
             cells += k * self.lines.n
@@ -131,9 +131,9 @@ class CountSearch:
     def solve(self, k: int, deadline: Deadline) -> CountResult:
         """Solve one count and let its dual raise the bounds of all others."""
         result = self.solved[k] = solve_relaxed(self.lines, k, deadline, aim=self.aim)
-        first = self.lines.k_least
+        first = self.lines.k_min
         self._raise(k - first, result.lower_us)
-        if k >= 2 and k < self.lines.k_greatest:
+        if k >= 2 and k < self.lines.k_max:
             above = above_us(self.lines, result)
             self._raise_from(k + 1 - first, above, above - result.upper_us, towards=1)
         if k >= 3 and k > first:
@@ -150,18 +150,18 @@ class CountSearch:
         nearest counts that were solved.
         """
         relaxed, cells = self.lines, 0
-        if not isinstance(relaxed, ConvexProblem) or len(relaxed.ends_at) > _MOST_ENDS:
+        if not isinstance(relaxed, ConvexProblem) or len(relaxed.ends_at) > _MAX_ENDS:
             return
         near = np.array(sorted(self.solved))
         below = np.flatnonzero(self.lower < known_us - self.problem.pipeline.delay_us)
-        counts = below[np.argsort(self.lower[below], kind="stable")] + relaxed.k_least
+        counts = below[np.argsort(self.lower[below], kind="stable")] + relaxed.k_min
         for k in counts:
             cells += int(k) * relaxed.n
             if cells > _TIGHTENED_CELLS or deadline.passed:
                 return
             for at in near[np.argsort(np.abs(near - k), kind="stable")[:_NEAREST]]:
                 value = true_like_us(relaxed, self.solved[int(at)], int(k))
-                self._raise(int(k) - relaxed.k_least, value)
+                self._raise(int(k) - relaxed.k_min, value)
 
     def unsolved_below(self, latency_us: float) -> Ints:
         """Counts not solved yet whose bound lies below this latency (delay included)."""
@@ -169,13 +169,13 @@ class CountSearch:
         below = self.lower < limit
         for k in self.solved:
             if k <= self._last:
-                below[k - self.lines.k_least] = False
-        out: Ints = np.flatnonzero(below) + self.lines.k_least
+                below[k - self.lines.k_min] = False
+        out: Ints = np.flatnonzero(below) + self.lines.k_min
         return out
 
     def lower_at(self, counts: Ints) -> Floats:
         """L(k), without delay, for these counts."""
-        values: Floats = self.lower[counts - self.lines.k_least]
+        values: Floats = self.lower[counts - self.lines.k_min]
         return values
 
     def more_could_win(self) -> bool:
@@ -184,7 +184,7 @@ class CountSearch:
         Asked of the dual at the greatest count (results sec. 2); a single fragment has none, so
         two fragments without a least size are solved instead.
         """
-        k = self.lines.k_greatest
+        k = self.lines.k_max
         result = self.solved.get(k)
         if self.lines.n == 1 or result is None:
             return False
@@ -200,10 +200,10 @@ class CountSearch:
         """
         reachable = candidates[candidates <= self._reach()]
         pool = reachable if len(reachable) else candidates[:1]
-        least = int(pool[int(np.argmin(self.lower_at(pool)))])
+        minimum = int(pool[int(np.argmin(self.lower_at(pool)))])
         if not self._is_convex:
-            return least
-        halfway = self.best.k + int((least - self.best.k) / 2)
+            return minimum
+        halfway = self.best.k + int((minimum - self.best.k) / 2)
         return int(pool[int(np.argmin(np.abs(pool - halfway)))])
 
     @property
@@ -212,7 +212,7 @@ class CountSearch:
 
     @property
     def _last(self) -> int:
-        return self.lines.k_least + len(self.lower) - 1
+        return self.lines.k_min + len(self.lower) - 1
 
     def _reach(self) -> int:
         largest = max(self.solved, default=0)
@@ -230,7 +230,7 @@ class CountSearch:
         counts = counts[np.argsort(self.lower_at(counts), kind="stable")]
         cells = np.cumsum(counts * vertices_of(self.lines))
         for k in counts[cells <= _ADAPTED_CELLS]:
-            self._raise(int(k) - self.lines.k_least, like_us(self.lines, result, int(k)))
+            self._raise(int(k) - self.lines.k_min, like_us(self.lines, result, int(k)))
 
     def _raise(self, index: int, value: float) -> None:
         self.lower[index] = max(float(self.lower[index]), value)
@@ -256,22 +256,22 @@ def _last_that_could_win(
 ) -> int:
     """The greatest admitted count whose closed-form bound does not exceed a known latency.
 
-    From k_least + 1 on the ends of the closed form have their least cost, and k phi(B/k) is convex
+    From k_min + 1 on the ends of the closed form have their least cost, and k phi(B/k) is convex
     in k (a perspective), so the counts that do not exceed it are an interval: samples find a count
     inside, or the two around it, and a bisection its end. Small ranges are not worth it.
     """
-    low, high = lines.k_least + 1, lines.k_greatest
+    low, high = lines.k_min + 1, lines.k_max
     if high <= low or not np.isfinite(known_us):
         return high
     limit = known_us * (1.0 + _ROUNDING)
-    if active.NATIVE is not None and problem.greatest_fragment_bytes == lines.M:
+    if active.NATIVE is not None and problem.largest_fragment_bytes == lines.M:
         whole = whole_of(problem)
         if whole is not None:
             return max(low, active.NATIVE.whole.counts_within(whole, limit, near=near)[1])
     if high - low < worth_bisecting:
         return high
     samples = np.unique(np.geomspace(low, high, _SAMPLES).astype(np.int64))
-    values = closed_form_us(problem, samples, greatest_bytes=lines.M)
+    values = closed_form_us(problem, samples, max_message_bytes=lines.M)
     below = np.flatnonzero(values <= limit)
     at = int(below[-1]) if len(below) else int(np.argmin(values))
     low, high = int(samples[at]), int(samples[min(at + 1, len(samples) - 1)])
@@ -279,7 +279,7 @@ def _last_that_could_win(
         return high
     while low < high:
         middle = (low + high + 1) // 2
-        if closed_form_us(problem, np.array([middle]), greatest_bytes=lines.M)[0] <= limit:
+        if closed_form_us(problem, np.array([middle]), max_message_bytes=lines.M)[0] <= limit:
             low = middle
         else:
             high = middle - 1

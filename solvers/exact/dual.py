@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.kernels import active
-from solvers.kernels.native_dual import MOST_STAGES
+from solvers.kernels.native_dual import MAX_STAGES
 from solvers.line_problem import LineProblem
 
 Floats = NDArray[np.float64]
@@ -29,7 +29,7 @@ def repaired(p: Floats) -> Floats:
 
     Here and below, C and NumPy give the same but for rounding.
     """
-    if active.NATIVE is not None and p.shape[1] <= MOST_STAGES:
+    if active.NATIVE is not None and p.shape[1] <= MAX_STAGES:
         return active.NATIVE.dual.repaired(p)
     p = np.clip(np.nan_to_num(p), 0.0, None)
     total = p.sum(axis=1, keepdims=True)
@@ -59,11 +59,11 @@ def value_us(lines: LineProblem, p: Floats) -> float:
     k = len(p) + 1
     w = weights(lines, p)
     overheads = float(lines.g.sum() + (p @ lines.g).sum())
-    least = lines.m * float(w.sum())
+    minimum = lines.m * float(w.sum())
     rest = _knapsack(np.sort(w), lines.free_bytes(k), lines.M - lines.m)
     # Each of the O(k n) products is exact to 2 eps and NumPy sums pairwise, so this is generous.
     error = 32.0 * _EPS * (overheads + lines.B * float(lines.G.sum()))
-    return overheads + least + rest - error
+    return overheads + minimum + rest - error
 
 
 def _knapsack(ascending: Floats, amount: float, capacity: float) -> float:

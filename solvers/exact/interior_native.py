@@ -18,7 +18,7 @@ from solvers.exact.chain import Chain, ChainOptions, Iterate
 
 Floats = NDArray[np.float64]
 
-MOST_STAGES = 64
+MAX_STAGES = 64
 _REFUSED = -1  # what the kernel returns where it got no memory
 
 _Doubles = ctypes.POINTER(ctypes.c_double)
@@ -91,9 +91,9 @@ class NativeMethod:
             options.check_order_at,
         )
         y, p, violation = np.empty(k + 1), np.empty((k - 1, n)), np.zeros(n)
-        told = _Outcome()
+        reported = _Outcome()
         status = self._solve(
-            asked, y.ctypes.data, p.ctypes.data, violation.ctypes.data, ctypes.byref(told)
+            asked, y.ctypes.data, p.ctypes.data, violation.ctypes.data, ctypes.byref(reported)
         )
         if status == _REFUSED:
             return None
@@ -102,9 +102,9 @@ class NativeMethod:
             repeated_y=float(y[k]),
             p=p,
             violation=violation[:-1],
-            complementarity=told.complementarity,
-            apart=told.apart,
-            iterations=told.iterations,
+            complementarity=reported.complementarity,
+            apart=reported.apart,
+            iterations=reported.iterations,
         )
 
     def repaired(self, p: Floats) -> Floats:

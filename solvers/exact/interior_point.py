@@ -33,7 +33,7 @@ _ARCH = 1.0  # of the waits at the start
 _BACK_OFF = 0.995
 _SHORT = 0.5  # steps below this ask for a centrality corrector
 _REGULAR = 1e-12
-_MOST_STALLS = 12  # iterations in which the complementarity is not halved
+_MAX_STALLS = 12  # iterations in which the complementarity is not halved
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ def iterate(chain: Chain, options: ChainOptions) -> Iterate:
                 break
             closest = min(closest, apart)
         late = turn >= options.max_iterations or time.monotonic() > end
-        if late or stalls > _MOST_STALLS or not np.isfinite(share):
+        if late or stalls > _MAX_STALLS or not np.isfinite(share):
             break
         if share < options.check_order_at and _violation(point.p).max() > 10.0 * share**0.5:
             break

@@ -54,7 +54,7 @@ def whole_bytes(
     The first candidate always comes, even when time is up; of the others those that are as good as
     what is known by then.
     """
-    problem, least = search.problem, float("inf")
+    problem, minimum = search.problem, float("inf")
     worthwhile = 1.0 + min(options.relative_gap, _WORTHWHILE)
     pending = [search.best.k]
     tried: set[int] = set()
@@ -65,8 +65,8 @@ def whole_bytes(
         cut = round_cut(problem, result.x)
         late = deadline.passed
         latency = float("inf") if cut is None else _kernel_us(problem, cut)
-        known = min(least, best_us())
-        least = min(least, latency)
+        known = min(minimum, best_us())
+        minimum = min(minimum, latency)
         limit = min(known, latency) / worthwhile
         pending = _worth_trying(search, tried, limit)
         if cut is not None and (latency <= known * _EQUAL or len(tried) == 1):
@@ -80,8 +80,8 @@ def _worth_trying(search: CountSearch, tried: set[int], limit_us: float) -> list
     if search.bound_us >= limit_us:
         return []
     below = search.lower < limit_us - search.problem.pipeline.delay_us
-    below[[k - search.lines.k_least for k in tried]] = False
-    counts = np.flatnonzero(below) + search.lines.k_least
+    below[[k - search.lines.k_min for k in tried]] = False
+    counts = np.flatnonzero(below) + search.lines.k_min
     return [int(k) for k in counts[np.argsort(search.lower_at(counts), kind="stable")]]
 
 

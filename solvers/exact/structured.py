@@ -38,14 +38,14 @@ AIM = 5e-10  # where the method stops: what rounding adds must fit between
 _CHECK_ORDER_AT = 1e-3
 _DISORDER = 1e-9  # violations below this are the method's own
 _ALIKE = 0.05  # violations that differ by less, relative, are one
-_MOST_ROUNDS = 20
+_MAX_ROUNDS = 20
 _SHORT_ENDS = (64, 512, 4_096)
 _SETTLED = 1e-13  # of the weight that the ends of a cut may leave in its middle
 _WORTH_SHORTENING = 0.6  # of the fragments: a chain longer than this is not worth the attempt
-_LEAST_SHORTENED = 40  # no chain is, below: its ends take two dozen
+_MIN_SHORTENED = 40  # no chain is, below: its ends take two dozen
 _TINY_CELLS = 200  # k n up to which NumPy's overhead exceeds a general solver's
 _ONE_CALL_CELLS = 20_000  # k n of a solve whose every step is in C
-_MOST_CELLS = 50_000_000  # of one array of blocks and cells: 1 GB in all
+_MAX_CELLS = 50_000_000  # of one array of blocks and cells: 1 GB in all
 _STEPS_A_SECOND = 4e8  # of elimination and of the cells, cautiously
 _ITERATIONS = 20
 _GENERAL_CELLS = 10_000  # k n up to which a general solver is tried
@@ -79,7 +79,7 @@ def solve_count(
     if k == 1:
         return single_fragment(lines)
     attempts: list[tuple[int, int] | None] = [None]
-    if k >= _LEAST_SHORTENED:
+    if k >= _MIN_SHORTENED:
         attempts = _attempts(lines, k)
     if method is None and len(attempts) == 1:
         quick = _in_one_call(lines, k, deadline, close, aim)
@@ -151,7 +151,7 @@ class _Search:
         """Add boundaries until the bounds are close or nothing is left to add."""
         boundaries: frozenset[int] = frozenset()
         best: CountResult | None = None
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             found = self._iterate(boundaries, deadline)
             if found is None:
                 return best
@@ -179,9 +179,7 @@ class _Search:
         size = 1 + len(boundaries)
         cells = (first + last) * (size * size + 6 * self._lines.n)
         steps = (first + last) * size * (size * size + 20 * self._lines.n)
-        return (
-            cells <= _MOST_CELLS and steps * _ITERATIONS <= _STEPS_A_SECOND * deadline.remaining_s
-        )
+        return cells <= _MAX_CELLS and steps * _ITERATIONS <= _STEPS_A_SECOND * deadline.remaining_s
 
     def _iterate(
         self, boundaries: frozenset[int], deadline: Deadline
@@ -217,9 +215,9 @@ class _Search:
 def _first_alike(iterate: Iterate) -> frozenset[int]:
     """The boundaries out of order, of neighbours alike only the first."""
     rough = iterate.complementarity
-    least = max(_DISORDER, 3.0 * rough**0.5) if rough > 1e-8 else _DISORDER
+    minimum = max(_DISORDER, 3.0 * rough**0.5) if rough > 1e-8 else _DISORDER
     chosen, before, value = [], -2, 0.0
-    for d in np.flatnonzero(iterate.violation > least):
+    for d in np.flatnonzero(iterate.violation > minimum):
         here = float(iterate.violation[d])
         if d != before + 1 or abs(here - value) > _ALIKE * here:
             chosen.append(int(d))

@@ -39,10 +39,10 @@ def repeated_cut(problem: MessageProblem, size: int) -> tuple[int, ...]:
 def _refusal(problem: MessageProblem, size: int, rest: int, count: int) -> str | None:
     """Which limit forbids this cut, in words; None where none does."""
     limits, counts = problem.limits, problem.count_range()
-    if size > problem.greatest_fragment_bytes:
+    if size > problem.largest_fragment_bytes:
         return f"max_fragment_bytes allows {limits.max_fragment_bytes}"
-    if count > counts.greatest and counts.capped_by != "min_fragment_bytes":
-        return f"{counts.capped_by} allows {counts.greatest} fragments, this needs {count}"
+    if count > counts.maximum and counts.capped_by != "min_fragment_bytes":
+        return f"{counts.capped_by} allows {counts.maximum} fragments, this needs {count}"
     if count > 1 and min(size, rest or size) < limits.min_fragment_bytes:
         return f"min_fragment_bytes {limits.min_fragment_bytes} is more than the least of them"
     if count > 1 and size % limits.alignment_bytes:
@@ -60,7 +60,7 @@ STATIC = StrategySpec(
 
 def run_single(problem: MessageProblem, options: SolveOptions, deadline: Deadline) -> Candidate:
     """The message as one fragment. Raises StrategyDeclined where a greatest size forbids it."""
-    if problem.count_range().least > 1:
+    if problem.count_range().minimum > 1:
         raise StrategyDeclined(
             f"single needs a fragment of all {problem.message_bytes} bytes, and "
             f"max_fragment_bytes allows {problem.limits.max_fragment_bytes}",

@@ -66,10 +66,10 @@ class BalancedCuts:
         small = total // (k * unit) * unit
         large, rest = np.divmod(total - k * small, unit)
         some_small = large < np.where(rest > 0, k - 1, k)
-        least = np.where(some_small, small, small + rest)
-        greatest = np.where(large > 0, small + unit, small + rest)
-        fits = (least >= problem.least_fragment_bytes) & (
-            greatest <= problem.greatest_fragment_bytes
+        minimum = np.where(some_small, small, small + rest)
+        maximum = np.where(large > 0, small + unit, small + rest)
+        fits = (minimum >= problem.smallest_fragment_bytes) & (
+            maximum <= problem.largest_fragment_bytes
         )
         k, small, large, rest = k[fits], small[fits], large[fits], rest[fits]
         return cls(problem, k, small, large, rest, _lower_us(problem, k, small, large, rest))
@@ -223,11 +223,14 @@ def equal_latency_us(problem: Problem, k: Ints) -> Floats:
 def _near_the_best(problem: Problem, best: int) -> BalancedCuts:
     """Whole-byte cuts of counts near the best; of all where the limits admit none of those."""
     counts = problem.count_range()
-    least, greatest = max(counts.least, best - NEIGHBOURS), min(counts.greatest, best + NEIGHBOURS)
-    cuts = BalancedCuts.of(problem, np.arange(least, greatest + 1, dtype=np.int64))
+    minimum, maximum = (
+        max(counts.minimum, best - NEIGHBOURS),
+        min(counts.maximum, best + NEIGHBOURS),
+    )
+    cuts = BalancedCuts.of(problem, np.arange(minimum, maximum + 1, dtype=np.int64))
     if len(cuts.k):
         return cuts
-    every = BalancedCuts.of(problem, np.arange(counts.least, counts.greatest + 1, dtype=np.int64))
+    every = BalancedCuts.of(problem, np.arange(counts.minimum, counts.maximum + 1, dtype=np.int64))
     latency = equal_latency_us(problem, every.k)
     return every.take(np.argsort(latency, kind="stable")[: 2 * NEIGHBOURS])
 
@@ -237,9 +240,9 @@ def _candidate_counts(problem: Problem) -> Ints:
     counts, total, stages = problem.count_range(), problem.message_bytes, problem.pipeline.stages
     ends = {part.up_to_bytes for stage in stages for part in stage.ranges} - {None}
     starts = {-(-total // end) for end in ends if end is not None}  # sizes <= end from here on
-    inner = (k for k in starts if counts.least < k <= counts.greatest)
+    inner = (k for k in starts if counts.minimum < k <= counts.maximum)
     found = []
-    for low, after in pairwise([counts.least, *sorted(inner), counts.greatest + 1]):
+    for low, after in pairwise([counts.minimum, *sorted(inner), counts.maximum + 1]):
         if after - low <= len(stages) ** 2:
             found.append(np.arange(low, after, dtype=np.int64))
         else:
@@ -264,9 +267,9 @@ def _closed_form_counts(lines: list[Line], total: int) -> Floats:
     return kept
 
 
-def _around(k: Floats, least: int, greatest: int) -> Ints:
+def _around(k: Floats, minimum: int, maximum: int) -> Ints:
     """Floor and ceiling of each, clipped into the range."""
-    clipped = np.clip(k, least, greatest)
+    clipped = np.clip(k, minimum, maximum)
     whole: Ints = np.concatenate([np.floor(clipped), np.ceil(clipped)]).astype(np.int64)
     return whole
 

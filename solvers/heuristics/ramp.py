@@ -41,8 +41,8 @@ def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidat
     lines = _lines(problem)
     length = promising_length(lines)
     candidate = _best_ramp(problem, lines, length, deadline)
-    if candidate is None and length < lines.k_greatest:
-        candidate = _best_ramp(problem, lines, lines.k_greatest, deadline)
+    if candidate is None and length < lines.k_max:
+        candidate = _best_ramp(problem, lines, lines.k_max, deadline)
     if candidate is None:
         raise StrategyDeclined(
             "no ramp satisfies the limits: for every count its sizes leave min_fragment_bytes or "
@@ -61,7 +61,7 @@ def _best_ramp(
     start = (lines.B - y.offset_sums) / y.power_sums
     low, high = y.starts_within(lines.m, lines.M)
     k = np.arange(1, length + 1)
-    fits = (start >= low) & (start <= high) & (k >= lines.k_least)
+    fits = (start >= low) & (start <= high) & (k >= lines.k_min)
     if not fits.any():
         return None
     first = y.powers * start + y.offsets if backwards else start
@@ -69,7 +69,7 @@ def _best_ramp(
         latency = lines.g[0] + lines.G[0] * first + k * lines.g[1] + lines.B * lines.G[1]
     order = np.argsort(np.where(fits, latency, np.inf), kind="stable")[:TRIED_COUNTS]
     cuts = [y.sizes(start[index], index + 1) for index in order if fits[index]]
-    skipped = latency[~fits & (k >= lines.k_least)]
+    skipped = latency[~fits & (k >= lines.k_min)]
     binds = bool((skipped < latency[order[0]] * (1.0 - _TIE)).any())
     return best_rounded(
         problem,

@@ -1,23 +1,23 @@
-"""Three stages, the middle one slow: sizes grow up to a crest and shrink behind it.
+"""Three stages, the middle one slow: sizes grow up to a peak and shrink behind it.
 
 Source    Wang98 sec. 4.2; theory.md sec. 3.
-Notation  g, G: (3,) µs and µs/byte; c: size of the crest; L_0 = c, L_1, ...: sizes before
+Notation  g, G: (3,) µs and µs/byte; c: size of the peak; L_0 = c, L_1, ...: sizes before
           it, going backwards; R_0 = c, R_1, ...: sizes behind it; k1, k2: how many of each, the
-          crest in both, so that k1 + k2 = k + 1 (Wang98 prints k, counting the crest twice).
+          peak in both, so that k1 + k2 = k + 1 (Wang98 prints k, counting the peak twice).
 Cost      O(K1 K2) vectorised, K1 and K2 the longest ramps that the limits leave; above GRID_CELLS
           a search over k by convexity, O(k) an evaluation.
 Exact     over all k where the middle stage is slowest at every size, unless a least or greatest
           size binds: then it never waits, and the search over all k1 + k2 = k + 1 is complete.
-Traps     both recurrences are run away from the crest, where they contract; elsewhere the sizes may
+Traps     both recurrences are run away from the peak, where they contract; elsewhere the sizes may
           grow, which the limits catch, and the cut is a heuristic.
 
 G_0 L_i + g_0 = G_1 L_{i+1} + g_1: a fragment is through stage 0 when the one before it is through
 stage 1. G_1 R_{i+1} + g_1 = G_2 R_i + g_2: it is through stage 1 when that one is through stage 2.
 
-The best pair of ramp lengths around a crest, over every number of fragments.
+The best pair of ramp lengths around a peak, over every number of fragments.
 
 Source    Wang98 sec. 4.2; theory.md sec. 3.
-Notation  as above; i = k1 - 1, j = k2 - 1: sizes before and behind the crest.
+Notation  as above; i = k1 - 1, j = k2 - 1: sizes before and behind the peak.
 Cost      O(K1 K2), the longest ramps within the limits, where that is at most GRID_CELLS; else O(k)
           for each of O(log k) counts.
 Exact     over all pairs where the grid is searched; else where the best pairs' latencies are convex
@@ -50,8 +50,8 @@ _SAMPLES = 48  # counts that bracket the best one
 
 
 @dataclass(frozen=True, slots=True)
-class Crest:
-    """One pair of lengths: its value in µs, without delay, and the size of the crest."""
+class Peak:
+    """One pair of lengths: its value in µs, without delay, and the size of the peak."""
 
     value_us: float
     before: int
@@ -60,31 +60,31 @@ class Crest:
 
 
 @dataclass(frozen=True, slots=True)
-class Crests:
+class Peaks:
     """The best pairs found, the best first, and whether the deadline ended the search."""
 
-    found: tuple[Crest, ...]
+    found: tuple[Peak, ...]
     up: Recurrence
     down: Recurrence
     cut_off: bool = False
 
-    def sizes(self, crest: Crest) -> Floats:
+    def sizes(self, peak: Peak) -> Floats:
         """All sizes of this pair in sending order."""
-        before = self.up.sizes(crest.size, crest.before + 1)[::-1]
-        behind = self.down.sizes(crest.size, crest.behind + 1)[1:]
+        before = self.up.sizes(peak.size, peak.before + 1)[::-1]
+        behind = self.down.sizes(peak.size, peak.behind + 1)[1:]
         return np.concatenate([before, behind])
 
 
-def search_crests(lines: LineProblem, deadline: Deadline) -> Crests:
+def search_peaks(lines: LineProblem, deadline: Deadline) -> Peaks:
     """The best pairs whose sizes and count keep the limits; none where there are none.
 
     Counts that cost the middle stage more than equal fragments take are left out at first.
     """
     length = promising_length(lines)
-    crests = _Search(lines, length).run(deadline)
-    if crests.found or length == lines.k_greatest:
-        return crests
-    return _Search(lines, lines.k_greatest).run(deadline)
+    peaks = _Search(lines, length).run(deadline)
+    if peaks.found or length == lines.k_max:
+        return peaks
+    return _Search(lines, lines.k_max).run(deadline)
 
 
 class _Search:
@@ -98,36 +98,36 @@ class _Search:
         self._down_starts = self._down.starts_within(lines.m, lines.M)
         self._before, self._behind = _longest(self._up_starts), _longest(self._down_starts)
 
-    def run(self, deadline: Deadline) -> Crests:
+    def run(self, deadline: Deadline) -> Peaks:
         if self._before * self._behind <= GRID_CELLS:
-            return Crests(self._grid(), self._up, self._down)
+            return Peaks(self._grid(), self._up, self._down)
         found = self._by_count(deadline)
-        return Crests(found, self._up, self._down, cut_off=deadline.passed)
+        return Peaks(found, self._up, self._down, cut_off=deadline.passed)
 
     def _ramp(self, outer: int) -> Recurrence:
         g, G = self._lines.g, self._lines.G
-        with np.errstate(over="ignore"):  # no ramp but the crest alone is left then
+        with np.errstate(over="ignore"):  # no ramp but the peak alone is left then
             ratio, step = float(G[outer] / G[1]), float((g[outer] - g[1]) / G[1])
         return Recurrence.of(ratio, step, self._length)
 
-    def _grid(self) -> tuple[Crest, ...]:
+    def _grid(self) -> tuple[Peak, ...]:
         i = np.arange(self._before)[:, None]
         j = np.arange(self._behind)[None, :]
-        value, crest = self._evaluate(i, j)
+        value, peak = self._evaluate(i, j)
         order = np.argsort(value, axis=None, kind="stable")[:KEPT]
         pairs = (divmod(int(index), self._behind) for index in order)
         return tuple(
-            Crest(float(value[at]), *at, float(crest[at])) for at in pairs if value[at] < np.inf
+            Peak(float(value[at]), *at, float(peak[at])) for at in pairs if value[at] < np.inf
         )
 
-    def _by_count(self, deadline: Deadline) -> tuple[Crest, ...]:
+    def _by_count(self, deadline: Deadline) -> tuple[Peak, ...]:
         """Samples bracket the best count; then the wider gap beside it is halved, again and again.
 
         The least value of a convex function stays within its bracket.
         """
-        greatest = min(self._length, self._before + self._behind - 1)
-        least = min(self._lines.k_least, greatest)
-        samples = np.unique(np.geomspace(least, greatest, _SAMPLES).astype(np.int64))
+        maximum = min(self._length, self._before + self._behind - 1)
+        minimum = min(self._lines.k_min, maximum)
+        samples = np.unique(np.geomspace(minimum, maximum, _SAMPLES).astype(np.int64))
         known = {int(k): self._best_of_count(int(k)) for k in samples}
         best = min(known, key=lambda k: (known[k].value_us, k))
         low = max((k for k in known if k < best), default=best)
@@ -140,23 +140,23 @@ class _Search:
                 low, best, high = (best, k, high) if behind else (low, k, best)
             else:
                 low, high = (low, k) if behind else (k, high)
-        order = sorted(known.values(), key=lambda crest: crest.value_us)
-        return tuple(crest for crest in order if crest.value_us < np.inf)[:KEPT]
+        order = sorted(known.values(), key=lambda peak: peak.value_us)
+        return tuple(peak for peak in order if peak.value_us < np.inf)[:KEPT]
 
-    def _best_of_count(self, k: int) -> Crest:
+    def _best_of_count(self, k: int) -> Peak:
         i = np.arange(max(0, k - self._behind), min(k, self._before))
-        value, crest = self._evaluate(i, k - 1 - i)
+        value, peak = self._evaluate(i, k - 1 - i)
         at = int(np.argmin(value))
-        return Crest(float(value[at]), int(i[at]), int(k - 1 - i[at]), float(crest[at]))
+        return Peak(float(value[at]), int(i[at]), int(k - 1 - i[at]), float(peak[at]))
 
     def _evaluate(self, i: Ints, j: Ints) -> tuple[Floats, Floats]:
-        """Values in µs, infinite where the limits are left, and crests in bytes."""
+        """Values in µs, infinite where the limits are left, and peaks in bytes."""
         lines, up, down = self._lines, self._up, self._down
         with np.errstate(over="ignore", invalid="ignore"):  # only where the sizes do not fit
             rest = lines.B - up.offset_sums[i] - down.offset_sums[j]
-            crest = rest / (up.power_sums[i] + down.power_sums[j] - 1.0)
-            first = up.powers[i] * crest + up.offsets[i]
-            last = down.powers[j] * crest + down.offsets[j]
+            peak = rest / (up.power_sums[i] + down.power_sums[j] - 1.0)
+            first = up.powers[i] * peak + up.offsets[i]
+            last = down.powers[j] * peak + down.offsets[j]
             k = i + j + 1.0
             (g0, g1, g2), (G0, G1, G2) = lines.g, lines.G
             value = k * g1 + lines.B * G1 + (g0 + G0 * first) + (g2 + G2 * last)
@@ -164,12 +164,12 @@ class _Search:
             np.maximum(value, k * g2 + lines.B * G2 + (g0 + g1 + (G0 + G1) * first), out=value)
         low = np.maximum(self._up_starts[0][i], self._down_starts[0][j])
         high = np.minimum(self._up_starts[1][i], self._down_starts[1][j])
-        fits = (crest >= low) & (crest <= high) & (k >= lines.k_least) & (k <= self._length)
-        return np.where(fits, value, np.inf), crest
+        fits = (peak >= low) & (peak <= high) & (k >= lines.k_min) & (k <= self._length)
+        return np.where(fits, value, np.inf), peak
 
 
 def _longest(starts: tuple[Floats, Floats]) -> int:
-    """The longest ramp that some crest admits."""
+    """The longest ramp that some peak admits."""
     return int(np.flatnonzero(starts[0] <= starts[1]).max(initial=0)) + 1
 
 
@@ -183,8 +183,8 @@ def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidat
     cuts = _proven_cuts(lines, deadline) if slowest else []
     proven, cut_off = bool(cuts), False
     if not proven:
-        crests = search_crests(lines, deadline)
-        cuts, cut_off = [crests.sizes(crest) for crest in crests.found], crests.cut_off
+        peaks = search_peaks(lines, deadline)
+        cuts, cut_off = [peaks.sizes(peak) for peak in peaks.found], peaks.cut_off
     if not cuts:
         raise StrategyDeclined(
             "no ramp up and down satisfies the limits: for every count its sizes leave "
@@ -198,18 +198,18 @@ def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidat
 
 def _proven_cuts(lines: LineProblem, deadline: Deadline) -> list[Floats]:
     """The best cuts without limits on sizes, where the limits admit the best of them; else none."""
-    free = replace(lines, m=min(lines.m, _FREE), M=lines.B, k_least=1)
-    crests = search_crests(free, deadline)
-    cuts = [crests.sizes(crest) for crest in crests.found]
+    free = replace(lines, m=min(lines.m, _FREE), M=lines.B, k_min=1)
+    peaks = search_peaks(free, deadline)
+    cuts = [peaks.sizes(peak) for peak in peaks.found]
     kept = [_within(lines, sizes) for sizes in cuts]
-    if crests.cut_off or not kept or not kept[0]:
+    if peaks.cut_off or not kept or not kept[0]:
         return []
     return [sizes for sizes, keeps in zip(cuts, kept, strict=True) if keeps]
 
 
 def _within(lines: LineProblem, sizes: Floats) -> bool:
     inside = lines.m <= sizes.min() and sizes.max() <= lines.M
-    return bool(inside and len(sizes) >= lines.k_least)
+    return bool(inside and len(sizes) >= lines.k_min)
 
 
 def _lines(problem: Problem) -> LineProblem:

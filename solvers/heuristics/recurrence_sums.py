@@ -17,7 +17,7 @@ from solvers.line_problem import LineProblem
 
 Floats = NDArray[np.float64]
 
-_LEAST_LOG = -708.0  # logarithm of the least power that is kept
+_MIN_LOG = -708.0  # logarithm of the least power that is kept
 _SAMPLES = 64  # counts whose equal fragments are priced
 
 
@@ -44,21 +44,21 @@ class Recurrence:
         out: Floats = self.powers[:count] * start + self.offsets[:count]
         return out
 
-    def starts_within(self, least: float, greatest: float) -> tuple[Floats, Floats]:
+    def starts_within(self, minimum: float, maximum: float) -> tuple[Floats, Floats]:
         """Between which starts all sizes of each length lie in [least, greatest]; low > high: none.
 
         The sizes rise or fall all along, so the first and the last one are enough.
         """
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            low = (least - self.offsets) / self.powers
-            high = (greatest - self.offsets) / self.powers
+            low = (minimum - self.offsets) / self.powers
+            high = (maximum - self.offsets) / self.powers
         fixed = self.powers == 0.0  # the last size is its offset, whatever the start
-        fits = (self.offsets >= least) & (self.offsets <= greatest)
-        low = np.where(fixed, np.where(fits, least, np.inf), low)
-        high = np.where(fixed, np.where(fits, greatest, -np.inf), high)
+        fits = (self.offsets >= minimum) & (self.offsets <= maximum)
+        low = np.where(fixed, np.where(fits, minimum, np.inf), low)
+        high = np.where(fixed, np.where(fits, maximum, -np.inf), high)
         known = np.isfinite(self.power_sums) & np.isfinite(self.offset_sums)
-        low = np.where(known, np.maximum(low, least), np.inf)
-        high = np.where(known, np.minimum(high, greatest), -np.inf)
+        low = np.where(known, np.maximum(low, minimum), np.inf)
+        high = np.where(known, np.minimum(high, maximum), -np.inf)
         return low, high
 
 
@@ -67,17 +67,17 @@ def _powers(ratio: float, length: int) -> Floats:
     if not 0.0 < ratio < 1.0:
         out: Floats = ratio ** np.arange(float(length))
         return out
-    normal = min(length, int(min(_LEAST_LOG / np.log(ratio), float(length))) + 1)
+    normal = min(length, int(min(_MIN_LOG / np.log(ratio), float(length))) + 1)
     return np.concatenate([ratio ** np.arange(float(normal)), np.zeros(length - normal)])
 
 
 def promising_length(lines: LineProblem) -> int:
     """No larger count can win: it costs some stage k g_b + B G_b, and equal sizes cost less."""
-    k = np.geomspace(lines.k_least, lines.k_greatest, _SAMPLES).astype(np.int64)
+    k = np.geomspace(lines.k_min, lines.k_max, _SAMPLES).astype(np.int64)
     t = lines.g + lines.G * (lines.B / k)[:, None]
     reached = float((t.sum(axis=1) + (k - 1) * t.max(axis=1)).min())
     paying = lines.g > 0.0
     spare = reached - lines.B * lines.G[paying] - (lines.g.sum() - lines.g[paying])
     with np.errstate(over="ignore"):
-        most = float((spare / lines.g[paying]).min(initial=2.0**40))
-    return max(lines.k_least, min(lines.k_greatest, int(max(most, 0.0) * (1.0 + 1e-9)) + 2))
+        maximum = float((spare / lines.g[paying]).min(initial=2.0**40))
+    return max(lines.k_min, min(lines.k_max, int(max(maximum, 0.0) * (1.0 + 1e-9)) + 2))

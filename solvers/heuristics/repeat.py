@@ -82,7 +82,7 @@ def search_remainders(problem: Problem, best: Best, deadline: Deadline) -> bool:
     bound = closed_form_us(problem, others + 1) - problem.pipeline.delay_us
     others = others[bound < best.latency_us]
     if len(space.ends):
-        others = others[space.least_us(others) < best.latency_us]
+        others = others[space.min_us(others) < best.latency_us]
     for part in space.chunks(others):
         if deadline.passed and best.q:
             return True
@@ -96,21 +96,21 @@ class _Space:
     def __init__(self, problem: Problem) -> None:
         counts = problem.count_range()
         self.total, self.unit = problem.message_bytes, problem.limits.alignment_bytes
-        self.least_rest = problem.least_fragment_bytes
-        self.least, self.greatest = problem.aligned_sizes()
+        self.min_rest = problem.smallest_fragment_bytes
+        self.minimum, self.maximum = problem.aligned_sizes()
         self.pipeline, self.stages = problem.pipeline, problem.pipeline.stages
-        self.ends = _ends(self.stages, self.least_rest, problem.greatest_fragment_bytes)
-        self.q = np.arange(max(1, counts.least - 1), counts.greatest, dtype=np.int64)
+        self.ends = _ends(self.stages, self.min_rest, problem.largest_fragment_bytes)
+        self.q = np.arange(max(1, counts.minimum - 1), counts.maximum, dtype=np.int64)
         low, high = self.interval(self.q)
         self.q = self.q[low <= high]
 
     def interval(self, q: Ints) -> tuple[Ints, Ints]:
         """Least and greatest z with floor(B/s) = q, an admitted size and an admitted remainder."""
-        low = np.maximum((self.total // (q + 1)) // self.unit + 1, self.least // self.unit)
-        high = np.minimum((self.total - self.least_rest) // q, self.greatest) // self.unit
+        low = np.maximum((self.total // (q + 1)) // self.unit + 1, self.minimum // self.unit)
+        high = np.minimum((self.total - self.min_rest) // q, self.maximum) // self.unit
         return low, high
 
-    def least_us(self, q: Ints) -> Floats:
+    def min_us(self, q: Ints) -> Floats:
         """No size of these q takes less: the full fragments alone, each stage at its cheapest size.
 
         A stage is cheapest at the least size, or where one of its next ranges starts.
@@ -125,8 +125,8 @@ class _Space:
                 if at >= 0 and end < last[at]:
                     cheapest[at, j] = min(cheapest[at, j], after.line.time_us(end + 1))
         t = cheapest[::-1]
-        least: Floats = t.sum(axis=1) + (q - 1) * t.max(axis=1)
-        return least
+        minimum: Floats = t.sum(axis=1) + (q - 1) * t.max(axis=1)
+        return minimum
 
     def chunks(self, q: Ints) -> Iterator[Ints]:
         """Parts of q small enough to be searched together."""
@@ -135,10 +135,10 @@ class _Space:
             yield q[start : start + length]
 
 
-def _ends(stages: tuple[Stage, ...], least: int, greatest: int) -> Ints:
+def _ends(stages: tuple[Stage, ...], minimum: int, maximum: int) -> Ints:
     """Where some stage passes to its next range, within the admitted sizes."""
     ends = {part.up_to_bytes for stage in stages for part in stage.ranges}
-    kept = sorted(end for end in ends if end is not None and least <= end < greatest)
+    kept = sorted(end for end in ends if end is not None and minimum <= end < maximum)
     return np.array(kept, dtype=np.int64)
 
 
@@ -165,7 +165,7 @@ def _pieces(space: _Space, q: Ints) -> _Pieces:
         q, low, high = _split(space, q, low, high)
         s, rest = low * space.unit, space.total - q * low * space.unit
     else:
-        s = rest = np.full(1, space.least_rest, dtype=np.int64)
+        s = rest = np.full(1, space.min_rest, dtype=np.int64)
     return _Pieces(q, low, high, *_lines_at(space.stages, s), *_lines_at(space.stages, rest))
 
 
@@ -287,7 +287,7 @@ def search(problem: Problem, best: Best, deadline: Deadline) -> bool:
 def _natively(problem: Problem, best: Best) -> bool:
     """Whether this was for C, which does not look at the clock."""
     counts = problem.count_range()
-    if (counts.greatest - counts.least) * len(problem.pipeline) > _NATIVE_CELLS:
+    if (counts.maximum - counts.minimum) * len(problem.pipeline) > _NATIVE_CELLS:
         return False
     if active.NATIVE is None or whole_of(problem) is None:
         return False
@@ -306,11 +306,11 @@ def _native_repeat(problem: Problem) -> tuple[float, int, int]:
 def _offer_divisors(problem: Problem, best: Best) -> None:
     """Sizes that leave no remainder, the whole message among them."""
     counts, total, unit = problem.count_range(), problem.message_bytes, _unit(problem)
-    least, greatest = problem.aligned_sizes()
-    q = np.arange(counts.least, counts.greatest + 1, dtype=np.int64)
+    minimum, maximum = problem.aligned_sizes()
+    q = np.arange(counts.minimum, counts.maximum + 1, dtype=np.int64)
     q = q[total % q == 0]
     size = total // q
-    fits = (size % unit == 0) & (size >= least) & (size <= greatest)
+    fits = (size % unit == 0) & (size >= minimum) & (size <= maximum)
     q, size = q[fits | (q == 1)], size[fits | (q == 1)]
     best.offer(equal_latency_us(problem, q), q, size)
 

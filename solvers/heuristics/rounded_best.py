@@ -64,7 +64,7 @@ def best_rounded(
 
 
 def _is_cut(problem: Problem, x: Floats) -> bool:
-    low, high = problem.least_fragment_bytes, problem.greatest_fragment_bytes
+    low, high = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
     inside = low * (1.0 - _CLOSE) <= x.min() and x.max() <= high * (1.0 + _CLOSE)
     return bool(inside and abs(float(x.sum()) / problem.message_bytes - 1.0) <= _CLOSE)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from solvers.kernels.native_recurrence import Judge
+from solvers.kernels.native_recurrence import Evaluator
 from solvers.kernels.recurrence import (
     PipelineArrays,
     cut_latency_us,
+    evaluator_of,
     exit_times_us,
-    judge_of,
     latencies_us,
     line_latency_us,
     nested_latency_us,
@@ -15,11 +15,11 @@ from solvers.kernels.recurrence import (
 )
 
 __all__ = [
-    "Judge",
+    "Evaluator",
     "PipelineArrays",
     "cut_latency_us",
+    "evaluator_of",
     "exit_times_us",
-    "judge_of",
     "latencies_us",
     "line_latency_us",
     "nested_latency_us",

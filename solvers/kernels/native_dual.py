@@ -21,7 +21,7 @@ from solvers.kernels.native_recurrence import address_of
 
 Floats = NDArray[np.float64]
 
-MOST_STAGES = 64
+MAX_STAGES = 64
 _CLOSE = 0  # as in count.h
 _Address = ctypes.c_void_p
 _Long = ctypes.c_int64
@@ -36,8 +36,8 @@ class NativeLines(ctypes.Structure):
         ("overhead_us", _Address),
         ("us_per_byte", _Address),
         ("message_bytes", _Double),
-        ("least_bytes", _Double),
-        ("greatest_bytes", _Double),
+        ("min_message_bytes", _Double),
+        ("max_message_bytes", _Double),
     ]
     keep: tuple[Floats, Floats]
 

@@ -22,7 +22,7 @@ from domain.pipeline import Pipeline
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Judge: TypeAlias = Callable[[Sequence[int]], float]
+Evaluator: TypeAlias = Callable[[Sequence[int]], float]
 
 NS_PER_US = 1000.0
 
@@ -115,7 +115,7 @@ class NativeRecurrence:
         n = len(g)
         return self._one(_native([1] * n, [inf] * n, g.tolist(), G.tolist(), 1.0), x)
 
-    def judge(self, pipeline: Pipeline) -> NativeJudge:
+    def evaluator(self, pipeline: Pipeline) -> NativeJudge:
         """Return the evaluator of this pipeline, for many cuts one at a time."""
         return NativeJudge(self._at_once, pipeline)
 

@@ -35,13 +35,13 @@ class Whole(ctypes.Structure):
         ("overhead_us", _Address),
         ("ns_per_byte", _Address),
         ("message_bytes", _Long),
-        ("least_bytes", _Long),
-        ("greatest_bytes", _Long),
+        ("min_message_bytes", _Long),
+        ("max_message_bytes", _Long),
         ("unit_bytes", _Long),
-        ("least_aligned", _Long),
-        ("greatest_aligned", _Long),
-        ("k_least", _Long),
-        ("k_greatest", _Long),
+        ("min_aligned", _Long),
+        ("max_aligned", _Long),
+        ("k_min", _Long),
+        ("k_max", _Long),
         ("delay_us", ctypes.c_double),
     ]
     keep: tuple[array[float], array[float]]
@@ -76,20 +76,20 @@ def _whole(problem: Problem) -> Whole | None:
     lines = [stage.ranges[0] for stage in problem.pipeline.stages]
     overheads = array("d", [line.overhead_us for line in lines])
     costs = array("d", [line.ns_per_byte for line in lines])
-    least, greatest = problem.aligned_sizes()
+    minimum, maximum = problem.aligned_sizes()
     counts = problem.count_range()
     whole = Whole(
         len(lines),
         overheads.buffer_info()[0],
         costs.buffer_info()[0],
         problem.message_bytes,
-        problem.least_fragment_bytes,
-        problem.greatest_fragment_bytes,
+        problem.smallest_fragment_bytes,
+        problem.largest_fragment_bytes,
         problem.limits.alignment_bytes,
-        least,
-        greatest,
-        counts.least,
-        counts.greatest,
+        minimum,
+        maximum,
+        counts.minimum,
+        counts.maximum,
         problem.pipeline.delay_us,
     )
     whole.keep = (overheads, costs)
@@ -128,7 +128,7 @@ class NativeWhole:
         return bounds
 
     def counts_within(self, whole: Whole, limit_us: float, *, near: int) -> tuple[int, int]:
-        """First and last count above k_least whose bound is within the limit; 1, 0 without any."""
+        """First and last count above k_min whose bound is within the limit; 1, 0 without any."""
         first, last = _Long(), _Long()
         self._within(whole, near, limit_us, first, last)
         return first.value, last.value

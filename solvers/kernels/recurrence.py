@@ -1,4 +1,4 @@
-"""The recurrence of the judge, vectorised over fragments and over many cuts at once.
+"""The recurrence of the evaluator, vectorised over fragments and over many cuts at once.
 
 Source    Wang98 eq. (1)-(3); theory sec. 1.
 Notation  n stages, k fragments, m cuts; g, G: (n,) µs and µs/byte (converted once, on entry);
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from domain.pipeline import Pipeline, Stage
 from domain.schedule import latency_us
 from solvers.kernels import active
-from solvers.kernels.native_recurrence import Judge
+from solvers.kernels.native_recurrence import Evaluator
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -88,14 +88,14 @@ def line_latency_us(g: Floats, G: Floats, x: Floats) -> float:
     return float(entry[-1])
 
 
-def judge_of(pipeline: Pipeline) -> Judge:
+def evaluator_of(pipeline: Pipeline) -> Evaluator:
     """Return a function from fragment sizes to their latency in µs, the delay included.
 
     For many cuts one at a time: the values of `domain.schedule.latency_us`, to the last bit.
     """
     if active.NATIVE is None:
         return partial(latency_us, pipeline)
-    return active.NATIVE.recurrence.judge(pipeline)
+    return active.NATIVE.recurrence.evaluator(pipeline)
 
 
 def nested_latency_us(pipeline: Pipeline, cuts: Sequence[Ints]) -> float:

@@ -80,29 +80,29 @@ class _StageLines:
     """Lines (overhead_us, ns_per_byte ≥ 0) that lie below a stage's cost on the admitted sizes."""
 
     lines: tuple[Line, ...]
-    least_us: float
+    min_us: float
 
     @classmethod
     def of(cls, problem: Problem, stage: Stage) -> _StageLines:
-        least, greatest = problem.least_fragment_bytes, problem.greatest_fragment_bytes
-        line = stage.line_over(least, greatest)
+        minimum, maximum = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
+        line = stage.line_over(minimum, maximum)
         if line is not None:
-            return cls((line,), line.time_us(least))
-        return cls._of_ranges(stage, least, greatest)
+            return cls((line,), line.time_us(minimum))
+        return cls._of_ranges(stage, minimum, maximum)
 
     @classmethod
-    def _of_ranges(cls, stage: Stage, least: int, greatest: int) -> _StageLines:
-        hull = stage.minorant_points(least, greatest)
-        least_us = min(cost for _, cost in hull) * _SAFETY
+    def _of_ranges(cls, stage: Stage, minimum: int, maximum: int) -> _StageLines:
+        hull = stage.minorant_points(minimum, maximum)
+        min_us = min(cost for _, cost in hull) * _SAFETY
         per_byte_us = min(cost / size for size, cost in hull) * _SAFETY
         usable = [line for edge in pairwise(hull) if (line := _line_below(*edge)) is not None]
-        usable += [Line(least_us, 0.0), Line(0.0, min(per_byte_us * 1000.0, MAX_NS_PER_BYTE))]
-        return cls(tuple(usable), least_us)
+        usable += [Line(min_us, 0.0), Line(0.0, min(per_byte_us * 1000.0, MAX_NS_PER_BYTE))]
+        return cls(tuple(usable), min_us)
 
     def as_stream(self, reference_bytes: float) -> tuple[Line, float]:
         """The line that adds most to a prefix of this size, and what it adds to one block."""
         line = max(self.lines, key=lambda line: line.time_us(reference_bytes))
-        return line, line.time_us(reference_bytes) - self.least_us
+        return line, line.time_us(reference_bytes) - self.min_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,25 +164,25 @@ class _Triple:
 
 def _triples(problem: Problem, stages: list[_StageLines], b: int) -> list[_Triple]:
     """For each line of stage b: the streams before and behind it that add most."""
-    least = problem.least_fragment_bytes
-    reference = max(float(least), problem.message_bytes / _REFERENCE_SHARE)
+    minimum = problem.smallest_fragment_bytes
+    reference = max(float(minimum), problem.message_bytes / _REFERENCE_SHARE)
     before = _best_stream(stages[:b], reference)
     behind = _best_stream(stages[b + 1 :], reference)
-    around = sum(stage.least_us for j, stage in enumerate(stages) if j != b)
-    for line, least_us in (before, behind):
+    around = sum(stage.min_us for j, stage in enumerate(stages) if j != b)
+    for line, min_us in (before, behind):
         if line is not None:
-            around += line.overhead_us - least_us
+            around += line.overhead_us - min_us
     return [_Triple(before[0], middle, behind[0], max(0.0, around)) for middle in stages[b].lines]
 
 
 def _best_stream(stages: list[_StageLines], reference: float) -> tuple[Line | None, float]:
     """The stream that adds most, with the cost of one block that it takes the place of."""
     best: tuple[Line | None, float] = (None, 0.0)
-    most_us = 0.0
+    max_us = 0.0
     for stage in stages:
         line, gain_us = stage.as_stream(reference)
-        if gain_us > most_us:
-            most_us, best = gain_us, (line, stage.least_us)
+        if gain_us > max_us:
+            max_us, best = gain_us, (line, stage.min_us)
     return best
 
 
@@ -195,9 +195,9 @@ def _weak_us(problem: Problem, stages: list[_StageLines], b: int) -> float:
         problem.fragment_cap,
     )
     counts = alone.count_range()
-    greatest = counts.least if stages[b].lines[1:] == () else counts.greatest
-    every = np.arange(counts.least, greatest + 1, dtype=np.int64)
-    others = sum(stage.least_us for j, stage in enumerate(stages) if j != b)
+    maximum = counts.minimum if stages[b].lines[1:] == () else counts.maximum
+    every = np.arange(counts.minimum, maximum + 1, dtype=np.int64)
+    others = sum(stage.min_us for j, stage in enumerate(stages) if j != b)
     return float(closed_form_us(alone, every).min()) + others
 
 

@@ -14,7 +14,7 @@ Source    Wang98 sec. 4.1 (ramp-up), 4.2 (ramp-up-and-down), 4.3.1 and 5.5 (algo
           theory sec. 3-5.
 Notation  g, G: µs, µs/byte of a line; before, slow, behind: the three lines, of which before or
           behind may be missing; k blocks x_0..x_{k-1}, bytes; peak: index of the largest one.
-Cost      O(k^2) NumPy work for all ramps of at most MOST_BLOCKS blocks, O(k) for each one judged.
+Cost      O(k^2) NumPy work for all ramps of at most MAX_BLOCKS blocks, O(k) for each one judged.
 Exact     the best ramp where the slow line is above the others at every size; else a heuristic.
 Traps     sizes follow from the peak outwards (x' = (t(x) - g_slow)/G_slow, t the compound line):
           that does not amplify rounding as Wang's order does, and needs no special case for a = 1,
@@ -51,20 +51,20 @@ class Pieces:
     counts: Ints
 
 
-def plan_pieces(pipeline: Pipeline, group: Grouping, x: Floats, most: Floats) -> Pieces:
+def plan_pieces(pipeline: Pipeline, group: Grouping, x: Floats, maximum: Floats) -> Pieces:
     """The best pieces for blocks of x bytes in this group, by the convention."""
     if group.slow is None:
-        return _flat(pipeline, group, x, most)
-    grid = _grid(float(most.max()))
-    q = np.minimum(grid[None, :], np.maximum(1.0, np.floor(most))[:, None])
-    time_us, counts = split_plan(pipeline, group, x[:, None] / q, q, most[:, None] / q)
+        return _flat(pipeline, group, x, maximum)
+    grid = _grid(float(maximum.max()))
+    q = np.minimum(grid[None, :], np.maximum(1.0, np.floor(maximum))[:, None])
+    time_us, counts = split_plan(pipeline, group, x[:, None] / q, q, maximum[:, None] / q)
     best = np.argmin(time_us, axis=1)
     rows = np.arange(len(x))
     return Pieces(time_us[rows, best], counts[rows, best])
 
 
 def split_plan(
-    pipeline: Pipeline, group: Grouping, y: Floats, q: Floats, most: Floats
+    pipeline: Pipeline, group: Grouping, y: Floats, q: Floats, maximum: Floats
 ) -> tuple[Floats, Ints]:
     """Convention time and pieces of q equal blocks of y bytes around the group's slow stage.
 
@@ -74,7 +74,7 @@ def split_plan(
         raise ValueError("expected a group with a slow stage")
     sizes, back = np.unique(y, return_inverse=True)
     room = np.full(len(sizes), np.inf)
-    np.minimum.at(room, back.ravel(), most.ravel())
+    np.minimum.at(room, back.ravel(), maximum.ravel())
     slow_us = _times(pipeline, group.slow, group.slow, sizes)[:, 0]
     total_us, slowest_us = slow_us.copy(), slow_us.copy()
     counts = np.ones((len(sizes), len(group)), dtype=np.int64)
@@ -90,7 +90,7 @@ def split_plan(
 
 
 def grouping_for(
-    pipeline: Pipeline, first: int, last: int, size: float, most: float, *, depth: int
+    pipeline: Pipeline, first: int, last: int, size: float, maximum: float, *, depth: int
 ) -> Grouping:
     """Flat, or split around the stage that is slowest for this size: what the convention prefers.
 
@@ -99,7 +99,7 @@ def grouping_for(
     flat = Grouping(first, last)
     if depth == 0 or len(flat) < 3:
         return flat
-    x, room = np.array([size]), np.array([most])
+    x, room = np.array([size]), np.array([maximum])
     times = _times(pipeline, first, last, x)[0]
     slow = first + int(np.argmax(times))
     split = split_at(first, last, slow)
@@ -107,7 +107,7 @@ def grouping_for(
     if best.time_us[0] >= plan_pieces(pipeline, flat, x, room).time_us[0]:
         return flat
     blocks = float(best.counts[0, slow - first])
-    return regrouped(pipeline, split, size / blocks, most / blocks, depth=depth - 1)
+    return regrouped(pipeline, split, size / blocks, maximum / blocks, depth=depth - 1)
 
 
 def split_at(first: int, last: int, slow: int) -> Grouping:
@@ -118,11 +118,11 @@ def split_at(first: int, last: int, slow: int) -> Grouping:
 
 
 def regrouped(
-    pipeline: Pipeline, split: Grouping, size: float, most: float, *, depth: int
+    pipeline: Pipeline, split: Grouping, size: float, maximum: float, *, depth: int
 ) -> Grouping:
     """The same split with each part grouped anew for blocks of this size."""
     before, behind = (
-        part and grouping_for(pipeline, part.first, part.last, size, most, depth=depth)
+        part and grouping_for(pipeline, part.first, part.last, size, maximum, depth=depth)
         for part in (split.before, split.behind)
     )
     return Grouping(split.first, split.last, split.slow, before, behind)
@@ -146,12 +146,12 @@ def levels_of(problem: Problem, grouping: Grouping, blocks: Ints, counts: Ints) 
     Finer cuts divide the pieces of the group around them, so that cuts are nested. A number of
     pieces that the limits forbid is lowered. Stages of a flat group share one array.
     """
-    greatest = problem.count_range().greatest
+    maximum = problem.count_range().maximum
     levels = [blocks] * len(grouping)
 
     def fill(group: Grouping, around: Ints, wanted: Ints) -> None:
         stage = group.first if group.slow is None else group.slow
-        pieces = _admitted_pieces(problem, around, wanted[:, stage], greatest)
+        pieces = _admitted_pieces(problem, around, wanted[:, stage], maximum)
         cut = _split(around, pieces, problem.limits.alignment_bytes)
         if group.slow is None:
             levels[group.first : group.last + 1] = [cut] * len(group)
@@ -165,14 +165,14 @@ def levels_of(problem: Problem, grouping: Grouping, blocks: Ints, counts: Ints) 
     return levels
 
 
-def _admitted_pieces(problem: Problem, blocks: Ints, wanted: Ints, greatest: int) -> Ints:
+def _admitted_pieces(problem: Problem, blocks: Ints, wanted: Ints, maximum: int) -> Ints:
     unit = problem.limits.alignment_bytes
-    least, _ = problem.aligned_sizes()
-    pieces: Ints = np.clip(wanted, 1, np.maximum(1, (blocks // unit) // (least // unit)))
+    minimum, _ = problem.aligned_sizes()
+    pieces: Ints = np.clip(wanted, 1, np.maximum(1, (blocks // unit) // (minimum // unit)))
     total = int(pieces.sum())
-    if total <= greatest:
+    if total <= maximum:
         return pieces
-    share = max(0, greatest - len(blocks)) / total
+    share = max(0, maximum - len(blocks)) / total
     lowered: Ints = np.maximum(1, np.floor(pieces * share)).astype(np.int64)
     return lowered
 
@@ -193,12 +193,12 @@ def _split(blocks: Ints, pieces: Ints, unit: int) -> Ints:
 # ---- flat groups -----------------------------------------------------------------------------
 
 
-def _flat(pipeline: Pipeline, group: Grouping, x: Floats, most: Floats) -> Pieces:
+def _flat(pipeline: Pipeline, group: Grouping, x: Floats, maximum: Floats) -> Pieces:
     stages = pipeline.stages[group.first : group.last + 1]
     shape = (len(x), len(stages))
     if len(stages) == 1 and stages[0].is_line:
         return Pieces(_times(pipeline, group.first, group.last, x)[:, 0], np.ones(shape, np.int64))
-    top = np.maximum(1.0, np.floor(most))[:, None]
+    top = np.maximum(1.0, np.floor(maximum))[:, None]
     q = np.minimum(_grid(float(top.max()))[None, :], top)
     rows = np.arange(len(x))
     best_us, best_q = np.full(len(x), np.inf), np.ones(len(x))
@@ -246,7 +246,7 @@ def occupied_us(pipeline: Pipeline, group: Grouping, x: Floats, counts: Ints) ->
     return busiest
 
 
-MOST_BLOCKS = 64
+MAX_BLOCKS = 64
 _SUM = 1e-9  # relative error of the sum of a ramp's sizes beyond which cancellation has spoilt it
 _PRICED = 12  # ramps priced by the recurrence, of those with the least estimates
 
@@ -272,20 +272,23 @@ class CompoundLines:
 
 
 def best_ramps(
-    lines: CompoundLines, message_bytes: float, *, least_blocks: int, greatest_blocks: int
+    lines: CompoundLines, message_bytes: float, *, min_blocks: int, max_blocks: int
 ) -> list[tuple[float, Floats]]:
     """(latency by the lines in µs, sizes) of the most promising ramps, best first.
 
     There is at least the single block, where it is asked for.
     """
-    most = min(greatest_blocks, MOST_BLOCKS)
-    up, down = _Side.of(lines.before, lines.slow, most), _Side.of(lines.behind, lines.slow, most)
+    maximum = min(max_blocks, MAX_BLOCKS)
+    up, down = (
+        _Side.of(lines.before, lines.slow, maximum),
+        _Side.of(lines.behind, lines.slow, maximum),
+    )
     with np.errstate(all="ignore"):  # a side that overflows gives sizes that are no ramp
         peak = _peaks(up, down, message_bytes)
         first, last = _end_sizes(up, peak, axis=1), _end_sizes(down, peak, axis=0)
         estimate_us = _ends_us(lines, first, last) + _blocks_us(lines.slow, peak, message_bytes)
-        blocks = np.add.outer(np.arange(most), np.arange(most)) + 1
-        usable = (blocks >= least_blocks) & (blocks <= most) & np.isfinite(estimate_us)
+        blocks = np.add.outer(np.arange(maximum), np.arange(maximum)) + 1
+        usable = (blocks >= min_blocks) & (blocks <= maximum) & np.isfinite(estimate_us)
         usable &= (peak > 0.0) & (first > 0.0) & (last > 0.0)
     rows, columns = np.nonzero(usable)
     order = np.argsort(estimate_us[rows, columns], kind="stable")[:_PRICED]
@@ -306,16 +309,16 @@ class _Side:
     factor: Floats
 
     @classmethod
-    def of(cls, compound: Line | None, slow: Line, most: int) -> _Side:
+    def of(cls, compound: Line | None, slow: Line, maximum: int) -> _Side:
         """One side of the peak; only the peak itself where no size follows from another."""
-        offset, factor = np.full(most, np.nan), np.full(most, np.nan)
+        offset, factor = np.full(maximum, np.nan), np.full(maximum, np.nan)
         offset[0], factor[0] = 0.0, 1.0
         if compound is None or slow.ns_per_byte <= 0.0:
             return cls(offset, factor)
         ratio = compound.ns_per_byte / slow.ns_per_byte
         shift = (compound.overhead_us - slow.overhead_us) * 1000.0 / slow.ns_per_byte
         with np.errstate(over="ignore", invalid="ignore"):
-            for d in range(1, most):
+            for d in range(1, maximum):
                 offset[d] = offset[d - 1] * ratio + shift
                 factor[d] = factor[d - 1] * ratio
         return cls(offset, factor)

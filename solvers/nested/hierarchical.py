@@ -78,8 +78,8 @@ def improve_equal(search: NestedSearch) -> tuple[Proposal, ...]:
 def equal_proposals(problem: Problem) -> tuple[Proposal, ...]:
     """Splits and numbers of blocks, best first by the convention in real sizes."""
     counts = problem.count_range()
-    spread = np.geomspace(counts.least, counts.greatest, _COUNTS)
-    few = np.arange(counts.least, min(counts.least + 8, counts.greatest + 1))
+    spread = np.geomspace(counts.minimum, counts.maximum, _COUNTS)
+    few = np.arange(counts.minimum, min(counts.minimum + 8, counts.maximum + 1))
     k = np.unique(np.concatenate([np.rint(spread), few]).astype(np.int64))
     found = [
         proposal for slow in _slow_stages(problem, k) for proposal in _around(problem, slow, k)
@@ -196,10 +196,10 @@ def _moves(problem: Problem, current: tuple[int, ...]) -> list[tuple[int, ...]]:
     found: list[tuple[int, ...]] = []
     for place, value in enumerate(current):
         for changed in (value + 1, value - 1, value + value // 3, value - value // 4):
-            least, greatest = (
-                (counts.least, counts.greatest) if place == 0 else (1, counts.greatest)
+            minimum, maximum = (
+                (counts.minimum, counts.maximum) if place == 0 else (1, counts.maximum)
             )
-            if changed == value or not least <= changed <= greatest:
+            if changed == value or not minimum <= changed <= maximum:
                 continue
             found.append((*current[:place], changed, *current[place + 1 :]))
             if place == 0:

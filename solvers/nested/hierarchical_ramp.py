@@ -70,9 +70,9 @@ def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidat
 
 
 def _check_lines(problem: Problem) -> None:
-    least, greatest = problem.least_fragment_bytes, problem.greatest_fragment_bytes
+    minimum, maximum = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
     for stage in problem.pipeline.stages:
-        if stage.line_over(least, greatest) is None:
+        if stage.line_over(minimum, maximum) is None:
             raise StrategyDeclined(
                 f"{Strategy.HIERARCHICAL_RAMP} needs stages of one line each over the admitted "
                 f"fragment sizes, because it takes compound stages as lines; {stage.name!r} has "
@@ -91,7 +91,7 @@ def _offer_ramps(search: NestedSearch, grouping: Grouping, cost: Cost) -> None:
         if search.ended:
             return
         lines = _lines_over(problem, grouping, np.linspace(low, high, FIT_SAMPLES), cost)
-        ramps = best_ramps(lines, size, least_blocks=counts.least, greatest_blocks=counts.greatest)
+        ramps = best_ramps(lines, size, min_blocks=counts.minimum, max_blocks=counts.maximum)
         if not ramps:
             return
         sizes, before = ramps[0][1], (low, high)
@@ -122,7 +122,7 @@ def _lines_over(problem: Problem, grouping: Grouping, x: Floats, cost: Cost) -> 
         for part in (grouping.before, grouping.behind)
     )
     slow = problem.pipeline.stages[grouping.slow or 0]
-    line = slow.line_over(problem.least_fragment_bytes, problem.greatest_fragment_bytes)
+    line = slow.line_over(problem.smallest_fragment_bytes, problem.largest_fragment_bytes)
     return CompoundLines(before, line or Line(0.0, 0.0), behind)
 
 

@@ -109,9 +109,9 @@ def room_for(problem: Problem, x: Floats) -> Floats:
 
     Pieces keep the least size, too. Shape of x.
     """
-    least, _ = problem.aligned_sizes()
-    share = problem.count_range().greatest * (x / problem.message_bytes)
-    room: Floats = np.maximum(1.0, np.minimum(x / least, share))
+    minimum, _ = problem.aligned_sizes()
+    share = problem.count_range().maximum * (x / problem.message_bytes)
+    room: Floats = np.maximum(1.0, np.minimum(x / minimum, share))
     return room
 
 
@@ -126,7 +126,7 @@ def check_stages(problem: Problem, strategy: Strategy) -> None:
 
 
 POLISH_STEPS = 120
-_MOST_BLOCKS = 64  # more would spend the steps before each block has moved once
+_MAX_BLOCKS = 64  # more would spend the steps before each block has moved once
 _FIRST_SHARE = 32  # the first step is this part of the message
 _LAST_SHARE = 4096  # and the last one this: smaller ones change the latency by less than the model
 
@@ -134,13 +134,13 @@ _LAST_SHARE = 4096  # and the last one this: smaller ones change the latency by 
 def polish(search: NestedSearch) -> None:
     """Move bytes between neighbouring blocks, and pieces, by steps that halve; best cut first."""
     plan = search.plan
-    if plan is None or len(plan.blocks) > _MOST_BLOCKS:
+    if plan is None or len(plan.blocks) > _MAX_BLOCKS:
         return
     unit = search.problem.limits.alignment_bytes
-    least_step = max(unit, search.problem.message_bytes // _LAST_SHARE)
+    min_step = max(unit, search.problem.message_bytes // _LAST_SHARE)
     step = max(unit, search.problem.message_bytes // _FIRST_SHARE // unit * unit)
     latency_us, left = search.latency_us, POLISH_STEPS
-    while step >= least_step:
+    while step >= min_step:
         moved = False
         for change in range(_changes(plan)):
             if left == 0 or search.ended:

@@ -44,9 +44,9 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 _EPS = float(np.finfo(np.float64).eps)
-_MOST_PLANES = 192  # of one count; the oldest that were added are left out
+_MAX_PLANES = 192  # of one count; the oldest that were added are left out
 _TABLE_CELLS = 2_000_000  # and fewer where their table would be larger
-_MOST_NODES = 400  # of a partition that the next span starts from
+_MAX_NODES = 400  # of a partition that the next span starts from
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,22 +124,22 @@ class CountPlanes:
         """One more plane."""
         f = flow_of(p)
         a, s = f @ self.regions.g.T, f @ self.regions.G.T
-        most = min(_MOST_PLANES, _TABLE_CELLS // (self.k * len(self.regions) ** 2))
-        if self.seeds and len(self.price) - self.seeds >= max(8, most):
+        maximum = min(_MAX_PLANES, _TABLE_CELLS // (self.k * len(self.regions) ** 2))
+        if self.seeds and len(self.price) - self.seeds >= max(8, maximum):
             kept = np.delete(np.arange(len(self.price)), self.seeds)
             self.a, self.s, self.price = self.a[kept], self.s[kept], self.price[kept]
         self.a = np.concatenate([self.a, a[None]])
         self.s = np.concatenate([self.s, s[None]])
         self.price = np.append(self.price, price)
 
-    def table(self, least: float, greatest: float, start: int = 0) -> tuple[Floats, Floats]:
+    def table(self, minimum: float, maximum: float, start: int = 0) -> tuple[Floats, Floats]:
         """The least A_c(i, r) over regions from..to, (C, k, R, R) for sizes in [least, greatest].
 
         Infinite where these regions have no such size. And what rounding may take, (C,). Of the
         planes from `start` on.
         """
-        low = np.maximum(self.regions.low, least)
-        high = np.minimum(self.regions.high, greatest)
+        low = np.maximum(self.regions.low, minimum)
+        high = np.minimum(self.regions.high, maximum)
         a, s, price, R = self.a[start:], self.s[start:], self.price[start:], len(self.regions)
         slope = s - price[:, None, None]
         A = a + np.minimum(slope * low, slope * high)
@@ -149,7 +149,7 @@ class CountPlanes:
             ranges[:, :, r, r:] = np.minimum.accumulate(A[:, :, r:], axis=2)
         size = np.abs(a).max(axis=2).sum(axis=1)
         steepest = (s.max(axis=2) + np.abs(price)[:, None]).sum(axis=1)
-        error = 16.0 * _EPS * (size + (steepest + np.abs(price)) * greatest)
+        error = 16.0 * _EPS * (size + (steepest + np.abs(price)) * maximum)
         return ranges, error
 
 
@@ -157,10 +157,10 @@ class SpanBound:
     """The bound of one count over one span."""
 
     def __init__(
-        self, planes: CountPlanes, span: Span, sizes: tuple[float, float], *, most_solves: int
+        self, planes: CountPlanes, span: Span, sizes: tuple[float, float], *, max_solves: int
     ) -> None:
         self._planes, self._span, self._sizes = planes, span, sizes
-        self._left, self._at = most_solves, np.arange(planes.k)
+        self._left, self._at = max_solves, np.arange(planes.k)
         self._low = np.maximum(planes.regions.low, sizes[0])
         self._high = np.minimum(planes.regions.high, sizes[1])
         self._prepare()
@@ -191,7 +191,7 @@ class SpanBound:
         `solve` gives the optimum of a node's relaxation at a message size. Ends early with a
         structure whose sizes are below the chord by more than the tolerance.
         """
-        if len(self._planes.nodes[0]) > _MOST_NODES:
+        if len(self._planes.nodes[0]) > _MAX_NODES:
             self._planes.forget()
         worst, stuck = 1.0 + self._span.tolerance, np.zeros(len(self._planes.nodes[0]), dtype=bool)
         while True:
@@ -221,8 +221,8 @@ class SpanBound:
 
     def _can_be(self, low: Ints, high: Ints) -> Bools:
         """Whether the sizes of each node can make up some message of the span."""
-        least, greatest = self._low[low].sum(axis=1), self._high[high].sum(axis=1)
-        can: Bools = (least <= self._span.last) & (greatest >= self._span.first)
+        minimum, maximum = self._low[low].sum(axis=1), self._high[high].sum(axis=1)
+        can: Bools = (minimum <= self._span.last) & (maximum >= self._span.first)
         return can
 
     def _divided(
@@ -252,9 +252,9 @@ class SpanBound:
     def _size_for(self, low: Ints, high: Ints) -> int | None:
         """A message size of the span that this node can make up, near the middle."""
         span = self._span
-        least, greatest = self._low[low].sum(), self._high[high].sum()
+        minimum, maximum = self._low[low].sum(), self._high[high].sum()
         middle = (span.first + span.last) // 2
-        size = int(min(max(middle, least), greatest))
+        size = int(min(max(middle, minimum), maximum))
         return size if span.first <= size <= span.last else None
 
     def _part(self, node: Node, boxed: Boxed | None) -> tuple[int, int] | None:
@@ -291,8 +291,8 @@ class SpanBound:
 
 _FIRST_COUNTS = 32
 _GROWTH = 8
-_MOST_COUNTS = 24  # that are bounded by nodes
-_MOST_FRAGMENTS = 40
+_MAX_COUNTS = 24  # that are bounded by nodes
+_MAX_FRAGMENTS = 40
 _SAFETY = 1.0 - 1e-12
 
 
@@ -306,20 +306,20 @@ class OpenCounts:
     @property
     def are_many(self) -> bool:
         """Whether bounding each by itself would take too long."""
-        return len(self.open) > _MOST_COUNTS or max(self.open, default=0) > _MOST_FRAGMENTS
+        return len(self.open) > _MAX_COUNTS or max(self.open, default=0) > _MAX_FRAGMENTS
 
 
 def counts_below(problem: Problem, span: Span) -> OpenCounts:
     """The admitted counts that the closed form does not exclude over this span."""
     limits = problem.limits
-    least = -(-span.first // (limits.max_fragment_bytes or span.first))
-    most = span.last // min(limits.min_fragment_bytes, span.last)
-    most = max(1, min(most, limits.max_fragments or most, problem.fragment_cap))
+    minimum = -(-span.first // (limits.max_fragment_bytes or span.first))
+    maximum = span.last // min(limits.min_fragment_bytes, span.last)
+    maximum = max(1, min(maximum, limits.max_fragments or maximum, problem.fragment_cap))
     lines, open_, worst = _Lines.of(problem, span), [], 0.0
-    low = max(1, least)
+    low = max(1, minimum)
     one, other = span.targets()
-    while low <= most:
-        high = min(most, max(_FIRST_COUNTS, _GROWTH * low))
+    while low <= maximum:
+        high = min(maximum, max(_FIRST_COUNTS, _GROWTH * low))
         k = np.arange(low, high + 1, dtype=np.int64)
         reached, rising, ratio = lines.reached(k, one, other)
         open_ += [int(count) for count in k[~reached]]
@@ -335,25 +335,25 @@ class _Lines:
     """Minorants over the sizes of a span."""
 
     hulls: tuple[Floats, ...]
-    least_us: Floats
+    min_us: Floats
     span: Span
     sizes: tuple[float, float]
 
     @classmethod
     def of(cls, problem: Problem, span: Span) -> _Lines:
         limits = problem.limits
-        least = float(min(limits.min_fragment_bytes, span.first))
-        greatest = float(min(span.last, limits.max_fragment_bytes or span.last))
+        minimum = float(min(limits.min_fragment_bytes, span.first))
+        maximum = float(min(span.last, limits.max_fragment_bytes or span.last))
         stages = problem.pipeline.stages
-        hulls = tuple(np.array(stage.minorant_points(least, greatest)) for stage in stages)
-        return cls(hulls, np.array([hull[:, 1].min() for hull in hulls]), span, (least, greatest))
+        hulls = tuple(np.array(stage.minorant_points(minimum, maximum)) for stage in stages)
+        return cls(hulls, np.array([hull[:, 1].min() for hull in hulls]), span, (minimum, maximum))
 
     def reached(self, k: Ints, one: float, other: float) -> tuple[NDArray[np.bool_], bool, Floats]:
         """Whether each count's bound reaches both targets, whether the last rises; quotients."""
-        middle, around = 0.5 * (self.span.first + self.span.last), self.least_us.sum()
+        middle, around = 0.5 * (self.span.first + self.span.last), self.min_us.sum()
         reached, rising = np.zeros(len(k), dtype=bool), False
         ratio = np.full(len(k), np.inf)
-        for hull, own in zip(self.hulls, self.least_us, strict=True):
+        for hull, own in zip(self.hulls, self.min_us, strict=True):
             size = np.clip(middle / k, *self.sizes)
             phi, slope = _tangent(hull, size)
             value = around - own + k * phi

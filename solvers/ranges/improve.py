@@ -149,11 +149,11 @@ def _on_ends(x: Floats, low: Ints, high: Ints, total: float) -> Floats:
 
 def regions_of(problem: Problem, sizes: Ints) -> tuple[Ints, Ints]:
     """Least and greatest whole size (k,) on which all stages keep the ranges they have here."""
-    least, greatest = problem.least_fragment_bytes, problem.greatest_fragment_bytes
+    minimum, maximum = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
     ends = {part.up_to_bytes for stage in problem.pipeline.stages for part in stage.ranges}
-    inner = np.array(sorted(end for end in ends if end is not None and least <= end < greatest))
-    lows = np.concatenate([[least], inner + 1]).astype(np.int64)
-    highs = np.concatenate([inner, [greatest]]).astype(np.int64)
+    inner = np.array(sorted(end for end in ends if end is not None and minimum <= end < maximum))
+    lows = np.concatenate([[minimum], inner + 1]).astype(np.int64)
+    highs = np.concatenate([inner, [maximum]]).astype(np.int64)
     at = np.searchsorted(highs, sizes, side="left")
     return lows[at], highs[at]
 
@@ -256,7 +256,7 @@ def _rounded(
 
 def _counts(search: CountSearch, found: dict[Cut, float]) -> list[int]:
     """The best relaxed count, those of the best known cuts, and some of all that could win."""
-    first, last = search.lines.k_least, search.lines.k_least + len(search.lower) - 1
+    first, last = search.lines.k_min, search.lines.k_min + len(search.lower) - 1
     known = sorted(found, key=lambda cut: (found[cut], len(cut)))[:2]
     wanted = [search.best.k, *(len(cut) for cut in known)]
     limit = min(found.values(), default=np.inf)

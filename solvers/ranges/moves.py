@@ -24,7 +24,7 @@ from solvers.rounding import moved_us, nearest_cut, within
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MOST_TARGETS = 64  # where there are more ends of ranges, sizes snap to evenly spaced ones only
+MAX_TARGETS = 64  # where there are more ends of ranges, sizes snap to evenly spaced ones only
 WORTHWHILE = 1e-6  # relative gain below which a move ends a descent
 _BATCH_CELLS = 250_000  # cells of the cuts of one kind of move that are evaluated
 _ROUNDED = 3  # real cuts of one kind of move that are rounded
@@ -33,12 +33,12 @@ _ROUNDED = 3  # real cuts of one kind of move that are rounded
 def targets_of(problem: Problem) -> Ints:
     """Aligned sizes at the ends of ranges, within the limits: the last of one, the first after."""
     unit = problem.limits.alignment_bytes
-    low, high = problem.least_fragment_bytes, problem.greatest_fragment_bytes
+    low, high = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
     ends = {part.up_to_bytes for stage in problem.pipeline.stages for part in stage.ranges}
     sizes = {end // unit * unit for end in ends if end is not None}
     sizes |= {size + unit for size in sizes}
     found = np.array(sorted(size for size in sizes if low <= size <= high), dtype=np.int64)
-    return found[:: max(1, -(-len(found) // MOST_TARGETS))]
+    return found[:: max(1, -(-len(found) // MAX_TARGETS))]
 
 
 def descend(
@@ -161,11 +161,11 @@ def _respread(
     The other fragments, without those that are held unless all are, keep their shares of what they
     have above the least size.
     """
-    rows, least = np.arange(len(i)), float(problem.least_fragment_bytes)
-    had = np.tile(np.where(held, 0.0, sizes - least), (len(i), 1))
+    rows, minimum = np.arange(len(i)), float(problem.smallest_fragment_bytes)
+    had = np.tile(np.where(held, 0.0, sizes - minimum), (len(i), 1))
     had[rows, i] = 0.0
     stuck = had.sum(axis=1) <= 0.0
-    had[stuck] = sizes - least
+    had[stuck] = sizes - minimum
     had[rows, i] = 0.0
     total = had.sum(axis=1)
     left = total + sizes[i] - goals
@@ -176,9 +176,9 @@ def _respread(
         i[fits],
         goals[fits],
     )
-    cuts = np.where(had > 0.0, least + had * rest[:, None], sizes)
+    cuts = np.where(had > 0.0, minimum + had * rest[:, None], sizes)
     cuts[np.arange(len(i)), i] = goals
-    kept: Floats = cuts[(cuts.max(axis=1, initial=0.0) <= problem.greatest_fragment_bytes)]
+    kept: Floats = cuts[(cuts.max(axis=1, initial=0.0) <= problem.largest_fragment_bytes)]
     return kept
 
 
@@ -203,9 +203,9 @@ def _of_other_count(problem: Problem, sizes: Ints, targets: Ints) -> _Move:
     """Two neighbours as one fragment, or one fragment as two."""
     counts, count = problem.count_range(), len(sizes)
     merged = split = _none(sizes)
-    if count > counts.least:
+    if count > counts.minimum:
         merged = _best_of(problem, sizes, _merged(problem, sizes))
-    if count < counts.greatest:
+    if count < counts.maximum:
         split = _best_of(problem, sizes, _split(problem, sizes, targets))
     best = min(merged, split, key=lambda move: move.latency_us)
     return _Move(best.sizes, best.latency_us, merged.cells + split.cells)
@@ -233,15 +233,15 @@ def _split(problem: Problem, sizes: Ints, targets: Ints) -> Ints:
 
 def _some(count: int, cells_each: int) -> Ints:
     """All places, evenly spaced ones where all are too much work, none where one is."""
-    most = _BATCH_CELLS // max(1, cells_each)
-    if not most:
+    maximum = _BATCH_CELLS // max(1, cells_each)
+    if not maximum:
         return np.zeros(0, dtype=np.int64)
-    return np.arange(0, count, max(1, -(-count // most)), dtype=np.int64)
+    return np.arange(0, count, max(1, -(-count // maximum)), dtype=np.int64)
 
 
 def _best_of(problem: Problem, sizes: Ints, cuts: Ints) -> _Move:
     """The best of these cuts of one count that keeps the limits on sizes."""
-    low, high = problem.least_fragment_bytes, problem.greatest_fragment_bytes
+    low, high = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
     cells = cuts.size * len(problem.pipeline)
     cuts = cuts[(cuts.min(axis=1) >= low) & (cuts.max(axis=1) <= high)] if len(cuts) else cuts
     if not len(cuts):

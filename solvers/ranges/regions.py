@@ -42,9 +42,9 @@ Node = tuple[tuple[int, int], ...]  # regions from..to of each fragment
 _FINE_CELLS = 400  # k n up to which all roundings are tried
 _PARAMETERS = "use_dual_simplex:true use_preprocessing:false use_scaling:false"
 _FAR_S = 3600.0
-_MOST_CELLS = 1_500  # k n of a linear program
-_MOST_ORDERED = 48  # fragments up to which all order rows are in
-_MOST_HULLS = 4_096  # boxes whose minorants are kept
+_MAX_CELLS = 1_500  # k n of a linear program
+_MAX_ORDERED = 48  # fragments up to which all order rows are in
+_MAX_HULLS = 4_096  # boxes whose minorants are kept
 _ROUNDING = 1e-12  # relative difference of a cost and its minorant that is rounding alone
 _LITTLE = 1e-3  # weight of cells that no path uses, in the choice of what to divide
 
@@ -83,9 +83,9 @@ class Regions:
     def box(self, problem: Problem, structure: Structure) -> tuple[Floats, Floats]:
         """Least and greatest real size of each fragment within region and limits."""
         r = np.array(structure)
-        least = float(problem.least_fragment_bytes) if len(r) > 1 else 0.0
-        greatest = float(problem.greatest_fragment_bytes)
-        return np.maximum(self.low[r], least), np.minimum(self.high[r], greatest)
+        minimum = float(problem.smallest_fragment_bytes) if len(r) > 1 else 0.0
+        maximum = float(problem.largest_fragment_bytes)
+        return np.maximum(self.low[r], minimum), np.minimum(self.high[r], maximum)
 
     def rounding_us(self, structure: Structure, unit: int) -> float:
         """The most that positions rounded to the nearest unit add, whatever the sizes are.
@@ -166,16 +166,16 @@ class NodeSolver:
         if (low > high).any() or not low.sum() <= B <= high.sum():
             return None
         total = B - float(low.sum())
-        if k == 1 or n == 1 or total <= 0.0 or k * n > _MOST_CELLS:
+        if k == 1 or n == 1 or total <= 0.0 or k * n > _MAX_CELLS:
             return self._without_program(node, (low, high), total)
         return self._solved((low, high), total)
 
     def _box(self, problem: Problem, node: Node) -> tuple[Floats, Floats]:
-        least = float(problem.least_fragment_bytes) if len(node) > 1 else 0.0
+        minimum = float(problem.smallest_fragment_bytes) if len(node) > 1 else 0.0
         ends = np.array(node)
-        low = np.maximum(self._regions.low[ends[:, 0]], least)
+        low = np.maximum(self._regions.low[ends[:, 0]], minimum)
         return low, np.minimum(
-            self._regions.high[ends[:, 1]], float(problem.greatest_fragment_bytes)
+            self._regions.high[ends[:, 1]], float(problem.largest_fragment_bytes)
         )
 
     def _solved(self, box: tuple[Floats, Floats], total: float) -> Boxed | None:
@@ -212,7 +212,7 @@ class NodeSolver:
     def _hull(self, low: float, high: float) -> Hulls:
         """Vertices (bytes, µs), (2, V) for each stage: the minorant over these whole sizes."""
         if (low, high) not in self._hulls:
-            if len(self._hulls) > _MOST_HULLS:
+            if len(self._hulls) > _MAX_HULLS:
                 self._hulls.clear()
             self._hulls[low, high] = self._minorants(low, high)
         return self._hulls[low, high]
@@ -273,7 +273,7 @@ def _run(cells: Cells) -> tuple[Floats, Floats] | None:
     scaling of rows, which others need, makes one in four of these end without a solution.
     """
     k, n = cells.c.shape
-    some = 2 < k <= _MOST_ORDERED
+    some = 2 < k <= _MAX_ORDERED
     steps, stages = np.nonzero(np.ones((k - 2, n - 1), dtype=bool)) if some else NO_ROWS
     model = cells_dual(cells, (steps.astype(np.int64), stages.astype(np.int64)))
     for parameters in (_PARAMETERS, *PARAMETER_SETS):

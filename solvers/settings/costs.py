@@ -2,9 +2,9 @@
 
 Source    Wang98 eq. (1)-(3); docs/theory.md, "The regret of a setting".
 Notation  s: (p,) repeated sizes; B: (m,) message sizes, bytes; q = floor(B/s) full fragments, then
-          r = B - q s < s; t: stage times, µs; w: (m,) shares of a mix; R: (p, m) regrets.
+          r = B - q s < s; t: stage times, µs; w: (m,) shares of a workload; R: (p, m) regrets.
 Cost      O(n) NumPy passes over (p, m), whatever the number of fragments.
-Exact     equal to the judge but for rounding: q equal fragments have left stage j at
+Exact     equal to the evaluator but for rounding: q equal fragments have left stage j at
           sum_{i<=j} t_i(s) + (q-1) max_{i<=j} t_i(s), and the remainder queues behind them. Of an
           aggregate it is `solvers.aggregate_costs`. tests/solvers/test_regret.py.
 Traps     s >= B is one fragment of B. r = 0 is no fragment, though overheads would make it one. A
@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domain.errors import InvalidInput
-from domain.message_mix import MessageMix
 from domain.model import CostModel
 from domain.regret import BestKnown, Objective
+from domain.workload import Workload
 from solvers.backends import backend_of
 
 Floats = NDArray[np.float64]
@@ -40,39 +40,46 @@ def repeated_latencies_us(model: CostModel, s: Ints, B: Ints) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class MixCosts:
-    """A mix whose best latencies are known: prices sizes by their mean or worst regret."""
+class WorkloadCosts:
+    """A workload whose best latencies are known: prices sizes by their mean or worst regret."""
 
     model: CostModel
     objective: Objective
     B: Ints
     w: Floats
-    least_us: Floats
+    min_us: Floats
 
     @classmethod
     def of(
-        cls, model: CostModel, best: Sequence[BestKnown], mix: MessageMix, *, objective: Objective
-    ) -> MixCosts:
+        cls,
+        model: CostModel,
+        best: Sequence[BestKnown],
+        workload: Workload,
+        *,
+        objective: Objective,
+    ) -> WorkloadCosts:
         """Sizes without a share do not count. Raises InvalidInput where a best is missing."""
         known = {one.message_bytes: one.latency_us for one in best}
-        counted = [size for size in mix.sizes if size.share > 0.0]
+        counted = [size for size in workload.sizes if size.share > 0.0]
         if any(size.message_bytes not in known for size in counted):
-            raise InvalidInput("expected what is best known for each size of the mix", field="mix")
+            raise InvalidInput(
+                "expected what is best known for each size of the workload", field="workload"
+            )
         B = np.array([size.message_bytes for size in counted], dtype=np.int64)
         w = np.array([size.share for size in counted])
-        least_us = np.array([known[size.message_bytes] for size in counted])
-        return cls(model, objective, B, w, least_us)
+        min_us = np.array([known[size.message_bytes] for size in counted])
+        return cls(model, objective, B, w, min_us)
 
-    def part(self, low: int, high: int) -> MixCosts:
+    def part(self, low: int, high: int) -> WorkloadCosts:
         """The same of messages of low to high bytes alone, inclusive; shares are not scaled."""
         kept = np.clip(self.B, low, high) == self.B
-        parts = (self.B[kept], self.w[kept], self.least_us[kept])
-        return MixCosts(self.model, self.objective, *parts)
+        parts = (self.B[kept], self.w[kept], self.min_us[kept])
+        return WorkloadCosts(self.model, self.objective, *parts)
 
     def regrets(self, s: Ints) -> Floats:
         """R: the regret of each size on each message, (p, m)."""
         latency = repeated_latencies_us(self.model, s[:, None], self.B[None, :])
-        return over(latency, self.least_us)
+        return over(latency, self.min_us)
 
     def values(self, s: Ints) -> Floats:
         """What the objective says of each size, (p,): the less the better."""
@@ -90,10 +97,10 @@ class MixCosts:
         return mean
 
 
-def over(latency_us: Floats, least_us: Floats) -> Floats:
+def over(latency_us: Floats, min_us: Floats) -> Floats:
     """(T - T*) / T*, as `domain.regret.Regret` has it."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = (latency_us - least_us) / least_us
-    at_zero = np.where(latency_us <= least_us, 0.0, np.inf)
-    regret: Floats = np.where(least_us > 0.0, share, at_zero)
+        share = (latency_us - min_us) / min_us
+    at_zero = np.where(latency_us <= min_us, 0.0, np.inf)
+    regret: Floats = np.where(min_us > 0.0, share, at_zero)
     return regret

@@ -1,13 +1,15 @@
-"""The regret of a setting, and the single size, or the ladder of sizes, of least regret over a mix.
+"""The regret of a setting, and the single size, or the size steps, of least regret over a
+workload.
 
 Source    docs/theory.md, "The regret of a setting".
 Notation  B: messages; s: sizes; R: regrets (solvers/settings/costs.py).
-Cost      see solvers/settings/sizes.py; a ladder costs what its octaves cost together.
-Exact     regrets are the judge's; what is exact about a size is said in sizes.py. A ladder is
-          the best size of each octave, then merged greedily: no claim beyond its regret.
-Traps     messages outside the mix's range follow its first and its last step. Where messages are
-          best sent whole, the size is the power of two above them, not the largest of the mix: one
-          between that and the octave's end would have a tiny second fragment.
+Cost      see solvers/settings/sizes.py; a list of size steps costs what its octaves cost together.
+Exact     regrets are the evaluator's; what is exact about a size is said in sizes.py. A list of
+          size steps is the best size of each octave, then merged greedily: no claim beyond its
+          regret.
+Traps     messages outside the workload's range follow its first and its last step. Where messages
+          are best sent whole, the size is the power of two above them, not the largest of the
+          workload: one between that and the octave's end would have a tiny second fragment.
 """
 
 from __future__ import annotations
@@ -18,10 +20,10 @@ import numpy as np
 
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
-from domain.message_mix import MessageMix
 from domain.model import CostModel
 from domain.regret import BestKnown, ChosenSetting, Objective, Regret, SizeRule
-from solvers.settings.costs import Ints, MixCosts, over, repeated_latencies_us
+from domain.workload import Workload
+from solvers.settings.costs import Ints, WorkloadCosts, over, repeated_latencies_us
 from solvers.settings.sizes import Sizes, best_size, merged
 
 MERGE_REGRET = 1e-3  # a step is dropped where that adds less than this to its messages' regret
@@ -41,40 +43,40 @@ def regrets(
 def choose_size(
     pipeline: CostModel,
     best: Sequence[BestKnown],
-    mix: MessageMix,
+    workload: Workload,
     *,
     rule: SizeRule,
     objective: Objective = Objective.MEAN,
 ) -> ChosenSetting:
-    """The admitted size of least mean (or worst) regret over the mix; of equals the largest.
+    """The admitted size of least mean (or worst) regret over the workload; of equals the largest.
 
-    `best` has each size of the mix and each power of two in its range. Raises InvalidInput where
-    one of the mix is missing or the rule admits no size.
+    `best` has each size of the workload and each power of two in its range. Raises InvalidInput
+    where one of the workload is missing or the rule admits no size.
     """
-    costs = MixCosts.of(pipeline, best, mix, objective=objective)
+    costs = WorkloadCosts.of(pipeline, best, workload, objective=objective)
     whole = 1 << (int(costs.B[-1]) - 1).bit_length()
     size = best_size(costs, Sizes.of(rule, whole), also=_known_sizes(best))
-    return _chosen(costs, FragmentSetting.always(size), best, mix)
+    return _chosen(costs, FragmentSetting.always(size), best, workload)
 
 
-def choose_ladder(
+def choose_size_steps(
     pipeline: CostModel,
     best: Sequence[BestKnown],
-    mix: MessageMix,
+    workload: Workload,
     *,
     rule: SizeRule,
     objective: Objective = Objective.MEAN,
-    most_steps: int = 24,
+    max_steps: int = 24,
 ) -> ChosenSetting:
     """A size for each octave of messages, neighbours merged where a size serves both.
 
     Two neighbours become one step where one of their sizes costs less than MERGE_REGRET more over
-    their messages, the cheapest merger first, and as long as there are more than `most_steps`.
+    their messages, the cheapest merger first, and as long as there are more than `max_steps`.
     Raises InvalidInput as `choose_size` does, and for less than one step.
     """
-    if most_steps < 1:
-        raise InvalidInput("expected most_steps >= 1", field="most_steps")
-    costs = MixCosts.of(pipeline, best, mix, objective=objective)
+    if max_steps < 1:
+        raise InvalidInput("expected max_steps >= 1", field="max_steps")
+    costs = WorkloadCosts.of(pipeline, best, workload, objective=objective)
     also = _known_sizes(best)
     octaves = [costs.part(1 << bit, (2 << bit) - 1) for bit in range(int(costs.B[-1]).bit_length())]
     octaves = [octave for octave in octaves if len(octave.B)]
@@ -83,26 +85,26 @@ def choose_ladder(
         best_size(octave, Sizes.of(rule, whole), also=also)
         for octave, whole in zip(octaves, wholes, strict=True)
     ]
-    steps = merged(octaves, sizes, merge_regret=MERGE_REGRET, most_steps=most_steps)
+    steps = merged(octaves, sizes, merge_regret=MERGE_REGRET, max_steps=max_steps)
     begins = [1, *(1 << (int(octaves[at].B[0]).bit_length() - 1) for at, _ in steps[1:])]
     setting = FragmentSetting(
         tuple(SettingStep(begin, size) for begin, (_, size) in zip(begins, steps, strict=True))
     )
-    return _chosen(costs, setting, best, mix)
+    return _chosen(costs, setting, best, workload)
 
 
 def _chosen(
-    costs: MixCosts, setting: FragmentSetting, best: Sequence[BestKnown], mix: MessageMix
+    costs: WorkloadCosts, setting: FragmentSetting, best: Sequence[BestKnown], workload: Workload
 ) -> ChosenSetting:
     s = np.array([setting.size_at(int(size)) for size in costs.B], dtype=np.int64)
-    R = over(repeated_latencies_us(costs.model, s, costs.B), costs.least_us)
-    low, high = mix.sizes[0].message_bytes, mix.sizes[-1].message_bytes
+    R = over(repeated_latencies_us(costs.model, s, costs.B), costs.min_us)
+    low, high = workload.sizes[0].message_bytes, workload.sizes[-1].message_bytes
     powers = [one for one in best if one.message_bytes.bit_count() == 1]
     at_powers = [one for one in powers if low <= one.message_bytes <= high]
     return ChosenSetting(
         setting=setting,
         objective=costs.objective,
-        mix=mix,
+        workload=workload,
         mean_regret=float((R * costs.w).sum() / costs.w.sum()),
         worst_regret=float(R.max()),
         at_powers=regrets(costs.model, setting, at_powers),

@@ -10,11 +10,11 @@ Exact     over every admitted size where they are no more than EVERY, or powers 
 Traps     The objective falls at every ceil(B/k): a grid alone misses the sizes that divide. Rounded
           up to the unit, because a size short by one byte costs one more fragment.
 
-Merging the steps of a ladder: which neighbours one size can serve.
+Merging the steps of a list of size steps: which neighbours one size can serve.
 
 Source    docs/theory.md, "The regret of a setting".
 Notation  V: (a, b) what the objective says of size a on octave b.
-Cost      O(steps^2) look-ups in V.
+Cost      O(steps^2) lookups in V.
 Exact     greedy, and says no more: each merger costs less than the threshold over its messages.
 Traps     with the mean, an octave counts by its share; with the worst, each octave keeps its own
           worst regret to the threshold: the greatest of all alone would leave the others no care.
@@ -31,13 +31,13 @@ import numpy as np
 from domain.errors import InvalidInput
 from domain.regret import Objective, SizeRule
 from solvers.backends import backend_of
-from solvers.settings.costs import Floats, Ints, MixCosts
+from solvers.settings.costs import Floats, Ints, WorkloadCosts
 
 EVERY = 8192  # so many admitted sizes are all priced
 GRID_PER_OCTAVE = 96
-MOST_COUNT = 96  # breakpoints ceil(B/k) up to this k
+MAX_COUNT = 96  # breakpoints ceil(B/k) up to this k
 BUDGET_CELLS = 24_000_000  # pairs times stages, of the first candidates; a third of it each round
-LEAST_CANDIDATES = 256
+MIN_CANDIDATES = 256
 ROUNDS = 4
 SPOTS = 8  # candidates whose neighbourhoods a round looks into
 SPREAD = 256  # sizes between two neighbours that are priced at once
@@ -48,8 +48,8 @@ TIE = 1e-12  # regrets that differ by less are equal
 class Sizes:
     """Admitted sizes: powers of two of least to greatest, or multiples of the unit."""
 
-    least: int
-    greatest: int
+    minimum: int
+    maximum: int
     unit: int
     is_power_of_two: bool
 
@@ -61,50 +61,50 @@ class Sizes:
         """
         unit = rule.multiple_of
         if rule.is_power_of_two:
-            least = max(1 << max(0, rule.least_bytes - 1).bit_length(), _two_part(unit))
-            greatest = 1 << max(0, rule.greatest_bytes.bit_length() - 1)
-            most = 1 << (largest - 1).bit_length()
+            minimum = max(1 << max(0, rule.min_bytes - 1).bit_length(), _two_part(unit))
+            maximum = 1 << max(0, rule.max_bytes.bit_length() - 1)
+            whole = 1 << (largest - 1).bit_length()
             unit = 1
         else:
-            least = max(1, -(-rule.least_bytes // unit)) * unit
-            greatest, most = rule.greatest_bytes // unit * unit, -(-largest // unit) * unit
-        if rule.greatest_bytes < 1 or greatest < least:
+            minimum = max(1, -(-rule.min_bytes // unit)) * unit
+            maximum, whole = rule.max_bytes // unit * unit, -(-largest // unit) * unit
+        if rule.max_bytes < 1 or maximum < minimum:
             raise InvalidInput("the rule admits no size", field="sizes")
-        return cls(least, max(least, min(greatest, most)), unit, rule.is_power_of_two)
+        return cls(minimum, max(minimum, min(maximum, whole)), unit, rule.is_power_of_two)
 
     def every(self) -> Ints | None:
         """All of them, ascending; None where they are many."""
         if self.is_power_of_two:
-            span = range(self.least.bit_length() - 1, self.greatest.bit_length())
+            span = range(self.minimum.bit_length() - 1, self.maximum.bit_length())
             return np.array([1 << bit for bit in span], dtype=np.int64)
-        if (self.greatest - self.least) // self.unit >= EVERY:
+        if (self.maximum - self.minimum) // self.unit >= EVERY:
             return None
-        return np.arange(self.least, self.greatest + 1, self.unit, dtype=np.int64)
+        return np.arange(self.minimum, self.maximum + 1, self.unit, dtype=np.int64)
 
     def up(self, sizes: Ints) -> Ints:
         """Each rounded up to an admitted one, ascending, once each."""
         whole = -(-sizes // self.unit) * self.unit
-        return np.unique(np.clip(whole, self.least, self.greatest))
+        return np.unique(np.clip(whole, self.minimum, self.maximum))
 
-    def between(self, low: int, high: int, *, most: int) -> Ints:
+    def between(self, low: int, high: int, *, maximum: int) -> Ints:
         """Those of low to high, or `most` that are evenly spread."""
-        first, last = max(low, self.least) // self.unit, min(high, self.greatest) // self.unit
-        count = min(most, last - first + 1)
+        first, last = max(low, self.minimum) // self.unit, min(high, self.maximum) // self.unit
+        count = min(maximum, last - first + 1)
         places = first + (np.arange(count, dtype=np.int64) * (last - first)) // max(1, count - 1)
         return self.up(places * self.unit)
 
 
-def best_size(costs: MixCosts, sizes: Sizes, *, also: Ints) -> int:
+def best_size(costs: WorkloadCosts, sizes: Sizes, *, also: Ints) -> int:
     """The admitted size of least objective; of equals the largest. `also` are tried as well."""
     every = sizes.every()
     if every is not None:
         return _best_of(every, costs.values(every))
     priced = backend_of(costs.model).costs(costs.model)
-    budget = max(LEAST_CANDIDATES, BUDGET_CELLS // (len(costs.B) * priced))
-    found = _candidates(costs, sizes, also=also, most=budget)
+    budget = max(MIN_CANDIDATES, BUDGET_CELLS // (len(costs.B) * priced))
+    found = _candidates(costs, sizes, also=also, maximum=budget)
     values = costs.values(found)
     for _ in range(ROUNDS):
-        more = np.setdiff1d(_closer(found, values, sizes, most=budget // 3), found)
+        more = np.setdiff1d(_closer(found, values, sizes, maximum=budget // 3), found)
         if not len(more):
             break
         found = np.concatenate([found, more])
@@ -114,29 +114,29 @@ def best_size(costs: MixCosts, sizes: Sizes, *, also: Ints) -> int:
     return _best_of(found, values)
 
 
-def _candidates(costs: MixCosts, sizes: Sizes, *, also: Ints, most: int) -> Ints:
-    octaves = np.log2(sizes.greatest / sizes.least)
-    grid = np.geomspace(sizes.least, sizes.greatest, max(2, int(octaves * GRID_PER_OCTAVE)))
-    k = np.arange(1, max(2, min(MOST_COUNT, most // (2 * len(costs.B)))) + 1, dtype=np.int64)
+def _candidates(costs: WorkloadCosts, sizes: Sizes, *, also: Ints, maximum: int) -> Ints:
+    octaves = np.log2(sizes.maximum / sizes.minimum)
+    grid = np.geomspace(sizes.minimum, sizes.maximum, max(2, int(octaves * GRID_PER_OCTAVE)))
+    k = np.arange(1, max(2, min(MAX_COUNT, maximum // (2 * len(costs.B)))) + 1, dtype=np.int64)
     breaks = -(-costs.B[:, None] // k[None, :]).ravel()
     ends = np.array(costs.model.range_ends, dtype=np.int64)
     whole = np.clip(np.rint(grid), 1, 2**48).astype(np.int64)
-    if len(breaks) + len(whole) > most:  # a mix of very many messages
-        breaks = breaks[:: -(-len(breaks) // most)]
-        whole = whole[:: -(-len(whole) // most)]
+    if len(breaks) + len(whole) > maximum:  # a workload of very many messages
+        breaks = breaks[:: -(-len(breaks) // maximum)]
+        whole = whole[:: -(-len(whole) // maximum)]
     return sizes.up(np.concatenate([whole, breaks, ends, ends + 1, also]))
 
 
-def _closer(found: Ints, values: object, sizes: Sizes, *, most: int) -> Ints:
+def _closer(found: Ints, values: object, sizes: Sizes, *, maximum: int) -> Ints:
     """Sizes between the best ones and their neighbours on either side."""
     valued = np.asarray(values)
     spots = np.argsort(valued, kind="stable")[:SPOTS]
-    share = max(8, min(SPREAD, most // (2 * SPOTS)))
+    share = max(8, min(SPREAD, maximum // (2 * SPOTS)))
     parts = []
     for spot in spots:
         before, after = max(0, int(spot) - 1), min(len(found) - 1, int(spot) + 1)
         for low, high in ((before, spot), (spot, after)):
-            parts.append(sizes.between(int(found[low]), int(found[high]), most=share))
+            parts.append(sizes.between(int(found[low]), int(found[high]), maximum=share))
     return np.unique(np.concatenate(parts))
 
 
@@ -166,7 +166,7 @@ class _Step:
 
 
 def merged(
-    octaves: Sequence[MixCosts], sizes: Sequence[int], *, merge_regret: float, most_steps: int
+    octaves: Sequence[WorkloadCosts], sizes: Sequence[int], *, merge_regret: float, max_steps: int
 ) -> tuple[tuple[int, int], ...]:
     """(index of its first octave, size) of each step, ascending."""
     table = _Values.of(octaves, sizes)
@@ -175,7 +175,7 @@ def merged(
         pairs = [table.merger(low, high) for low, high in pairwise(steps)]
         at = min(range(len(pairs)), key=lambda i: pairs[i][0])
         cost, step = pairs[at]
-        if cost > merge_regret and len(steps) <= most_steps:
+        if cost > merge_regret and len(steps) <= max_steps:
             break
         steps[at : at + 2] = [step]
     return tuple((step.first, sizes[step.size]) for step in steps)
@@ -191,7 +191,7 @@ class _Values:
     is_worst: bool
 
     @classmethod
-    def of(cls, octaves: Sequence[MixCosts], sizes: Sequence[int]) -> _Values:
+    def of(cls, octaves: Sequence[WorkloadCosts], sizes: Sequence[int]) -> _Values:
         s = np.array(sizes, dtype=np.int64)
         V = np.minimum(np.stack([octave.values(s) for octave in octaves], axis=1), _FINITE)
         shares = np.array([octave.w.sum() for octave in octaves])

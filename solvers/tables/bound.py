@@ -81,12 +81,12 @@ class Stretch:
         self, L: Floats, U: Floats, chord: Floats, knots: Floats, delay_us: float
     ) -> float:
         worst = 1.0
-        if self.counts[-1] < self.last.greatest:
+        if self.counts[-1] < self.last.maximum:
             rising = len(L) > 1 and bool((L[-1] >= U[-2]).all())
             if not rising:
                 plain = self._closed_form(self.counts[-1] + 1, knots)
                 worst = float(_ratio(chord, plain, delay_us).min())
-        if self.counts[0] > self.first.least:
+        if self.counts[0] > self.first.minimum:
             falling = len(L) > 1 and bool((L[0] >= U[1]).all())
             worst = worst if falling else np.inf
         return worst
@@ -112,8 +112,8 @@ class Stretch:
     def _admitted(self, size: Floats) -> NDArray[np.bool_]:
         """(counts, sizes): whether k fragments of m to M bytes can make up these sizes."""
         k = np.array(self.counts, dtype=float)[:, None]
-        greatest = self.first.problem.limits.max_fragment_bytes or np.inf
-        out: NDArray[np.bool_] = (k * self.lines.m <= size) & (size <= k * greatest)
+        maximum = self.first.problem.limits.max_fragment_bytes or np.inf
+        out: NDArray[np.bool_] = (k * self.lines.m <= size) & (size <= k * maximum)
         return out
 
     def _lower_pieces(self, knots: Floats) -> Floats:
@@ -151,9 +151,9 @@ class Stretch:
         """
         low, high = float(self.first.size), float(self.last.size)
         knots = [high]
-        greatest = self.first.problem.limits.max_fragment_bytes or self.last.size
+        maximum = self.first.problem.limits.max_fragment_bytes or self.last.size
         for k in self.counts:
-            knots += [at for at in (k * self.lines.m, k * float(greatest)) if low < at < high]
+            knots += [at for at in (k * self.lines.m, k * float(maximum)) if low < at < high]
             one, other = self.first.solve(k), self.last.solve(k)
             if one is None or other is None or other.slope <= one.slope:
                 continue
@@ -197,11 +197,11 @@ class Stretch:
 
     def _beyond(self, L: Floats, U: Floats, size: Floats) -> Floats:
         out = np.full(len(size), np.inf)
-        if self.counts[-1] < self.last.greatest:
+        if self.counts[-1] < self.last.maximum:
             plain = self._closed_form(self.counts[-1] + 1, size).max(axis=0)
             rising = L[-1] >= U[-2] if len(L) > 1 else np.zeros(len(size), dtype=bool)
             out = np.where(rising, np.maximum(L[-1], plain), plain)
-        if self.counts[0] > self.first.least:
+        if self.counts[0] > self.first.minimum:
             falling = L[0] >= U[1] if len(L) > 1 else np.zeros(len(size), dtype=bool)
             out = np.where(falling, out, 0.0)
         return out

@@ -2,9 +2,9 @@
 
 A compilation tries a limited number of message sizes. Where the tolerance takes more than that, a
 single pass would spend them all on the small messages and have none left for the great ones. So it
-is made again to a looser tolerance, the tightest of a fixed ladder that the whole range can be
-compiled to. The ladder does not depend on what was asked for: a stricter tolerance that takes too
-much gives what a looser one gives, to a rung.
+is made again to a looser tolerance, the tightest of a fixed size steps that the whole range can be
+compiled to. The size steps does not depend on what was asked for: a stricter tolerance that takes
+too much gives what a looser one gives, to a rung.
 
 Cost      one pass to what was asked for, and then ten or so of which half are broken off when they
           are spent; what they have in common with earlier ones is remembered.
@@ -29,13 +29,13 @@ from domain.errors import TimeLimitReached
 from domain.plan_table import TableCut, TableRepeat
 from solvers.contract import Deadline
 
-RUNGS_PER_DECADE = 256  # of the ladder: 0.9 % from one to the next
+RUNGS_PER_DECADE = 256  # of the size steps: 0.9 % from one to the next
 MARGIN = 1.0 - 1e-8  # of the tolerance: what is deducted for rounding must not miss it
 _FIRST_RUNG = 2 * RUNGS_PER_DECADE  # 1 %: next to nothing to compile
 _STRIDE = RUNGS_PER_DECADE // 2
 _SLACK = 1.05  # of what no pass can remove: passes differ by as much
-_USUAL_PASSES = 16
-_MOST_CELLS = 4_000_000  # numbers that are remembered, of 8 to 40 bytes
+_TYPICAL_PASSES = 16
+_MAX_CELLS = 4_000_000  # numbers that are remembered, of 8 to 40 bytes
 
 Entry = TypeVar("Entry", bound=TableCut | TableRepeat)
 Value = TypeVar("Value")
@@ -47,7 +47,7 @@ class Memory:
 
     def __init__(self) -> None:
         self._kept: dict[Hashable, Any] = {}
-        self._is_open, self._room = False, _MOST_CELLS
+        self._is_open, self._room = False, _MAX_CELLS
 
     def open(self) -> None:
         """From now on what is known is used."""
@@ -134,7 +134,9 @@ class EvenCompilation(Generic[Entry]):
 
 
 class _Search(Generic[Entry]):
-    """Looks for the tightest rung of the ladder that is looser than what was asked for and fits."""
+    """Looks for the tightest rung of the size steps that is looser than what was asked for and
+    fits.
+    """
 
     def __init__(
         self,
@@ -149,7 +151,7 @@ class _Search(Generic[Entry]):
         self.found: tuple[list[Entry], float] | None = None
 
     def run(self) -> None:
-        """Down the ladder in strides to the first rung that takes too much, then by halves."""
+        """Down the size steps in strides to the first rung that takes too much, then by halves."""
         rung = _FIRST_RUNG
         while not self._fits(rung):
             rung -= RUNGS_PER_DECADE
@@ -184,22 +186,22 @@ class _Search(Generic[Entry]):
     def _checked(self, size: int) -> None:
         if self._compiler.is_spent:
             raise _Spent
-        self._reached(size, min(1.0, self._passes / _USUAL_PASSES))
+        self._reached(size, min(1.0, self._passes / _TYPICAL_PASSES))
 
 
 _OF_CUTS = 0.5
 _OF_A_PASS = 0.02  # of those to looser tolerances
-_MOST = 0.99  # before the end
+_MAX = 0.99  # before the end
 
 
 class CompileProgress:
     """Tells a share that never falls, and is 1 at the end alone."""
 
     def __init__(
-        self, least_bytes: int, greatest_bytes: int, tell: Callable[[float], None]
+        self, min_message_bytes: int, max_message_bytes: int, tell: Callable[[float], None]
     ) -> None:
-        self._least, self._greatest = least_bytes, greatest_bytes
-        self._tell, self._told = tell, 0.0
+        self._minimum, self._maximum = min_message_bytes, max_message_bytes
+        self._tell, self._reported = tell, 0.0
         self._first: float | None = None  # what was told when the first passes were done
 
     def cuts_at(self, message_bytes: int) -> None:
@@ -216,9 +218,9 @@ class CompileProgress:
         How many passes there are shows at the end.
         """
         if self._first is None:
-            self._first = self._told
+            self._first = self._reported
         share = before + _OF_A_PASS * self._part(message_bytes)
-        self._grow(self._first + (_MOST - self._first) * min(1.0, share))
+        self._grow(self._first + (_MAX - self._first) * min(1.0, share))
 
     def end(self) -> None:
         """Everything is there."""
@@ -226,13 +228,13 @@ class CompileProgress:
 
     def _grow(self, share: float) -> None:
         """A later pass begins with the least message again: nothing is told until it is further."""
-        self._told = max(self._told, share)
-        self._tell(self._told)
+        self._reported = max(self._reported, share)
+        self._tell(self._reported)
 
     def _part(self, message_bytes: int) -> float:
         """Of one part; below 1 while the message is below the greatest."""
-        least, greatest = _weight(self._least), _weight(self._greatest)
-        return (_weight(message_bytes) - least) / (greatest - least)
+        minimum, maximum = _weight(self._minimum), _weight(self._maximum)
+        return (_weight(message_bytes) - minimum) / (maximum - minimum)
 
 
 def _weight(message_bytes: int) -> float:

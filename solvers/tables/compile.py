@@ -57,7 +57,7 @@ _NEIGHBOURS = 2  # counts of the grid on each side of the best that bound a stre
 _MORE_NEIGHBOURS = 6
 _EACH_BYTE_CELLS = 400_000  # k n bytes of a stretch up to which every byte size is evaluated
 _FIRST_RATIO = 2.0  # of the message sizes that are tried first
-_MOST_POINTS = 4_000  # message sizes that are solved; then the gaps reached are stated
+_MAX_POINTS = 4_000  # message sizes that are solved; then the gaps reached are stated
 _FLOOR_SLACK = 1.05  # of the gap that no halving can remove
 _UNIT_SHARE = 0.5  # of the greatest rounding to units, where these are greater than a byte
 _SAFE = 1e-12
@@ -68,12 +68,12 @@ class CutCompiler:
     """Compiles the cuts of one table, from the least message size upwards."""
 
     def __init__(
-        self, problem: Problem, *, least_bytes: int, greatest_bytes: int, tolerance: float
+        self, problem: Problem, *, min_message_bytes: int, max_message_bytes: int, tolerance: float
     ) -> None:
         self._problem, self._tolerance = problem, tolerance
-        self._least, self._greatest = least_bytes, greatest_bytes
+        self._minimum, self._maximum = min_message_bytes, max_message_bytes
         self._near = self._points = 0
-        self._grid = count_grid(self._point(greatest_bytes).greatest)
+        self._grid = count_grid(self._point(max_message_bytes).maximum)
         self._entries: list[TableCut] = []
         self._floors: dict[int, float] = {}
         self._memory = Memory()
@@ -87,7 +87,7 @@ class CutCompiler:
     @property
     def is_spent(self) -> bool:
         """Whether more message sizes were asked for than are tried."""
-        return self._points > _MOST_POINTS
+        return self._points > _MAX_POINTS
 
     def run(self, deadline: Deadline, reached: Callable[[int], None]) -> list[TableCut]:
         """The entries, ascending; `reached` is told the message that it is at.
@@ -128,9 +128,9 @@ class CutCompiler:
         return Point.of(replace(self._problem, message_bytes=size))
 
     def _first_sizes(self) -> list[int]:
-        sizes = [self._least]
-        while sizes[-1] < self._greatest:
-            sizes.append(min(self._greatest, max(sizes[-1] + 1, int(sizes[-1] * _FIRST_RATIO))))
+        sizes = [self._minimum]
+        while sizes[-1] < self._maximum:
+            sizes.append(min(self._maximum, max(sizes[-1] + 1, int(sizes[-1] * _FIRST_RATIO))))
         return sizes
 
     def _counts(self, first: Point, last: Point, reach: int) -> list[int]:
@@ -138,7 +138,7 @@ class CutCompiler:
         self._near = first.nearby(self._grid, self._near)
         at = (self._near, last.nearby(self._grid, self._near))
         near = self._grid[max(0, min(at) - reach) : max(at) + reach + 1]
-        ends = {k for k in (first.least, last.least) if k <= near[-1]}
+        ends = {k for k in (first.minimum, last.minimum) if k <= near[-1]}
         return sorted({*near, *ends})
 
     # ---- stretches -------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ class CutCompiler:
         floor = max(self._floor(point) for point in (first, last))
         if self._unit > 1:  # what rounding to units adds stays as well
             floor += _UNIT_SHARE * added / max(latency[0], 1e-300)
-        if (last.size - first.size) * len(ends[0]) <= self._most_bytes:
+        if (last.size - first.size) * len(ends[0]) <= self._max_bytes:
             relative_gap = self._each_byte(stretch, first, last, ends) + _SAFE
         return relative_gap, floor
 
@@ -227,7 +227,7 @@ class CutCompiler:
 
     def _is_done(self, relative_gap: float, floor: float, length: int) -> bool:
         """Within the tolerance, or as good as halving can make it, or enough sizes were tried."""
-        tried = self._points > _MOST_POINTS and np.isfinite(relative_gap)
+        tried = self._points > _MAX_POINTS and np.isfinite(relative_gap)
         shortest = length <= max(1, self._unit // 4)
         return relative_gap <= max(self._tolerance, _FLOOR_SLACK * floor) or shortest or tried
 
@@ -236,7 +236,7 @@ class CutCompiler:
         return self._problem.limits.alignment_bytes
 
     @property
-    def _most_bytes(self) -> int:
+    def _max_bytes(self) -> int:
         return _EACH_BYTE_CELLS // len(self._problem.pipeline)
 
     def _lines(self, point: Point) -> LineProblem:
@@ -308,8 +308,8 @@ def compile_table(
     pipeline: Pipeline,
     limits: FragmentLimits,
     *,
-    least_bytes: int,
-    greatest_bytes: int,
+    min_message_bytes: int,
+    max_message_bytes: int,
     relative_gap: float = DEFAULT_TABLE_GAP,
     fragment_cap: int = DEFAULT_FRAGMENT_CAP,
     time_limit_s: float = 60.0,
@@ -323,24 +323,24 @@ def compile_table(
     section 15). Raises InvalidInput, Infeasible where no cut of some message size satisfies the
     limits, and TimeLimitReached.
     """
-    check_table_range(least_bytes, greatest_bytes)
+    check_table_range(min_message_bytes, max_message_bytes)
     check_table_gap(relative_gap)
     deadline = Deadline.after(time_limit_s)
-    lines = _as_lines(pipeline, limits, least_bytes, greatest_bytes)
-    problem = Problem(lines or pipeline, greatest_bytes, limits, fragment_cap)
+    lines = _as_lines(pipeline, limits, min_message_bytes, max_message_bytes)
+    problem = Problem(lines or pipeline, max_message_bytes, limits, fragment_cap)
     compiler: Compiler[TableCut] = (CutCompiler if lines else RangeCompiler)(
         problem,
-        least_bytes=least_bytes,
-        greatest_bytes=greatest_bytes,
+        min_message_bytes=min_message_bytes,
+        max_message_bytes=max_message_bytes,
         tolerance=relative_gap * MARGIN,
     )
     repeater: Compiler[TableRepeat] = (RepeatCompiler if lines else RangeRepeatCompiler)(
         problem,
-        least_bytes=least_bytes,
-        greatest_bytes=greatest_bytes,
+        min_message_bytes=min_message_bytes,
+        max_message_bytes=max_message_bytes,
         tolerance=relative_gap * MARGIN,
     )
-    progress = CompileProgress(least_bytes, greatest_bytes, on_progress)
+    progress = CompileProgress(min_message_bytes, max_message_bytes, on_progress)
     even, even_repeats = (
         EvenCompilation(compiler, relative_gap),
         EvenCompilation(repeater, relative_gap),
@@ -361,8 +361,8 @@ def compile_table(
         pipeline=pipeline,
         limits=limits,
         fragment_cap=fragment_cap,
-        least_bytes=least_bytes,
-        greatest_bytes=greatest_bytes,
+        min_message_bytes=min_message_bytes,
+        max_message_bytes=max_message_bytes,
         relative_gap=relative_gap,
         cuts=tuple(cuts),
         repeats=tuple(repeats),
@@ -370,12 +370,12 @@ def compile_table(
 
 
 def _as_lines(
-    pipeline: Pipeline, limits: FragmentLimits, least_bytes: int, greatest_bytes: int
+    pipeline: Pipeline, limits: FragmentLimits, min_message_bytes: int, max_message_bytes: int
 ) -> Pipeline | None:
     """The stages as the lines that they are over every admitted size, or None where one is not."""
-    least = min(limits.min_fragment_bytes, least_bytes)
-    greatest = min(limits.max_fragment_bytes or greatest_bytes, greatest_bytes)
-    lines = [(stage.name, stage.line_over(least, greatest)) for stage in pipeline.stages]
+    minimum = min(limits.min_fragment_bytes, min_message_bytes)
+    maximum = min(limits.max_fragment_bytes or max_message_bytes, max_message_bytes)
+    lines = [(stage.name, stage.line_over(minimum, maximum)) for stage in pipeline.stages]
     stages = tuple(
         Stage.of_line(name, overhead_us=line.overhead_us, ns_per_byte=line.ns_per_byte)
         for name, line in lines

@@ -74,8 +74,8 @@ def has_room(problem: Problem, cut: Cut) -> bool:
 def _room(problem: Problem) -> tuple[int, int]:
     limits = problem.limits
     room = limits.alignment_bytes // 2 + 2
-    greatest = limits.max_fragment_bytes or 1 << 62
-    return limits.min_fragment_bytes + room, greatest - room
+    maximum = limits.max_fragment_bytes or 1 << 62
+    return limits.min_fragment_bytes + room, maximum - room
 
 
 def shifts_fit(first: Cut, last: Cut, unit: int) -> bool:

@@ -57,15 +57,15 @@ class Point:
     """One message size: its admitted counts and the solves so far."""
 
     problem: Problem
-    least: int
-    greatest: int
+    minimum: int
+    maximum: int
     solves: dict[int, Solve] = field(default_factory=dict)
 
     @classmethod
     def of(cls, problem: Problem) -> Point:
         """The point of this problem's message size."""
         counts = problem.count_range()
-        return cls(problem, counts.least, counts.greatest)
+        return cls(problem, counts.minimum, counts.maximum)
 
     @property
     def size(self) -> int:
@@ -74,7 +74,7 @@ class Point:
 
     def solve(self, k: int) -> Solve | None:
         """The solve for k fragments, or None where k is not admitted."""
-        if not self.least <= k <= self.greatest:
+        if not self.minimum <= k <= self.maximum:
             return None
         found = self.solves.get(k)
         if found is None:
@@ -98,17 +98,17 @@ class Point:
         return found.upper_us if found is not None else np.inf
 
     def _first(self, grid: list[int]) -> int:
-        return int(np.searchsorted(grid, self.least, side="left"))
+        return int(np.searchsorted(grid, self.minimum, side="left"))
 
     def _last(self, grid: list[int]) -> int:
-        return int(np.searchsorted(grid, self.greatest, side="right")) - 1
+        return int(np.searchsorted(grid, self.maximum, side="right")) - 1
 
 
-def count_grid(greatest: int) -> list[int]:
+def count_grid(maximum: int) -> list[int]:
     """Counts that tables are made of: all small ones, then in growing steps."""
-    out = list(range(1, min(_CONSECUTIVE, greatest) + 1))
-    while out[-1] < greatest:
-        out.append(min(greatest, max(out[-1] + 1, int(out[-1] * _GROWTH))))
+    out = list(range(1, min(_CONSECUTIVE, maximum) + 1))
+    while out[-1] < maximum:
+        out.append(min(maximum, max(out[-1] + 1, int(out[-1] * _GROWTH))))
     return out
 
 

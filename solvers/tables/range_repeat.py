@@ -32,20 +32,20 @@ from solvers.kernels import stage_times_us
 from solvers.ranges.bound import Span, counts_below
 from solvers.ranges.regions import Regions
 from solvers.tables.points import up
-from solvers.tables.repeat_points import Between, least_between
+from solvers.tables.repeat_points import Between, min_between
 from solvers.tables.stretches import Stretch, StretchCompiler
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-_MOST_COUNTS = 2_048  # that are bounded one by one
-_MOST_POINTS = 6_000  # message sizes that are tried; then the gaps reached are stated
+_MAX_COUNTS = 2_048  # that are bounded one by one
+_MAX_POINTS = 6_000  # message sizes that are tried; then the gaps reached are stated
 _EACH_BYTE = 2_048  # message sizes of a stretch that are evaluated one by one
 _FLOOR_SLACK = 1.05
 _NEAR = 1.05
 _SAFE = 1e-12
-_MOST_GAP = 1e300
+_MAX_GAP = 1e300
 _FAR_S = 3600.0
 
 
@@ -98,7 +98,7 @@ class Lines:
 def minimised(pieces: Pieces, B: Floats) -> Lines:
     """The best s of each piece for its own message, by supporting lines from both ends."""
     ends = Between(*pieces.interval(B))
-    return Lines(B, *least_between(lambda s: _value(pieces, B, s), ends))
+    return Lines(B, *min_between(lambda s: _value(pieces, B, s), ends))
 
 
 def _value(pieces: Pieces, B: Floats, s: Floats) -> tuple[Floats, Floats, Floats]:
@@ -137,10 +137,12 @@ class RangeRepeatCompiler(StretchCompiler[int, TableRepeat]):
     """Compiles the repeated sizes of one table, from the least message size upwards."""
 
     def __init__(
-        self, problem: Problem, *, least_bytes: int, greatest_bytes: int, tolerance: float
+        self, problem: Problem, *, min_message_bytes: int, max_message_bytes: int, tolerance: float
     ) -> None:
         regions = Regions.of(problem.pipeline)
-        super().__init__(regions, least_bytes=least_bytes, greatest_bytes=greatest_bytes)
+        super().__init__(
+            regions, min_message_bytes=min_message_bytes, max_message_bytes=max_message_bytes
+        )
         self._problem, self._tolerance = problem, tolerance
         self._unit = problem.limits.alignment_bytes
         self._best: dict[int, int] = {}
@@ -152,12 +154,12 @@ class RangeRepeatCompiler(StretchCompiler[int, TableRepeat]):
     @property
     def is_spent(self) -> bool:
         """Whether more message sizes were asked for than are tried."""
-        return self._points > _MOST_POINTS
+        return self._points > _MAX_POINTS
 
     # ---- one stretch -----------------------------------------------------------------------------
 
     def _tried(self, first: int, last: int, pending: int | None) -> Stretch[int] | None:
-        final = self._points > _MOST_POINTS
+        final = self._points > _MAX_POINTS
         for choice in self._choices(first, last, pending):
             relative_gap = self._measured(first, last, choice) - 1.0
             if relative_gap <= self._tolerance or (final and np.isfinite(relative_gap)):
@@ -222,8 +224,8 @@ class RangeRepeatCompiler(StretchCompiler[int, TableRepeat]):
         q, grown = k - 1, other > one
         rests = first - q * one, last - q * other
         room = -(-3 * self._unit * q // 2) if grown else 0
-        least = self._problem.limits.min_fragment_bytes
-        if grown and least > 1 and min(rests) - least < room:
+        minimum = self._problem.limits.min_fragment_bytes
+        if grown and minimum > 1 and min(rests) - minimum < room:
             return None
         at = self._regions.structure_of((one, other, rests[0] - room, rests[0], rests[1] - room))
         end = self._regions.structure_of((rests[1],))[0]
@@ -236,7 +238,7 @@ class RangeRepeatCompiler(StretchCompiler[int, TableRepeat]):
         if span is None:
             return np.inf
         counts = counts_below(self._problem, span)
-        if len(counts.open) > _MOST_COUNTS:
+        if len(counts.open) > _MAX_COUNTS:
             return max(counts.ratio, 1.0 + span.tolerance)
         worst = 1.0
         if counts.open and counts.open[0] == 1:
@@ -303,8 +305,8 @@ class RangeRepeatCompiler(StretchCompiler[int, TableRepeat]):
     def _pieces(self, span: Span, q: Ints) -> Pieces | None:
         """All pieces of these numbers of full fragments that hold for a message of the span."""
         regions, limits = self._regions, self._problem.limits
-        least = float(limits.min_fragment_bytes)
-        low = np.maximum(regions.low, least)
+        minimum = float(limits.min_fragment_bytes)
+        low = np.maximum(regions.low, minimum)
         high = np.minimum(regions.high, float(limits.max_fragment_bytes or span.last))
         i, a, b = (x.ravel() for x in np.indices((len(q), len(low), len(low))))
         first = q[i] * np.maximum(low[a], low[b]) + low[b]
@@ -369,7 +371,7 @@ class RangeRepeatCompiler(StretchCompiler[int, TableRepeat]):
             return
         best = self._latency_us(message, self._best_at(message) or size)
         own = self._latency_us(message, size)
-        excess = min(_MOST_GAP, relative_excess(own, best, best))
+        excess = min(_MAX_GAP, relative_excess(own, best, best))
         self._add(message, size, excess + _SAFE)
 
     def _add(self, message: int, end: int, relative_gap: float) -> None:

@@ -39,10 +39,10 @@ from solvers.rounding import nearest_cut
 from solvers.tables.cuts import reader_latencies_us
 from solvers.tables.stretches import Stretch, StretchCompiler
 
-_MOST_POINTS = 3_000  # message sizes that are tried; then the gaps reached are stated
-_MOST_SOLVES = 48  # linear programs for one count and span
+_MAX_POINTS = 3_000  # message sizes that are tried; then the gaps reached are stated
+_MAX_SOLVES = 48  # linear programs for one count and span
 _EASY_COUNTS, _EASY_FRAGMENTS, _EASY_SOLVES = 8, 64, 6  # where there are too many counts
-_MOST_ALL_SOLVES = 12_000  # linear programs of a table; from there on few, and gaps as reached
+_MAX_ALL_SOLVES = 12_000  # linear programs of a table; from there on few, and gaps as reached
 _TIRED_RATIO = 1.1  # of the ends of spans then
 _TRIES = 10  # better structures that are taken up for one span
 _KEEPS = 0.25  # of the tolerance that an entry's own structure may lose against the best
@@ -54,7 +54,7 @@ _EACH_BYTE_CELLS = 40_000  # k n bytes of a stretch up to which every byte size 
 _MOVED_CELLS = 20_000  # that moves of whole units may evaluate
 _FAR_S = 3600.0
 _SAFE = 1e-12
-_MOST_GAP = 1e300
+_MAX_GAP = 1e300
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,12 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
     """Compiles the cuts of one table, from the least message size upwards."""
 
     def __init__(
-        self, problem: Problem, *, least_bytes: int, greatest_bytes: int, tolerance: float
+        self, problem: Problem, *, min_message_bytes: int, max_message_bytes: int, tolerance: float
     ) -> None:
         regions = Regions.of(problem.pipeline)
-        super().__init__(regions, least_bytes=least_bytes, greatest_bytes=greatest_bytes)
+        super().__init__(
+            regions, min_message_bytes=min_message_bytes, max_message_bytes=max_message_bytes
+        )
         self._problem, self._tolerance = problem, tolerance
         self._planes: dict[int, CountPlanes] = {}
         self._solver = NodeSolver(self._regions, problem.pipeline)
@@ -93,14 +95,14 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
     @property
     def is_spent(self) -> bool:
         """Whether more message sizes were asked for than are tried."""
-        return self._points > _MOST_POINTS
+        return self._points > _MAX_POINTS
 
     # ---- one stretch -----------------------------------------------------------------------------
 
     def _tried(self, first: int, last: int, pending: Entry | None) -> Stretch[Entry] | None:
         short = last - first <= max(1, self._problem.limits.alignment_bytes // 4)
-        tired = self.solves > _MOST_ALL_SOLVES and last <= first * _TIRED_RATIO
-        final = short or tired or self._points > _MOST_POINTS
+        tired = self.solves > _MAX_ALL_SOLVES and last <= first * _TIRED_RATIO
+        final = short or tired or self._points > _MAX_POINTS
         for _ in range(_TRIES):
             ends = self._ends(first, last, pending)
             if ends is None:
@@ -111,7 +113,7 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
                     break
                 self._take_up(found.better, first)
                 continue
-            relative_gap = min(_MOST_GAP, max(0.0, found.ratio - 1.0) + _SAFE)
+            relative_gap = min(_MAX_GAP, max(0.0, found.ratio - 1.0) + _SAFE)
             if relative_gap <= self._tolerance + 2.0 * _SAFE or final:
                 return _stretch(ends, relative_gap)
             break
@@ -169,7 +171,7 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
             leaves = self._leaf(structure, first), self._leaf(structure, last)
             if leaves[0] is not None or leaves[1] is not None:
                 values[structure] = leaves
-        best = [_least(leaves[i] for leaves in values.values()) for i in (0, 1)]
+        best = [_minimum(leaves[i] for leaves in values.values()) for i in (0, 1)]
         for structure, leaves in values.items():
             over = [_over(leaf.latency_us, best[i]) for i, leaf in enumerate(leaves) if leaf]
             self._behind[structure] = first, min(over)
@@ -196,7 +198,7 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         self._proposed.add(size)
         problem = self._at(size)
         counts = problem.count_range()
-        for k in (counts.least, best_count(problem)):
+        for k in (counts.minimum, best_count(problem)):
             self._pool.setdefault(self._regions.structure_of(np.full(k, size / k)), size)
 
     def _measured(
@@ -229,23 +231,21 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         """A structure of about as many fragments that is below the chord, where one is found."""
         for k in (near, near - 1, near + 1, *range(2, _EASY_COUNTS)):
             if 1 <= k <= _EASY_FRAGMENTS:
-                found = self._bounded(k, span, fully=False, most_solves=_EASY_SOLVES)
+                found = self._bounded(k, span, fully=False, max_solves=_EASY_SOLVES)
                 if found.better is not None:
                     return found.better
         return None
 
-    def _bounded(
-        self, k: int, span: Span, *, fully: bool, most_solves: int = _MOST_SOLVES
-    ) -> Found:
-        if self.solves > _MOST_ALL_SOLVES:
-            most_solves = min(most_solves, _EASY_SOLVES)
+    def _bounded(self, k: int, span: Span, *, fully: bool, max_solves: int = _MAX_SOLVES) -> Found:
+        if self.solves > _MAX_ALL_SOLVES:
+            max_solves = min(max_solves, _EASY_SOLVES)
         planes = self._planes.get(k)
         if planes is None:
             planes = self._planes[k] = CountPlanes(self._regions, k)
         limits = self._problem.limits
-        greatest = float(min(span.last, limits.max_fragment_bytes or span.last))
-        least = float(min(limits.min_fragment_bytes, span.first)) if k > 1 else 0.0
-        bound = SpanBound(planes, span, (least, greatest), most_solves=most_solves)
+        maximum = float(min(span.last, limits.max_fragment_bytes or span.last))
+        minimum = float(min(limits.min_fragment_bytes, span.first)) if k > 1 else 0.0
+        bound = SpanBound(planes, span, (minimum, maximum), max_solves=max_solves)
         return bound.run(self._node, fully=fully)
 
     def _span(self, first: int, last: int, ends: tuple[Entry, Entry], tolerance: float) -> Span:
@@ -322,7 +322,7 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         """The best whole cut that moves of whole units find from this one, or from equal sizes."""
         problem = self._at(size)
         if start is None:
-            k = problem.count_range().least
+            k = problem.count_range().minimum
             nearest = nearest_cut(problem, np.full(k, size / k))
             if nearest is None:
                 raise SolverFailed(f"no whole-byte cut was found for {size} bytes")
@@ -333,7 +333,7 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
         self._pool.setdefault(structure, size)
         entry = Entry(cut, structure)
         gap = self._proven(size, entry)
-        return replace(entry, relative_gap=min(_MOST_GAP, max(0.0, gap) + _SAFE))
+        return replace(entry, relative_gap=min(_MAX_GAP, max(0.0, gap) + _SAFE))
 
     def _proven(self, size: int, entry: Entry) -> float:
         """What is proven of an entry at its own size, at whatever tolerance that takes."""
@@ -343,7 +343,7 @@ class RangeCompiler(StretchCompiler[Entry, TableCut]):
             found = self._measured(size, size, (entry, entry), fully=True, tolerance=tolerance)
             if found.better is None:
                 return found.ratio - 1.0
-        return _MOST_GAP  # real sizes take nothing, or next to it: no quotient says more
+        return _MAX_GAP  # real sizes take nothing, or next to it: no quotient says more
 
     def _is_same(self, end: Entry, pending: Entry) -> bool:
         return end.cut == pending.cut
@@ -361,7 +361,7 @@ def _stretch(ends: tuple[Entry, Entry], relative_gap: float) -> Stretch[Entry]:
     return Stretch(ends[0], replace(ends[1], relative_gap=relative_gap), relative_gap)
 
 
-def _least(leaves: Iterable[Boxed | None]) -> float:
+def _minimum(leaves: Iterable[Boxed | None]) -> float:
     return min((leaf.latency_us for leaf in leaves if leaf is not None), default=float("inf"))
 
 

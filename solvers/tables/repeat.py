@@ -41,8 +41,8 @@ from solvers.tables.repeat_points import (
 _EACH_BYTE = 4_096  # message sizes of a stretch that are evaluated one by one
 _FIRST_RATIO = 2.0
 _FLOOR_SLACK = 1.05
-_MOST_COUNTS = 4  # counts that are tried for a stretch
-_MOST_POINTS = 8_000  # message sizes that are tried; then the gaps reached are stated
+_MAX_COUNTS = 4  # counts that are tried for a stretch
+_MAX_POINTS = 8_000  # message sizes that are tried; then the gaps reached are stated
 _UNIT_SHARE = 0.5  # of a unit's share of the size, where units are greater than a byte
 _SAFE = 1e-12
 _FAR_S = 3600.0
@@ -56,10 +56,10 @@ class RepeatCompiler:
     """Compiles the repeated sizes of one table, from the least message size upwards."""
 
     def __init__(
-        self, problem: Problem, *, least_bytes: int, greatest_bytes: int, tolerance: float
+        self, problem: Problem, *, min_message_bytes: int, max_message_bytes: int, tolerance: float
     ) -> None:
         self._problem, self._tolerance = problem, tolerance
-        self._least, self._greatest = least_bytes, greatest_bytes
+        self._minimum, self._maximum = min_message_bytes, max_message_bytes
         self._unit = problem.limits.alignment_bytes
         self._entries: list[TableRepeat] = []
         self._points = 0
@@ -74,7 +74,7 @@ class RepeatCompiler:
     @property
     def is_spent(self) -> bool:
         """Whether more message sizes were asked for than are tried."""
-        return self._points > _MOST_POINTS
+        return self._points > _MAX_POINTS
 
     def run(self, deadline: Deadline, reached: Callable[[int], None]) -> list[TableRepeat]:
         """The entries, ascending; `reached` is told the message that it is at.
@@ -120,9 +120,9 @@ class RepeatCompiler:
         )
 
     def _first_sizes(self) -> list[int]:
-        sizes = [self._least]
-        while sizes[-1] < self._greatest:
-            sizes.append(min(self._greatest, max(sizes[-1] + 1, int(sizes[-1] * _FIRST_RATIO))))
+        sizes = [self._minimum]
+        while sizes[-1] < self._maximum:
+            sizes.append(min(self._maximum, max(sizes[-1] + 1, int(sizes[-1] * _FIRST_RATIO))))
         return sizes
 
     def _accepted(
@@ -132,7 +132,7 @@ class RepeatCompiler:
 
         The counts are ranked by real sizes; what whole units add may turn that order over.
         """
-        tried = self._points > _MOST_POINTS
+        tried = self._points > _MAX_POINTS
         found = []
         for ends in choices:
             excess, floor = self._measured(first, last, ends)
@@ -156,7 +156,7 @@ class RepeatCompiler:
         near = (
             excess > excess.min() + 0.5 * self._tolerance
         )  # fewer fragments where it hardly matters
-        ranked = k[np.lexsort((np.where(near, excess, 0.0), near))[:_MOST_COUNTS]].tolist()
+        ranked = k[np.lexsort((np.where(near, excess, 0.0), near))[:_MAX_COUNTS]].tolist()
         found = (self._choice(first, last, pending, count) for count in ranked)
         return [ends for ends in found if ends is not None]
 
@@ -183,9 +183,9 @@ class RepeatCompiler:
         if k == 1:
             return None
         real = float(last.size[k - last.first])
-        least = up(up(last.message, k) // k, self._unit)
-        greatest = (first.message - max(1, self._problem.limits.min_fragment_bytes)) // (k - 1)
-        size = min(max(least, int(real) // self._unit * self._unit), greatest)
+        minimum = up(up(last.message, k) // k, self._unit)
+        maximum = (first.message - max(1, self._problem.limits.min_fragment_bytes)) // (k - 1)
+        size = min(max(minimum, int(real) // self._unit * self._unit), maximum)
         return size // self._unit * self._unit or None
 
     def _holds(self, first: RepeatPoint, last: RepeatPoint, size: int, k: int) -> bool:
@@ -201,10 +201,12 @@ class RepeatCompiler:
             return up(point.message, self._unit)
         unit, real = self._unit, float(point.size[k - point.first])
         size = up(int(np.ceil(real - 1e-9 * real)), unit)
-        room = point.message - point.problem.least_fragment_bytes - _ROOM * unit * (k - 1) // 2 - 1
+        room = (
+            point.message - point.problem.smallest_fragment_bytes - _ROOM * unit * (k - 1) // 2 - 1
+        )
         size = min(size, room // (k - 1) // unit * unit)
-        least = up(up(point.message, k) // k, unit)
-        size = max(size, least)
+        minimum = up(up(point.message, k) // k, unit)
+        size = max(size, minimum)
         return size if self._fits(point, size, k) else None
 
     def _fits(self, point: RepeatPoint, size: int, k: int) -> bool:
@@ -355,8 +357,8 @@ class RepeatCompiler:
             return [point.message]
         real, unit = float(point.size[k - point.first]), self._unit
         floor = int(real // unit) * unit
-        least = up(up(point.message, k) // k, unit)
-        return sorted({size for size in (floor, floor + unit, least) if size > 0})
+        minimum = up(up(point.message, k) // k, unit)
+        return sorted({size for size in (floor, floor + unit, minimum) if size > 0})
 
     def _admitted(self, point: RepeatPoint, size: int) -> bool:
         q = (point.message - 1) // size

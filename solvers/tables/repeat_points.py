@@ -59,7 +59,7 @@ class Least(NamedTuple):
     slope: Floats
 
 
-def least_between(value: Value, ends: Between) -> Least:
+def min_between(value: Value, ends: Between) -> Least:
     """The least of each function between its ends; `value` gives f, d and r, (P,) each, at s."""
     low, high, low_move, high_move = ends
     f0, d0, r0 = value(low)
@@ -97,7 +97,7 @@ def least_between(value: Value, ends: Between) -> Least:
 
 Ints = NDArray[np.int64]
 
-_MOST_COUNTS = 4_096
+_MAX_COUNTS = 4_096
 _WORTHWHILE = 1e-4  # relative gain that further fragments must bring
 
 
@@ -136,25 +136,25 @@ def repeat_point(problem: Problem) -> RepeatPoint:
     counts = problem.count_range()
     arrays = PipelineArrays.of(problem.pipeline)
     g, G = arrays.g, arrays.G
-    B, m = float(problem.message_bytes), float(problem.least_fragment_bytes)
+    B, m = float(problem.message_bytes), float(problem.smallest_fragment_bytes)
     around = g.sum() - g + m * (G.sum() - G)
     known, near = _best_of_sample(problem, g, G)
     # T >= sum_{j != b} (g_j + m G_j) + k g_b + B G_b never falls with k.
     with np.errstate(divide="ignore", invalid="ignore"):
-        most = np.where(g > 0.0, (1.01 * known - around - B * G) / g, np.inf).min()
-    last = int(min(counts.greatest, max(most, near, counts.least) + 2))
-    last = min(last, max(near, counts.least) + _MOST_COUNTS // 2)
-    start = max(counts.least, last - _MOST_COUNTS)
+        maximum = np.where(g > 0.0, (1.01 * known - around - B * G) / g, np.inf).min()
+    last = int(min(counts.maximum, max(maximum, near, counts.minimum) + 2))
+    last = min(last, max(near, counts.minimum) + _MAX_COUNTS // 2)
+    start = max(counts.minimum, last - _MAX_COUNTS)
     found = _minimised(problem, g, G, np.arange(start, last + 1, dtype=np.int64))
-    above = None if last >= counts.greatest else (around + (last + 1) * g, G)
-    below = None if start <= counts.least else (around + counts.least * g, G)
+    above = None if last >= counts.maximum else (around + (last + 1) * g, G)
+    below = None if start <= counts.minimum else (around + counts.minimum * g, G)
     return RepeatPoint(problem, start, *found, above, below)
 
 
 def _best_of_sample(problem: Problem, g: Floats, G: Floats) -> tuple[float, int]:
     """Latency of the best of some sixty counts, and the fewest fragments that come near it."""
     counts = problem.count_range()
-    k = np.unique(np.geomspace(counts.least, counts.greatest, 64).astype(np.int64))
+    k = np.unique(np.geomspace(counts.minimum, counts.maximum, 64).astype(np.int64))
     latency = _minimised(problem, g, G, k)[1]
     known = float(latency.min())
     return known, int(k[int(np.argmax(latency <= known * (1.0 + _WORTHWHILE)))])
@@ -162,15 +162,15 @@ def _best_of_sample(problem: Problem, g: Floats, G: Floats) -> tuple[float, int]
 
 def _interval(problem: Problem, k: Ints) -> tuple[Floats, Floats, Floats, Floats]:
     """Real s for each count: least and greatest, and how these move with B."""
-    B, m = float(problem.message_bytes), float(problem.least_fragment_bytes)
-    least, greatest = (float(size) for size in problem.aligned_sizes())
+    B, m = float(problem.message_bytes), float(problem.smallest_fragment_bytes)
+    minimum, maximum = (float(size) for size in problem.aligned_sizes())
     q = np.maximum(k - 1, 1).astype(float)
     low, high = B / k, np.where(k > 1, (B - m) / q, B)
     low_move, high_move = 1.0 / k, np.where(k > 1, 1.0 / q, 1.0)
-    low_move = np.where(least > low, 0.0, low_move)
-    high_move = np.where((greatest < high) & (k > 1), 0.0, high_move)
-    low = np.maximum(low, np.where(k > 1, least, 0.0))
-    high = np.where(k > 1, np.minimum(high, greatest), high)
+    low_move = np.where(minimum > low, 0.0, low_move)
+    high_move = np.where((maximum < high) & (k > 1), 0.0, high_move)
+    low = np.maximum(low, np.where(k > 1, minimum, 0.0))
+    high = np.where(k > 1, np.minimum(high, maximum), high)
     return low, np.maximum(low, high), low_move, high_move
 
 
@@ -180,7 +180,7 @@ def _minimised(
     """Best s, its latency, and the lower line (value here, slope in B) for each count."""
     B = float(problem.message_bytes)
     ends = Between(*_interval(problem, k))
-    return least_between(lambda s: value_us(g, G, B, k, s), ends)
+    return min_between(lambda s: value_us(g, G, B, k, s), ends)
 
 
 def value_us(g: Floats, G: Floats, B: float, k: Ints, s: Floats) -> tuple[Floats, Floats, Floats]:

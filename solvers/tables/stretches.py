@@ -36,9 +36,9 @@ class Stretch(Generic[End]):
 class StretchCompiler(ABC, Generic[End, TableEntry]):
     """Compiles the entries of one table, from the least message size upwards."""
 
-    def __init__(self, regions: Regions, *, least_bytes: int, greatest_bytes: int) -> None:
+    def __init__(self, regions: Regions, *, min_message_bytes: int, max_message_bytes: int) -> None:
         self._regions = regions
-        self._least, self._greatest = least_bytes, greatest_bytes
+        self._minimum, self._maximum = min_message_bytes, max_message_bytes
         self._entries: list[TableEntry] = []
         self._points = 0
 
@@ -91,10 +91,10 @@ class StretchCompiler(ABC, Generic[End, TableEntry]):
         """An entry that stands for its own message size alone."""
 
     def _first_sizes(self) -> list[int]:
-        sizes = [self._least]
-        while sizes[-1] < self._greatest:
-            sizes.append(min(self._greatest, max(sizes[-1] + 1, int(sizes[-1] * FIRST_RATIO))))
+        sizes = [self._minimum]
+        while sizes[-1] < self._maximum:
+            sizes.append(min(self._maximum, max(sizes[-1] + 1, int(sizes[-1] * FIRST_RATIO))))
         ends = self._regions.high[:-1]
         inner = {int(end) + more for end in ends for more in (0, 1)}
-        inner = {size for size in inner if self._least < size < self._greatest}
+        inner = {size for size in inner if self._minimum < size < self._maximum}
         return sorted({*sizes, *inner})

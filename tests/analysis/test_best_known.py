@@ -34,14 +34,14 @@ def known(model: Pipeline | Aggregate, sizes: tuple[int, ...], **more: Any) -> l
 
 
 def repeated_us(best: BestKnown) -> float:
-    """The judge's latency of the repeated size that is stated."""
+    """The evaluator's latency of the repeated size that is stated."""
     assert best.repeat_bytes is not None
     full, rest = divmod(best.message_bytes, best.repeat_bytes)
     return latency_us(PIPELINE, [best.repeat_bytes] * full + [rest] * (rest > 0))
 
 
 def test_solved_ones_are_in_order_proven_and_near_their_bounds() -> None:
-    """Delay included; the repeated size is the best one, at the judge's latency."""
+    """Delay included; the repeated size is the best one, at the evaluator's latency."""
     found = known(PIPELINE, SIZES)
     assert tuple(one.message_bytes for one in found) == SIZES
     for one in found:
@@ -55,9 +55,9 @@ def test_solved_ones_are_in_order_proven_and_near_their_bounds() -> None:
 def test_a_table_of_the_question_is_read_and_nothing_solved(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its cuts by the judge, its certificates, its repeated sizes."""
+    """Its cuts by the evaluator, its certificates, its repeated sizes."""
     table = solvers.compile_table(
-        PIPELINE, FragmentLimits(), least_bytes=1, greatest_bytes=65536, fragment_cap=CAP
+        PIPELINE, FragmentLimits(), min_message_bytes=1, max_message_bytes=65536, fragment_cap=CAP
     )
     solved = known(PIPELINE, SIZES)
     monkeypatch.setattr(solvers, "solve", None)
@@ -76,7 +76,7 @@ def test_a_table_of_the_question_is_read_and_nothing_solved(
 def test_a_table_of_another_question_is_left_alone(changed: str) -> None:
     """A size outside its range, other limits, another cap, other costs."""
     table = solvers.compile_table(
-        PIPELINE, FragmentLimits(), least_bytes=1000, greatest_bytes=9000, fragment_cap=CAP
+        PIPELINE, FragmentLimits(), min_message_bytes=1000, max_message_bytes=9000, fragment_cap=CAP
     )
     sizes = (5000, 9001) if changed == "range" else (5000,)
     limits = FragmentLimits(alignment_bytes=64) if changed == "limits" else FragmentLimits()

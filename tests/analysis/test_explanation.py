@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.explanation import Cost, cheaper, cheaper_pipelines, path_shares
-from domain.course import course_of
 from domain.errors import InvalidInput
 from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.schedule import latency_us
+from domain.timeline import timeline_of
 
 costs = st.floats(0.0, 1e4, allow_subnormal=False)
 lines = st.lists(st.tuples(st.just("stage"), costs, costs), min_size=1, max_size=6)
@@ -28,17 +28,17 @@ def test_the_shares_sum_to_the_latency(
 ) -> None:
     """Every moment of the message is spent in some stage of the path."""
     pipeline = pipeline_of_lines(found, delay_us=3.0)
-    shares = path_shares(course_of(pipeline, cut))
-    told_us = sum(one.overhead_us + one.bytes_us for one in shares)
-    assert told_us + 3.0 == pytest.approx(latency_us(pipeline, cut), rel=1e-12)
+    shares = path_shares(timeline_of(pipeline, cut))
+    reported_us = sum(one.overhead_us + one.bytes_us for one in shares)
+    assert reported_us + 3.0 == pytest.approx(latency_us(pipeline, cut), rel=1e-12)
     assert [one.stage for one in shares] == list(range(len(pipeline)))
-    if told_us > 0.0:
+    if reported_us > 0.0:
         assert sum(one.share for one in shares) == pytest.approx(1.0, rel=1e-9)
 
 
 def test_the_slow_stage_binds() -> None:
     """All fragments of the wire are on the path, and one of each copy."""
-    shares = path_shares(course_of(a_pipeline(), (100, 100, 100)))
+    shares = path_shares(timeline_of(a_pipeline(), (100, 100, 100)))
     assert [one.fragments for one in shares] == [1, 3, 1]
     assert [one.is_binding for one in shares] == [False, True, False]
     assert shares[1].overhead_us == 6.0
@@ -48,7 +48,7 @@ def test_the_slow_stage_binds() -> None:
 def test_ranges_keep_their_own_overhead() -> None:
     """A fragment's overhead is that of the range that it falls into."""
     stage = Stage("dma", (FitRange(1.0, 2.0, 64), FitRange(5.0, 1.0)))
-    shares = path_shares(course_of(Pipeline((stage,)), (64, 65)))
+    shares = path_shares(timeline_of(Pipeline((stage,)), (64, 65)))
     assert shares[0].overhead_us == 6.0
     assert shares[0].bytes_us == pytest.approx((64 * 2.0 + 65 * 1.0) / 1e3)
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.narrowed_fit import (
-    LEAST_SIZES,
     MAX_ROUNDS,
+    MIN_SIZES,
     Range,
     equal_sizes,
     fit_narrowed,
@@ -118,12 +118,12 @@ def test_every_group_of_samples_keeps_enough_sizes() -> None:
 )
 def test_any_sizes(used: list[int], sizes: list[int]) -> None:
     """The range is of measured sizes, has enough of them, and holds those that are used."""
-    least, greatest = range_around(used, (sizes,))
-    inside = [size for size in sizes if least <= size <= greatest]
-    assert {least, greatest} <= set(sizes)
-    assert len(inside) >= min(LEAST_SIZES, len(sizes))
-    assert least <= min(used) or least == sizes[0]
-    assert greatest >= max(used) or greatest == sizes[-1]
+    minimum, maximum = range_around(used, (sizes,))
+    inside = [size for size in sizes if minimum <= size <= maximum]
+    assert {minimum, maximum} <= set(sizes)
+    assert len(inside) >= min(MIN_SIZES, len(sizes))
+    assert minimum <= min(used) or minimum == sizes[0]
+    assert maximum >= max(used) or maximum == sizes[-1]
 
 
 @given(

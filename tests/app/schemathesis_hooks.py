@@ -9,7 +9,7 @@ import schemathesis
 TIME_LIMIT_S = 0.5
 TABLE_BYTES = 4096
 EXPORTED_BYTES = 4096
-MOST_MIX_SIZES, AUDITED_SIZES = 512, 3
+MAX_WORKLOAD_SIZES, AUDITED_SIZES = 512, 3
 
 
 @schemathesis.hook
@@ -32,27 +32,30 @@ def keep_short(case: Any) -> None:
 
 def _shorten_export(query: dict[str, Any]) -> None:
     """Sizes are chosen for one message; what is no whole number is left to be refused."""
-    for name in ("least_bytes", "greatest_bytes"):
+    for name in ("min_message_bytes", "max_message_bytes"):
         given = query.get(name, 1)
         if isinstance(given, int) and not isinstance(given, bool) and given >= 1:
             query[name] = EXPORTED_BYTES
 
 
 def _shorten_audit(body: dict[str, Any]) -> None:
-    """A few messages instead of some hundred, where the mix is one."""
+    """A few messages instead of some hundred, where the workload is one."""
     body.setdefault("time_limit_s", TIME_LIMIT_S)
-    if body.get("mix") is None:
-        body["mix"] = [{"message_bytes": 4096}]
-    mix = body["mix"]
-    if isinstance(mix, list) and len(mix) <= MOST_MIX_SIZES:
-        del mix[AUDITED_SIZES:]
-    for name in ("least_bytes", "greatest_bytes"):
+    if body.get("workload") is None:
+        body["workload"] = [{"message_bytes": 4096}]
+    workload = body["workload"]
+    if isinstance(workload, list) and len(workload) <= MAX_WORKLOAD_SIZES:
+        del workload[AUDITED_SIZES:]
+    for name in ("min_message_bytes", "max_message_bytes"):
         if isinstance(body.get(name), int) and body[name] >= 1:
             body[name] = 4096
 
 
 def _shorten_table(body: dict[str, Any]) -> None:
     """A valid range begins where it began, and ends soon after."""
-    least, greatest = body.get("least_bytes", 1), body.setdefault("greatest_bytes", TABLE_BYTES)
-    if all(isinstance(size, int | float) and size >= 1 for size in (least, greatest)):
-        body["greatest_bytes"] = min(greatest, least + TABLE_BYTES)
+    minimum, maximum = (
+        body.get("min_message_bytes", 1),
+        body.setdefault("max_message_bytes", TABLE_BYTES),
+    )
+    if all(isinstance(size, int | float) and size >= 1 for size in (minimum, maximum)):
+        body["max_message_bytes"] = min(maximum, minimum + TABLE_BYTES)

@@ -287,14 +287,14 @@ class TestCompare:
         for row in table["rows"]:
             if row["latency_us"] is None:
                 assert "time of every stage" in row["declined"]
-        judge = Aggregate(
+        evaluator = Aggregate(
             Stage.of_line("all", overhead_us=27.3, ns_per_byte=63.37890625),
             Stage.of_line("slowest", overhead_us=7.5, ns_per_byte=24.31640625),
         )
         static = next(
             r for r in table["rows"] if (r["strategy"], r["message_bytes"]) == ("static", 65536)
         )
-        assert static["latency_us"] == judge.latency_us([4096] * 16)
+        assert static["latency_us"] == evaluator.latency_us([4096] * 16)
 
     def test_of_a_profile_and_as_a_job(self, client: httpx.Client) -> None:
         client.post("/profiles", json={"name": "compared", "aggregate": OUTSIDE})

@@ -10,16 +10,16 @@ import pytest
 
 import solvers
 from analysis.audit import (
-    MAX_TURNING_POINTS,
+    MAX_BREAKPOINTS,
     Audit,
     AuditQuestion,
     AuditScope,
+    Reference,
     Span,
     Verdict,
-    Yardstick,
     audit,
+    breakpoints,
     powers_of_two,
-    turning_points,
     verdict,
 )
 from app.schemas.audit import AuditOut
@@ -28,16 +28,16 @@ from app.text.notices import change_words
 from app.text.numbers import format_regret
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
-from domain.message_mix import MessageMix
 from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import Problem
 from domain.regret import Objective, SizeRule
 from domain.schedule import latency_us
+from domain.workload import Workload
 from exports.targets.registry import TARGETS
 from tests.app.serving import MYRINET
 
 PIPELINE = pipeline_of_lines([("a", 7.0, 7.0), ("b", 5.0, 24.0), ("c", 3.0, 8.0)])
-SMALL = {"least_bytes": 2**12, "greatest_bytes": 2**15}
+SMALL = {"min_message_bytes": 2**12, "max_message_bytes": 2**15}
 
 
 def scope(setting: FragmentSetting | int | None = 2**14, **more: Any) -> AuditScope:
@@ -73,10 +73,10 @@ class TestFlow:
 
     def test_the_mean_is_over_the_mix_and_the_worst_is_in_it(self) -> None:
         """Weights of 3 and 1; a size without a weight counts for neither."""
-        mix = MessageMix.weighted([(5000, 3.0), (30_000, 1.0), (2**15, 0.0)], "two")
-        found = audited(scope(None, mix=mix))
-        alone = [MessageMix.weighted([(size, 1.0)], "one") for size in (5000, 30_000)]
-        one, other = (audited(scope(None, mix=single)).priced.mean for single in alone)
+        workload = Workload.weighted([(5000, 3.0), (30_000, 1.0), (2**15, 0.0)], "two")
+        found = audited(scope(None, workload=workload))
+        alone = [Workload.weighted([(size, 1.0)], "one") for size in (5000, 30_000)]
+        one, other = (audited(scope(None, workload=single)).priced.mean for single in alone)
         assert found.priced.mean.at_least == pytest.approx(
             0.75 * one.at_least + 0.25 * other.at_least, abs=1e-9
         )
@@ -85,26 +85,32 @@ class TestFlow:
         assert found.priced.mean.at_least <= found.priced.mean.at_most
 
     def test_the_worst_of_a_range_is_not_below_any_message_that_is_shown(self) -> None:
-        """Nor below what the messages beside the setting's sizes cost; the mix has none of them."""
+        """Nor below what the messages beside the setting's sizes cost; the workload has none of
+        them.
+        """
         found = audited(scope(2**14))
-        beside = MessageMix.weighted([(2**14, 1.0), (2**14 + 1, 1.0)], "both")
+        beside = Workload.weighted([(2**14, 1.0), (2**14 + 1, 1.0)], "both")
         worst = found.priced.worst.over_best
         assert worst >= max(one.over_best for one in found.at_powers)
-        assert worst >= audited(scope(2**14, mix=beside)).priced.worst.over_best - 1e-9
-        assert found.worst_of > len(found.mix.sizes)
+        assert worst >= audited(scope(2**14, workload=beside)).priced.worst.over_best - 1e-9
+        assert found.worst_of > len(found.workload.sizes)
         assert found.single.worst.over_best <= worst
 
     def test_the_worst_of_a_given_mix_is_in_it(self) -> None:
         """Nothing else is sent."""
-        mix = MessageMix.weighted([(5000, 1.0), (30_000, 1.0)], "two")
-        found = audited(scope(2**14, mix=mix))
+        workload = Workload.weighted([(5000, 1.0), (30_000, 1.0)], "two")
+        found = audited(scope(2**14, workload=workload))
         assert found.worst_of == 2
         assert found.priced.worst.message_bytes in (5000, 30_000)
 
     def test_the_best_size_and_the_ladder_are_better_than_the_setting(self) -> None:
-        """And the look-up is better than both."""
+        """And the lookup is better than both."""
         found = audited(scope())
-        means = [found.priced.mean, found.single.mean, found.ladder.mean if found.ladder else None]
+        means = [
+            found.priced.mean,
+            found.single.mean,
+            found.size_steps.mean if found.size_steps else None,
+        ]
         values = [mean.at_least for mean in means if mean is not None] + [found.repeats or 0.0]
         assert values == sorted(values, reverse=True)
         assert len(found.changes) == 4
@@ -115,8 +121,8 @@ class TestFlow:
         advised = audited(scope()).single.setting
         again = audited(scope(advised))
         assert again.priced.mean == again.single.mean
-        said = change_words(again, again.changes[0])
-        assert said == "no other single size for all messages gains 0.1 % or more"
+        stated = change_words(again, again.changes[0])
+        assert stated == "no other single size for all messages gains 0.1 % or more"
 
     def test_a_setting_that_is_optimal_has_nothing_to_change(self) -> None:
         """One stage without an overhead: every cut takes the same."""
@@ -131,12 +137,12 @@ class TestFlow:
         assert mean.single.mean.at_least <= worst.single.mean.at_least
 
     def test_a_size_outside_what_the_library_takes_is_not_advised(self) -> None:
-        """Powers of two, and no ladder."""
-        found = audited(scope(rule=SizeRule(is_power_of_two=True), takes_ladder=False))
+        """Powers of two, and no size steps."""
+        found = audited(scope(rule=SizeRule(is_power_of_two=True), takes_size_steps=False))
         size = found.single.setting.steps[0].size_bytes
         assert size is not None
         assert size.bit_count() == 1
-        assert found.ladder is None
+        assert found.size_steps is None
         assert not any("steps" in change for change in found.changes)
 
     def test_more_fragments_than_are_planned_are_priced_and_said(self) -> None:
@@ -188,7 +194,7 @@ class TestFlow:
 def test_a_verdict_says_what_is_proven(
     span: Span, limit: float | None, expected: Verdict | None
 ) -> None:
-    """Within and above are proven; between is for the yardstick."""
+    """Within and above are proven; between is for the reference."""
     assert verdict(span, limit) == expected
 
 
@@ -196,26 +202,26 @@ def test_the_yardstick_decides_only_between() -> None:
     """The best found lets pass what the bound does not."""
     base = audited(scope(max_regret=0.5))
     for found, over, kept in (
-        (Verdict.BETWEEN, Yardstick.BEST, True),
-        (Verdict.BETWEEN, Yardstick.BOUND, False),
-        (Verdict.WITHIN, Yardstick.BOUND, True),
-        (Verdict.ABOVE, Yardstick.BEST, False),
-        (None, Yardstick.BOUND, True),
+        (Verdict.BETWEEN, Reference.BEST, True),
+        (Verdict.BETWEEN, Reference.BOUND, False),
+        (Verdict.WITHIN, Reference.BOUND, True),
+        (Verdict.ABOVE, Reference.BEST, False),
+        (None, Reference.BOUND, True),
     ):
-        question = replace(base.question, scope=scope(max_regret=0.5, yardstick=over))
+        question = replace(base.question, scope=scope(max_regret=0.5, reference=over))
         assert replace(base, question=question, verdict=found).is_kept is kept
 
 
 @pytest.mark.parametrize(
     ("more", "field"),
     [
-        ({"least_bytes": 0}, "least_bytes"),
-        ({"greatest_bytes": 2**48 + 1}, "greatest_bytes"),
-        ({"least_bytes": 9, "greatest_bytes": 8}, "greatest_bytes"),
+        ({"min_message_bytes": 0}, "min_message_bytes"),
+        ({"max_message_bytes": 2**48 + 1}, "max_message_bytes"),
+        ({"min_message_bytes": 9, "max_message_bytes": 8}, "max_message_bytes"),
         ({"max_regret": -0.1}, "max_regret"),
         ({"max_regret": float("nan")}, "max_regret"),
         ({"time_limit_s": 0.0}, "time_limit_s"),
-        ({"mix": MessageMix.weighted([(8 + i, 1.0) for i in range(513)], "many")}, "mix"),
+        ({"workload": Workload.weighted([(8 + i, 1.0) for i in range(513)], "many")}, "workload"),
     ],
 )
 def test_a_scope_that_is_none_is_refused(more: dict[str, Any], field: str) -> None:
@@ -237,19 +243,19 @@ class TestTurningPoints:
     """Where a setting's cut changes most."""
 
     def test_of_one_size_the_ends_the_size_and_the_byte_beyond(self) -> None:
-        assert turning_points(FragmentSetting.always(512), 100, 2000) == (100, 512, 513, 2000)
-        assert turning_points(FragmentSetting.always(None), 100, 2000) == (100, 2000)
-        assert turning_points(FragmentSetting.always(512), 600, 1000) == (600, 1000)
+        assert breakpoints(FragmentSetting.always(512), 100, 2000) == (100, 512, 513, 2000)
+        assert breakpoints(FragmentSetting.always(None), 100, 2000) == (100, 2000)
+        assert breakpoints(FragmentSetting.always(512), 600, 1000) == (600, 1000)
 
     def test_of_steps_also_both_sides_of_each(self) -> None:
         steps = FragmentSetting((SettingStep(1, None), SettingStep(1000, 300)))
-        assert turning_points(steps, 1, 4000) == (1, 999, 1000, 1200, 1201, 4000)
-        assert turning_points(steps, 2000, 4000) == (2000, 2100, 2101, 4000)
+        assert breakpoints(steps, 1, 4000) == (1, 999, 1000, 1200, 1201, 4000)
+        assert breakpoints(steps, 2000, 4000) == (2000, 2100, 2101, 4000)
 
     def test_of_very_many_an_even_choice(self) -> None:
         steps = tuple(SettingStep(1 + 100 * i, 10) for i in range(1000))
-        found = turning_points(FragmentSetting(steps), 1, 10**6)
-        assert len(found) == MAX_TURNING_POINTS
+        found = breakpoints(FragmentSetting(steps), 1, 10**6)
+        assert len(found) == MAX_BREAKPOINTS
         assert (found[0], found[-1]) == (1, 10**6)
         assert list(found) == sorted(set(found))
 
@@ -269,19 +275,19 @@ class TestRoute:
         response = client.post("/audit", json=body)
         assert response.status_code == 200
         read_output(AuditOut, response.content)
-        told = response.json()
-        assert told["profile"] == {"name": "myrinet-gam", "revision": 1}
-        assert (told["verdict"], told["is_kept"]) == ("above", False)
-        assert [row["message_bytes"] for row in told["at_powers"]] == [
+        reported = response.json()
+        assert reported["profile"] == {"name": "myrinet-gam", "revision": 1}
+        assert (reported["verdict"], reported["is_kept"]) == ("above", False)
+        assert [row["message_bytes"] for row in reported["at_powers"]] == [
             2**bit for bit in range(10, 25)
         ]
-        row = told["at_powers"][6]
+        row = reported["at_powers"][6]
         assert (row["message_bytes"], row["fragments"]) == (65536, 1)
         assert row["latency_us"] == pytest.approx(4180.9)
         assert row["regret"]["at_least"] == pytest.approx(1.2696, abs=1e-3)
-        assert told["setting"]["mean"]["at_least"] == pytest.approx(0.442, abs=2e-3)
-        assert told["best_size"]["mean"]["at_least"] < 0.12
-        assert "repeat" in told["changes"][0]
+        assert reported["setting"]["mean"]["at_least"] == pytest.approx(0.442, abs=2e-3)
+        assert reported["best_size"]["mean"]["at_least"] < 0.12
+        assert "repeat" in reported["changes"][0]
 
     def test_nothing_is_stored(self, live: Any) -> None:
         before = live.stored()
@@ -311,37 +317,41 @@ class TestRoute:
     def test_every_way_to_say_a_setting(
         self, client: httpx.Client, setting: dict[str, Any], steps: list[tuple[int, int | None]]
     ) -> None:
-        told = client.post("/audit", json=request(setting=setting)).json()
-        shown = [(step["from_bytes"], step["size_bytes"]) for step in told["setting"]["steps"]]
+        reported = client.post("/audit", json=request(setting=setting)).json()
+        shown = [(step["from_bytes"], step["size_bytes"]) for step in reported["setting"]["steps"]]
         assert shown == steps
-        assert (told["best_ladder"] is None) == ("configuration" in setting)
-        assert (told["verdict"], told["is_kept"], told["max_regret"]) == (None, True, None)
+        assert (reported["best_size_steps"] is None) == ("configuration" in setting)
+        assert (reported["verdict"], reported["is_kept"], reported["max_regret"]) == (
+            None,
+            True,
+            None,
+        )
 
     def test_a_mix_and_its_range(self, client: httpx.Client) -> None:
-        mix = [{"message_bytes": 9000, "weight": 2}, {"message_bytes": 3000}]
-        body = {key: value for key, value in request(mix=mix).items() if key not in SMALL}
-        told = client.post("/audit", json=body).json()
-        assert (told["least_bytes"], told["greatest_bytes"]) == (3000, 9000)
-        assert told["mix"] == {"words": "the given mix of 2 sizes", "sizes": 2}
-        assert [row["message_bytes"] for row in told["at_powers"]] == [4096, 8192]
+        workload = [{"message_bytes": 9000, "weight": 2}, {"message_bytes": 3000}]
+        body = {key: value for key, value in request(workload=workload).items() if key not in SMALL}
+        reported = client.post("/audit", json=body).json()
+        assert (reported["min_message_bytes"], reported["max_message_bytes"]) == (3000, 9000)
+        assert reported["workload"] == {"words": "the given mix of 2 sizes", "sizes": 2}
+        assert [row["message_bytes"] for row in reported["at_powers"]] == [4096, 8192]
 
     def test_measurements_are_fitted_and_their_warnings_told(self, client: httpx.Client) -> None:
         rows = [(size, repetition) for size in (64, 512, 4096) for repetition in range(4)]
         lines = [f"{size},{again},{5 + size / 100},{9 + size / 50}" for size, again in rows]
         content = "\n".join(["message_bytes,repetition,one_us,two_us", *lines, ""])
         body = request(pipeline=None, measurements={"content": content})
-        told = client.post("/audit", json=body).json()
-        assert [stage["name"] for stage in told["pipeline"]["stages"]] == ["one", "two"]
-        assert [warning["code"] for warning in told["warnings"]] == ["beyond_measured_sizes"]
-        assert isinstance(told["fit_warnings"], list)
+        reported = client.post("/audit", json=body).json()
+        assert [stage["name"] for stage in reported["pipeline"]["stages"]] == ["one", "two"]
+        assert [warning["code"] for warning in reported["warnings"]] == ["beyond_measured_sizes"]
+        assert isinstance(reported["fit_warnings"], list)
 
     def test_an_aggregate_says_what_its_regrets_compare(self, client: httpx.Client) -> None:
         line = {"name": "t", "overhead_us": 9.0, "ns_per_byte": 40.0}
         slow = {"name": "b", "overhead_us": 4.0, "ns_per_byte": 25.0}
         body = request(pipeline=None, aggregate={"total": line, "bottleneck": slow})
-        told = client.post("/audit", json=body).json()
-        assert told["pipeline"] is None
-        assert [warning["code"] for warning in told["warnings"]] == ["regret_of_upper_bounds"]
+        reported = client.post("/audit", json=body).json()
+        assert reported["pipeline"] is None
+        assert [warning["code"] for warning in reported["warnings"]] == ["regret_of_upper_bounds"]
 
     @pytest.mark.parametrize(
         ("more", "pointer"),
@@ -368,14 +378,14 @@ class TestRoute:
                 {"setting": {"configuration": {"target": "ucx", "content": "UCX_LOG_LEVEL=info"}}},
                 "/setting/configuration/content",
             ),
-            ({"greatest_bytes": 2**11}, "/greatest_bytes"),
+            ({"max_message_bytes": 2**11}, "/max_message_bytes"),
             ({"max_regret": -1}, "/max_regret"),
             ({"over": "median"}, "/over"),
             ({"objective": "best"}, "/objective"),
-            ({"mix": []}, "/mix"),
-            ({"mix": [{"message_bytes": 8, "weight": -1}]}, "/mix/0/weight"),
-            ({"mix": [{"message_bytes": 8, "weight": 0}]}, "/mix"),
-            ({"mix": [{"message_bytes": 1 + i} for i in range(513)]}, "/mix"),
+            ({"workload": []}, "/mix"),
+            ({"workload": [{"message_bytes": 8, "weight": -1}]}, "/mix/0/weight"),
+            ({"workload": [{"message_bytes": 8, "weight": 0}]}, "/mix"),
+            ({"workload": [{"message_bytes": 1 + i} for i in range(513)]}, "/mix"),
             ({"time_limit_s": 61}, "/time_limit_s"),
             ({"extra": 1}, "/extra"),
             ({"profile": "gms"}, "/pipeline"),

@@ -263,8 +263,8 @@ def test_limits_are_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
         f"sqlite:///{folder / 'sluice.db'}", max_body_bytes=200, max_trace_bytes=300
     )
     with serving(settings) as small:
-        told = small.client.get("/limits").json()
-        assert (told["max_body_bytes"], told["max_trace_bytes"]) == (200, 300)
+        reported = small.client.get("/limits").json()
+        assert (reported["max_body_bytes"], reported["max_trace_bytes"]) == (200, 300)
         body = {"message_bytes": 1, "profile": "gms", "x": "y" * 200}
         assert small.client.post("/optimize", json=body).status_code == 413
         headers = {"content-type": "text/csv"}

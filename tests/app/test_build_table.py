@@ -46,14 +46,14 @@ def test_the_facts_are_those_of_every_byte(
     """Worst places, missed ranges and counts of fragments."""
     table = _table(shape, data)
     facts = facts_of(table)
-    sizes = range(table.least_bytes, table.greatest_bytes + 1)
+    sizes = range(table.min_message_bytes, table.max_message_bytes + 1)
     gaps = {size: table.relative_gap_at(size) for size in sizes}
     assert facts.worst.relative_gap == max(gaps.values())
     assert gaps[facts.worst.from_bytes] == gaps[facts.worst.to_bytes] == max(gaps.values())
     assert facts.worst_repeat.relative_gap == max(map(table.repeat_gap_at, sizes))
     missed = [size for size in sizes if gaps[size] > table.relative_gap]
-    told = [size for one in facts.missed for size in range(one.from_bytes, one.to_bytes + 1)]
-    assert told == missed
+    reported = [size for one in facts.missed for size in range(one.from_bytes, one.to_bytes + 1)]
+    assert reported == missed
     assert (facts.missed_bytes, facts.missed_total) == (len(missed), len(facts.missed))
     for one in facts.missed:
         inside = [gaps[size] for size in range(one.from_bytes, one.to_bytes + 1)]
@@ -129,8 +129,8 @@ def test_the_digest_is_of_everything_that_the_table_depends_on() -> None:
         replace(base, profile=ProfileRevision("b", 1)),
         replace(base, profile=None),
         replace(base, fragment_cap=1001),
-        replace(base, scope=TableScope(least_bytes=2)),
-        replace(base, scope=TableScope(greatest_bytes=2)),
+        replace(base, scope=TableScope(min_message_bytes=2)),
+        replace(base, scope=TableScope(max_message_bytes=2)),
         replace(base, scope=TableScope(relative_gap=0.002)),
         replace(base, scope=TableScope(FragmentLimits(alignment_bytes=2))),
     ]
@@ -143,9 +143,9 @@ def test_the_digest_is_of_everything_that_the_table_depends_on() -> None:
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        ({"least_bytes": 0}, "least_bytes"),
-        ({"greatest_bytes": 2**48 + 1}, "greatest_bytes"),
-        ({"least_bytes": 9, "greatest_bytes": 8}, "greatest_bytes"),
+        ({"min_message_bytes": 0}, "min_message_bytes"),
+        ({"max_message_bytes": 2**48 + 1}, "max_message_bytes"),
+        ({"min_message_bytes": 9, "max_message_bytes": 8}, "max_message_bytes"),
         ({"relative_gap": float("nan")}, "relative_gap"),
     ],
 )

@@ -116,9 +116,9 @@ class TestStart:
         with pytest.raises(SystemExit):
             main(["--help"])
         text = " ".join(capsys.readouterr().out.split())
-        said = text.partition("Exit codes:")[2]
+        stated = text.partition("Exit codes:")[2]
         assert {kind.exit_code for kind in KINDS.values()} <= set(
-            map(int, re.findall(r"\d+", said))
+            map(int, re.findall(r"\d+", stated))
         )
 
 
@@ -385,7 +385,7 @@ class TestCompare:
         )
         assert code == 0
         assert re.findall(r"^(\S+ KiB)$", out, re.MULTILINE) == ["4 KiB", "64 KiB"]
-        assert out.count("least") == 2
+        assert out.count("minimum") == 2
         assert max(map(len, out.splitlines())) <= 80
 
     def test_measurements_and_profiles_are_sources_too(self, printed: Any) -> None:

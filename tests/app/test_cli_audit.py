@@ -17,7 +17,7 @@ from app.schemas.base import read_output
 from tests.support.in_process_engine import InProcessEngine
 
 MYRINET = str(Path(__file__).parents[2] / "examples" / "myrinet-gam.json")
-SMALL = ("--least", "4KiB", "--greatest", "32KiB")
+SMALL = ("--min-message", "4KiB", "--max-message", "32KiB")
 
 
 @pytest.fixture(autouse=True)
@@ -44,9 +44,9 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Any:
 
 def test_a_file_touches_no_database(printed: Any, tmp_path: Path) -> None:
     """The report has the mean, the worst message, each power of two, and what to change."""
-    code, told, _ = printed(MYRINET, "--setting", "16KiB", *SMALL)
+    code, reported, _ = printed(MYRINET, "--setting", "16KiB", *SMALL)
     assert code == 0
-    words = " ".join(told.split())
+    words = " ".join(reported.split())
     for word in ("16 KiB", "mean regret", "worst regret", "best size", "What to change", "98.1 %"):
         assert word in words
     assert "verdict" not in words
@@ -67,9 +67,9 @@ def test_the_exit_code_is_the_verdict(
     printed: Any, options: tuple[str, ...], expected: int
 ) -> None:
     """16 KiB on messages of 4 to 32 KiB: below 90 % in the mean, above at worst."""
-    code, told, _ = printed(MYRINET, "--setting", "16KiB", *SMALL, *options)
+    code, reported, _ = printed(MYRINET, "--setting", "16KiB", *SMALL, *options)
     assert code == expected
-    verdict = next(line for line in told.splitlines() if line.startswith("verdict"))
+    verdict = next(line for line in reported.splitlines() if line.startswith("verdict"))
     assert (" over " in verdict) == (expected == TOO_HIGH)
     assert (" within " in verdict) == (expected == 0)
 
@@ -80,20 +80,22 @@ def test_a_limit_inside_the_interval_is_decided_by_the_yardstick(printed: Any) -
     mean = document["setting"]["mean"]
     assert mean["at_least"] < mean["at_most"]
     limit = ("--max-regret", repr((mean["at_least"] + mean["at_most"]) / 2))
-    code, told, _ = printed(MYRINET, "--setting", "16KiB", *SMALL, *limit)
+    code, reported, _ = printed(MYRINET, "--setting", "16KiB", *SMALL, *limit)
     assert code == 0
-    assert ", by the best schedule found, which decides: the mean" in " ".join(told.split())
-    code, told, _ = printed(MYRINET, "--setting", "16KiB", *SMALL, *limit, "--over", "bound")
+    assert ", by the best schedule found, which decides: the mean" in " ".join(reported.split())
+    code, reported, _ = printed(MYRINET, "--setting", "16KiB", *SMALL, *limit, "--over", "bound")
     assert code == TOO_HIGH
-    assert ", by the proven bound, which decides: the mean" in " ".join(told.split())
+    assert ", by the proven bound, which decides: the mean" in " ".join(reported.split())
 
 
 def test_the_document_is_that_of_the_service(printed: Any) -> None:
     """With the exit code of the verdict all the same."""
-    code, told, _ = printed("gms@1", "--setting", "whole", *SMALL, "--max-regret", "1%", "--json")
+    code, reported, _ = printed(
+        "gms@1", "--setting", "whole", *SMALL, "--max-regret", "1%", "--json"
+    )
     assert code == TOO_HIGH
-    read_output(AuditOut, told.encode())
-    document = json.loads(told)
+    read_output(AuditOut, reported.encode())
+    document = json.loads(reported)
     assert document["profile"] == {"name": "gms", "revision": 1}
     assert document["setting"]["steps"] == [{"from_bytes": 1, "size_bytes": None}]
 
@@ -111,17 +113,17 @@ def test_steps_and_a_configuration(printed: Any, tmp_path: Path) -> None:
     options = ("--config", str(config), "--target", "ucx")
     document = json.loads(printed(MYRINET, *options, *SMALL, "--json")[1])
     assert document["setting"]["steps"] == [{"from_bytes": 1, "size_bytes": 8192}]
-    assert document["best_ladder"] is None
+    assert document["best_size_steps"] is None
 
 
 def test_a_mix_out_of_a_file(printed: Any, tmp_path: Path) -> None:
     """Sizes with units, weights, comments and blank lines."""
-    mix = tmp_path / "mix.txt"
-    mix.write_text("# what we send\n\n4KiB 3\n16KiB, 1  # seldom\n5000\n")
-    told = printed(MYRINET, "--setting", "16KiB", "--mix", str(mix), "--json")[1]
-    document = json.loads(told)
-    assert document["mix"]["sizes"] == 3
-    assert (document["least_bytes"], document["greatest_bytes"]) == (4096, 16384)
+    workload = tmp_path / "mix.txt"
+    workload.write_text("# what we send\n\n4KiB 3\n16KiB, 1  # seldom\n5000\n")
+    reported = printed(MYRINET, "--setting", "16KiB", "--workload", str(workload), "--json")[1]
+    document = json.loads(reported)
+    assert document["workload"]["sizes"] == 3
+    assert (document["min_message_bytes"], document["max_message_bytes"]) == (4096, 16384)
 
 
 @pytest.mark.parametrize(
@@ -144,8 +146,12 @@ def test_a_mix_out_of_a_file(printed: Any, tmp_path: Path) -> None:
         (("--setting", "4KiB", "--max-regret", "5"), 2, "write 5 % or 0.05"),
         (("--setting", "4KiB", "--max-regret", "-1"), 2, "expected a share"),
         (("--setting", "4KiB", "--over", "median"), 2, "over"),
-        (("--setting", "4KiB", "--least", "2KiB", "--greatest", "1KiB"), 2, "greatest_bytes"),
-        (("--setting", "4KiB", "--mix", "none-such.txt"), 4, "no file"),
+        (
+            ("--setting", "4KiB", "--min-message", "2KiB", "--max-message", "1KiB"),
+            2,
+            "max_message_bytes",
+        ),
+        (("--setting", "4KiB", "--workload", "none-such.txt"), 4, "no file"),
         (("--setting", "4KiB", "--time-limit", "0"), 2, "time_limit_s"),
     ],
 )
@@ -153,10 +159,10 @@ def test_what_is_wrong_is_named(
     printed: Any, options: tuple[str, ...], code: int, word: str
 ) -> None:
     """In one line, with the exit code of bad input, which is not that of a verdict."""
-    ended, told, said = printed(MYRINET, *options)
-    assert (ended, told) == (code, "")
-    assert word in said
-    assert len(said.splitlines()) == 1
+    ended, reported, stated = printed(MYRINET, *options)
+    assert (ended, reported) == (code, "")
+    assert word in stated
+    assert len(stated.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -168,7 +174,7 @@ def test_what_is_wrong_is_named(
         (b"4KiB nan\n", "weight"),
         (b"4KiB -1\n", "weight"),
         (b"0 1\n", "message_bytes"),
-        (b"# nothing\n", "mix"),
+        (b"# nothing\n", "workload"),
         (b"4KiB 0\n", "sum above 0"),
         (b"\xff\xfe", "UTF-8"),
         (b"4KiB\n" * 300_000, "at most"),
@@ -176,17 +182,17 @@ def test_what_is_wrong_is_named(
 )
 def test_a_mix_that_is_none(printed: Any, tmp_path: Path, content: bytes, word: str) -> None:
     """The line or the rule is named."""
-    mix = tmp_path / "mix.txt"
-    mix.write_bytes(content)
-    code, _, said = printed(MYRINET, "--setting", "4KiB", "--mix", str(mix))
+    workload = tmp_path / "mix.txt"
+    workload.write_bytes(content)
+    code, _, stated = printed(MYRINET, "--setting", "4KiB", "--workload", str(workload))
     assert code == 2
-    assert word in said
+    assert word in stated
 
 
 def test_a_configuration_without_a_size(printed: Any, tmp_path: Path) -> None:
     """It does not say what the library does, and so it is refused."""
     config = tmp_path / "empty.conf"
     config.write_text("UCX_LOG_LEVEL=info\n")
-    code, _, said = printed(MYRINET, "--config", str(config), "--target", "ucx")
+    code, _, stated = printed(MYRINET, "--config", str(config), "--target", "ucx")
     assert code == 2
-    assert "setting.configuration.content" in said
+    assert "setting.configuration.content" in stated

@@ -24,7 +24,7 @@ from tests.support.plan_tables import a_line_pipeline
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MYRINET = str(EXAMPLES / "myrinet-gam.json")
 TRACE = str(EXAMPLES / "local-path-direct.csv")
-ONE_MESSAGE = ("--least", "64KiB", "--greatest", "64KiB")
+ONE_MESSAGE = ("--min-message", "64KiB", "--max-message", "64KiB")
 
 
 @pytest.fixture(autouse=True)
@@ -53,19 +53,21 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Any:
 def test_a_pipeline_in_a_file_touches_no_database(printed: Any, tmp_path: Path) -> None:
     """The text goes to standard output, as it is, also with --json."""
     asked = ("export", MYRINET, "--target", "simgrid", "--option", "form=cfg")
-    code, told, _ = printed(*asked)
+    code, reported, _ = printed(*asked)
     assert code == 0
-    assert "--cfg=smpi/os:0:0.0000072:7.03125E-9\n" in told
-    assert "from a pipeline without a name" in told
-    assert printed(*asked, "--json") == (0, told, "")
+    assert "--cfg=smpi/os:0:0.0000072:7.03125E-9\n" in reported
+    assert "from a pipeline without a name" in reported
+    assert printed(*asked, "--json") == (0, reported, "")
     assert not (tmp_path / "cli.db").exists()
 
 
 def test_a_trace_is_fitted_first(printed: Any) -> None:
     """Its stages are the exported ones."""
-    code, told, _ = printed("export", TRACE, "--target", "loggopsim")
+    code, reported, _ = printed("export", TRACE, "--target", "loggopsim")
     assert code == 0
-    assert re.fullmatch(r"-L \d+ -o \d+ -g \d+ -G \d+ -O 0 -S 2147483647", told.splitlines()[-1])
+    assert re.fullmatch(
+        r"-L \d+ -o \d+ -g \d+ -G \d+ -O 0 -S 2147483647", reported.splitlines()[-1]
+    )
 
 
 def test_a_request_file_gives_its_pipeline(printed: Any, tmp_path: Path) -> None:
@@ -83,16 +85,16 @@ def test_the_options_reach_the_choice(
 ) -> None:
     """Range, objective and limits; the file is written whole, and its name told."""
     out = tmp_path / "mooncake.env"
-    options = ("--least", "8KiB", "--greatest", "64KiB", "--objective", "worst")
+    options = ("--min-message", "8KiB", "--max-message", "64KiB", "--objective", "worst")
     limits = ("--min-fragment-bytes", "5000", "--max-fragment-bytes", "16KiB")
     limits += ("--alignment-bytes", "1KiB", "--max-fragments", "9")
-    code, told, _ = printed(
+    code, reported, _ = printed(
         *("export", MYRINET, "--target", "mooncake", "--output", str(out)), *options, *limits
     )
     assert code == 0
-    assert str(out) in " ".join(told.split())
+    assert str(out) in " ".join(reported.split())
     scope = asked[0].scope
-    assert (scope.least_bytes, scope.greatest_bytes) == (8192, 65536)
+    assert (scope.min_message_bytes, scope.max_message_bytes) == (8192, 65536)
     assert (scope.objective, scope.limits) == ("worst", FragmentLimits(5000, 16384, 1024, 9))
     found = re.search(r"^MC_SLICE_SIZE=(\d+)$", out.read_text(), flags=re.MULTILINE)
     assert found
@@ -109,28 +111,28 @@ def test_the_active_table_of_a_profile_is_used(
         *("table", "myrinet-gam", "--from", "60000", "--to", "64KiB", "--output", str(file))
     )
     assert code == 0
-    code, told, _ = printed("export", "myrinet-gam", "--target", "mooncake")
+    code, reported, _ = printed("export", "myrinet-gam", "--target", "mooncake")
     assert code == 0
     digest = asked[0].table
     assert digest is not None
-    assert f"plan table {digest.digest}" in told
-    assert "log-uniform from 60000 to 65536 bytes" in told
+    assert f"plan table {digest.digest}" in reported
+    assert "log-uniform from 60000 to 65536 bytes" in reported
     named = ("export", "myrinet-gam", "--target", "mooncake", "--table")
-    assert printed(*named, digest.digest) == (0, told, "")
-    assert printed(*named, str(file)) == (0, told, "")
+    assert printed(*named, digest.digest) == (0, reported, "")
+    assert printed(*named, str(file)) == (0, reported, "")
 
 
 def test_a_table_of_another_pipeline_is_refused(printed: Any, tmp_path: Path) -> None:
     """By what is in it, whatever it is called."""
-    scope = TableScope(least_bytes=1000, greatest_bytes=1100)
+    scope = TableScope(min_message_bytes=1000, max_message_bytes=1100)
     question = table_question(a_line_pipeline(), None, scope, fragment_cap=100_000)
     made = compile_table(question)
     assert decode(made.file).table.pipeline == a_line_pipeline()
     file = tmp_path / "other.slt"
     file.write_bytes(made.file)
-    code, _, told = printed("export", MYRINET, "--target", "mooncake", "--table", str(file))
+    code, _, reported = printed("export", MYRINET, "--target", "mooncake", "--table", str(file))
     assert code == 5
-    assert "another pipeline" in told
+    assert "another pipeline" in reported
 
 
 @pytest.mark.parametrize(
@@ -144,7 +146,11 @@ def test_a_table_of_another_pipeline_is_refused(printed: Any, tmp_path: Path) ->
         ((MYRINET, "--target", "simgrid", "--option", "form=sun"), 2, "form to be one of"),
         ((MYRINET, "--target", "simgrid", "--option", "Os=1"), 2, "option"),
         ((MYRINET, "--target", "mooncake", "--objective", "median"), 2, "invalid choice"),
-        ((MYRINET, "--target", "mooncake", "--least", "2", "--greatest", "1"), 2, "least_bytes"),
+        (
+            (MYRINET, "--target", "mooncake", "--min-message", "2", "--max-message", "1"),
+            2,
+            "min_message_bytes",
+        ),
         ((MYRINET, "--target", "mooncake", "--table", "0" * 64), 2, "where the SOURCE is a"),
         ((MYRINET, "--target", "mooncake", "--table", "/no/such/table"), 2, "No such file"),
         ((MYRINET, "--target", "mooncake", "--table", MYRINET), 2, "table"),
@@ -156,24 +162,24 @@ def test_a_table_of_another_pipeline_is_refused(printed: Any, tmp_path: Path) ->
     ],
 )
 def test_misuse_is_one_line_and_a_code(
-    printed: Any, arguments: tuple[str, ...], code: int, said: str
+    printed: Any, arguments: tuple[str, ...], code: int, stated: str
 ) -> None:
     """That name what is wrong."""
-    found, told, problem = printed("export", *arguments)
-    assert (found, told) == (code, "")
-    assert said in problem
+    found, reported, problem = printed("export", *arguments)
+    assert (found, reported) == (code, "")
+    assert stated in problem
     assert len(problem.splitlines()) == 1
 
 
 def test_the_list_names_every_target(printed: Any) -> None:
     """For a person, and as the service's document."""
-    code, told, _ = printed("export", "--list")
+    code, reported, _ = printed("export", "--list")
     assert code == 0
     for target in TARGETS:
-        assert target.name in told
-    code, told, _ = printed("export", "--list", "--json")
+        assert target.name in reported
+    code, reported, _ = printed("export", "--list", "--json")
     assert code == 0
-    named = [item["name"] for item in json.loads(told)["items"]]
+    named = [item["name"] for item in json.loads(reported)["items"]]
     assert named == sorted(target.name for target in TARGETS)
 
 
@@ -194,7 +200,7 @@ def test_a_terminal_without_unicode_gets_ascii(
     file = tmp_path / "pipeline.json"
     file.write_text(json.dumps(model))
     monkeypatch.setattr("app.console.screen.Screen.is_unicode", False)
-    code, told, _ = printed("export", str(file), "--target", "simgrid")
+    code, reported, _ = printed("export", str(file), "--target", "simgrid")
     assert code == 0
-    assert told.isascii()
-    assert "stage 1 'dr_t _/'" in told
+    assert reported.isascii()
+    assert "stage 1 'dr_t _/'" in reported

@@ -182,9 +182,11 @@ class TestOptions:
     def test_equal_warnings_are_one_line(self, printed: Any) -> None:
         """With the stages named, and what to do."""
         _, out, _ = printed("fit", TRACE)
-        said = " ".join(out.split())
-        assert "crc32, loopback_tcp, copy_out and write_fdatasync: outliers (outliers). The" in said
-        assert said.count("(outliers)") == 1
+        stated = " ".join(out.split())
+        assert (
+            "crc32, loopback_tcp, copy_out and write_fdatasync: outliers (outliers). The" in stated
+        )
+        assert stated.count("(outliers)") == 1
 
     @pytest.mark.parametrize(
         ("options", "rule"),

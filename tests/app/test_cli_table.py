@@ -53,15 +53,15 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Any:
 def test_a_file_is_compiled_and_touches_no_database(printed: Any, tmp_path: Path) -> None:
     """The table file lies where it was asked for; the report names its digest."""
     out = tmp_path / "myrinet.slt"
-    code, told, _ = printed("table", MYRINET, "--to", "64KiB", "--output", str(out))
+    code, reported, _ = printed("table", MYRINET, "--to", "64KiB", "--output", str(out))
     assert code == 0
     stored = decode(out.read_bytes())
     assert (stored.profile, stored.revision) == ("", 0)
-    assert (stored.table.least_bytes, stored.table.greatest_bytes) == (1, 65536)
+    assert (stored.table.min_message_bytes, stored.table.max_message_bytes) == (1, 65536)
     assert stored.table.relative_gap == 0.001
     for word in ("1 B … 64 KiB", "25 %", "0.1 %", str(out)):
-        assert word in " ".join(told.split())
-    assert digest_of(out.read_bytes()) in "".join(told.split())
+        assert word in " ".join(reported.split())
+    assert digest_of(out.read_bytes()) in "".join(reported.split())
     assert not (tmp_path / "cli.db").exists()
 
 
@@ -72,15 +72,15 @@ def test_a_profile_is_compiled_once_and_stored(
     files = [tmp_path / "one.slt", tmp_path / "two.slt"]
     documents = []
     for file in files:
-        code, told, _ = printed("table", "gms", "--to", "4KiB", "--output", str(file), "--json")
+        code, reported, _ = printed("table", "gms", "--to", "4KiB", "--output", str(file), "--json")
         assert code == 0
-        documents.append(told)
+        documents.append(reported)
     assert documents[0] == documents[1]
     assert files[0].read_bytes() == files[1].read_bytes()
     assert len(compiled) == 1
-    told = json.loads(documents[0])
-    assert told["digest"] == digest_of(files[0].read_bytes())
-    assert told["profile"] == {"name": "gms", "revision": 1}
+    reported = json.loads(documents[0])
+    assert reported["digest"] == digest_of(files[0].read_bytes())
+    assert reported["profile"] == {"name": "gms", "revision": 1}
 
 
 def test_the_twin_is_written_where_the_name_says_so(printed: Any, tmp_path: Path) -> None:
@@ -105,25 +105,25 @@ def test_options_win_over_a_request_and_its_other_fields_are_left_out(
     request = tmp_path / "request.json"
     request.write_text(json.dumps(body))
     options = ("--from", "64", "--to", "6400", "--gap", "2%", "--max-fragments", "5")
-    code, told, _ = printed("table", str(request), *options, "--json")
+    code, reported, _ = printed("table", str(request), *options, "--json")
     assert code == 0
-    document = json.loads(told)
+    document = json.loads(reported)
     assert document["constraints"] == {
         "min_fragment_bytes": 1,
         "max_fragment_bytes": None,
         "alignment_bytes": 64,
         "max_fragments": 5,
     }
-    assert (document["least_bytes"], document["greatest_bytes"]) == (64, 6400)
+    assert (document["min_message_bytes"], document["max_message_bytes"]) == (64, 6400)
     assert document["relative_gap"] == 0.02
     assert len(document["pipeline"]["stages"]) == 4
 
 
 def test_a_trace_is_fitted_first(printed: Any, compiled: list[TableQuestion]) -> None:
     """Its stages are the table's."""
-    code, told, _ = printed("table", TRACE, "--to", "4KiB", "--json")
+    code, reported, _ = printed("table", TRACE, "--to", "4KiB", "--json")
     assert code == 0
-    assert [stage["name"] for stage in json.loads(told)["pipeline"]["stages"]]
+    assert [stage["name"] for stage in json.loads(reported)["pipeline"]["stages"]]
     assert compiled[0].profile is None
 
 
@@ -138,9 +138,9 @@ def test_long_lists_are_shortened(printed: Any, monkeypatch: pytest.MonkeyPatch)
     blocks = [(100 * at + 1, 100 * at + 100, 1 + at % 2) for at in range(60)]
     facts = facts_of(a_plan_table(blocks))
     assert (len(facts.counts), facts.counts_total) == (50, 60)
-    code, told, _ = printed("table", MYRINET, "--to", "4KiB", "--json")
+    code, reported, _ = printed("table", MYRINET, "--to", "4KiB", "--json")
     counts = tuple(same_named(CountRunOut, run) for run in facts.counts)
-    compiled = read_output(TableOut, told.encode())
+    compiled = read_output(TableOut, reported.encode())
     table = replace(compiled, counts=counts, counts_total=facts.counts_total)
     grids = [part for part in table_parts(table) if hasattr(part, "rows")]
     assert len(grids[0].rows) == 13
@@ -152,8 +152,8 @@ def test_long_lists_are_shortened(printed: Any, monkeypatch: pytest.MonkeyPatch)
     ("arguments", "code", "said"),
     [
         (("nothing",), 4, "nothing"),
-        ((MYRINET, "--from", "2", "--to", "1"), 2, "greatest_bytes"),
-        ((MYRINET, "--from", "0"), 2, "least_bytes"),
+        ((MYRINET, "--from", "2", "--to", "1"), 2, "max_message_bytes"),
+        ((MYRINET, "--from", "0"), 2, "min_message_bytes"),
         ((MYRINET, "--gap", "nan%"), 2, "expected a share"),
         ((MYRINET, "--gap", "200%"), 2, "relative_gap"),
         ((MYRINET, "--gap", "x"), 2, "--gap"),
@@ -164,12 +164,12 @@ def test_long_lists_are_shortened(printed: Any, monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_misuse_is_one_line_that_names_it(
-    printed: Any, compiled: list[TableQuestion], arguments: tuple[str, ...], code: int, said: str
+    printed: Any, compiled: list[TableQuestion], arguments: tuple[str, ...], code: int, stated: str
 ) -> None:
     """Before anything is compiled."""
     found, out, err = printed("table", *arguments)
     assert (found, out) == (code, "")
-    assert said in err
+    assert stated in err
     assert err.count("\n") == 1
     assert compiled == []
 
@@ -195,9 +195,9 @@ def test_the_tolerance_may_be_per_cent() -> None:
 
 def listed(printed: Any, reference: str = "gms") -> dict[str, bool]:
     """Digests, newest first, and which are active."""
-    code, told, _ = printed("profiles", "tables", reference, "--json")
+    code, reported, _ = printed("profiles", "tables", reference, "--json")
     assert code == 0
-    return {one["digest"]: one["active"] for one in json.loads(told)["items"]}
+    return {one["digest"]: one["active"] for one in json.loads(reported)["items"]}
 
 
 def test_the_first_table_is_active_and_another_one_by_wish(printed: Any) -> None:
@@ -218,13 +218,13 @@ def test_rolling_back_a_table(printed: Any) -> None:
     for size in ("4KiB", "8KiB"):
         printed("table", "gms", "--to", size, "--activate")
     newer, older = listed(printed)
-    code, told, _ = printed("profiles", "activate", "gms", older[:8])
-    assert (code, told.strip()) == (0, f"gms@1 answers look-ups from {older[:16]}")
+    code, reported, _ = printed("profiles", "activate", "gms", older[:8])
+    assert (code, reported.strip()) == (0, f"gms@1 answers lookups from {older[:16]}")
     assert listed(printed) == {newer: False, older: True}
-    code, told, _ = printed("profiles", "activate", "gms@1", newer, "--json")
-    assert (code, json.loads(told)["digest"]) == (0, newer)
-    _, told, _ = printed("profiles", "tables", "gms@1")
-    rows = told.splitlines()[2:]
+    code, reported, _ = printed("profiles", "activate", "gms@1", newer, "--json")
+    assert (code, json.loads(reported)["digest"]) == (0, newer)
+    _, reported, _ = printed("profiles", "tables", "gms@1")
+    rows = reported.splitlines()[2:]
     assert [("active" in row, row.split()[-1]) for row in rows] == [
         (True, newer[:16]),
         (False, older[:16]),
@@ -247,11 +247,14 @@ def test_what_cannot_be_activated(printed: Any) -> None:
         ("gms@2", other, 4),
         ("g m s", other, 2),
     ):
-        told = printed("profiles", "activate", reference, digest)
-        assert (told[0], told[1], told[2].count("\n")) == (code, "", 1), (reference, digest)
-    code, _, told = printed("table", MYRINET, "--to", "4KiB", "--activate")
+        reported = printed("profiles", "activate", reference, digest)
+        assert (reported[0], reported[1], reported[2].count("\n")) == (code, "", 1), (
+            reference,
+            digest,
+        )
+    code, _, reported = printed("table", MYRINET, "--to", "4KiB", "--activate")
     assert code == 2
-    assert "activate" in told
+    assert "activate" in reported
 
 
 def test_more_tables_than_one_page_holds(printed: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,48 +35,50 @@ def explained(client: httpx.Client, answer: dict[str, Any], query: str = "") -> 
     response = client.get(f"/optimizations/{answer['id']}/explanation{query}")
     assert response.status_code == 200, response.text
     read_output(ExplanationOut, response.content)
-    told: dict[str, Any] = response.json()
-    return told
+    reported: dict[str, Any] = response.json()
+    return reported
 
 
 def test_the_path_sums_to_the_latency(client: httpx.Client) -> None:
     """And the two stages of equal per-byte cost hold the message up."""
     answer = answered(client, pipeline={**MYRINET, "delay_us": 2.0})
-    told = explained(client, answer)
-    assert told["id"] == answer["id"]
-    assert told["latency_us"] == answer["latency_us"]
-    spent_us = sum(one["overhead_us"] + one["bytes_us"] for one in told["path"])
-    assert spent_us + told["delay_us"] == pytest.approx(answer["latency_us"], rel=1e-12)
-    assert [one["name"] for one in told["path"]] == [one["name"] for one in MYRINET["stages"]]
-    assert sum(one["fragments"] for one in told["path"]) == answer["fragments"] + 3
-    assert any(one["is_binding"] for one in told["path"])
+    reported = explained(client, answer)
+    assert reported["id"] == answer["id"]
+    assert reported["latency_us"] == answer["latency_us"]
+    spent_us = sum(one["overhead_us"] + one["bytes_us"] for one in reported["path"])
+    assert spent_us + reported["delay_us"] == pytest.approx(answer["latency_us"], rel=1e-12)
+    assert [one["name"] for one in reported["path"]] == [one["name"] for one in MYRINET["stages"]]
+    assert sum(one["fragments"] for one in reported["path"]) == answer["fragments"] + 3
+    assert any(one["is_binding"] for one in reported["path"])
 
 
 def test_savings_are_what_the_judge_and_the_solver_say(client: httpx.Client) -> None:
     """For one cost, made a fifth cheaper: the same cut priced anew, the best cut solved anew."""
     answer = answered(client, pipeline=MYRINET)
-    told = explained(client, answer, "?cheaper_by=0.2")
-    assert told["cheaper_by"] == 0.2
-    assert len(told["savings"]) == 8
+    reported = explained(client, answer, "?cheaper_by=0.2")
+    assert reported["cheaper_by"] == 0.2
+    assert len(reported["savings"]) == 8
     lines = [(one["name"], one["overhead_us"], one["ns_per_byte"]) for one in MYRINET["stages"]]
     lines[2] = (lines[2][0], lines[2][1] * 0.8, lines[2][2])
     variant = pipeline_of_lines(lines)
-    saving = next(one for one in told["savings"] if (one["stage"], one["cost"]) == (2, "overhead"))
+    saving = next(
+        one for one in reported["savings"] if (one["stage"], one["cost"]) == (2, "overhead")
+    )
     kept_us = latency_us(variant, tuple(answer["fragment_bytes"]))
     assert saving["same_cut_us"] == pytest.approx(answer["latency_us"] - kept_us, abs=1e-9)
     best_us = solve(Problem(variant, 4096)).latency_us
     assert saving["best_cut_us"] == pytest.approx(answer["latency_us"] - best_us, abs=1e-9)
-    for one in told["savings"]:
+    for one in reported["savings"]:
         assert 0.0 <= one["same_cut_us"] <= one["best_cut_us"]
 
 
 def test_cuts_that_differ_are_priced_as_they_are(client: httpx.Client) -> None:
     """A nested answer's stages keep their own cuts; nothing is solved anew."""
     answer = answered(client, pipeline=MYRINET, strategy="hierarchical", message_bytes=65536)
-    told = explained(client, answer)
-    assert told["latency_us"] == answer["latency_us"]
-    assert all(one["best_cut_us"] is None for one in told["savings"])
-    assert any(one["same_cut_us"] > 0.0 for one in told["savings"])
+    reported = explained(client, answer)
+    assert reported["latency_us"] == answer["latency_us"]
+    assert all(one["best_cut_us"] is None for one in reported["savings"])
+    assert any(one["same_cut_us"] > 0.0 for one in reported["savings"])
 
 
 def test_an_aggregate_has_no_stages_to_explain(client: httpx.Client) -> None:
@@ -104,7 +106,7 @@ def test_an_unknown_answer_is_not_found(client: httpx.Client) -> None:
 def test_many_fragments_are_explained_as_few_are(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the kernel, and at their turn, with what the judge says of each cheaper pipeline."""
+    """By the kernel, and at their turn, with what the evaluator says of each cheaper pipeline."""
     answer = answered(
         client, pipeline=MYRINET, strategy="static", static_bytes=16, message_bytes=2**20 + 5
     )

@@ -34,9 +34,9 @@ AGGREGATE = {
     "total": {"name": "all", "overhead_us": 10.0, "ns_per_byte": 5.0},
     "bottleneck": {"name": "slowest", "overhead_us": 5.0, "ns_per_byte": 2.0},
 }
-SIZED = [target.name for target in TARGETS if target.takes in (Takes.ONE_SIZE, Takes.LADDER)]
+SIZED = [target.name for target in TARGETS if target.takes in (Takes.ONE_SIZE, Takes.SIZE_STEPS)]
 TABLED = [target.name for target in TARGETS if target.takes is Takes.TABLE]
-SMALL = {"least_bytes": 65_536, "greatest_bytes": 65_536}  # one message: quickly chosen
+SMALL = {"min_message_bytes": 65_536, "max_message_bytes": 65_536}  # one message: quickly chosen
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def name(client: httpx.Client) -> str:
 
 def compiled(client: httpx.Client, name: str, **body: Any) -> str:
     """The digest of a compiled table."""
-    made = client.post(f"/profiles/{name}/tables", json={"greatest_bytes": 70_000, **body})
+    made = client.post(f"/profiles/{name}/tables", json={"max_message_bytes": 70_000, **body})
     assert made.status_code in (200, 201), made.text
     digest: str = made.json()["digest"]
     return digest
@@ -58,10 +58,10 @@ def compiled(client: httpx.Client, name: str, **body: Any) -> str:
 
 def refused(response: httpx.Response, status: int, code: str, pointer: str | None = None) -> None:
     """Assert that this is such a problem."""
-    told = response.json()
-    assert (response.status_code, told["code"]) == (status, code), response.text
+    reported = response.json()
+    assert (response.status_code, reported["code"]) == (status, code), response.text
     if pointer is not None:
-        assert [error["pointer"] for error in told["errors"]] == [pointer]
+        assert [error["pointer"] for error in reported["errors"]] == [pointer]
 
 
 def assigned(text: str, variable: str) -> int:
@@ -80,12 +80,14 @@ def test_the_list_says_what_the_registry_has(client: httpx.Client) -> None:
     items = {item["name"]: item for item in answer.json()["items"]}
     assert list(items) == sorted(target.name for target in TARGETS)
     for target in TARGETS:
-        told = items[target.name]
-        assert told["takes"] == target.takes
-        assert (told["verified_by"] or "") == target.verified_by
-        assert told["is_audited"] == (target.read is not None)
-        assert (told["sizes"] is None) == (target.name not in SIZED)
-        assert [option["name"] for option in told["options"]] == [o.name for o in target.options]
+        reported = items[target.name]
+        assert reported["takes"] == target.takes
+        assert (reported["verified_by"] or "") == target.verified_by
+        assert reported["is_audited"] == (target.read is not None)
+        assert (reported["sizes"] is None) == (target.name not in SIZED)
+        assert [option["name"] for option in reported["options"]] == [
+            o.name for o in target.options
+        ]
     again = client.get("/exports", headers={"If-None-Match": answer.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
     refused(client.get("/exports?what=1"), 422, "invalid_input")
@@ -123,7 +125,7 @@ def test_another_form_is_another_file(client: httpx.Client, name: str) -> None:
 
 def test_a_size_is_chosen_for_the_range(client: httpx.Client, name: str) -> None:
     """The best for messages of one size is the best repeated size that the target takes."""
-    query = {"least_bytes": 65536, "greatest_bytes": 65536}
+    query = {"min_message_bytes": 65536, "max_message_bytes": 65536}
     answer = client.get(f"/profiles/{name}/exports/mooncake", params=query)
     assert answer.status_code == 200, answer.text
     size = assigned(answer.text, "MC_SLICE_SIZE")
@@ -141,7 +143,7 @@ def test_least_worst_regret_is_another_objective(client: httpx.Client, name: str
     """Its worst regret is no greater than that of the least mean, and the other way round."""
     figures = {}
     for objective in ("mean", "worst"):
-        query = {"least_bytes": 8192, "greatest_bytes": 2**17, "objective": objective}
+        query = {"min_message_bytes": 8192, "max_message_bytes": 2**17, "objective": objective}
         text = client.get(f"/profiles/{name}/exports/mooncake", params=query).text
         found = re.search(r"mean ([0-9.]+) %, worst ([0-9.]+) %", text)
         assert found, text
@@ -172,7 +174,7 @@ def test_limits_narrow_the_sizes(client: httpx.Client, name: str) -> None:
 def test_the_active_table_gives_range_limits_and_figures(client: httpx.Client, name: str) -> None:
     """Its digest is in the head; a limit that is given puts its limits out of force."""
     limits = {"max_fragment_bytes": 6000, "alignment_bytes": 64}
-    digest = compiled(client, name, least_bytes=60_000, constraints=limits)
+    digest = compiled(client, name, min_message_bytes=60_000, constraints=limits)
     where = f"/profiles/{name}/exports/mooncake"
     text = client.get(where).text
     assert f"plan table {digest}" in text
@@ -184,21 +186,26 @@ def test_the_active_table_gives_range_limits_and_figures(client: httpx.Client, n
 
 def test_short_messages_are_not_in_the_usual_mix(client: httpx.Client, name: str) -> None:
     """Of a table from 1 byte the part from 1 KiB on; an audit takes the same."""
-    compiled(client, name, greatest_bytes=1100)
+    compiled(client, name, max_message_bytes=1100)
     text = client.get(f"/profiles/{name}/exports/mooncake").text
     assert "log-uniform from 1024 to 1100 bytes" in text
     scopes = [
         AuditIn.model_validate({"profile": name, "setting": {"whole": True}, **given}).to_domain()
-        for given in ({}, {"greatest_bytes": 1100}, {"greatest_bytes": 99}, {"least_bytes": 2**25})
+        for given in (
+            {},
+            {"max_message_bytes": 1100},
+            {"max_message_bytes": 99},
+            {"min_message_bytes": 2**25},
+        )
     ]
-    ranges = [(scope.least_bytes, scope.greatest_bytes) for scope in scopes]
+    ranges = [(scope.min_message_bytes, scope.max_message_bytes) for scope in scopes]
     assert ranges == [(1024, 2**24), (1024, 1100), (1, 99), (2**25, 2**25)]
 
 
 @pytest.mark.parametrize("target", SIZED)
 def test_every_target_with_sizes_is_read_back(client: httpx.Client, name: str, target: str) -> None:
     """Chosen by a real choice, for a range that every target has sizes for."""
-    query = {"least_bytes": 2**19, "greatest_bytes": 2**19}
+    query = {"min_message_bytes": 2**19, "max_message_bytes": 2**19}
     answer = client.get(f"/profiles/{name}/exports/{target}", params=query)
     assert answer.status_code == 200, answer.text
     read = next(one.read for one in TARGETS if one.name == target)
@@ -248,11 +255,11 @@ def test_a_target_of_tables_needs_one(client: httpx.Client, name: str, target: s
     """The active one, or one that is named; of this revision."""
     where = f"/profiles/{name}/exports/{target}"
     refused(client.get(where), 409, "conflict")
-    active = compiled(client, name, least_bytes=60_000)
+    active = compiled(client, name, min_message_bytes=60_000)
     answer = client.get(where)
     assert answer.status_code == 200, answer.text
     assert active in answer.text
-    other = compiled(client, name, least_bytes=50_000)
+    other = compiled(client, name, min_message_bytes=50_000)
     assert other != active
     assert other in client.get(where, params={"table": other}).text
     assert active in client.get(where).text
@@ -276,10 +283,14 @@ def test_a_table_that_is_not_stored_is_not_found(client: httpx.Client, name: str
     ("query", "code", "pointer"),
     [
         ({"colour": "red"}, "invalid_input", "/colour"),
-        ({"least_bytes": "0"}, "invalid_input", "/least_bytes"),
-        ({"greatest_bytes": "1e6"}, "invalid_input", "/greatest_bytes"),
-        ({"least_bytes": "2", "greatest_bytes": "1"}, "inconsistent_input", "/greatest_bytes"),
-        ({"least_bytes": str(2**25)}, "inconsistent_input", "/least_bytes"),
+        ({"min_message_bytes": "0"}, "invalid_input", "/min_message_bytes"),
+        ({"max_message_bytes": "1e6"}, "invalid_input", "/max_message_bytes"),
+        (
+            {"min_message_bytes": "2", "max_message_bytes": "1"},
+            "inconsistent_input",
+            "/max_message_bytes",
+        ),
+        ({"min_message_bytes": str(2**25)}, "inconsistent_input", "/min_message_bytes"),
         ({"objective": "median"}, "invalid_input", "/objective"),
         ({"max_fragments": "-1"}, "invalid_input", "/max_fragments"),
         ({"option": "form"}, "invalid_input", "/option/0"),
@@ -323,16 +334,16 @@ def test_an_export_ends_with_its_client(tmp_path: Path, monkeypatch: pytest.Monk
         own.client.post("/profiles", json={"name": "endless", "pipeline": MYRINET})
         where = f"{own.client.base_url}/profiles/endless/exports/mooncake"
 
-        def ask(least_bytes: int) -> None:
+        def ask(min_message_bytes: int) -> None:
             with pytest.raises(httpx.ReadTimeout):
-                httpx.get(where, params={"least_bytes": least_bytes}, timeout=4.0)
+                httpx.get(where, params={"min_message_bytes": min_message_bytes}, timeout=4.0)
 
         askers = [threading.Thread(target=ask, args=(size,)) for size in (1, 2, 3)]
         for number, asker in enumerate(askers, 1):
             asker.start()
             wait_until(lambda: held.running == min(number, SLOTS))  # noqa: B023  (called here)
         wait_until(lambda: own.service.pending_tasks == 3)
-        refused(httpx.get(where, params={"least_bytes": 4}), 503, "overloaded")
+        refused(httpx.get(where, params={"min_message_bytes": 4}), 503, "overloaded")
         for asker in askers:
             asker.join(GUARD_S)
         wait_until(lambda: held.running == 0 and own.service.pending_tasks == 0)
@@ -344,13 +355,13 @@ def test_an_export_ends_with_its_client(tmp_path: Path, monkeypatch: pytest.Monk
 def test_the_regret_is_told_at_the_powers_of_two_of_the_range(
     client: httpx.Client, name: str
 ) -> None:
-    """At both its ends, which no size of the mix need be."""
-    query = {"least_bytes": 4096, "greatest_bytes": 16384}
+    """At both its ends, which no size of the workload need be."""
+    query = {"min_message_bytes": 4096, "max_message_bytes": 16384}
     text = client.get(f"/profiles/{name}/exports/mooncake", params=query).text
-    told = re.findall(r"^# +([0-9]+) +([0-9]+) +([0-9.]+) %$", text, flags=re.MULTILINE)
-    assert [int(row[0]) for row in told] == [4096, 8192, 16384]
+    reported = re.findall(r"^# +([0-9]+) +([0-9]+) +([0-9.]+) %$", text, flags=re.MULTILINE)
+    assert [int(row[0]) for row in reported] == [4096, 8192, 16384]
     size = assigned(text, "MC_SLICE_SIZE")
-    for message_bytes, repeated, regret in told:
+    for message_bytes, repeated, regret in reported:
         asked = {"profile": name, "message_bytes": int(message_bytes)}
         best = client.post("/optimize", json=asked).json()["latency_us"]
         asked |= {"strategy": "static", "static_bytes": min(size, int(message_bytes))}

@@ -140,7 +140,7 @@ class TestLength:
     ) -> None:
         """Those that do not fit are turned away, with a time to try again."""
         with unchanged(live):
-            monkeypatch.setattr(live.app.state.traces, "most_bytes", 1000)
+            monkeypatch.setattr(live.app.state.traces, "max_bytes", 1000)
             refused = live.client.post("/fit?save_as=never", content=CSV, headers=TEXT)
             assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
 

@@ -358,20 +358,20 @@ class TestOtherFits:
 class TestScales:
     @given(st.floats(1e-300, 1e300), st.floats(1.0, 1e12), st.integers(2, 9))
     def test_ticks_lie_on_the_axis_and_there_are_some(
-        self, least: float, ratio: float, most: int
+        self, minimum: float, ratio: float, maximum: int
     ) -> None:
-        axis = log_axis([least, min(least * ratio, 1e300)], start=400.0, end=0.0)
-        ticks = time_ticks(axis, most)
+        axis = log_axis([minimum, min(minimum * ratio, 1e300)], start=400.0, end=0.0)
+        ticks = time_ticks(axis, maximum)
         labels = [tick for tick in ticks if tick.label]
-        assert 1 <= len(labels) <= 3 * most + 3
+        assert 1 <= len(labels) <= 3 * maximum + 3
         assert all(0.0 <= axis.place(tick.value) <= 400.0 for tick in ticks)
         assert [tick.value for tick in ticks] == sorted({tick.value for tick in ticks})
 
     @given(st.integers(1, 2**48), st.integers(1, 2**48), st.integers(2, 9))
-    def test_sizes_are_marked_at_powers_of_two(self, one: int, other: int, most: int) -> None:
+    def test_sizes_are_marked_at_powers_of_two(self, one: int, other: int, maximum: int) -> None:
         axis = log_axis([float(one), float(other)], start=0.0, end=400.0)
-        ticks = size_ticks(axis, most)
-        assert 1 <= len(ticks) <= max(2, most)
+        ticks = size_ticks(axis, maximum)
+        assert 1 <= len(ticks) <= max(2, maximum)
         assert all(parse_bytes(tick.label) == tick.value for tick in ticks)
 
     def test_bursts_are_plain_numbers(self) -> None:

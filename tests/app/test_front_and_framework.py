@@ -1,4 +1,4 @@
-"""Look-ups from memory say byte for byte what the framework says, and what the table file says."""
+"""Lookups from memory say byte for byte what the framework says, and what the table file says."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from exports.table.slt import decode
 from tests.app.lookup_support import front_of, warm
 from tests.app.serving import Live, serving, settings_for
 
-LEAST, GREATEST = 1000, 9000
+MIN, MAX = 1000, 9000
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         serving(settings_for(url)) as fronted,
         serving(settings_for(url, lookup_memory_bytes=0)) as plain,
     ):
-        body = {"least_bytes": LEAST, "greatest_bytes": GREATEST}
-        told = fronted.client.post("/profiles/myrinet-gam/tables", json=body).json()
+        body = {"min_message_bytes": MIN, "max_message_bytes": MAX}
+        reported = fronted.client.post("/profiles/myrinet-gam/tables", json=body).json()
         warm(fronted, "myrinet-gam")
-        yield Both(fronted, plain, told["digest"])
+        yield Both(fronted, plain, reported["digest"])
 
 
 Answer = tuple[int, list[tuple[str, str]], bytes]
@@ -56,8 +56,8 @@ def ask(live: Live, method: str, target: str, headers: list[Header]) -> Answer:
     response = connection.getresponse()
     body = response.read()
     connection.close()
-    told = [(name.lower(), value) for name, value in response.getheaders()]
-    return response.status, [one for one in told if one[0] != "date"], body
+    reported = [(name.lower(), value) for name, value in response.getheaders()]
+    return response.status, [one for one in reported if one[0] != "date"], body
 
 
 def of_the_front(live: Live, method: str, target: str, headers: list[Header]) -> bool:
@@ -257,20 +257,24 @@ def test_the_answer_is_what_the_file_says(both: Both) -> None:
     file = client.get(f"/tables/{both.digest}?format=slt").content
     table = decode(file).table
     for message in (1000, 2345, 4096, 9000):
-        told = client.get(f"/profiles/myrinet-gam/schedule?bytes={message}").json()
+        reported = client.get(f"/profiles/myrinet-gam/schedule?bytes={message}").json()
         question = {"message_bytes": message, "profile": "myrinet-gam"}
         solved = client.post("/optimize", json=question).json()
         cut, size = table.cut_at(message), table.repeated_size_at(message)
-        assert told["fragment_bytes"] == list(cut)
-        assert told["fragments"] == len(cut)
-        assert told["latency_us"] == latency_us(table.pipeline, cut)
-        assert told["relative_gap"] == table.relative_gap_at(message)
-        assert told["lower_bound_us"] * (1 + told["relative_gap"]) <= told["latency_us"]
-        assert told["lower_bound_us"] <= solved["latency_us"]
-        assert told["latency_us"] >= solved["lower_bound_us"] * (1 - 1e-12)
-        assert told["best_fixed"]["size_bytes"] == size
-        assert told["best_fixed"]["fragments"] == -(-message // size)
-        assert (told["strategy"], told["status"], told["warnings"]) == ("table", "proven_gap", [])
-        assert told["profile"] == {"name": "myrinet-gam", "revision": 1}
-        assert told["table"] == both.digest
-        assert set(told) - {"table"} <= set(solved)
+        assert reported["fragment_bytes"] == list(cut)
+        assert reported["fragments"] == len(cut)
+        assert reported["latency_us"] == latency_us(table.pipeline, cut)
+        assert reported["relative_gap"] == table.relative_gap_at(message)
+        assert reported["lower_bound_us"] * (1 + reported["relative_gap"]) <= reported["latency_us"]
+        assert reported["lower_bound_us"] <= solved["latency_us"]
+        assert reported["latency_us"] >= solved["lower_bound_us"] * (1 - 1e-12)
+        assert reported["best_fixed"]["size_bytes"] == size
+        assert reported["best_fixed"]["fragments"] == -(-message // size)
+        assert (reported["strategy"], reported["status"], reported["warnings"]) == (
+            "table",
+            "proven_gap",
+            [],
+        )
+        assert reported["profile"] == {"name": "myrinet-gam", "revision": 1}
+        assert reported["table"] == both.digest
+        assert set(reported) - {"table"} <= set(solved)

@@ -143,9 +143,9 @@ class TestWords:
 
     @given(st.floats(0.0, 1e12))
     def test_no_gap_is_told_smaller_than_it_is(self, gap: float) -> None:
-        told = format_gap(gap).removesuffix(" %").removeprefix("< ")
-        assert Decimal(told) >= 100 * Decimal(gap) * (1 - Decimal(2) ** -52)
-        assert "e-" not in told
+        reported = format_gap(gap).removesuffix(" %").removeprefix("< ")
+        assert Decimal(reported) >= 100 * Decimal(gap) * (1 - Decimal(2) ** -52)
+        assert "e-" not in reported
 
     @pytest.mark.parametrize(
         ("share", "text"), [(0.0, "0 %"), (9e-7, "< 0.0001 %"), (3e-6, "0.0003 %"), (0.5, "50 %")]

@@ -16,7 +16,7 @@ from tests.app.lookup_support import warm
 from tests.app.serving import LARGE, LARGE_BYTES, MYRINET, Live, wait_until
 
 PAGE = {"Accept": "text/html"}
-COMPILED = {"least_bytes": 1000, "greatest_bytes": 2000}
+COMPILED = {"min_message_bytes": 1000, "max_message_bytes": 2000}
 ASKED = (
     ("/", PAGE, 200),
     ("/ui/answers", PAGE, 200),
@@ -47,7 +47,7 @@ def asked(client: httpx.Client, method: str, path: str, sent: dict[str, str]) ->
 
 
 def test_every_kind_of_route(live: Live) -> None:
-    """Pages, assets, files, refusals, and look-ups that memory answers."""
+    """Pages, assets, files, refusals, and lookups that memory answers."""
     stored = {"name": "head", "pipeline": MYRINET}
     assert live.client.post("/profiles", json=stored).status_code == 201
     assert live.client.post("/profiles/head/tables", json=COMPILED).status_code == 201
@@ -56,10 +56,10 @@ def test_every_kind_of_route(live: Live) -> None:
     assert icon is not None
     for path, sent, status in ASKED:
         path = path.replace("ICON", icon[1])
-        whole, told = (asked(live.client, method, path, sent) for method in ("GET", "HEAD"))
-        assert (told.status_code, whole.status_code) == (status, status), path
-        assert told.headers.multi_items() == whole.headers.multi_items(), path
-        assert told.content == b"", path
+        whole, reported = (asked(live.client, method, path, sent) for method in ("GET", "HEAD"))
+        assert (reported.status_code, whole.status_code) == (status, status), path
+        assert reported.headers.multi_items() == whole.headers.multi_items(), path
+        assert reported.content == b"", path
 
 
 def test_every_path_with_get_has_it(live: Live) -> None:
@@ -74,9 +74,9 @@ def test_every_path_with_get_has_it(live: Live) -> None:
         refused = live.client.request("PATCH", filled, headers={"Accept": "application/json"})
         allowed = refused.headers["allow"].split(", ")
         assert ("HEAD" in allowed) == ("GET" in found), path
-        told = live.client.head(filled)
-        assert told.content == b"", path
-        assert (told.status_code == 405) == ("GET" not in found), path
+        reported = live.client.head(filled)
+        assert reported.content == b"", path
+        assert (reported.status_code == 405) == ("GET" not in found), path
 
 
 def test_of_an_event_stream_the_headers(live: Live) -> None:
@@ -85,9 +85,9 @@ def test_of_an_event_stream_the_headers(live: Live) -> None:
     job = live.client.post("/optimize", json=body, headers={"Prefer": "respond-async"})
     assert job.status_code == 202
     events = f"{job.headers['location']}/events"
-    told = live.client.head(events)
-    assert (told.status_code, told.content) == (200, b"")
-    assert told.headers["content-type"].startswith("text/event-stream")
+    reported = live.client.head(events)
+    assert (reported.status_code, reported.content) == (200, b"")
+    assert reported.headers["content-type"].startswith("text/event-stream")
     wait_until(lambda: live.service.open_streams == 0)
     live.client.delete(job.headers["location"])
 

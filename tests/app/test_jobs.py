@@ -192,9 +192,9 @@ class TestProgress:
         assert len(ended["history"]) == 2
         for name in ("best_latency_us", "lower_bound_us"):
             assert ended["history"][-1][name] == ended[name]
-        moments = [point["elapsed_s"] for point in ended["history"]]
-        assert moments == sorted(moments)
-        assert moments[-1] <= ended["elapsed_s"] + 0.1
+        timestamps = [point["elapsed_s"] for point in ended["history"]]
+        assert timestamps == sorted(timestamps)
+        assert timestamps[-1] <= ended["elapsed_s"] + 0.1
 
     def test_events_end_with_the_job(self, gate: Callable[[], None], gated: Live) -> None:
         location = gated.client.post("/optimize", json=question(IMPROVES), headers=ASYNC).headers[

@@ -1,4 +1,4 @@
-"""Look-ups from memory: fresh, bounded, counted, and there while the database is not."""
+"""Lookups from memory: fresh, bounded, counted, and there while the database is not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.app.lookup_support import front_of, is_warm, warm
 from tests.app.serving import MYRINET, Live, serving, settings_for, wait_until
 from tests.support.plan_tables import whole_messages
 
-BODY: dict[str, Any] = {"least_bytes": 100, "greatest_bytes": 1000, "relative_gap": 0.01}
+BODY: dict[str, Any] = {"min_message_bytes": 100, "max_message_bytes": 1000, "relative_gap": 0.01}
 SCHEDULE = "/profiles/{name}/schedule"
 _NAMES = numbers(1)
 
@@ -57,15 +57,15 @@ def test_whoever_wrote_reads_what_they_wrote(own: Live, quick: None) -> None:
     first = compiled(client, "p")
     assert looked_up(client, "p") == first
     warm(own, "p")
-    second = compiled(client, "p", greatest_bytes=900)
+    second = compiled(client, "p", max_message_bytes=900)
     assert looked_up(client, "p") == first
-    third = compiled(client, "p", greatest_bytes=901, activate=True)
+    third = compiled(client, "p", max_message_bytes=901, activate=True)
     assert looked_up(client, "p") == third
     for digest in (second, first):
         warm(own, "p")
-        told = client.post("/profiles/p/table", json={"digest": digest})
-        assert (told.status_code, told.json()["digest"]) == (200, digest)
-        assert told.headers["content-location"] == f"/tables/{digest}"
+        reported = client.post("/profiles/p/table", json={"digest": digest})
+        assert (reported.status_code, reported.json()["digest"]) == (200, digest)
+        assert reported.headers["content-location"] == f"/tables/{digest}"
         assert looked_up(client, "p") == looked_up(client, "p@1") == digest
     warm(own, "p")
     client.put("/profiles/p", json={"pipeline": MYRINET})
@@ -101,7 +101,7 @@ def test_activation_by_request(own: Live, quick: None) -> None:
     again = client.post("/profiles/p/tables", json=BODY)
     assert (again.status_code, again.json()["digest"]) == (200, first)
     assert looked_up(client, "p") == first
-    second = compiled(client, "p", greatest_bytes=900, activate=True)
+    second = compiled(client, "p", max_message_bytes=900, activate=True)
     assert client.post("/profiles/p/tables", json=BODY).status_code == 200
     assert looked_up(client, "p") == second
     assert client.post("/profiles/p/tables", json={**BODY, "activate": True}).status_code == 200
@@ -151,12 +151,12 @@ def test_the_active_table_in_its_forms(own: Live, quick: None) -> None:
         assert (held.status_code, held.content) == (304, b"")
 
 
-def elsewhere(url: str, name: str, *, greatest_bytes: int) -> str:
+def elsewhere(url: str, name: str, *, max_message_bytes: int) -> str:
     """Another process compiles a table and makes it the active one."""
     with opened(url) as store:
         with store.reading() as unit:
             revision = unit.profiles.revision(name)
-        scope = questions.TableScope(least_bytes=100, greatest_bytes=greatest_bytes)
+        scope = questions.TableScope(min_message_bytes=100, max_message_bytes=max_message_bytes)
         question = questions.table_question(
             revision.model, ProfileRevision(name, revision.number), scope, fragment_cap=1000
         )
@@ -179,7 +179,7 @@ def test_what_other_processes_write_is_seen(database_url: str, quick: None) -> N
         first = compiled(live.client, "gms")
         warm(live, "gms")
         assert looked_up(live.client, "gms") == first
-        second = elsewhere(database_url, "gms", greatest_bytes=777)
+        second = elsewhere(database_url, "gms", max_message_bytes=777)
         wait_until(lambda: looked_up(live.client, "gms") == second)
         with opened(database_url) as store, store.unit_of_work() as unit:
             unit.profiles.delete("gms")
@@ -228,7 +228,7 @@ def test_look_ups_go_on_while_the_database_is_away(
         for path in ("/profiles/gms/schedule?bytes=99", "/profiles/disk-study/schedule?bytes=500"):
             refused = own.client.get(path)
             assert (refused.status_code, refused.json()["code"]) == (503, "store_unavailable")
-    second = compiled(own.client, "gms", greatest_bytes=900, activate=True)
+    second = compiled(own.client, "gms", max_message_bytes=900, activate=True)
     assert looked_up(own.client, "gms") == second
 
 
@@ -259,7 +259,7 @@ def test_memory_is_bounded_and_answers_are_right(tmp_path: Path, quick: None) ->
                 assert len(shelf) == 2
                 assert shelf.held_bytes <= room
         exposition = live.client.get("/metrics").text
-        assert "\nsluice_held_tables 2.0\n" in exposition
+        assert "\nsluice_loaded_tables 2.0\n" in exposition
 
 
 def test_they_are_counted_and_guarded_as_every_request(own: Live, quick: None) -> None:
@@ -271,11 +271,11 @@ def test_they_are_counted_and_guarded_as_every_request(own: Live, quick: None) -
         assert answer.headers["x-content-type-options"] == "nosniff"
     own.client.get("/profiles/gms/schedule?bytes=500", headers={"If-None-Match": "*"})
     own.client.get("/profiles/gms/table?format=slt")
-    told = own.client.get("/metrics").text
+    reported = own.client.get("/metrics").text
     for route, status, number in ((SCHEDULE, 200, 3), (SCHEDULE, 304, 1)):
         labels = f'method="GET",route="{route}",status="{status}"'
-        assert f"sluice_http_requests_total{{{labels}}} {number}.0" in told.splitlines()
-    assert 'route="/profiles/{name}/table",status="200"} 1' in told
+        assert f"sluice_http_requests_total{{{labels}}} {number}.0" in reported.splitlines()
+    assert 'route="/profiles/{name}/table",status="200"} 1' in reported
 
 
 def test_a_defect_of_the_front_costs_no_answer(

@@ -18,12 +18,12 @@ from app.http.fastpath import responses as kept
 from app.http.fastpath.front import Choices, Front
 from app.http.fastpath.lookups import Lookups
 from app.http.fastpath.responses import Ready, Rendered
-from app.http.fastpath.table_cache import HeldTable, Shelf
+from app.http.fastpath.table_cache import LoadedTable, Shelf
 from app.schemas.base import read_output
 from app.schemas.simulate import TableScheduleOut, bound_below
 from domain.errors import StoreUnavailable
 from domain.plan_table import PlanTable
-from exports.table.lookup import KEPT_FRAGMENTS, PythonReader
+from exports.table.lookup import STORED_FRAGMENTS, PythonReader
 from exports.table.lookup_native import open_reader
 from exports.table.slt import digest_of, encode
 from models.records import ActiveTable
@@ -39,10 +39,10 @@ def file_of(table: PlanTable, *, profile: str = "p") -> bytes:
     return encode(table, profile=profile, revision=1)
 
 
-def a_table(number: int = 0) -> HeldTable:
+def a_table(number: int = 0) -> LoadedTable:
     """A small table; each number gives another file."""
     file = file_of(a_plan_table(seed=number))
-    return HeldTable.of(digest_of(file), file)
+    return LoadedTable.of(digest_of(file), file)
 
 
 # --- one table ------------------------------------------------------------------------------------
@@ -55,27 +55,27 @@ def test_both_readers_make_the_same_answer(name: str) -> None:
     make, profile, revision = GOLDEN[name]
     file = encode(make(), profile=profile, revision=revision)
     digest = digest_of(file)
-    native = HeldTable(digest, file, open_reader(file))
-    python = HeldTable(digest, file, PythonReader.of(file))
-    least, greatest = native.least_bytes, native.greatest_bytes
+    native = LoadedTable(digest, file, open_reader(file))
+    python = LoadedTable(digest, file, PythonReader.of(file))
+    minimum, maximum = native.min_message_bytes, native.max_message_bytes
     for step in range(count(1000) + 1):
-        message = least + (greatest - least) * step // count(1000)
+        message = minimum + (maximum - minimum) * step // count(1000)
         answer = native.schedule("", message)
         assert answer == python.schedule("", message) == native.sibling().schedule("", message)
-        told = read_output(TableScheduleOut, answer.body)
-        assert sum(told.fragment_bytes) == message
-        assert (told.profile is None) == (profile == "")
-        assert told.lower_bound_us <= told.latency_us
-        codes = {one.code for one in told.warnings}
-        assert ("no_repeated_size" in codes) == (told.best_fixed is None)
-        assert ("tolerance_missed" in codes) == (told.relative_gap > native.head.relative_gap)
+        reported = read_output(TableScheduleOut, answer.body)
+        assert sum(reported.fragment_bytes) == message
+        assert (reported.profile is None) == (profile == "")
+        assert reported.lower_bound_us <= reported.latency_us
+        codes = {one.code for one in reported.warnings}
+        assert ("no_repeated_size" in codes) == (reported.best_fixed is None)
+        assert ("tolerance_missed" in codes) == (reported.relative_gap > native.head.relative_gap)
 
 
 def test_the_form_of_an_answer() -> None:
     """What its tag promises never to change: whoever changes this raises FORM."""
     file = file_of(the_worked_example(), profile="worked-example")
     digest = digest_of(file)
-    ready = HeldTable.of(digest, file).schedule("", 333)
+    ready = LoadedTable.of(digest, file).schedule("", 333)
     assert ready.headers[0] == (b"etag", f'"{digest[:16]}-333-1"'.encode())
     assert list(orjson.loads(ready.body)) == [
         "strategy",
@@ -95,18 +95,18 @@ def test_the_form_of_an_answer() -> None:
     assert ready.body.startswith(
         b'{"strategy":"table","message_bytes":333,"fragment_bytes":[146,187],"fragments":2,'
     )
-    assert HeldTable.of(digest, file).schedule(f"W/{ready.headers[0][1].decode()}", 333) == Ready(
+    assert LoadedTable.of(digest, file).schedule(f"W/{ready.headers[0][1].decode()}", 333) == Ready(
         304, ready.headers[:2], b"", ready.route
     )
 
 
 def test_long_answers_are_not_for_the_event_loop() -> None:
     """They are the same, made elsewhere."""
-    file = file_of(a_plan_table([(10_000, 20_000, KEPT_FRAGMENTS + 1)]))
-    table = HeldTable.of(digest_of(file), file)
+    file = file_of(a_plan_table([(10_000, 20_000, STORED_FRAGMENTS + 1)]))
+    table = LoadedTable.of(digest_of(file), file)
     assert table.short_body(15_000) is None
-    told = orjson.loads(table.schedule("", 15_000).body)
-    assert told["fragments"] == KEPT_FRAGMENTS + 1 == len(told["fragment_bytes"])
+    reported = orjson.loads(table.schedule("", 15_000).body)
+    assert reported["fragments"] == STORED_FRAGMENTS + 1 == len(reported["fragment_bytes"])
     assert table.schedule("*", 15_000).status == 304
 
 
@@ -254,7 +254,7 @@ def a_store(*names: str) -> FakeStore:
 
 
 def lookups_of(store: Any, *, refresh_s: int = 0) -> Lookups:
-    """Look-ups of this store, with room for many tables."""
+    """Lookups of this store, with room for many tables."""
     return Lookups(store, Front(Shelf(2**24)), refresh_s=refresh_s)
 
 

@@ -58,8 +58,8 @@ def test_malformed_bodies_are_refused_and_store_nothing(live: Live, operation: s
         problem = read_output(ProblemOut, response.content)
         assert problem.status == response.status_code, where
         assert len(problem.errors) <= MAX_REPORTED, where
-        told = response.text.replace(f"/{MARK}", "")  # the place of a fault is not its value
-        assert MARK not in told, where
+        reported = response.text.replace(f"/{MARK}", "")  # the place of a fault is not its value
+        assert MARK not in reported, where
     assert live.stored() == before
 
 

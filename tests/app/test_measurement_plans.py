@@ -11,7 +11,7 @@ from app.schemas.base import read_output
 from app.schemas.fit_requests import MeasurementPlanOut
 from tests.app.serving import Live
 
-RANGE: dict[str, Any] = {"least_bytes": 64, "greatest_bytes": 1048576}
+RANGE: dict[str, Any] = {"min_message_bytes": 64, "max_message_bytes": 1048576}
 HEADER = "message_bytes,repetition,latency_us,interarrival_us\n"
 
 
@@ -48,8 +48,8 @@ class TestPlans:
     @pytest.mark.parametrize(
         ("changes", "pointer"),
         [
-            ({"least_bytes": 0}, "/least_bytes"),
-            ({"greatest_bytes": 100}, "/greatest_bytes"),
+            ({"min_message_bytes": 0}, "/min_message_bytes"),
+            ({"max_message_bytes": 100}, "/max_message_bytes"),
             ({"tolerance": 2}, "/tolerance"),
             ({"speed": 1}, "/speed"),
             ({"measurements": []}, "/measurements"),

@@ -33,7 +33,7 @@ def test_requests_lookups_and_answers() -> None:
     metrics.request("POST", "/optimize", 200, 40.0)
     metrics.answer("stored")
     for _ in range(2500):  # two batches, and some that wait for the next
-        metrics.look_up(("/profiles/{name}/schedule", 304), 0.002)
+        metrics.lookup(("/profiles/{name}/schedule", 304), 0.002)
     found = families(metrics)
     assert values(found["sluice_http_requests"], "_total") == {
         ("GET", "/profiles/{name}/schedule", "304"): 2500,

@@ -1,4 +1,4 @@
-"""Hardware profiles, their revisions, and the run-time look-up, through HTTP."""
+"""Hardware profiles, their revisions, and the run-time lookup, through HTTP."""
 
 from __future__ import annotations
 

@@ -77,10 +77,10 @@ class TestAnswer:
         assert "limited by" not in facts_of(answer())
 
     def test_every_status_is_explained_truthfully(self) -> None:
-        said = {status: facts_of(answer(status=status))["status"] for status in Status}
-        assert "proven optimal" in said["optimal"]
-        assert "not proven" in said["proven_gap"]
-        assert "stopped" in said["time_limit"]
+        stated = {status: facts_of(answer(status=status))["status"] for status in Status}
+        assert "proven optimal" in stated["optimal"]
+        assert "not proven" in stated["proven_gap"]
+        assert "stopped" in stated["time_limit"]
 
     def test_nested_cuts_are_told_and_drawn(self) -> None:
         nested = answer(levels=((128,), (64, 64)), fragment_bytes=(128,), fragments=1)
@@ -92,7 +92,7 @@ class TestAnswer:
     def test_more_blocks_than_can_be_drawn(self) -> None:
         many = answer(fragment_bytes=(1,) * 150_000, fragments=150_000)
         assert list(gantt_parts(many, width=80, ink=ASCII)) == [
-            "(no Gantt: 300000 blocks are more than can be told apart)"
+            "(no Gantt: 300000 blocks are more than can be distinguished)"
         ]
 
     def test_what_limits_forbid_is_said_to_be_impossible(self) -> None:
@@ -131,7 +131,7 @@ class TestTables:
             ),
         ]
         cells = comparison_grid(rows).rows
-        assert [line[4] for line in cells] == ["+50 %", "least", "+100 %"]
+        assert [line[4] for line in cells] == ["+50 %", "minimum", "+100 %"]
         assert cells[1][0] == "auto (hierarchical) *"
         assert "cut off" in cells[2][5]
         assert next(comparison_note_parts(rows)).startswith("* ")  # type: ignore[union-attr]

@@ -31,7 +31,7 @@ from tests.support.long_work import long_here_engine
 
 CHECKOUT = Path(__file__).parents[2]
 MAX_FRAGMENTS = 16  # generated pipelines are large; this keeps each solve short
-MOST_QUERY = 60_000  # uvicorn refuses a longer line itself, before the service sees it
+MAX_QUERY = 60_000  # uvicorn refuses a longer line itself, before the service sees it
 TOGETHER = (
     "inconsistent_input",
     "invalid_stage",  # the order of ranges
@@ -82,7 +82,7 @@ def test_every_case(label: str, small: Live) -> None:
     @settings(max_examples=count(1000))
     def check(case: Any) -> None:
         keep_short(case)
-        if len(urlencode(case.query or {}, doseq=True, errors="replace")) > MOST_QUERY:
+        if len(urlencode(case.query or {}, doseq=True, errors="replace")) > MAX_QUERY:
             return
         response = case.call(base_url=f"http://127.0.0.1:{small.port}")
         together = response.status_code == 422 and response.json()["code"] in TOGETHER
@@ -118,6 +118,6 @@ def test_sequences(small: Live, tmp_path: Path) -> None:
         timeout=1800,
     )
     assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-1000:]
-    told = json.loads(report.read_text())
-    assert told["operations"]["tested"] >= 10
-    assert told["test_cases"]["generated"] >= count(500)
+    reported = json.loads(report.read_text())
+    assert reported["operations"]["tested"] >= 10
+    assert reported["test_cases"]["generated"] >= count(500)

@@ -24,7 +24,7 @@ from tests.app.serving import MYRINET, serving, settings_for, wait_until
 from tests.support.long_work import SLOTS, Held, long_here_engine, note_questions
 from tests.support.plan_tables import whole_messages
 
-BODY: dict[str, Any] = {"least_bytes": 100, "greatest_bytes": 1000, "relative_gap": 0.01}
+BODY: dict[str, Any] = {"min_message_bytes": 100, "max_message_bytes": 1000, "relative_gap": 0.01}
 _NAMES = numbers(1)
 
 
@@ -50,32 +50,35 @@ class TestCompiling:
     ) -> None:
         """Every field against the file itself."""
         answer = client.post(f"/profiles/{name}/tables", json=BODY)
-        told = answer.json()
+        reported = answer.json()
         assert (answer.status_code, answer.headers["location"]) == (
             201,
-            f"/tables/{told['digest']}",
+            f"/tables/{reported['digest']}",
         )
         file = client.get(answer.headers["location"] + "?format=slt").content
-        assert hashlib.sha256(file).hexdigest() == told["digest"]
+        assert hashlib.sha256(file).hexdigest() == reported["digest"]
         stored = decode(file)
         assert (stored.profile, stored.revision) == (name, 1)
-        assert told["profile"] == {"name": name, "revision": 1}
-        assert {key: told[key] for key in BODY} == BODY
-        assert told["constraints"] == {
+        assert reported["profile"] == {"name": name, "revision": 1}
+        assert {key: reported[key] for key in BODY} == BODY
+        assert reported["constraints"] == {
             "min_fragment_bytes": 1,
             "max_fragment_bytes": None,
             "alignment_bytes": 1,
             "max_fragments": None,
         }
-        assert (told["file_bytes"], told["cut_entries"]) == (len(file), len(stored.table.cuts))
-        assert told["repeat_entries"] == len(stored.table.repeats) == 3
-        assert told["worst"] == {"from_bytes": 550, "to_bytes": 999, "relative_gap": 0.25}
-        assert told["worst_repeat"]["relative_gap"] == 0.0
-        assert told["missed"] == [{"from_bytes": 550, "to_bytes": 1000, "relative_gap": 0.25}]
-        assert (told["missed_total"], told["missed_bytes"]) == (1, 451)
-        assert told["counts"] == [{"from_bytes": 100, "to_bytes": 1000, "fragments": 1}]
-        assert [one["code"] for one in told["warnings"]] == ["tolerance_missed"]
-        assert told["pipeline"]["stages"] == MYRINET["stages"]
+        assert (reported["file_bytes"], reported["cut_entries"]) == (
+            len(file),
+            len(stored.table.cuts),
+        )
+        assert reported["repeat_entries"] == len(stored.table.repeats) == 3
+        assert reported["worst"] == {"from_bytes": 550, "to_bytes": 999, "relative_gap": 0.25}
+        assert reported["worst_repeat"]["relative_gap"] == 0.0
+        assert reported["missed"] == [{"from_bytes": 550, "to_bytes": 1000, "relative_gap": 0.25}]
+        assert (reported["missed_total"], reported["missed_bytes"]) == (1, 451)
+        assert reported["counts"] == [{"from_bytes": 100, "to_bytes": 1000, "fragments": 1}]
+        assert [one["code"] for one in reported["warnings"]] == ["tolerance_missed"]
+        assert reported["pipeline"]["stages"] == MYRINET["stages"]
         assert len(quick) == 1
 
     def test_the_same_question_gives_the_stored_table(
@@ -89,8 +92,8 @@ class TestCompiling:
             assert again.headers["location"] == first.headers["location"]
         assert len(quick) == 1
         for change in (
-            {"least_bytes": 99},
-            {"greatest_bytes": 1001},
+            {"min_message_bytes": 99},
+            {"max_message_bytes": 1001},
             {"relative_gap": 0.02},
             {"constraints": {"alignment_bytes": 4}},
             {"constraints": {"max_fragments": 4}},
@@ -104,9 +107,9 @@ class TestCompiling:
         self, client: httpx.Client, name: str, quick: list[TableQuestion]
     ) -> None:
         """1 B to 16 MiB within 0.1 %."""
-        told = client.post(f"/profiles/{name}/tables", json={}).json()
-        assert (told["least_bytes"], told["greatest_bytes"]) == (1, 16_777_216)
-        assert (told["relative_gap"], told["fragment_cap"]) == (0.001, 100_000)
+        reported = client.post(f"/profiles/{name}/tables", json={}).json()
+        assert (reported["min_message_bytes"], reported["max_message_bytes"]) == (1, 16_777_216)
+        assert (reported["relative_gap"], reported["fragment_cap"]) == (0.001, 100_000)
         assert quick[0].fragment_cap == 100_000
 
     def test_a_new_revision_has_tables_of_its_own(
@@ -144,9 +147,9 @@ class TestCompiling:
     @pytest.mark.parametrize(
         ("change", "pointer"),
         [
-            ({"least_bytes": 0}, "/least_bytes"),
-            ({"least_bytes": 1001}, "/greatest_bytes"),
-            ({"greatest_bytes": 2**48 + 1}, "/greatest_bytes"),
+            ({"min_message_bytes": 0}, "/min_message_bytes"),
+            ({"min_message_bytes": 1001}, "/max_message_bytes"),
+            ({"max_message_bytes": 2**48 + 1}, "/max_message_bytes"),
             ({"relative_gap": 0}, "/relative_gap"),
             ({"relative_gap": 1e-7}, "/relative_gap"),
             ({"relative_gap": 2}, "/relative_gap"),
@@ -305,7 +308,7 @@ class TestStored:
 
     def test_pages(self, client: httpx.Client, name: str, quick: list[TableQuestion]) -> None:
         """Newest first, with what a page shows; a cursor that is none is refused."""
-        bodies = [{**BODY, "greatest_bytes": 500 + at} for at in range(5)]
+        bodies = [{**BODY, "max_message_bytes": 500 + at} for at in range(5)]
         made = [client.post(f"/profiles/{name}/tables", json=body).json() for body in bodies]
         seen: list[dict[str, Any]] = []
         cursor: str | None = ""
@@ -325,11 +328,11 @@ class TestStored:
 
 def test_a_table_of_the_paper_is_compiled_for_real(client: httpx.Client) -> None:
     """In a process of its own; what is read is as good as it says, against solving anew."""
-    body = {"least_bytes": 1000, "greatest_bytes": 9000}
-    told = client.post("/profiles/myrinet-gam/tables", json=body).json()
-    assert (told["missed"], told["warnings"]) == ([], [])
-    assert told["worst"]["relative_gap"] <= 1e-3
-    table = decode(client.get(f"/tables/{told['digest']}?format=slt").content).table
+    body = {"min_message_bytes": 1000, "max_message_bytes": 9000}
+    reported = client.post("/profiles/myrinet-gam/tables", json=body).json()
+    assert (reported["missed"], reported["warnings"]) == ([], [])
+    assert reported["worst"]["relative_gap"] <= 1e-3
+    table = decode(client.get(f"/tables/{reported['digest']}?format=slt").content).table
     for message in range(1000, 9000, 397):
         question = {"message_bytes": message, "profile": "myrinet-gam"}
         best = client.post("/optimize", json=question).json()

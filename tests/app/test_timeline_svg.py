@@ -1,4 +1,6 @@
-"""The timeline as SVG: what it shows is read back through its own axis and held to the judge."""
+"""The timeline as SVG: what it shows is read back through its own axis and held to the
+evaluator.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,11 @@ from app.plots.timeline_svg import render_timeline_svg, timeline_element
 from app.text.names import printable
 from app.text.numbers import format_gap
 from app.text.units import format_proven
-from domain.course import Course, course_of, nested_course_of
 from domain.errors import InvalidInput
 from domain.nested import NestedSchedule, simulate_nested
 from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.schedule import simulate
+from domain.timeline import Timeline, nested_timeline_of, timeline_of
 from tests.support.drawn_timelines import (
     SVG,
     UNITS,
@@ -48,7 +50,7 @@ WIDTH, ROUNDING = 960.0, 0.011  # of the sheet; of a coordinate with two decimal
 class TestGeometry:
     def test_every_block_is_where_the_judge_has_it(self) -> None:
         """Start, the end of the overhead, and exit, of every fragment in every stage."""
-        (panel,) = panels(one(course_of(FOUR, CUT)))
+        (panel,) = panels(one(timeline_of(FOUR, CUT)))
         timeline, near = simulate(FOUR, CUT), 2 * ROUNDING * panel.us_per_pixel
         for j, stage in enumerate(FOUR.stages):
             expected = [
@@ -59,17 +61,17 @@ class TestGeometry:
                 assert shown == pytest.approx(known, abs=near)
 
     def test_the_ends_bound_and_latency(self) -> None:
-        course = course_of(FOUR, CUT)
-        (panel,) = panels(one(course, 180.0))
+        timeline = timeline_of(FOUR, CUT)
+        (panel,) = panels(one(timeline, 180.0))
         (latency,) = by_class(panel.element, "latency")
         (bound,) = by_class(panel.element, "bound")
         near = 2 * ROUNDING * panel.us_per_pixel
-        assert panel.time_us(value(latency, "x1")) == pytest.approx(course.latency_us, abs=near)
+        assert panel.time_us(value(latency, "x1")) == pytest.approx(timeline.latency_us, abs=near)
         assert panel.time_us(value(bound, "x1")) == pytest.approx(180.0, abs=near)
 
     def test_nested_cuts_are_drawn_each_in_its_stage(self) -> None:
         schedule = NestedSchedule(((400,) * 10, (1000,) * 4, (2000,) * 2, (500,) * 8))
-        (panel,) = panels(one(nested_course_of(FOUR, schedule)))
+        (panel,) = panels(one(nested_timeline_of(FOUR, schedule)))
         timeline, near = simulate_nested(FOUR, schedule), 2 * ROUNDING * panel.us_per_pixel
         for j in range(4):
             known = list(zip(timeline.start_us[j], timeline.exit_us[j], strict=True))
@@ -79,14 +81,14 @@ class TestGeometry:
 
     def test_the_overhead_is_that_of_the_range_that_holds_the_fragment(self) -> None:
         stage = Stage("wire", (FitRange(10.0, 20.0, 1000), FitRange(50.0, 10.0)))
-        (panel,) = panels(one(course_of(Pipeline((stage,)), (1000, 1001))))
+        (panel,) = panels(one(timeline_of(Pipeline((stage,)), (1000, 1001))))
         near = 2 * ROUNDING * panel.us_per_pixel
         overheads = [middle - start for start, middle, _ in panel.blocks(0)]
         assert overheads == pytest.approx([10.0, 50.0], abs=near)
         assert "10…50 µs + 10…20 ns/B" in text_of(panel.element)
 
     def test_idle_time_is_the_ground_between_the_first_block_and_the_last(self) -> None:
-        (panel,) = panels(one(course_of(FOUR, CUT)))
+        (panel,) = panels(one(timeline_of(FOUR, CUT)))
         timeline, near = simulate(FOUR, CUT), 2 * ROUNDING * panel.us_per_pixel
         for j, row in enumerate(panel.rows()):
             (ground,) = by_class(row, "idle")
@@ -97,7 +99,7 @@ class TestGeometry:
 
     def test_several_schedules_have_one_time_scale(self) -> None:
         """The shorter one ends where its latency is on the axis of the longer one."""
-        fast, slow = course_of(FOUR, CUT), course_of(FOUR, (4096,))
+        fast, slow = timeline_of(FOUR, CUT), timeline_of(FOUR, (4096,))
         upper, lower = panels(drawn(DrawnSchedule("a", fast), DrawnSchedule("b", slow)))
         assert upper.us_per_pixel == lower.us_per_pixel
         ends = [value(by_class(panel.element, "latency")[0], "x1") for panel in (upper, lower)]
@@ -109,18 +111,18 @@ class TestGeometry:
 class TestCriticalPath:
     @pytest.mark.parametrize("delay_us", [0.0, 3.0])
     def test_its_stretches_sum_to_the_latency(self, delay_us: float) -> None:
-        course = course_of(Pipeline(FOUR.stages, delay_us), CUT)
-        (panel,) = panels(one(course))
+        timeline = timeline_of(Pipeline(FOUR.stages, delay_us), CUT)
+        (panel,) = panels(one(timeline))
         (path,) = by_class(panel.element, "path")
         places = corners(path)
         assert all((c >= a and d == b) or (c == a and d > b) for (a, b), (c, d) in pairwise(places))
         level = [right - left for (left, y), (right, z) in pairwise(places) if y == z]
         near = 10 * ROUNDING * panel.us_per_pixel
-        assert sum(level) * panel.us_per_pixel == pytest.approx(course.latency_us, abs=near)
+        assert sum(level) * panel.us_per_pixel == pytest.approx(timeline.latency_us, abs=near)
         assert panel.time_us(places[0][0]) == pytest.approx(0.0, abs=near)
 
     def test_it_passes_the_blocks_that_the_judge_names(self) -> None:
-        (panel,) = panels(one(course_of(FOUR, CUT)))
+        (panel,) = panels(one(timeline_of(FOUR, CUT)))
         marked = [
             (int(re.findall(r"fragment ([0-9]+)", title_of(block))[0]) - 1, j)
             for j, row in enumerate(panel.rows())
@@ -129,26 +131,28 @@ class TestCriticalPath:
         assert tuple(marked) == simulate(FOUR, CUT).critical_path()
 
     def test_it_is_told_in_the_description(self) -> None:
-        root = one(course_of(pipeline_of_lines([("a", 2.0, 0.0), ("b", 3.0, 0.0)]), (1, 1)))
-        said = root.findtext(f"{SVG}desc") or ""
-        assert "a with fragment 1 from 0 µs to 2 µs, b with fragments 1 to 2 from 2 µs to 8" in said
+        root = one(timeline_of(pipeline_of_lines([("a", 2.0, 0.0), ("b", 3.0, 0.0)]), (1, 1)))
+        stated = root.findtext(f"{SVG}desc") or ""
+        assert (
+            "a with fragment 1 from 0 µs to 2 µs, b with fragments 1 to 2 from 2 µs to 8" in stated
+        )
 
 
 class TestWords:
     def test_what_a_reader_must_know_is_said(self) -> None:
-        course = course_of(FOUR, CUT)
-        root = one(course, 180.0)
-        said = text_of(root.find(f"{SVG}title") or root)
-        latency, bound = format_proven(course.latency_us, 180.0)
-        gap = format_gap(course.latency_us / 180.0 - 1)
+        timeline = timeline_of(FOUR, CUT)
+        root = one(timeline, 180.0)
+        stated = text_of(root.find(f"{SVG}title") or root)
+        latency, bound = format_proven(timeline.latency_us, 180.0)
+        gap = format_gap(timeline.latency_us / 180.0 - 1)
         for words in ("4 KiB through 4 stages", "exact: 6 fragments", latency, bound, gap):
-            assert words in said
+            assert words in stated
         (heading,) = by_class(root, "heading")
         assert text_of(heading) == f"exact: 6 fragments, {latency}"
         assert "293, 729, 824, 919, 1013, 318 bytes" in text_of(root)
 
     def test_each_stage_has_its_name_and_costs_and_one_is_the_bottleneck(self) -> None:
-        root = one(course_of(FOUR, CUT))
+        root = one(timeline_of(FOUR, CUT))
         labels = [text_of(label) for label in by_class(root, "label")]
         assert [label.split("ns/B")[0] for label in labels[:2]] == [
             "copy7.2 µs + 7.03 ",
@@ -159,15 +163,15 @@ class TestWords:
         assert title_of(slowest).startswith("network, the bottleneck: ")
 
     def test_pointing_at_a_block_tells_it(self) -> None:
-        (panel,) = panels(one(course_of(FOUR, CUT)))
+        (panel,) = panels(one(timeline_of(FOUR, CUT)))
         start, end = simulate(FOUR, CUT).start_us[1][0], simulate(FOUR, CUT).exit_us[1][0]
-        told = title_of(by_class(panel.rows()[0], "block")[1])
+        reported = title_of(by_class(panel.rows()[0], "block")[1])
         span = f"{format_moment(start)} to {format_moment(end)}"
-        assert told == f"fragment 2 of 6: 729 B, {span}, critical path"
+        assert reported == f"fragment 2 of 6: 729 B, {span}, critical path"
 
     def test_what_the_other_takes_more(self) -> None:
-        course = course_of(FOUR, CUT)
-        root = drawn(DrawnSchedule("a", course), DrawnSchedule("b", course_of(FOUR, (4096,))))
+        timeline = timeline_of(FOUR, CUT)
+        root = drawn(DrawnSchedule("a", timeline), DrawnSchedule("b", timeline_of(FOUR, (4096,))))
         first, second = (text_of(heading) for heading in by_class(root, "heading"))
         assert "%" not in first
         assert re.search(r"b: 1 fragment, .* \(\+[0-9.]+ %\)$", second)
@@ -175,7 +179,8 @@ class TestWords:
     def test_schedules_of_different_messages_have_no_scale_in_common(self) -> None:
         with pytest.raises(InvalidInput, match="one message"):
             drawn(
-                DrawnSchedule("a", course_of(FOUR, (1,))), DrawnSchedule("b", course_of(FOUR, (2,)))
+                DrawnSchedule("a", timeline_of(FOUR, (1,))),
+                DrawnSchedule("b", timeline_of(FOUR, (2,))),
             )
         with pytest.raises(InvalidInput):
             render_timeline_svg([])
@@ -217,9 +222,9 @@ class TestAxis:
 
 
 class TestMerging:
-    def check_marks(self, course: Course, least_us: float, longest_us: float) -> None:
-        for stage in course.stages:
-            marks = list(marks_of(stage, least_us=least_us, longest_us=longest_us))
+    def check_marks(self, timeline: Timeline, min_us: float, longest_us: float) -> None:
+        for stage in timeline.stages:
+            marks = list(marks_of(stage, min_us=min_us, longest_us=longest_us))
             held = [i for mark in marks for i in range(mark.first, mark.last + 1)]
             assert held == list(range(len(stage.fragment_bytes)))
             assert sum(mark.busy_us for mark in marks) == pytest.approx(stage.busy_us)
@@ -232,42 +237,42 @@ class TestMerging:
             for mark, after in pairwise(marks):
                 assert mark.until_us <= after.start_us
 
-    def check_runs(self, course: Course, least_us: float, longest_us: float) -> None:
-        for stage in course.stages:
-            for mark in marks_of(stage, least_us=least_us, longest_us=longest_us):
+    def check_runs(self, timeline: Timeline, min_us: float, longest_us: float) -> None:
+        for stage in timeline.stages:
+            for mark in marks_of(stage, min_us=min_us, longest_us=longest_us):
                 inside = range(mark.first, mark.last + 1)
                 taken = [stage.exit_us[i] - stage.start_us[i] for i in inside]
                 pauses = [stage.start_us[i + 1] - stage.exit_us[i] for i in inside[:-1]]
                 if mark.is_run:
-                    assert max(taken) < least_us
-                    assert max(pauses) < least_us
+                    assert max(taken) < min_us
+                    assert max(pauses) < min_us
                     assert mark.exit_us - mark.start_us <= longest_us
 
     @given(st.integers(0, 2**32), st.floats(0.0, 60.0), st.integers(1, 80))
     def test_runs_hold_what_cannot_be_seen_and_nothing_is_lost(
-        self, seed: int, least_us: float, fragments: int
+        self, seed: int, min_us: float, fragments: int
     ) -> None:
         chance = random.Random(seed)
-        course = course_of(FOUR, tuple(chance.randint(1, 2000) for _ in range(fragments)))
-        self.check_marks(course, least_us, 6 * least_us)
-        self.check_runs(course, least_us, 6 * least_us)
+        timeline = timeline_of(FOUR, tuple(chance.randint(1, 2000) for _ in range(fragments)))
+        self.check_marks(timeline, min_us, 6 * min_us)
+        self.check_runs(timeline, min_us, 6 * min_us)
 
     def test_the_picture_says_that_it_merged(self) -> None:
         cut = (10,) * 3000
-        root = one(course_of(FOUR, cut))
+        root = one(timeline_of(FOUR, cut))
         runs = by_class(root, "run")
         (first, second) = (text_of(note) for note in by_class(root, "note"))
-        told = [
+        reported = [
             re.findall(r"fragments ([0-9]+) to ([0-9]+) of 3000", title_of(run)) for run in runs
         ]
-        merged = sum(int(last) - int(start) + 1 for ((start, last),) in told)
+        merged = sum(int(last) - int(start) + 1 for ((start, last),) in reported)
         assert first == f"{merged} blocks narrower than 2 px are merged into runs."
         assert "heights are shares of time" in second
         assert merged + len(by_class(root, "block")) == 4 * 3000
 
     def test_the_heights_of_a_run_are_shares_of_its_time(self) -> None:
         pipeline = pipeline_of_lines([("slow", 2.0, 0.0), ("quick", 0.25, 0.25)])
-        (panel,) = panels(one(course_of(pipeline, (1000,) * 5000)))
+        (panel,) = panels(one(timeline_of(pipeline, (1000,) * 5000)))
         slow, quick = (by_class(row, "run")[5] for row in panel.rows())
         (whole,) = slow.iter(f"{SVG}rect")
         over, byte = quick.iter(f"{SVG}rect")
@@ -278,17 +283,17 @@ class TestMerging:
     def test_100_000_fragments(self) -> None:
         chance = random.Random(4)
         cut = tuple(chance.randint(1, 9000) for _ in range(100_000))
-        assert len(render_timeline_svg([DrawnSchedule("exact", course_of(FOUR, cut))])) < 60_000
+        assert len(render_timeline_svg([DrawnSchedule("exact", timeline_of(FOUR, cut))])) < 60_000
 
     @pytest.mark.parametrize("fragments", [3, 90, 400, 2000])
     def test_64_stages(self, fragments: int) -> None:
         """However wide the blocks come out, two schedules of all of them stay below 4 MB."""
         chance = random.Random(5)
         lines = [(f"stage {j}", chance.random(), chance.random()) for j in range(64)]
-        course = course_of(
+        timeline = timeline_of(
             pipeline_of_lines(lines), tuple(chance.randint(900, 1100) for _ in range(fragments))
         )
-        text = render_timeline_svg([DrawnSchedule("a", course), DrawnSchedule("b", course)])
+        text = render_timeline_svg([DrawnSchedule("a", timeline), DrawnSchedule("b", timeline)])
         assert len(text.encode()) < 4_000_000
         assert [len(panel.rows()) for panel in panels(ET.fromstring(text.encode()))] == [64, 64]
 
@@ -310,8 +315,8 @@ class TestAnything:
     ) -> None:
         """Zeros, one fragment, 18 decades: finite coordinates on the sheet, every stage a row."""
         lines = [(f"s{j}", overhead, per_byte) for j, (overhead, per_byte) in enumerate(costs)]
-        course = course_of(pipeline_of_lines(lines, delay_us=delay_us), tuple(cut))
-        root = one(course, course.latency_us)
+        timeline = timeline_of(pipeline_of_lines(lines, delay_us=delay_us), tuple(cut))
+        root = one(timeline, timeline.latency_us)
         (panel,) = panels(root)
         assert len(panel.rows()) == len(costs)
         for row in panel.rows():
@@ -322,7 +327,7 @@ class TestAnything:
         assert by_class(root, "tick")
 
     def test_a_message_that_takes_no_time_is_said_to(self) -> None:
-        root = one(course_of(pipeline_of_lines([("a", 0.0, 0.0)]), (1, 2)), 0.0)
+        root = one(timeline_of(pipeline_of_lines([("a", 0.0, 0.0)]), (1, 2)), 0.0)
         assert [text_of(note) for note in by_class(root, "note")] == [
             "Nothing takes any time here: all of it stands at 0."
         ]
@@ -330,9 +335,9 @@ class TestAnything:
 
 class TestDocument:
     def schedules(self) -> Iterator[Sequence[DrawnSchedule]]:
-        yield [DrawnSchedule("exact", course_of(FOUR, CUT), 180.0)]
-        yield [DrawnSchedule(name, course_of(FOUR, CUT)) for name in ("one", "other")]
-        yield [DrawnSchedule("many", course_of(FOUR, (9,) * 4000))]
+        yield [DrawnSchedule("exact", timeline_of(FOUR, CUT), 180.0)]
+        yield [DrawnSchedule(name, timeline_of(FOUR, CUT)) for name in ("one", "other")]
+        yield [DrawnSchedule("many", timeline_of(FOUR, (9,) * 4000))]
 
     def test_it_stands_alone(self) -> None:
         """No script, no address but the name of SVG itself, no reference but inside."""
@@ -389,7 +394,7 @@ class TestDocument:
         sizes = [int(size) for size in re.findall(r"font-size:([0-9]+)px", narrow)]
         assert min(sizes) * 360 / WIDTH >= 9
         stages = tuple(Stage.of_line(name, overhead_us=1.23456, ns_per_byte=7.65432) for _ in "ab")
-        root = one(course_of(Pipeline(stages), CUT), 10.0)
+        root = one(timeline_of(Pipeline(stages), CUT), 10.0)
         for label in by_class(root, "label"):
             spans = [span for span in label if "wide" not in (span.get("class") or "")]
             columns = sum(
@@ -402,7 +407,7 @@ class TestDocument:
     @given(st.text(min_size=1, max_size=100))
     def test_hostile_names_stay_text(self, name: str) -> None:
         stage = Stage.of_line(name, overhead_us=1.0, ns_per_byte=1.0)
-        root = drawn(DrawnSchedule(name, course_of(Pipeline((stage, stage)), (7, 8))))
+        root = drawn(DrawnSchedule(name, timeline_of(Pipeline((stage, stage)), (7, 8))))
         assert {element.tag.removeprefix(SVG) for element in root.iter()} <= {
             *("svg", "title", "desc", "style", "defs", "pattern", "rect", "g", "text", "tspan"),
             *("line", "path"),

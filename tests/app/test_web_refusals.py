@@ -42,11 +42,11 @@ def test_below_the_pages_paths_a_refusal_is_a_page(
     assert shown.headers["vary"] == "Accept"
     assert shown.headers["x-content-type-options"] == "nosniff"
     assert document.headers["content-type"] == PROBLEM
-    said = read_output(ProblemOut, document.content)
+    stated = read_output(ProblemOut, document.content)
     text = html.unescape(shown.text)
-    assert said.title in text
-    assert sentence(said.detail) in text
-    assert f"<code>{said.code}</code>" in text
+    assert stated.title in text
+    assert sentence(stated.detail) in text
+    assert f"<code>{stated.code}</code>" in text
     assert shown.headers.get("allow") == document.headers.get("allow")
 
 
@@ -98,8 +98,8 @@ def test_an_unexpected_error_tells_nothing(accept: str, kind: str) -> None:
     app.add_api_route("/ui/broken", broken)
     response = asyncio.run(_asked(app, "/ui/broken", accept))
     assert (response.status_code, response.headers["content-type"]) == (500, kind)
-    said = response.headers.get("content-security-policy")
-    assert said == (POLICY if kind == PAGE else None)
+    stated = response.headers.get("content-security-policy")
+    assert stated == (POLICY if kind == PAGE else None)
     assert "internal_error" in response.text
     assert "secret" not in response.text
 

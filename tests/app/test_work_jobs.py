@@ -38,8 +38,8 @@ from tests.app.serving import (
 from tests.app.test_jobs import ASYNC, killable, question
 from tests.app.work_here import WorkHere
 
-RANGE = {"least_bytes": 4096, "greatest_bytes": 4100}
-ONE = {"least_bytes": 4096, "greatest_bytes": 4096}
+RANGE = {"min_message_bytes": 4096, "max_message_bytes": 4100}
+ONE = {"min_message_bytes": 4096, "max_message_bytes": 4096}
 SETTING = {
     "steps": [{"from_bytes": 1, "size_bytes": 2048}, {"from_bytes": 9000, "size_bytes": None}]
 }
@@ -167,14 +167,14 @@ class TestResults:
         ("kind", "more", "status", "code"),
         [
             ("table", {"name": "nothing-here"}, 404, "not_found"),
-            ("table", {"least_bytes": 9, "greatest_bytes": 8}, 422, "inconsistent_input"),
+            ("table", {"min_message_bytes": 9, "max_message_bytes": 8}, 422, "inconsistent_input"),
             ("export", {"name": "nothing-here"}, 404, "not_found"),
             ("export", {"target": "nccl"}, 409, "conflict"),
             ("export", {"option": "odd:1"}, 422, "inconsistent_input"),
             ("export", {"table": "0" * 64}, 404, "not_found"),
             ("audit", {"name": "nothing-here"}, 404, "not_found"),
-            ("audit", {"mix": []}, 422, "invalid_input"),
-            ("audit", {"least_bytes": 9, "greatest_bytes": 8}, 422, "inconsistent_input"),
+            ("audit", {"workload": []}, 422, "invalid_input"),
+            ("audit", {"min_message_bytes": 9, "max_message_bytes": 8}, 422, "inconsistent_input"),
         ],
     )
     def test_what_is_wrong_is_said_at_once(
@@ -270,7 +270,7 @@ class TestTheSameQuestion:
     def test_a_table_that_was_deleted_is_compiled_again(
         self, client: httpx.Client, name: str, work: WorkHere
     ) -> None:
-        """Its job is done, and yet not taken: look-ups have nothing from it."""
+        """Its job is done, and yet not taken: lookups have nothing from it."""
         first = accepted(start(client, "table", name))
         wait_for_end(client, first)
         assert client.delete(f"/profiles/{name}").status_code == 204
@@ -283,7 +283,7 @@ class TestTheSameQuestion:
     def test_a_profile_that_was_made_anew_meanwhile_gets_no_table_of_the_old_one(
         self, client: httpx.Client, name: str, work: WorkHere
     ) -> None:
-        """Of the same name and number; its look-ups would be answered for another pipeline."""
+        """Of the same name and number; its lookups would be answered for another pipeline."""
 
         def meanwhile(question: Any, report: Report) -> object:
             client.delete(f"/profiles/{name}")
@@ -372,7 +372,7 @@ class TestLines:
         runner = live.service.runner
         assert runner is not None
         sizes = range(4097, 4101)
-        asked = [start(live.client, "table", name, greatest_bytes=size) for size in sizes]
+        asked = [start(live.client, "table", name, max_message_bytes=size) for size in sizes]
         places = [accepted(response) for response in asked]
         wait_until(lambda: (runner.running, runner.waiting) == (1, 3))
         body = {"message_bytes": 4096, "profile": "gms"}

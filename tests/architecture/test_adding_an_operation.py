@@ -43,10 +43,10 @@ class Collected:
     files: Sequence[int] = ()
 
     def __init__(self) -> None:
-        self.said: list[tuple[int, int]] = []
+        self.stated: list[tuple[int, int]] = []
 
     def steps(self, done: int, total: int) -> None:
-        self.said.append((done, total))
+        self.stated.append((done, total))
 
     def best(self, result: object) -> None:
         raise AssertionError("a curve has no partial result")
@@ -101,7 +101,7 @@ def test_a_worker_computes_what_this_process_does(operation: Any) -> None:
         assert heard.end() == Done(pickle.dumps(here, pickle.HIGHEST_PROTOCOL))
     finally:
         engine.close()
-    assert report.said == [(done, 13) for done in range(1, 14)]
+    assert report.stated == [(done, 13) for done in range(1, 14)]
     assert Steps(*heard.steps[-1]) == Steps(13, 13)
     assert [here[0], here[-1]] == WANTED
 

@@ -32,7 +32,7 @@ from domain.errors import LimitReached, SluiceError, SolverFailed
 from domain.solution import Status, Strategy
 from tests.app.serving import settings_for
 from tests.architecture.documents import (
-    ROOMS,
+    PACKAGES,
     ROOT,
     Document,
     code_words,
@@ -83,7 +83,7 @@ def test_codes_are_given_in_the_three_modules_only() -> None:
     """An error of another module would have a code that no table knows."""
     elsewhere = [
         f"{path.relative_to(ROOT)}:{statement.lineno}"
-        for path in python_files(*ROOMS)
+        for path in python_files(*PACKAGES)
         if path.name != "errors.py"
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ClassDef)
@@ -108,9 +108,9 @@ def test_every_exit_code_is_documented() -> None:
     """Those of errors, success, an audit's verdict, Ctrl-C and a reader that left."""
     from app.console.audit import TOO_HIGH
     from app.console.commands import INTERRUPTED
-    from app.console.output import READER_GONE
+    from app.console.output import READER_LEFT
 
-    codes = {kind.exit_code for kind in KINDS.values()} | {0, TOO_HIGH, INTERRUPTED, READER_GONE}
+    codes = {kind.exit_code for kind in KINDS.values()} | {0, TOO_HIGH, INTERRUPTED, READER_LEFT}
     assert set(table(CLI, "Exit codes")) == {str(code) for code in codes}
 
 
@@ -147,7 +147,7 @@ def test_every_setting_is_documented_with_its_default() -> None:
 def test_every_variable_in_the_checkout_is_documented() -> None:
     """Also those that only tests, benchmarks and Compose read."""
     files = [
-        *python_files(*ROOMS, "migrations", "bench", "tools"),
+        *python_files(*PACKAGES, "migrations", "bench", "tools"),
         *python_files("tests/support"),
         *(ROOT / name for name in ("Makefile", "Dockerfile", "docker-compose.yml", ".env.example")),
     ]
@@ -229,9 +229,9 @@ def test_every_operation_is_documented_with_its_statuses(interface: dict[str, An
         for operation, row in table(SERVICE, "All operations").items()
     }
     published = {
-        f"{method.upper()} {path}": set(told["responses"]) - {"422", "503"}
+        f"{method.upper()} {path}": set(reported["responses"]) - {"422", "503"}
         for path, operations in interface["paths"].items()
-        for method, told in operations.items()
+        for method, reported in operations.items()
     }
     assert documented == published
 
@@ -272,18 +272,18 @@ def test_every_field_of_an_answer_is_documented() -> None:
 )
 def test_the_fields_of_other_documents_are_in_their_sections(model: type, heading: str) -> None:
     """In words or in the example."""
-    said = SERVICE.text.split(f"# {heading}\n", 1)[1].split("\n## ", 1)[0]
+    stated = SERVICE.text.split(f"# {heading}\n", 1)[1].split("\n## ", 1)[0]
     common = {"pipeline", "profile", "name"}
     implied = {"overhead_us_interval", "ns_per_byte_interval"}
     implied |= {"overhead_std_error_us", "ns_per_byte_std_error"}
-    assert {name for name in fields_of(model) if name not in said} <= common | implied
+    assert {name for name in fields_of(model) if name not in stated} <= common | implied
 
 
 def test_the_fields_of_a_job_are_documented() -> None:
     """But for the times and counts that explain themselves."""
-    said = SERVICE.text.split("## Jobs\n", 1)[1].split("\n## ", 1)[0]
+    stated = SERVICE.text.split("## Jobs\n", 1)[1].split("\n## ", 1)[0]
     plain_ones = {"created_at", "started_at", "finished_at", "attempts", "cancel_requested"}
-    assert {name for name in fields_of(JobOut) if name not in said} <= plain_ones
+    assert {name for name in fields_of(JobOut) if name not in stated} <= plain_ones
 
 
 def test_every_strategy_is_documented_with_what_it_needs() -> None:
@@ -306,7 +306,7 @@ def notice_codes() -> set[str]:
     places = {"Notice": 0, "Notice.of_stage": 1}
     return {
         str(code.value)
-        for path in python_files(*ROOMS)
+        for path in python_files(*PACKAGES)
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Call) and ast.unparse(node.func) in places
         for code in node.args[places[ast.unparse(node.func)] :][:1]

@@ -148,12 +148,12 @@ def test_the_commands_of_a_document_do_what_it_shows(name: str, stage: Stage) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "least"),
+    ("name", "minimum"),
     [("README.md", 4), ("docs/service.md", 9), ("docs/cli.md", 4), ("docs/operations.md", 5)],
 )
-def test_the_documents_have_examples(name: str, least: int) -> None:
+def test_the_documents_have_examples(name: str, minimum: int) -> None:
     """Commands that no test finds would not be run."""
-    assert len(examples(document(name))) >= least
+    assert len(examples(document(name))) >= minimum
 
 
 def test_the_example_of_the_readme_is_shown_in_full() -> None:

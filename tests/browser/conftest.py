@@ -86,7 +86,7 @@ def new_page(
     own: list[BrowserContext] = []
 
     def watch(page: Page) -> None:
-        page.on("console", lambda said: _note(complaints, said.type, said.text))
+        page.on("console", lambda stated: _note(complaints, stated.type, stated.text))
         page.on("pageerror", lambda error: complaints.append(f"uncaught: {error}"))
         page.on("request", lambda request: _own_host(complaints, request, live.port))
 

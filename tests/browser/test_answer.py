@@ -64,7 +64,7 @@ ODD: dict[str, dict[str, Any]] = {
 def quick_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Less time for what is drawn around an answer: the server is in this process."""
     monkeypatch.setattr(explore, "SIZES_LIMIT_S", 0.3)
-    monkeypatch.setattr(explore, "RIVALS_LIMIT_S", 0.2)
+    monkeypatch.setattr(explore, "ALTERNATIVES_LIMIT_S", 0.2)
 
 
 def stored(live: Live, **question: Any) -> str:
@@ -80,7 +80,7 @@ def opened(page: Page, address: str) -> None:
     page.goto(address)
     page.wait_for_selector("#timeline .timeline[data-started=yes], #timeline > p")
     expect(page.locator(".later")).to_have_count(0)
-    expect(page.locator("#rivals caption")).to_contain_text("every strategy")
+    expect(page.locator("#alternatives caption")).to_contain_text("every strategy")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -10,11 +10,12 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.app.serving import Live
 
-MOST_TABS = 40
+MAX_TABS = 40
 
-# A mix of two sizes, for audits to be short: those and the powers of two between them are solved.
-MIX = "mix=4KiB%0A16KiB+3"
-ASKED = f"/ui/audit?profile=myrinet-gam&setting=2KiB&{MIX}"
+# A workload of two sizes, for audits to be short: those and the powers of two between them are
+# solved.
+WORKLOAD = "mix=4KiB%0A16KiB+3"
+ASKED = f"/ui/audit?profile=myrinet-gam&setting=2KiB&{WORKLOAD}"
 STAGES = "name=bus&overhead=5&cost=1&up_to=&name=link&overhead=2&cost=8&up_to=&cost_unit=gbit_per_s"
 
 
@@ -24,7 +25,7 @@ SLOW = "&".join(f"name=s{j}&overhead={5 + j % 7}&cost={10 + 3 * (j % 5)}&up_to="
 
 def tab_to(page: Page, place: Locator) -> None:
     """Press Tab until this has the focus."""
-    for _ in range(MOST_TABS):
+    for _ in range(MAX_TABS):
         if place.evaluate("one => one === document.activeElement"):
             return
         page.keyboard.press("Tab")
@@ -44,7 +45,7 @@ def test_a_size_is_audited_and_shared_by_keyboard_alone(browser_page: Page) -> N
         page.keyboard.type(text)
     tab_to(page, page.locator("summary", has_text="Mix, objective, time"))
     page.keyboard.press("Enter")
-    tab_to(page, page.get_by_label("A mix of your own"))
+    tab_to(page, page.get_by_label("A workload of your own"))
     page.keyboard.type("4KiB\n16KiB 3")
     tab_to(page, page.get_by_role("button", name="Audit"))
     page.keyboard.press("Enter")
@@ -102,7 +103,7 @@ def test_an_audit_without_scripts(new_page: Callable[..., Page]) -> None:
 
 def test_stages_of_the_workbench_come_along(browser_page: Page) -> None:
     """In the units that they were typed in."""
-    browser_page.goto(f"/ui/audit?{STAGES}&setting=whole&{MIX}")
+    browser_page.goto(f"/ui/audit?{STAGES}&setting=whole&{WORKLOAD}")
     expect(browser_page.get_by_role("group", name="Stages")).to_contain_text("Cost, Gb/s")
     expect(browser_page.locator(".audited h2")).to_have_text("every message whole")
 
@@ -110,7 +111,7 @@ def test_stages_of_the_workbench_come_along(browser_page: Page) -> None:
 def test_a_pasted_configuration(browser_page: Page) -> None:
     """A short one is in the address; the browser's line ends do not matter."""
     page = browser_page
-    page.goto(f"/ui/audit?profile=myrinet-gam&{MIX}")
+    page.goto(f"/ui/audit?profile=myrinet-gam&{WORKLOAD}")
     page.get_by_text("Or a library's own configuration").click()
     page.get_by_label("Of", exact=True).select_option("ucx")
     page.get_by_label("Its text").fill("# ours\nUCX_RNDV_FRAG_SIZE=host:4096\n")
@@ -122,7 +123,7 @@ def test_a_pasted_configuration(browser_page: Page) -> None:
 def test_a_configuration_too_long_for_an_address(browser_page: Page) -> None:
     """Its job's address keeps the question and the result."""
     page = browser_page
-    page.goto(f"/ui/audit?profile=myrinet-gam&{MIX}&max_regret=2%25")
+    page.goto(f"/ui/audit?profile=myrinet-gam&{WORKLOAD}&max_regret=2%25")
     page.get_by_text("Or a library's own configuration").click()
     page.get_by_label("Of", exact=True).select_option("ucx")
     content = "# a remark\n" * 900 + "UCX_RNDV_FRAG_SIZE=host:4096"
@@ -135,7 +136,7 @@ def test_a_configuration_too_long_for_an_address(browser_page: Page) -> None:
     expect(page.get_by_label("Its text")).to_have_value(content)
     expect(page.get_by_label("Of", exact=True)).to_have_value("ucx")
     expect(page.get_by_label("Allowed regret")).to_have_value("2 %")
-    expect(page.get_by_label("A mix of your own")).to_have_value("4KiB 1\n16KiB 3")
+    expect(page.get_by_label("A workload of your own")).to_have_value("4KiB 1\n16KiB 3")
     expect(page.get_by_label("Stored profile")).to_have_value("myrinet-gam@1")
 
 
@@ -144,13 +145,17 @@ def test_a_configuration_too_long_for_an_address(browser_page: Page) -> None:
     [
         ("profile=myrinet-gam&setting=big", "setting", "expected a size"),
         ("setting=4KiB", "profile", "expected the name"),
-        ("profile=myrinet-gam&setting=4KiB&least=x", "least", "expected a size"),
+        ("profile=myrinet-gam&setting=4KiB&min_message=x", "min_message", "expected a size"),
         ("profile=myrinet-gam&setting=4KiB&max_regret=low", "max_regret", "expected a share"),
         ("profile=myrinet-gam&setting=4KiB&time_limit=900", "time_limit", "at most 60 s"),
-        ("profile=myrinet-gam&setting=4KiB&mix=x", "mix", "line 1"),
+        ("profile=myrinet-gam&setting=4KiB&workload=x", "workload", "line 1"),
         ("profile=myrinet-gam&configuration=x", "target", "expected the library"),
         ("profile=myrinet-gam&configuration=x&target=ucx", "configuration", ""),
-        ("profile=myrinet-gam&setting=4KiB&least=2KiB&greatest=1KiB", "greatest", "least_bytes"),
+        (
+            "profile=myrinet-gam&setting=4KiB&min_message=2KiB&max_message=1KiB",
+            "max_message",
+            "min_message_bytes",
+        ),
     ],
 )
 def test_mistakes_are_marked(browser_page: Page, query: str, field: str, words: str) -> None:
@@ -158,8 +163,8 @@ def test_mistakes_are_marked(browser_page: Page, query: str, field: str, words: 
     browser_page.goto(f"/ui/audit?{query}")
     marked = browser_page.locator(f"[name={field}]")
     expect(marked).to_have_attribute("aria-invalid", "true")
-    told = browser_page.locator(f"#{marked.get_attribute('aria-describedby')}")
-    expect(told).to_contain_text(words)
+    reported = browser_page.locator(f"#{marked.get_attribute('aria-describedby')}")
+    expect(reported).to_contain_text(words)
     expect(browser_page.locator(".asking, .work")).to_have_count(0)
 
 

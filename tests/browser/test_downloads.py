@@ -135,12 +135,12 @@ def test_the_report_stands_alone(
     context = browser.new_context(offline=True, **options)
     page = context.new_page()
     asked: list[str] = []
-    said: list[str] = []
+    stated: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    page.on("console", lambda message: said.append(message.text))
+    page.on("console", lambda message: stated.append(message.text))
     page.goto(f"file://{tmp_path / saved.suggested_filename}")
     assert len(asked) == 1
-    assert said == []
+    assert stated == []
     expect(page.get_by_role("heading", level=1)).to_have_text("4 KiB through 4 stages")
     assert page.locator("script").count() == 0
     assert page.locator("svg.sluice-timeline .block").count() > 20

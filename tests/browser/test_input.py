@@ -138,11 +138,11 @@ HEADERS = {
     "Mb/s": "mbit_per_s",
     "Time per byte (ns)": "ns_per_byte",
     "cost a byte": "ns_per_byte",
-    "Bandwidth": "untold",
-    "Speed [x]": "untold",
-    "BW (gb/s)": "untold",
-    "cost_cycles": "untold",
-    "per byte (us)": "untold",
+    "Bandwidth": "unspecified",
+    "Speed [x]": "unspecified",
+    "BW (gb/s)": "unspecified",
+    "cost_cycles": "unspecified",
+    "per byte (us)": "unspecified",
 }
 
 
@@ -154,7 +154,7 @@ def test_headers_and_their_units(browser_page: Page) -> None:
             const text = `Stage\\t${header}\\na\\t10`;
             const read = SluiceSheet.read(text, "name", {cost: "ns_per_byte"});
             const known = read.units.cost ?? "ns_per_byte";
-            return [header, read.rows[0].cost, "cost" in read.asked ? "untold" : known];
+            return [header, read.rows[0].cost, "cost" in read.asked ? "unspecified" : known];
         })""",
         list(HEADERS),
     )
@@ -169,10 +169,10 @@ def test_a_bandwidth_without_a_unit_is_asked_back(
     paste(
         browser_page, "Stage\tOvh\tFoo\tBW (GiB per x)\na\t1\t7\t10\nb\t2\t7\t20\nTotal\t3\t7\t30"
     )
-    said = browser_page.locator("#pasted p")
-    expect(said).to_contain_text("2 rows pasted. Column “Foo” was not pasted")
-    expect(said).to_contain_text("Row “Total” was not pasted")
-    expect(said).to_contain_text("Cost: which unit is “GiB per x”? Choose it above.")
+    stated = browser_page.locator("#pasted p")
+    expect(stated).to_contain_text("2 rows pasted. Column “Foo” was not pasted")
+    expect(stated).to_contain_text("Row “Total” was not pasted")
+    expect(stated).to_contain_text("Cost: which unit is “GiB per x”? Choose it above.")
     assert axe(browser_page) == []
     browser_page.keyboard.press("Control+Enter")
     expect(browser_page.locator("#mistakes")).to_contain_text("One field needs a change")
@@ -391,8 +391,8 @@ def test_mistakes_are_marked_and_the_first_has_the_focus(
     for cell in ("cost-1", "overhead-2", "message"):
         place = browser_page.locator(f"#{cell}")
         expect(place).to_have_attribute("aria-invalid", "true")
-        said = place.get_attribute("aria-describedby")
-        expect(browser_page.locator(f"#{said}")).to_contain_text("expected")
+        stated = place.get_attribute("aria-describedby")
+        expect(browser_page.locator(f"#{stated}")).to_contain_text("expected")
     assert browser_page.input_value("#cost-1") == "fast"
     assert axe(browser_page) == []
     browser_page.fill("#cost-1", "25")
@@ -444,13 +444,13 @@ def test_a_bad_trace_is_marked(browser_page: Page, axe: Callable[[Page], list[st
     """Where it was dropped, with what the reader says; so is an empty one."""
     browser_page.goto("/")
     drop(browser_page, ("a.csv", "not,measurements\nx,y\n"))
-    said = browser_page.locator("#mistake-trace")
-    expect(said).to_be_visible()
+    stated = browser_page.locator("#mistake-trace")
+    expect(stated).to_be_visible()
     assert focused(browser_page) == "trace"
     expect(browser_page.locator("#trace")).to_have_attribute("aria-invalid", "true")
     assert axe(browser_page) == []
     drop(browser_page, ("a.csv", ""))
-    expect(said).to_have_text("the file is empty")
+    expect(stated).to_have_text("the file is empty")
 
 
 @pytest.mark.parametrize("source", ["Stages", "Stored profile", "Trace"])

@@ -138,7 +138,7 @@ def test_the_question_is_beside_it(browser_page: Page, start: Callable[..., str]
     asked = {"strategy": "exact", "constraints": {"max_fragment_bytes": 65536}, "time_limit_s": 60}
     page.goto(f"/ui/jobs/{start(WAITS, **asked)}")
     expect(page.locator("[name=message]")).to_have_value("4000000 B")
-    expect(page.locator("[name=greatest]")).to_have_value("64 KiB")
+    expect(page.locator("[name=max_message]")).to_have_value("64 KiB")
     expect(page.locator("[name=strategy]")).to_have_value("exact")
     expect(page.locator("[name=time_limit]")).to_have_value("60")
     expect(page.locator("[name=name]").first).to_have_value(WAITS)
@@ -224,8 +224,12 @@ def test_every_kind_of_work_has_a_page(browser_page: Page, live: Live, opened: N
     """It says what it is, and leads to what was found."""
     page = browser_page
     headers = {"prefer": "respond-async"}
-    scope = {"least_bytes": 4096, "greatest_bytes": 8192, "relative_gap": 0.05}
-    asked = {"profile": "gms", "setting": {"static_bytes": 4096}, "mix": [{"message_bytes": 8192}]}
+    scope = {"min_message_bytes": 4096, "max_message_bytes": 8192, "relative_gap": 0.05}
+    asked = {
+        "profile": "gms",
+        "setting": {"static_bytes": 4096},
+        "workload": [{"message_bytes": 8192}],
+    }
     started = {
         "Compiling 4 KiB to 8 KiB": live.client.post(
             "/profiles/gms/tables", json=scope, headers=headers

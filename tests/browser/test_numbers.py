@@ -22,7 +22,7 @@ _CALL = """([name, rows]) => rows.map((row) => {
 })"""
 
 
-def told(page: Page, name: str, rows: list[list[float]]) -> list[list[str]]:
+def reported(page: Page, name: str, rows: list[list[float]]) -> list[list[str]]:
     """What the script's formatter of this name says of each row of numbers."""
     found: list[list[str]] = page.evaluate(_CALL, [name, rows])
     return found
@@ -40,7 +40,7 @@ def test_the_examples(scripted: Page) -> None:
     for name, (count, _) in FORMATTERS.items():
         rows: list[Any] = TEXTS[name]
         expected = [row[count:] for row in rows]
-        assert told(scripted, name, [row[:count] for row in rows]) == expected, name
+        assert reported(scripted, name, [row[:count] for row in rows]) == expected, name
 
 
 def test_other_numbers(scripted: Page) -> None:
@@ -52,7 +52,7 @@ def test_other_numbers(scripted: Page) -> None:
         "gap": format_gap,
         "figure": format_figure,
     }.items():
-        assert told(scripted, name, [[one] for one in NUMBERS]) == [
+        assert reported(scripted, name, [[one] for one in NUMBERS]) == [
             [formatter(one)] for one in NUMBERS
         ], name
 
@@ -61,4 +61,4 @@ def test_latencies_with_their_bounds(scripted: Page) -> None:
     """What is written into a running job is what the server writes at its end."""
     pairs = [[us * (1.0 + gap), us] for us in NUMBERS for gap in NUMBERS if 0.0 < us < 1e15 > gap]
     pairs += [[us, us] for us in NUMBERS]
-    assert told(scripted, "proven", pairs) == [list(proven(*pair)) for pair in pairs]
+    assert reported(scripted, "proven", pairs) == [list(proven(*pair)) for pair in pairs]

@@ -64,12 +64,15 @@ def test_a_table_is_compiled_activated_and_downloaded(
     expect(page.get_by_label("to", exact=True)).to_have_attribute("aria-invalid", "true")
     expect(page.locator(".mistake")).to_contain_text("expected a size")
     expect(page.get_by_text("It will be the first of revision 2")).to_be_visible()
-    told = {"16 KiB": "It is the first of revision 2", "32 KiB": "still answer from the active one"}
-    for greatest, words in told.items():
-        page.get_by_label("to", exact=True).fill(greatest)
+    reported = {
+        "16 KiB": "It is the first of revision 2",
+        "32 KiB": "still answer from the active one",
+    }
+    for max_message, words in reported.items():
+        page.get_by_label("to", exact=True).fill(max_message)
         page.get_by_label("Tolerance").fill("5 %")
         page.get_by_role("button", name="Compile").click()
-        expect(page.locator(".notice.good")).to_contain_text(f"1 B to {greatest} is compiled")
+        expect(page.locator(".notice.good")).to_contain_text(f"1 B to {max_message} is compiled")
         expect(page.locator(".notice.good")).to_contain_text(words)
         expect(page.locator("#said")).to_contain_text(words)
     tables = page.get_by_role("region", name="Compiled tables")
@@ -89,22 +92,22 @@ def test_a_table_that_misses_its_tolerance_is_activated_where_that_is_confirmed(
     browser_page: Page, profile: str, live: Live, axe: Callable[[Page], list[str]]
 ) -> None:
     """It is said with the compilation; its page has the ranges and the cause."""
-    kept = live.client.post(f"/profiles/{profile}/tables", json={"greatest_bytes": 8192})
+    kept = live.client.post(f"/profiles/{profile}/tables", json={"max_message_bytes": 8192})
     page = browser_page
     page.goto(f"/ui/profiles/{profile}")
     page.get_by_label("to", exact=True).fill("4 KiB")
     page.locator("summary", has_text="Limits of fragments").click()
     page.get_by_label("Multiples of").fill("512 B")
     page.get_by_role("button", name="Compile").click()
-    said = page.locator(".notice.bad")
-    expect(said).to_contain_text("It misses its tolerance of 0.1 %", timeout=30_000)
+    stated = page.locator(".notice.bad")
+    expect(stated).to_contain_text("It misses its tolerance of 0.1 %", timeout=30_000)
     expect(page.locator("#said")).to_contain_text("It misses its tolerance")
     page.get_by_role("link", name="which misses its tolerance…").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Compiled table of 1 B to 4 KiB")
     missed = page.get_by_role("group", name="Where the tolerance is missed")
-    told = live.client.get(f"/tables/{page.url.rpartition('/')[2]}").json()["missed"]
-    expect(missed.get_by_role("row")).to_have_count(1 + len(told))
-    proven = format_gap(told[0]["relative_gap"])
+    reported = live.client.get(f"/tables/{page.url.rpartition('/')[2]}").json()["missed"]
+    expect(missed.get_by_role("row")).to_have_count(1 + len(reported))
+    proven = format_gap(reported[0]["relative_gap"])
     expect(missed.get_by_role("row").nth(1)).to_contain_text(proven)
     expect(page.locator(".notice.bad")).to_contain_text("not proven to the tolerance")
     assert axe(page) == []
@@ -160,7 +163,7 @@ def test_limits_that_exclude_each_other_are_said_at_the_form(
 def test_an_export_is_written_copied_and_kept(new_page: Callable[..., Page], profile: str) -> None:
     """The text comes by itself; another choice has another address; copy and download agree."""
     page = new_page(permissions=["clipboard-read", "clipboard-write"])
-    page.goto(f"/ui/profiles/{profile}/exports/nccl-env?least=4KiB&greatest=4100")
+    page.goto(f"/ui/profiles/{profile}/exports/nccl-env?min_message=4KiB&max_message=4100")
     text = page.locator("#exported-text")
     expect(text).to_contain_text("NCCL_P2P_NET_CHUNKSIZE=")
     expect(page.locator(".exported .verdict")).to_contain_text(" in the mean, ")
@@ -222,7 +225,7 @@ def test_profiles_are_accessible(
     scheme: str,
 ) -> None:
     """Nothing serious on the list, a profile with everything on it, and an export."""
-    scope = {"greatest_bytes": 16384, "relative_gap": 0.05}
+    scope = {"max_message_bytes": 16384, "relative_gap": 0.05}
     assert live.client.post(f"/profiles/{profile}/tables", json=scope).status_code == 201
     page = new_page(color_scheme=scheme)
     for path in ("", f"/{profile}", f"/{profile}@1/exports/simgrid"):

@@ -60,8 +60,8 @@ def test_a_filter_that_cannot_be_read_is_marked(browser_page: Page, query: str, 
     browser_page.goto(f"/ui/answers?{query}")
     field = browser_page.locator("[aria-invalid=true]")
     expect(field).to_have_count(1)
-    told = browser_page.locator(f"#{field.get_attribute('aria-describedby')}")
-    expect(told).to_contain_text(words)
+    reported = browser_page.locator(f"#{field.get_attribute('aria-describedby')}")
+    expect(reported).to_contain_text(words)
 
 
 def test_nothing_that_meets_the_filters_is_said(browser_page: Page, stored: list[str]) -> None:

@@ -40,8 +40,8 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         FragmentLimits(min_fragment_bytes=1, alignment_bytes=3),
     )
     for number, limit in enumerate(limits):
-        least = 64 * 20 + random.Random(number).randrange(500)
-        blocks = [(least, least + 3000, 12), (least + 3001, least + 3002, 18)]
+        minimum = 64 * 20 + random.Random(number).randrange(500)
+        blocks = [(minimum, minimum + 3000, 12), (minimum + 3001, minimum + 3002, 18)]
         table = a_plan_table(blocks, limits=limit, seed=number)
         data = encode(table, profile=f"seed-{number}", revision=1)
         (folder / f"{number}.slt").write_bytes(data)

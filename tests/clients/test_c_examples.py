@@ -133,8 +133,8 @@ def test_nobody_there_leaves_the_file(origin: Origin, tmp_path: Path) -> None:
     """A service that is down is no reason to be without a table."""
     path = tmp_path / "profile.slt"
     assert refresh(origin, path) == 0
-    gone = Origin(url="http://127.0.0.1:9/table")
-    assert refresh(gone, path) == 1
+    wait_disconnected = Origin(url="http://127.0.0.1:9/table")
+    assert refresh(wait_disconnected, path) == 1
     assert path.read_bytes() == FIRST
 
 
@@ -146,7 +146,7 @@ def test_it_follows_the_service(tmp_path: Path) -> None:
     with serving(settings_for(f"sqlite:///{tmp_path / 'sluice.db'}")) as live:
         url = f"http://127.0.0.1:{live.port}/profiles/gms/table?format=slt"
         assert refresh_from(url, path) == 1  # there is none yet
-        first, second = (_compiled(live, greatest_bytes=size) for size in (4096, 8192))
+        first, second = (_compiled(live, max_message_bytes=size) for size in (4096, 8192))
         assert refresh_from(url, path) == 0
         before = path.stat()
         assert hashlib.sha256(path.read_bytes()).hexdigest() == first
@@ -159,9 +159,9 @@ def test_it_follows_the_service(tmp_path: Path) -> None:
             assert hashlib.sha256(path.read_bytes()).hexdigest() == digest
 
 
-def _compiled(live: Live, *, greatest_bytes: int) -> str:
+def _compiled(live: Live, *, max_message_bytes: int) -> str:
     """The digest of a new table for the profile."""
-    asked = {"greatest_bytes": greatest_bytes, "relative_gap": 0.05}
+    asked = {"max_message_bytes": max_message_bytes, "relative_gap": 0.05}
     made = live.client.post("/profiles/gms/tables", json=asked)
     assert made.status_code == 201, made.text
     return made.headers["location"].rpartition("/")[2]

@@ -88,9 +88,9 @@ def test_what_make_installs(checkout: Path, tmp_path: Path) -> None:
     make = [require("make"), "-s", "-C", checkout / "clients" / "c", "BUILD=build/staged", *places]
     run([*make, "install"])
     assert files_below(tmp_path / "opt" / "sluice") == INSTALLED
-    told = (tmp_path / "opt" / "sluice" / "lib" / "pkgconfig" / "sluice.pc").read_text()
-    assert "prefix=/opt/sluice\n" in told
-    assert str(tmp_path) not in told
+    reported = (tmp_path / "opt" / "sluice" / "lib" / "pkgconfig" / "sluice.pc").read_text()
+    assert "prefix=/opt/sluice\n" in reported
+    assert str(tmp_path) not in reported
     made = tmp_path / "opt" / "sluice" / "lib" / "libsluice.so"
     assert "soname: [libsluice.so.0]" in run([require("readelf"), "-d", made]).lower()
     run([*make, "uninstall"])

@@ -123,7 +123,7 @@ def test_only_the_public_names_are_visible(compiler: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_nothing_is_allocated(compiler: str, tmp_path: Path) -> None:
-    """Whatever a look-up did, it could not allocate: the library calls nothing that does."""
+    """Whatever a lookup did, it could not allocate: the library calls nothing that does."""
     made = shared_library(tmp_path, compiler=compiler)
     shown = run([require("nm"), "-D", "--undefined-only", "--format=posix", made])
     called = {line.split("@")[0].split()[0] for line in shown.splitlines() if " w" not in line}
@@ -134,8 +134,8 @@ def test_nothing_is_allocated(compiler: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_there_is_no_global_variable(compiler: str) -> None:
     """No object has writable data: neither initialised nor not, neither visible nor not."""
-    told = run([require("nm"), "--format=posix", archive(compiler, ("-O2",))])
-    kinds = {line.split()[0]: line.split()[1] for line in told.splitlines() if " " in line}
+    reported = run([require("nm"), "--format=posix", archive(compiler, ("-O2",))])
+    kinds = {line.split()[0]: line.split()[1] for line in reported.splitlines() if " " in line}
     assert kinds["sluice_schedule"] == "T"
     assert not {name for name, kind in kinds.items() if kind in "bBdDcCsSgG"}
 
@@ -201,16 +201,16 @@ def test_random_tables_read_as_in_python(limits: FragmentLimits, library: ctypes
 def a_file(limits: FragmentLimits, rng: random.Random, *, seed: int) -> bytes:
     """A table of two stretches of one count each."""
     unit, fragments = limits.alignment_bytes, rng.randint(1, min(150, limits.max_fragments or 150))
-    least = unit * (fragments + 2) + rng.randrange(1000)
-    middle = least + rng.choice([0, 1, 2, 3, 1000, 10**6])
+    minimum = unit * (fragments + 2) + rng.randrange(1000)
+    middle = minimum + rng.choice([0, 1, 2, 3, 1000, 10**6])
     top = middle + 1 + rng.choice([0, 1, 5, 2**20, 2**31 - 1])
-    blocks = [(least, middle, fragments), (middle + 1, top, rng.randint(1, fragments))]
+    blocks = [(minimum, middle, fragments), (middle + 1, top, rng.randint(1, fragments))]
     table = a_plan_table(blocks, limits=limits, pipeline=a_ranged_pipeline(), seed=seed)
     return encode(table, profile="any", revision=1)
 
 
 def check(library: ctypes.CDLL, data: bytes, *, seed: int) -> None:
-    """Every look-up against the plan table's own."""
+    """Every lookup against the plan table's own."""
     table, read, rng = decode(data).table, CTable.of(library, data), random.Random(seed)
     assert read.code == 0
     for message in sizes_of(table, rng):
@@ -222,14 +222,14 @@ def check(library: ctypes.CDLL, data: bytes, *, seed: int) -> None:
 
 def sizes_of(table: PlanTable, rng: random.Random) -> list[int]:
     """Messages of the range: anywhere, and at and beside every entry."""
-    sizes = [rng.randint(table.least_bytes, table.greatest_bytes) for _ in range(10)]
+    sizes = [rng.randint(table.min_message_bytes, table.max_message_bytes) for _ in range(10)]
     for entries in (
         [cut.message_bytes for cut in table.cuts],
         [at.message_bytes for at in table.repeats],
     ):
         chosen = rng.sample(entries, min(20, len(entries)))
         sizes += [size + step for size in chosen for step in (-1, 0, 1)]
-    return [size for size in sizes if table.least_bytes <= size <= table.greatest_bytes]
+    return [size for size in sizes if table.min_message_bytes <= size <= table.max_message_bytes]
 
 
 # --- what it refuses --------------------------------------------------------------------------

@@ -27,7 +27,7 @@ SOURCES = ROOT / "clients" / "c" / "nccl"
 TABLES = ROOT / "tests" / "data" / "tables"
 INSTALL = "apt-get install gcc clang libclang-rt-14-dev make"
 THREADS = 8
-GRAIN, LEAST_CHUNK = 512, 16384
+GRAIN, MIN_CHUNK = 512, 16384
 BROADCAST, REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE = range(5)
 TREE, RING, COLLNET_DIRECT = range(3)
 LL, LL128, SIMPLE = range(3)
@@ -73,13 +73,13 @@ def build(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     require_system(shutil.which(compiler) and shutil.which("make"), compiler, INSTALL)
     folder = tmp_path_factory.mktemp("nccl")
     set_here = (f"BUILD={folder}", "WERROR=-Werror", f"CC={compiler}", f"CFLAGS={flags}")
-    told = subprocess.run(
+    reported = subprocess.run(
         ["make", "-s", "-C", str(SOURCES), "all", f"{folder}/like_nccl", *set_here],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert told.returncode == 0, told.stderr[:4000]
+    assert reported.returncode == 0, reported.stderr[:4000]
     return folder
 
 
@@ -87,7 +87,7 @@ def _ask(build: Path, questions: Sequence[Question], **settings: str) -> Answer:
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith("SLUICE_NCCL_")
     }
-    told = subprocess.run(
+    reported = subprocess.run(
         [str(build / "like_nccl"), str(build / "libnccl-tuner-sluice.so"), str(THREADS)],
         input="".join(question.line() for question in questions),
         env={**kept, **{f"SLUICE_NCCL_{name}": value for name, value in settings.items()}},
@@ -95,8 +95,10 @@ def _ask(build: Path, questions: Sequence[Question], **settings: str) -> Answer:
         text=True,
         check=False,
     )
-    assert told.returncode in (0, 2), told.stderr[:4000]
-    return Answer(told.returncode, [int(line) for line in told.stdout.split()], told.stderr)
+    assert reported.returncode in (0, 2), reported.stderr[:4000]
+    return Answer(
+        reported.returncode, [int(line) for line in reported.stdout.split()], reported.stderr
+    )
 
 
 @cache
@@ -129,21 +131,21 @@ def _expected(table: PlanTable, asked: Question) -> int:
     message = -(-asked.message_bytes // asked.channels)
     if asked.protocol != SIMPLE or (asked.collective, asked.algorithm) not in CUT:
         return asked.proposed
-    if not table.least_bytes <= message <= table.greatest_bytes:
+    if not table.min_message_bytes <= message <= table.max_message_bytes:
         return asked.proposed
     size = table.repeated_size_at(message)
-    most = min(asked.proposed, table.limits.max_fragment_bytes or asked.proposed)
-    most = most // GRAIN * GRAIN
-    if not size or most < LEAST_CHUNK:
+    maximum = min(asked.proposed, table.limits.max_fragment_bytes or asked.proposed)
+    maximum = maximum // GRAIN * GRAIN
+    if not size or maximum < MIN_CHUNK:
         return asked.proposed
-    return min(max(-(-size // GRAIN) * GRAIN, LEAST_CHUNK), most)
+    return min(max(-(-size // GRAIN) * GRAIN, MIN_CHUNK), maximum)
 
 
 def _random_questions(table: PlanTable, *, seed: int) -> list[Question]:
     rng = random.Random(seed)
     edges = [repeat.message_bytes + step for repeat in table.repeats for step in (-1, 0, 1)]
     sizes = edges + [
-        rng.randint(max(0, table.least_bytes - 10), table.greatest_bytes + 10)
+        rng.randint(max(0, table.min_message_bytes - 10), table.max_message_bytes + 10)
         for _ in range(count(20_000))
     ]
     return [
@@ -277,13 +279,13 @@ def test_changes_are_logged_where_that_is_wanted(build: Path, tmp_path: Path) ->
 
 def test_only_the_plugins_symbol_is_seen(build: Path) -> None:
     require_system(shutil.which("nm"), "nm", "apt-get install binutils")
-    told = subprocess.run(
+    reported = subprocess.run(
         ["nm", "-D", "--defined-only", str(build / "libnccl-tuner-sluice.so")],
         capture_output=True,
         text=True,
         check=True,
     )
-    names = {line.split()[-1] for line in told.stdout.splitlines()}
+    names = {line.split()[-1] for line in reported.stdout.splitlines()}
     ours = {name for name in names if "sluice" in name or "nccl" in name}
     assert {name for name in ours if not name.startswith("__")} == {"ncclTunerPlugin_v6"}
 

@@ -23,7 +23,6 @@ from sluice_client import (
     FitRange,
     InputRefused,
     Measurement,
-    MixSize,
     NotFound,
     Pipeline,
     Setting,
@@ -32,6 +31,7 @@ from sluice_client import (
     StepGroup,
     Table,
     Unavailable,
+    WorkloadSize,
 )
 from tests.app.serving import LARGE, LARGE_BYTES, MYRINET, Live, serving, settings_for
 from tests.clients.python_clients import KINDS, opened
@@ -91,9 +91,9 @@ def test_optimize_answers_with_the_paper_s_schedule(client: Any) -> None:
     assert {one.strategy for one in answer.baselines} == {"single", "static", "fixed"}
     assert answer.aggregate is answer.fit is answer.profile is answer.levels is None
     assert client.optimization(answer.id) == answer
-    told = client.explanation(answer.id, cheaper_by=0.2)
-    assert (told.id, told.cheaper_by) == (answer.id, 0.2)
-    assert [one.name for one in told.path] == [stage.name for stage in PIPELINE.stages]
+    reported = client.explanation(answer.id, cheaper_by=0.2)
+    assert (reported.id, reported.cheaper_by) == (answer.id, 0.2)
+    assert [one.name for one in reported.path] == [stage.name for stage in PIPELINE.stages]
 
 
 def test_optimize_takes_every_source_and_option(client: Any) -> None:
@@ -230,12 +230,12 @@ def test_a_profile_from_its_first_revision_to_its_end(client: Any, name: str) ->
 
 
 def test_a_table_is_compiled_read_and_switched(client: Any, name: str) -> None:
-    """The reader and the look-up give the same schedule; the roll back is a second switch."""
-    first = client.compile_table(name, least_bytes=1024, greatest_bytes=8192)
-    assert client.compile_table(name, least_bytes=1024, greatest_bytes=8192) == first
+    """The reader and the lookup give the same schedule; the roll back is a second switch."""
+    first = client.compile_table(name, min_message_bytes=1024, max_message_bytes=8192)
+    assert client.compile_table(name, min_message_bytes=1024, max_message_bytes=8192) == first
     limits = Constraints(alignment_bytes=64)
     second = client.compile_table(
-        name, least_bytes=4900, greatest_bytes=5000, relative_gap=0.01, constraints=limits
+        name, min_message_bytes=4900, max_message_bytes=5000, relative_gap=0.01, constraints=limits
     )
     assert client.active_table(name).digest == first.digest
     found = client.schedule(name, 5000)
@@ -255,12 +255,14 @@ def test_a_table_is_compiled_read_and_switched(client: Any, name: str) -> None:
 
 def test_a_table_comes_in_its_three_forms(client: Any, name: str) -> None:
     """The file, what is told of it, its twin."""
-    told = client.compile_table(name, least_bytes=4000, greatest_bytes=4096, activate=True)
-    data = client.table_file(told.digest)
-    assert digest_of(data) == told.digest
-    assert client.table(told.digest) == told
-    assert client.table_twin(told.digest)["greatest_bytes"] == 4096
-    assert Table.from_bytes(data).digest == told.digest
+    reported = client.compile_table(
+        name, min_message_bytes=4000, max_message_bytes=4096, activate=True
+    )
+    data = client.table_file(reported.digest)
+    assert digest_of(data) == reported.digest
+    assert client.table(reported.digest) == reported
+    assert client.table_twin(reported.digest)["max_message_bytes"] == 4096
+    assert Table.from_bytes(data).digest == reported.digest
 
 
 def test_a_look_up_without_a_table_is_solved(client: Any, name: str) -> None:
@@ -284,7 +286,7 @@ def test_every_target_is_told_with_its_options(client: Any) -> None:
 
 def test_an_export_is_a_file_with_a_name(client: Any, name: str) -> None:
     """In the target's own syntax; it can be audited."""
-    scope = {"least_bytes": 4096, "greatest_bytes": 8192}
+    scope = {"min_message_bytes": 4096, "max_message_bytes": 8192}
     file = client.export(name, "ucx", objective="worst", **scope)
     assert file.file_name
     assert "UCX_RNDV_FRAG_SIZE" in file.text
@@ -297,10 +299,12 @@ def test_an_export_is_a_file_with_a_name(client: Any, name: str) -> None:
 
 
 def test_an_audit_says_what_a_setting_costs(client: Any) -> None:
-    """Over a mix, against a limit."""
+    """Over a workload, against a limit."""
     setting = Setting.stepped([SettingStep(1, None), SettingStep(8192, 4096)])
-    mix = [MixSize(4096), MixSize(16384, 2.0)]
-    found = client.audit(setting, pipeline=PIPELINE, mix=mix, max_regret=0.001, over="best")
+    workload = [WorkloadSize(4096), WorkloadSize(16384, 2.0)]
+    found = client.audit(
+        setting, pipeline=PIPELINE, workload=workload, max_regret=0.001, over="best"
+    )
     assert found.setting.steps == (SettingStep(1, None), SettingStep(8192, 4096))
     assert found.setting.mean.at_least > 0.001
     assert not found.is_kept
@@ -330,13 +334,16 @@ def test_a_comparison_is_a_job_too(client: Any) -> None:
 
 def test_long_work_is_a_job_too(client: Any, name: str) -> None:
     """A table, an export, an audit: each result as the operation itself gives it."""
-    compiled = client.start_compile_table(name, least_bytes=4000, greatest_bytes=4040)
+    compiled = client.start_compile_table(name, min_message_bytes=4000, max_message_bytes=4040)
     table = client.wait_job(compiled.id, within_s=60.0).check().table
-    assert table == client.compile_table(name, least_bytes=4000, greatest_bytes=4040)
-    assert client.start_compile_table(name, least_bytes=4000, greatest_bytes=4040).table == table
+    assert table == client.compile_table(name, min_message_bytes=4000, max_message_bytes=4040)
+    assert (
+        client.start_compile_table(name, min_message_bytes=4000, max_message_bytes=4040).table
+        == table
+    )
     exported = client.start_export(name, "ucx-costs").export
     assert exported.text == client.export(name, "ucx-costs").text
-    scope = {"least_bytes": 4096, "greatest_bytes": 4096}
+    scope = {"min_message_bytes": 4096, "max_message_bytes": 4096}
     audited = client.wait_job(client.start_audit(Setting.whole(), profile=name, **scope).id)
     assert (audited.progress.steps_done, audited.progress.steps_total) == (1, 1)
     assert audited.audit.setting.steps == (SettingStep(1, None),)

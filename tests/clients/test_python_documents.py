@@ -84,7 +84,7 @@ def test_every_error_is_documented() -> None:
 
 
 def test_everything_of_a_table_is_documented() -> None:
-    """Its look-ups and what it says of itself."""
+    """Its lookups and what it says of itself."""
     words = {word for row in GUIDE.rows("Reading a table file") for word in code_words(row[0])}
     documented = {word.partition("(")[0].removeprefix("Table.") for word in words}
     assert documented == {name for name in vars(Table) if not name.startswith("_")}

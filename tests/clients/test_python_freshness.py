@@ -37,7 +37,7 @@ from tests.clients.python_clients import KINDS, opened
 from tests.clients.scripted_http import Step, answer, break_off, pieces, problem, scripted
 from tests.support.malformed_tables import good
 
-QUICK = Retry(first_wait_s=0.0, most_wait_s=0.0)
+QUICK = Retry(first_wait_s=0.0, max_wait_s=0.0)
 ALIGNED = (Path(__file__).parents[1] / "data" / "tables" / "v1" / "aligned.slt").read_bytes()
 PIPELINE = Pipeline.of_lines([("copy", 1.0, 2.0), ("wire", 2.0, 4.0)])
 Opened = Callable[..., AbstractContextManager[Any]]
@@ -244,7 +244,7 @@ def test_readers_see_whole_tables_while_the_file_is_replaced(tmp_path: Path) -> 
 
 
 def test_the_service_itself_answers_304(tmp_path: Path) -> None:
-    """For the look-up, the tables, the exports and the file; and a switch is seen at once."""
+    """For the lookup, the tables, the exports and the file; and a switch is seen at once."""
     statuses: list[int] = []
     http = httpx.Client(event_hooks={"response": [lambda one: statuses.append(one.status_code)]})
     path = tmp_path / "rack.slt"
@@ -255,9 +255,9 @@ def test_the_service_itself_answers_304(tmp_path: Path) -> None:
     ):
         client.create_profile("rack", pipeline=PIPELINE)
         assert client.schedule("rack", 4096) == client.schedule("rack", 4096)
-        first = client.compile_table("rack", least_bytes=1024, greatest_bytes=8192)
+        first = client.compile_table("rack", min_message_bytes=1024, max_message_bytes=8192)
         assert client.schedule("rack", 4096).table == first.digest
-        second = client.compile_table("rack", least_bytes=1024, greatest_bytes=4096)
+        second = client.compile_table("rack", min_message_bytes=1024, max_message_bytes=4096)
         assert client.fetch_table("rack", path)
         assert Table.open(path).digest == first.digest
         statuses.clear()
@@ -266,7 +266,7 @@ def test_the_service_itself_answers_304(tmp_path: Path) -> None:
             client.table(first.digest)
             client.table_file(first.digest)
             client.active_table("rack")
-            client.export("rack", "ucx", least_bytes=1024, greatest_bytes=8192)
+            client.export("rack", "ucx", min_message_bytes=1024, max_message_bytes=8192)
             assert not client.fetch_table("rack", path)
         assert statuses == [304, 200, 200, 200, 200, 304] + [304] * 6
         client.activate_table("rack", second.digest)

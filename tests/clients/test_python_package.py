@@ -65,17 +65,17 @@ def test_the_wheel_holds_the_package_and_no_more(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
-        told = message_from_bytes(archive.read(metadata))
+        reported = message_from_bytes(archive.read(metadata))
     inside = {str(path.relative_to(SOURCES / "src")) for path in SOURCES.rglob("*.py")}
     assert {name for name in names if ".dist-info/" not in name} == {
         *inside,
         "sluice_client/py.typed",
     }
     assert any(name.endswith("/LICENSE") for name in names)
-    assert (told["Name"], told["Version"]) == ("sluice-client", sluice_client.__version__)
-    assert told.get_all("Requires-Dist") == ["httpx<1,>=0.28"]
-    assert told["License-Expression"] == "Apache-2.0"
-    assert "Table.open" in str(told.get_payload())
+    assert (reported["Name"], reported["Version"]) == ("sluice-client", sluice_client.__version__)
+    assert reported.get_all("Requires-Dist") == ["httpx<1,>=0.28"]
+    assert reported["License-Expression"] == "Apache-2.0"
+    assert "Table.open" in str(reported.get_payload())
 
 
 def test_the_reader_works_where_there_is_nothing_else(outside: Path, tmp_path: Path) -> None:

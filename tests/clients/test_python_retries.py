@@ -30,7 +30,7 @@ from sluice_client import (
     Unreachable,
 )
 from sluice_client.calls import Answer, Call
-from sluice_client.retries import Course, Failure, Pauses
+from sluice_client.retries import Failure, Pauses, RetryState
 from tests.clients.python_clients import KINDS, opened
 from tests.clients.scripted_http import (
     Step,
@@ -42,7 +42,7 @@ from tests.clients.scripted_http import (
     scripted,
 )
 
-QUICK = Retry(first_wait_s=0.0, most_wait_s=0.0)
+QUICK = Retry(first_wait_s=0.0, max_wait_s=0.0)
 PIPELINE = Pipeline.of_lines([("copy", 1.0, 2.0)])
 READY = {"status": "ready", "database": "sqlite", "workers": 1}
 Opened = Callable[..., AbstractContextManager[Any]]
@@ -183,7 +183,7 @@ def test_a_service_that_says_nothing_is_given_up(client_of: Opened) -> None:
 def test_the_deadline_is_of_all_attempts(client_of: Opened) -> None:
     """Not of each; what the service asks to wait for longer is not waited for."""
     later = problem(503, "overloaded", headers={"Retry-After": "3600"})
-    patience = Retry(attempts=1000, first_wait_s=0.0, most_wait_s=0.0, deadline_s=30.0)
+    patience = Retry(attempts=1000, first_wait_s=0.0, max_wait_s=0.0, deadline_s=30.0)
     with (
         scripted(lambda _: [later]) as server,
         client_of(server.address, retry=patience) as client,
@@ -220,10 +220,12 @@ class Clock:
         return self.now_s
 
 
-def course(retry: Retry, clock: Clock, *, chance: float = 1.0, takes_s: float = 0.0) -> Course:
+def retry_state(
+    retry: Retry, clock: Clock, *, chance: float = 1.0, takes_s: float = 0.0
+) -> RetryState:
     """A course of a call that may be repeated."""
     call: Call[Any] = Call("GET", "/", lambda answer: answer, may_repeat=True, takes_s=takes_s)
-    return Course(call, retry, 30.0, clock=clock, chance=lambda: chance)
+    return RetryState(call, retry, 30.0, clock=clock, chance=lambda: chance)
 
 
 @pytest.fixture
@@ -232,13 +234,13 @@ def clock() -> Clock:
     return Clock()
 
 
-LOST = Failure(was_sent=True, is_timeout=False, said="lost")
+LOST = Failure(was_sent=True, is_timeout=False, stated="lost")
 
 
 @pytest.mark.parametrize("chance", [0.0, 0.5, 1.0])
 def test_waits_double_up_to_the_longest_and_vary(clock: Clock, chance: float) -> None:
     """Between half and all of what is doubled."""
-    going = course(Retry(attempts=6, first_wait_s=0.1, most_wait_s=1.0), clock, chance=chance)
+    going = retry_state(Retry(attempts=6, first_wait_s=0.1, max_wait_s=1.0), clock, chance=chance)
     waits = []
     for _ in range(5):
         going.begin_attempt()
@@ -250,7 +252,7 @@ def test_waits_double_up_to_the_longest_and_vary(clock: Clock, chance: float) ->
 
 
 @pytest.mark.parametrize(
-    ("told", "least_s", "most_s"),
+    ("told", "min_s", "max_s"),
     [
         ("7", 7.0, 7.1),
         ("0", 0.0, 0.1),
@@ -266,19 +268,19 @@ def test_waits_double_up_to_the_longest_and_vary(clock: Clock, chance: float) ->
     ids=["seconds", "none", "past", "future", "word", "negative", "huge", "empty"],
 )
 def test_retry_after_is_the_least_that_is_waited(
-    clock: Clock, told: str, least_s: float, most_s: float
+    clock: Clock, reported: str, min_s: float, max_s: float
 ) -> None:
     """Seconds or a date; what is neither counts as nothing said."""
-    going = course(Retry(first_wait_s=0.1, deadline_s=1e12), clock)
+    going = retry_state(Retry(first_wait_s=0.1, deadline_s=1e12), clock)
     going.begin_attempt()
-    wait_s = going.after_answer(Answer(503, {"retry-after": told}, b""))
+    wait_s = going.after_answer(Answer(503, {"retry-after": reported}, b""))
     assert wait_s is not None
-    assert least_s <= wait_s <= most_s
+    assert min_s <= wait_s <= max_s
 
 
 def test_an_operation_that_takes_long_has_its_time(clock: Clock) -> None:
     """A table is compiled for two minutes; the deadline of the client is one."""
-    going = course(Retry(deadline_s=60.0), clock, takes_s=120.0)
+    going = retry_state(Retry(deadline_s=60.0), clock, takes_s=120.0)
     assert going.begin_attempt() == 150.0
     clock.now_s += 149.0
     assert going.begin_attempt() == pytest.approx(1.0)
@@ -306,7 +308,7 @@ def test_pauses_grow_and_end(clock: Clock) -> None:
     [
         {"attempts": 0},
         {"first_wait_s": -1.0},
-        {"first_wait_s": 2.0, "most_wait_s": 1.0},
+        {"first_wait_s": 2.0, "max_wait_s": 1.0},
         {"deadline_s": 0.0},
         {"deadline_s": float("nan")},
     ],

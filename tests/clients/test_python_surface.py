@@ -45,7 +45,6 @@ from sluice_client import (
     FitRange,
     InputRefused,
     Measurement,
-    MixSize,
     Pipeline,
     Problem,
     Setting,
@@ -53,6 +52,7 @@ from sluice_client import (
     Stage,
     StepGroup,
     Stopped,
+    WorkloadSize,
     answers,
     errors,
     export_answers,
@@ -111,13 +111,18 @@ PLAN: Call[Any] = measuring.plan_measurements(1, 2, measurements=[GIVEN], tolera
 CREATE: Call[Any] = storing.create_profile("a", pipeline=PIPELINE, aggregate=AGGREGATE, detail="x")
 REVISE: Call[Any] = storing.revise_profile("a", pipeline=PIPELINE, aggregate=AGGREGATE, detail="x")
 COMPILE: Call[Any] = storing.compile_table(
-    "a", least_bytes=1, greatest_bytes=2, relative_gap=0.1, constraints=LIMITS, activate=True
+    "a",
+    min_message_bytes=1,
+    max_message_bytes=2,
+    relative_gap=0.1,
+    constraints=LIMITS,
+    activate=True,
 )
 EXPORT: Call[Any] = exporting.export(
     "a",
     "ucx",
-    least_bytes=1,
-    greatest_bytes=2,
+    min_message_bytes=1,
+    max_message_bytes=2,
     objective="mean",
     constraints=LIMITS,
     options={"a": "b"},
@@ -128,9 +133,9 @@ AUDIT: Call[Any] = exporting.audit(
     **SOURCES,
     measurements=GIVEN,
     fit_options=OPTIONS,
-    least_bytes=1,
-    greatest_bytes=2,
-    mix=[MixSize(1, 2.0)],
+    min_message_bytes=1,
+    max_message_bytes=2,
+    workload=[WorkloadSize(1, 2.0)],
     objective="mean",
     max_regret=0.1,
     over="best",
@@ -240,7 +245,7 @@ def test_every_parameter_can_be_given(call: Call[Any], model: type[BaseModel]) -
         (LIMITS, stages.ConstraintsIn),
         (GIVEN, fit_requests.MeasurementIn),
         (OPTIONS, fit_requests.FitOptionsIn),
-        (MixSize(1), audit.MixSizeIn),
+        (WorkloadSize(1), audit.WorkloadSizeIn),
         (SettingStep(1, None), audit.StepIn),
     ],
 )
@@ -299,7 +304,7 @@ PAIRS: list[tuple[type, type]] = [
     (answers.Readiness, service.ReadyOut),
     (export_answers.Audit, audit.AuditOut),
     (export_answers.AuditRow, audit.AuditRowOut),
-    (export_answers.AuditedMix, audit.AuditMixOut),
+    (export_answers.AuditedWorkload, audit.AuditWorkloadOut),
     (export_answers.PricedSetting, audit.PricedOut),
     (export_answers.Regret, audit.SpanOut),
     (SettingStep, audit.StepOut),

@@ -41,11 +41,11 @@ INTERESTING = (0, 1, 2, 7, 8, 39, 40, 255, 2**31 - 1, 2**31, 2**32 - 1, 2**48, 2
 def check(reader: Table, table: PlanTable, *, seed: int, times: int = 200) -> None:
     """Every entry, its neighbours and random sizes read as the domain reads them."""
     rng = random.Random(seed)
-    messages = {rng.randint(table.least_bytes, table.greatest_bytes) for _ in range(times)}
+    messages = {rng.randint(table.min_message_bytes, table.max_message_bytes) for _ in range(times)}
     for entry in (*table.cuts, *table.repeats):
         messages |= {entry.message_bytes + step for step in (-1, 0, 1)}
     for message in messages:
-        if table.least_bytes <= message <= table.greatest_bytes:
+        if table.min_message_bytes <= message <= table.max_message_bytes:
             assert tuple(reader.schedule(message)) == table.cut_at(message)
             assert reader.repeat(message) == table.repeated_size_at(message)
             assert reader.certificate(message) == (
@@ -65,14 +65,20 @@ def test_golden_files_read_as_the_domain_reads_them(name: str) -> None:
     table = make()
     with Table.open(path) as reader:
         check(reader, table, seed=1)
-        told = reader.description
-        assert (told.profile, told.revision) == (profile, revision)
-        assert (told.least_bytes, told.greatest_bytes) == (table.least_bytes, table.greatest_bytes)
-        assert told.relative_gap == table.relative_gap
-        assert told.fragment_cap == table.fragment_cap
-        assert (told.cut_entries, told.repeat_entries) == (len(table.cuts), len(table.repeats))
-        assert told.most_fragments == max(cut.fragments for cut in table.cuts)
-        assert told.file_bytes == path.stat().st_size
+        reported = reader.description
+        assert (reported.profile, reported.revision) == (profile, revision)
+        assert (reported.min_message_bytes, reported.max_message_bytes) == (
+            table.min_message_bytes,
+            table.max_message_bytes,
+        )
+        assert reported.relative_gap == table.relative_gap
+        assert reported.fragment_cap == table.fragment_cap
+        assert (reported.cut_entries, reported.repeat_entries) == (
+            len(table.cuts),
+            len(table.repeats),
+        )
+        assert reported.max_schedule_fragments == max(cut.fragments for cut in table.cuts)
+        assert reported.file_bytes == path.stat().st_size
         assert reader.digest == digest_of(path.read_bytes())
 
 
@@ -80,13 +86,13 @@ def test_golden_files_read_as_the_domain_reads_them(name: str) -> None:
 def test_constraints_and_pipeline_are_those_of_the_table(name: str) -> None:
     """None where there is no limit; ranges, names and the delay as they were."""
     table = GOLDEN[name][0]()
-    told = Table.open(TABLES / "v1" / f"{name}.slt").description
+    reported = Table.open(TABLES / "v1" / f"{name}.slt").description
     for limit in FragmentLimits.__slots__:
-        assert getattr(told.constraints, limit) == getattr(table.limits, limit)
-    assert told.pipeline.delay_us == table.pipeline.delay_us
+        assert getattr(reported.constraints, limit) == getattr(table.limits, limit)
+    assert reported.pipeline.delay_us == table.pipeline.delay_us
     assert [
         (stage.name, [(r.up_to_bytes, r.overhead_us, r.ns_per_byte) for r in stage.ranges])
-        for stage in told.pipeline.stages
+        for stage in reported.pipeline.stages
     ] == [
         (stage.name, [(r.up_to_bytes, r.overhead_us, r.ns_per_byte) for r in stage.ranges])
         for stage in table.pipeline.stages
@@ -99,8 +105,11 @@ def test_any_table_reads_as_the_domain_reads_it(
     fragments: int, unit: int, seed: int, is_ranged: bool
 ) -> None:
     """Random cuts, aligned or not."""
-    least = unit * (fragments + 2)
-    blocks = [(least, least + 10_000, fragments), (least + 10_001, least + 2**22, fragments + 1)]
+    minimum = unit * (fragments + 2)
+    blocks = [
+        (minimum, minimum + 10_000, fragments),
+        (minimum + 10_001, minimum + 2**22, fragments + 1),
+    ]
     pipeline = a_ranged_pipeline() if is_ranged else a_line_pipeline()
     limits = FragmentLimits(alignment_bytes=unit)
     table = a_plan_table(blocks, limits=limits, pipeline=pipeline, seed=seed)
@@ -113,7 +122,11 @@ def test_any_table_reads_as_the_domain_reads_it(
 def test_a_compiled_table_reads_as_the_domain_reads_it(limits: FragmentLimits) -> None:
     """What the service compiles, to the byte."""
     table = compile_table(
-        a_line_pipeline(), limits, least_bytes=300, greatest_bytes=20_000, relative_gap=0.01
+        a_line_pipeline(),
+        limits,
+        min_message_bytes=300,
+        max_message_bytes=20_000,
+        relative_gap=0.01,
     )
     check(Table.from_bytes(encode(table, profile="a", revision=1)), table, seed=5, times=1000)
 
@@ -122,7 +135,7 @@ def test_whole_numbers_of_numpy_are_whole_numbers() -> None:
     """Whose products would overflow where Python's do not."""
     table = GOLDEN["huge"][0]()
     reader = Table.from_bytes((TABLES / "v1" / "huge.slt").read_bytes())
-    for message in (table.least_bytes + 12_345, table.greatest_bytes):
+    for message in (table.min_message_bytes + 12_345, table.max_message_bytes):
         assert reader.schedule(np.int64(message)) == list(table.cut_at(message))
         assert reader.repeat(np.uint64(message)) == table.repeated_size_at(message)
 
@@ -138,9 +151,9 @@ def test_a_message_without_a_repeated_size_has_0() -> None:
 def test_messages_outside_the_range_are_refused(message: int) -> None:
     """With the range, and not with the message."""
     reader = Table.from_bytes(good())
-    for look_up in (reader.repeat, reader.schedule, reader.certificate):
+    for lookup in (reader.repeat, reader.schedule, reader.certificate):
         with pytest.raises(OutOfRange, match="1 <= message_bytes <= 1000"):
-            look_up(message)
+            lookup(message)
 
 
 @pytest.mark.parametrize("message", [1.5, "7", None, float("nan")])
@@ -248,9 +261,9 @@ def test_a_closed_table_answers_no_more(tmp_path: Path) -> None:
     reader = Table.open(path)
     reader.close()
     reader.close()
-    for look_up in (reader.repeat, reader.schedule, reader.certificate):
+    for lookup in (reader.repeat, reader.schedule, reader.certificate):
         with pytest.raises(ValueError, match="released"):
-            look_up(500)
+            lookup(500)
 
 
 def test_a_replaced_file_leaves_the_mapped_one_as_it_was(tmp_path: Path) -> None:
@@ -261,21 +274,21 @@ def test_a_replaced_file_leaves_the_mapped_one_as_it_was(tmp_path: Path) -> None
     beside.write_bytes((TABLES / "v1" / "aligned.slt").read_bytes())
     os.replace(beside, path)
     assert old.schedule(333) == [146, 187]
-    assert Table.open(path).description.least_bytes == 200
+    assert Table.open(path).description.min_message_bytes == 200
 
 
 def test_threads_share_a_table() -> None:
-    """Look-ups change nothing."""
+    """Lookups change nothing."""
     table = a_plan_table([(100, 4000, 30), (4001, 2**20, 31)])
     reader = Table.from_bytes(encode(table, profile="", revision=0))
     messages = random.Random(3).sample(range(100, 2**20), 300)
     expected = [list(table.cut_at(message)) for message in messages]
     found: list[bool] = []
 
-    def look_up() -> None:
+    def lookup() -> None:
         found.append([reader.schedule(message) for message in messages] == expected)
 
-    threads = [threading.Thread(target=look_up) for _ in range(8)]
+    threads = [threading.Thread(target=lookup) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -27,9 +27,9 @@ from tests.support.counts import count
 from tests.support.long_work import long_here_engine
 
 CLIENT = Path(__file__).resolve().parents[2] / "clients" / "c"
-GREATEST_BYTES = 1 << 16
+MAX_MESSAGE_BYTES = 1 << 16
 SIZES_A_TABLE = 10_000
-MOST_FRAGMENTS = 4096
+MAX_FRAGMENTS = 4096
 NO_REPEAT = -10
 
 LIMITS = {
@@ -60,9 +60,14 @@ class Case:
         ends = [cut.message_bytes for cut in self.table.cuts]
         near = {size + step for size in ends for step in (-1, 0, 1)}
         rng = random.Random(self.name)
-        drawn = (rng.randint(1, GREATEST_BYTES) for _ in range(number))
-        asked = [1, GREATEST_BYTES, *rng.sample(sorted(near), min(len(near), number // 4)), *drawn]
-        return [size for size in asked if 1 <= size <= GREATEST_BYTES][:number]
+        drawn = (rng.randint(1, MAX_MESSAGE_BYTES) for _ in range(number))
+        asked = [
+            1,
+            MAX_MESSAGE_BYTES,
+            *rng.sample(sorted(near), min(len(near), number // 4)),
+            *drawn,
+        ]
+        return [size for size in asked if 1 <= size <= MAX_MESSAGE_BYTES][:number]
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +96,7 @@ def _case(service: Live, name: str, pipeline: Pipeline, limits: FragmentLimits) 
     )
     assert created.status_code == 201, created.text
     asked = {
-        "greatest_bytes": GREATEST_BYTES,
+        "max_message_bytes": MAX_MESSAGE_BYTES,
         "relative_gap": 0.01,
         "constraints": asdict(ConstraintsOut.of(limits)),
     }
@@ -105,17 +110,17 @@ def _case(service: Live, name: str, pipeline: Pipeline, limits: FragmentLimits) 
 
 
 class Library:
-    """The C library's look-ups in one table file."""
+    """The C library's lookups in one table file."""
 
     def __init__(self, library: ctypes.CDLL, path: Path) -> None:
         self._library = library
         self._table = (ctypes.c_uint64 * 256)()
-        self._sizes = (ctypes.c_uint64 * MOST_FRAGMENTS)()
+        self._sizes = (ctypes.c_uint64 * MAX_FRAGMENTS)()
         assert library.sluice_table_open(self._table, str(path).encode()) == 0
 
     def schedule(self, message_bytes: int) -> list[int]:
         found = ctypes.c_size_t()
-        size, room = ctypes.c_uint64(message_bytes), ctypes.c_size_t(MOST_FRAGMENTS)
+        size, room = ctypes.c_uint64(message_bytes), ctypes.c_size_t(MAX_FRAGMENTS)
         code = self._library.sluice_schedule(
             self._table, size, self._sizes, room, ctypes.byref(found)
         )

@@ -12,7 +12,7 @@ from domain.errors import Conflict, NotFound
 from domain.solution import Strategy
 from models.records import AnswerRecord, AnswerSummary
 from models.session import Store, create_store
-from tests.support.records import GIVEN, MOMENT, a_pipeline, an_answer
+from tests.support.records import GIVEN, TIMESTAMP, a_pipeline, an_answer
 
 
 class AnswerContract:
@@ -34,13 +34,13 @@ class AnswerContract:
 
     def test_times_are_kept_as_moments(self, store: Store) -> None:
         """A time in another zone is the same moment, read back in UTC."""
-        abroad = MOMENT.astimezone(timezone(timedelta(hours=5, minutes=45)))
+        abroad = TIMESTAMP.astimezone(timezone(timedelta(hours=5, minutes=45)))
         answer = an_answer(created_at=abroad)
         with store.unit_of_work() as work:
             work.answers.add(answer)
         with store.reading() as work:
             found = work.answers.get(answer.id).created_at
-        assert (found, found.utcoffset()) == (MOMENT, timedelta(0))
+        assert (found, found.utcoffset()) == (TIMESTAMP, timedelta(0))
 
     def test_find_gives_the_newest_answer_to_a_question(self, store: Store) -> None:
         """None where it was never asked."""

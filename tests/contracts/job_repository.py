@@ -26,7 +26,7 @@ from models.identifiers import new_id
 from models.records import MAX_CRASHES, MAX_LOSSES, Blame, JobRecord, JobState
 from models.session import Store, UnitOfWork
 from tests.support.counts import count
-from tests.support.records import MOMENT, a_job, an_answer
+from tests.support.records import TIMESTAMP, a_job, an_answer
 
 ENDS = tuple(state for state in JobState if state.is_terminal)
 
@@ -50,9 +50,9 @@ class JobContract:
             pool="long",
             owner="somebody",
             state=JobState.DONE,
-            started_at=MOMENT,
-            finished_at=MOMENT,
-            not_before=MOMENT,
+            started_at=TIMESTAMP,
+            finished_at=TIMESTAMP,
+            not_before=TIMESTAMP,
             claim=3,
             crashes=1,
             losses=2,
@@ -98,7 +98,7 @@ class JobContract:
     def test_a_job_is_found_by_its_question(self, store: Store) -> None:
         """The owner's newest in one of these states; none that was asked to stop."""
         first, other = a_job(request_digest="a"), a_job(request_digest="b")
-        done = a_job(request_digest="a", state=JobState.DONE, finished_at=MOMENT)
+        done = a_job(request_digest="a", state=JobState.DONE, finished_at=TIMESTAMP)
         theirs = a_job(request_digest="a", owner="somebody")
         with store.unit_of_work() as work:
             for job in (done, first, other, a_job(), theirs):

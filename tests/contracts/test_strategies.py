@@ -86,7 +86,7 @@ def _check_reason(detail: str) -> None:
 @pytest.mark.parametrize("strategy", ALL)
 @given(problem=problems | ranged_problems)
 def test_every_answer_keeps_the_contract(strategy: Strategy, problem: Problem) -> None:
-    """Admitted whole bytes, the judge's latency, a bound below it, a status that follows."""
+    """Admitted whole bytes, the evaluator's latency, a bound below it, a status that follows."""
     solution = attempt(problem, strategy)
     if solution is None:
         return
@@ -115,11 +115,11 @@ def test_auto_is_never_above_any_strategy(problem: Problem) -> None:
     best = attempt(problem, Strategy.AUTO)
     if best is None:
         return
-    rivals = [name for name in ALL if problem.allow_refragmentation or name in ONE_CUT]
-    for rival in rivals:
-        other = attempt(problem, rival)
+    alternatives = [name for name in ALL if problem.allow_refragmentation or name in ONE_CUT]
+    for alternative in alternatives:
+        other = attempt(problem, alternative)
         if other is not None and (problem.allow_refragmentation or other.levels is None):
-            assert best.latency_us <= other.latency_us * (1 + 1e-12), rival
+            assert best.latency_us <= other.latency_us * (1 + 1e-12), alternative
 
 
 @given(problem=problems | ranged_problems)

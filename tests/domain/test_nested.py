@@ -1,4 +1,6 @@
-"""Cuts that differ from stage to stage: the judge's rule, reversal, and the papers' convention."""
+"""Cuts that differ from stage to stage: the evaluator's rule, reversal, and the papers'
+convention.
+"""
 
 import pytest
 from hypothesis import given
@@ -22,11 +24,11 @@ def stages(draw: st.DrawFn) -> Stage:
     return Stage("s", (FitRange(draw(costs), draw(costs), draw(st.integers(1, 30))), last))
 
 
-def pipelines(least: int = 1) -> st.SearchStrategy[Pipeline]:
+def pipelines(minimum: int = 1) -> st.SearchStrategy[Pipeline]:
     """Pipelines of up to five stages, with and without delay."""
     return st.builds(
         Pipeline,
-        st.lists(stages(), min_size=least, max_size=5).map(tuple),
+        st.lists(stages(), min_size=minimum, max_size=5).map(tuple),
         st.sampled_from([0.0, 7.5]),
     )
 

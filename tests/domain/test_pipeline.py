@@ -82,24 +82,24 @@ def ranged_stages(draw: st.DrawFn) -> Stage:
 
 @given(ranged_stages(), st.integers(1, 3000), st.integers(0, 6000), st.data())
 def test_a_minorant_is_convex_and_below_the_cost(
-    stage: Stage, least: int, width: int, data: st.DataObject
+    stage: Stage, minimum: int, width: int, data: st.DataObject
 ) -> None:
     """At every admitted size, real or whole, it does not lie above the cost."""
-    points = stage.minorant_points(least, least + width)
+    points = stage.minorant_points(minimum, minimum + width)
     slopes = [(d - b) / (c - a) for (a, b), (c, d) in pairwise(points)]
     assert all(left <= right + 1e-9 for left, right in pairwise(slopes))
     for _ in range(20):
-        size = data.draw(st.floats(least, least + width))
+        size = data.draw(st.floats(minimum, minimum + width))
         assert _between(points, size) <= stage.time_us(size) + 1e-7
 
 
 @given(ranged_stages(), st.integers(1, 3000), st.integers(1, 6000))
-def test_a_minorant_touches_the_cost_at_its_ends(stage: Stage, least: int, width: int) -> None:
+def test_a_minorant_touches_the_cost_at_its_ends(stage: Stage, minimum: int, width: int) -> None:
     """It is the greatest convex function below: at both ends it is the cost itself."""
-    first, *_, last = stage.minorant_points(least, least + width)
-    assert first[0] == least
-    assert first[1] == min(stage.time_us(least), _limit_from_above(stage, least))
-    assert last == (least + width, stage.time_us(least + width))
+    first, *_, last = stage.minorant_points(minimum, minimum + width)
+    assert first[0] == minimum
+    assert first[1] == min(stage.time_us(minimum), _limit_from_above(stage, minimum))
+    assert last == (minimum + width, stage.time_us(minimum + width))
 
 
 def _between(points: tuple[tuple[float, float], ...], size: float) -> float:

@@ -122,16 +122,16 @@ def test_certificates_are_those_of_the_entry_before() -> None:
 
 @pytest.mark.parametrize("message", [0, -1, 1001, 2**60])
 def test_a_message_outside_the_range_is_refused(message: int) -> None:
-    """By each of the four look-ups, which name it."""
+    """By each of the four lookups, which name it."""
     table = a_plan_table()
-    for look_up in (
+    for lookup in (
         table.cut_at,
         table.repeated_size_at,
         table.relative_gap_at,
         table.repeat_gap_at,
     ):
         with pytest.raises(InvalidInput) as refusal:
-            look_up(message)
+            lookup(message)
         assert refusal.value.field == "message_bytes"
 
 
@@ -149,7 +149,7 @@ def test_what_a_pair_of_cuts_would_spoil_between_them_is_refused(
         table = _of_cuts([(sum(cut), cut) for cut in sizes], limits)
     except InvalidInput:
         return
-    for message in range(table.least_bytes, table.greatest_bytes + 1):
+    for message in range(table.min_message_bytes, table.max_message_bytes + 1):
         assert Problem(table.pipeline, message, limits).admits(table.cut_at(message))
 
 
@@ -181,8 +181,8 @@ BAD_CUTS = {
     "zero": ([(4, (4, 0)), (9, (4, 5))], FragmentLimits(), (4, 9)),
     "negative": ([(4, (5, -1)), (9, (4, 5))], FragmentLimits(), (4, 9)),
     "alignment": ([(9, (5, 4))], FragmentLimits(alignment_bytes=4), None),
-    "least": ([(9, (6, 3))], FragmentLimits(min_fragment_bytes=4), None),
-    "greatest": ([(9, (6, 3))], FragmentLimits(max_fragment_bytes=5), None),
+    "minimum": ([(9, (6, 3))], FragmentLimits(min_fragment_bytes=4), None),
+    "maximum": ([(9, (6, 3))], FragmentLimits(max_fragment_bytes=5), None),
     "cap": ([(9, (3, 3, 3))], FragmentLimits(max_fragments=2), None),
     "shift": (
         [(2**40, (2**39, 2**39)), (2**40 + 2, (2**38, 2**40 + 2 - 2**38))],
@@ -207,10 +207,10 @@ BAD_REPEATS = {
     "half a unit": ([(9, 9), (16, 18)], FragmentLimits(alignment_bytes=4)),
     "count lost": ([(4, 4), (9, 3)], FragmentLimits()),
     "alignment": ([(9, 5)], FragmentLimits(alignment_bytes=4)),
-    "least": ([(9, 3)], FragmentLimits(min_fragment_bytes=4)),
+    "minimum": ([(9, 3)], FragmentLimits(min_fragment_bytes=4)),
     "remainder": ([(9, 6)], FragmentLimits(min_fragment_bytes=4)),
     "remainder between": ([(64, 16), (256, 64)], FragmentLimits(16, None, 16)),
-    "greatest": ([(9, 6)], FragmentLimits(max_fragment_bytes=5)),
+    "maximum": ([(9, 6)], FragmentLimits(max_fragment_bytes=5)),
     "greatest behind": ([(4, 9), (9, 5)], FragmentLimits(max_fragment_bytes=5)),
     "cap": ([(9, 3)], FragmentLimits(max_fragments=2)),
     "growth": ([(2, 2), (4, 2**40)], FragmentLimits()),
@@ -234,15 +234,16 @@ def test_repeated_sizes_keep_the_limits_or_are_refused(
     """Every message between two entries of equal counts: the cut that they give is admitted."""
     rng = random.Random(seed)
     limits = FragmentLimits(rng.choice((1, 1, 7, 20)), rng.choice((None, 200)), unit)
-    least, greatest, fragments = min(low, high), max(low, high), rng.randint(1, 4)
+    minimum, maximum, fragments = min(low, high), max(low, high), rng.randint(1, 4)
     sizes = [
-        (message, -(-message // (fragments * unit)) * unit) for message in sorted({least, greatest})
+        (message, -(-message // (fragments * unit)) * unit)
+        for message in sorted({minimum, maximum})
     ]
     try:
         table = _of_repeats(sizes, limits)
     except InvalidInput:
         return
-    for message in range(least, greatest + 1):
+    for message in range(minimum, maximum + 1):
         size = table.repeated_size_at(message)
         full, rest = divmod(message, size)
         cut = (size,) * full + ((rest,) if rest else ())
@@ -276,11 +277,11 @@ def test_certificates_are_finite_and_not_negative(value: float, field: str, entr
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("least_bytes", 0),
-        ("least_bytes", True),
-        ("least_bytes", 1.0),
-        ("greatest_bytes", 2**48 + 1),
-        ("greatest_bytes", 0),
+        ("min_message_bytes", 0),
+        ("min_message_bytes", True),
+        ("min_message_bytes", 1.0),
+        ("max_message_bytes", 2**48 + 1),
+        ("max_message_bytes", 0),
         ("relative_gap", 0.0),
         ("relative_gap", float("nan")),
         ("relative_gap", 1.5),
@@ -311,25 +312,25 @@ def _of_cuts(
     *,
     span: tuple[int, int] | None = None,
 ) -> PlanTable:
-    least, greatest = span or (cuts[0][0], cuts[-1][0])
+    minimum, maximum = span or (cuts[0][0], cuts[-1][0])
     entries = tuple(TableCut(message, sizes, 1.0, 0.0) for message, sizes in cuts)
-    whole = _whole_repeats(limits, least, greatest)
-    return PlanTable(a_line_pipeline(), limits, 10**5, least, greatest, 1e-3, entries, whole)
+    whole = _whole_repeats(limits, minimum, maximum)
+    return PlanTable(a_line_pipeline(), limits, 10**5, minimum, maximum, 1e-3, entries, whole)
 
 
-def _whole_repeats(limits: FragmentLimits, least: int, greatest: int) -> tuple[TableRepeat, ...]:
+def _whole_repeats(limits: FragmentLimits, minimum: int, maximum: int) -> tuple[TableRepeat, ...]:
     """Repeated sizes that every one of these limits admits, apart from a cap on fragments."""
-    size = limits.max_fragment_bytes or greatest
-    if size >= greatest or greatest - least > 2**20:
-        ends = range(least, greatest, MAX_STRETCH_BYTES)
-        return tuple(TableRepeat(end, greatest, 1.0, 0.0) for end in sorted({*ends, greatest}))
-    unit, most = limits.alignment_bytes, max(limits.min_fragment_bytes, 1)
+    size = limits.max_fragment_bytes or maximum
+    if size >= maximum or maximum - minimum > 2**20:
+        ends = range(minimum, maximum, MAX_STRETCH_BYTES)
+        return tuple(TableRepeat(end, maximum, 1.0, 0.0) for end in sorted({*ends, maximum}))
+    unit, smallest = limits.alignment_bytes, max(limits.min_fragment_bytes, 1)
     entries = []
-    for message in range(least, greatest + 1):
-        for fragments in range(1, greatest + 1):
+    for message in range(minimum, maximum + 1):
+        for fragments in range(1, maximum + 1):
             share = -(-message // (fragments * unit)) * unit if fragments > 1 else message
             rest = message - (-(-message // share) - 1) * share
-            if share <= size and (fragments == 1 or min(share, rest) >= most):
+            if share <= size and (fragments == 1 or min(share, rest) >= smallest):
                 entries.append(TableRepeat(message, share, 1.0, 0.0))
                 break
         else:
@@ -338,31 +339,36 @@ def _whole_repeats(limits: FragmentLimits, least: int, greatest: int) -> tuple[T
 
 
 def _of_repeats(sizes: list[tuple[int, int]], limits: FragmentLimits) -> PlanTable:
-    least, greatest = sizes[0][0], sizes[-1][0]
+    minimum, maximum = sizes[0][0], sizes[-1][0]
     cuts = tuple(
         TableCut(message, _some_cut(message, limits), 1.0, 0.0)
-        for message in range(least, greatest + 1)
+        for message in range(minimum, maximum + 1)
     )
     repeats = tuple(TableRepeat(message, size, 1.0, 0.0) for message, size in sizes)
-    return PlanTable(a_line_pipeline(), limits, 10**5, least, greatest, 1e-3, cuts, repeats)
+    return PlanTable(a_line_pipeline(), limits, 10**5, minimum, maximum, 1e-3, cuts, repeats)
 
 
 def _some_cut(message: int, limits: FragmentLimits) -> tuple[int, ...]:
     """The longest fragments first; refused by the plan table where that is no admitted cut."""
-    unit, greatest = limits.alignment_bytes, limits.max_fragment_bytes or message
-    if message <= greatest:
+    unit, maximum = limits.alignment_bytes, limits.max_fragment_bytes or message
+    if message <= maximum:
         return (message,)
-    size = max(greatest // unit, 1) * unit
+    size = max(maximum // unit, 1) * unit
     full, rest = divmod(message, size)
     return (size,) * full + ((rest,) if rest else ())
 
 
 def _messages(table: PlanTable, data: st.DataObject) -> Iterable[int]:
     drawn = data.draw(
-        st.lists(st.integers(table.least_bytes, table.greatest_bytes), min_size=1, max_size=5)
+        st.lists(
+            st.integers(table.min_message_bytes, table.max_message_bytes), min_size=1, max_size=5
+        )
     )
     edges = {entry.message_bytes + step for entry in table.cuts for step in (-1, 0, 1)}
-    return [*drawn, *(e for e in sorted(edges) if table.least_bytes <= e <= table.greatest_bytes)]
+    return [
+        *drawn,
+        *(e for e in sorted(edges) if table.min_message_bytes <= e <= table.max_message_bytes),
+    ]
 
 
 def _around(entries: tuple[TableCut, ...] | tuple[TableRepeat, ...], message: int):  # type: ignore[no-untyped-def]

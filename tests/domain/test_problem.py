@@ -14,17 +14,17 @@ from domain.problem import FragmentLimits, Problem
 PIPELINE = pipeline_of_lines([("a", 1.0, 1.0), ("b", 2.0, 1.0)])
 
 
-def admitted_counts(size: int, least: int, greatest: int, unit: int) -> set[int]:
+def admitted_counts(size: int, minimum: int, maximum: int, unit: int) -> set[int]:
     """Every number of fragments some cut has, by trying all cuts (the contract's own words)."""
-    if size < least:
-        return {1} if size <= greatest else set()
+    if size < minimum:
+        return {1} if size <= maximum else set()
     counts: set[int] = set()
 
     def extend(rest: int, count: int) -> None:
-        if least <= rest <= greatest:
+        if minimum <= rest <= maximum:
             counts.add(count + 1)
-        for part in range(unit, min(greatest, rest - 1) + 1, unit):
-            if part >= least:
+        for part in range(unit, min(maximum, rest - 1) + 1, unit):
+            if part >= minimum:
                 extend(rest - part, count + 1)
 
     extend(size, 0)
@@ -33,17 +33,17 @@ def admitted_counts(size: int, least: int, greatest: int, unit: int) -> set[int]
 
 @given(st.integers(1, 13), st.integers(1, 6), st.none() | st.integers(1, 12), st.integers(1, 4))
 def test_the_admitted_counts_are_those_of_all_cuts(
-    size: int, least: int, greatest: int | None, unit: int
+    size: int, minimum: int, maximum: int | None, unit: int
 ) -> None:
     """count_range is a closed form; brute force over every cut must agree."""
-    problem = Problem(PIPELINE, size, FragmentLimits(least, greatest, unit))
-    expected = admitted_counts(size, least, greatest or size, unit)
+    problem = Problem(PIPELINE, size, FragmentLimits(minimum, maximum, unit))
+    expected = admitted_counts(size, minimum, maximum or size, unit)
     if not expected:
         with pytest.raises(Infeasible, match="min_fragment_bytes"):
             problem.count_range()
         return
     counts = problem.count_range()
-    assert set(range(counts.least, counts.greatest + 1)) == expected
+    assert set(range(counts.minimum, counts.maximum + 1)) == expected
 
 
 def test_the_cap_that_binds_is_named() -> None:
@@ -64,7 +64,7 @@ def test_a_cap_below_what_the_greatest_size_needs_is_infeasible() -> None:
 def test_a_message_below_the_least_size_is_sent_whole() -> None:
     """The one exception to the least size."""
     problem = Problem(PIPELINE, 3, FragmentLimits(min_fragment_bytes=8))
-    assert problem.count_range().greatest == 1
+    assert problem.count_range().maximum == 1
     assert problem.admits((3,))
     assert not problem.admits((1, 2))
 

@@ -1,4 +1,4 @@
-"""The judge: recurrence, timeline, critical path."""
+"""The evaluator: recurrence, timeline, critical path."""
 
 from itertools import pairwise
 

@@ -40,12 +40,15 @@ class Scene:
         client: str,
         view: str = "",
         *,
-        gone: Callable[[], Awaitable[None]] | None = None,
+        wait_disconnected: Callable[[], Awaitable[None]] | None = None,
     ) -> asyncio.Task[str]:
         """Somebody asks for this."""
         return asyncio.ensure_future(
             self.queue.run(
-                self.work(name), gone or _stays, requester=Requester(client, view), question=name
+                self.work(name),
+                wait_disconnected or _stays,
+                requester=Requester(client, view),
+                question=name,
             )
         )
 
@@ -151,12 +154,12 @@ def test_what_nobody_waits_for_is_not_begun(scene: Scene) -> None:
     async def left() -> tuple[str, str]:
         leaves = asyncio.Event()
 
-        async def gone() -> None:
+        async def wait_disconnected() -> None:
             await leaves.wait()
 
         held = scene.ask("held", "someone")
-        alone = scene.ask("alone", "reader", gone=gone)
-        shared = scene.ask("shared", "reader", gone=gone)
+        alone = scene.ask("alone", "reader", wait_disconnected=wait_disconnected)
+        shared = scene.ask("shared", "reader", wait_disconnected=wait_disconnected)
         stays = scene.ask("shared", "other")
         await asyncio.sleep(0)
         leaves.set()

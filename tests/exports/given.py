@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from domain.fragment_setting import FragmentSetting, SettingStep
-from domain.message_mix import MessageMix
 from domain.pipeline import Pipeline
 from domain.regret import BestKnown, ChosenSetting, Objective, Regret
+from domain.workload import Workload
 from exports.table.slt import decode, digest_of, encode
 from exports.targets.target import ExportInput, Takes, Target
 from tests.support.plan_tables import a_line_pipeline, a_plan_table
@@ -19,7 +19,7 @@ def a_chosen(setting: FragmentSetting) -> ChosenSetting:
     return ChosenSetting(
         setting,
         Objective.MEAN,
-        MessageMix.log_uniform(1, 2**24),
+        Workload.log_uniform(1, 2**24),
         0.0123,
         0.5,
         (Regret(best, setting.size_at(65536), 110.0),),
@@ -36,7 +36,7 @@ def given_for(
 ) -> ExportInput:
     """What this target takes, and nothing else."""
     chosen, table, file, digest = None, None, b"", ""
-    if target.takes in (Takes.ONE_SIZE, Takes.LADDER):
+    if target.takes in (Takes.ONE_SIZE, Takes.SIZE_STEPS):
         chosen = a_chosen(setting or a_setting(target))
     model = pipeline or a_line_pipeline()
     revision = 3 if profile else 0
@@ -56,7 +56,7 @@ def given_for(
 
 
 def a_setting(target: Target) -> FragmentSetting:
-    """Sizes that this target's rule admits: one, or a ladder of three."""
+    """Sizes that this target's rule admits: one, or a list of size steps of three."""
     sizes = sizes_of(target)
     if target.takes is Takes.ONE_SIZE:
         return FragmentSetting.always(sizes[1])
@@ -68,7 +68,11 @@ def sizes_of(target: Target) -> tuple[int, int, int]:
     """Three sizes, ascending, that this target's rule admits: the middle one a power of two."""
     rule = target.sizes
     wanted = (2**12, 2**16, 2**19)
-    if any(not rule.least_bytes <= size <= rule.greatest_bytes for size in wanted):
-        first = 1 << (rule.least_bytes - 1).bit_length()
-        wanted = (first, min(first * 2, rule.greatest_bytes), min(first * 4, rule.greatest_bytes))
+    if any(not rule.min_bytes <= size <= rule.max_bytes for size in wanted):
+        first = 1 << (rule.min_bytes - 1).bit_length()
+        wanted = (
+            first,
+            min(first * 2, rule.max_bytes),
+            min(first * 4, rule.max_bytes),
+        )
     return wanted

@@ -32,7 +32,7 @@ def environment(more: Mapping[str, str]) -> dict[str, str]:
     return {**kept, **more}
 
 
-def told(command: list[str], more: Mapping[str, str] | None = None) -> str:
+def reported(command: list[str], more: Mapping[str, str] | None = None) -> str:
     """What the command prints; it has to succeed."""
     done = subprocess.run(
         command,
@@ -49,7 +49,7 @@ def told(command: list[str], more: Mapping[str, str] | None = None) -> str:
 def openmpi(program: str) -> str:
     """The path of one of its programs."""
     paths = [shutil.which(name) for name in ("ompi_info", "mpirun.openmpi", "mpicc.openmpi")]
-    is_there = all(paths) and "Open MPI v4.1.4" in told(["ompi_info", "--version"])
+    is_there = all(paths) and "Open MPI v4.1.4" in reported(["ompi_info", "--version"])
     require_system(is_there, *OPENMPI)
     return str(shutil.which(program))
 
@@ -59,7 +59,7 @@ def mpich(program: str) -> str:
     """The path of one of its programs."""
     names = ("mpichversion", "mpicc.mpich", "mpirun.mpich")
     paths = [shutil.which(name) for name in names]
-    is_there = all(paths) and re.search(r"\s4\.0\.2\s", told(["mpichversion"]))
+    is_there = all(paths) and re.search(r"\s4\.0\.2\s", reported(["mpichversion"]))
     require_system(is_there, *MPICH)
     return str(shutil.which(program))
 
@@ -69,13 +69,15 @@ def built(source: str, compiler: str) -> str:
     """A program of this folder, compiled once for the whole run."""
     target = Path(tempfile.mkdtemp(prefix="sluice-mpi-")) / Path(source).stem
     atexit.register(shutil.rmtree, target.parent, ignore_errors=True)
-    told([compiler, "-O1", "-Wall", "-Wextra", "-Werror", "-o", str(target), str(HERE / source)])
+    reported(
+        [compiler, "-O1", "-Wall", "-Wextra", "-Werror", "-o", str(target), str(HERE / source)]
+    )
     return str(target)
 
 
 def parameters(more: Mapping[str, str]) -> dict[str, str]:
     """Every MCA parameter that ompi_info has a value for, in this environment."""
-    printed = told([openmpi("ompi_info"), "--all", "--level", "9", "--parsable"], more)
+    printed = reported([openmpi("ompi_info"), "--all", "--level", "9", "--parsable"], more)
     return dict(re.findall(r"^mca:\w+:\w+:param:(\w+):value:(.*)$", printed, re.MULTILINE))
 
 
@@ -112,5 +114,5 @@ def _is_right(command: list[str], more: Mapping[str, str]) -> bool:
 def variables(names: list[str], more: Mapping[str, str]) -> dict[str, int]:
     """MPICH's control variables, read through MPI_T in a program of its own."""
     program = built("mpi_cvar.c", mpich("mpicc.mpich"))
-    printed = told([program, *names], more)
+    printed = reported([program, *names], more)
     return {name: int(value) for name, value in re.findall(r"^(\w+)=(-?\d+)$", printed, re.M)}

@@ -1,4 +1,4 @@
-"""The C header, compiled: its look-ups are those of the plan table, to the byte."""
+"""The C header, compiled: its lookups are those of the plan table, to the byte."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ INSTALL = "apt-get install gcc g++ clang libclang-rt-14-dev"
 
 # One program for all tables: "number of the table, message" in; the repeated size, the number of
 # fragments and the fragments out. The iterator must agree, and a short array must stay untouched.
-LOOK_UP = """
-static int look_up_@(uint64_t message)
+LOOKUP = """
+static int lookup_@(uint64_t message)
 {
-    static uint64_t sizes[@_MOST_FRAGMENTS + 1];
+    static uint64_t sizes[@_MAX_FRAGMENTS + 1];
     struct t@_cut cut;
     uint64_t size = 0;
     size_t fragments, i;
     sizes[0] = 77;
     fragments = t@_schedule(message, sizes, 0);
-    if (sizes[0] != 77 || t@_schedule(message, sizes, T@_MOST_FRAGMENTS) != fragments)
+    if (sizes[0] != 77 || t@_schedule(message, sizes, T@_MAX_FRAGMENTS) != fragments)
         return 0;
     if (t@_begin(&cut, message) != fragments)
         return 0;
@@ -119,7 +119,8 @@ def _messages() -> list[tuple[int, int]]:
         edges |= {repeat.message_bytes for repeat in table.repeats}
         near = {size + step for size in edges for step in (-1, 0, 1)}
         random_ones = [
-            rng.randint(table.least_bytes, table.greatest_bytes) for _ in range(count(5000))
+            rng.randint(table.min_message_bytes, table.max_message_bytes)
+            for _ in range(count(5000))
         ]
         asked += [(number, size) for size in (*sorted(near), *random_ones)]
         asked += [(number, 0), (number, 2**64 - 1)]
@@ -127,7 +128,7 @@ def _messages() -> list[tuple[int, int]]:
 
 
 def _expected(table: PlanTable, message: int) -> str:
-    if not table.least_bytes <= message <= table.greatest_bytes:
+    if not table.min_message_bytes <= message <= table.max_message_bytes:
         return "0 0"
     sizes = table.cut_at(message)
     return " ".join(map(str, (table.repeated_size_at(message), len(sizes), *sizes)))
@@ -141,8 +142,8 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"t{number}.h").write_text(_export(table, {"prefix": f"t{number}"}))
     numbers = range(len(_tables()))
     program = [HEAD.format(includes="\n".join(f'#include "t{i}.h"' for i in numbers))]
-    program += [LOOK_UP.replace("@", str(i)) for i in numbers]
-    cases = "\n".join(f"case {i}: agreed = look_up_{i}(message); break;" for i in numbers)
+    program += [LOOKUP.replace("@", str(i)) for i in numbers]
+    cases = "\n".join(f"case {i}: agreed = lookup_{i}(message); break;" for i in numbers)
     path = folder / "program.c"
     path.write_text("".join([*program, MAIN.format(cases=cases)]))
     return path
@@ -155,13 +156,13 @@ def test_it_compiles_without_a_warning_and_answers_as_the_plan_table(
     compiler, *options = COMPILERS[name]
     require_system(shutil.which(compiler), compiler, INSTALL)
     program = source.parent / name.replace(" ", "-").replace("+", "p")
-    told = subprocess.run(
+    reported = subprocess.run(
         [compiler, *options, *WARNINGS, str(source), "-o", str(program)],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert told.returncode == 0, told.stderr[:4000]
+    assert reported.returncode == 0, reported.stderr[:4000]
     asked = _messages()
     answered = subprocess.run(
         [str(program)],
@@ -184,17 +185,17 @@ def test_the_head_says_what_it_is() -> None:
     table = _tables()[1]
     head = _export(table).split("*/")[0]
     digest = digest_of(encode(table, profile="lab-7", revision=3))
-    for said in (
+    for stated in (
         "profile 'lab-7', revision 3",
         digest,
-        f"messages of {table.least_bytes} to {table.greatest_bytes} bytes",
+        f"messages of {table.min_message_bytes} to {table.max_message_bytes} bytes",
         "fragments of 64 to 4096 bytes, at most 9 of them",
         "every fragment but the last is a multiple of 64 bytes",
         "tolerance asked for: 0.1 %",
         "the schedule is at most 33.4 % over",
         "the repeated size at most 50 % over",
     ):
-        assert said in head
+        assert stated in head
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,9 @@ from tests.exports.given import given_for
 
 GRAMMAR = "parse.c of version 7"
 ONE = Target("one", "One size", Takes.ONE_SIZE, lambda _: "", "conf", GRAMMAR)
-LADDER = Target("ladder", "A ladder", Takes.LADDER, lambda _: "", "conf", GRAMMAR)
+SIZE_STEPS = Target(
+    "size_steps", "A list of size steps", Takes.SIZE_STEPS, lambda _: "", "conf", GRAMMAR
+)
 COSTS = Target("costs", "Costs", Takes.COSTS, lambda _: "", "conf", GRAMMAR)
 ENDS = ("*/", "/*", "--", "\\", "??", "]]>")
 
@@ -29,7 +31,7 @@ def test_it_says_what_it_is_and_what_it_costs() -> None:
         "One size (one)",
         "profile 'lab-7', revision 3",
         "size for every message: 65536 bytes (64 KiB)",
-        "least mean regret over the mix: log-uniform from 1 to 16777216 bytes",
+        "least mean regret over the workload: log-uniform from 1 to 16777216 bytes",
         "mean 1.23 %, worst 50.00 %",
         "65536          65536  10.00 %",
         f"UNVERIFIED: not read by the real program; grammar after {GRAMMAR}",
@@ -45,11 +47,11 @@ def test_what_is_read_back_is_said() -> None:
 
 
 def test_a_ladder_and_costs_have_heads_of_their_own() -> None:
-    """Every step of a ladder; no size at all where costs alone are exported."""
-    ladder = commentary(given_for(LADDER), LADDER)
-    assert "size for from 1: " not in ladder
-    assert "size from 1: 4096 bytes (4 KiB)" in ladder
-    assert "size from 100000: 65536 bytes (64 KiB)" in ladder
+    """Every step of a list of size steps; no size at all where costs alone are exported."""
+    size_steps = commentary(given_for(SIZE_STEPS), SIZE_STEPS)
+    assert "size for from 1: " not in size_steps
+    assert "size from 1: 4096 bytes (4 KiB)" in size_steps
+    assert "size from 100000: 65536 bytes (64 KiB)" in size_steps
     costs = commentary(given_for(COSTS, profile=""), COSTS)
     assert "made by Sluice from a pipeline without a name" in costs
     assert "regret" not in costs
@@ -105,10 +107,10 @@ def check(text: str, prefix: str) -> None:
     assert text.endswith("\n")
     for line in text[:-1].split("\n"):
         assert line.startswith(prefix.rstrip())
-        said = line[len(prefix) :]
-        assert said.isprintable()
+        stated = line[len(prefix) :]
+        assert stated.isprintable()
         assert len(line.encode()) <= LINE_BYTES
-        assert not any(end in said for end in ENDS)
+        assert not any(end in stated for end in ENDS)
 
 
 def test_plain_text_stays_as_it_is() -> None:
@@ -124,8 +126,8 @@ def test_the_same_input_gives_the_same_head() -> None:
 @pytest.mark.parametrize(
     ("size", "rule", "broken"),
     [
-        (4096, SizeRule(least_bytes=8192), "expected a size of 8192 to"),
-        (2**20, SizeRule(greatest_bytes=65536), "expected a size of 1 to 65536"),
+        (4096, SizeRule(min_bytes=8192), "expected a size of 8192 to"),
+        (2**20, SizeRule(max_bytes=65536), "expected a size of 1 to 65536"),
         (4100, SizeRule(multiple_of=64), "expected a multiple of 64 bytes"),
         (12288, SizeRule(is_power_of_two=True), "expected a power of two"),
     ],
@@ -137,10 +139,10 @@ def test_a_size_outside_the_rule_is_not_written(size: int, rule: SizeRule, broke
 
 
 def test_one_size_is_one_size() -> None:
-    """Neither a ladder nor a setting that sends every message whole."""
+    """Neither a list of size steps nor a setting that sends every message whole."""
     assert one_size(given_for(ONE, setting=FragmentSetting.always(4096)), SizeRule()) == 4096
     with pytest.raises(InvalidInput, match="one size for every message"):
-        one_size(given_for(LADDER), SizeRule())
+        one_size(given_for(SIZE_STEPS), SizeRule())
     with pytest.raises(InvalidInput, match="sent whole"):
         one_size(given_for(ONE, setting=FragmentSetting.always(None)), SizeRule())
     check_size(4096, SizeRule(4096, 4096, 4096, is_power_of_two=True))

@@ -129,8 +129,8 @@ def test_a_fast_wire_needs_a_decimal_or_a_finer_unit() -> None:
         ({"eager_bytes": "2147483648"}, "do not fit LogGOPSim's int"),
     ],
 )
-def test_what_an_int_cannot_hold_is_refused(options: dict[str, str], said: str) -> None:
+def test_what_an_int_cannot_hold_is_refused(options: dict[str, str], stated: str) -> None:
     """The programs would cut it off, or end."""
     model = pipeline_of_lines([("a", 1.0, 1.5), ("b", 1.0, 10.0)])
-    with pytest.raises(InvalidInput, match=said):
+    with pytest.raises(InvalidInput, match=stated):
         TARGET.render(given_for(TARGET, options, pipeline=model))

@@ -10,10 +10,10 @@ import pytest
 
 from domain.errors import InvalidInput, InvalidTable
 from domain.schedule import latency_us
-from exports.table.lookup import KEPT_FRAGMENTS, PythonReader, TableReader, answer_by
+from exports.table.lookup import STORED_FRAGMENTS, PythonReader, TableReader, answer_by
 from exports.table.lookup_native import NativeReader, native_reader, open_reader
 from exports.table.slt import decode, encode
-from solvers import judge_of
+from solvers import evaluator_of
 from tests.support.compiler import require_native_kernels
 from tests.support.counts import count
 from tests.support.plan_tables import GOLDEN, a_plan_table
@@ -38,8 +38,8 @@ READERS: dict[str, Open] = {"python": PythonReader.of, "c": opened_natively}
 def messages(reader: TableReader, number: int) -> list[int]:
     """Ends and random messages of the range."""
     rng, head = random.Random(7), reader.head
-    some = [rng.randint(head.least_bytes, head.greatest_bytes) for _ in range(number)]
-    return [head.least_bytes, head.greatest_bytes, *some]
+    some = [rng.randint(head.min_message_bytes, head.max_message_bytes) for _ in range(number)]
+    return [head.min_message_bytes, head.max_message_bytes, *some]
 
 
 @pytest.fixture(params=READERS)
@@ -59,15 +59,18 @@ def test_a_reader_reads_what_the_plan_table_says(path: Path, open_with: Open) ->
     """Schedules, repeated sizes, certificates, the head, and all of it in one call."""
     file = path.read_bytes()
     stored, reader = decode(file), open_with(file)
-    table, judge = stored.table, judge_of(stored.table.pipeline)
+    table, evaluator = stored.table, evaluator_of(stored.table.pipeline)
     head = reader.head
     assert (head.profile, head.revision) == (stored.profile, stored.revision)
     assert (head.pipeline, head.limits) == (table.pipeline, table.limits)
-    assert (head.least_bytes, head.greatest_bytes) == (table.least_bytes, table.greatest_bytes)
+    assert (head.min_message_bytes, head.max_message_bytes) == (
+        table.min_message_bytes,
+        table.max_message_bytes,
+    )
     assert head.relative_gap == table.relative_gap
-    assert reader.most_fragments == max(cut.fragments for cut in table.cuts)
+    assert reader.max_schedule_fragments == max(cut.fragments for cut in table.cuts)
     for one in (reader, reader.sibling()):
-        answered = one.answerer(judge)
+        answered = one.answerer(evaluator)
         for message in messages(reader, count(2000)):
             cut, size = table.cut_at(message), table.repeated_size_at(message)
             assert one.schedule(message) == list(cut)
@@ -81,7 +84,7 @@ def test_a_reader_reads_what_the_plan_table_says(path: Path, open_with: Open) ->
             text = ",".join(map(str, cut)).encode()
             cut_us = latency_us(table.pipeline, cut)
             expected = (len(cut), text, cut_us, gap, size, repeats, repeat_us)
-            assert answered(message) == answer_by(one, judge, message) == expected
+            assert answered(message) == answer_by(one, evaluator, message) == expected
 
 
 def test_a_message_outside_the_range_is_refused(open_with: Open) -> None:
@@ -92,10 +95,15 @@ def test_a_message_outside_the_range_is_refused(open_with: Open) -> None:
         reader.schedule,
         reader.count,
         reader.gaps,
-        reader.answerer(judge_of(reader.head.pipeline)),
+        reader.answerer(evaluator_of(reader.head.pipeline)),
     )
     for ask in asked:
-        for message in (0, reader.head.least_bytes - 1, reader.head.greatest_bytes + 1, 2**48):
+        for message in (
+            0,
+            reader.head.min_message_bytes - 1,
+            reader.head.max_message_bytes + 1,
+            2**48,
+        ):
             with pytest.raises(InvalidInput, match="expected 200 <= message_bytes <= 3650"):
                 ask(message)
 
@@ -109,18 +117,18 @@ def test_a_malformed_file_is_refused(path: Path, open_with: Open) -> None:
 
 def test_many_fragments_are_left_to_whoever_has_the_time(open_with: Open) -> None:
     """More than a reader keeps a buffer for: asked for one by one they are there."""
-    fragments = KEPT_FRAGMENTS + 1
-    table = a_plan_table([(10_000, 20_000, KEPT_FRAGMENTS), (20_001, 30_000, fragments)])
+    fragments = STORED_FRAGMENTS + 1
+    table = a_plan_table([(10_000, 20_000, STORED_FRAGMENTS), (20_001, 30_000, fragments)])
     reader = open_with(encode(table, profile="", revision=0))
-    judge = judge_of(table.pipeline)
-    assert reader.most_fragments == fragments
+    evaluator = evaluator_of(table.pipeline)
+    assert reader.max_schedule_fragments == fragments
     for message in (10_000, 15_000, 20_000):
         assert reader.schedule(message) == list(table.cut_at(message))
     for message in (20_001, 25_000, 30_000):
-        assert reader.answerer(judge)(message) is None
+        assert reader.answerer(evaluator)(message) is None
         assert reader.count(message) == fragments
         assert reader.schedule(message) == list(table.cut_at(message))
-        answer = answer_by(reader, judge, message)
+        answer = answer_by(reader, evaluator, message)
         assert answer is not None
         assert answer[2] == latency_us(table.pipeline, table.cut_at(message))
 
@@ -135,8 +143,8 @@ def test_many_repeated_sizes_are_left_too(open_with: Open) -> None:
         table.pipeline, table.limits, 100_000, 10_000, 10_001, 1e-3, table.cuts, repeats
     )
     reader = open_with(encode(changed, profile="", revision=0))
-    assert reader.answerer(judge_of(table.pipeline))(10_001) is None
-    answer = answer_by(reader, judge_of(table.pipeline), 10_001)
+    assert reader.answerer(evaluator_of(table.pipeline))(10_001) is None
+    answer = answer_by(reader, evaluator_of(table.pipeline), 10_001)
     assert answer is not None
     assert answer[4:6] == (2, 5001)
 
@@ -153,7 +161,7 @@ def test_without_a_judge_in_c_python_judges() -> None:
     reader = opened_natively(file)
     pipeline = reader.head.pipeline
     plain = reader.answerer(lambda sizes: latency_us(pipeline, sizes))
-    fast = reader.answerer(judge_of(pipeline))
+    fast = reader.answerer(evaluator_of(pipeline))
     assert [plain(message) for message in range(1, 1001)] == [
         fast(message) for message in range(1, 1001)
     ]

@@ -34,7 +34,7 @@ def test_each_form_names_the_variable_of_its_transport() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("size", [SIZES.least_bytes, 65536, 2**24 + 64, SIZES.greatest_bytes])
+@pytest.mark.parametrize("size", [SIZES.min_bytes, 65536, 2**24 + 64, SIZES.max_bytes])
 def test_the_reader_gives_the_setting_back(form: str, size: int) -> None:
     """At both ends of the rule and in between."""
     setting = FragmentSetting.always(size)
@@ -85,8 +85,8 @@ def test_settings_that_people_have(text: str, size: int) -> None:
         ('{"a": ' + "9" * 10_000 + "}", "JSON"),
     ],
 )
-def test_what_is_no_setting_is_refused(text: str, said: str) -> None:
+def test_what_is_no_setting_is_refused(text: str, stated: str) -> None:
     """The error names the rule, and the text is not echoed."""
-    with pytest.raises(InvalidInput, match=said) as refusal:
+    with pytest.raises(InvalidInput, match=stated) as refusal:
         read(text)
     assert len(refusal.value.detail) < 200

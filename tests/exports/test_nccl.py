@@ -41,11 +41,11 @@ def of_a_shell(text: str, path: Path) -> dict[str, str]:
     """What a program has in its environment where a shell has read the text."""
     require_system(shutil.which("sh"), "a shell", "apt-get install dash")
     path.write_text(text)
-    told = subprocess.run(
+    reported = subprocess.run(
         ["sh", "-euc", f". {path}; env"], env={}, capture_output=True, text=True, check=True
     )
-    assert told.stderr == ""
-    found = dict(line.partition("=")[::2] for line in told.stdout.splitlines())
+    assert reported.stderr == ""
+    found = dict(line.partition("=")[::2] for line in reported.stdout.splitlines())
     return {name: value for name, value in found.items() if name.startswith(("NCCL_", "SLUICE_"))}
 
 

@@ -13,14 +13,14 @@ from domain.fragment_setting import FragmentSetting, SettingStep
 from exports.targets.openmpi_json import TARGET, read
 from tests.exports.given import given_for
 
-LADDER = FragmentSetting(
+SIZE_STEPS = FragmentSetting(
     (SettingStep(1, None), SettingStep(65536, 16384), SettingStep(1_048_576, 131_072))
 )
 PIPELINE = {"collective": "bcast", "algorithm": "pipeline", "programs": "uniform"}
 
 
-def rendered(setting: FragmentSetting = LADDER, /, **options: str) -> str:
-    """The export of a ladder."""
+def rendered(setting: FragmentSetting = SIZE_STEPS, /, **options: str) -> str:
+    """The export of a list of size steps."""
     return TARGET.render(given_for(TARGET, options, setting=setting))
 
 
@@ -78,7 +78,7 @@ def test_broadcasts_are_for_uniform_programs() -> None:
         rendered(collective="bcast", algorithm="pipeline")
 
 
-@pytest.mark.parametrize("setting", [LADDER, FragmentSetting.always(4096)])
+@pytest.mark.parametrize("setting", [SIZE_STEPS, FragmentSetting.always(4096)])
 @pytest.mark.parametrize("comm_size", ["all", "64"])
 def test_the_reader_gives_the_setting_back(setting: FragmentSetting, comm_size: str) -> None:
     """In any case; with names from anywhere in the head."""

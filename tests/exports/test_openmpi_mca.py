@@ -161,10 +161,10 @@ def test_open_mpi_reads_the_file(tmp_path: Path, name: str) -> None:
     """ompi_info prints the value; without the file it prints another."""
     file = tmp_path / "params.conf"
     file.write_text(rendered(parameter=name, programs="uniform"))
-    told = parameters({"OMPI_MCA_mca_base_param_files": str(file)})
-    assert told[name] == "131136"
+    reported = parameters({"OMPI_MCA_mca_base_param_files": str(file)})
+    assert reported[name] == "131136"
     if "tuned" in name:
-        assert told["coll_tuned_use_dynamic_rules"] == "true"
+        assert reported["coll_tuned_use_dynamic_rules"] == "true"
     assert parameters({})[name] not in ("131136", "")
 
 
@@ -173,8 +173,8 @@ def test_the_shell_form_reaches_open_mpi() -> None:
     script = rendered(form="shell") + "env\n"
     printed = subprocess.run(["/bin/sh"], input=script, capture_output=True, text=True, check=True)
     pairs = (line.partition("=") for line in printed.stdout.splitlines())
-    told = parameters({name: value for name, _, value in pairs if name.startswith("OMPI_MCA_")})
-    assert told["coll_tuned_reduce_algorithm_segmentsize"] == "131136"
+    reported = parameters({name: value for name, _, value in pairs if name.startswith("OMPI_MCA_")})
+    assert reported["coll_tuned_reduce_algorithm_segmentsize"] == "131136"
 
 
 @pytest.mark.parametrize(("collective", "name"), [("bcast", BCAST), ("reduce", NAMES[0])])

@@ -14,15 +14,15 @@ from exports.targets.openmpi_rules import TARGET, read
 from tests.exports.given import given_for
 from tests.exports.mpi_programs import is_right_with_openmpi, messages
 
-LADDER = FragmentSetting(
+SIZE_STEPS = FragmentSetting(
     (SettingStep(1, None), SettingStep(65536, 16384), SettingStep(1_048_576, 131_072))
 )
 PIPELINE = {"collective": "bcast", "algorithm": "pipeline", "programs": "uniform"}
 USE = ("--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_dynamic_rules_filename")
 
 
-def rendered(setting: FragmentSetting = LADDER, /, **options: str) -> str:
-    """The export of a ladder."""
+def rendered(setting: FragmentSetting = SIZE_STEPS, /, **options: str) -> str:
+    """The export of a list of size steps."""
     return TARGET.render(given_for(TARGET, options, setting=setting))
 
 
@@ -83,7 +83,7 @@ def test_every_step_keeps_the_rule() -> None:
 
 @pytest.mark.parametrize("version", ["4.1", "5.0.7"])
 @pytest.mark.parametrize("comm_size", ["all", "2"])
-@pytest.mark.parametrize("setting", [LADDER, FragmentSetting.always(4096)])
+@pytest.mark.parametrize("setting", [SIZE_STEPS, FragmentSetting.always(4096)])
 def test_the_reader_gives_the_setting_back(
     version: str, comm_size: str, setting: FragmentSetting
 ) -> None:
@@ -169,7 +169,7 @@ def test_messages_are_cut_as_the_file_says(tmp_path: Path, options: dict[str, st
     file.write_text(rendered(**options))
     collective = options.get("collective", "reduce")
     for size in (65535, 65536, 1_048_575, 1_048_576, 1_048_577):
-        expected = -(-size // LADDER.size_at(size))
+        expected = -(-size // SIZE_STEPS.size_at(size))
         assert messages(tmp_path, collective, size, *USE, str(file))["0>1"] == expected
 
 

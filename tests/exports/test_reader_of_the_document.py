@@ -25,7 +25,7 @@ def i64(value: int) -> int:
 
 
 class Reader:
-    """Look-ups straight from the bytes, by the offsets of the document."""
+    """Lookups straight from the bytes, by the offsets of the document."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -94,18 +94,21 @@ def test_the_golden_files_read_alike(name: str) -> None:
 @given(st.integers(1, 60), st.sampled_from((1, 2, 48, 512)), st.integers(0, 2**32))
 def test_any_table_reads_alike(fragments: int, unit: int, seed: int) -> None:
     """Random cuts, aligned or not."""
-    least = unit * (fragments + 2)
-    blocks = [(least, least + 10_000, fragments), (least + 10_001, least + 2**22, fragments + 1)]
+    minimum = unit * (fragments + 2)
+    blocks = [
+        (minimum, minimum + 10_000, fragments),
+        (minimum + 10_001, minimum + 2**22, fragments + 1),
+    ]
     table = a_plan_table(blocks, limits=FragmentLimits(alignment_bytes=unit), seed=seed)
     _check(encode(table, profile="any", revision=1), seed=seed)
 
 
 def _check(data: bytes, *, seed: int) -> None:
     table, reader, rng = decode(data).table, Reader(data), random.Random(seed)
-    messages = [rng.randint(table.least_bytes, table.greatest_bytes) for _ in range(20)]
+    messages = [rng.randint(table.min_message_bytes, table.max_message_bytes) for _ in range(20)]
     for entry in (*table.cuts, *table.repeats):
         messages += [entry.message_bytes + step for step in (-1, 0, 1)]
     for message in messages:
-        if table.least_bytes <= message <= table.greatest_bytes:
+        if table.min_message_bytes <= message <= table.max_message_bytes:
             assert tuple(reader.schedule(message)) == table.cut_at(message)
             assert reader.repeated(message) == table.repeated_size_at(message)

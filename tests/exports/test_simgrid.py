@@ -74,8 +74,8 @@ class Simulation:
     ) -> dict[int, Times]:
         """Each size's times on a link, with a platform's `<config>` or arguments."""
         folder = self.program.parent
-        told = PLATFORM.format(config=config, latency_s=latency_s, bytes_per_s=bytes_per_s)
-        (folder / "platform.xml").write_text(told)
+        reported = PLATFORM.format(config=config, latency_s=latency_s, bytes_per_s=bytes_per_s)
+        (folder / "platform.xml").write_text(reported)
         (folder / "hosts").write_text(HOSTS)
         files = ("-np", "2", "-platform", "platform.xml", "-hostfile", "hosts")
         ran = subprocess.run(
@@ -227,8 +227,8 @@ def test_a_stage_may_be_named_by_any_name(name: str) -> None:
         ({"detached_below": "2147483648"}, "detached_below <= 2147483647"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(chosen: dict[str, str], said: str) -> None:
+def test_what_cannot_be_meant_is_refused(chosen: dict[str, str], stated: str) -> None:
     """The error names the option and the rule."""
     model = pipeline_of_lines([("a", 1.0, 1.0), ("twin", 2.0, 2.0), ("twin", 3.0, 3.0)])
-    with pytest.raises(InvalidInput, match=said):
+    with pytest.raises(InvalidInput, match=stated):
         TARGET.render(given_for(TARGET, chosen, pipeline=model))

@@ -87,7 +87,7 @@ def test_mutated_files_are_refused_or_mean_what_they_say(name: str, data: st.Dat
         return
     again = encode(stored.table, profile=stored.profile, revision=stored.revision)
     assert again == bytes(mutated)
-    _check_look_ups(stored.table)
+    _check_lookups(stored.table)
 
 
 @settings(max_examples=count(2000), deadline=None)
@@ -120,8 +120,8 @@ def test_hostile_counts_and_offsets_cost_no_memory(offset: int, value: int) -> N
 @given(st.integers(1, 40), st.sampled_from((1, 8, 64)), st.integers(0, 2**32), st.booleans())
 def test_what_is_written_reads_back(fragments: int, unit: int, seed: int, is_ranged: bool) -> None:
     """Random plan tables, in both forms, the same bytes each time."""
-    least = unit * (fragments + 2)
-    blocks = [(least, least + 999, fragments), (least + 1000, least + 1000, 1)]
+    minimum = unit * (fragments + 2)
+    blocks = [(minimum, minimum + 999, fragments), (minimum + 1000, minimum + 1000, 1)]
     pipeline = a_ranged_pipeline() if is_ranged else a_line_pipeline()
     limits = FragmentLimits(alignment_bytes=unit)
     table = a_plan_table(blocks, limits=limits, pipeline=pipeline, seed=seed)
@@ -200,9 +200,9 @@ def _mutate(data: bytearray, choose: st.DataObject) -> None:
         data[word : word + 16] = data[word + 8 : word + 16] + data[word : word + 8]
 
 
-def _check_look_ups(table: PlanTable) -> None:
-    middle = (table.least_bytes + table.greatest_bytes) // 2
-    for message in {table.least_bytes, middle, table.greatest_bytes}:
+def _check_lookups(table: PlanTable) -> None:
+    middle = (table.min_message_bytes + table.max_message_bytes) // 2
+    for message in {table.min_message_bytes, middle, table.max_message_bytes}:
         assert sum(table.cut_at(message)) == message
         assert table.repeated_size_at(message) >= 0
 

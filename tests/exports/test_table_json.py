@@ -79,7 +79,7 @@ def test_numbers_too_large_are_refused() -> None:
 def test_true_is_no_number() -> None:
     """Python's own bool is an int."""
     text = encode_json(the_worked_example(), profile="", revision=0)
-    for field in (b'"version":1', b'"least_bytes":1', b'"min_fragment_bytes":1'):
+    for field in (b'"version":1', b'"min_message_bytes":1', b'"min_fragment_bytes":1'):
         with pytest.raises(InvalidTable):
             decode_json(text.replace(field, field[:-1] + b"true"))
 

@@ -20,9 +20,9 @@ def rendered(size: int = 65600, **options: str) -> str:
     return TARGET.render(given_for(TARGET, options, setting=FragmentSetting.always(size)))
 
 
-def above(most_whole: int, size: int) -> FragmentSetting:
+def above(max_whole: int, size: int) -> FragmentSetting:
     """Messages of more than this are cut."""
-    return FragmentSetting((SettingStep(1, None), SettingStep(most_whole + 1, size)))
+    return FragmentSetting((SettingStep(1, None), SettingStep(max_whole + 1, size)))
 
 
 def test_the_order_is_a_bare_word() -> None:

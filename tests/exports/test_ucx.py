@@ -51,14 +51,14 @@ def ucx_info(*arguments: str, **environment: str) -> subprocess.CompletedProcess
 def installed() -> str:
     """The program of the version that exports say they are read by."""
     found = shutil.which("ucx_info")
-    told = subprocess.run([found, "-v"], capture_output=True, text=True).stdout if found else ""
-    require_system("Version 1.13.1" in told, "ucx_info 1.13.1", "apt-get install ucx-utils")
+    reported = subprocess.run([found, "-v"], capture_output=True, text=True).stdout if found else ""
+    require_system("Version 1.13.1" in reported, "ucx_info 1.13.1", "apt-get install ucx-utils")
     return str(found)
 
 
-def values(told: subprocess.CompletedProcess[str]) -> dict[str, str]:
+def values(reported: subprocess.CompletedProcess[str]) -> dict[str, str]:
     """Every variable that it prints."""
-    return dict(re.findall(r"^(UCX_\w+)=(.*)$", told.stdout, re.MULTILINE))
+    return dict(re.findall(r"^(UCX_\w+)=(.*)$", reported.stdout, re.MULTILINE))
 
 
 # --- written --------------------------------------------------------------------------------------
@@ -225,10 +225,10 @@ def test_ucx_reads_the_file(tmp_path: Path, types: str) -> None:
     (tmp_path / "ucx.conf").write_text(
         rendered(memory_types=types, scheme="put_ppln", threshold="65536")
     )
-    told = values(ucx_info("-c", UCX_CONFIG_DIR=str(tmp_path)))
-    assert told[VARIABLE] == ",".join(f"{name}:300032" for name in types.split(","))
-    assert told["UCX_RNDV_SCHEME"] == "put_ppln"
-    assert told["UCX_RNDV_THRESH"] == "64K"
+    reported = values(ucx_info("-c", UCX_CONFIG_DIR=str(tmp_path)))
+    assert reported[VARIABLE] == ",".join(f"{name}:300032" for name in types.split(","))
+    assert reported["UCX_RNDV_SCHEME"] == "put_ppln"
+    assert reported["UCX_RNDV_THRESH"] == "64K"
     context = ucx_info("-p", "-u", "t", UCX_CONFIG_DIR=str(tmp_path))
     assert "# UCP context" in context.stdout
     assert "ERROR" not in context.stdout + context.stderr
@@ -249,8 +249,8 @@ def test_a_hostile_name_sets_nothing(tmp_path: Path) -> None:
 def test_the_shell_form_reaches_ucx() -> None:
     """Sourced by a shell, as it would be."""
     script = rendered(form="shell") + 'printf "%s" "$UCX_RNDV_FRAG_SIZE"\n'
-    told = subprocess.run(["/bin/sh"], input=script, capture_output=True, text=True, check=True)
-    assert values(ucx_info("-c", UCX_RNDV_FRAG_SIZE=told.stdout))[VARIABLE] == "host:300032"
+    reported = subprocess.run(["/bin/sh"], input=script, capture_output=True, text=True, check=True)
+    assert values(ucx_info("-c", UCX_RNDV_FRAG_SIZE=reported.stdout))[VARIABLE] == "host:300032"
 
 
 @pytest.mark.parametrize("wrong", ["300032", "gpu:300032", "host:512KiB"])
@@ -263,7 +263,7 @@ def test_ucx_would_tell(wrong: str) -> None:
 
 def test_ucx_reads_units_as_the_reader_does() -> None:
     """512K of a memory size is 2^19 in both."""
-    told = values(ucx_info("-c", UCX_RNDV_THRESH="524288"))
-    assert told["UCX_RNDV_THRESH"] == "512K"
+    reported = values(ucx_info("-c", UCX_RNDV_THRESH="524288"))
+    assert reported["UCX_RNDV_THRESH"] == "512K"
     assert values(ucx_info("-c", UCX_RNDV_THRESH="524289"))["UCX_RNDV_THRESH"] == "524289"
     assert read("UCX_RNDV_FRAG_SIZE=host:512K").steps[0].size_bytes == 524288

@@ -93,10 +93,10 @@ def test_ucx_reads_the_estimates(tmp_path: Path) -> None:
     text = rendered(stages="1:bcopy_bw,2:posix_bw")
     assert "Read back in tests by ucx_info 1.13.1" in text
     (tmp_path / "ucx.conf").write_text(text)
-    told = values(ucx_info("-c", UCX_CONFIG_DIR=str(tmp_path)))
-    assert told["UCX_BCOPY_BW"] == "11920.93MBps"
-    assert told["UCX_POSIX_BW"] == "11000.00MBps"
-    assert told["UCX_SYSV_BW"] == values(ucx_info("-c"))["UCX_SYSV_BW"]
+    reported = values(ucx_info("-c", UCX_CONFIG_DIR=str(tmp_path)))
+    assert reported["UCX_BCOPY_BW"] == "11920.93MBps"
+    assert reported["UCX_POSIX_BW"] == "11000.00MBps"
+    assert reported["UCX_SYSV_BW"] == values(ucx_info("-c"))["UCX_SYSV_BW"]
     device = ucx_info("-d", "-t", "posix", UCX_CONFIG_DIR=str(tmp_path)).stdout
     assert "+ 11000.00 MB/sec" in device
 
@@ -104,9 +104,9 @@ def test_ucx_reads_the_estimates(tmp_path: Path) -> None:
 def test_ucx_would_tell(tmp_path: Path) -> None:
     """The negative control: another value is seen, and an unreadable one is refused."""
     (tmp_path / "ucx.conf").write_text("UCX_POSIX_BW=10999MBs\nUCX_BCOPY_BW=h2d:1MBs\n")
-    told = ucx_info("-c", UCX_CONFIG_DIR=str(tmp_path))
-    assert values(told).get("UCX_POSIX_BW") != "11000.00MBps"
-    assert "Invalid value for BCOPY_BW" in told.stdout + told.stderr
+    reported = ucx_info("-c", UCX_CONFIG_DIR=str(tmp_path))
+    assert values(reported).get("UCX_POSIX_BW") != "11000.00MBps"
+    assert "Invalid value for BCOPY_BW" in reported.stdout + reported.stderr
 
 
 def test_this_ucx_takes_sections_for_any_machine(tmp_path: Path) -> None:

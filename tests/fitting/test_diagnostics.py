@@ -25,7 +25,7 @@ def fitted(
     return stage, {notice.code: notice.detail for notice in notices}
 
 
-def said(
+def stated(
     truth: Callable[[Floats], Floats], draw: Draw = CLEAN, options: FitOptions | None = None
 ) -> dict[str, str]:
     return fitted(*draw.samples(truth, 11), options)[1]
@@ -47,26 +47,26 @@ class TestClean:
 
 class TestSupport:
     def test_too_few_sizes(self) -> None:
-        few = said(line(22.0, 11.3), Draw(POWERS[::4], 10, outliers=0.0))
+        few = stated(line(22.0, 11.3), Draw(POWERS[::4], 10, outliers=0.0))
         assert "4 message sizes" in few["too_few_sizes"]
-        assert "too_few_sizes" not in said(line(22.0, 11.3), Draw(POWERS[::3], 10, outliers=0.0))
+        assert "too_few_sizes" not in stated(line(22.0, 11.3), Draw(POWERS[::3], 10, outliers=0.0))
 
     @pytest.mark.parametrize(("repetitions", "word"), [(1, "once"), (2, "twice")])
     def test_too_few_repetitions(self, repetitions: int, word: str) -> None:
-        few = said(line(22.0, 11.3), Draw(POWERS, repetitions, outliers=0.0))
+        few = stated(line(22.0, 11.3), Draw(POWERS, repetitions, outliers=0.0))
         assert word in few["too_few_repetitions"]
 
     def test_sizes_at_random_are_repetitions_of_each_other(self) -> None:
         sizes = tuple(range(1000, 100_000, 60))
-        assert "too_few_repetitions" not in said(line(22.0, 11.3), Draw(sizes, 1, outliers=0.0))
+        assert "too_few_repetitions" not in stated(line(22.0, 11.3), Draw(sizes, 1, outliers=0.0))
 
     def test_range_too_narrow(self) -> None:
         close = Draw(tuple(range(60_000, 66_000, 1000)), 10, outliers=0.0)
-        codes = said(line(22.0, 11.3), close)
+        codes = stated(line(22.0, 11.3), close)
         assert "range_too_narrow" in codes
         assert "overhead_not_supported" not in codes  # one reason is enough
         wide = Draw(tuple(range(60_000, 66_000, 1000)), 10, noise=1e-5, outliers=0.0)
-        assert "range_too_narrow" not in said(line(22.0, 11.3), wide)
+        assert "range_too_narrow" not in stated(line(22.0, 11.3), wide)
 
     def test_overhead_not_supported(self) -> None:
         large = Draw(tuple(2**k for k in range(16, 24)), 10, noise=0.1, outliers=0.0)
@@ -94,9 +94,9 @@ class TestSupport:
         assert "overhead_not_supported" not in codes
 
     def test_negative_overhead_clipped(self) -> None:
-        codes = said(lambda x: np.maximum(0.0113 * x - 0.5, 0.01), CLEAN, LINE)
+        codes = stated(lambda x: np.maximum(0.0113 * x - 0.5, 0.01), CLEAN, LINE)
         assert "negative_overhead_clipped" in codes
-        assert "negative_overhead_clipped" not in said(line(22.0, 11.3))
+        assert "negative_overhead_clipped" not in stated(line(22.0, 11.3))
 
     def test_negative_ns_per_byte_clipped(self) -> None:
         stage, codes = fitted(*CLEAN.samples(lambda x: 30.0 - np.log2(x), 1), LINE)
@@ -105,7 +105,7 @@ class TestSupport:
         assert (
             stage.lines[0].ns_per_byte_interval[0] == 0.0 < stage.lines[0].ns_per_byte_interval[1]
         )
-        assert "negative_ns_per_byte_clipped" not in said(line(22.0, 11.3))
+        assert "negative_ns_per_byte_clipped" not in stated(line(22.0, 11.3))
 
     @pytest.mark.parametrize("kind", ["lognormal", "exponential", "uniform"])
     def test_noise_decides_nothing(self, kind: str) -> None:
@@ -132,40 +132,40 @@ class TestSupport:
 
 class TestShape:
     def test_curvature_of_one_line(self) -> None:
-        up = said(lambda x: 5.0 + 0.01 * x**1.3, CLEAN, LINE)
+        up = stated(lambda x: 5.0 + 0.01 * x**1.3, CLEAN, LINE)
         assert "both ends take more" in up["curvature"]
-        down = said(lambda x: 5.0 * x**0.3, CLEAN, LINE)
+        down = stated(lambda x: 5.0 * x**0.3, CLEAN, LINE)
         assert "both ends take less" in down["curvature"]
-        assert "curvature" not in said(line(22.0, 11.3), CLEAN, LINE)
+        assert "curvature" not in stated(line(22.0, 11.3), CLEAN, LINE)
 
     def test_curvature_makes_a_verdict_weak(self) -> None:
         stage, _ = fitted(*CLEAN.samples(lambda x: 5.0 * x**0.3, 1), LINE)
         assert stage.lines[0].overhead_verdict is not Verdict.SUPPORTED
 
     def test_sizes_off_the_line(self) -> None:
-        codes = said(lambda x: (22.0 + 0.0113 * x) * np.where(x == 4096, 1.3, 1.0), CLEAN, LINE)
+        codes = stated(lambda x: (22.0 + 0.0113 * x) * np.where(x == 4096, 1.3, 1.0), CLEAN, LINE)
         assert "times of 4 KiB (+3" in codes["sizes_off_the_line"]
         assert "curvature" not in codes
 
     def test_not_monotone(self) -> None:
-        codes = said(lambda x: (22.0 + 0.0113 * x) * np.where(x == 64, 2.0, 1.0))
+        codes = stated(lambda x: (22.0 + 0.0113 * x) * np.where(x == 64, 2.0, 1.0))
         assert "64 B takes longer (45" in codes["not_monotone"]
-        assert "not_monotone" not in said(line(22.0, 0.0))
+        assert "not_monotone" not in stated(line(22.0, 0.0))
 
     def test_switch_found(self) -> None:
-        codes = said(switch)
+        codes = stated(switch)
         assert "2 fit ranges" in codes["switch_found"]
         assert "between 8 KiB and 16 KiB (at 16 KiB from 33" in codes["switch_found"]
-        assert "switch_found" not in said(line(22.0, 11.3))
-        assert "switch_found" not in said(switch, CLEAN, LINE)
+        assert "switch_found" not in stated(line(22.0, 11.3))
+        assert "switch_found" not in stated(switch, CLEAN, LINE)
 
     def test_a_switch_down_is_no_fall(self) -> None:
-        codes = said(lambda x: np.where(x <= 8192, 10.0 + 0.05 * x, 100.0 + 0.0113 * x))
+        codes = stated(lambda x: np.where(x <= 8192, 10.0 + 0.05 * x, 100.0 + 0.0113 * x))
         assert "switch_found" in codes
         assert "not_monotone" not in codes
 
     def test_a_knee_is_where_the_lines_meet(self) -> None:
-        knee = said(lambda x: 10.0 + 0.005 * x - 0.004 * np.maximum(0.0, x - 50_000.0))
+        knee = stated(lambda x: 10.0 + 0.005 * x - 0.004 * np.maximum(0.0, x - 50_000.0))
         assert "where both lines meet" in knee["switch_found"]
 
 
@@ -189,11 +189,11 @@ class TestSingleTimes:
     @pytest.mark.parametrize("method", FitMethod)
     def test_outliers(self, method: FitMethod) -> None:
         options = FitOptions(method, FitShape.LINE)
-        codes = said(line(22.0, 11.3), Draw(POWERS), options)
+        codes = stated(line(22.0, 11.3), Draw(POWERS), options)
         assert "of 300 times (2" in codes["outliers"]
         robust = method is FitMethod.ROBUST
         assert ("weighted down" if robust else "count in full") in codes["outliers"]
-        assert "outliers" not in said(line(22.0, 11.3), CLEAN, options)
+        assert "outliers" not in stated(line(22.0, 11.3), CLEAN, options)
 
     def test_warm_up(self) -> None:
         sizes, times = Draw(POWERS, 10, outliers=0.1).samples(line(22.0, 11.3), 1)

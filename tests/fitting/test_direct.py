@@ -202,21 +202,21 @@ class TestExample:
 
     def test_five_stages_and_what_an_engineer_sees(self) -> None:
         fit = fit_direct(_direct(EXAMPLE.read_bytes()), FitOptions())
-        said = {stage.name: set[str]() for stage in fit.stages}
+        stated = {stage.name: set[str]() for stage in fit.stages}
         for notice in fit.notices:
-            said[notice.detail.removeprefix("stage ").split(":")[0]].add(notice.code)
+            stated[notice.detail.removeprefix("stage ").split(":")[0]].add(notice.code)
         ends = {stage.name: [line.up_to_bytes for line in stage.lines][:-1] for stage in fit.stages}
         assert len(fit.stages) == 5
         assert ends["copy_in"][0] == ends["copy_out"][0] == 2048  # 0.15 to 0.74, 0.10 to 0.40 µs
         assert ends["copy_in"][-1] == ends["copy_out"][-1] == 131072  # caches: twice the cost
         assert ends["crc32"] == [512]  # 0.31 ns a byte from 1 KiB, nothing like it below
         assert ends["loopback_tcp"] == [16384]  # as quick at 16 KiB as at 256 B, then 0.28 ns
-        assert "not_monotone" in said["loopback_tcp"]  # 19.8 µs at 64 B, 8.3 at 256 B
-        assert "warm_up" in said["loopback_tcp"]  # 14 of 14 first repetitions are slow
-        assert "outliers" in said["loopback_tcp"]
-        assert "outliers" in said["crc32"]
-        assert "negative_overhead_clipped" in said["copy_in"]
-        assert max(len(codes) for codes in said.values()) <= 6
+        assert "not_monotone" in stated["loopback_tcp"]  # 19.8 µs at 64 B, 8.3 at 256 B
+        assert "warm_up" in stated["loopback_tcp"]  # 14 of 14 first repetitions are slow
+        assert "outliers" in stated["loopback_tcp"]
+        assert "outliers" in stated["crc32"]
+        assert "negative_overhead_clipped" in stated["copy_in"]
+        assert max(len(codes) for codes in stated.values()) <= 6
 
     def test_fitted_times_are_near_the_medians(self) -> None:
         """From 4 KiB on; below, single times of 0.1 µs jump by their own size."""

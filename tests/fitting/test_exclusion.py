@@ -70,8 +70,8 @@ def test_what_is_no_sample_changes_nothing(other: ExcludedSample) -> None:
     """Another stage, size or time; the fit says that it was not there."""
     found = fit([READING], options(other))
     assert found.stages == fit([READING], options()).stages
-    (told,) = [one.detail for one in found.notices if one.code == "excluded_not_found"]
-    assert told.startswith("1 of 1 samples to leave out are not in the measurements")
+    (reported,) = [one.detail for one in found.notices if one.code == "excluded_not_found"]
+    assert reported.startswith("1 of 1 samples to leave out are not in the measurements")
 
 
 def test_a_group_is_left_out_by_its_own_time() -> None:
@@ -91,8 +91,11 @@ def test_messages_from_outside() -> None:
     """Latencies and inter-arrival times each lose their own."""
     samples = Samples(SIZES, COPY)
     trace = MessageTrace(samples, samples)
-    gone = (ExcludedSample("total", 64, COPY[0]), ExcludedSample("bottleneck", 256, COPY[4]))
-    (left,) = without_excluded([Reading("test", trace)], options(*gone))
+    wait_disconnected = (
+        ExcludedSample("total", 64, COPY[0]),
+        ExcludedSample("bottleneck", 256, COPY[4]),
+    )
+    (left,) = without_excluded([Reading("test", trace)], options(*wait_disconnected))
     assert isinstance(left.trace, MessageTrace)
     assert left.trace.latency is not None
     assert left.trace.interarrival is not None

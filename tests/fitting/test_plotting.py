@@ -15,7 +15,7 @@ from domain.fit import AggregateFit, Combine, FitMethod, FitOptions, StepGroup, 
 from domain.fit_plot import FitPlot, PlotRole, StagePlot
 from domain.measurement import MessageTrace, Reading, Samples, TraceKind
 from fitting import plot
-from fitting.plotting import LEAST_POINTS, MOST_BURSTS, MOST_CURVES, MOST_POINTS
+from fitting.plotting import MAX_BURSTS, MAX_CURVES, MAX_POINTS, MIN_POINTS
 from tests.support.plotted import (
     SIZES,
     direct_fit,
@@ -159,7 +159,7 @@ class TestThinning:
         order = noise.permutation(rows)
         again = only(plot(fit, [direct_reading(["wire"], sizes[order], [times[order]])]))
         assert stage == again
-        assert 0.9 * MOST_POINTS <= len(stage.points) <= MOST_POINTS
+        assert 0.9 * MAX_POINTS <= len(stage.points) <= MAX_POINTS
         assert stage.num_samples == rows
         measured = set(zip(sizes.tolist(), times.tolist(), strict=True))
         assert set(pairs(stage)) <= measured
@@ -177,8 +177,8 @@ class TestThinning:
         y = np.exp(noise.standard_normal(len(x)))
         fit = direct_fit(stage_fit("wire", [line(1.0, 0.0, from_bytes=1, to_bytes=2**40)]))
         points = only(plot(fit, [direct_reading(["wire"], x, [y])])).points
-        assert len(points) == min(len(points), MOST_POINTS, len(x))
-        assert len(points) >= min(len(x), MOST_POINTS // 2)
+        assert len(points) == min(len(points), MAX_POINTS, len(x))
+        assert len(points) >= min(len(x), MAX_POINTS // 2)
         assert len(set(points.message_bytes)) == len(points)
         assert {x[0], x[-1]} <= set(points.message_bytes)
         assert {y.min(), y.max()} <= set(points.time_us)
@@ -188,7 +188,7 @@ class TestThinning:
         names = [f"s{place}" for place in range(64)]
         fit = direct_fit(*[stage_fit(name, [line(4.0, 2.0)]) for name in names])
         found = plot(fit, [direct_reading(names, sizes, [times] * 64)])
-        assert {len(stage.points) <= LEAST_POINTS + 12 for stage in found.stages} == {True}
+        assert {len(stage.points) <= MIN_POINTS + 12 for stage in found.stages} == {True}
 
 
 class TestLines:
@@ -277,6 +277,6 @@ class TestSignatures:
             cost_us=[1.0] * len(rows),
         )
         (found,) = plot(fit, [Reading("signature CSV", trace)]).signatures  # type: ignore[arg-type]
-        assert len(found.curves) == MOST_CURVES
-        assert {len(curve.bursts) <= MOST_BURSTS for curve in found.curves} == {True}
+        assert len(found.curves) == MAX_CURVES
+        assert {len(curve.bursts) <= MAX_BURSTS for curve in found.curves} == {True}
         assert (found.curves[0].computation_us, found.curves[-1].computation_us) == (0.0, 39.0)

@@ -111,8 +111,8 @@ class TestLimits:
 
         sizes = tuple(2**k for k in range(4, 28))
         samples = Draw(sizes, outliers=0.0).samples(stairs, 1)
-        for most in (1, 2, 3, 6):
-            assert len(fitted(*samples, max_ranges=most).lines) == most
+        for maximum in (1, 2, 3, 6):
+            assert len(fitted(*samples, max_ranges=maximum).lines) == maximum
 
     def test_every_range_has_three_sizes(self) -> None:
         """A jump behind the second of eight sizes cannot be a range of its own."""

@@ -94,16 +94,16 @@ class TestTruth:
         """Against the correlation of the estimates of many draws."""
         found = [one_line((500.0, 1.0), Draw(), seed) for seed in range(200)]
         seen = np.corrcoef([[fit.overhead_us, fit.ns_per_byte] for fit in found], rowvar=False)
-        said = np.median([fit.correlation for fit in found])
-        assert said == pytest.approx(seen[0, 1], abs=0.15)
+        stated = np.median([fit.correlation for fit in found])
+        assert stated == pytest.approx(seen[0, 1], abs=0.15)
 
     def test_standard_errors_are_those_of_many_draws(self) -> None:
         found = [one_line((22.0, 11.3), Draw(), seed) for seed in range(200)]
         seen = np.std([[fit.overhead_us, fit.ns_per_byte] for fit in found], axis=0)
-        said = np.median(
+        stated = np.median(
             [[fit.overhead_std_error_us, fit.ns_per_byte_std_error] for fit in found], axis=0
         )
-        assert said == pytest.approx(seen, rel=0.3)
+        assert stated == pytest.approx(seen, rel=0.3)
 
 
 class TestClipped:

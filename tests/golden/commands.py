@@ -15,7 +15,7 @@ def _command(name: str, *words: str, **more: Any) -> Command:
 def _commands() -> list[Command]:
     myrinet, direct = "examples/myrinet-gam.json", "examples/local-path-direct.csv"
     patient = ("--time-limit", "60")
-    two, some = "<folder>/two.json", ("--least", "1KiB", "--greatest", "4KiB")
+    two, some = "<folder>/two.json", ("--min-message", "1KiB", "--max-message", "4KiB")
     return [
         _command("optimize", "optimize", myrinet),
         _command("optimize-wide", "optimize", myrinet, environment={"COLUMNS": "120"}),
@@ -47,7 +47,7 @@ def _commands() -> list[Command]:
         _command("fit-logp", "fit", "<folder>/logp.csv"),
         _command("fit-json", "fit", direct, "--json", "--shape", "line", form=Form.JSON),
         _command("fit-unknown", "fit", "examples/README.md"),
-        _command("table", "table", myrinet, *("--greatest", "4KiB", "--gap", "5%")),
+        _command("table", "table", myrinet, *("--max-message", "4KiB", "--gap", "5%")),
         _command(
             "table-file",
             *("table", two, "--to", "9KiB", "--gap", "2%"),

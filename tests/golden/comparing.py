@@ -62,7 +62,7 @@ def difference(golden: str, written: str, question: Http | Command) -> str:
         before, after = json.loads(expected), json.loads(written)
         if are_equal(before, after):
             return ""
-        return _told(_sorted(before), _sorted(after), question.name)
+        return _reported(_sorted(before), _sorted(after), question.name)
     if question.form is Form.PAGE or expected != golden:
         if expected.split() == written.split():
             return ""
@@ -70,7 +70,7 @@ def difference(golden: str, written: str, question: Http | Command) -> str:
             return ""
     elif expected == written:
         return ""
-    return _told(expected, written, question.name)
+    return _reported(expected, written, question.name)
 
 
 def are_equal(before: Any, after: Any) -> bool:
@@ -100,7 +100,7 @@ def _sorted(document: Any) -> str:
     return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False)
 
 
-def _told(before: str, after: str, name: str) -> str:
+def _reported(before: str, after: str, name: str) -> str:
     lines = difflib.unified_diff(
         before.splitlines(), after.splitlines(), f"{name} golden", f"{name} today", lineterm=""
     )

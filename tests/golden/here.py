@@ -16,8 +16,8 @@ from tests.support.in_process_engine import InProcessEngine
 
 _LONG_S = 300.0
 _LIMITS = (
-    *((explore, name) for name in ("COUNTS_LIMIT_S", "SIZES_LIMIT_S", "RIVALS_LIMIT_S")),
-    *((report_curves, name) for name in ("_COUNTS_S", "_SIZES_S", "_RIVALS_S")),
+    *((explore, name) for name in ("COUNTS_LIMIT_S", "SIZES_LIMIT_S", "ALTERNATIVES_LIMIT_S")),
+    *((report_curves, name) for name in ("_COUNTS_S", "_SIZES_S", "_ALTERNATIVES_S")),
 )
 
 

@@ -119,7 +119,7 @@ def _optimizations() -> list[Http]:
 
 def _others() -> list[Http]:
     sizes, wanted = (64, 128, 8192, 524288, 1048576), (2900, 4096)
-    around = {"least_bytes": 64, "greatest_bytes": 1048576}
+    around = {"min_message_bytes": 64, "max_message_bytes": 1048576}
     first = {"content": measured_csv(*sizes)}
     return [
         _post("simulate/cut", "/simulate", {"pipeline": TWO, "fragment_bytes": [100, 200, 50]}),
@@ -207,7 +207,7 @@ def _fits() -> list[Http]:
 
 
 def _audits() -> list[Http]:
-    around = {"least_bytes": 1024, "greatest_bytes": 4096, "time_limit_s": 60}
+    around = {"min_message_bytes": 1024, "max_message_bytes": 4096, "time_limit_s": 60}
     steps = [{"from_bytes": 1, "size_bytes": None}, {"from_bytes": 2048, "size_bytes": 1024}]
     settings = "# ours\nUCX_RNDV_FRAG_SIZE=host:2048\n"
     return [
@@ -224,7 +224,7 @@ def _audits() -> list[Http]:
                 "setting": {"steps": steps},
                 "objective": "worst",
                 "time_limit_s": 60,
-                "mix": [{"message_bytes": 1024, "weight": 3}, {"message_bytes": 4096}],
+                "workload": [{"message_bytes": 1024, "weight": 3}, {"message_bytes": 4096}],
             },
         ),
         _post(
@@ -242,7 +242,7 @@ def _audits() -> list[Http]:
 
 
 def _tables() -> list[Http]:
-    small = {"least_bytes": 100, "greatest_bytes": 8192, "relative_gap": 0.02}
+    small = {"min_message_bytes": 100, "max_message_bytes": 8192, "relative_gap": 0.02}
     sizes = {"min_fragment_bytes": 64, "alignment_bytes": 64}
     return [
         _post("table/line", "/profiles/line/tables", small),
@@ -257,14 +257,18 @@ def _tables() -> list[Http]:
         Http("table/list", "GET", "/profiles/ranged/tables"),
         Http("table/active", "GET", "/profiles/line/table"),
         Http("table/schedule", "GET", "/profiles/ranged@2/schedule?bytes=5000"),
-        _post("table/mistaken", "/profiles/line/tables", {"least_bytes": 9, "greatest_bytes": 8}),
+        _post(
+            "table/mistaken",
+            "/profiles/line/tables",
+            {"min_message_bytes": 9, "max_message_bytes": 8},
+        ),
     ]
 
 
 def _export_path(name: str) -> str:
     takes = {target.name: target.takes for target in TARGETS}[name]
-    ladder = takes in (Takes.ONE_SIZE, Takes.LADDER)
-    query = "?least_bytes=2048&greatest_bytes=4096" if ladder else ""
+    size_steps = takes in (Takes.ONE_SIZE, Takes.SIZE_STEPS)
+    query = "?min_message_bytes=2048&max_message_bytes=4096" if size_steps else ""
     return f"/profiles/ranged@2/exports/{name}{query}"
 
 
@@ -298,8 +302,8 @@ def _jobs() -> list[Http]:
             {
                 "profile": "ranged@2",
                 "setting": {"whole": True},
-                "least_bytes": 1024,
-                "greatest_bytes": 4096,
+                "min_message_bytes": 1024,
+                "max_message_bytes": 4096,
                 "time_limit_s": 60,
             },
             job=True,
@@ -307,13 +311,13 @@ def _jobs() -> list[Http]:
         _post(
             "job/table",
             "/profiles/ranged@2/tables",
-            {"least_bytes": 100, "greatest_bytes": 4000, "relative_gap": 0.05},
+            {"min_message_bytes": 100, "max_message_bytes": 4000, "relative_gap": 0.05},
             job=True,
         ),
         Http(
             "job/export",
             "GET",
-            "/profiles/ranged@2/exports/mpich?least_bytes=4096&greatest_bytes=4096",
+            "/profiles/ranged@2/exports/mpich?min_message_bytes=4096&max_message_bytes=4096",
             job=True,
         ),
         _post(
@@ -364,7 +368,7 @@ def _pages() -> list[Http]:
         ),
         *(
             _page(f"answer-{part}", f"{answer}/parts/{part}", htmx=True)
-            for part in ("timeline", "cut", "why", "counts", "sizes", "rivals")
+            for part in ("timeline", "cut", "why", "counts", "sizes", "alternatives")
         ),
         _page("answer-why-aggregate", "/ui/answers/<optimize/aggregate>/parts/why", htmx=True),
         _page("answer-report", f"{answer}/report.html"),
@@ -390,11 +394,11 @@ def _pages() -> list[Http]:
             "profile-table-mistaken",
             "/ui/profiles/line/tables",
             "POST",
-            fields=(("greatest", "none"), ("relative_gap", "200")),
+            fields=(("maximum", "none"), ("relative_gap", "200")),
         ),
         _page("profile-export", "/ui/profiles/line/exports/ucx"),
         _page("profile-export-costs", "/ui/profiles/line/exports/simgrid"),
-        _page("profile-export-mistaken", "/ui/profiles/line/exports/ucx?least_bytes=x"),
+        _page("profile-export-mistaken", "/ui/profiles/line/exports/ucx?min_message_bytes=x"),
         *(_page(f"fit-{name}", f"/ui/fits/<sent/{name}>") for name in ("logp", "message")),
         *(_page(f"fit-{name}", f"/ui/fits/<fit/{name}>") for name in ("direct", "several")),
         _page("fit-charts", "/ui/fits/<fit/several>/parts/charts", htmx=True),

@@ -43,8 +43,8 @@ def worker_id_or_master(request: pytest.FixtureRequest) -> str:
 def test_nothing_but_names_has_changed(question: Http | Command, written: dict[str, str]) -> None:
     """The golden file, with the words renamed, says what is written today."""
     golden = path_of(question).read_text(encoding="utf-8")
-    told = difference(golden, written[question.name], question)
-    assert not told, f"\n{told}"
+    reported = difference(golden, written[question.name], question)
+    assert not reported, f"\n{reported}"
 
 
 def test_every_file_has_its_question() -> None:
@@ -70,9 +70,9 @@ class TestComparing:
 
     def test_whole_words_are_renamed_at_once(self) -> None:
         """In the files of their pattern alone; a word that was put in is left as it is."""
-        table = {"cli/*": {"least": "min", "min": "lowest", "most of": "max"}}
-        text = "least leasts least_bytes min, most\n of"
-        assert renamed(text, "cli/fit", table) == "min leasts least_bytes lowest, max"
+        table = {"cli/*": {"minimum": "min", "min": "lowest", "most of": "max"}}
+        text = "least leasts min_message_bytes min, most\n of"
+        assert renamed(text, "cli/fit", table) == "min leasts min_message_bytes lowest, max"
         assert renamed(text, "fit/direct", table) == text
 
     def test_numbers_may_differ_in_their_last_digits(self) -> None:

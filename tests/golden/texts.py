@@ -41,7 +41,7 @@ _BLOCKS = frozenset(
         *("tfoot", "th", "thead", "title", "tr", "ul"),
     }
 )
-_SAID = ("value", "placeholder", "title", "alt", "aria-label", "content")
+_REPORTED = ("value", "placeholder", "title", "alt", "aria-label", "content")
 
 
 def all_texts() -> dict[str, str]:
@@ -235,9 +235,9 @@ class _PageReader(HTMLParser):
             self.parts.append("\n")
         if tag == "meta":
             return
-        said = [f"[{name}: {given[name]}]" for name in _SAID if given.get(name)]
-        if said:
-            self.parts.append("\n" + " ".join(said) + "\n")
+        stated = [f"[{name}: {given[name]}]" for name in _REPORTED if given.get(name)]
+        if stated:
+            self.parts.append("\n" + " ".join(stated) + "\n")
 
     def handle_endtag(self, tag: str) -> None:
         self._skips = False

@@ -52,8 +52,8 @@ def test_every_job_is_done_once_whatever_dies(chaos: Chaos, store: Store) -> Non
     number += LONG_JOBS
     chaos.stop_member(GUARD_S)
     wait_until(lambda: not chaos.states()[JobState.QUEUED] + chaos.states()[JobState.RUNNING])
-    said = [json.loads(member.stop()) for member in chaos.members]
+    stated = [json.loads(member.stop()) for member in chaos.members]
     assert [found(store, job).state for job in jobs] == [JobState.DONE] * number
     assert answers(store) == [*range(number)]
-    assert sum(one["fenced"] for one in said) >= 1, "nothing came too late: it shows nothing"
+    assert sum(one["fenced"] for one in stated) >= 1, "nothing came too late: it shows nothing"
     assert (chaos.killed > 0, chaos.workers_killed > 0, chaos.stopped) == (True, True, 1)

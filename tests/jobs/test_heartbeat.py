@@ -138,15 +138,15 @@ def test_who_cannot_beat_fences_itself(
 def test_a_neighbour_that_ended_is_removed_at_once(store: Store, heart: Heartbeat) -> None:
     """By its number and start; one of another machine is not judged by them."""
     with _neighbour() as process:
-        told = _told(process)
-        register(store, "neighbour", process=told)
-        register(store, "elsewhere", process=f"another-machine {told.partition(' ')[2]}")
+        reported = _reported(process)
+        register(store, "neighbour", process=reported)
+        register(store, "elsewhere", process=f"another-machine {reported.partition(' ')[2]}")
         heart.beat()
         assert {"neighbour", "elsewhere"} <= names(store)
-        assert not is_gone(told)
+        assert not is_gone(reported)
         process.kill()
         process.wait()
-    assert is_gone(told)
+    assert is_gone(reported)
     heart.beat()
     assert names(store) == {"elsewhere", heart.name}
 
@@ -165,6 +165,6 @@ def _neighbour() -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
 
 
-def _told(process: subprocess.Popen[bytes]) -> str:
+def _reported(process: subprocess.Popen[bytes]) -> str:
     machine = this_process().split()[0]
     return f"{machine} {process.pid} {psutil.Process(process.pid).create_time():.2f}"

@@ -229,9 +229,9 @@ def _ends(noise: float, also: tuple[int, ...] = ()) -> MessageTrace:
 @pytest.mark.parametrize(
     ("limits", "field"),
     [
-        ((0, 100, 0.03), "least_bytes"),
-        ((64, 100, 0.03), "greatest_bytes"),
-        ((64, 2**50, 0.03), "greatest_bytes"),
+        ((0, 100, 0.03), "min_message_bytes"),
+        ((64, 100, 0.03), "max_message_bytes"),
+        ((64, 2**50, 0.03), "max_message_bytes"),
         ((64, 1024, 0.9), "tolerance"),
     ],
 )

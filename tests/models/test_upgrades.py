@@ -23,7 +23,7 @@ from models.rows.compiled_table_file import CompiledTableFileRow
 from models.schema import alembic_config
 from models.session import create_store
 from tests.models.test_migrations import connected
-from tests.support.records import MOMENT, a_fit, a_job, a_table
+from tests.support.records import TIMESTAMP, a_fit, a_job, a_table
 
 CONTENT = b"message_bytes,repetition,copy_us\n64,0,1.5\n"
 DIGEST = sha256(CONTENT).hexdigest()
@@ -105,7 +105,7 @@ def test_a_fit_keeps_its_traces_and_its_request(database_url: str) -> None:
 
 
 def _store_first(
-    connection: Connection, fit_id: str, moment: datetime, *, request: str = ""
+    connection: Connection, fit_id: str, timestamp: datetime, *, request: str = ""
 ) -> None:
     """A trace, its fit and a profile of it, as revision 0001 stored them.
 
@@ -117,7 +117,7 @@ def _store_first(
         "packed": zlib.compress(CONTENT),
         "length": len(CONTENT),
         "document": json.dumps(DOCUMENT),
-        "moment": moment,
+        "moment": timestamp,
         "pipeline": json.dumps(
             {
                 "version": 1,
@@ -173,7 +173,7 @@ def test_jobs_of_before_lack_what_a_revision_adds(
     empty_database_url: str, before: str, kept: dict[str, Any]
 ) -> None:
     """Back to the revision before and up again: the job stays, what was added is forgotten."""
-    job = a_job(state=JobState.DONE, finished_at=MOMENT, claim=2, **kept)
+    job = a_job(state=JobState.DONE, finished_at=TIMESTAMP, claim=2, **kept)
     store = create_store(empty_database_url)
     store.upgrade()
     with store.unit_of_work() as work:

@@ -21,7 +21,7 @@ from app.operations.optimize import Optimize, optimize_operation, schedule_opera
 from app.operations.tables import table_operation
 from app.operations.tasks import prepare_request, result_of, task_of
 from app.questions.profiles import seed_paper_profiles
-from app.questions.question import HeldTrace
+from app.questions.question import LoadedTrace
 from app.questions.settings import ExportScope
 from app.questions.tables import TableScope
 from app.schemas.audit import AuditIn
@@ -87,7 +87,7 @@ def _audit(unit: UnitOfWork) -> Operation[Any]:
         "steps": [{"from_bytes": 1, "size_bytes": 2048}, {"from_bytes": 9000, "size_bytes": None}]
     }
     asked = AuditIn.model_validate(
-        {"profile": "gms", "setting": setting, "least_bytes": 4096, "greatest_bytes": 4096}
+        {"profile": "gms", "setting": setting, "min_message_bytes": 4096, "max_message_bytes": 4096}
     )
     return audit_operation(asked, unit, SETTINGS)
 
@@ -251,7 +251,7 @@ def replaced_status(solved: Any) -> Any:
 
 def test_a_fit_is_of_open_files(tmp_path: Path) -> None:
     """Traces in memory are put into files; the fit is that of the traces themselves."""
-    operation = FitTraces((HeldTrace.of(EXAMPLE),), FitRequest(kinds=(None,)), 1000)
+    operation = FitTraces((LoadedTrace.of(EXAMPLE),), FitRequest(kinds=(None,)), 1000)
     here = operation.run_here()
     assert here is not None
     with ExitStack() as stack:

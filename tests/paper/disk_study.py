@@ -3,7 +3,7 @@
 Source    Wang98 sec. 5.5 and Figure 14; theory sec. 5.
 Notation  B: message; k blocks of the disk; c(x): compound time by the convention, µs.
 Cost      milliseconds: a few dozen block counts, a few regressions of FIT_SAMPLES sizes.
-Exact     A and B are the best of their kind in real sizes, up to MOST_BLOCKS blocks.
+Exact     A and B are the best of their kind in real sizes, up to MAX_BLOCKS blocks.
 Traps     all of it is the paper's convention, in real sizes: B by c(x) itself, C and C' by the line
           fitted to c(x), as the paper's model says. Whoever wants a cut to use takes `hierarchical`
           or `hierarchical_ramp`, which choose by the true latency.
@@ -31,7 +31,7 @@ from solvers.nested.compound import (
 
 Floats = NDArray[np.float64]
 
-MOST_BLOCKS = 64
+MAX_BLOCKS = 64
 _ROUNDS = 50  # regressions at most; the range of sizes stands long before
 _STANDS = 1e-9  # relative change of the range in use at which it stands
 
@@ -81,7 +81,7 @@ def _fixed(pipeline: Pipeline, size: float) -> StudyResult:
 
 
 def _equal_blocks(pipeline: Pipeline, grouping: Grouping, size: float) -> StudyResult:
-    k = np.arange(1.0, MOST_BLOCKS + 1.0)
+    k = np.arange(1.0, MAX_BLOCKS + 1.0)
     time_us, _ = split_plan(pipeline, grouping, size / k, k, size / k)
     best = int(np.argmin(time_us))
     return StudyResult(float(time_us[best]), (size / (best + 1),) * (best + 1))
@@ -91,7 +91,7 @@ def _ramp(pipeline: Pipeline, grouping: Grouping, size: float) -> StudyResult:
     low, high = size / FIRST_FIT_SHARE, size
     for _ in range(_ROUNDS):
         lines = _lines_over(pipeline, grouping, low, high)
-        latency_us, sizes = best_ramps(lines, size, least_blocks=1, greatest_blocks=MOST_BLOCKS)[0]
+        latency_us, sizes = best_ramps(lines, size, min_blocks=1, max_blocks=MAX_BLOCKS)[0]
         before, (low, high) = (low, high), (float(sizes.min()), float(sizes.max()))
         if abs(low - before[0]) + abs(high - before[1]) <= _STANDS * size or low == high:
             break

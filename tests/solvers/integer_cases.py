@@ -9,7 +9,7 @@ import numpy as np
 from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 
-MOST_FRAGMENTS = 8
+MAX_FRAGMENTS = 8
 
 
 def small_problems(count: int, *, seed: int) -> Iterator[Problem]:
@@ -23,7 +23,7 @@ def small_problems(count: int, *, seed: int) -> Iterator[Problem]:
         size = int(10 ** rng.uniform(2.0, 3.7))
         unit = int(rng.choice([1, 1, 1, 4, 8])) if size >= 400 else 1
         size -= size % unit
-        limits = FragmentLimits(unit, None, unit, MOST_FRAGMENTS)
+        limits = FragmentLimits(unit, None, unit, MAX_FRAGMENTS)
         yield Problem(_pipeline(rng, stages, size), size, limits)
 
 

@@ -71,7 +71,7 @@ def best_of_every_cut(problem: Problem) -> dict[int, float]:
     """The least latency of all whole-byte cuts, for each admitted number of fragments."""
     counts = problem.count_range()
     found = {}
-    for count in range(counts.least, counts.greatest + 1):
+    for count in range(counts.minimum, counts.maximum + 1):
         values = [latency_us(problem.pipeline, cut) for cut in every_cut(problem, count)]
         if values:
             found[count] = min(values)
@@ -81,19 +81,19 @@ def best_of_every_cut(problem: Problem) -> dict[int, float]:
 def random_cut(problem: Problem, rng: np.random.Generator) -> tuple[int, ...] | None:
     """Some cut that the limits admit; often with sizes at the ends of ranges."""
     counts = problem.count_range()
-    count = int(rng.integers(counts.least, counts.greatest + 1))
-    size, least = problem.message_bytes, problem.least_fragment_bytes
-    spare = size - count * least
+    count = int(rng.integers(counts.minimum, counts.maximum + 1))
+    size, minimum = problem.message_bytes, problem.smallest_fragment_bytes
+    spare = size - count * minimum
     if spare < 0:
         return None
     places = np.sort(rng.integers(0, spare + 1, count - 1))
-    sizes = np.diff(np.concatenate([[0], places, [spare]])) + least
+    sizes = np.diff(np.concatenate([[0], places, [spare]])) + minimum
     ends = [part.up_to_bytes for stage in problem.pipeline.stages for part in stage.ranges]
     known = [end for end in ends if end is not None]
     for i in range(count - 1):
         if known and rng.random() < 0.5:
             goal = int(rng.choice(known)) + int(rng.integers(0, 2))
-            if goal >= least and sizes[-1] + sizes[i] - goal >= least:
+            if goal >= minimum and sizes[-1] + sizes[i] - goal >= minimum:
                 sizes[i], sizes[-1] = goal, sizes[-1] + sizes[i] - goal
     cut = tuple(int(one) for one in sizes)
     return cut if problem.admits(cut) else None

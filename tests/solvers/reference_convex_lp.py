@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 
 
 def convex_optimum_us(
-    hulls: Sequence[np.ndarray], total: float, k: int, *, least: float, greatest: float
+    hulls: Sequence[np.ndarray], total: float, k: int, *, minimum: float, maximum: float
 ) -> float:
     """The least latency over k real sizes within the limits, µs."""
     n = len(hulls)
@@ -35,7 +35,7 @@ def convex_optimum_us(
             rows.append({t: 1.0, tau: -1.0} | ({tau - n: 1.0} if i else {}))
             rows.append({t: 1.0, tau: -1.0} | ({tau - 1: 1.0} if j else {}))
             limits += [0.0, 0.0]
-    return unit * _solve(rows, limits, k, k * n, least / total, greatest / total)
+    return unit * _solve(rows, limits, k, k * n, minimum / total, maximum / total)
 
 
 def _solve(
@@ -43,8 +43,8 @@ def _solve(
     limits: list[float],
     k: int,
     cells: int,
-    least: float,
-    greatest: float,
+    minimum: float,
+    maximum: float,
 ) -> float:
     places = [(row, column) for row, entries in enumerate(rows) for column in entries]
     values = [value for entries in rows for value in entries.values()]
@@ -54,7 +54,7 @@ def _solve(
     cost[-1] = 1.0
     whole = sparse.csr_matrix((np.ones(k), (np.zeros(k, dtype=int), np.arange(k))), (1, shape[1]))
     tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    between: list[tuple[float, float | None]] = [(least, greatest)] * k
+    between: list[tuple[float, float | None]] = [(minimum, maximum)] * k
     between += [(0.0, None)] * (2 * cells)
     result = linprog(
         cost,

@@ -32,7 +32,7 @@ class _Program:
     unit_us: float
 
 
-def _program(pipeline: Pipeline, size: float, k: int, least: float, greatest: float) -> _Program:
+def _program(pipeline: Pipeline, size: float, k: int, minimum: float, maximum: float) -> _Program:
     g = np.array([stage.ranges[0].overhead_us for stage in pipeline.stages])
     cost = np.array([stage.ranges[0].ns_per_byte for stage in pipeline.stages]) / 1000.0 * size
     unit = float(g.sum() + cost.sum()) or 1.0
@@ -56,7 +56,7 @@ def _program(pipeline: Pipeline, size: float, k: int, least: float, greatest: fl
     sums = sparse.csr_matrix((np.ones(k), (np.zeros(k, int), k * n + np.arange(k))), (1, k * n + k))
     objective = np.zeros(k * n + k)
     objective[k * n - 1] = 1.0
-    return _Program(matrix, -g[j] / unit, sums, objective, (least / size, greatest / size), unit)
+    return _Program(matrix, -g[j] / unit, sums, objective, (minimum / size, maximum / size), unit)
 
 
 def _solved(program: _Program) -> Any:
@@ -74,10 +74,10 @@ def _solved(program: _Program) -> Any:
 
 
 def optimum_us(
-    pipeline: Pipeline, size: float, k: int, *, least: float = 0.0, greatest: float | None = None
+    pipeline: Pipeline, size: float, k: int, *, minimum: float = 0.0, maximum: float | None = None
 ) -> float:
     """T*(k) in µs, without the constant delay, for real sizes in [least, greatest]."""
-    program = _program(pipeline, size, k, least, greatest or size)
+    program = _program(pipeline, size, k, minimum, maximum or size)
     result = _solved(program)
     assert result.status == 0, result.message
     assert result.fun is not None
@@ -85,12 +85,12 @@ def optimum_us(
 
 
 def proven_optimum_us(
-    pipeline: Pipeline, size: float, k: int, *, least: float = 0.0, greatest: float | None = None
+    pipeline: Pipeline, size: float, k: int, *, minimum: float = 0.0, maximum: float | None = None
 ) -> float | None:
     """As `optimum_us`, or None where the library fails or its answer proves itself no better than
-    to 2e-8: by the judge's latency of its sizes, and by the Lagrangian of its multipliers.
+    to 2e-8: by the evaluator's latency of its sizes, and by the Lagrangian of its multipliers.
     """
-    program = _program(pipeline, size, k, least, greatest or size)
+    program = _program(pipeline, size, k, minimum, maximum or size)
     result = _solved(program)
     if result.status != 0:
         return None

@@ -22,7 +22,7 @@ from tests.solvers import reference_lp
 
 MEBIBYTE = 1 << 20
 OPTIMUM_ERROR = 1e-7  # relative, of the independent solves
-JUDGE_ERROR = 1e-11  # of sums in floating point
+EVALUATOR_ERROR = 1e-11  # of sums in floating point
 _SMALL_CELLS = 40  # fragments times stages that the general program is asked for
 _CLOSE = 1e-8  # of the two bounds of a solve by the reduced dual
 
@@ -33,8 +33,8 @@ class TableCase:
 
     pipeline: Pipeline
     limits: FragmentLimits
-    least_bytes: int
-    greatest_bytes: int
+    min_message_bytes: int
+    max_message_bytes: int
     relative_gap: float = DEFAULT_TABLE_GAP
     fragment_cap: int = 100_000
 
@@ -43,8 +43,8 @@ class TableCase:
         return compile_table(
             self.pipeline,
             self.limits,
-            least_bytes=self.least_bytes,
-            greatest_bytes=self.greatest_bytes,
+            min_message_bytes=self.min_message_bytes,
+            max_message_bytes=self.max_message_bytes,
             relative_gap=self.relative_gap,
             fragment_cap=self.fragment_cap,
             time_limit_s=time_limit_s,
@@ -69,34 +69,37 @@ def random_pipeline(rng: np.random.Generator, *, delayed: bool = True) -> Pipeli
     return replace(pipeline_of_lines(rows), delay_us=delay_us)
 
 
-def random_limits(rng: np.random.Generator, greatest_bytes: int) -> FragmentLimits:
+def random_limits(rng: np.random.Generator, max_message_bytes: int) -> FragmentLimits:
     """None for a third; least, greatest size, alignment and cap on the count otherwise."""
     if rng.random() < 1 / 3:
         return FragmentLimits()
     unit = int(rng.choice([1, 1, 1, 3, 4, 8, 64, 512]))
-    least = int(rng.choice([1, 1, 1, 7, 64, 1000]))
+    minimum = int(rng.choice([1, 1, 1, 7, 64, 1000]))
     count = int(10.0 ** rng.uniform(0, 2)) if rng.random() < 0.4 else None
-    greatest = None
+    maximum = None
     if rng.random() < 0.4:
-        greatest = max(4 * least, 4 * unit, int(greatest_bytes * 10.0 ** rng.uniform(-2, 0)))
-        count = None if count is None else max(count, 2 * (-(-greatest_bytes // greatest)))
-    return FragmentLimits(least, greatest, unit, count)
+        maximum = max(4 * minimum, 4 * unit, int(max_message_bytes * 10.0 ** rng.uniform(-2, 0)))
+        count = None if count is None else max(count, 2 * (-(-max_message_bytes // maximum)))
+    return FragmentLimits(minimum, maximum, unit, count)
 
 
 def narrow_limits(rng: np.random.Generator) -> FragmentLimits:
     """Where counts come and go with every few bytes of the message."""
-    least, unit = int(rng.choice([1, 1, 2, 5, 16, 100])), int(rng.choice([1, 1, 2, 3, 7, 16, 100]))
-    greatest = int(max(least, unit) * rng.uniform(1.0, 3.5)) + int(rng.integers(0, 20))
-    return FragmentLimits(least, greatest, unit, None)
+    minimum, unit = (
+        int(rng.choice([1, 1, 2, 5, 16, 100])),
+        int(rng.choice([1, 1, 2, 3, 7, 16, 100])),
+    )
+    maximum = int(max(minimum, unit) * rng.uniform(1.0, 3.5)) + int(rng.integers(0, 20))
+    return FragmentLimits(minimum, maximum, unit, None)
 
 
 def random_table_cases(
-    count: int, *, seed: int | list[int], most_bytes: float = 1e5
+    count: int, *, seed: int | list[int], max_bytes: float = 1e5
 ) -> Iterator[TableCase]:
     """Ranges of up to five decades, with and without limits, a few of them narrow."""
     for i in range(count):
         rng = np.random.default_rng([i, *(seed if isinstance(seed, list) else [seed])])
-        ends = sorted(int(10.0 ** rng.uniform(0, np.log10(most_bytes))) for _ in range(2))
+        ends = sorted(int(10.0 ** rng.uniform(0, np.log10(max_bytes))) for _ in range(2))
         pipeline, limits = random_pipeline(rng), random_limits(rng, ends[1])
         if rng.random() < 0.3:
             limits, ends[1] = narrow_limits(rng), min(ends[1], ends[0] + 300)
@@ -107,7 +110,7 @@ def random_table_cases(
 def random_sizes(table: PlanTable, count: int, *, seed: int) -> list[int]:
     """Message sizes of the range: even in their logarithms, and next to the table's entries."""
     rng = np.random.default_rng(seed)
-    low, high = table.least_bytes, table.greatest_bytes
+    low, high = table.min_message_bytes, table.max_message_bytes
     spread = np.exp(rng.uniform(np.log(low), np.log(high + 1), count)).astype(int)
     entries = np.array([size for sizes in entry_sizes(table) for size in sizes])
     near = rng.choice(entries, count) + rng.integers(-1, 2, count)
@@ -132,12 +135,12 @@ def optimum_us(problem: Problem, near: int) -> float:
             known[k] = count_optimum_us(problem, k)
         return known[k]
 
-    k = min(max(near, counts.least), counts.greatest)
+    k = min(max(near, counts.minimum), counts.maximum)
     for step in (1, -1):
         stride = 1
         while stride:
             other = k + step * stride
-            if counts.least <= other <= counts.greatest and at(other) < at(k):
+            if counts.minimum <= other <= counts.maximum and at(other) < at(k):
                 k, stride = other, 2 * stride
             else:
                 stride //= 2
@@ -150,7 +153,7 @@ def count_optimum_us(problem: Problem, k: int) -> float:
     assert lines is not None
     if k * lines.n <= _SMALL_CELLS:
         return reference_lp.optimum_us(
-            problem.pipeline, lines.B, k, least=lines.m, greatest=lines.M
+            problem.pipeline, lines.B, k, minimum=lines.m, maximum=lines.M
         )
     found = exact_lp.solve_count(lines, k, Deadline.after(60.0), close=_CLOSE)
     assert found.upper_us - found.lower_us <= OPTIMUM_ERROR * found.upper_us
@@ -190,13 +193,13 @@ def check_repeat(table: PlanTable, message_bytes: int) -> None:
     cut = repeated(message_bytes, size)
     assert problem.admits(cut), (message_bytes, size)
     latency = latency_us(table.pipeline, cut)
-    assert latency <= (1.0 + gap) * best * (1.0 + JUDGE_ERROR), (
+    assert latency <= (1.0 + gap) * best * (1.0 + EVALUATOR_ERROR), (
         f"{message_bytes} bytes repeating {size}: {latency} us, best {best} us, stated {gap}"
     )
 
 
 def check_entries(table: PlanTable) -> None:
-    """Entries ascend and tell the judge's latency of their own cut."""
+    """Entries ascend and tell the evaluator's latency of their own cut."""
     for sizes in entry_sizes(table):
         assert all(low < high for low, high in pairwise(sizes))
     for entry in table.cuts:

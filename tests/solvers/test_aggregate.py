@@ -53,7 +53,7 @@ def codes(solution: Solution) -> set[str]:
 def bounds_by_count(problem: AggregateProblem) -> dict[int, float]:
     """The bound for every admitted number of fragments."""
     counts = problem.count_range()
-    every = np.arange(counts.least, counts.greatest + 1)
+    every = np.arange(counts.minimum, counts.maximum + 1)
     return dict(zip(every.tolist(), lower_bounds_us(problem, every).tolist(), strict=True))
 
 
@@ -63,11 +63,11 @@ def check_against_the_truth(pipeline: Pipeline, size: int, limits: FragmentLimit
     problem = AggregateProblem(outside, size, limits)
     bounds, checked = bounds_by_count(problem), 0
     for cut in filter(problem.admits, all_cuts(size)):
-        true_us, most_us = latency_us(pipeline, cut), outside.latency_us(cut)
-        assert true_us <= most_us * CLOSE
+        true_us, max_us = latency_us(pipeline, cut), outside.latency_us(cut)
+        assert true_us <= max_us * CLOSE
         assert bounds[len(cut)] <= true_us * (1.0 + 1e-12)
         if len(set(cut)) == 1:
-            assert most_us == pytest.approx(true_us, rel=1e-9)
+            assert max_us == pytest.approx(true_us, rel=1e-9)
         checked += 1
     return checked
 
@@ -133,11 +133,11 @@ def rising_stage(rng: np.random.Generator, name: str) -> Stage:
     parts: list[FitRange] = []
     for start, end in pairwise([0, *ends, None]):
         ns_per_byte = float(rng.uniform(0.0, 1000.0))
-        least_us = 0.0
+        min_us = 0.0
         if parts:
             reached_us = parts[-1].line.time_us(start or 0)
-            least_us = max(0.0, reached_us - ns_per_byte * (start or 0) / 1000.0)
-        parts.append(FitRange(least_us + float(rng.uniform(0.0, 3.0)), ns_per_byte, end))
+            min_us = max(0.0, reached_us - ns_per_byte * (start or 0) / 1000.0)
+        parts.append(FitRange(min_us + float(rng.uniform(0.0, 3.0)), ns_per_byte, end))
     return Stage(name, tuple(parts))
 
 
@@ -177,7 +177,7 @@ class TestSameAsTheTruth:
 
 
 class TestSearches:
-    """The searches find the least latency that the judge says, on aggregates of any shape."""
+    """The searches find the least latency that the evaluator says, on aggregates of any shape."""
 
     def test_the_judge_and_the_vectors_agree(self) -> None:
         """On repeated sizes, with falls between size and remainder."""
@@ -210,13 +210,13 @@ class TestSearches:
         """Brute force over every number, in real sizes; whole bytes are judged as they are."""
         for problem in noisy_problems(count(1500), seed=9):
             counts = problem.count_range()
-            every = np.arange(counts.least, counts.greatest + 1)
+            every = np.arange(counts.minimum, counts.maximum + 1)
             times = Costs(problem.aggregate).equal_us(problem.message_bytes, every)
-            assert times[best_count(problem) - counts.least] <= times.min() * (1.0 + 1e-12)
+            assert times[best_count(problem) - counts.minimum] <= times.min() * (1.0 + 1e-12)
 
     def test_no_bound_is_above_any_cut(self) -> None:
         """Whatever the two fits say, no answer has a negative gap; auto is the best of all."""
-        for problem in noisy_problems(count(1000), seed=10, most_bytes=10):
+        for problem in noisy_problems(count(1000), seed=10, max_bytes=10):
             bounds = bounds_by_count(problem)
             for cut in filter(problem.admits, all_cuts(problem.message_bytes)):
                 assert bounds[len(cut)] <= problem.aggregate.latency_us(cut) * (1.0 + 1e-12)
@@ -272,11 +272,11 @@ def scales(rng: np.random.Generator, number: int) -> list[int]:
     return [int(10.0 ** rng.uniform(0.0, 14.4)) for _ in range(number)]
 
 
-def noisy_problems(number: int, *, seed: int, most_bytes: int = 80) -> Iterator[AggregateProblem]:
+def noisy_problems(number: int, *, seed: int, max_bytes: int = 80) -> Iterator[AggregateProblem]:
     """Problems over aggregates of any shape; limits that admit nothing are left out."""
     rng = np.random.default_rng(seed)
     for index, aggregate in enumerate(noisy_aggregates(number, seed=seed)):
-        size, limits = int(rng.integers(1, most_bytes + 1)), SHAPES[index % len(SHAPES)]
+        size, limits = int(rng.integers(1, max_bytes + 1)), SHAPES[index % len(SHAPES)]
         problem = AggregateProblem(aggregate, size, limits)
         try:
             problem.count_range()
@@ -353,7 +353,7 @@ class TestAnswers:
         assert found.latency_us == PLAIN.bottleneck.time_us(4096)
 
     def test_baselines(self) -> None:
-        """The usual settings, by the same judge."""
+        """The default settings, by the same judge."""
         problem = AggregateProblem(PLAIN, 100_000, FragmentLimits(max_fragment_bytes=50_000))
         found = baselines(problem)
         by_name = {(one.strategy, one.static_bytes): one for one in found.entries}

@@ -22,7 +22,7 @@ from models.documents import dump_model, load_model
 from solvers import backends
 from solvers.assemble import solution_of
 from solvers.contract import Candidate, SolveOptions
-from solvers.usual_settings import BaselineSet
+from solvers.default_settings import BaselineSet
 
 WIRE = Stage.of_line("wire", overhead_us=2.0, ns_per_byte=4.0)
 MODELS: tuple[CostModel, ...] = (
@@ -56,7 +56,7 @@ def test_the_kinds_are_the_same_in_all_registries() -> None:
 def test_tables_need_stages() -> None:
     """The refusal names the kind."""
     with pytest.raises(StrategyDeclined, match="aggregate"):
-        solvers.compile_table(MODELS[1], FragmentLimits(), least_bytes=1, greatest_bytes=2)
+        solvers.compile_table(MODELS[1], FragmentLimits(), min_message_bytes=1, max_message_bytes=2)
 
 
 # ---- another kind --------------------------------------------------------------------------------

@@ -34,9 +34,9 @@ def test_the_least_of_the_curve_is_the_optimum() -> None:
     problem = Problem(FOUR, 4096)
     best = solvers.solve(problem)
     points = solvers.count_curve(problem, range(1, 25), near=6, time_limit_s=30.0)
-    least = min(points, key=lambda point: point.best_us or point.equal_us)
-    assert least.fragments == best.schedule.fragments
-    assert least.bound_us == pytest.approx(best.unrounded_latency_us, rel=1e-6)
+    minimum = min(points, key=lambda point: point.best_us or point.equal_us)
+    assert minimum.fragments == best.schedule.fragments
+    assert minimum.bound_us == pytest.approx(best.unrounded_latency_us, rel=1e-6)
 
 
 def test_counts_that_are_not_admitted_are_left_out() -> None:
@@ -65,9 +65,9 @@ def test_through_ranges_the_best_sizes_are_attained_and_not_the_minorants() -> N
     problem = Problem(Pipeline((jump, Stage("wire", (FitRange(5.0, 2.0),)))), 4096)
     points = solvers.count_curve(problem, range(1, 9), near=4, time_limit_s=30.0)
     best = solvers.solve(problem, relative_gap=1e-9)
-    least = min(points, key=lambda point: point.best_us or point.equal_us)
-    assert least.best_us is not None
-    assert least.best_us >= best.lower_bound_us * (1 - 1e-9)
+    minimum = min(points, key=lambda point: point.best_us or point.equal_us)
+    assert minimum.best_us is not None
+    assert minimum.best_us >= best.lower_bound_us * (1 - 1e-9)
     assert points[1].best_us is not None
     # Two fragments of 4096 bytes: one of them at least is above 1024 and pays the jump.
     assert points[1].best_us >= min(_two_us(problem.pipeline, first) for first in range(1, 4096))

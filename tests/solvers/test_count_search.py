@@ -32,12 +32,12 @@ def searched(problem: Problem, near: int) -> CountSearch:
 
 @given(pipelines, st.integers(1, 600), st.integers(1, 30), st.sampled_from([1, 3, 20]))
 def test_the_search_finds_the_best_of_all_counts(
-    pipeline: Pipeline, size: int, near: int, least: int
+    pipeline: Pipeline, size: int, near: int, minimum: int
 ) -> None:
     """Every admitted count solved one by one gives the same optimum; the bound is below all."""
-    problem = Problem(pipeline, size, FragmentLimits(least, max_fragments=30))
+    problem = Problem(pipeline, size, FragmentLimits(minimum, max_fragments=30))
     search = searched(problem, near)
-    counts = range(search.lines.k_least, search.lines.k_greatest + 1)
+    counts = range(search.lines.k_min, search.lines.k_max + 1)
     assert isinstance(search.lines, LineProblem)
     every = [solve_count(search.lines, k, Deadline.after(60.0)).upper_us for k in counts]
     assert search.unrounded_us == pytest.approx(min(every), rel=2e-6, abs=1e-12)
@@ -58,7 +58,7 @@ def test_few_solves_are_needed() -> None:
         ]
     )
     search = searched(Problem(myrinet, 1 << 20), near=75)
-    assert search.lines.k_greatest == 100_000
+    assert search.lines.k_max == 100_000
     assert search.best.k == 69
     assert len(search.solved) <= 20
 
@@ -83,17 +83,17 @@ def test_a_positive_overhead_makes_the_best_count_stand_by_itself() -> None:
 @pytest.mark.parametrize("kernels", ["native", "numpy"])
 @given(pipelines, st.integers(20, 600), st.sampled_from([None, 7, 40]))
 def test_counts_left_out_for_a_known_cut_cannot_win(
-    kernels: Choice, pipeline: Pipeline, size: int, greatest: int | None
+    kernels: Choice, pipeline: Pipeline, size: int, maximum: int | None
 ) -> None:
     """The closed form never falls after the first count: what is left out lies above the cut."""
-    problem = Problem(pipeline, size, FragmentLimits(max_fragment_bytes=greatest))
+    problem = Problem(pipeline, size, FragmentLimits(max_fragment_bytes=maximum))
     lines = LineProblem.of(problem)
     assert lines is not None
-    counts = np.arange(lines.k_least, lines.k_greatest + 1)
+    counts = np.arange(lines.k_min, lines.k_max + 1)
     bounds = closed_form_us(problem, counts)
     assert (np.diff(bounds[1:]) >= -1e-12 * bounds.max()).all()
     known = float(bounds[len(bounds) // 2])
     with computed_by(kernels):
         last = _last_that_could_win(problem, lines, known, near=1, worth_bisecting=0)
-    assert (bounds[last - lines.k_least + 1 :] > known * (1.0 - 1e-12)).all()
-    assert last == lines.k_greatest or last >= counts[len(bounds) // 2]
+    assert (bounds[last - lines.k_min + 1 :] > known * (1.0 - 1e-12)).all()
+    assert last == lines.k_max or last >= counts[len(bounds) // 2]

@@ -20,9 +20,9 @@ def line_problems(draw: st.DrawFn) -> LineProblem:
     g = np.array(draw(st.lists(costs, min_size=n, max_size=n)))
     G = np.array(draw(st.lists(costs, min_size=n, max_size=n)))
     size = draw(st.floats(50.0, 5000.0))
-    least = draw(st.sampled_from([0.0, 1.0, size / 40]))
-    greatest = draw(st.sampled_from([size, size / 3]))
-    return LineProblem(g, G, size, least, greatest, 1, 1000)
+    minimum = draw(st.sampled_from([0.0, 1.0, size / 40]))
+    maximum = draw(st.sampled_from([size, size / 3]))
+    return LineProblem(g, G, size, minimum, maximum, 1, 1000)
 
 
 def random_cut(lines: LineProblem, k: int, rng: np.random.Generator) -> np.ndarray:

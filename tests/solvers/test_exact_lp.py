@@ -42,17 +42,19 @@ def test_arbitrary_counts_least_and_greatest_sizes() -> None:
     rng = np.random.default_rng(3)
     for case in random_cases(60, seed=11):
         k = int(rng.integers(2, 40))
-        least = float(rng.choice([1.0, case.message_bytes / k / 3]))
-        greatest = float(rng.choice([case.message_bytes, case.message_bytes / k * 1.4]))
-        lines = replace(lines_of(case), m=least, M=greatest)
+        minimum = float(rng.choice([1.0, case.message_bytes / k / 3]))
+        maximum = float(rng.choice([case.message_bytes, case.message_bytes / k * 1.4]))
+        lines = replace(lines_of(case), m=minimum, M=maximum)
         result = solved(lines, k)
-        expected = optimum_us(case.pipeline, case.message_bytes, k, least=least, greatest=greatest)
+        expected = optimum_us(
+            case.pipeline, case.message_bytes, k, minimum=minimum, maximum=maximum
+        )
         assert result.upper_us == pytest.approx(expected, rel=1e-7)
         assert result.lower_us <= result.upper_us
         assert result.lower_us == pytest.approx(expected, rel=1e-7)
         assert result.x.sum() == pytest.approx(case.message_bytes, rel=1e-12)
-        assert result.x.min() >= least * (1 - 1e-9)
-        assert result.x.max() <= greatest * (1 + 1e-9)
+        assert result.x.min() >= minimum * (1 - 1e-9)
+        assert result.x.max() <= maximum * (1 + 1e-9)
         assert result.upper_us == pytest.approx(lines.latency_us(result.x), rel=1e-15)
 
 
@@ -80,7 +82,7 @@ def test_fragments_that_wait_in_front_of_a_stage_need_order_rows() -> None:
     """All costs 1, the last two overheads 1: the optimum starves the bottleneck on purpose."""
     lines = LineProblem(
         g=np.array([0.0, 0.0, 1.0, 1.0]), G=np.ones(4), B=40.0, m=0.0, M=40.0,
-        k_least=1, k_greatest=40,
+        k_min=1, k_max=40,
     )  # fmt: skip
     best = min((solved(lines, k).upper_us, k) for k in range(1, 30))
     assert best[0] == pytest.approx(59.385, abs=5e-4)

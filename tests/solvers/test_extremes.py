@@ -76,8 +76,8 @@ def test_auto_is_not_above_exact_at_a_wide_gap(gap: float) -> None:
             pipeline_of_lines(rows), 2_000 + 411 * step, FragmentLimits(alignment_bytes=8)
         )
         auto = solve(problem, relative_gap=gap).latency_us
-        for rival in ("exact", "fixed", "repeat"):
-            assert auto <= solve(problem, rival, relative_gap=gap).latency_us * (1 + 1e-12)
+        for alternative in ("exact", "fixed", "repeat"):
+            assert auto <= solve(problem, alternative, relative_gap=gap).latency_us * (1 + 1e-12)
 
 
 def test_a_large_problem_reports_before_its_limit() -> None:

@@ -44,11 +44,11 @@ def test_the_formula_is_the_judge_on_equal_sizes(pipeline: Pipeline, size: int, 
     st.sampled_from([None, 100]),
 )
 def test_sizes_differ_by_at_most_one_unit(
-    pipeline: Pipeline, size: int, unit: int, greatest: int | None
+    pipeline: Pipeline, size: int, unit: int, maximum: int | None
 ) -> None:
     """The last fragment carries what is not a unit; no equal cut of the same count is better."""
     problem = Problem(
-        pipeline, size, FragmentLimits(max_fragment_bytes=greatest, alignment_bytes=unit)
+        pipeline, size, FragmentLimits(max_fragment_bytes=maximum, alignment_bytes=unit)
     )
     try:
         solution = solve(problem, "fixed")
@@ -94,17 +94,17 @@ def ranged_pipelines(draw: st.DrawFn) -> Pipeline:
     st.sampled_from([None, 500]),
 )
 def test_every_interval_without_a_change_of_range_is_searched(
-    pipeline: Pipeline, size: int, least: int, greatest: int | None
+    pipeline: Pipeline, size: int, minimum: int, maximum: int | None
 ) -> None:
     """Stages with ranges, where T is not convex in k: enumeration over every admitted k agrees."""
-    problem = Problem(pipeline, size, FragmentLimits(least, greatest))
+    problem = Problem(pipeline, size, FragmentLimits(minimum, maximum))
     try:
         counts = problem.count_range()
     except Infeasible:
         assume(False)
         raise AssertionError from None
-    every = equal_latency_us(problem, np.arange(counts.least, counts.greatest + 1))
-    value = every[best_count(problem) - counts.least]
+    every = equal_latency_us(problem, np.arange(counts.minimum, counts.maximum + 1))
+    value = every[best_count(problem) - counts.minimum]
     assert value == pytest.approx(every.min(), rel=1e-12)
 
 
@@ -116,10 +116,10 @@ def test_every_interval_without_a_change_of_range_is_searched(
     st.integers(1, 9),
 )
 def test_the_bound_of_a_count_is_below_every_order_of_its_sizes(
-    pipeline: Pipeline, size: int, k: int, unit: int, least: int
+    pipeline: Pipeline, size: int, k: int, unit: int, minimum: int
 ) -> None:
     """Sizes differ by at most a unit and add up; the order that is taken is one of them."""
-    problem = Problem(pipeline, size, FragmentLimits(least, alignment_bytes=unit))
+    problem = Problem(pipeline, size, FragmentLimits(minimum, alignment_bytes=unit))
     cuts = BalancedCuts.of(problem, np.array([k]))
     assume(len(cuts.k) == 1)
     latency, cut = cuts.best_order(0)
@@ -134,16 +134,16 @@ def test_the_bound_of_a_count_is_below_every_order_of_its_sizes(
 
 @given(pipelines, st.integers(1, 400), st.sampled_from([1, 8]), st.sampled_from([1, 5, 60]))
 def test_a_count_with_admitted_equal_sizes_is_never_missed(
-    pipeline: Pipeline, size: int, unit: int, least: int
+    pipeline: Pipeline, size: int, unit: int, minimum: int
 ) -> None:
     """Where the limits admit equal sizes for some count, there is an answer."""
-    problem = Problem(pipeline, size, FragmentLimits(least, 90, unit))
+    problem = Problem(pipeline, size, FragmentLimits(minimum, 90, unit))
     try:
         counts = problem.count_range()
     except Infeasible:
         assume(False)
         raise AssertionError from None
-    admitted = BalancedCuts.of(problem, np.arange(counts.least, counts.greatest + 1)).k
+    admitted = BalancedCuts.of(problem, np.arange(counts.minimum, counts.maximum + 1)).k
     if len(admitted):
         assert problem.admits(run(problem, SolveOptions(), Deadline.after(60.0)).fragment_bytes)
     else:

@@ -73,7 +73,7 @@ def levels_of_answer(candidate: Candidate) -> tuple[tuple[int, ...], ...]:
 
 
 def true_us(problem: Problem, candidate: Candidate) -> float:
-    """The judge's pipelined latency."""
+    """The evaluator's pipelined latency."""
     return nested_latency_us(problem.pipeline, NestedSchedule(levels_of_answer(candidate)))
 
 
@@ -100,16 +100,18 @@ def test_the_kernel_equals_the_judge(parts: list[Stage], size: int, data: st.Dat
     st.integers(1, 300),
 )
 def test_a_flat_compound_takes_the_best_number_of_pieces(
-    pipeline: Pipeline, sizes: list[float], most: int
+    pipeline: Pipeline, sizes: list[float], maximum: int
 ) -> None:
     """c(x) by its definition: the least over every q."""
     x = np.array(sizes)
-    planned = plan_pieces(pipeline, Grouping(0, len(pipeline) - 1), x, np.full(len(x), float(most)))
+    planned = plan_pieces(
+        pipeline, Grouping(0, len(pipeline) - 1), x, np.full(len(x), float(maximum))
+    )
     for size, time_us, pieces in zip(sizes, planned.time_us, planned.counts, strict=True):
         options = [
             latency_us(pipeline, (size / q,))
             + (q - 1) * max(stage.time_us(size / q) for stage in pipeline.stages)
-            for q in range(1, most + 1)
+            for q in range(1, maximum + 1)
         ]
         assert time_us == pytest.approx(min(options), rel=1e-9)
         assert options[pieces[0] - 1] == pytest.approx(min(options), rel=1e-9)
@@ -122,12 +124,12 @@ def test_a_flat_compound_takes_the_best_number_of_pieces(
     st.sampled_from([1, 6]),
 )
 def test_finer_pieces_divide_coarser_ones(
-    units: list[int], factors: list[int], unit: int, least: int
+    units: list[int], factors: list[int], unit: int, minimum: int
 ) -> None:
     """Three levels of cuts are nested and admitted, however the numbers divide."""
-    blocks = np.array(units, dtype=np.int64) * unit * least
+    blocks = np.array(units, dtype=np.int64) * unit * minimum
     pipeline = pipeline_of_lines([(name, 1.0, 1.0) for name in "abcd"])
-    problem = Problem(pipeline, int(blocks.sum()), FragmentLimits(least, None, unit))
+    problem = Problem(pipeline, int(blocks.sum()), FragmentLimits(minimum, None, unit))
     grouping = Grouping(0, 3, 3, split_at(0, 2, 2))
     finest = factors[0] * factors[1]
     counts = np.array([[finest, finest, factors[0], 1]])
@@ -156,7 +158,7 @@ def test_ramps_are_optimal_where_the_slow_stage_is_slowest_at_every_size(
     rows = [("before", *before), ("slow", *slow)] + ([("behind", *behind)] if between else [])
     problem = Problem(pipeline_of_lines(rows), 10_000, FragmentLimits(max_fragments=40))
     lines = CompoundLines(Line(*before), Line(*slow), Line(*behind) if between else None)
-    ramp_us, sizes = best_ramps(lines, 10_000.0, least_blocks=1, greatest_blocks=40)[0]
+    ramp_us, sizes = best_ramps(lines, 10_000.0, min_blocks=1, max_blocks=40)[0]
     assume(sizes.min() >= 1.0)  # the linear program has a least size of one byte
     relaxed = LineProblem.of(problem)
     assert relaxed is not None

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import solvers
-from bench.reference.integer_optimum import MOST_CELLS, IntegerStatus, integer_optimum
+from bench.reference.integer_optimum import MAX_CELLS, IntegerStatus, integer_optimum
 from bench.reference.integer_scaled import Piece, Scaling, scaled
 from bench.reference.integer_search import CountToTry, Report, search
 from domain.errors import Infeasible, InvalidInput, StrategyDeclined
@@ -165,14 +165,14 @@ def test_scaled_costs_are_never_above_the_true_ones() -> None:
     for pieces, rest in ((whole.inner, 0), (whole.last, 3)):
         assert covered(pieces) == list(range(2 - rest // 3, (90 - rest) // 4 + 1))
         for piece in pieces:
-            for units in range(piece.least, piece.greatest + 1):
+            for units in range(piece.minimum, piece.maximum + 1):
                 assert_just_below(pipeline, piece, units, 4 * units + rest, scaling)
 
 
 def covered(pieces: tuple[Piece, ...]) -> list[int]:
     """All sizes of these pieces, in units."""
-    assert all(one.greatest < other.least for one, other in pairwise(pieces))
-    return [units for piece in pieces for units in range(piece.least, piece.greatest + 1)]
+    assert all(one.maximum < other.minimum for one, other in pairwise(pieces))
+    return [units for piece in pieces for units in range(piece.minimum, piece.maximum + 1)]
 
 
 def assert_just_below(
@@ -216,7 +216,7 @@ def test_costs_of_nothing_take_no_time() -> None:
 def test_what_is_too_large_is_refused() -> None:
     """A clear error names the rule."""
     problem = Problem(pipeline_of_lines([("s", 1e-3, 3.0)] * 8), 5000)
-    with pytest.raises(StrategyDeclined, match=f"at most {MOST_CELLS}") as refused:
+    with pytest.raises(StrategyDeclined, match=f"at most {MAX_CELLS}") as refused:
         integer_optimum(problem, time_limit_s=GENEROUS_S)
     assert refused.value.field == "message_bytes"
 

@@ -99,8 +99,8 @@ def lines_of(chain: Chain) -> LineProblem:
         B=chain.free_bytes,
         m=0.0,
         M=chain.spread_bytes,
-        k_least=1,
-        k_greatest=chain.fragments,
+        k_min=1,
+        k_max=chain.fragments,
     )
 
 

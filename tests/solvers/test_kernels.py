@@ -1,4 +1,4 @@
-"""The vectorised evaluators equal the judge."""
+"""The vectorised evaluators equal the evaluator."""
 
 import numpy as np
 import pytest

@@ -44,12 +44,12 @@ overheads = st.one_of(st.just(0.0), st.floats(1e-3, 1e5))
 
 
 @st.composite
-def problems(draw: st.DrawFn, *, most_bytes: int = 20_000) -> Problem:
+def problems(draw: st.DrawFn, *, max_bytes: int = 20_000) -> Problem:
     """One to eight stages over wide scales, with and without limits and alignment."""
     stages = draw(st.integers(1, 8))
     rows = [(str(j), draw(overheads), draw(costs)) for j in range(stages)]
     pipeline = Pipeline(pipeline_of_lines(rows).stages, delay_us=draw(st.sampled_from([0.0, 3.5])))
-    size = draw(st.integers(1, most_bytes))
+    size = draw(st.integers(1, max_bytes))
     limits = FragmentLimits(
         min_fragment_bytes=draw(st.sampled_from([1, 1, 7, 64])),
         max_fragment_bytes=draw(st.sampled_from([None, None, 100, 1_000, 5_001])),
@@ -131,7 +131,7 @@ def test_repair_takes_what_is_no_distribution(kernels: Choice) -> None:
 def test_closed_form_has_the_same_bits(problem: Problem) -> None:
     """The operations of one are those of the other; only sums of nine stages and more differ."""
     counts = problem.count_range()
-    every = np.arange(counts.least, counts.greatest + 1, dtype=np.int64)
+    every = np.arange(counts.minimum, counts.maximum + 1, dtype=np.int64)
     with computed_by(NUMPY):
         expected = closed_form_us(problem, every)
     with computed_by(NATIVE):
@@ -145,8 +145,8 @@ def test_the_last_count_that_could_win_is_the_same(
     """Wherever the search for it starts."""
     lines = LineProblem.of(problem)
     assert lines is not None
-    assume(lines.k_greatest > lines.k_least + 1)
-    counts = np.arange(lines.k_least + 1, lines.k_greatest + 1, dtype=np.int64)
+    assume(lines.k_max > lines.k_min + 1)
+    counts = np.arange(lines.k_min + 1, lines.k_max + 1, dtype=np.int64)
     values = closed_form_us(problem, counts)
     known = float(values.min()) * factor
     with computed_by(NATIVE):
@@ -155,7 +155,7 @@ def test_the_last_count_that_could_win_is_the_same(
     assert values[last - counts[0]] <= known * (1 + 2e-9)
 
 
-@given(problems(most_bytes=4_000))
+@given(problems(max_bytes=4_000))
 def test_equal_counts_and_cuts_are_the_same(problem: Problem) -> None:
     """Counts that tie to rounding may differ; the latencies then do not."""
     pair, cuts = [], []
@@ -192,7 +192,7 @@ def test_repeated_sizes_are_the_same(problem: Problem) -> None:
 def test_roundings_are_the_same(problem: Problem, k: int, seed: int) -> None:
     """From random sizes, so that limits and moves both matter."""
     counts = problem.count_range()
-    assume(counts.least <= k <= counts.greatest)
+    assume(counts.minimum <= k <= counts.maximum)
     shares = np.random.default_rng(seed).dirichlet(np.full(k, 3.0))
     x = shares * problem.message_bytes
     cuts = []
@@ -214,7 +214,7 @@ def test_a_solve_in_one_call_is_certified_like_any_other(problem: Problem, k: in
     """Both close, so both near the same optimum."""
     lines, native = LineProblem.of(problem), native_kernels().dual
     assert lines is not None
-    assume(lines.k_least <= k <= lines.k_greatest)
+    assume(lines.k_min <= k <= lines.k_max)
     general = solve_count(lines, k, LATER, method=default_method())
     found = native.solve(lines.native, k, close=CLOSE, aim=AIM, time_limit_s=10.0)
     if found is None:

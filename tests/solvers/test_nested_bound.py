@@ -49,7 +49,7 @@ def all_cuts(problem: Problem) -> list[tuple[int, ...]]:
     return found
 
 
-def least_nested_us(problem: Problem) -> float:
+def min_nested_us(problem: Problem) -> float:
     """The least latency over all admitted cuts of all stages, by trying them."""
     cuts = all_cuts(problem)
     return min(
@@ -67,7 +67,7 @@ def test_no_nested_cut_of_a_tiny_message_is_below_the_bound(
     size = min(size, 5) if len(parts) == 3 else size
     problem = Problem(Pipeline(tuple(parts), 2.5 if delayed else 0.0), size, within)
     assume(all_cuts(problem))
-    assert nested_lower_bound_us(problem) <= least_nested_us(problem) * (1.0 + 1e-12)
+    assert nested_lower_bound_us(problem) <= min_nested_us(problem) * (1.0 + 1e-12)
 
 
 @given(
@@ -77,17 +77,17 @@ def test_no_nested_cut_of_a_tiny_message_is_below_the_bound(
     st.none() | st.integers(100, 10**6),
 )
 def test_the_bound_is_never_below_the_weak_one(
-    pipeline: Pipeline, size: int, least: int, greatest: int | None
+    pipeline: Pipeline, size: int, minimum: int, maximum: int | None
 ) -> None:
     """max_b (k_b g_b + B G_b + sum over the others of g_j + m G_j), k_b the least count."""
-    problem = Problem(pipeline, size, FragmentLimits(least, greatest))
+    problem = Problem(pipeline, size, FragmentLimits(minimum, maximum))
     try:
         counts = problem.count_range()
     except Infeasible:
         reject()
-    block = [stage.time_us(problem.least_fragment_bytes) for stage in pipeline.stages]
+    block = [stage.time_us(problem.smallest_fragment_bytes) for stage in pipeline.stages]
     weak_us = max(
-        counts.least * stage.ranges[0].overhead_us
+        counts.minimum * stage.ranges[0].overhead_us
         + size * stage.ranges[0].ns_per_byte / 1000.0
         + sum(block)
         - block[b]

@@ -72,7 +72,7 @@ class Case:
 
     name: str
     pipeline: Pipeline
-    greatest_bytes: int
+    max_message_bytes: int
     shares: int
     limits: FragmentLimits = NO_LIMITS
 
@@ -104,8 +104,8 @@ def table_of(case: Case) -> PlanTable:
     return compile_table(
         case.pipeline,
         case.limits,
-        least_bytes=1,
-        greatest_bytes=case.greatest_bytes,
+        min_message_bytes=1,
+        max_message_bytes=case.max_message_bytes,
         relative_gap=TOLERANCE,
     )
 
@@ -118,8 +118,8 @@ def sizes_of(case: Case) -> Iterator[int]:
         if number % 5 == 0:
             size = draw.choice(entries) + draw.choice((-1, 0, 1))
         else:
-            size = int(math.exp(draw.uniform(0.0, math.log(case.greatest_bytes + 1))))
-        yield min(case.greatest_bytes, max(1, size))
+            size = int(math.exp(draw.uniform(0.0, math.log(case.max_message_bytes + 1))))
+        yield min(case.max_message_bytes, max(1, size))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -144,7 +144,7 @@ def test_random_pipelines_and_limits(number: int) -> None:
 
     Ranges that hold a message which the limits do not admit are refused.
     """
-    (case,) = random_table_cases(1, seed=[1, number], most_bytes=3e4)
+    (case,) = random_table_cases(1, seed=[1, number], max_bytes=3e4)
     try:
         table = case.table()
     except Infeasible:
@@ -159,13 +159,15 @@ def test_random_pipelines_and_limits(number: int) -> None:
 def test_every_byte_of_short_ranges(number: int) -> None:
     """Narrow limits, where the counts change with every few bytes."""
     rng = np.random.default_rng([2, number])
-    least = int(rng.integers(1, 200))
-    case = TableCase(random_pipeline(rng), narrow_limits(rng), least, least + 40, fragment_cap=40)
+    minimum = int(rng.integers(1, 200))
+    case = TableCase(
+        random_pipeline(rng), narrow_limits(rng), minimum, minimum + 40, fragment_cap=40
+    )
     try:
         table = case.table()
     except Infeasible:
         return
-    for size in range(least, least + 41):
+    for size in range(minimum, minimum + 41):
         check_cut(table, size)
 
 
@@ -182,10 +184,10 @@ def test_the_last_message_that_a_count_can_make_up(limits: FragmentLimits, messa
     """One byte more needs a further fragment, but this message does without it."""
     pipeline = pipeline_of_lines([("a", 9.0, 1.0), ("b", 8.0, 2.0), ("c", 9.0, 1.0)])
     assert limits.max_fragment_bytes is not None
-    fewest = Problem(pipeline, message, limits).count_range().least
+    fewest = Problem(pipeline, message, limits).count_range().minimum
     assert fewest * limits.max_fragment_bytes == message
-    for least in (message, message - 5):
-        table = TableCase(pipeline, limits, least, message + 30).table()
+    for minimum in (message, message - 5):
+        table = TableCase(pipeline, limits, minimum, message + 30).table()
         check_cut(table, message)
         assert len(table.cut_at(message)) == fewest
 
@@ -200,8 +202,8 @@ def test_the_tolerance_is_met_at_every_byte_of_the_paper_s_pipeline() -> None:
 
 def test_the_same_question_gives_the_same_bytes() -> None:
     """Nothing in a table depends on the clock."""
-    again = compile_table(MYRINET, FragmentLimits(), least_bytes=1, greatest_bytes=65_536)
-    once = compile_table(MYRINET, FragmentLimits(), least_bytes=1, greatest_bytes=65_536)
+    again = compile_table(MYRINET, FragmentLimits(), min_message_bytes=1, max_message_bytes=65_536)
+    once = compile_table(MYRINET, FragmentLimits(), min_message_bytes=1, max_message_bytes=65_536)
     assert encode(once, profile="a", revision=1) == encode(again, profile="a", revision=1)
 
 
@@ -212,7 +214,7 @@ from exports.table.slt import decode, encode
 from solvers import compile_table
 from tests.solvers.test_parametric import CASES
 case = CASES[int(sys.argv[1])]
-table = compile_table(case.pipeline, case.limits, least_bytes=1, greatest_bytes=20_000)
+table = compile_table(case.pipeline, case.limits, min_message_bytes=1, max_message_bytes=20_000)
 sys.stdout.buffer.write(encode(table, profile="a", revision=1))
 """
 
@@ -309,7 +311,7 @@ def test_positions_that_move_too_far_for_a_reader() -> None:
 def test_odd_pipelines_have_tables_too(rows: list[tuple[str, float, float]]) -> None:
     """Every entry is admitted and its certificate finite."""
     pipeline = pipeline_of_lines(rows)
-    table = compile_table(pipeline, FragmentLimits(), least_bytes=1, greatest_bytes=5_000)
+    table = compile_table(pipeline, FragmentLimits(), min_message_bytes=1, max_message_bytes=5_000)
     for size in (1, 2, 77, 4_999, 5_000):
         cut = table.cut_at(size)
         assert Problem(pipeline, size).admits(cut)
@@ -317,13 +319,15 @@ def test_odd_pipelines_have_tables_too(rows: list[tuple[str, float, float]]) -> 
         assert latency_us(pipeline, cut) <= (1.0 + table.relative_gap_at(size)) * bound + 1e-9
 
 
-@pytest.mark.parametrize(("least", "greatest"), [(7, 7), (1, 2), (2**40, 2**40 + 5)])
-def test_ranges_of_few_sizes(least: int, greatest: int) -> None:
+@pytest.mark.parametrize(("minimum", "maximum"), [(7, 7), (1, 2), (2**40, 2**40 + 5)])
+def test_ranges_of_few_sizes(minimum: int, maximum: int) -> None:
     """The first and the last entry are the ends of the range."""
-    table = compile_table(MYRINET, FragmentLimits(), least_bytes=least, greatest_bytes=greatest)
-    assert table.cuts[0].message_bytes == least
-    assert table.cuts[-1].message_bytes == greatest
-    for size in range(least, greatest + 1):
+    table = compile_table(
+        MYRINET, FragmentLimits(), min_message_bytes=minimum, max_message_bytes=maximum
+    )
+    assert table.cuts[0].message_bytes == minimum
+    assert table.cuts[-1].message_bytes == maximum
+    for size in range(minimum, maximum + 1):
         assert Problem(MYRINET, size).admits(table.cut_at(size))
         check_repeat(table, size)
 
@@ -338,12 +342,12 @@ def test_the_ends_of_what_may_be_asked(relative_gap: float, limits: FragmentLimi
         check_repeat(table, size)
 
 
-@pytest.mark.parametrize("most", [1, 2])
-def test_hardly_any_fragments(most: int) -> None:
+@pytest.mark.parametrize("maximum", [1, 2])
+def test_hardly_any_fragments(maximum: int) -> None:
     """The most of them where that pays."""
-    table = TableCase(MYRINET, FragmentLimits(max_fragments=most), 1, MIB).table()
-    assert len(table.cut_at(MIB)) == most
-    for size in random_sizes(table, 20, seed=most):
+    table = TableCase(MYRINET, FragmentLimits(max_fragments=maximum), 1, MIB).table()
+    assert len(table.cut_at(MIB)) == maximum
+    for size in random_sizes(table, 20, seed=maximum):
         check_cut(table, size)
         check_repeat(table, size)
 
@@ -361,7 +365,7 @@ def test_limits_that_admit_no_cut_are_named() -> None:
     """The table would have to hold what does not exist."""
     limits = FragmentLimits(min_fragment_bytes=1000, max_fragment_bytes=1500)
     with pytest.raises(Infeasible, match=r"1000 and max_fragment_bytes 1500") as caught:
-        compile_table(MYRINET, limits, least_bytes=1, greatest_bytes=4_000)
+        compile_table(MYRINET, limits, min_message_bytes=1, max_message_bytes=4_000)
     assert caught.value.field == "constraints"
 
 
@@ -369,7 +373,7 @@ def test_a_cap_on_the_count_that_the_larger_messages_exceed() -> None:
     """Both limits are named."""
     limits = FragmentLimits(max_fragment_bytes=100, max_fragments=3)
     with pytest.raises(Infeasible, match=r"max_fragment_bytes 100 .* max_fragments allows 3"):
-        compile_table(MYRINET, limits, least_bytes=1, greatest_bytes=301)
+        compile_table(MYRINET, limits, min_message_bytes=1, max_message_bytes=301)
     assert TableCase(MYRINET, limits, 1, 300).table().cut_at(300) == (100, 100, 100)
 
 
@@ -384,34 +388,38 @@ def test_a_table_that_takes_too_long_says_so(time_limit_s: float) -> None:
 @pytest.mark.parametrize(
     ("field", "values"),
     [
-        ("least_bytes", {"least_bytes": 0}),
-        ("greatest_bytes", {"greatest_bytes": 2**48 + 1}),
-        ("greatest_bytes", {"least_bytes": 9, "greatest_bytes": 8}),
+        ("min_message_bytes", {"min_message_bytes": 0}),
+        ("max_message_bytes", {"max_message_bytes": 2**48 + 1}),
+        ("max_message_bytes", {"min_message_bytes": 9, "max_message_bytes": 8}),
         ("relative_gap", {"relative_gap": 1e-7}),
         ("relative_gap", {"relative_gap": math.nan}),
     ],
 )
 def test_bad_questions_name_their_field(field: str, values: dict[str, float]) -> None:
     """Before any work."""
-    asked = {"least_bytes": 1, "greatest_bytes": 4096, "relative_gap": 1e-3} | values
+    asked = {"min_message_bytes": 1, "max_message_bytes": 4096, "relative_gap": 1e-3} | values
     with pytest.raises(InvalidInput) as caught:
         compile_table(MYRINET, FragmentLimits(), **asked)  # type: ignore[arg-type]
     assert caught.value.field == field
 
 
 @pytest.mark.parametrize("pipeline", [MYRINET, a_ranged_pipeline()], ids=["lines", "ranges"])
-@pytest.mark.parametrize("least", [1, 2_000, 4_096])
-def test_progress_only_grows(pipeline: Pipeline, least: int) -> None:
+@pytest.mark.parametrize("minimum", [1, 2_000, 4_096])
+def test_progress_only_grows(pipeline: Pipeline, minimum: int) -> None:
     """From 0 to 1, which it reaches once, at the end; both halves are told of."""
-    told: list[float] = []
+    reported: list[float] = []
     compile_table(
-        pipeline, FragmentLimits(), least_bytes=least, greatest_bytes=4_096, on_progress=told.append
+        pipeline,
+        FragmentLimits(),
+        min_message_bytes=minimum,
+        max_message_bytes=4_096,
+        on_progress=reported.append,
     )
-    assert told == sorted(told)
-    assert (told.count(1.0), told[-1]) == (1, 1.0)
-    if least < 4_096:
-        assert (told[0], 0.5 in told) == (0.0, True)
-        assert max(after - before for before, after in pairwise(told)) < 0.5
+    assert reported == sorted(reported)
+    assert (reported.count(1.0), reported[-1]) == (1, 1.0)
+    if minimum < 4_096:
+        assert (reported[0], 0.5 in reported) == (0.0, True)
+        assert max(after - before for before, after in pairwise(reported)) < 0.5
 
 
 def test_stretches_of_pipelines_with_ranges_are_below_2_gib_too() -> None:

@@ -19,13 +19,13 @@ from tests.solvers.table_cases import random_pipeline
 from tests.support.counts import count
 
 ERROR = 1e-8  # relative, of the reference
-MOST_COUNT = 9
+MAX_COUNT = 9
 LIMITS = (
-    FragmentLimits(max_fragments=MOST_COUNT),
-    FragmentLimits(5, None, 1, MOST_COUNT),
-    FragmentLimits(1, 16, 1, MOST_COUNT),
-    FragmentLimits(3, 12, 1, MOST_COUNT),
-    FragmentLimits(2, 17, 4, MOST_COUNT),
+    FragmentLimits(max_fragments=MAX_COUNT),
+    FragmentLimits(5, None, 1, MAX_COUNT),
+    FragmentLimits(1, 16, 1, MAX_COUNT),
+    FragmentLimits(3, 12, 1, MAX_COUNT),
+    FragmentLimits(2, 17, 4, MAX_COUNT),
 )
 
 
@@ -36,7 +36,7 @@ def stretch_between(
     first, last = (Point.of(Problem(pipeline, size, limits)) for size in ends)
     lines = LineProblem.of(last.problem)
     assert lines is not None
-    needed = sorted({*counts, first.least, last.least})
+    needed = sorted({*counts, first.minimum, last.minimum})
     return Stretch.between(first, last, lines, needed)
 
 
@@ -44,12 +44,12 @@ def stretch_between(
 def optima_us(pipeline: Pipeline, limits: FragmentLimits, size: int) -> dict[int, float]:
     """T*(k, B) in real sizes of every admitted k, without delay, by the reference."""
     problem = Problem(pipeline, size, limits)
-    counts, least = problem.count_range(), problem.least_fragment_bytes
+    counts, minimum = problem.count_range(), problem.smallest_fragment_bytes
     return {
         k: reference_lp.optimum_us(
-            pipeline, size, k, least=least, greatest=problem.greatest_fragment_bytes
+            pipeline, size, k, minimum=minimum, maximum=problem.largest_fragment_bytes
         )
-        for k in range(counts.least, counts.greatest + 1)
+        for k in range(counts.minimum, counts.maximum + 1)
     }
 
 
@@ -59,7 +59,7 @@ def drawn(number: int) -> tuple[Pipeline, FragmentLimits, tuple[int, int], list[
     pipeline = random_pipeline(rng)
     low = int(rng.integers(12, 90))
     high = min(108, low + int(rng.integers(1, 20)))
-    counts = sorted({int(k) for k in rng.integers(1, MOST_COUNT + 1, int(rng.integers(1, 6)))})
+    counts = sorted({int(k) for k in rng.integers(1, MAX_COUNT + 1, int(rng.integers(1, 6)))})
     return pipeline, LIMITS[number % len(LIMITS)], (low, max(low + 1, high)), counts
 
 
@@ -93,7 +93,7 @@ def test_bounds_are_sharp_where_all_counts_are_solved() -> None:
     for number in range(count(100)):
         pipeline, limits, ends, _ = drawn(number)
         limits = replace(limits, alignment_bytes=1)  # counts that it rules out are real ones
-        stretch = stretch_between(pipeline, limits, ends, list(range(1, MOST_COUNT + 1)))
+        stretch = stretch_between(pipeline, limits, ends, list(range(1, MAX_COUNT + 1)))
         for size in ends:
             best = min(optima_us(pipeline, limits, size).values())
             found = float(stretch.lower_us(np.array([float(size)]))[0])
@@ -115,7 +115,7 @@ def test_a_line_is_below_its_count_at_every_message() -> None:
 def test_counts_in_between_are_bounded_by_secants() -> None:
     """Only 1, 2 and 8, 9 are solved; the best lies between them, and is not missed by much."""
     pipeline = pipeline_of_lines([("a", 1.0, 100.0), ("b", 1.0, 200.0), ("c", 1.0, 100.0)])
-    limits = FragmentLimits(max_fragments=MOST_COUNT)
+    limits = FragmentLimits(max_fragments=MAX_COUNT)
     stretch = stretch_between(pipeline, limits, (100, 101), [1, 2, 8, 9])
     best = min(optima_us(pipeline, limits, 100), key=optima_us(pipeline, limits, 100).__getitem__)
     assert 2 < best < 8
@@ -144,12 +144,12 @@ def test_points_admit_what_the_problem_admits() -> None:
     assert [k for k in range(1, 4) if smaller.solve(k)] == [1]
 
 
-@pytest.mark.parametrize("greatest", [1, 2, 24, 25, 1000, 100_000])
-def test_the_grid_of_counts(greatest: int) -> None:
+@pytest.mark.parametrize("maximum", [1, 2, 24, 25, 1000, 100_000])
+def test_the_grid_of_counts(maximum: int) -> None:
     """It ascends from 1 to the greatest, without holes at first, in steps of at most 6 %."""
-    grid = count_grid(greatest)
+    grid = count_grid(maximum)
     assert grid[0] == 1
-    assert grid[-1] == greatest
+    assert grid[-1] == maximum
     assert all(0 < high - low <= max(1.0, 0.06 * low) for low, high in pairwise(grid))
 
 

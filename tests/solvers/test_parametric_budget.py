@@ -40,10 +40,10 @@ TOLERANCES = (1e-2, 1e-3, 1e-5)
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> int:
     """As many message sizes are tried as the question says."""
-    most: int = request.getfixturevalue("most")
+    maximum: int = request.getfixturevalue("maximum")
     for module in (table_compiler, repeat, ranges, range_repeat):
-        monkeypatch.setattr(module, "_MOST_POINTS", most)
-    return most
+        monkeypatch.setattr(module, "_MAX_POINTS", maximum)
+    return maximum
 
 
 def compiled(
@@ -51,18 +51,18 @@ def compiled(
 ) -> tuple[PlanTable, list[float], list[float]]:
     """The table, the tolerance that it was loosened to, and the progress."""
     loosened: list[float] = []
-    told: list[float] = []
+    reported: list[float] = []
     table = compile_table(
         pipeline,
         limits,
-        least_bytes=1,
-        greatest_bytes=256 if len(pipeline) == 2 else 2**12,
+        min_message_bytes=1,
+        max_message_bytes=256 if len(pipeline) == 2 else 2**12,
         relative_gap=relative_gap,
         time_limit_s=3600.0,
-        on_progress=told.append,
+        on_progress=reported.append,
         on_loosened=loosened.append,
     )
-    return table, loosened, told
+    return table, loosened, reported
 
 
 def worst_gaps(table: PlanTable) -> tuple[float, float]:
@@ -74,23 +74,23 @@ def worst_gaps(table: PlanTable) -> tuple[float, float]:
 
 
 @pytest.mark.usefixtures("few")
-@pytest.mark.parametrize(("pipeline", "limits", "most"), QUESTIONS)
+@pytest.mark.parametrize(("pipeline", "limits", "maximum"), QUESTIONS)
 def test_a_stricter_tolerance_is_not_worse(
-    pipeline: Pipeline, limits: FragmentLimits, most: int
+    pipeline: Pipeline, limits: FragmentLimits, maximum: int
 ) -> None:
     """The tolerance that is stated is the one asked for; certificates hold; progress grows."""
     tables = [compiled(pipeline, limits, tolerance) for tolerance in TOLERANCES]
     for (loose, _, _), (strict, _, _) in pairwise(tables):
         for before, after in zip(worst_gaps(loose), worst_gaps(strict), strict=True):
             assert after <= 1.01 * before + 1e-9
-    for asked, (table, _, told) in zip(TOLERANCES, tables, strict=True):
+    for asked, (table, _, reported) in zip(TOLERANCES, tables, strict=True):
         assert table.relative_gap == asked
-        assert told == sorted(told)
-        assert (told.count(1.0), told[-1]) == (1, 1.0)
+        assert reported == sorted(reported)
+        assert (reported.count(1.0), reported[-1]) == (1, 1.0)
     strictest, loosened, _ = tables[-1]
     assert loosened
     assert loosened[0] > TOLERANCES[-1]
-    assert len(strictest.cuts) < 2 * most
+    assert len(strictest.cuts) < 2 * maximum
     check_entries(strictest)
     for size in random_sizes(strictest, 4, seed=1) if pipeline != a_ranged_pipeline() else ():
         check_cut(strictest, size)
@@ -101,8 +101,8 @@ def test_what_takes_too_much_is_compiled_as_what_does_not() -> None:
     """Two tolerances out of reach give the same entries, at the loosened tolerance everywhere."""
     limits = FragmentLimits(max_fragments=1_000)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_compiler, "_MOST_POINTS", 60)
-        patch.setattr(repeat, "_MOST_POINTS", 60)
+        patch.setattr(table_compiler, "_MAX_POINTS", 60)
+        patch.setattr(repeat, "_MAX_POINTS", 60)
         one, kept, _ = compiled(MYRINET, limits, 1e-5)
         other, also, _ = compiled(MYRINET, limits, 2e-6)
     assert kept == also
@@ -121,9 +121,12 @@ def test_without_time_the_first_pass_is_the_answer(monkeypatch: pytest.MonkeyPat
     """It covers the whole range, and the worst that it states is what it was loosened to."""
     from domain.problem import Problem
 
-    monkeypatch.setattr(repeat, "_MOST_POINTS", 60)
+    monkeypatch.setattr(repeat, "_MAX_POINTS", 60)
     compiler = RepeatCompiler(
-        Problem(MYRINET, 2**13), least_bytes=1, greatest_bytes=2**13, tolerance=1e-5 * MARGIN
+        Problem(MYRINET, 2**13),
+        min_message_bytes=1,
+        max_message_bytes=2**13,
+        tolerance=1e-5 * MARGIN,
     )
     even = EvenCompilation(compiler, 1e-5)
     even.first(Deadline.after(3600.0), lambda size: None)

@@ -40,7 +40,9 @@ def _stage(name: str, *ranges: tuple[float, float, int | None]) -> Stage:
 
 @cache
 def _local_table() -> PlanTable:
-    return compile_table(_local_path(), FragmentLimits(), least_bytes=1, greatest_bytes=1 << 19)
+    return compile_table(
+        _local_path(), FragmentLimits(), min_message_bytes=1, max_message_bytes=1 << 19
+    )
 
 
 def _tiny(seed: int) -> Pipeline:
@@ -71,7 +73,7 @@ def test_tiny_tables_hold_at_every_byte_against_all_cuts(seed: int) -> None:
         min_fragment_bytes=1 + seed % 2, alignment_bytes=1 + (seed // 2) % 2, max_fragments=5
     )
     pipeline = _tiny(seed)
-    table = compile_table(pipeline, limits, least_bytes=1, greatest_bytes=12)
+    table = compile_table(pipeline, limits, min_message_bytes=1, max_message_bytes=12)
     for size in range(1, 13):
         every = [latency_us(pipeline, cut) for cut in _all_cuts(size, limits)]
         cut = table.cut_at(size)
@@ -83,7 +85,7 @@ def test_tiny_tables_hold_at_every_byte_against_all_cuts(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(count(80)))
 def test_tiny_repeats_hold_at_every_byte_against_all_sizes(seed: int) -> None:
     pipeline, limits = _tiny(1000 + seed), FragmentLimits(min_fragment_bytes=1 + seed % 2)
-    table = compile_table(pipeline, limits, least_bytes=1, greatest_bytes=40)
+    table = compile_table(pipeline, limits, min_message_bytes=1, max_message_bytes=40)
     for size in range(1, 41):
         problem = Problem(pipeline, size, limits)
         cuts = [_repeated(size, s) for s in range(1, size + 1)]
@@ -128,7 +130,7 @@ def test_the_local_path_against_searches_for_single_messages() -> None:
 def test_limits_are_kept_and_certified(limits: FragmentLimits) -> None:
     pipeline, rng = _local_path(), np.random.default_rng(11)
     table = compile_table(
-        pipeline, limits, least_bytes=60_000, greatest_bytes=90_000, relative_gap=1e-2
+        pipeline, limits, min_message_bytes=60_000, max_message_bytes=90_000, relative_gap=1e-2
     )
     for size in rng.integers(60_000, 90_001, count(100)).tolist():
         problem = Problem(pipeline, size, limits)
@@ -139,7 +141,9 @@ def test_limits_are_kept_and_certified(limits: FragmentLimits) -> None:
 
 
 def test_tables_are_deterministic() -> None:
-    again = compile_table(_local_path(), FragmentLimits(), least_bytes=1, greatest_bytes=1 << 19)
+    again = compile_table(
+        _local_path(), FragmentLimits(), min_message_bytes=1, max_message_bytes=1 << 19
+    )
     assert again == _local_table()
 
 
@@ -149,7 +153,7 @@ def test_a_range_that_no_fragment_reaches_is_no_range() -> None:
     lines = (_stage("a", (1.0, 2.0, None)), _stage("b", (2.0, 3.0, None)))
     limits = FragmentLimits(max_fragment_bytes=100)
     tables = [
-        compile_table(Pipeline(each), limits, least_bytes=1, greatest_bytes=2_000)
+        compile_table(Pipeline(each), limits, min_message_bytes=1, max_message_bytes=2_000)
         for each in (stages, lines)
     ]
     assert tables[0].cuts == tables[1].cuts
@@ -198,7 +202,7 @@ def test_a_span_without_a_good_enough_cut_is_told_of_a_better_structure() -> Non
     regions, solver = Regions.of(pipeline), NodeSolver(Regions.of(pipeline), pipeline)
     single = latency_us(pipeline, (size,))
     span = Span(size, size, single, single, 0.25, 1e-3)
-    bound = SpanBound(CountPlanes(regions, 3), span, (1.0, float(size)), most_solves=20)
+    bound = SpanBound(CountPlanes(regions, 3), span, (1.0, float(size)), max_solves=20)
     found = bound.run(lambda node, at: solver.solve(Problem(pipeline, at), node), fully=True)
     assert found.better is not None
     assert len(found.better) == 3

@@ -109,14 +109,14 @@ def test_value_is_the_judge_s() -> None:
 @pytest.mark.parametrize("number", range(count(200)))
 def test_every_byte_of_a_small_table(number: int) -> None:
     """Within its certificate of the search over every size; 0 exactly where it finds none."""
-    pipeline, limits, greatest = drawn(number)
-    least = max(1, greatest // 3, limits.min_fragment_bytes)
+    pipeline, limits, maximum = drawn(number)
+    minimum = max(1, maximum // 3, limits.min_fragment_bytes)
     try:
-        table = TableCase(pipeline, limits, least, greatest).table()
+        table = TableCase(pipeline, limits, minimum, maximum).table()
     except Infeasible:
         return
     check_entries(table)
-    for size in range(least, greatest + 1):
+    for size in range(minimum, maximum + 1):
         check_repeat(table, size)
 
 
@@ -150,7 +150,9 @@ def test_none_where_none_is_admitted() -> None:
 def test_the_time_limit_ends_it() -> None:
     """At once where there is none left, and with no half of a table."""
     problem = Problem(pipeline_of_lines([("a", 1.0, 1.0), ("b", 1.0, 2.0)]), 10_000)
-    compiler = RepeatCompiler(problem, least_bytes=1, greatest_bytes=10_000, tolerance=1e-3)
+    compiler = RepeatCompiler(
+        problem, min_message_bytes=1, max_message_bytes=10_000, tolerance=1e-3
+    )
     reached: list[int] = []
     with pytest.raises(TimeLimitReached):
         compiler.run(Deadline.after(0.0), reached.append)

@@ -64,9 +64,9 @@ def test_a_stage_without_per_byte_cost_still_has_a_ramp() -> None:
 def test_a_ramp_up_and_down_rises_and_falls() -> None:
     """The middle stage is busy from the first exit of stage a to its own last."""
     sizes = real_sizes(Problem(THREE, 100_000))
-    crest = sizes.index(max(sizes))
-    assert list(sizes[: crest + 1]) == sorted(sizes[: crest + 1])
-    assert list(sizes[crest:]) == sorted(sizes[crest:], reverse=True)
+    peak = sizes.index(max(sizes))
+    assert list(sizes[: peak + 1]) == sorted(sizes[: peak + 1])
+    assert list(sizes[peak:]) == sorted(sizes[peak:], reverse=True)
     a, b, c = THREE.stages
     busy = a.time_us(sizes[0]) + sum(b.time_us(size) for size in sizes) + c.time_us(sizes[-1])
     assert latency_us(THREE, sizes) == pytest.approx(busy, rel=1e-9)

@@ -39,7 +39,7 @@ def random_problem(rng: np.random.Generator, stages: int) -> Problem:
     return Problem(pipeline_of_lines(rows), total, limits)
 
 
-def least_us(problem: Problem) -> float:
+def min_us(problem: Problem) -> float:
     """The optimum over all admitted counts and real sizes."""
     counts = problem.count_range()
     return min(
@@ -47,10 +47,10 @@ def least_us(problem: Problem) -> float:
             problem.pipeline,
             problem.message_bytes,
             k,
-            least=problem.least_fragment_bytes,
-            greatest=problem.greatest_fragment_bytes,
+            minimum=problem.smallest_fragment_bytes,
+            maximum=problem.largest_fragment_bytes,
         )
-        for k in range(counts.least, counts.greatest + 1)
+        for k in range(counts.minimum, counts.maximum + 1)
     )
 
 
@@ -75,12 +75,12 @@ def test_without_a_notice_a_ramp_is_the_optimum_over_all_counts(stages: int) -> 
             continue
         assert candidate.real_sizes is not None
         assert problem.admits(candidate.fragment_bytes)
-        value, least = latency_us(problem.pipeline, candidate.real_sizes), least_us(problem)
+        value, minimum = latency_us(problem.pipeline, candidate.real_sizes), min_us(problem)
         if candidate.notices:
-            assert value >= least * (1.0 - 1e-7)
-            seen["with notice, above"] += value > least * (1.0 + 1e-7)
+            assert value >= minimum * (1.0 - 1e-7)
+            seen["with notice, above"] += value > minimum * (1.0 + 1e-7)
         else:
-            assert value == pytest.approx(least, rel=1e-7)
+            assert value == pytest.approx(minimum, rel=1e-7)
             seen["proven"] += 1
     assert seen["proven"] >= count(500)
     assert seen["with notice, above"] >= 1
@@ -99,9 +99,9 @@ def test_long_ramps_satisfy_their_recurrence(strategy: str) -> None:
     assert len(x) > 1000
     assert not candidate.notices
     assert x.sum() == pytest.approx(2**30, rel=1e-12)
-    crest = int(x.argmax())
+    peak = int(x.argmax())
     a, b = pipeline.stages[:2]
-    for i in range(0, crest, 97):
+    for i in range(0, peak, 97):
         assert a.time_us(x[i + 1]) == pytest.approx(b.time_us(x[i]), rel=1e-9)
 
 

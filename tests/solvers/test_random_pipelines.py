@@ -15,12 +15,12 @@ from tests.solvers.reference_lp import optimum_us
 
 CASES = tuple(random_cases(300, seed=1998))
 BLOCKS = [CASES[start : start + 50] for start in range(0, 300, 50)]
-GREATEST = 60  # keeps the independent linear programs small
+MAX = 60  # keeps the independent linear programs small
 
 
 def exact_answer(pipeline: Pipeline, size: int) -> Solution:
-    """The exact answer with at most GREATEST fragments, its real optimum proven to 1e-9."""
-    problem = Problem(pipeline, size, FragmentLimits(max_fragments=GREATEST))
+    """The exact answer with at most MAX fragments, its real optimum proven to 1e-9."""
+    problem = Problem(pipeline, size, FragmentLimits(max_fragments=MAX))
     return solve(problem, "exact", relative_gap=1e-9, time_limit_s=0.5)
 
 
@@ -32,7 +32,7 @@ def real_us(solution: Solution) -> float:
 
 def real_count(case: Case) -> int:
     """How many fragments the real optimum has."""
-    problem = Problem(case.pipeline, case.message_bytes, FragmentLimits(max_fragments=GREATEST))
+    problem = Problem(case.pipeline, case.message_bytes, FragmentLimits(max_fragments=MAX))
     search = exact_module.start(problem)
     search.run(near=best_count(problem), relative_gap=1e-9, deadline=Deadline.after(60.0))
     return search.best.k
@@ -44,17 +44,17 @@ def test_exact_equals_an_independent_linear_program(block: int) -> None:
     for case in BLOCKS[block]:
         value, k = real_us(exact_answer(case.pipeline, case.message_bytes)), real_count(case)
         assert value == pytest.approx(
-            optimum_us(case.pipeline, case.message_bytes, k, least=1.0), rel=1e-7
+            optimum_us(case.pipeline, case.message_bytes, k, minimum=1.0), rel=1e-7
         )
-        for other in {max(1, k - 1), min(GREATEST, k + 1)}:
-            rival = optimum_us(case.pipeline, case.message_bytes, other, least=1.0)
-            assert value <= rival * (1 + 1e-7)
+        for other in {max(1, k - 1), min(MAX, k + 1)}:
+            alternative = optimum_us(case.pipeline, case.message_bytes, other, minimum=1.0)
+            assert value <= alternative * (1 + 1e-7)
 
 
 @pytest.mark.parametrize("block", range(len(BLOCKS)))
 def test_exact_is_never_above_another_one_cut_strategy(block: int) -> None:
     """Before rounding; and the bound is never above a latency."""
-    rivals = (
+    alternatives = (
         Strategy.SINGLE,
         Strategy.REPEAT,
         Strategy.FIXED,
@@ -65,7 +65,7 @@ def test_exact_is_never_above_another_one_cut_strategy(block: int) -> None:
         solution = exact_answer(case.pipeline, case.message_bytes)
         assert solution.lower_bound_us <= real_us(solution) <= solution.latency_us * (1 + 1e-9)
         problem = solution.problem
-        for name in rivals:
+        for name in alternatives:
             try:
                 other = solve(problem, name)
             except StrategyDeclined:

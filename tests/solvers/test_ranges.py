@@ -52,19 +52,19 @@ def test_the_bound_is_below_every_cut_of_short_messages() -> None:
     """All compositions of messages up to 12 bytes; and each count's own bound below its own."""
     for problem in random_problems(count(300), seed=3, rule=SMALL):
         best = best_of_every_cut(problem)
-        least = min(best.values())
+        minimum = min(best.values())
         for strategy in ("auto", "exact", "fixed", "repeat"):
             try:
                 solution = solve(problem, strategy)
             except StrategyDeclined:
                 continue
-            assert solution.lower_bound_us <= least
-            assert solution.latency_us >= least * (1 - 1e-12)
+            assert solution.lower_bound_us <= minimum
+            assert solution.latency_us >= minimum * (1 - 1e-12)
         search = searched(problem)
-        search.tighten(least * (1 + 1e-9), Deadline.after(60.0))
+        search.tighten(minimum * (1 + 1e-9), Deadline.after(60.0))
         for k, value in best.items():
-            if k - search.lines.k_least < len(search.lower):
-                assert search.lower[k - search.lines.k_least] <= value * (1 + 1e-12)
+            if k - search.lines.k_min < len(search.lower):
+                assert search.lower[k - search.lines.k_min] <= value * (1 + 1e-12)
 
 
 def test_the_bound_is_below_random_cuts_and_every_answer() -> None:
@@ -93,9 +93,9 @@ def test_short_messages_are_mostly_solved_to_the_best_cut_there_is() -> None:
     """The improvement is a heuristic; against all compositions it rarely misses, and never far."""
     misses = []
     for problem in random_problems(count(300), seed=23, rule=SMALL):
-        least = min(best_of_every_cut(problem).values())
+        minimum = min(best_of_every_cut(problem).values())
         found = solve(problem).latency_us
-        misses.append((found - least) / least if least > 0.0 else found)
+        misses.append((found - minimum) / minimum if minimum > 0.0 else found)
     assert np.mean(np.array(misses) <= 1e-9) >= 0.95
 
 
@@ -104,16 +104,16 @@ def test_the_optimum_of_the_minorants_equals_an_independent_program() -> None:
     rng = np.random.default_rng(5)
     for problem in random_problems(count(300), seed=29, rule=MANY):
         convex = ConvexProblem.of(problem)
-        k = int(rng.integers(convex.k_least, min(convex.k_greatest, convex.k_least + 9) + 1))
+        k = int(rng.integers(convex.k_min, min(convex.k_max, convex.k_min + 9) + 1))
         result = solve_convex_count(convex, k, Deadline.after(30.0))
-        value = convex_optimum_us(convex.hulls, convex.B, k, least=convex.m, greatest=convex.M)
+        value = convex_optimum_us(convex.hulls, convex.B, k, minimum=convex.m, maximum=convex.M)
         assert result.upper_us == pytest.approx(value, rel=1e-7, abs=1e-15)
         assert result.lower_us == pytest.approx(value, rel=1e-7, abs=1e-15)
         assert result.lower_us <= result.upper_us
         for other, bound in ((k + 1, bound_above), (k - 1, bound_below)):
-            if k < 2 or not max(2, convex.k_least) <= other <= convex.k_greatest:
+            if k < 2 or not max(2, convex.k_min) <= other <= convex.k_max:
                 continue
-            limits = {"least": convex.m, "greatest": convex.M}
+            limits = {"minimum": convex.m, "maximum": convex.M}
             neighbour = convex_optimum_us(convex.hulls, convex.B, other, **limits)
             assert bound(convex, result.p, result.steps) <= neighbour * (1 + 1e-7) + 1e-15
 
@@ -173,7 +173,7 @@ def test_the_optimum_is_convex_in_k_where_no_minorant_falls() -> None:
         convex = ConvexProblem.of(problem)
         if not convex.is_rising or convex.n < 2:
             continue
-        counts = range(convex.k_least, min(convex.k_greatest, convex.k_least + 5) + 1)
+        counts = range(convex.k_min, min(convex.k_max, convex.k_min + 5) + 1)
         values = [solve_convex_count(convex, k, Deadline.after(30.0)).upper_us for k in counts]
         assert (np.diff(values, 2) >= -1e-7 * max(values)).all()
         checked += 1
@@ -191,7 +191,7 @@ def test_a_falling_minorant_breaks_the_convexity_in_k() -> None:
     )
     convex = ConvexProblem.of(Problem(pipeline, 6))
     assert not convex.is_rising
-    limits = {"least": convex.m, "greatest": convex.M}
+    limits = {"minimum": convex.m, "maximum": convex.M}
     values = [convex_optimum_us(convex.hulls, convex.B, k, **limits) for k in range(1, 6)]
     assert values == pytest.approx([25.0, 30.0, 33.0, 39.0, 48.0])
 
@@ -260,5 +260,5 @@ def test_sizes_that_are_left_out_belong_to_slower_cuts() -> None:
             for cut in every_cut(problem, k):
                 if latency_us(problem.pipeline, cut) <= known_us:
                     assert max(cut) <= narrowed.M
-                    assert k >= narrowed.k_least
+                    assert k >= narrowed.k_min
     assert narrower > 0

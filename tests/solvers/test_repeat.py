@@ -13,9 +13,9 @@ from domain.problem import FragmentLimits, Problem
 from domain.schedule import latency_us
 from solvers import solve
 from solvers.contract import Deadline, SolveOptions
+from solvers.default_settings import baselines_of
 from solvers.heuristics.repeat import best_repeat, run
 from solvers.kernels import stage_times_us
-from solvers.usual_settings import baselines_of
 from tests.support.counts import count
 
 costs = st.one_of(st.just(0.0), st.floats(1e-3, 50.0))
@@ -76,13 +76,13 @@ def random_stage(rng: np.random.Generator) -> Stage:
     return Stage("s", tuple(parts))
 
 
-def least_of_all_sizes_us(problem: Problem) -> float:
+def min_of_all_sizes_us(problem: Problem) -> float:
     """The least latency over every admitted s, by the closed form; infinite where there is none."""
     limits, total = problem.limits, problem.message_bytes
     s = np.arange(1, total + 1)
     q, rest = np.divmod(total, s)
     fragments = q + (rest > 0)
-    fits = (s <= problem.greatest_fragment_bytes) & (fragments <= problem.count_range().greatest)
+    fits = (s <= problem.largest_fragment_bytes) & (fragments <= problem.count_range().maximum)
     several = (s % limits.alignment_bytes == 0) & (s >= limits.min_fragment_bytes)
     several &= (rest == 0) | (rest >= limits.min_fragment_bytes)
     fits &= several | (fragments == 1)
@@ -113,15 +113,15 @@ def test_no_size_is_better_for_larger_messages() -> None:
         )
         problem = Problem(pipeline, total, limits)
         try:
-            least = least_of_all_sizes_us(problem)
+            minimum = min_of_all_sizes_us(problem)
             cut = best_repeat(problem)[1]
         except Infeasible:
             continue
         except StrategyDeclined:
-            assert least == math.inf
+            assert minimum == math.inf
             continue
         assert problem.admits(cut)
-        assert latency_us(pipeline, cut) == pytest.approx(least, rel=1e-11)
+        assert latency_us(pipeline, cut) == pytest.approx(minimum, rel=1e-11)
         admitted += 1
     assert admitted >= count(4000) // 2
 

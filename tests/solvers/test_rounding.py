@@ -49,19 +49,19 @@ def test_rounding_adds_no_more_than_the_lemma_says(
 def test_every_admitted_count_is_rounded_into_the_limits(
     pipeline: Pipeline,
     size: int,
-    least: int,
-    greatest: int | None,
+    minimum: int,
+    maximum: int | None,
     unit: int,
     data: st.DataObject,
 ) -> None:
     """Whatever the real sizes look like, a count that some cut has is never lost."""
-    problem = Problem(pipeline, size, FragmentLimits(least, greatest, unit))
+    problem = Problem(pipeline, size, FragmentLimits(minimum, maximum, unit))
     try:
         counts = problem.count_range()
     except Infeasible:
         assume(False)
         raise AssertionError from None
-    k = data.draw(st.integers(counts.least, counts.greatest))
+    k = data.draw(st.integers(counts.minimum, counts.maximum))
     shares = np.array(data.draw(st.lists(st.floats(0.0, 1.0), min_size=k, max_size=k))) + 1e-3
     cut = round_cut(problem, shares * (size / shares.sum()))
     assert cut is not None
@@ -71,7 +71,7 @@ def test_every_admitted_count_is_rounded_into_the_limits(
 
 @given(pipelines, st.lists(st.floats(1.0, 500.0), min_size=2, max_size=12))
 def test_the_local_search_only_improves(pipeline: Pipeline, sizes: list[float]) -> None:
-    """Neighbouring cuts are taken only where the judge agrees that they are better."""
+    """Neighbouring cuts are taken only where the evaluator agrees that they are better."""
     total = int(np.ceil(sum(sizes)))
     real = np.array(sizes) * (total / sum(sizes))
     problem = Problem(pipeline, total)

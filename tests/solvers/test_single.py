@@ -21,11 +21,11 @@ PLAIN = pipeline_of_lines([("a", 1.0, 2.0), ("b", 3.0, 4.0)])
     st.sampled_from([1, 64]),
 )
 def test_the_whole_message_or_a_reason(
-    size: int, least: int, greatest: int | None, unit: int
+    size: int, minimum: int, maximum: int | None, unit: int
 ) -> None:
     """A least size above the message and an alignment do not forbid one fragment."""
-    problem = Problem(PLAIN, size, FragmentLimits(least, greatest, unit))
-    if greatest is None or size <= greatest:
+    problem = Problem(PLAIN, size, FragmentLimits(minimum, maximum, unit))
+    if maximum is None or size <= maximum:
         candidate = run_single(problem, SolveOptions(), Deadline.after(10.0))
         assert candidate.fragment_bytes == (size,)
         assert problem.admits(candidate.fragment_bytes)

@@ -79,7 +79,7 @@ def test_it_agrees_with_an_independent_program(method: ChainMethod | None) -> No
         M = float(rng.choice([size, size / k * 1.01, size / k * 1.6]))
         lines = lines_of(case.pipeline, size, m=m, M=M)
         result = solved(lines, k, method)
-        expected = optimum_us(case.pipeline, size, k, least=m, greatest=lines.M)
+        expected = optimum_us(case.pipeline, size, k, minimum=m, maximum=lines.M)
         assert result.upper_us == pytest.approx(expected, rel=1e-7)
         assert result.lower_us == pytest.approx(expected, rel=1e-7)
 
@@ -102,9 +102,9 @@ def exact_value(lines: LineProblem, p: np.ndarray) -> Fraction:
     trails = [Fraction(0), *(dot(row, Q_minus) for row in rows[1:-1])]
     weights = [dot(row, Q) - trail for row, trail in zip(rows[1:], trails, strict=True)]
     overheads = sum(g, Fraction(0)) + sum((dot(row, g) for row in rows[1:-1]), Fraction(0))
-    least = Fraction(lines.m)
-    free = Fraction(lines.B) - len(weights) * least
-    return overheads + least * sum(weights, Fraction(0)) + min(weights) * free
+    minimum = Fraction(lines.m)
+    free = Fraction(lines.B) - len(weights) * minimum
+    return overheads + minimum * sum(weights, Fraction(0)) + min(weights) * free
 
 
 def dot(row: list[Fraction], values: list[Fraction]) -> Fraction:
@@ -227,7 +227,7 @@ def starving(n: int, size: float) -> LineProblem:
     """g = (0, .., 0, 1, 1) and G = 1."""
     g = np.zeros(n)
     g[-2:] = 1.0
-    return LineProblem(g=g, G=np.ones(n), B=size, m=0.0, M=size, k_least=1, k_greatest=1000)
+    return LineProblem(g=g, G=np.ones(n), B=size, m=0.0, M=size, k_min=1, k_max=1000)
 
 
 SLOWEST = LineProblem(
@@ -236,8 +236,8 @@ SLOWEST = LineProblem(
     B=3e6,
     m=0.0,
     M=3e6,
-    k_least=1,
-    k_greatest=100_000,
+    k_min=1,
+    k_max=100_000,
 )
 
 
@@ -262,7 +262,7 @@ def test_the_ends_alone_have_the_optimum_of_the_whole_chain(
     short = _Watched(method or structured.default_method())
     long = _Watched(method or structured.default_method())
     ends = solved(lines, k, short)
-    monkeypatch.setattr(structured, "_LEAST_SHORTENED", k + 1)
+    monkeypatch.setattr(structured, "_MIN_SHORTENED", k + 1)
     whole = solved(lines, k, long)
     assert ends.upper_us == pytest.approx(whole.upper_us, rel=2.0 * CLOSE)
     assert ends.lower_us == pytest.approx(whole.lower_us, rel=2.0 * CLOSE)
@@ -348,7 +348,7 @@ def test_the_general_solver_is_not_asked_where_it_would_take_too_long(
         raise AssertionError("the general solver was asked")
 
     monkeypatch.setattr(structured, "solve_by_glop", refused)
-    lines = replace(starving(4, 4e4), k_greatest=20_000)
+    lines = replace(starving(4, 4e4), k_max=20_000)
     result = solve_count(lines, 10_001, Deadline.after(60.0), method=none)
     assert_certified(lines, result)
     assert result.upper_us - result.lower_us > CLOSE * result.upper_us
@@ -384,7 +384,7 @@ def watched(chain, options):
 
 g, G, k = np.zeros(8), np.ones(8), 100_000
 g[-1], G[-1] = 2.0, 0.9  # the bottleneck's neighbours are as slow: the middle never settles
-lines = LineProblem(g=g, G=G, B=1e6, m=0.0, M=1e6, k_least=1, k_greatest=k)
+lines = LineProblem(g=g, G=G, B=1e6, m=0.0, M=1e6, k_min=1, k_max=k)
 pages = int(open("/proc/self/statm").read().split()[0])
 limit = pages * resource.getpagesize() + (48 << 20)
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -396,7 +396,7 @@ print(refused == [True], result.lower_us, result.upper_us, lines.latency_us(np.f
 def test_memory_that_is_refused_leaves_a_certified_pair() -> None:
     """In a process that may take no more: the native method says so, and nothing ends."""
     require_native_kernels()
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-c", IN_LITTLE_MEMORY],
         capture_output=True,
         text=True,
@@ -404,8 +404,8 @@ def test_memory_that_is_refused_leaves_a_certified_pair() -> None:
         check=False,
         cwd=ROOT,
     )
-    assert told.returncode == 0, told.stderr
-    refused, lower, upper, equal = told.stdout.split()
+    assert reported.returncode == 0, reported.stderr
+    refused, lower, upper, equal = reported.stdout.split()
     assert refused == "True"
     assert 0.0 < float(lower) <= float(upper) <= float(equal) * (1.0 + ROUNDING)
 

@@ -33,7 +33,7 @@ ONE_CUT = (
     Strategy.STATIC,
 )
 GAP = 1e-9
-ROUNDING = 1e-12  # of the judge, which adds k + n times one by one
+ROUNDING = 1e-12  # of the evaluator, which adds k + n times one by one
 LP_CELLS = 1200  # k n up to which the independent program is solved
 FEW = 8  # fragments of the problems whose counts are all solved
 BLOCKS = range(10)
@@ -99,11 +99,11 @@ def test_bound_then_optimum_then_every_strategy_of_one_cut(block: int) -> None:
         best = found[0]
         for solution in found:
             assert_honest(solution)
-            least = min(real_us(solution), solution.latency_us)
-            assert best.lower_bound_us <= least * (1.0 + ROUNDING), (seed, solution.strategy)
+            minimum = min(real_us(solution), solution.latency_us)
+            assert best.lower_bound_us <= minimum * (1.0 + ROUNDING), (seed, solution.strategy)
             assert solution.lower_bound_us <= real_us(best) * (1.0 + ROUNDING), seed
             if not best.cut_off:
-                assert real_us(best) <= least * (1.0 + GAP), (seed, solution.strategy)
+                assert real_us(best) <= minimum * (1.0 + GAP), (seed, solution.strategy)
         if not best.cut_off:
             assert best.status in (Status.OPTIMAL, Status.OPTIMAL_BEFORE_ROUNDING), seed
         seen[best.cut_off] += 1
@@ -115,10 +115,10 @@ def counts_of(problem: Problem, seed: int) -> set[int]:
     lines, rng = lines_of(problem), np.random.default_rng([5, seed])
     search = exact.start(problem)
     search.run(near=best_count(problem), relative_gap=1e-6, deadline=Deadline.after(30.0))
-    most = LP_CELLS // lines.n
-    drawn = int(np.exp(rng.uniform(np.log(2.0), np.log(most))))
-    admitted = {search.best.k, min(max(drawn, lines.k_least), lines.k_greatest)}
-    return {k for k in admitted if k <= most}
+    maximum = LP_CELLS // lines.n
+    drawn = int(np.exp(rng.uniform(np.log(2.0), np.log(maximum))))
+    admitted = {search.best.k, min(max(drawn, lines.k_min), lines.k_max)}
+    return {k for k in admitted if k <= maximum}
 
 
 @pytest.mark.parametrize("block", BLOCKS)
@@ -133,7 +133,7 @@ def test_a_count_agrees_with_an_independent_program(block: int) -> None:
             result = structured.solve_count(lines, k, Deadline.after(60.0))
             assert result.upper_us - result.lower_us <= GAP * result.upper_us, (seed, k)
             expected = proven_optimum_us(
-                problem.pipeline, problem.message_bytes, k, least=lines.m, greatest=lines.M
+                problem.pipeline, problem.message_bytes, k, minimum=lines.m, maximum=lines.M
             )
             seen[expected is not None] += 1
             if expected is not None:
@@ -151,9 +151,9 @@ def test_the_optimum_over_few_counts_agrees_with_all_of_their_programs(block: in
         lines = lines_of(problem)
         every = [
             proven_optimum_us(
-                problem.pipeline, problem.message_bytes, k, least=lines.m, greatest=lines.M
+                problem.pipeline, problem.message_bytes, k, minimum=lines.m, maximum=lines.M
             )
-            for k in range(lines.k_least, lines.k_greatest + 1)
+            for k in range(lines.k_min, lines.k_max + 1)
         ]
         proven = [value for value in every if value is not None]
         if len(proven) < len(every):

@@ -8,9 +8,9 @@ from domain.errors import Infeasible
 from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 
-_LEAST_US, _GREATEST_US = 1e-3, 1e5
-_LEAST_NS, _GREATEST_NS = 1e-4, 1e4
-_GREATEST_BYTES = 1 << 24
+_MIN_US, _MAX_US = 1e-3, 1e5
+_MIN_NS, _MAX_NS = 1e-4, 1e4
+_MAX_MESSAGE_BYTES = 1 << 24
 _ZERO = 0.1  # how often an overhead, or a cost, is 0
 _LIMITED = 0.3  # how often there are limits
 
@@ -19,7 +19,7 @@ def wide_problem(seed: int, *, max_fragments: int | None = None) -> Problem:
     """One to twelve stages, 1 B to 16 MiB, log-uniform, zeros among them; some with limits."""
     rng = np.random.default_rng([4, seed])
     pipeline = _pipeline(rng)
-    size = int(np.exp(rng.uniform(0.0, np.log(_GREATEST_BYTES))))
+    size = int(np.exp(rng.uniform(0.0, np.log(_MAX_MESSAGE_BYTES))))
     problem = Problem(pipeline, size, FragmentLimits(max_fragments=max_fragments))
     if rng.random() >= _LIMITED:
         return problem
@@ -33,8 +33,8 @@ def wide_problem(seed: int, *, max_fragments: int | None = None) -> Problem:
 
 def _pipeline(rng: np.random.Generator) -> Pipeline:
     n = int(rng.integers(1, 13))
-    overhead = np.exp(rng.uniform(np.log(_LEAST_US), np.log(_GREATEST_US), n))
-    cost = np.exp(rng.uniform(np.log(_LEAST_NS), np.log(_GREATEST_NS), n))
+    overhead = np.exp(rng.uniform(np.log(_MIN_US), np.log(_MAX_US), n))
+    cost = np.exp(rng.uniform(np.log(_MIN_NS), np.log(_MAX_NS), n))
     overhead[rng.random(n) < _ZERO] = 0.0
     cost[rng.random(n) < _ZERO] = 0.0
     return pipeline_of_lines([(f"s{j}", float(overhead[j]), float(cost[j])) for j in range(n)])

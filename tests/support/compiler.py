@@ -23,10 +23,10 @@ def compiler() -> str:
 def require_native_kernels() -> None:
     """Kernels built from the sources as they are: those that `library` would load."""
     compiler()
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, str(ROOT / "tools" / "build_kernels.py")],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert object_path().exists(), told.stdout
+    assert object_path().exists(), reported.stdout

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from app.plots.timeline_plan import DrawnSchedule
 from app.plots.timeline_svg import render_timeline_svg
-from domain.course import Course
+from domain.timeline import Timeline
 
 SVG = "{http://www.w3.org/2000/svg}"
 UNITS = {"ns": 1e-3, "µs": 1.0, "ms": 1e3, "s": 1e6}
@@ -18,8 +18,8 @@ def drawn(*schedules: DrawnSchedule) -> ET.Element:
     return ET.fromstring(render_timeline_svg(schedules).encode())
 
 
-def one(course: Course, bound_us: float | None = None) -> ET.Element:
-    return drawn(DrawnSchedule("exact", course, bound_us))
+def one(timeline: Timeline, bound_us: float | None = None) -> ET.Element:
+    return drawn(DrawnSchedule("exact", timeline, bound_us))
 
 
 def by_class(root: ET.Element, *names: str) -> list[ET.Element]:

@@ -40,8 +40,8 @@ def a_plan_table(
     """A plan table with random cuts of these counts; the blocks follow each other."""
     model, rng = pipeline or a_line_pipeline(), random.Random(seed)
     cuts = []
-    for least, greatest, fragments in blocks:
-        for message in sorted({least, greatest}):
+    for minimum, maximum, fragments in blocks:
+        for message in sorted({minimum, maximum}):
             sizes = _random_cut(message, fragments, limits, rng)
             cuts.append(TableCut(message, sizes, latency_us(model, sizes), rng.random() / 500))
     sizes = [size for block in blocks for size in _repeats(*block, limits.alignment_bytes)]
@@ -49,8 +49,8 @@ def a_plan_table(
         TableRepeat(message, size, latency_us(model, _repeated(message, size)), 0.0)
         for message, size in sorted(dict(sizes).items())
     ]
-    least, greatest = blocks[0][0], blocks[-1][1]
-    return PlanTable(model, limits, 100_000, least, greatest, 1e-3, tuple(cuts), tuple(repeats))
+    minimum, maximum = blocks[0][0], blocks[-1][1]
+    return PlanTable(model, limits, 100_000, minimum, maximum, 1e-3, tuple(cuts), tuple(repeats))
 
 
 def _random_cut(
@@ -63,12 +63,14 @@ def _random_cut(
     return tuple(high - low for low, high in pairwise(edges))
 
 
-def _repeats(least: int, greatest: int, fragments: int, unit: int) -> list[tuple[int, int]]:
-    first, last = (_share(message, fragments, unit) for message in (least, greatest))
-    if -(-least // first) == -(-greatest // last):
-        return [(least, first), (greatest, last)]
-    steps = range(last + 1, greatest + 1, last)
-    return [(size, last) for size in (least, *(step for step in steps if step > least), greatest)]
+def _repeats(minimum: int, maximum: int, fragments: int, unit: int) -> list[tuple[int, int]]:
+    first, last = (_share(message, fragments, unit) for message in (minimum, maximum))
+    if -(-minimum // first) == -(-maximum // last):
+        return [(minimum, first), (maximum, last)]
+    steps = range(last + 1, maximum + 1, last)
+    return [
+        (size, last) for size in (minimum, *(step for step in steps if step > minimum), maximum)
+    ]
 
 
 def _share(message: int, fragments: int, unit: int) -> int:
@@ -89,8 +91,8 @@ def whole_messages(
     pipeline: Pipeline,
     limits: FragmentLimits,
     *,
-    least_bytes: int,
-    greatest_bytes: int,
+    min_message_bytes: int,
+    max_message_bytes: int,
     relative_gap: float,
     fragment_cap: int,
     time_limit_s: float,
@@ -102,15 +104,22 @@ def whole_messages(
     The upper half of the range says that it misses the tolerance.
     """
     assert time_limit_s > 0.0
-    middle = (least_bytes + greatest_bytes) // 2
-    sizes = sorted({least_bytes, middle, greatest_bytes})
+    middle = (min_message_bytes + max_message_bytes) // 2
+    sizes = sorted({min_message_bytes, middle, max_message_bytes})
     cuts = tuple(
         TableCut(size, (size,), latency_us(pipeline, (size,)), 0.25 * (size >= middle))
         for size in sizes
     )
-    repeats = tuple(TableRepeat(cut.message_bytes, greatest_bytes, 1.0, 0.0) for cut in cuts)
+    repeats = tuple(TableRepeat(cut.message_bytes, max_message_bytes, 1.0, 0.0) for cut in cuts)
     return PlanTable(
-        pipeline, limits, fragment_cap, least_bytes, greatest_bytes, relative_gap, cuts, repeats
+        pipeline,
+        limits,
+        fragment_cap,
+        min_message_bytes,
+        max_message_bytes,
+        relative_gap,
+        cuts,
+        repeats,
     )
 
 

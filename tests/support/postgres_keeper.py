@@ -46,7 +46,7 @@ class Keeper:
     def run(self) -> None:
         """Prepare, serve until told to stop or left alone, remove."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._told)
+            signal.signal(number, self._reported)
         try:
             self._start()
             self._tell("ready", str(self._folder / "socket"))
@@ -139,7 +139,7 @@ class Keeper:
                 continue
             return
 
-    def _told(self, _number: int, _frame: object) -> None:
+    def _reported(self, _number: int, _frame: object) -> None:
         self._stop = True
 
     def _is_owned(self) -> bool:

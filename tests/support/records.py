@@ -17,7 +17,7 @@ from models.identifiers import new_id
 from models.records import AnswerRecord, JobRecord, TableRecord
 
 GIVEN = Provenance(Origin.GIVEN, "typed in")
-MOMENT = datetime(2024, 2, 29, 23, 59, 59, 123457, tzinfo=UTC)
+TIMESTAMP = datetime(2024, 2, 29, 23, 59, 59, 123457, tzinfo=UTC)
 
 
 def a_pipeline(overhead_us: float = 0.1) -> Pipeline:
@@ -85,7 +85,7 @@ def an_answer(**changes: Any) -> AnswerRecord:
     """An answer under a new identifier; its body is no text in any encoding."""
     values: dict[str, Any] = {
         "id": new_id(),
-        "created_at": MOMENT,
+        "created_at": TIMESTAMP,
         "question_digest": "0" * 64,
         "strategy": Strategy.EXACT,
         "message_bytes": 4096,
@@ -101,7 +101,7 @@ def an_answer(**changes: Any) -> AnswerRecord:
 
 def a_job(**changes: Any) -> JobRecord:
     """A queued job under a new identifier."""
-    values: dict[str, Any] = {"id": new_id(), "request": b'{"x": 1}', "created_at": MOMENT}
+    values: dict[str, Any] = {"id": new_id(), "request": b'{"x": 1}', "created_at": TIMESTAMP}
     return JobRecord(**{**values, **changes})
 
 
@@ -110,12 +110,12 @@ def a_table(file: bytes = b"\x89SLT\r\n\x00", **changes: Any) -> TableRecord:
     values: dict[str, Any] = {
         "digest": hashlib.sha256(file).hexdigest(),
         "id": new_id(),
-        "created_at": MOMENT,
+        "created_at": TIMESTAMP,
         "question_digest": "0" * 64,
         "profile_name": None,
         "profile_revision": None,
-        "least_bytes": 1,
-        "greatest_bytes": 2**48,
+        "min_message_bytes": 1,
+        "max_message_bytes": 2**48,
         "relative_gap": 0.1 + 0.2,
         "limits": FragmentLimits(2**48, None, 2**40, 7),
         "fragment_cap": 100_000,

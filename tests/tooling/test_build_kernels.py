@@ -72,9 +72,9 @@ def start(checkout: Path, **environment: str) -> subprocess.Popen[str]:
 def built(checkout: Path, **environment: str) -> str:
     """What the build says; it never fails."""
     running = start(checkout, **environment)
-    said, _ = running.communicate(timeout=GUARD_S)
-    assert running.returncode == 0, said
-    return said
+    stated, _ = running.communicate(timeout=GUARD_S)
+    assert running.returncode == 0, stated
+    return stated
 
 
 def objects(checkout: Path) -> set[str]:
@@ -96,7 +96,7 @@ def test_without_a_compiler_solving_works_on_numpy(checkout: Path) -> None:
         "sluice: no C compiler found: the solver runs on NumPy, which is slower\n"
     )
     assert objects(checkout) == set()
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-c", SOLVE],
         cwd=checkout,
         env={"PATH": ""},
@@ -107,9 +107,9 @@ def test_without_a_compiler_solving_works_on_numpy(checkout: Path) -> None:
     ).stdout.split()
     problem = Problem(pipeline_of_lines([("a", 1.0, 2.0), ("b", 2.0, 3.0)]), 5000)
     expected = solve(problem, "exact")
-    assert told[:2] == ["None", expected.status.value]
-    assert float(told[2]) == pytest.approx(expected.latency_us, rel=1e-6)
-    assert float(told[3]) == pytest.approx(expected.lower_bound_us, rel=1e-6)
+    assert reported[:2] == ["None", expected.status.value]
+    assert float(reported[2]) == pytest.approx(expected.latency_us, rel=1e-6)
+    assert float(reported[3]) == pytest.approx(expected.lower_bound_us, rel=1e-6)
 
 
 def test_a_build_that_is_there_is_not_made_again(small: Path) -> None:
@@ -138,8 +138,8 @@ def test_builds_side_by_side(small: Path) -> None:
     """Each makes its own and moves it into place: whoever is last, the object is whole."""
     compiler()
     running = [start(small) for _ in range(4)]
-    said = {process.communicate(timeout=GUARD_S)[0] for process in running}
-    assert said <= {"sluice: native kernels compiled\n", ""}
+    stated = {process.communicate(timeout=GUARD_S)[0] for process in running}
+    assert stated <= {"sluice: native kernels compiled\n", ""}
     assert len(objects(small)) == 1
 
 
@@ -147,11 +147,11 @@ def test_a_source_that_does_not_compile(small: Path) -> None:
     """The compiler's reason in one line."""
     compiler()
     (native(small) / "small.c").write_text("int broken(void) { return no_such_name; }\n")
-    said = built(small)
-    assert said.count("\n") == 1
-    assert said.startswith("sluice: native kernels not built (")
-    assert "no_such_name" in said
-    assert said.endswith("): the solver runs on NumPy, which is slower\n")
+    stated = built(small)
+    assert stated.count("\n") == 1
+    assert stated.startswith("sluice: native kernels not built (")
+    assert "no_such_name" in stated
+    assert stated.endswith("): the solver runs on NumPy, which is slower\n")
     assert objects(small) == set()
 
 
@@ -177,18 +177,18 @@ def test_a_compiler_for_another_machine(small: Path, tmp_path: Path) -> None:
         "other",
         'while [ "$1" != -o ]; do shift; done\necho "not for here" > "$2"\n',
     )
-    said = built(small, CC=str(other))
-    assert said.startswith("sluice: native kernels not built (")
-    assert said.count("\n") == 1
+    stated = built(small, CC=str(other))
+    assert stated.startswith("sluice: native kernels not built (")
+    assert stated.count("\n") == 1
     assert objects(small) == set()
 
 
 def test_a_folder_that_cannot_be_written(small: Path) -> None:
     """A file stands where the folder would be made."""
     (native(small) / "build").write_text("")
-    said = built(small, CC=str(script(small, "cc", "exit 0\n")))
-    assert said.startswith("sluice: native kernels not built (")
-    assert said.count("\n") == 1
+    stated = built(small, CC=str(script(small, "cc", "exit 0\n")))
+    assert stated.startswith("sluice: native kernels not built (")
+    assert stated.count("\n") == 1
 
 
 # --- the library that reads table files -----------------------------------------------------------
@@ -224,8 +224,8 @@ def test_a_reader_that_does_not_compile_leaves_the_kernels(with_client: Path) ->
     """Tables are then read in Python."""
     compiler()
     (with_client / TABLES / "answer.c").write_text("int broken(void) { return no_such_name; }\n")
-    said = built(with_client)
-    failed, done = said.splitlines()
+    stated = built(with_client)
+    failed, done = stated.splitlines()
     assert failed.startswith("sluice: the C reader of tables not built (")
     assert "no_such_name" in failed
     assert failed.endswith("): tables are read in Python, which is slower")

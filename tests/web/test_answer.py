@@ -48,11 +48,17 @@ def chart_of(text: str) -> dict[str, Any]:
 
 
 def test_the_page_says_what_the_document_says(live: Live, ask: Ask) -> None:
-    """Figures, sizes, the usual settings and what they cost."""
+    """Figures, sizes, the default settings and what they cost."""
     document = ask()
     text = text_of(live, f"/ui/answers/{document.id}")
-    for told in ("184.361 µs", "184.348 µs", "0.00709 %", "820 B", "35.7 % less than sending it"):
-        assert told in text
+    for reported in (
+        "184.361 µs",
+        "184.348 µs",
+        "0.00709 %",
+        "820 B",
+        "35.7 % less than sending it",
+    ):
+        assert reported in text
     assert [
         int(size) for size in re.findall(r"<b>(\d[\d\u202f]*)</b> B", text.replace("\u202f", ""))
     ] == list(document.fragment_bytes)
@@ -83,12 +89,12 @@ def test_the_rules_of_the_timeline_are_those_of_the_picture() -> None:
     ],
 )
 def test_no_more_is_said_than_was_proven(
-    ask: Ask, changes: dict[str, Any], word: str, told: str
+    ask: Ask, changes: dict[str, Any], word: str, reported: str
 ) -> None:
     """Each status in its own words."""
     proof = proof_of(replace(ask(), **changes))
     assert proof.word == word
-    assert told in proof.sentence
+    assert reported in proof.sentence
 
 
 def test_the_alignment_is_what_rounding_costs(ask: Ask) -> None:
@@ -122,10 +128,10 @@ def test_a_long_cut_is_summarised() -> None:
         (2.5e9, "2500 s"),
     ],
 )
-def test_times_beside_each_other_share_a_unit(time_us: float, told: str) -> None:
+def test_times_beside_each_other_share_a_unit(time_us: float, reported: str) -> None:
     """Five digits of the one that it was chosen for."""
     unit = TimeUnit.of(time_us)
-    assert f"{unit.text(time_us)} {unit.name}" == told
+    assert f"{unit.text(time_us)} {unit.name}" == reported
 
 
 def test_why_in_words(live: Live, ask: Ask) -> None:
@@ -153,14 +159,16 @@ def test_why_in_words(live: Live, ask: Ask) -> None:
         ("?cost_unit=gb_per_s", "at 0.04569 instead of 0.04112 GB/s"),
     ],
 )
-def test_what_would_help_most_is_said_above(live: Live, ask: Ask, units: str, told: str) -> None:
+def test_what_would_help_most_is_said_above(
+    live: Live, ask: Ask, units: str, reported: str
+) -> None:
     """In the units of the address, as one of the part's rows has it."""
     place = f"/ui/answers/{ask().id}"
     assert '<p id="advice"><a href="#why">What would help most</a></p>' in text_of(live, place)
     text = text_of(live, f"{place}/parts/why{units}")
     found = re.search(r'<p id="advice" hx-swap-oob="true">(.*)</p>', text)
     assert found is not None
-    assert told in found[1]
+    assert reported in found[1]
 
 
 def test_savings_of_nothing_are_counted_only() -> None:
@@ -266,9 +274,9 @@ def test_numbers_that_no_axis_has_are_left_out(ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("size", "told"), [(64, "64 B"), (4096, "4 KiB"), (200_000, "195.3 KiB"), (2**31, "2 GiB")]
 )
-def test_sizes_on_an_axis(size: int, told: str) -> None:
+def test_sizes_on_an_axis(size: int, reported: str) -> None:
     """Short, and rounded where they are no whole number of a unit."""
-    assert about_size(size) == told
+    assert about_size(size) == reported
 
 
 def test_a_long_list_of_sizes_is_a_part(live: Live, ask: Ask) -> None:
@@ -278,7 +286,7 @@ def test_a_long_list_of_sizes_is_a_part(live: Live, ask: Ask) -> None:
     assert ", ".join(map(str, document.fragment_bytes)) in text
 
 
-@pytest.mark.parametrize("part", ["why", "counts", "sizes", "rivals", "cut", "timeline"])
+@pytest.mark.parametrize("part", ["why", "counts", "sizes", "alternatives", "cut", "timeline"])
 def test_no_part_of_no_answer(live: Live, part: str) -> None:
     """The refusal says so."""
     response = live.client.get(f"/ui/answers/{'0' * 32}/parts/{part}")

@@ -35,11 +35,11 @@ def test_an_empty_form_asks_nothing() -> None:
 
 
 def test_texts_become_a_request() -> None:
-    """Sizes with units, shares in per cent, a mix in lines."""
+    """Sizes with units, shares in per cent, a workload in lines."""
     asked, marked = form(
         profile="gms@1",
         setting="1:whole,64KiB:16 KiB",
-        mix="4KiB 3\n# a remark\n64KiB",
+        workload="4KiB 3\n# a remark\n64KiB",
         objective="worst",
         max_regret="5 %",
         time_limit="2.5",
@@ -52,8 +52,8 @@ def test_texts_become_a_request() -> None:
         (65536, 16384),
     ]
     assert (scope.objective, scope.max_regret, scope.time_limit_s) == (Objective.WORST, 0.05, 2.5)
-    assert scope.mix is not None
-    assert [(one.message_bytes, one.share) for one in scope.mix.sizes] == [
+    assert scope.workload is not None
+    assert [(one.message_bytes, one.share) for one in scope.workload.sizes] == [
         (4096, 0.75),
         (65536, 0.25),
     ]
@@ -83,7 +83,7 @@ def test_a_configuration_is_read_by_its_library() -> None:
 @pytest.mark.parametrize(
     "pairs",
     [
-        (("profile", "gms"), ("setting", "4 KiB"), ("least", "1 KiB"), ("max_regret", "5 %")),
+        (("profile", "gms"), ("setting", "4 KiB"), ("min_message", "1 KiB"), ("max_regret", "5 %")),
         (*ROWS, ("setting", "whole"), ("objective", "worst"), ("over", "bound")),
         (("profile", "gms"), ("target", "ucx"), ("configuration", "A=1\nB=2 & more é")),
     ],
@@ -100,7 +100,7 @@ def test_the_address_has_all_of_it(pairs: tuple[tuple[str, str], ...]) -> None:
 def test_what_is_usual_is_not_in_the_address() -> None:
     """So that links stay short."""
     given = form(
-        profile="gms", setting="4KiB", objective="mean", over="best", time_limit="30", mix=""
+        profile="gms", setting="4KiB", objective="mean", over="best", time_limit="30", workload=""
     )
     assert given.query() == "profile=gms&setting=4KiB"
 
@@ -123,9 +123,9 @@ def test_what_is_usual_is_not_in_the_address() -> None:
         ({"profile": "gms", "setting": "1", "max_regret": "5"}, "max_regret"),
         ({"profile": "gms", "setting": "1", "time_limit": "nan"}, "time_limit"),
         ({"profile": "gms", "setting": "1", "time_limit": "1e99"}, "time_limit"),
-        ({"profile": "gms", "setting": "1", "mix": "4KiB nan"}, "mix"),
-        ({"profile": "gms", "setting": "1", "mix": "0 1"}, "mix"),
-        ({"profile": "gms", "setting": "1", "least": "9" * 300}, "least"),
+        ({"profile": "gms", "setting": "1", "workload": "4KiB nan"}, "workload"),
+        ({"profile": "gms", "setting": "1", "workload": "0 1"}, "workload"),
+        ({"profile": "gms", "setting": "1", "min_message": "9" * 300}, "min_message"),
     ],
 )
 def test_mistakes_are_where_they_were_typed(texts: dict[str, str], field: str) -> None:
@@ -153,9 +153,12 @@ def test_a_refusal_of_the_service_is_at_its_field() -> None:
     ("pairs", "texts"),
     [
         ((), {"profile": "gms@1", "setting": "2 MiB"}),
-        ((), {"profile": "gms@1", "setting": "whole", "least": "3 KiB", "greatest": "5000"}),
+        (
+            (),
+            {"profile": "gms@1", "setting": "whole", "min_message": "3 KiB", "max_message": "5000"},
+        ),
         ((), {"profile": "gms@1", "setting": "from 64 KiB: 16 KiB", "max_regret": "0.1 %"}),
-        (ROWS, {"setting": "4 KiB", "mix": "4KiB 0.25\n64KiB", "objective": "worst"}),
+        (ROWS, {"setting": "4 KiB", "workload": "4KiB 0.25\n64KiB", "objective": "worst"}),
         (
             (("name", "bus"), ("overhead", "5"), ("cost", "2"), ("up_to", "4 KiB")),
             {"setting": "4 KiB", "over": "bound", "time_limit": "2.5"},
@@ -204,13 +207,13 @@ def test_costs_without_fields_are_said() -> None:
                 "profile": "b",
                 "configuration": "A=1",
                 "target": "ucx",
-                "mix": "4KiB 1",
+                "workload": "4KiB 1",
                 "max_regret": "5 %",
                 "over": "bound",
-                "least": "1 KiB",
+                "min_message": "1 KiB",
                 "time_limit": "5 s",
             },
-            "sluice audit b --config library.conf --target ucx --mix mix.txt --least 1KiB"
+            "sluice audit b --config library.conf --target ucx --workload mix.txt --min-message 1KiB"
             " --max-regret 5% --over bound --time-limit 5",
         ),
     ],
@@ -220,7 +223,7 @@ def test_an_audit_is_a_command_for_ci(texts: dict[str, str], command: str) -> No
     made = AuditCommand.of(AuditForm(texts))
     assert made is not None
     assert made.text == command
-    assert ("mix.txt" in made.files) == ("mix" in texts)
+    assert ("mix.txt" in made.files) == ("workload" in texts)
     parsed = parse(shlex.split(command)[1:])
     assert parsed.max_regret == 0.05
 

@@ -8,8 +8,8 @@ from itertools import accumulate
 import pytest
 
 from app.schemas.optimize import OptimizeOut
-from app.web.answers.compare import HEIGHT, MOST_BARS, WIDTH, CompareView, drawn
-from app.web.answers.parts import MOST_POINTS, arrivals_chart
+from app.web.answers.compare import HEIGHT, MAX_BARS, WIDTH, CompareView, drawn
+from app.web.answers.parts import MAX_POINTS, arrivals_chart
 from tests.web.conftest import Ask
 
 
@@ -69,7 +69,7 @@ def test_very_many_fragments_are_drawn_together(ask: Ask) -> None:
     many = ask(message_bytes=2**17, strategy="static", static_bytes=64)
     view = CompareView.of([many, ask(message_bytes=2**17)], shows_all=False)
     bars = view.sides[0].bars
-    assert len(bars) <= MOST_BARS
+    assert len(bars) <= MAX_BARS
     assert bars[-1].title.endswith(f"to {many.fragments}: 64 B")
     assert view.sides[0].is_merged
 
@@ -97,7 +97,7 @@ def test_the_picture_names_the_answers(pair: list[OptimizeOut]) -> None:
 
 
 def test_what_has_arrived_by_when_ends_at_the_latency(pair: list[OptimizeOut]) -> None:
-    """A step at each fragment, as the judge has it; the table tells when a share is there."""
+    """A step at each fragment, as the evaluator has it; the table tells when a share is there."""
     chart = arrivals_chart(pair, ["A", "B"])
     for document, line in zip(pair, chart.data.lines, strict=True):
         assert line.points[0] == (0.0, 0.0)
@@ -111,9 +111,9 @@ def test_what_has_arrived_by_when_ends_at_the_latency(pair: list[OptimizeOut]) -
 
 
 def test_of_many_fragments_some_points_and_the_last(ask: Ask) -> None:
-    """No more than can be told apart; nothing of what is not known."""
+    """No more than can be distinguished; nothing of what is not known."""
     many = ask(message_bytes=2**20, strategy="static", static_bytes=512)
     (line,) = arrivals_chart([many], ["A"]).data.lines
-    assert len(line.points) <= MOST_POINTS + 2
+    assert len(line.points) <= MAX_POINTS + 2
     assert line.points[-1][1] == 100.0
     assert arrivals_chart([replace(many, pipeline=None)], ["A"]).is_empty

@@ -65,8 +65,10 @@ def test_outliers_are_left_out_and_taken_back(live: Live) -> None:
     assert f'href="{address}?bytes=1%20MiB">The earlier fit' in page
     ticked = re.findall(r'value="([^"]+)" checked', page)
     assert list(map(unescape, ticked)) == [value]
-    told = live.client.get(again.replace("/ui/", "/")).json()["excluded"]
-    assert [f"{one['message_bytes']}|{one['time_us']!r}|{one['stage']}" for one in told] == [value]
+    reported = live.client.get(again.replace("/ui/", "/")).json()["excluded"]
+    assert [f"{one['message_bytes']}|{one['time_us']!r}|{one['stage']}" for one in reported] == [
+        value
+    ]
     back = post(live, f"{again}/again").headers["location"].partition("?")[0]
     first, last = (live.service.context.store, live.client.get)
     with first.reading() as unit:
@@ -80,11 +82,11 @@ def test_a_file_in_no_format_is_told_what_it_lacks(live: Live) -> None:
     text = "bytes,copy\n64,1.5\n"
     pasted = post(live, "/ui/optimize", ("source", "trace"), ("trace", text))
     sent = live.client.post("/ui/fits", content=text, headers={"hx-request": "true"})
-    for said in (pasted, sent):
-        assert said.status_code == 422
-        assert 'id="mistake-trace"' in said.text
-        assert "message_bytes,copy_us\n" in said.text
-        assert "<b>message CSV</b>, line 1 lacks" in said.text
+    for stated in (pasted, sent):
+        assert stated.status_code == 422
+        assert 'id="mistake-trace"' in stated.text
+        assert "message_bytes,copy_us\n" in stated.text
+        assert "<b>message CSV</b>, line 1 lacks" in stated.text
     assert sent.text.count("<html") == 0
     several = {"measurements": [{"content": text}, {"content": text}]}
     assert (
@@ -99,15 +101,15 @@ def test_all_rows_that_cannot_be_read_are_listed(live: Live) -> None:
     text = "bytes,copy_us\n64,1.5\n64,x\n128,2\n0,1\n"
     pasted = post(live, "/ui/optimize", ("source", "trace"), ("trace", text))
     sent = live.client.post("/ui/fits", content=text, headers={"hx-request": "true"})
-    for said in (pasted, sent):
-        assert said.status_code == 422
-        assert "<p>2 rows cannot be read:</p>" in said.text
-        assert "<li>line 3, column 2: expected a finite decimal number of µs" in said.text
-        assert "<li>line 5: message_bytes: expected a whole number" in said.text
-    told = live.client.post("/fit", content=text).json()
-    assert told["detail"].startswith("2 rows cannot be read: line 3, column 2: expected")
-    assert [one["pointer"] for one in told["errors"]] == ["/measurements"] * 2
-    assert told["errors"][1]["detail"].startswith("line 5: message_bytes")
+    for stated in (pasted, sent):
+        assert stated.status_code == 422
+        assert "<p>2 rows cannot be read:</p>" in stated.text
+        assert "<li>line 3, column 2: expected a finite decimal number of µs" in stated.text
+        assert "<li>line 5: message_bytes: expected a whole number" in stated.text
+    reported = live.client.post("/fit", content=text).json()
+    assert reported["detail"].startswith("2 rows cannot be read: line 3, column 2: expected")
+    assert [one["pointer"] for one in reported["errors"]] == ["/measurements"] * 2
+    assert reported["errors"][1]["detail"].startswith("line 5: message_bytes")
 
 
 def test_every_format_is_offered(live: Live) -> None:
@@ -210,10 +212,10 @@ def test_latencies_alone_say_what_is_missing(live: Live) -> None:
     bandwidth = (FOLDER / "osu-bw.txt").read_text()
     pasted = post(live, beside, ("trace", bandwidth), ("message", "1 MiB"))
     sent = live.client.post(f"{beside}?message=1+MiB", content=bandwidth)
-    for told in (pasted, sent):
-        assert told.status_code == 303, told.text
-        assert told.headers["location"].endswith("?bytes=1+MiB")
-        assert "Optimise with this" in live.client.get(told.headers["location"]).text
+    for reported in (pasted, sent):
+        assert reported.status_code == 303, reported.text
+        assert reported.headers["location"].endswith("?bytes=1+MiB")
+        assert "Optimise with this" in live.client.get(reported.headers["location"]).text
 
 
 def test_what_does_not_go_beside_is_told(live: Live) -> None:
@@ -229,8 +231,8 @@ def test_what_does_not_go_beside_is_told(live: Live) -> None:
     rows = "bytes,interarrival_us\n64,x\n64,y\n"
     listed = live.client.post(beside, content=rows, headers={"hx-request": "true"})
     assert "file 2: 2 rows cannot be read" in listed.text
-    told = live.client.post(beside, content=rows, headers={"accept": "application/json"})
-    assert told.json()["code"] == "unreadable_trace"
+    reported = live.client.post(beside, content=rows, headers={"accept": "application/json"})
+    assert reported.json()["code"] == "unreadable_trace"
     assert live.client.post(f"/ui/fits/{'0' * 32}/beside", content=rows).status_code == 404
 
 

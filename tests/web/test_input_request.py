@@ -86,7 +86,7 @@ def test_units_of_the_columns_are_applied() -> None:
 )
 def test_a_cell_may_name_its_own_unit(text: str, ns_per_byte: float) -> None:
     """Whatever its column is in."""
-    entry = InputState(rows=(StageRow("wire", "1500 ns", text),), cost_unit=CostUnit.UNTOLD)
+    entry = InputState(rows=(StageRow("wire", "1500 ns", text),), cost_unit=CostUnit.UNSPECIFIED)
     source = asked_of(entry).question.source
     assert isinstance(source, Pipeline)
     part = source.stages[0].ranges[0]
@@ -114,7 +114,7 @@ def test_a_unit_that_nobody_told_is_asked_for() -> None:
     """Also one that an address names and that is not known."""
     pairs = [("name", "a"), ("overhead", "1"), ("cost", "10"), ("up_to", ""), ("message", "1K")]
     entry = InputState.of_form([*pairs, ("cost_unit", "GiB/s")])
-    assert entry.cost_unit is CostUnit.UNTOLD
+    assert entry.cost_unit is CostUnit.UNSPECIFIED
     found = mistakes(entry)
     assert set(found) == {"cost-unit"}
     assert entry.with_mistakes(found).first_mistake == "cost-unit"
@@ -153,7 +153,7 @@ def test_what_is_no_number_is_marked_in_its_cell(text: str) -> None:
         (InputState(rows=(StageRow("", "1", "1", "?"), RANGED[1])), "up_to.0", "expected a size"),
         (replace(ONE_STAGE, message="0"), "message", "at least 1"),
         (replace(ONE_STAGE, message="999 TiB"), "message", "at most 256 TiB"),
-        (replace(ONE_STAGE, least="a lot"), "least", "expected a size"),
+        (replace(ONE_STAGE, min_fragment="a lot"), "min_fragment", "expected a size"),
         (replace(ONE_STAGE, relative_gap="2"), "relative_gap", "write 5 % or 0.05"),
         (replace(ONE_STAGE, relative_gap="101 %"), "relative_gap", "at most 100 %"),
         (replace(ONE_STAGE, relative_gap=""), "relative_gap", "expected a share"),
@@ -192,7 +192,7 @@ def test_pointers_of_problems_lead_to_rows() -> None:
         ("/pipeline/stages/0/ranges/0/up_to_bytes", "up_to.1"),
         ("/pipeline/stages/1/ns_per_byte", "cost.3"),
         ("/pipeline/stages/1/unknown", "name.3"),
-        ("/constraints/max_fragments", "most_fragments"),
+        ("/constraints/max_fragments", "max_schedule_fragments"),
         ("/nowhere", ""),
     ):
         error = InvalidFields("wrong", problems=(FieldProblem(pointer, "wrong"),))
@@ -239,8 +239,8 @@ def test_an_answer_fills_the_panel_with_what_it_was_asked() -> None:
     entry = InputState.of_answer(answer)
     assert (entry.source, entry.profile) == (InputSource.PROFILE, "mine@3")
     assert entry.rows == (StageRow("in", "1", "0.1", "4 KiB"), StageRow("", "3", "0.0625"))
-    assert (entry.message, entry.greatest, entry.alignment) == ("64 KiB", "8 KiB", "64 B")
-    assert (entry.most_fragments, entry.delay, entry.least) == ("9", "1.5", "")
+    assert (entry.message, entry.max_fragment, entry.alignment) == ("64 KiB", "8 KiB", "64 B")
+    assert (entry.max_schedule_fragments, entry.delay, entry.min_fragment) == ("9", "1.5", "")
     assert entry.has_constraints
     again = asked_of(replace(entry, source=InputSource.TABLE))
     assert again.given.pipeline is not None

@@ -62,10 +62,10 @@ def test_its_command_leads_to_the_same_schedule(ask: Ask, live: Live, tmp_path: 
     document = ask(profile="gms", constraints={"max_fragment_bytes": 700})
     shown = re.search(r"<pre>(.*?)</pre>", report(live, document), re.DOTALL)
     assert shown is not None
-    told = unescape(shown[1]).replace(".venv/bin/sluice", f"{sys.executable} -m app.cli")
-    told = told.replace("optimize -", "optimize - --json")
+    reported = unescape(shown[1]).replace(".venv/bin/sluice", f"{sys.executable} -m app.cli")
+    reported = reported.replace("optimize -", "optimize - --json")
     ended = subprocess.run(
-        ["sh", "-c", told], capture_output=True, text=True, timeout=60, check=True, cwd=CHECKOUT
+        ["sh", "-c", reported], capture_output=True, text=True, timeout=60, check=True, cwd=CHECKOUT
     )
     again, stored = json.loads(ended.stdout), json.loads(dump_json(document))
     for name in ("fragment_bytes", "latency_us", "pipeline", "constraints"):

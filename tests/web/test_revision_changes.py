@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.web.profiles.view import MOST_TOLD, changes_between
+from app.web.profiles.view import MAX_LISTED, changes_between
 from domain.aggregate import Aggregate
 from domain.model import CostModel
 from domain.pipeline import FitRange, Pipeline, Stage
@@ -67,15 +67,15 @@ OUTSIDE = Aggregate(line("total"), line("bottleneck"))
         ),
     ],
 )
-def test_changes(before: CostModel, after: CostModel, said: tuple[str, ...]) -> None:
+def test_changes(before: CostModel, after: CostModel, stated: tuple[str, ...]) -> None:
     """Which stages, and by how many per cent."""
-    assert changes_between(before, after) == said
+    assert changes_between(before, after) == stated
 
 
 def test_of_many_the_first_are_told() -> None:
     """And how many more there are."""
     before = Pipeline(tuple(line(f"s{number}") for number in range(20)))
     after = Pipeline(tuple(line(f"s{number}", 2.0) for number in range(20)))
-    said = changes_between(before, after)
-    assert len(said) == MOST_TOLD
-    assert said[-1] == f"and {20 - MOST_TOLD + 1} more"
+    stated = changes_between(before, after)
+    assert len(stated) == MAX_LISTED
+    assert stated[-1] == f"and {20 - MAX_LISTED + 1} more"

@@ -102,13 +102,13 @@ def test_c_has_the_sizes(document: OptimizeOut, tmp_path: Path) -> None:
     output_of([compiler(), "-std=c11", *warnings, source, "-o", made])
     levels = document.levels or [document.fragment_bytes]
     cuts = levels if len(set(map(tuple, levels))) > 1 else levels[:1]
-    told = [tuple(map(int, line.split())) for line in output_of([made]).splitlines()]
-    assert told == [(sum(cut[:i]), size) for cut in cuts for i, size in enumerate(cut)]
+    reported = [tuple(map(int, line.split())) for line in output_of([made]).splitlines()]
+    assert reported == [(sum(cut[:i]), size) for cut in cuts for i, size in enumerate(cut)]
 
 
 def test_c_looks_up_in_the_active_table(ask: Ask, live: Live, tmp_path: Path) -> None:
     """With libsluice, from the file that the command in its comment gets."""
-    scope = {"least_bytes": 1024, "greatest_bytes": 8192, "activate": True}
+    scope = {"min_message_bytes": 1024, "max_message_bytes": 8192, "activate": True}
     digest = live.client.post("/profiles/myrinet-gam/tables", json=scope).json()["digest"]
     live.client.post("/profiles/myrinet-gam/table", json={"digest": digest})
     document = ask(profile="myrinet-gam")

@@ -22,7 +22,7 @@ from domain.pipeline import pipeline_of_lines
 from models.records import JobState
 from tests.app.serving import MYRINET, Live
 from tests.support.answers import solved
-from tests.support.records import MOMENT, a_job, an_answer
+from tests.support.records import TIMESTAMP, a_job, an_answer
 
 Change = Callable[[dict[str, Any]], Any]
 PIPELINE = pipeline_of_lines([("copy in", 1.0, 2.0), ("wire", 3.0, 4.0)])
@@ -59,7 +59,7 @@ def stored(live: Live, change: Change, message_bytes: int = 5000) -> tuple[str, 
 def done(live: Live, kind: OperationKind, request: bytes, best: bytes) -> str:
     """Store a job that has ended; its identifier."""
     job = a_job(
-        kind=kind, state=JobState.DONE, finished_at=MOMENT, claim=1, request=request, best=best
+        kind=kind, state=JobState.DONE, finished_at=TIMESTAMP, claim=1, request=request, best=best
     )
     with live.service.context.store.unit_of_work() as unit:
         unit.jobs.add(job)
@@ -126,7 +126,7 @@ def test_an_audit_asks_again(live: Live) -> None:
 
 def test_a_compilation_asks_again(live: Live) -> None:
     """The form of its profile's page is filled, and says why."""
-    request = {"profile": "gms@1", "least_bytes": 1024, "greatest_bytes": 1100}
+    request = {"profile": "gms@1", "min_message_bytes": 1024, "max_message_bytes": 1100}
     id = done(live, OperationKind.TABLE, dump_json(request), b'{"digest":"0"}')
     text = html.unescape(live.client.get(f"/ui/profiles/gms?work={id}").text)
     assert "stored by an earlier version" in text

@@ -1,4 +1,4 @@
-"""In front of the framework: look-ups that memory answers, and nothing else.
+"""In front of the framework: lookups that memory answers, and nothing else.
 
 The front answers what it understands in every byte, with what the framework's own routes would
 say; whatever is odd about a request, or not in memory, it leaves to them. For the event loop's
@@ -33,11 +33,11 @@ _FOUND: Kind = (SCHEDULE, 200)
 _TABLES = "/tables/"
 _BYTES = b"bytes="
 _AFTER_TABLES, _AFTER_BYTES = len(_TABLES), len(_BYTES)
-_MOST_DIGITS = 19  # what the framework's rule for numbers takes as well
+_MAX_DIGITS = 19  # what the framework's rule for numbers takes as well
 
 
 class Lane:
-    """A path whose look-ups one table answers: its digest, and the ETag around the message."""
+    """A path whose lookups one table answers: its digest, and the ETag around the message."""
 
     __slots__ = ("after", "before", "digest")
 
@@ -109,7 +109,7 @@ class Front:
         body = self.rendered.young.get(tag)
         if body is not None and not wanted:
             return _served(tag, body)
-        if not (digits.isdigit() and len(digits) <= _MOST_DIGITS):
+        if not (digits.isdigit() and len(digits) <= _MAX_DIGITS):
             return None
         return self._by_table(lane, int(digits), wanted)
 
@@ -118,7 +118,7 @@ class Front:
         if not wanted and (body := self.rendered.older(tag)) is not None:
             return _served(tag, body)
         table = self.shelf.get(lane.digest)
-        if table is None or not table.least_bytes <= message_bytes <= table.greatest_bytes:
+        if table is None or not table.min_message_bytes <= message_bytes <= table.max_message_bytes:
             return None
         if wanted and holds(wanted, tag.decode()):
             return unchanged(tag).served()

@@ -1,4 +1,4 @@
-"""What keeps the look-ups of a running service fresh.
+"""What keeps the lookups of a running service fresh.
 
 A commit of this process that may change a choice empties the front before the writer goes on, so
 that whoever was told of it reads it: the framework answers, from the database, until the choices
@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from app.http.fastpath.front import Choices, Front
-from app.http.fastpath.table_cache import BOOK_BYTES, HeldTable
+from app.http.fastpath.table_cache import BOOK_BYTES, LoadedTable
 from domain.errors import SluiceError
 from models.session import Store
 
@@ -70,7 +70,7 @@ class Lookups:
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(self._due.set)
 
-    def keep(self, table: HeldTable) -> None:
+    def keep(self, table: LoadedTable) -> None:
         """Hold a table that was just used."""
         self.front.shelf.put(table)
 
@@ -97,7 +97,7 @@ class Lookups:
             found = await self._apart(self._read)
         except SluiceError as refusal:
             if not self._has_failed:
-                log.warning("look-ups go on with the tables in memory: %s", refusal.detail)
+                log.warning("lookups go on with the tables in memory: %s", refusal.detail)
             self._has_failed = True
             return
         self._has_failed = False
@@ -128,10 +128,10 @@ class Lookups:
         if table.memory_bytes <= shelf.free_bytes:
             shelf.put(table)
 
-    def _held(self, digest: str) -> HeldTable:
+    def _held(self, digest: str) -> LoadedTable:
         with self._store.reading() as unit:
             file = unit.tables.get(digest).file
-        return HeldTable.of(digest, file)
+        return LoadedTable.of(digest, file)
 
     async def _apart(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)

@@ -92,7 +92,7 @@ def conditional(
 
 _GENERATION = 10_240  # bodies in each of two generations
 _SEEN_ONCE = 32_768  # tags that are remembered until they come again
-_MOST_KEPT_BYTES = 1024  # of a body that is kept; 64 fragments take less
+_MAX_KEPT_BYTES = 1024  # of a body that is kept; 64 fragments take less
 
 
 class Rendered:
@@ -119,7 +119,7 @@ class Rendered:
         """Keep a body whose tag was seen before, and which is not long."""
         number = hash(tag)
         if number in self._seen:
-            if len(body) <= _MOST_KEPT_BYTES:
+            if len(body) <= _MAX_KEPT_BYTES:
                 self._add(tag, body)
             return
         if len(self._seen) >= _SEEN_ONCE:

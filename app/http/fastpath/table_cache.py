@@ -8,13 +8,13 @@ from app.http.fastpath.responses import JSON_HEADER, NO_CACHE, SCHEDULE, Ready, 
 from app.schemas.simulate import FORM, ScheduleRenderer
 from exports.table.lookup import TableReader, answer_by
 from exports.table.lookup_native import open_reader
-from solvers import judge_of
+from solvers import evaluator_of
 
-BOOK_BYTES = 2**17  # what is held beside file and reader, about: buffers, the judge's numbers
+BOOK_BYTES = 2**17  # what is held beside file and reader, about: buffers, the evaluator's numbers
 _TAG_DIGITS = 16  # of the digest: 64 bits, and short, because servers look at every byte
 
 
-class HeldTable:
+class LoadedTable:
     """A table file by its digest, its reader and what its answers share. For one thread."""
 
     def __init__(self, digest: str, file: bytes, reader: TableReader) -> None:
@@ -22,11 +22,14 @@ class HeldTable:
         self.digest = digest
         self.file = file
         self.head = head
-        self.least_bytes, self.greatest_bytes = head.least_bytes, head.greatest_bytes
+        self.min_message_bytes, self.max_message_bytes = (
+            head.min_message_bytes,
+            head.max_message_bytes,
+        )
         self.memory_bytes = len(file) + reader.memory_bytes + BOOK_BYTES
         self._reader = reader
-        self._judge = judge_of(head.pipeline)
-        self._answer = reader.answerer(self._judge)
+        self._evaluator = evaluator_of(head.pipeline)
+        self._answer = reader.answerer(self._evaluator)
         self.tag = tag_of(digest)
         self._renderer = ScheduleRenderer(
             digest,
@@ -37,13 +40,13 @@ class HeldTable:
         )
 
     @classmethod
-    def of(cls, digest: str, file: bytes) -> HeldTable:
+    def of(cls, digest: str, file: bytes) -> LoadedTable:
         """A table out of its file. Raises InvalidTable."""
         return cls(digest, file, open_reader(file))
 
-    def sibling(self) -> HeldTable:
+    def sibling(self) -> LoadedTable:
         """The same table for another thread."""
-        return HeldTable(self.digest, self.file, self._reader.sibling())
+        return LoadedTable(self.digest, self.file, self._reader.sibling())
 
     def short_body(self, message_bytes: int) -> bytes | None:
         """The JSON about a message in the range, or None where it is long for the event loop."""
@@ -51,13 +54,13 @@ class HeldTable:
         return None if answer is None else self._renderer.body(message_bytes, answer)
 
     def schedule(self, wanted: str, message_bytes: int) -> Ready:
-        """The answer to a look-up in the range, however long; `wanted` is If-None-Match."""
+        """The answer to a lookup in the range, however long; `wanted` is If-None-Match."""
         tag = self.tag % message_bytes
         if wanted and holds(wanted, tag.decode()):
             return unchanged(tag)
         body = self.short_body(message_bytes)
         if body is None:
-            answer = answer_by(self._reader, self._judge, message_bytes)
+            answer = answer_by(self._reader, self._evaluator, message_bytes)
             assert answer is not None  # without a limit there is always one
             body = self._renderer.body(message_bytes, answer)
         return found(tag, body)
@@ -90,7 +93,7 @@ class Shelf:
 
     def __init__(self, room_bytes: int) -> None:
         self._room_bytes = room_bytes
-        self._tables: OrderedDict[str, HeldTable] = OrderedDict()
+        self._tables: OrderedDict[str, LoadedTable] = OrderedDict()
         self.held_bytes = 0
 
     @property
@@ -101,18 +104,18 @@ class Shelf:
     def __len__(self) -> int:
         return len(self._tables)
 
-    def peek(self, digest: str) -> HeldTable | None:
+    def peek(self, digest: str) -> LoadedTable | None:
         """The table of this digest, without using it."""
         return self._tables.get(digest)
 
-    def get(self, digest: str) -> HeldTable | None:
+    def get(self, digest: str) -> LoadedTable | None:
         """The table of this digest, which is then the most recently used one."""
         found = self._tables.get(digest)
         if found is not None:
             self._tables.move_to_end(digest)
         return found
 
-    def put(self, table: HeldTable) -> None:
+    def put(self, table: LoadedTable) -> None:
         """Hold a table, in the place of others; one that is larger than the room is not held."""
         if table.digest in self._tables or table.memory_bytes > self._room_bytes:
             return

@@ -15,9 +15,9 @@ from app.schemas.base import ProblemOut, read_output
 from app.schemas.compare import explained_of
 from app.schemas.optimize import OptimizeOut, with_unique_names
 from app.web.answers.around import (
+    alternatives_of,
+    alternatives_remarks,
     counts_chart,
-    rivals_of,
-    rivals_remarks,
     sizes_chart,
     surroundings_of,
 )
@@ -58,7 +58,7 @@ _COUNTS = Part(
     "counts", "by-count", "Latency against the number of fragments", "answer_counts.html"
 )
 _SIZES = Part("sizes", "by-size", "Latency against the size of the message", "answer_sizes.html")
-_RIVALS = Part("rivals", "rivals-table", "Strategies", "answer_rivals.html")
+_ALTERNATIVES = Part("alternatives", "rivals-table", "Strategies", "answer_alternatives.html")
 
 
 @router.get("/ui/answers/{id}")
@@ -139,8 +139,8 @@ async def why(request: Request, id: str) -> Response:
         answer = with_unique_names(read_output(OptimizeOut, body))
         asked = explained_of(answer, cheaper_by=_CHEAPER_BY, fragment_cap=cap)
         if asked.cells > MAX_CELLS:
-            untold = UntoldWhy.of(answer, asked.cells, MAX_CELLS)
-            return {"why": None, "advice": "", "untold": untold}
+            unspecified = UntoldWhy.of(answer, asked.cells, MAX_CELLS)
+            return {"why": None, "advice": "", "unspecified": unspecified}
         found = explain(asked)
         advice = advice_of(found, answer.pipeline, units) if answer.pipeline else ""
         return {"why": WhyView.of(found), "advice": advice}
@@ -184,20 +184,20 @@ async def sizes(
 
 @router.get("/ui/answers/{id}/parts/rivals")
 @says_refusals
-async def rivals(request: Request, id: str) -> Response:
+async def alternatives(request: Request, id: str) -> Response:
     """Every strategy on the answer's message."""
     body, cap = await _body(request, id), _fragment_cap(request)
 
     def priced() -> dict[str, Any]:
         answer = read_output(OptimizeOut, body)
         asked = surroundings_of(answer, fragment_cap=cap)
-        lines = explore.rivals(asked, time_limit_s=explore.RIVALS_LIMIT_S)
+        lines = explore.alternatives(asked, time_limit_s=explore.ALTERNATIVES_LIMIT_S)
         unit = latency_unit(answer).name
-        remarks = rivals_remarks(answer, lines)
-        return {"rivals": rivals_of(answer, lines), "unit": unit, "remarks": remarks}
+        remarks = alternatives_remarks(answer, lines)
+        return {"alternatives": alternatives_of(answer, lines), "unit": unit, "remarks": remarks}
 
     caption = "The answer beside every strategy and the usual sizes"
-    return await part_of(request, id, _RIVALS, priced, caption=caption, comes_from="")
+    return await part_of(request, id, _ALTERNATIVES, priced, caption=caption, comes_from="")
 
 
 def _fragment_cap(request: Request) -> int:

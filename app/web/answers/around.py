@@ -11,7 +11,7 @@ from analysis.explore import Line, Point, Surroundings
 from app.schemas.optimize import OptimizeOut
 from app.text.numbers import format_count, format_excess, format_gap
 from app.text.units import TimeUnit, format_time
-from app.web.answers.view import Rival, latency_unit
+from app.web.answers.view import Alternative, latency_unit
 from domain.solution import Strategy, relative_excess
 from domain.units import format_bytes
 from solvers.count_points import CountPoint
@@ -163,7 +163,7 @@ def sizes_chart(answer: OptimizeOut, lines: Sequence[Line]) -> Chart[SizesData]:
     """Every strategy and static size on messages around this one."""
     drawn = [line for line in lines if any(point.latency_us for point in line.points)]
     messages = [point.message_bytes for point in lines[0].points] if lines else []
-    best = [_least(line.points[place] for line in lines) for place in range(len(messages))]
+    best = [_minimum(line.points[place] for line in lines) for place in range(len(messages))]
     data = SizesData(
         messages=messages,
         labels=[about_size(message) for message in messages],
@@ -194,7 +194,7 @@ def _drawn_line(line: Line) -> SizesLine:
     )
 
 
-def _least(points: Iterable[Point]) -> float | None:
+def _minimum(points: Iterable[Point]) -> float | None:
     known = [point.latency_us for point in points if point.latency_us]
     return min(known, default=None)
 
@@ -202,10 +202,10 @@ def _least(points: Iterable[Point]) -> float | None:
 def _times_best(point: Point, best_us: float | None) -> str:
     if not point.latency_us:
         return "–"
-    told = format_time(point.latency_us)
+    reported = format_time(point.latency_us)
     if best_us and point.latency_us > best_us:
-        told += f" ({format_excess(point.latency_us, best_us)})"
-    return told + ("*" if point.is_partial else "")
+        reported += f" ({format_excess(point.latency_us, best_us)})"
+    return reported + ("*" if point.is_partial else "")
 
 
 def _size_remarks(lines: Sequence[Line], drawn: Sequence[Line]) -> Iterator[str]:
@@ -228,10 +228,10 @@ def about_size(message_bytes: int) -> str:
 # --- all strategies on this message ---------------------------------------------------------------
 
 
-def rivals_of(answer: OptimizeOut, lines: Sequence[Line]) -> tuple[Rival, ...]:
+def alternatives_of(answer: OptimizeOut, lines: Sequence[Line]) -> tuple[Alternative, ...]:
     """A row for each strategy and static size, the fastest first; what declined comes last."""
     unit = latency_unit(answer)
-    own = Rival(
+    own = Alternative(
         answer.strategy,
         "this answer",
         unit.text(answer.latency_us),
@@ -243,10 +243,10 @@ def rivals_of(answer: OptimizeOut, lines: Sequence[Line]) -> tuple[Rival, ...]:
     found = sorted(lines, key=lambda line: line.points[0].latency_us or float("inf"))
     priced = [line for line in found if line.points[0].latency_us is not None]
     declined = [line for line in found if line.points[0].latency_us is None]
-    return (own, *(_rival(answer, line, unit) for line in (*priced, *declined)))
+    return (own, *(_alternative(answer, line, unit) for line in (*priced, *declined)))
 
 
-def rivals_remarks(answer: OptimizeOut, lines: Sequence[Line]) -> tuple[str, ...]:
+def alternatives_remarks(answer: OptimizeOut, lines: Sequence[Line]) -> tuple[str, ...]:
     """What a star means, and the column of bounds where not all rows share one."""
     is_partial = any(line.points[0].is_partial for line in lines)
     star = "* Time ended this search, and more of it may find less."
@@ -262,13 +262,13 @@ def _bounds_remark(answer: OptimizeOut) -> str:
     )
 
 
-def _rival(answer: OptimizeOut, line: Line, unit: TimeUnit) -> Rival:
+def _alternative(answer: OptimizeOut, line: Line, unit: TimeUnit) -> Alternative:
     point = line.points[0]
     how = _how(line, point)
     if point.latency_us is None:
-        return Rival(line.strategy, how, "", "", "", "", declined=point.declined or "")
+        return Alternative(line.strategy, how, "", "", "", "", declined=point.declined or "")
     bound_us = _bound_us(answer, line, point)
-    return Rival(
+    return Alternative(
         line.strategy,
         how + ("\N{NO-BREAK SPACE}*" if point.is_partial else ""),
         unit.text(point.latency_us),

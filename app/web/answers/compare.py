@@ -33,9 +33,9 @@ from models.session import Store
 
 PLACE = "/ui/compare"
 LETTERS = "ABCDEF"
-MOST = len(LETTERS)
+MAX = len(LETTERS)
 WIDTH, HEIGHT = 1000.0, 60.0
-MOST_BARS = 200
+MAX_BARS = 200
 _NONE = "none"
 
 
@@ -100,7 +100,7 @@ class CompareView:
         ids = [("id", answer.id) for answer in answers]
         why_not = _why_no_timeline(answers)
         return cls(
-            sides=tuple(_side(place, answers, greatest_part=part) for place in range(len(answers))),
+            sides=tuple(_side(place, answers, max_part=part) for place in range(len(answers))),
             same=tuple(_same_cuts(answers)),
             rows=shown,
             hidden=sum(1 for row in rows if not row.differs),
@@ -139,7 +139,7 @@ def _why_no_timeline(answers: Sequence[OptimizeOut]) -> str:
     return ""
 
 
-def _side(place: int, answers: Sequence[OptimizeOut], *, greatest_part: float) -> Side:
+def _side(place: int, answers: Sequence[OptimizeOut], *, max_part: float) -> Side:
     answer = answers[place]
     others = [("id", one.id) for at, one in enumerate(answers) if at != place]
     cut = answer.fragment_bytes
@@ -149,8 +149,8 @@ def _side(place: int, answers: Sequence[OptimizeOut], *, greatest_part: float) -
         letter=LETTERS[place],
         name=f"{message}, {answer.strategy.replace('_', ' ')}",
         words=f"{latency_and_bound(answer)[0]}, {_counted(len(cut))}",
-        bars=tuple(_bars(cut, greatest_part)),
-        is_merged=len(cut) > MOST_BARS,
+        bars=tuple(_bars(cut, max_part)),
+        is_merged=len(cut) > MAX_BARS,
         without=address(PLACE, others) if len(others) > 1 else "",
     )
 
@@ -166,11 +166,11 @@ def _highest(answers: Sequence[OptimizeOut], part: float) -> str:
     return format_bytes(max(max(answer.fragment_bytes) for answer in answers))
 
 
-def _bars(cut: Sequence[int], greatest_part: float) -> Iterator[Bar]:
+def _bars(cut: Sequence[int], max_part: float) -> Iterator[Bar]:
     """A bar a fragment, as wide as its part of the message; of very many those that touch."""
     scale = WIDTH / sum(cut)
-    tallest = greatest_part * sum(cut)
-    step = -(-len(cut) // MOST_BARS)
+    tallest = max_part * sum(cut)
+    step = -(-len(cut) // MAX_BARS)
     begun = 0
     for first in range(0, len(cut), step):
         some = cut[first : first + step]
@@ -189,8 +189,8 @@ def _bars(cut: Sequence[int], greatest_part: float) -> Iterator[Bar]:
 def _bar_title(first: int, some: Sequence[int]) -> str:
     if len(some) == 1:
         return f"fragment {first + 1}: {format_bytes(some[0])}"
-    least, most = format_bytes(min(some)), format_bytes(max(some))
-    each = least if least == most else f"{least} to {most}"
+    min_message, max_fragments = format_bytes(min(some)), format_bytes(max(some))
+    each = min_message if min_message == max_fragments else f"{min_message} to {max_fragments}"
     return f"fragments {first + 1} to {first + len(some)}: {each}"
 
 
@@ -343,8 +343,8 @@ async def timeline(request: Request) -> Response:
 def _ids(request: Request) -> tuple[str, ...]:
     """Each once, in their order."""
     ids = tuple(dict.fromkeys(request.query_params.getlist("id")))
-    if not 2 <= len(ids) <= MOST:
-        raise InvalidInput(f"expected two to {MOST} different answers to compare", field="id")
+    if not 2 <= len(ids) <= MAX:
+        raise InvalidInput(f"expected two to {MAX} different answers to compare", field="id")
     return ids
 
 

@@ -32,7 +32,7 @@ from domain.errors import Overloaded
 
 if TYPE_CHECKING:
     from app.schemas.optimize import OptimizeOut
-    from domain.course import Course, StageCourse
+    from domain.timeline import StageTimeline, Timeline
 
 
 Column = Iterable[str]
@@ -66,34 +66,34 @@ def _lines(answer: OptimizeOut) -> Iterator[str]:
         yield ",".join(_SIZES)
         yield from _joined(_cut_columns(answer.fragment_bytes))
         return
-    course = course_of_answer(answer)
-    if course.is_shared:
-        yield from _shared_lines(course, leaves_out=leaves_out_times(answer))
+    timeline = timeline_of_answer(answer)
+    if timeline.is_shared:
+        yield from _shared_lines(timeline, leaves_out=leaves_out_times(answer))
     else:
         yield ",".join(("stage", "stage_name", *_SIZES, "start_us", "end_us"))
-        for number, stage in enumerate(course.stages, start=1):
+        for number, stage in enumerate(timeline.stages, start=1):
             yield from _stage_lines(number, stage)
 
 
-def course_of_answer(answer: OptimizeOut) -> Course:
+def timeline_of_answer(answer: OptimizeOut) -> Timeline:
     """The course of an answer about a pipeline."""
     from app.operations.draw import answer_schedules
 
-    return next(answer_schedules(answer)).course
+    return next(answer_schedules(answer)).timeline
 
 
-def _shared_lines(course: Course, *, leaves_out: bool) -> Iterator[str]:
-    timed = list(enumerate(course.stages, start=1))
+def _shared_lines(timeline: Timeline, *, leaves_out: bool) -> Iterator[str]:
+    timed = list(enumerate(timeline.stages, start=1))
     ends = [(number, stage, end) for number, stage in timed for end in ("start", "end")]
     if leaves_out:
         ends = [ends[0], ends[-1]]
     names = [f"stage {number} {cell_of(stage.stage.name)} {end}_us" for number, stage, end in ends]
     yield ",".join((*_SIZES, *names))
     columns = (stage.start_us if end == "start" else stage.exit_us for _, stage, end in ends)
-    yield from _joined((*_cut_columns(course.stages[0].fragment_bytes), *map(_numbers, columns)))
+    yield from _joined((*_cut_columns(timeline.stages[0].fragment_bytes), *map(_numbers, columns)))
 
 
-def _stage_lines(number: int, stage: StageCourse) -> Iterator[str]:
+def _stage_lines(number: int, stage: StageTimeline) -> Iterator[str]:
     named = f"{number},{cell_of(stage.stage.name)},"
     times = _numbers(stage.start_us), _numbers(stage.exit_us)
     lines = _joined((*_cut_columns(stage.fragment_bytes), *times))
@@ -117,8 +117,8 @@ def _numbers(values: Iterable[float]) -> list[str]:
 # --- answers in one picture: how much of the message has arrived by when --------------------------
 
 
-MOST_CELLS = 100_000  # fragments times stages of all answers: some 100 ms
-MOST_POINTS = 400  # of a curve: more cannot be told apart
+MAX_CELLS = 100_000  # fragments times stages of all answers: some 100 ms
+MAX_POINTS = 400  # of a curve: more cannot be distinguished
 _SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 _NOT_KNOWN = "Of a pipeline seen from outside it is not known when which fragment arrives."
 _TOO_MANY = "These answers have more fragments than are followed here."
@@ -138,7 +138,7 @@ class _Arrivals:
     def points(self) -> Iterator[tuple[float, float]]:
         """Time and per cent, from nothing at the start; of many fragments some, and the last."""
         yield 0.0, 0.0
-        last, step = len(self.exit_us) - 1, -(-len(self.exit_us) // MOST_POINTS)
+        last, step = len(self.exit_us) - 1, -(-len(self.exit_us) // MAX_POINTS)
         for at in sorted({*range(step - 1, last, step), last}):
             yield self.exit_us[at], 100.0 * self.arrived_bytes[at] / self.arrived_bytes[-1]
 
@@ -188,14 +188,14 @@ def arrivals_chart(answers: Sequence[OptimizeOut], names: Sequence[str]) -> Char
 def _why_empty(answers: Sequence[OptimizeOut]) -> str:
     if any(answer.pipeline is None for answer in answers):
         return _NOT_KNOWN
-    return _TOO_MANY if sum(answer.cells for answer in answers) > MOST_CELLS else ""
+    return _TOO_MANY if sum(answer.cells for answer in answers) > MAX_CELLS else ""
 
 
 def _arrivals(answer: OptimizeOut) -> _Arrivals:
-    course = course_of_answer(answer)
-    last = course.stages[-1]
+    timeline = timeline_of_answer(answer)
+    last = timeline.stages[-1]
     arrived = list(accumulate(last.fragment_bytes))
-    return _Arrivals([us + course.delay_us for us in last.exit_us], arrived)
+    return _Arrivals([us + timeline.delay_us for us in last.exit_us], arrived)
 
 
 # --- the timeline of an answer for its page: at once where it is small, else as a part ------------
@@ -203,7 +203,7 @@ def _arrivals(answer: OptimizeOut) -> _Arrivals:
 
 Window: TypeAlias = tuple[float, float]
 
-MOST_US = 1e300
+MAX_US = 1e300
 AT_ONCE_CELLS = 4_000  # fragments times stages: some 10 ms
 IN_THREAD_CELLS = 60_000  # some 50 ms; beyond, readers take turns
 EXPLORED_CELLS = 1_000_000  # beyond, a worker draws it
@@ -233,7 +233,7 @@ class Drawing:
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
+class TimelineView:
     """The picture as markup, and what a script needs to place times in it.
 
     It shows `from_us` to `to_us` of the time from 0 to `span_us`. `is_merged`: a closer look
@@ -260,7 +260,7 @@ class TimelineDrawing:
         """In refusals."""
         return "timeline"
 
-    def draw(self) -> Timeline:
+    def draw(self) -> TimelineView:
         """Draw. Raises SluiceError."""
         return timeline_of(read_output(OptimizeOut, self.body), self.drawing)
 
@@ -271,10 +271,10 @@ def window_of(from_us: str, to_us: str) -> Window | None:
         begin_us, end_us = float(from_us), float(to_us)
     except ValueError:
         return None
-    return (begin_us, end_us) if 0.0 <= begin_us < end_us < MOST_US else None
+    return (begin_us, end_us) if 0.0 <= begin_us < end_us < MAX_US else None
 
 
-def timeline_of(answer: OptimizeOut, drawing: Drawing) -> Timeline:
+def timeline_of(answer: OptimizeOut, drawing: Drawing) -> TimelineView:
     """Draw an answer. Raises StrategyDeclined for an aggregate, and LimitReached."""
     from app.operations.draw import answer_schedules
     from app.plots.timeline_svg import timeline_picture
@@ -282,7 +282,7 @@ def timeline_of(answer: OptimizeOut, drawing: Drawing) -> Timeline:
     every = answer_schedules(answer)
     schedules = list(every) if drawing.beside is Beside.FIXED else [next(every)]
     picture = timeline_picture(schedules, rules="", window=drawing.window)
-    return Timeline(
+    return TimelineView(
         picture.markup,
         picture.span_us,
         picture.from_us,
@@ -295,7 +295,7 @@ def timeline_of(answer: OptimizeOut, drawing: Drawing) -> Timeline:
 # --- the turns of those who look at answers, and what a part says while others are ----------------
 
 
-_LEAST_WAIT_S, _MOST_WAIT_S = 2, 10
+_MIN_WAIT_S, _MAX_WAIT_S = 2, 10
 
 T = TypeVar("T")
 
@@ -360,7 +360,7 @@ _KEPT = {"Cache-Control": "private, max-age=600"}
 
 def _busy(request: Request, id: str, part: Part, refusal: Overloaded, *, query: str) -> Response:
     waiting = service_of(request).pictures.waiting
-    wait_s = min(_MOST_WAIT_S, _LEAST_WAIT_S + waiting // 4)
+    wait_s = min(_MAX_WAIT_S, _MIN_WAIT_S + waiting // 4)
     headers = {"Retry-After": str(wait_s)}
     address = f"/ui/answers/{id}/parts/{part.name}{query}"
     values = {"part": part, "address": address, "wait_s": wait_s, "words": refusal.detail}

@@ -17,25 +17,29 @@ from app.text.units import format_given_time, format_time
 from app.web.answers.around import (
     CountsData,
     SizesData,
+    alternatives_of,
+    alternatives_remarks,
     counts_chart,
-    rivals_of,
-    rivals_remarks,
     sizes_chart,
     surroundings_of,
 )
-from app.web.answers.view import AnswerView, Rival, latency_unit
+from app.web.answers.view import Alternative, AnswerView, latency_unit
 from app.web.assets import FOLDER
 from app.web.pages import Pages
 from app.web.workbench.request import json_lines, whole_question_of
-from domain.units import format_bytes
+from domain.units import format_byte_range, format_bytes
 
 if TYPE_CHECKING:
     from analysis.explanation import Explanation, PathShare, Saving
     from app.plots.timeline_plan import DrawnSchedule
 
 
-LEAST_SHOWN = 1e-4  # of what lies above the best known
-_COUNTS_S, _SIZES_S, _RIVALS_S = 0.4, 0.9, 0.6  # less than on the page, where each comes by itself
+MIN_SHOWN = 1e-4  # of what lies above the best known
+_COUNTS_S, _SIZES_S, _ALTERNATIVES_S = (
+    0.4,
+    0.9,
+    0.6,
+)  # less than on the page, where each comes by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +48,8 @@ class Around:
 
     counts_svg: str
     sizes_svg: str
-    rivals: tuple[Rival, ...]
-    rival_remarks: tuple[str, ...]
+    alternatives: tuple[Alternative, ...]
+    alternative_remarks: tuple[str, ...]
     remarks: tuple[str, ...]
 
     @classmethod
@@ -57,12 +61,16 @@ class Around:
         sizes = sizes_chart(
             answer, explore.sizes(asked, time_limit_s=min(_SIZES_S, explore.SIZES_LIMIT_S))
         )
-        rivals = explore.rivals(asked, time_limit_s=min(_RIVALS_S, explore.RIVALS_LIMIT_S))
+        alternatives = explore.alternatives(
+            asked, time_limit_s=min(_ALTERNATIVES_S, explore.ALTERNATIVES_LIMIT_S)
+        )
         return cls(
             curves_element(counts_plot(counts.data)),
             curves_element(sizes_plot(sizes.data)),
-            rivals_of(answer, rivals) if rivals else AnswerView.of(answer).rivals,
-            rivals_remarks(answer, rivals),
+            alternatives_of(answer, alternatives)
+            if alternatives
+            else AnswerView.of(answer).alternatives,
+            alternatives_remarks(answer, alternatives),
             (*counts.remarks, *sizes.remarks),
         )
 
@@ -92,7 +100,7 @@ def sizes_plot(data: SizesData) -> CurvesPlot:
         for line in data.lines
     )
     title = "Latency above the best known, by size of the message, for every strategy"
-    return CurvesPlot(title, Across.MESSAGE, Upwards.EXCESS, curves, floor=LEAST_SHOWN)
+    return CurvesPlot(title, Across.MESSAGE, Upwards.EXCESS, curves, floor=MIN_SHOWN)
 
 
 def _pairs(
@@ -106,13 +114,15 @@ def _excesses(
     messages: Sequence[float], latencies: Sequence[float | None], best: Sequence[float | None]
 ) -> tuple[tuple[float, float], ...]:
     rows = zip(messages, latencies, best, strict=True)
-    return tuple((float(x), us / least - 1.0) for x, us, least in rows if us and least)
+    return tuple(
+        (float(x), us / min_message - 1.0) for x, us, min_message in rows if us and min_message
+    )
 
 
 # --- the report of a stored answer: one HTML file that stands alone, for a reader and -------------
 
 
-MOST_ROWS = 60  # of the table of fragments; equal neighbours are one
+MAX_ROWS = 60  # of the table of fragments; equal neighbours are one
 MAX_DRAWN_CELLS = 1_000_000  # fragments times stages of a timeline
 _COSTS = {"overhead": "overhead", "per_byte": "cost per byte"}
 
@@ -162,8 +172,8 @@ class Report:
     fragments_left_out: str
     savings: tuple[SavingLine, ...]
     cheaper_by: str
-    rivals: tuple[Rival, ...]
-    rival_remarks: tuple[str, ...]
+    alternatives: tuple[Alternative, ...]
+    alternative_remarks: tuple[str, ...]
     unit: str
     timeline_svg: str
     no_timeline: str
@@ -189,12 +199,12 @@ def report_of(body: bytes, *, fragment_cap: int) -> Report:
         message=format_bytes(answer.message_bytes),
         delay=_delay(answer),
         stages=tuple(_stage_lines(answer, drawn, explained)),
-        fragments=lines[:MOST_ROWS],
-        fragments_left_out=format_count(len(lines) - MOST_ROWS) if len(lines) > MOST_ROWS else "",
+        fragments=lines[:MAX_ROWS],
+        fragments_left_out=format_count(len(lines) - MAX_ROWS) if len(lines) > MAX_ROWS else "",
         savings=tuple(_saving_lines(explained)),
         cheaper_by=format_percent(explained.cheaper_by) if explained else "",
-        rivals=around.rivals,
-        rival_remarks=around.rival_remarks,
+        alternatives=around.alternatives,
+        alternative_remarks=around.alternative_remarks,
         unit=latency_unit(answer).name,
         counts_svg=around.counts_svg,
         sizes_svg=around.sizes_svg,
@@ -253,7 +263,7 @@ def _stage_lines(
     if answer.pipeline is None:
         return
     for place, stage in enumerate(answer.pipeline.stages):
-        busy = format_time(drawn[0].course.stages[place].busy_us) if drawn else ""
+        busy = format_time(drawn[0].timeline.stages[place].busy_us) if drawn else ""
         part = explained.shares[place] if explained else None
         is_slowest = place == answer.bottleneck_stage
         yield from _lines_of(stage, str(place + 1), busy, part, is_slowest=is_slowest)
@@ -282,7 +292,7 @@ def _lines_of(
 def _sizes_text(from_bytes: int, up_to_bytes: int | None) -> str:
     if up_to_bytes is None:
         return "any" if from_bytes == 1 else f"above {format_bytes(from_bytes - 1)}"
-    return f"{format_bytes(from_bytes)} to {format_bytes(up_to_bytes)}"
+    return format_byte_range(from_bytes, up_to_bytes)
 
 
 def _delay(answer: OptimizeOut) -> str:

@@ -1,4 +1,4 @@
-"""A schedule as a program in C11: the sizes themselves, or a look-up in a compiled table.
+"""A schedule as a program in C11: the sizes themselves, or a lookup in a compiled table.
 
 Equal neighbours are one run, so that long cuts stay short. Nothing that somebody named stands in
 the code, but for the profile, whose name holds neither quotes nor backslashes.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from models.session import Store
 
 
-MOST_RUNS = 4096  # of equal neighbours in a program that is pasted
+MAX_RUNS = 4096  # of equal neighbours in a program that is pasted
 
 _SCHEDULE = """\
 /* {about} */
@@ -109,7 +109,7 @@ def c_of_schedule(answer: OptimizeOut) -> str:
 
 def is_too_long(answer: OptimizeOut) -> bool:
     """Whether the sizes are too many to be pasted."""
-    return sum(1 for cut in _distinct(answer) for _ in groupby(cut)) > MOST_RUNS
+    return sum(1 for cut in _distinct(answer) for _ in groupby(cut)) > MAX_RUNS
 
 
 def _distinct(answer: OptimizeOut) -> Sequence[Sequence[int]]:
@@ -352,13 +352,13 @@ def _snippets(answer: OptimizeOut, base_url: str, *, has_table: bool) -> Iterato
         python_of(question, base_url),
     )
     if has_table and answer.profile:
-        said = "Looks every message up in the profile's compiled table, with libsluice."
-        yield Snippet("c", "C", said, c_of_table(answer.profile, answer.message_bytes, base_url))
+        stated = "Looks every message up in the profile's compiled table, with libsluice."
+        yield Snippet("c", "C", stated, c_of_table(answer.profile, answer.message_bytes, base_url))
         return
     if is_too_long(answer):
         address = f"{base_url}/optimizations/{answer.id}"
-        said = "So many sizes are a file rather than something to paste; this fetches them."
-        yield Snippet("c", "C", said, f"curl -fsS {quote(address)} -o schedule.json\n")
+        stated = "So many sizes are a file rather than something to paste; this fetches them."
+        yield Snippet("c", "C", stated, f"curl -fsS {quote(address)} -o schedule.json\n")
         return
     yield Snippet("c", "C", "The sizes, for this message; C11.", c_of_schedule(answer))
 

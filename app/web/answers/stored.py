@@ -18,7 +18,7 @@ from app.text.numbers import format_count, format_gap
 from app.text.units import format_proven, format_time
 from app.web.answers.compare import PLACE as COMPARE
 from app.web.answers.view import bottleneck_name
-from app.web.forms import address, moment_words, size_in
+from app.web.forms import address, format_timestamp, size_in
 from app.web.pages import moved, page, says_refusals
 from domain.errors import InvalidInput, UnreadableRecord
 from domain.profile import ProfileReference
@@ -35,8 +35,8 @@ router = APIRouter(include_in_schema=False)
 SECTION = "Answers"
 PLACE = "/ui/answers"
 PAGE_SIZE = 50
-MOST_READ = 2_000  # fragments of an answer that the list reads
-MOST_TICKED = 30  # carried from page to page
+MAX_READ = 2_000  # fragments of an answer that the list reads
+MAX_TICKED = 30  # carried from page to page
 _IDENTIFIER = re.compile(r"[0-9a-f]{32}")
 STATUS_WORDS = {
     Status.OPTIMAL: ("optimal", "good"),
@@ -125,7 +125,7 @@ class AnswerRow:
         message, strategy = format_bytes(summary.message_bytes), summary.strategy.replace("_", " ")
         return cls(
             id=summary.id,
-            created=moment_words(summary.created_at),
+            created=format_timestamp(summary.created_at),
             message=message,
             strategy=strategy,
             fragments=format_count(summary.fragments),
@@ -171,7 +171,7 @@ async def stored_answers(request: Request) -> Response:
 
 def _known(store: Store, found: AnswerPage) -> dict[str, Known]:
     """Of the answers with few enough fragments that reading them takes no time."""
-    short = [one.id for one in found.summaries if one.fragments <= MOST_READ]
+    short = [one.id for one in found.summaries if one.fragments <= MAX_READ]
     known = {}
     for id, record in get_answers(store, short).items():
         with suppress(UnreadableRecord):
@@ -182,7 +182,7 @@ def _known(store: Store, found: AnswerPage) -> dict[str, Known]:
 def _ticked(request: Request) -> tuple[str, ...]:
     """The answers that are ticked, each once; more than can be compared are kept, and counted."""
     given = dict.fromkeys(request.query_params.getlist("id"))
-    return tuple(one for one in given if _IDENTIFIER.fullmatch(one))[:MOST_TICKED]
+    return tuple(one for one in given if _IDENTIFIER.fullmatch(one))[:MAX_TICKED]
 
 
 def _elsewhere(ticked: tuple[str, ...], found: AnswerPage) -> list[str]:

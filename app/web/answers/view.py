@@ -18,7 +18,7 @@ from app.text.units import TimeUnit, format_proven, format_time
 from domain.solution import Status, relative_excess
 from domain.units import format_bytes
 
-MOST_RUNS = 24  # groups of a cut that are shown at once
+MAX_RUNS = 24  # groups of a cut that are shown at once
 _FIRST, _LAST = 12, 6  # of the groups, where there are more
 _AT_MOST = "latency_is_upper_bound"
 _LIMITS = {
@@ -61,8 +61,8 @@ class Cut:
     head: tuple[SizeRun, ...]
     left_out: int
     tail: tuple[SizeRun, ...]
-    least_bytes: int
-    greatest_bytes: int
+    min_message_bytes: int
+    max_message_bytes: int
 
 
 def runs_of(sizes: Sequence[int]) -> Iterator[SizeRun]:
@@ -77,7 +77,7 @@ def runs_of(sizes: Sequence[int]) -> Iterator[SizeRun]:
 def cut_of(sizes: Sequence[int], *, name: str = "") -> Cut:
     """All groups, or the first and the last of many."""
     runs = tuple(runs_of(sizes))
-    if len(runs) <= MOST_RUNS:
+    if len(runs) <= MAX_RUNS:
         return Cut(name, len(sizes), runs, 0, (), min(sizes), max(sizes))
     head, tail = runs[:_FIRST], runs[-_LAST:]
     left_out = tail[0].first - head[-1].last - 1
@@ -105,14 +105,14 @@ def proof_of(answer: OptimizeOut) -> Proof:
     _, bound = latency_and_bound(answer)
     admitted = _class_of(answer)
     if status is Status.OPTIMAL:
-        said = f"No {admitted} is faster"
-        return Proof("good", "optimal", f"{said}{_by_more_than(gap)}.")
+        stated = f"No {admitted} is faster"
+        return Proof("good", "optimal", f"{stated}{_by_more_than(gap)}.")
     if status is Status.OPTIMAL_BEFORE_ROUNDING:
         return Proof("good", "optimal before rounding", _before_rounding(answer, admitted))
     between = f"No {admitted} is faster than {bound}; this one is {_about(gap)} above that."
     if status is Status.TIME_LIMIT:
-        told = "The time limit ended the search: this is the best found until then. "
-        return Proof("warn", "time limit reached", told + between)
+        reported = "The time limit ended the search: this is the best found until then. "
+        return Proof("warn", "time limit reached", reported + between)
     return Proof("", "proven gap", between)
 
 
@@ -197,7 +197,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Rival:
+class Alternative:
     """A row of the table of strategies: above the bound, and above the answer, in per cent.
 
     Texts are empty where there is nothing to say.
@@ -231,7 +231,7 @@ class AnswerView:
     levels: tuple[Cut, ...]
     limits: tuple[str, ...]
     unit: str
-    rivals: tuple[Rival, ...]
+    alternatives: tuple[Alternative, ...]
 
     @classmethod
     def of(cls, answer: OptimizeOut) -> AnswerView:
@@ -252,7 +252,7 @@ class AnswerView:
             levels=tuple(_levels(answer)),
             limits=limits_words(answer),
             unit=unit.name,
-            rivals=tuple(_rivals(answer, unit)),
+            alternatives=tuple(_alternatives(answer, unit)),
         )
 
 
@@ -273,9 +273,13 @@ def _figures(answer: OptimizeOut) -> Iterator[Figure]:
 
 def _range_words(answer: OptimizeOut) -> str:
     cut = answer.fragment_bytes
-    least, greatest = format_bytes(min(cut)), format_bytes(max(cut))
+    min_message, max_message = format_bytes(min(cut)), format_bytes(max(cut))
     each = "each" if len(cut) > 1 else ""
-    return f"{least} to {greatest}" if least != greatest else f"{least} {each}".strip()
+    return (
+        f"{min_message} to {max_message}"
+        if min_message != max_message
+        else f"{min_message} {each}".strip()
+    )
 
 
 def _cost_words(answer: OptimizeOut, best: BestFixedOut) -> str:
@@ -302,7 +306,8 @@ def _signed_share(more_us: float, reference_us: float) -> str:
     return f" ({format_signed_percent(more_us / reference_us)})"
 
 
-# --- beside the usual settings --------------------------------------------------------------------
+# --- beside the default settings
+# --------------------------------------------------------------------
 
 
 def _gains(answer: OptimizeOut) -> Iterator[str]:
@@ -314,7 +319,7 @@ def _gains(answer: OptimizeOut) -> Iterator[str]:
     for one in answer.baselines:
         is_cut = one.strategy == "static" and (one.fragments or 0) > 1
         if one.latency_us is not None and (is_cut or one.strategy == "single"):
-            yield from _gain(answer, _usual(one), one.latency_us)
+            yield from _gain(answer, _default(one), one.latency_us)
 
 
 def _gain(answer: OptimizeOut, what: str, other_us: float) -> Iterator[str]:
@@ -323,14 +328,14 @@ def _gain(answer: OptimizeOut, what: str, other_us: float) -> Iterator[str]:
         yield f"{format_percent(saved_us / other_us)} less than {what}"
 
 
-def _usual(baseline: BaselineOut) -> str:
+def _default(baseline: BaselineOut) -> str:
     if baseline.strategy == "single":
         return "sending it whole"
     return f"fragments of {format_bytes(baseline.static_bytes or 0)}"
 
 
-def _rivals(answer: OptimizeOut, unit: TimeUnit) -> Iterator[Rival]:
-    yield Rival(
+def _alternatives(answer: OptimizeOut, unit: TimeUnit) -> Iterator[Alternative]:
+    yield Alternative(
         answer.strategy,
         "this answer",
         unit.text(answer.latency_us),
@@ -342,12 +347,12 @@ def _rivals(answer: OptimizeOut, unit: TimeUnit) -> Iterator[Rival]:
     best = answer.best_fixed
     if best:
         how = f"best fixed size, {format_bytes(best.size_bytes)}"
-        yield _rival(answer, "repeat", how, best.latency_us, best.fragments, unit)
+        yield _alternative(answer, "repeat", how, best.latency_us, best.fragments, unit)
     for one in answer.baselines:
         if one.latency_us is None or one.fragments is None:
-            yield Rival(one.strategy, _how(one), "", "", "", "", declined=one.declined or "")
+            yield Alternative(one.strategy, _how(one), "", "", "", "", declined=one.declined or "")
         else:
-            yield _rival(answer, one.strategy, _how(one), one.latency_us, one.fragments, unit)
+            yield _alternative(answer, one.strategy, _how(one), one.latency_us, one.fragments, unit)
 
 
 def _how(baseline: BaselineOut) -> str:
@@ -358,11 +363,11 @@ def _how(baseline: BaselineOut) -> str:
     return "equal fragments"
 
 
-def _rival(
+def _alternative(
     answer: OptimizeOut, name: str, how: str, latency_us: float, fragments: int, unit: TimeUnit
-) -> Rival:
+) -> Alternative:
     bound_us = answer.lower_bound_us
-    return Rival(
+    return Alternative(
         name,
         how,
         unit.text(latency_us),

@@ -13,8 +13,8 @@ from app.text.units import TimeUnit
 from app.web.answers.view import bottleneck_name
 from app.web.workbench.choices import ShownUnits
 
-MOST_SAVINGS = 10
-_LEAST_SHARE = 1e-6  # of the latency: less than this is nothing
+MAX_SAVINGS = 10
+_MIN_SHARE = 1e-6  # of the latency: less than this is nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ class WhyView:
             unit=unit.name,
             binding=_binding_words(found),
             shares=tuple(_share_rows(found, unit)),
-            savings=rows[:MOST_SAVINGS],
-            more=rows[MOST_SAVINGS:],
+            savings=rows[:MAX_SAVINGS],
+            more=rows[MAX_SAVINGS:],
             useless=len(found.savings) - len(rows),
             cheaper_by=_part_words(found.cheaper_by),
             is_solved=any(one.is_solved for one in rows),
@@ -82,12 +82,13 @@ class UntoldWhy:
     known: str
 
     @classmethod
-    def of(cls, answer: OptimizeOut, cells: int, most: int) -> UntoldWhy:
+    def of(cls, answer: OptimizeOut, cells: int, max_fragments: int) -> UntoldWhy:
         """Of an answer about stages with more fragments times stages than are followed."""
         stage = bottleneck_name(answer)
         return cls(
             f"This answer has {format_count(cells)} blocks, fragments times stages. The critical "
-            f"path is followed, and cheaper costs are tried, for up to {format_count(most)}.",
+            f"path is followed, and cheaper costs are tried, for up to "
+            f"{format_count(max_fragments)}.",
             f"Known all the same: {stage} is occupied longest, so its cost per byte is what a long "
             "message mostly waits for. An answer for a shorter message, or for larger fragments, "
             "through the same stages is explained.",
@@ -105,13 +106,13 @@ def _binding_words(found: Explanation) -> str:
             "No stage holds the message up: the critical path passes each stage with one fragment."
         )
     first = binding[0]
-    said = (
+    stated = (
         f"{first.name} holds the message up: {first.fragments} fragments wait for each other "
         f"there, {format_percent(_of_all(found, first))} of the latency"
     )
     others = ", ".join(f"{one.name} ({one.fragments})" for one in binding[1:4])
     more = f" and {len(binding) - 4} more" if len(binding) > 4 else ""
-    return f"{said}; then {others}{more}." if others else f"{said}."
+    return f"{stated}; then {others}{more}." if others else f"{stated}."
 
 
 def _of_all(found: Explanation, one: PathShare) -> float:
@@ -180,7 +181,7 @@ def saved_us(one: Saving) -> float:
 def worthwhile(found: Explanation) -> list[Saving]:
     """The savings that are more than nothing, the greatest first."""
     ranked = sorted(found.savings, key=lambda one: -saved_us(one))
-    return [one for one in ranked if saved_us(one) > _LEAST_SHARE * found.latency_us]
+    return [one for one in ranked if saved_us(one) > _MIN_SHARE * found.latency_us]
 
 
 def advice_of(found: Explanation, pipeline: PipelineOut, units: ShownUnits) -> str:

@@ -8,8 +8,8 @@
   const SHEET = 960; // units of the picture, as app/plots/timeline_plan.py has them
   const MARGIN = 24;
   const ROOM = SHEET - 2 * MARGIN;
-  const MOST = 2000; // times
-  const MOST_CLOSER = 100000; // where the server draws it closer
+  const MAX = 2000; // times
+  const MAX_CLOSER = 100000; // where the server draws it closer
   const STEP = 1.6;
   const NAMESPACE = "http://www.w3.org/2000/svg";
   const UNITS = [["s", 1e6], ["ms", 1e3], ["µs", 1], ["ns", 1e-3]];
@@ -28,7 +28,7 @@
       this.axes = [...svg.querySelectorAll(".schedule")].map((one) => this.axisOf(one));
       // A title inside a picture would show a second time, later and smaller.
       for (const title of svg.querySelectorAll("g > title")) {
-        title.parentElement.dataset.told = title.textContent;
+        title.parentElement.dataset.reported = title.textContent;
         title.remove();
       }
     }
@@ -104,7 +104,7 @@
       this.closer = null;
       this.span = Number(part.dataset.spanUs);
       // What is drawn block by block cannot be seen better; runs are drawn anew, closer.
-      this.most = this.whole.isMerged ? MOST_CLOSER : MOST;
+      this.max_fragments = this.whole.isMerged ? MAX_CLOSER : MAX;
       this.left = 0;
       this.scale = 1;
       this.listen();
@@ -114,7 +114,7 @@
     // --- what is shown --------------------------------------------------------------------------
 
     show(left, scale) {
-      this.scale = Math.min(this.most, Math.max(1, scale));
+      this.scale = Math.min(this.max_fragments, Math.max(1, scale));
       const width = SHEET / this.scale;
       this.left = Math.min(SHEET - width, Math.max(0, left));
       const isWhole = this.scale === 1;
@@ -148,7 +148,7 @@
 
     zoom(factor, share = 0.5) {
       const width = SHEET / this.scale;
-      const scale = Math.min(this.most, Math.max(1, this.scale * factor));
+      const scale = Math.min(this.max_fragments, Math.max(1, this.scale * factor));
       this.show(this.left + share * (width - SHEET / scale), scale);
       this.tell();
     }
@@ -334,9 +334,9 @@
         found.classList.add("pointed");
       }
       const row = found.closest(".stage");
-      const name = row && row !== found ? row.dataset.told.split(/[:,] /)[0] : "";
+      const name = row && row !== found ? row.dataset.reported.split(/[:,] /)[0] : "";
       const tip = this.part.querySelector(".timeline-tip");
-      tip.textContent = name ? `${name}\n${found.dataset.told}` : found.dataset.told;
+      tip.textContent = name ? `${name}\n${found.dataset.reported}` : found.dataset.reported;
       tip.hidden = false;
       const [box, size] = [this.part.getBoundingClientRect(), tip.getBoundingClientRect()];
       const x = Math.min(event.clientX - box.left + 14, box.width - size.width - 4);
@@ -358,9 +358,9 @@
     return element;
   }
 
-  function niceStep(least) {
-    const power = 10 ** Math.floor(Math.log10(least));
-    return [1, 2, 5, 10].map((one) => one * power).find((one) => one >= least * (1 - 1e-9));
+  function niceStep(min_message) {
+    const power = 10 ** Math.floor(Math.log10(min_message));
+    return [1, 2, 5, 10].map((one) => one * power).find((one) => one >= min_message * (1 - 1e-9));
   }
 
   Sluice.onPart(".timeline", (part) => new Timeline(part));

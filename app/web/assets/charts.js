@@ -112,11 +112,11 @@ window.SluiceCharts = (() => {
       ? [{name, type: "scatter", data: [point], symbol, symbolSize: 13, z: 5, ...more}] : [];
     const [equal, optimum, bound, fixed] = [colour.series[1], colour.series[0], colour.series[3], colour.series[1]];
     // What lies far above the answer is of no interest: the curves leave the picture there.
-    const least = Math.min(data.answer[1] ?? Infinity, ...data.bound_us.filter((us) => us !== null));
-    const most = Math.max(...data.equal_us.filter((us) => us !== null));
-    const reach = Math.min(most, 1.4 * (data.answer[1] ?? most));
-    const room = Math.max(0, reach - least);
-    const valueAxis = {type: "value", min: Math.max(0, least - 0.12 * room), max: reach + 0.02 * room};
+    const min_message = Math.min(data.answer[1] ?? Infinity, ...data.bound_us.filter((us) => us !== null));
+    const max_fragments = Math.max(...data.equal_us.filter((us) => us !== null));
+    const reach = Math.min(max_fragments, 1.4 * (data.answer[1] ?? max_fragments));
+    const room = Math.max(0, reach - min_message);
+    const valueAxis = {type: "value", min: Math.max(0, min_message - 0.12 * room), max: reach + 0.02 * room};
     return {
       ...base(colour, isNarrow),
       xAxis: axis(colour, {
@@ -151,12 +151,12 @@ window.SluiceCharts = (() => {
 
   // --- latency against the size of the message --------------------------------------------------
 
-  const LEAST_SHOWN = 0.1; // per cent above the best: what is nearer stands on this line
+  const MIN_SHOWN = 0.1; // per cent above the best: what is nearer stands on this line
   const SYMBOLS = ["circle", "rect", "triangle", "diamond", "pin", "roundRect", "arrow"];
 
   makers.sizes = (data, choice) => (colour, isNarrow) => {
     const isRatio = choice() === "ratio";
-    const above = (us, i) => Math.max(LEAST_SHOWN, 100 * (us / data.best_us[i] - 1));
+    const above = (us, i) => Math.max(MIN_SHOWN, 100 * (us / data.best_us[i] - 1));
     const value = (us, i) => (us === null ? null : isRatio ? above(us, i) : us);
     const searched = data.lines.filter((line) => !line.is_static);
     const series = data.lines.map((line) => {
@@ -184,10 +184,10 @@ window.SluiceCharts = (() => {
       ...base(colour, isNarrow),
       xAxis: axis(colour, {type: "category", data: data.labels, name: "size of the message", nameGap: 26, boundaryGap: false, splitLine: {show: false}}),
       yAxis: axis(colour, {
-        type: "log", ...(isRatio ? {min: LEAST_SHOWN} : {}),
+        type: "log", ...(isRatio ? {min: MIN_SHOWN} : {}),
         name: isRatio ? "latency above the best known" : "latency", nameLocation: "end", nameGap: 10,
         nameTextStyle: {color: colour.quiet, align: "left"},
-        axisLabel: {color: colour.quiet, formatter: isRatio ? (part) => (part <= LEAST_SHOWN ? `≤ ${LEAST_SHOWN} %` : `${part} %`) : (us) => SluiceText.givenTime(us)},
+        axisLabel: {color: colour.quiet, formatter: isRatio ? (part) => (part <= MIN_SHOWN ? `≤ ${MIN_SHOWN} %` : `${part} %`) : (us) => SluiceText.givenTime(us)},
       }),
       tooltip: {
         ...base(colour).tooltip,

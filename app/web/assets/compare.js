@@ -2,19 +2,19 @@
 "use strict";
 
 Sluice.onPart("form.picking", (form) => {
-  const most = Number(form.dataset.most);
+  const max_fragments = Number(form.dataset.max_fragments);
   const button = form.querySelector("[data-compare]");
-  const said = form.querySelector("[data-picked]");
+  const stated = form.querySelector("[data-picked]");
 
   function count() {
     const elsewhere = form.querySelectorAll("input[type=hidden][name=id]").length;
     const picked = form.querySelectorAll("input[name=id]:checked").length + elsewhere;
-    button.disabled = picked < 2 || picked > most;
-    said.textContent = picked === 0 ? `Tick two to ${most}.`
-      : picked === 1 ? "One is ticked: tick another." : picked > most ? `${picked} are ticked: at most ${most}.`
+    button.disabled = picked < 2 || picked > max_fragments;
+    stated.textContent = picked === 0 ? `Tick two to ${max_fragments}.`
+      : picked === 1 ? "One is ticked: tick another." : picked > max_fragments ? `${picked} are ticked: at most ${max_fragments}.`
         : `${picked} are ticked.`;
     if (elsewhere) {
-      said.textContent += ` On other pages: ${elsewhere}.`;
+      stated.textContent += ` On other pages: ${elsewhere}.`;
     }
   }
 

@@ -20,11 +20,11 @@ window.SluiceFit = (() => {
   /** A log axis cannot hold 0: samples there stand at its least value. */
   function extent(values, isLog) {
     const usable = isLog ? values.filter((one) => one > 0) : values;
-    const least = Math.min(...usable);
-    const greatest = Math.max(...usable);
-    if (isLog) return [least / 1.3, greatest * 1.3];
-    const room = (greatest - least || greatest || 1) * 0.04;
-    return [Math.max(0, least - room), greatest + room];
+    const min_message = Math.min(...usable);
+    const max_message = Math.max(...usable);
+    if (isLog) return [min_message / 1.3, max_message * 1.3];
+    const room = (max_message - min_message || max_message || 1) * 0.04;
+    return [Math.max(0, min_message - room), max_message + room];
   }
 
   /** The samples that the form leaves out, and what shows them. */
@@ -38,9 +38,9 @@ window.SluiceFit = (() => {
       this.before = new Map(boxes.map((box) => [normal(box.value), box.value]));
       this.values = new Map(this.before);
       document.addEventListener("change", ({target}) => this.onChange(target));
-      form.addEventListener("input", () => this.told());
+      form.addEventListener("input", () => this.reported());
       form.addEventListener("formdata", ({formData}) => this.send(formData));
-      this.told();
+      this.reported();
     }
 
     boxes() {
@@ -59,7 +59,7 @@ window.SluiceFit = (() => {
     onChange(box) {
       if (box.form !== this.form) return;
       if (box.name === "excluded") this.set(box.value, box.checked);
-      else this.told();
+      else this.reported();
     }
 
     set(value, isOut) {
@@ -67,7 +67,7 @@ window.SluiceFit = (() => {
       else this.values.delete(normal(value));
       this.list();
       for (const box of this.boxes()) box.checked = this.has(box.value);
-      this.told();
+      this.reported();
       this.watchers.forEach((again) => again(this));
       const [size, time] = parts(value);
       window.Sluice.say(`${SluiceText.bytes(size)}, ${SluiceText.time(time)}: ${isOut ? "left out" : "kept"}`);
@@ -103,7 +103,7 @@ window.SluiceFit = (() => {
     }
 
     /** How many samples go, on the button. */
-    told() {
+    reported() {
       const count = this.values.size;
       this.button.disabled = !this.isChanged();
       this.button.textContent = count === 0 ? "Fit again" : `Fit again without ${count} ${count === 1 ? "sample" : "samples"}`;
@@ -124,23 +124,23 @@ window.SluiceFit = (() => {
   }
 
   /** Places of labels on a log axis: 1, 2, 5 where there are few decades. */
-  function timeTicks(least, greatest) {
-    const decades = Math.log10(greatest / least);
+  function timeTicks(min_message, max_message) {
+    const decades = Math.log10(max_message / min_message);
     const digits = decades < 2.2 ? [1, 2, 5] : decades < 3.5 ? [1, 3] : [1];
-    const [first, last] = [Math.floor(Math.log10(least)), Math.ceil(Math.log10(greatest))];
+    const [first, last] = [Math.floor(Math.log10(min_message)), Math.ceil(Math.log10(max_message))];
     const powers = Array.from({length: last - first + 1}, (_, place) => first + place);
-    return within(powers.flatMap((power) => digits.map((digit) => Number(`${digit}e${power}`))), least, greatest);
+    return within(powers.flatMap((power) => digits.map((digit) => Number(`${digit}e${power}`))), min_message, max_message);
   }
 
   /** The same for sizes: powers of 2, 4 or 16. */
-  function sizeTicks(least, greatest) {
-    const doublings = Math.log2(greatest / least);
+  function sizeTicks(min_message, max_message) {
+    const doublings = Math.log2(max_message / min_message);
     const step = doublings < 5 ? 1 : doublings < 20 ? 2 : 4;
     const powers = Array.from({length: 64 / step}, (_, place) => 2 ** (place * step));
-    return within(powers, least, greatest);
+    return within(powers, min_message, max_message);
   }
 
-  const within = (values, least, greatest) => values.filter((one) => one >= least && one <= greatest);
+  const within = (values, min_message, max_message) => values.filter((one) => one >= min_message && one <= max_message);
 
   /** A log axis whose lines and labels stand at these values. */
   function logAxis(values, more) {
@@ -187,14 +187,14 @@ window.SluiceFit = (() => {
 
     option(colour, isNarrow) {
       const {logSize, logTime, points, residualEnd} = this.data;
-      const [leastSize, greatestSize] = extent(points.map((one) => one[0]), logSize);
-      const [leastTime, greatestTime] = extent(points.map((one) => one[1]), logTime);
+      const [minSize, maxSize] = extent(points.map((one) => one[0]), logSize);
+      const [minTime, maxTime] = extent(points.map((one) => one[1]), logTime);
       const side = {left: isNarrow ? 54 : 62, right: 16};
       const base = Charts.base(colour, isNarrow);
       const kind = (isLog, ticks) => (one) => Charts.axis(colour, isLog ? logAxis(ticks, one) : {type: "value", ...one});
-      const sizes = kind(logSize, sizeTicks(leastSize, greatestSize));
+      const sizes = kind(logSize, sizeTicks(minSize, maxSize));
       const size = (more) => sizes({
-        min: leastSize, max: greatestSize, axisTick: {lineStyle: {color: colour.line}},
+        min: minSize, max: maxSize, axisTick: {lineStyle: {color: colour.line}},
         axisLabel: {color: colour.quiet, hideOverlap: true, showMinLabel: false, showMaxLabel: false, formatter: SluiceText.bytes}, ...more,
       });
       const above = {nameLocation: "end", nameGap: 8, nameTextStyle: {color: colour.quiet, align: "left"}};
@@ -209,8 +209,8 @@ window.SluiceFit = (() => {
           size({gridIndex: 1, name: "message size", nameGap: 26}),
         ],
         yAxis: [
-          kind(logTime, timeTicks(leastTime, greatestTime))({
-            gridIndex: 0, min: leastTime, max: greatestTime, ...above, name: "time, µs", axisTick: {lineStyle: {color: colour.line}},
+          kind(logTime, timeTicks(minTime, maxTime))({
+            gridIndex: 0, min: minTime, max: maxTime, ...above, name: "time, µs", axisTick: {lineStyle: {color: colour.line}},
             axisLabel: {color: colour.quiet, hideOverlap: true, showMinLabel: false, showMaxLabel: false, formatter: (us) => String(us)},
           }),
           Charts.axis(colour, {
@@ -220,7 +220,7 @@ window.SluiceFit = (() => {
           }),
         ],
         tooltip: {...base.tooltip, trigger: "item", formatter: (found) => this.words(found.data.point)},
-        series: [...this.lines(colour, logTime ? leastTime : 0), ...this.samples(colour, leastTime)],
+        series: [...this.lines(colour, logTime ? minTime : 0), ...this.samples(colour, minTime)],
       };
     }
 
@@ -232,9 +232,9 @@ window.SluiceFit = (() => {
       return [`${SluiceText.bytes(point[0])}: ${SluiceText.time(point[1])}`, off, kind, click].filter(Boolean).join("\n");
     }
 
-    lines(colour, leastTime) {
+    lines(colour, minTime) {
       return this.data.pieces.flatMap((whole, number) => {
-        const shown = (values) => values.map((us) => Math.max(us, leastTime));
+        const shown = (values) => values.map((us) => Math.max(us, minTime));
         const piece = {...whole, time: shown(whole.time), low: shown(whole.low), high: shown(whole.high)};
         const at = (values) => piece.size.map((one, place) => [one, values[place]]);
         const common = {type: "line", showSymbol: false, silent: true, z: 3, color: colour.series[0]};
@@ -272,7 +272,7 @@ window.SluiceFit = (() => {
       };
     }
 
-    samples(colour, leastTime) {
+    samples(colour, minTime) {
       const {points, residualEnd} = this.data;
       const groups = [
         ["samples", colour.series[6], "circle", (point) => point[3] !== OUTLIER && point[3] !== UNUSED],
@@ -292,7 +292,7 @@ window.SluiceFit = (() => {
           symbolSize: name === "samples" ? 4 : 8,
           itemStyle: {opacity: name === "samples" ? 0.55 : 0.95, borderColor: shade, borderWidth: name === "left out" ? 2 : 0},
         };
-        const above = found.map((point) => ({value: [point[0], Math.max(point[1], leastTime)], point}));
+        const above = found.map((point) => ({value: [point[0], Math.max(point[1], minTime)], point}));
         const off = found.filter((point) => point[2] !== null);
         const isFar = (point) => Math.abs(point[2]) > residualEnd;
         const below = off.filter((point) => !isFar(point)).map((point) => ({value: [point[0], point[2]], point}));

@@ -29,10 +29,10 @@ window.SluiceJob = (() => {
 
   /** One job and the part of the page that shows it; `told(job)`, `ended(job)` and `ticked(elapsed)` are its. */
   class Follower {
-    constructor(part, identifier, {told, ended, ticked}) {
+    constructor(part, identifier, {reported, ended, ticked}) {
       this.part = part;
       this.address = `/jobs/${identifier}/events`;
-      this.calls = {told, ended, ticked};
+      this.calls = {reported, ended, ticked};
       this.startedAt = null;
       this.silentAt = null;
     }
@@ -44,7 +44,7 @@ window.SluiceJob = (() => {
 
     listen() {
       this.source = new EventSource(this.address);
-      this.source.addEventListener("progress", (event) => this.told(JSON.parse(event.data)));
+      this.source.addEventListener("progress", (event) => this.reported(JSON.parse(event.data)));
       ENDS.forEach((name) => this.source.addEventListener(name, (event) => this.ended(JSON.parse(event.data))));
       this.source.addEventListener("error", () => this.failed());
     }
@@ -54,16 +54,16 @@ window.SluiceJob = (() => {
      * job goes on is not known then, so its clock stands still.
      */
     failed() {
-      if (this.gone()) {
+      if (this.wait_disconnected()) {
         return;
       }
       this.silentAt ??= performance.now();
       if (this.source.readyState === EventSource.CLOSED) {
-        setTimeout(() => this.gone() || this.listen(), AGAIN_MS);
+        setTimeout(() => this.wait_disconnected() || this.listen(), AGAIN_MS);
       }
     }
 
-    gone() {
+    wait_disconnected() {
       if (this.part.isConnected) {
         return false;
       }
@@ -76,8 +76,8 @@ window.SluiceJob = (() => {
       clearInterval(this.ticking);
     }
 
-    told(job) {
-      if (this.gone()) {
+    reported(job) {
+      if (this.wait_disconnected()) {
         return;
       }
       this.silentAt = null;
@@ -85,19 +85,19 @@ window.SluiceJob = (() => {
       this.tell("again", againText(job.attempts));
       this.startedAt = job.state === "running" ? performance.now() - 1000 * job.progress.elapsed_s : null;
       this.put("word", job.cancel_requested ? "stopping…" : {queued: "waiting"}[job.state] ?? job.state);
-      this.calls.told?.(job);
+      this.calls.reported?.(job);
     }
 
     ended(job) {
       this.source.close();
-      if (!this.gone()) {
+      if (!this.wait_disconnected()) {
         this.stop();
         this.calls.ended(job);
       }
     }
 
     tick() {
-      if (this.gone()) {
+      if (this.wait_disconnected()) {
         return;
       }
       if (this.silentAt !== null) {

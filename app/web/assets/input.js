@@ -16,7 +16,7 @@
     constructor(form) {
       this.form = form;
       this.table = form.querySelector("#stages");
-      this.most = Number(form.dataset.mostStages);
+      this.max_fragments = Number(form.dataset.maxStages);
       this.units = {};
       for (const chooser of this.table.querySelectorAll("[data-unit]")) {
         this.units[chooser.dataset.unit] = chooser.value;
@@ -69,10 +69,10 @@
     }
 
     unmark(cell) {
-      const said = cell.getAttribute("aria-invalid") && document.getElementById(`mistake-${cell.id}`);
-      if (said) {
-        const place = said.closest(".mistakes");
-        said.remove();
+      const stated = cell.getAttribute("aria-invalid") && document.getElementById(`mistake-${cell.id}`);
+      if (stated) {
+        const place = stated.closest(".mistakes");
+        stated.remove();
         if (place && !place.querySelector(".mistake")) place.remove();
       }
       cell.removeAttribute("aria-invalid");
@@ -133,8 +133,8 @@
       });
       this.noteNames();
       const count = this.form.querySelector("#stage-count");
-      count.textContent = `${stages} of ${this.most} stages`;
-      count.classList.toggle("over", stages > this.most);
+      count.textContent = `${stages} of ${this.max_fragments} stages`;
+      count.classList.toggle("over", stages > this.max_fragments);
     }
 
     /** Say at the cell where a name was there before: answers number the later ones. */
@@ -164,12 +164,12 @@
       row.querySelector(".at").textContent = String(place + 1);
       for (const column of COLUMNS) {
         const cell = this.cell(row, column);
-        const said = document.getElementById(`mistake-${cell.id}`);
+        const stated = document.getElementById(`mistake-${cell.id}`);
         cell.id = `${column}-${place}`;
         cell.setAttribute("aria-label", `Row ${place + 1}, ${WORDS[column]}`);
-        if (said && row.contains(said)) {
-          said.id = `mistake-${cell.id}`;
-          cell.setAttribute("aria-describedby", said.id);
+        if (stated && row.contains(stated)) {
+          stated.id = `mistake-${cell.id}`;
+          cell.setAttribute("aria-describedby", stated.id);
         }
       }
       for (const button of row.querySelectorAll("[data-do]")) {
@@ -257,7 +257,7 @@
     }
 
     setUnit(column, unit) {
-      this.pasting.told(column);
+      this.pasting.reported(column);
       this.chooser(column).value = unit;
       this.units[column] = unit;
     }
@@ -265,7 +265,7 @@
     /** Convert what is there. A cell keeps what was typed into it, so that going back restores it. */
     changeUnit(chooser) {
       const column = chooser.dataset.unit;
-      if (this.units[column] === Units.UNTOLD) {
+      if (this.units[column] === Units.UNSPECIFIED) {
         this.setUnit(column, chooser.value);
         for (const row of this.rows) this.pasting.settle(this.cell(row, column));
         window.Sluice.say(`Read as ${chooser.selectedOptions[0].textContent}`);

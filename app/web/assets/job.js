@@ -74,7 +74,7 @@
       this.units = part.dataset.units;
       this.bar = part.querySelector("progress");
       this.follower = new SluiceJob.Follower(part, part.dataset.job, {
-        told: (job) => this.told(job),
+        reported: (job) => this.reported(job),
         ended: (job) => this.ended(job),
         ticked: (elapsed) => this.ticked(elapsed),
       });
@@ -84,7 +84,7 @@
       }
     }
 
-    told(job) {
+    reported(job) {
       this.progress = job.progress;
       this.putFigures(job);
       this.countCells(job.progress);

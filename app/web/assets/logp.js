@@ -29,8 +29,8 @@
   }
 
   /** Ends that are never the same, nor so close that no power of 2 lies between. */
-  function spread(least, greatest) {
-    return greatest < 2 * least ? {min: least / 2, max: greatest * 2} : {min: least, max: greatest};
+  function spread(min_message, max_message) {
+    return max_message < 2 * min_message ? {min: min_message / 2, max: max_message * 2} : {min: min_message, max: max_message};
   }
 
   function signature(place) {
@@ -98,12 +98,12 @@
     const times = data.flatMap((series) => series.points.flatMap(([, us, low, high]) => [us, Math.max(low, us / 4), Math.min(high, us * 4)]));
     Charts.mount(place, (colour, isNarrow) => {
       const base = Charts.base(colour, isNarrow);
-      const [least, greatest] = [Math.min(...sizes), Math.max(...sizes)];
+      const [min_message, max_message] = [Math.min(...sizes), Math.max(...sizes)];
       return {
         ...base,
         ...axes(colour, isNarrow, "time, µs", {
           name: "message size", text: SluiceText.bytes, ends: ends(times),
-          axis: spread(least / 1.3, greatest * 1.3),
+          axis: spread(min_message / 1.3, max_message * 1.3),
         }),
         tooltip: {
           ...base.tooltip, trigger: "item",

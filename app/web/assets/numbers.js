@@ -8,7 +8,7 @@ window.SluiceText = (() => {
   const PLAIN_US = [1e-9, 1e21]; // beyond, times have an exponent
   const TELLING_US = [1e-9, 1e15]; // beyond, DIGITS do
   const READ_OFF = 0.05; // relative, of a gap
-  const LEAST_SHARE = 1e-6; // of a whole; less is told in words
+  const MIN_SHARE = 1e-6; // of a whole; less is told in words
   const HUGE_SHARE = 1e300; // more stands for what nothing can be divided by
 
   /** The magnitude of a number: 3 for 1234. */
@@ -78,7 +78,7 @@ window.SluiceText = (() => {
     for (let digits = DIGITS; digits < MAX_DIGITS; digits += 1) {
       const scale = Number(`1e${digits - magnitude}`); // a power would not be exact
       const shown = Math.floor(latencyUs * scale + 0.5) / Math.floor(boundUs * scale) - 1;
-      if (Math.abs(shown - gap) <= READ_OFF * gap || Math.max(shown, gap) < LEAST_SHARE) {
+      if (Math.abs(shown - gap) <= READ_OFF * gap || Math.max(shown, gap) < MIN_SHARE) {
         return digits;
       }
     }
@@ -129,7 +129,7 @@ window.SluiceText = (() => {
 
   /** A share in per cent: 2.46 %. */
   function percent(share) {
-    if (share !== 0 && Math.abs(share) < LEAST_SHARE) {
+    if (share !== 0 && Math.abs(share) < MIN_SHARE) {
       return share > 0 ? "< 0.0001 %" : "> −0.0001 %";
     }
     return `${share < 0 ? "−" : ""}${perCent(Math.abs(share), 0)} %`;
@@ -152,7 +152,7 @@ window.SluiceText = (() => {
     if (value <= 0) {
       return "0 %";
     }
-    return value < LEAST_SHARE ? "< 0.0001 %" : `${perCent(value, 1)} %`;
+    return value < MIN_SHARE ? "< 0.0001 %" : `${perCent(value, 1)} %`;
   }
 
   /** By how much a latency is above another. */

@@ -108,11 +108,11 @@ window.SluicePaste = (() => {
       const found = [wrong ? `${counted(rows.length, "row")} pasted, ${counted(wrong, "cell")} not read.`
         : `${counted(rows.length, "row")} pasted.`];
       const count = stages.form.querySelector("#stage-count");
-      if (count.classList.contains("over")) found.push(`That makes ${count.textContent}: ${stages.most} is the limit.`);
+      if (count.classList.contains("over")) found.push(`That makes ${count.textContent}: ${stages.max_fragments} is the limit.`);
       if (changed.length > 0) found.push(`${counted(changed.length, "number was", "numbers were")} rewritten: ${quote(changed)}.`);
       found.push(...notes, ...Object.keys(asked).map((column) => this.question(column, asked[column])));
       const bare = Object.keys(TITLES).filter((column) => rows.some((row) => row[column])
-        && !pasted.units[column] && stages.units[column] !== Units.UNTOLD);
+        && !pasted.units[column] && stages.units[column] !== Units.UNSPECIFIED);
       if (bare.length > 0) {
         const names = bare.map((column) => stages.chooser(column).selectedOptions[0].textContent);
         found.push(`Read as ${names.join(" and ")}, for no unit was pasted. Another unit now converts the numbers: `
@@ -140,7 +140,7 @@ window.SluicePaste = (() => {
       if (!name && number === text) return;
       const {stages} = this;
       const {unit} = name ? Units.named(name) : {unit: stages.units[column]};
-      if (stages.units[column] === Units.UNTOLD) {
+      if (stages.units[column] === Units.UNSPECIFIED) {
         cell.value = read;
         return;
       }
@@ -191,13 +191,13 @@ window.SluicePaste = (() => {
     }
 
     mistake(field, words) {
-      const said = document.createElement("p");
-      said.className = "mistake";
-      said.id = `mistake-${field.id}`;
-      said.textContent = words;
+      const stated = document.createElement("p");
+      stated.className = "mistake";
+      stated.id = `mistake-${field.id}`;
+      stated.textContent = words;
       field.setAttribute("aria-invalid", "true");
-      field.setAttribute("aria-describedby", said.id);
-      return said;
+      field.setAttribute("aria-describedby", stated.id);
+      return stated;
     }
 
     // --- a column whose unit is not known ---------------------------------------------------------
@@ -209,16 +209,16 @@ window.SluicePaste = (() => {
 
     ask(column, text) {
       const {stages} = this;
-      this.told(column);
+      this.reported(column);
       const chooser = stages.chooser(column);
-      chooser.prepend(new Option("which unit?", Units.UNTOLD));
-      chooser.value = stages.units[column] = Units.UNTOLD;
+      chooser.prepend(new Option("which unit?", Units.UNSPECIFIED));
+      chooser.value = stages.units[column] = Units.UNSPECIFIED;
       stages.form.querySelector("#unit-mistakes").append(this.mistake(chooser, this.question(column, text)));
     }
 
-    told(column) {
+    reported(column) {
       const chooser = this.stages.chooser(column);
-      chooser.querySelector(`[value=${Units.UNTOLD}]`)?.remove();
+      chooser.querySelector(`[value=${Units.UNSPECIFIED}]`)?.remove();
       document.getElementById(`mistake-${chooser.id}`)?.remove();
       chooser.removeAttribute("aria-invalid");
       chooser.removeAttribute("aria-describedby");
@@ -245,7 +245,7 @@ window.SluicePaste = (() => {
       if (!before) return;
       stages.empty(before.rows.length);
       for (const [column, unit] of Object.entries(before.units)) {
-        if (unit === Units.UNTOLD) this.ask(column, "");
+        if (unit === Units.UNSPECIFIED) this.ask(column, "");
         else stages.setUnit(column, unit);
       }
       before.rows.forEach((given, number) => this.fillRow(stages.rows[number] || stages.add(), given).forEach((cell) => this.check(cell)));

@@ -6,7 +6,7 @@
 window.SluiceSheet = (() => {
   const Units = window.SluiceUnits;
   const COSTS = ["overhead", "cost"];
-  // "g" and "G" are the papers' letters for the two costs, so these two are told apart by their case.
+  // "g" and "G" are the papers' letters for the two costs, so these two are distinguished by their case.
   const BANDWIDTH = /^(bandwidth|bw(?![a-z])|throughput|(data.?|transfer.?)?rate|speed)/i;
   const COLUMNS = [
     ["up_to", /^(up.?to|until|to|range.?end|max(imum)?.?size)(?![a-z])/i],
@@ -108,15 +108,15 @@ window.SluiceSheet = (() => {
     if (all.length === 0) return made;
     made.hasHeader = isHeader(all[0]);
     const columns = made.hasHeader ? columnsOf(all[0], made) : guessed(all[0], start);
-    const said = {};
+    const stated = {};
     columns.forEach((column, place) => {
-      if (made.hasHeader && COSTS.includes(column)) said[column] = unitIn(all[0][place], column);
+      if (made.hasHeader && COSTS.includes(column)) stated[column] = unitIn(all[0][place], column);
     });
-    const least = Math.min(...all.map((row) => row.length));
+    const min_message = Math.min(...all.map((row) => row.length));
     made.rows = all.slice(made.hasHeader ? 1 : 0).map((row, place) => {
       const line = lines[place + (made.hasHeader ? 1 : 0)];
       const one = rowOf(row, columns);
-      const more = row.slice(columns.length).some((cell) => cell) || (separator === "," && row.length > least);
+      const more = row.slice(columns.length).some((cell) => cell) || (separator === "," && row.length > min_message);
       if (more && (made.hasHeader || COMMA_IN_NUMBER.test(line))) doubt(one, place, made);
       return one;
     });
@@ -124,7 +124,7 @@ window.SluiceSheet = (() => {
       made.notes.push("Cells right of the table's columns were not pasted.");
     }
     leaveSumOut(made);
-    for (const column of COSTS) readColumn(column, said[column] ?? {}, chosen[column], made);
+    for (const column of COSTS) readColumn(column, stated[column] ?? {}, chosen[column], made);
     return made;
   }
 
@@ -151,17 +151,17 @@ window.SluiceSheet = (() => {
   }
 
   /** Plain numbers in one unit, as far as that is certain; the rest stays as it was written. */
-  function readColumn(column, said, chosen, made) {
+  function readColumn(column, stated, chosen, made) {
     const rows = made.rows.filter((row) => row[column]);
     if (rows.length === 0) return;
     const parts = rows.map((row) => partsOf(row[column], column));
     const sign = Units.decimalSign(parts.filter((part) => part.number).map((part) => part.number));
     const own = parts.filter((part) => part.unit);
     const bare = parts.filter((part) => part.number && !part.name);
-    const unit = said.unit ?? (own.length > 0 ? own[0].unit : null);
+    const unit = stated.unit ?? (own.length > 0 ? own[0].unit : null);
     if (unit) made.units[column] = unit;
-    else if (said.asked !== undefined && (said.asked || !Units.isBandwidth(chosen))) made.asked[column] = said.asked;
-    const isMixed = !said.unit && own.length > 0 && bare.length > 0;
+    else if (stated.asked !== undefined && (stated.asked || !Units.isBandwidth(chosen))) made.asked[column] = stated.asked;
+    const isMixed = !stated.unit && own.length > 0 && bare.length > 0;
     rows.forEach((row, place) => {
       row[column] = writeCell(row[column], parts[place], {column, sign, unit, isMixed, made});
     });

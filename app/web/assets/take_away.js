@@ -3,7 +3,7 @@
 
 (() => {
   const SCALE = 2; // pixels of the PNG for each of the picture
-  const SAID_MS = 2000;
+  const REPORTED_MS = 2000;
 
   async function toClipboard(text) {
     if (!navigator.clipboard || !window.isSecureContext) {
@@ -36,10 +36,10 @@
     button.addEventListener("click", async () => {
       const place = document.getElementById(button.dataset.copy);
       const isCopied = await copy(place);
-      const said = isCopied ? "Copied" : "Press Ctrl+C";
-      button.textContent = said;
+      const stated = isCopied ? "Copied" : "Press Ctrl+C";
+      button.textContent = stated;
       Sluice.say(isCopied ? "Copied" : "The text is selected: copy it with Ctrl+C");
-      setTimeout(() => { button.textContent = words; }, SAID_MS);
+      setTimeout(() => { button.textContent = words; }, REPORTED_MS);
     });
   });
 
@@ -48,10 +48,10 @@
     const words = button.textContent;
     button.hidden = false;
     button.addEventListener("click", async () => {
-      const said = await toClipboard(location.href) ? "Link copied" : "Copy it from the address bar";
-      button.textContent = said;
-      Sluice.say(said);
-      setTimeout(() => { button.textContent = words; }, SAID_MS);
+      const stated = await toClipboard(location.href) ? "Link copied" : "Copy it from the address bar";
+      button.textContent = stated;
+      Sluice.say(stated);
+      setTimeout(() => { button.textContent = words; }, REPORTED_MS);
     });
   });
 
@@ -81,7 +81,7 @@
     link.href = URL.createObjectURL(blob);
     link.download = name;
     link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), SAID_MS);
+    setTimeout(() => URL.revokeObjectURL(link.href), REPORTED_MS);
   }
 
   async function saveCanvas(canvas, name) {

@@ -3,8 +3,8 @@
 
 (() => {
   const MIB = 2 ** 20;
-  const MOST_NAMED = 4;
-  const MOST_LETTERS = 120;
+  const MAX_NAMED = 4;
+  const MAX_LETTERS = 120;
 
   class TracePane {
     constructor(form) {
@@ -49,10 +49,10 @@
       if (files.length === 0 || this.sending) return;
       const length = files.reduce((sum, file) => sum + file.size, 0);
       const limits = this.form.dataset;
-      this.begins = await Promise.all(files.filter((file) => file.size > 0).slice(0, MOST_NAMED).map(beginning));
-      const most = Number(files.length > 1 ? limits.mostBodyBytes : limits.mostTraceBytes);
-      if (length > most) {
-        this.refuse(`expected ${files.length > 1 ? "files" : "a file"} of at most ${most / MIB} MiB`);
+      this.begins = await Promise.all(files.filter((file) => file.size > 0).slice(0, MAX_NAMED).map(beginning));
+      const max_fragments = Number(files.length > 1 ? limits.maxBodyBytes : limits.maxTraceBytes);
+      if (length > max_fragments) {
+        this.refuse(`expected ${files.length > 1 ? "files" : "a file"} of at most ${max_fragments / MIB} MiB`);
       } else if (length === 0) this.refuse("the file is empty");
       else this.send(await body(files));
     }
@@ -89,7 +89,7 @@
     onAnswer(request) {
       const place = request.getResponseHeader("HX-Location");
       if (place) window.location.assign(JSON.parse(place).path);
-      else if (told(request)) this.explain(told(request));
+      else if (reported(request)) this.explain(reported(request));
       else this.refuse(detail(request));
     }
 
@@ -101,39 +101,39 @@
     }
 
     refuse(words) {
-      const said = document.createElement("div");
-      said.className = "mistake";
-      said.id = "mistake-trace";
-      said.append(paragraph(words));
-      this.explain(said);
-      return said;
+      const stated = document.createElement("div");
+      stated.className = "mistake";
+      stated.id = "mistake-trace";
+      stated.append(paragraph(words));
+      this.explain(stated);
+      return stated;
     }
 
     /** The same once more, where nobody answered. */
     offer(sent) {
-      const said = this.refuse("The service does not answer. Is it running?");
+      const stated = this.refuse("The service does not answer. Is it running?");
       const again = document.createElement("button");
       again.type = "button";
       again.textContent = "Send again";
       again.addEventListener("click", () => this.sending || this.send(sent));
-      said.append(again);
+      stated.append(again);
     }
 
     /** Below the field: what is wrong, in a sentence or with the nearest formats, and of which file. */
-    explain(said) {
+    explain(stated) {
       this.clear();
-      said.append(...this.begins.map(({name, line}) => {
+      stated.append(...this.begins.map(({name, line}) => {
         const words = paragraph(line ? `${name} begins: ` : `${name} is no plain text.`);
         words.className = "quiet";
         if (line) words.append(Object.assign(document.createElement("code"), {textContent: line}));
         return words;
       }));
       const area = this.form.querySelector("#trace");
-      area.after(said);
+      area.after(stated);
       area.setAttribute("aria-invalid", "true");
-      area.setAttribute("aria-describedby", said.id);
+      area.setAttribute("aria-describedby", stated.id);
       area.focus();
-      window.Sluice.say(said.querySelector("p")?.textContent ?? said.textContent);
+      window.Sluice.say(stated.querySelector("p")?.textContent ?? stated.textContent);
     }
 
     clear() {
@@ -150,10 +150,10 @@
 
   /** A file's name and its first line, so that what is said of a line can be seen beside it. */
   async function beginning(file) {
-    const text = await file.slice(0, 4 * MOST_LETTERS).text().catch(() => "");
+    const text = await file.slice(0, 4 * MAX_LETTERS).text().catch(() => "");
     const line = text.split(/[\r\n]+/).find((one) => one.trim()) ?? "";
-    const isPlain = !/[\u0000-\u0008\u000e-\u001f\ufffd]/.test(line.slice(0, MOST_LETTERS));
-    return {name: file.name, line: isPlain ? line.slice(0, MOST_LETTERS) : ""};
+    const isPlain = !/[\u0000-\u0008\u000e-\u001f\ufffd]/.test(line.slice(0, MAX_LETTERS));
+    return {name: file.name, line: isPlain ? line.slice(0, MAX_LETTERS) : ""};
   }
 
   /** One file as it is; several in one document, as the service reads them together. */
@@ -165,7 +165,7 @@
   }
 
   /** What the server wrote of a file that is in no format; null where it said something else. */
-  function told(request) {
+  function reported(request) {
     if (!request.getResponseHeader("Content-Type")?.startsWith("text/html")) return null;
     return new DOMParser().parseFromString(request.responseText, "text/html").getElementById("mistake-trace");
   }

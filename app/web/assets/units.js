@@ -4,7 +4,7 @@
 "use strict";
 
 window.SluiceUnits = (() => {
-  const UNTOLD = "untold"; // a column's unit while nobody has said it
+  const UNSPECIFIED = "unspecified"; // a column's unit while nobody has said it
   const PLAIN = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?$/i;
   const CELL = /^([+-]?[.,]?\d[\d.,'’\s]*(?:e[+-]?\d{1,3})?)(\D.*)?$/i;
   const IN_GROUPS = /^[+-]?\d{1,3}([\s'’]\d{3})+([.,]\d+)?$/; // 1 200,5
@@ -125,5 +125,5 @@ window.SluiceUnits = (() => {
     return Number(found[1]) * unit;
   }
 
-  return {UNTOLD, read, convert, named, split, decimalSign, plain, wrong, shown, bytes, wordsOf, isBandwidth};
+  return {UNSPECIFIED, read, convert, named, split, decimalSign, plain, wrong, shown, bytes, wordsOf, isBandwidth};
 })();

@@ -26,15 +26,15 @@
       this.unit = part.dataset.unit;
       this.quarter = 0;
       this.follower = new SluiceJob.Follower(part, part.dataset.work, {
-        told: (job) => this.told(job),
+        reported: (job) => this.reported(job),
         ended: () => exchange(part, part.dataset.part, part.dataset.into),
       });
       part.querySelector("form")?.addEventListener("submit", () => this.stopping());
       this.follower.follow();
-      Sluice.say(part.dataset.said);
+      Sluice.say(part.dataset.stated);
     }
 
-    told(job) {
+    reported(job) {
       const {steps_done: done, steps_total: total} = job.progress;
       if (job.cancel_requested) {
         this.stopping();
@@ -63,5 +63,5 @@
   }
 
   Sluice.onPart("[data-work]", (part) => new Work(part));
-  Sluice.onPart("[data-said]", (part) => Sluice.say(part.dataset.said));
+  Sluice.onPart("[data-said]", (part) => Sluice.say(part.dataset.stated));
 })();

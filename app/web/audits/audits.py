@@ -21,23 +21,23 @@ from app.schemas.base import ProblemOut, read_output, read_request
 from app.schemas.jobs import problem_of
 from app.web.audits.form import MAX_ADDRESS, AuditForm
 from app.web.audits.view import AuditView
-from app.web.forms import moment_words
+from app.web.forms import format_timestamp
 from app.web.jobs.work import SHORT_S, WorkPlace, WorkView
 from app.web.pages import is_htmx, moved, page, says_refusals
 from app.web.workbench.form import read_form
 from domain.errors import NotFound, Overloaded, SluiceError, UnreadableRecord
 from models.records import JobRecord, JobState
 
-CONFIGURATION, MIX = "library.conf", "mix.txt"
+CONFIGURATION, WORKLOAD = "library.conf", "mix.txt"
 _OPTIONS = (
-    ("least", "--least"),
-    ("greatest", "--greatest"),
+    ("min_message", "--min-message"),
+    ("max_message", "--max-message"),
     ("objective", "--objective"),
     ("max_regret", "--max-regret"),
     ("over", "--over"),
     ("time_limit", "--time-limit"),
 )
-_SIZED = frozenset({"least", "greatest", "max_regret"})
+_SIZED = frozenset({"min_message", "max_message", "max_regret"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +61,19 @@ def _words(form: AuditForm) -> Iterator[str]:
         yield from ("--config", CONFIGURATION, "--target", form.text("target"))
     else:
         yield from ("--setting", _narrow(form.text("setting")))
-    if form.text("mix"):
-        yield from ("--mix", MIX)
+    if form.text("workload"):
+        yield from ("--workload", WORKLOAD)
     for name, option in _OPTIONS:
         text = form.texts.get(name, "")
-        if text and not form.is_usual(name):
+        if text and not form.is_default(name):
             yield from (option, _narrow(text) if name in _SIZED else text.removesuffix("s").strip())
 
 
 def _files(form: AuditForm) -> Iterator[str]:
     if form.text("configuration"):
         yield f"{CONFIGURATION} is the configuration that the form has"
-    if form.text("mix"):
-        yield f"{MIX} is the mix that the form has"
+    if form.text("workload"):
+        yield f"{WORKLOAD} is the workload that the form has"
 
 
 def _narrow(text: str) -> str:
@@ -92,7 +92,7 @@ SECTION = "Audit"
 PLACE = "/ui/audit"
 RESULT = f"{PLACE}/result"
 KEPT = "/ui/audits/{id}"
-MOST_NAMES = 200
+MAX_NAMES = 200
 
 
 @router.get(PLACE)
@@ -194,7 +194,7 @@ def _outcome(job: JobRecord, form: AuditForm, *, here: str) -> dict[str, Any]:
         except UnreadableRecord as refusal:
             problem = ProblemOut.of(refusal)
         shown["command"] = AuditCommand.of(form)
-        shown["audited"] = moment_words(job.finished_at or job.created_at)
+        shown["audited"] = format_timestamp(job.finished_at or job.created_at)
     if problem is not None:
         shown |= {"form": form.failed(problem), "problem": problem}
     elif "view" not in shown:
@@ -212,7 +212,7 @@ async def _form_page(
     request: Request, form: AuditForm, shown: dict[str, Any], *, status: int = 200
 ) -> Response:
     service = service_of(request)
-    known = await service.call(lambda: list_profiles(service.context.store, limit=MOST_NAMES))
+    known = await service.call(lambda: list_profiles(service.context.store, limit=MAX_NAMES))
     names = [profile.name for profile in known.profiles]
     given = {"ask": "", "section": SECTION, "form": form, "names": names, **shown}
     return page(request, "audit.html", status=status, **given)

@@ -12,11 +12,11 @@ from app.errors import field_problems
 from app.schemas.audit import (
     AuditIn,
     ConfiguredIn,
-    MixSizeIn,
     StaticIn,
     StepsIn,
     WholeIn,
-    mix_of_text,
+    WorkloadSizeIn,
+    parse_workload,
     setting_of_text,
 )
 from app.schemas.base import FieldProblemOut, ProblemOut, dump_json, parse_json
@@ -28,9 +28,18 @@ from domain.units import format_bytes, parse_share
 from exports.targets.registry import TARGETS
 
 MAX_ADDRESS = 6_000  # characters of a query that browsers, proxies and mail programs pass on whole
-MOST_TITLE = 40  # characters of a setting
-_USUAL = {"objective": "mean", "over": "best", "time_limit": f"{DEFAULT_TIME_LIMIT_S:g}"}
-_TEXTS = ("profile", "setting", "target", "configuration", "least", "greatest", "mix", "max_regret")
+MAX_TITLE = 40  # characters of a setting
+_DEFAULT = {"objective": "mean", "over": "best", "time_limit": f"{DEFAULT_TIME_LIMIT_S:g}"}
+_TEXTS = (
+    "profile",
+    "setting",
+    "target",
+    "configuration",
+    "min_message",
+    "max_message",
+    "workload",
+    "max_regret",
+)
 _STAGES = ("name", "overhead", "cost", "up_to")
 _UNITS = ("overhead_unit", "cost_unit", "delay")
 # From the beginning of a JSON pointer to the field that it is about.
@@ -40,9 +49,9 @@ _PLACES = (
     ("/setting", "setting"),
     ("/profile", "profile"),
     ("/pipeline", "stages"),
-    ("/least_bytes", "least"),
-    ("/greatest_bytes", "greatest"),
-    ("/mix", "mix"),
+    ("/min_message_bytes", "min_message"),
+    ("/max_message_bytes", "max_message"),
+    ("/mix", "workload"),
     ("/objective", "objective"),
     ("/max_regret", "max_regret"),
     ("/over", "over"),
@@ -70,17 +79,17 @@ class AuditForm:
     def of(cls, pairs: Iterable[tuple[str, str]]) -> AuditForm:
         """As a form was sent, or as an address has it."""
         given = list(pairs)
-        names = (*_TEXTS, *_USUAL)
+        names = (*_TEXTS, *_DEFAULT)
         texts = {name: value.strip() for name, value in given if name in names}
         return cls(texts, InputState.of_form(given))
 
     def text(self, name: str) -> str:
         """One field."""
-        return self.texts.get(name) or _USUAL.get(name, "")
+        return self.texts.get(name) or _DEFAULT.get(name, "")
 
-    def is_usual(self, name: str) -> bool:
+    def is_default(self, name: str) -> bool:
         """Whether a field has what it has by default."""
-        return self.text(name) == _USUAL.get(name, "")
+        return self.text(name) == _DEFAULT.get(name, "")
 
     @property
     def rows(self) -> tuple[StageRow, ...]:
@@ -91,7 +100,7 @@ class AuditForm:
     def title(self) -> str:
         """The work in a few words."""
         setting = self.text("setting") or "a configuration"
-        return f"Auditing {setting if len(setting) <= MOST_TITLE else 'steps by message size'}"
+        return f"Auditing {setting if len(setting) <= MAX_TITLE else 'steps by message size'}"
 
     @property
     def is_asked(self) -> bool:
@@ -104,9 +113,9 @@ class AuditForm:
         texts = {
             "profile": asked.profile or "",
             **_setting_texts(asked.setting),
-            "least": _size_text(asked.least_bytes),
-            "greatest": _size_text(asked.greatest_bytes),
-            "mix": "\n".join(_mix_lines(asked.mix or ())),
+            "min_message": _size_text(asked.min_message_bytes),
+            "max_message": _size_text(asked.max_message_bytes),
+            "workload": "\n".join(_workload_lines(asked.workload or ())),
             "max_regret": _share_text(asked.max_regret),
             "objective": str(asked.objective),
             "over": str(asked.over),
@@ -122,8 +131,8 @@ class AuditForm:
     @property
     def has_more(self) -> bool:
         """Whether any of the rarer choices was made, so that they are shown open."""
-        rarer = ("mix", "objective", "over", "time_limit")
-        return any(self.text(name) != _USUAL.get(name, "") for name in rarer) or any(
+        rarer = ("workload", "objective", "over", "time_limit")
+        return any(self.text(name) != _DEFAULT.get(name, "") for name in rarer) or any(
             name in self.mistakes for name in rarer
         )
 
@@ -136,7 +145,7 @@ class AuditForm:
     def query(self) -> str:
         """The same as the query of an address; what is as usual is left out."""
         pairs = [(name, text) for name, text in self.texts.items() if text]
-        pairs = [pair for pair in pairs if _USUAL.get(pair[0]) != pair[1]]
+        pairs = [pair for pair in pairs if _DEFAULT.get(pair[0]) != pair[1]]
         if not self.text("profile"):
             pairs += [(name, getattr(row, name)) for row in self.rows for name in _STAGES]
             pairs += self.units() if self.rows else []
@@ -180,10 +189,10 @@ class AuditForm:
     def _body(self, reader: FieldReader) -> dict[str, Any]:
         time_limit = reader.read("time_limit", _seconds)
         optional = {
-            "least_bytes": reader.size("least"),
-            "greatest_bytes": reader.size("greatest"),
+            "min_message_bytes": reader.size("min_message"),
+            "max_message_bytes": reader.size("max_message"),
             "max_regret": reader.read("max_regret", parse_share),
-            "mix": _long(reader, "mix", mix_of_text),
+            "workload": _long(reader, "workload", parse_workload),
             "time_limit_s": time_limit,
         }
         return {
@@ -272,7 +281,7 @@ def _share_text(share: float | None) -> str:
     return "" if share is None else f"{100.0 * share:.12g} %"
 
 
-def _mix_lines(mix: Iterable[MixSizeIn]) -> Iterator[str]:
-    for one in mix:
+def _workload_lines(workload: Iterable[WorkloadSizeIn]) -> Iterator[str]:
+    for one in workload:
         size = format_bytes(one.message_bytes).replace(" ", "")
         yield f"{size} {one.weight:.12g}"

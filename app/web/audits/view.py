@@ -10,8 +10,8 @@ from app.text.numbers import format_count, format_percent, format_proven_regret,
 from app.text.units import format_time
 from domain.units import format_bytes
 
-MOST_STEPS = 8
-_YARDSTICKS = {"best": "The best schedule found", "bound": "The proven bound"}
+MAX_STEPS = 8
+_REFERENCES = {"best": "The best schedule found", "bound": "The proven bound"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,11 @@ class AuditView:
     badge_words: str
     figures: tuple[AuditFigure, ...]
     changes: tuple[str, ...]
-    ladder: str
+    size_steps: str
     rows: tuple[AuditLine, ...]
     warnings: tuple[str, ...]
     profile: str
-    mix: str
+    workload: str
     took: str
     chart: Mapping[str, object]
 
@@ -68,11 +68,11 @@ class AuditView:
             badge_words=badge_words,
             figures=tuple(_figures(audit)),
             changes=tuple(audit.changes),
-            ladder=_ladder(audit),
+            size_steps=_size_steps(audit),
             rows=tuple(_line(row, audit.max_regret) for row in audit.at_powers),
             warnings=tuple(dict.fromkeys(one.detail for one in notices)),
             profile=audit.profile.reference if audit.profile else "",
-            mix=audit.mix.words,
+            workload=audit.workload.words,
             took=format_time(audit.audit_ms * 1e3),
             chart=_chart(audit),
         )
@@ -84,8 +84,8 @@ def setting_words(steps: Sequence[StepOut]) -> str:
         one = _size(steps[0].size_bytes)
         return "every message whole" if one == "whole" else f"{one} for every message"
     shown = [f"{_size(one.size_bytes)} from {format_bytes(one.from_bytes)}" for one in steps]
-    more = len(shown) - MOST_STEPS
-    return ", ".join(shown[:MOST_STEPS]) + (f" and {more} more steps" if more > 0 else "")
+    more = len(shown) - MAX_STEPS
+    return ", ".join(shown[:MAX_STEPS]) + (f" and {more} more steps" if more > 0 else "")
 
 
 def _size(size_bytes: int | None) -> str:
@@ -93,33 +93,33 @@ def _size(size_bytes: int | None) -> str:
 
 
 def _span(span: SpanOut) -> str:
-    least = format_regret(span.at_least)
-    most = format_proven_regret(span.at_most, span.at_least)
-    return least if least == most else f"{least} to {most}"
+    min_message = format_regret(span.at_least)
+    max_fragments = format_proven_regret(span.at_most, span.at_least)
+    return min_message if min_message == max_fragments else f"{min_message} to {max_fragments}"
 
 
 def _figures(audit: AuditOut) -> Iterator[AuditFigure]:
     setting = audit.setting
     worst = setting.worst
-    yield AuditFigure("Mean regret", _span(setting.mean), "over the mix")
+    yield AuditFigure("Mean regret", _span(setting.mean), "over the workload")
     at = f"at {format_bytes(worst.message_bytes)}"
     if count := audit.worst_of:  # audits that were kept before had none
         at += f", of {count} sizes"
     yield AuditFigure("Worst regret", _span(worst.regret), at)
     yield _priced("Best single size", audit.best_size)
-    if audit.best_ladder and len(audit.best_ladder.steps) > 1:
-        ladder = audit.best_ladder
-        value = f"mean {_mean(ladder)}"
-        yield AuditFigure("Best ladder", value, f"in {len(ladder.steps)} steps")
+    if audit.best_size_steps and len(audit.best_size_steps.steps) > 1:
+        size_steps = audit.best_size_steps
+        value = f"mean {_mean(size_steps)}"
+        yield AuditFigure("Best size steps", value, f"in {len(size_steps.steps)} steps")
     if audit.best_repeats is not None:
         value = f"mean {format_regret(audit.best_repeats)}"
-        yield AuditFigure("Size by look-up", value, "in a compiled table")
+        yield AuditFigure("Size by lookup", value, "in a compiled table")
 
 
-def _ladder(audit: AuditOut) -> str:
+def _size_steps(audit: AuditOut) -> str:
     """The best sizes by message size; "" where a library takes one, or one is best."""
-    ladder = audit.best_ladder
-    return setting_words(ladder.steps) if ladder and len(ladder.steps) > 1 else ""
+    size_steps = audit.best_size_steps
+    return setting_words(size_steps.steps) if size_steps and len(size_steps.steps) > 1 else ""
 
 
 def _priced(name: str, priced: PricedOut) -> AuditFigure:
@@ -143,24 +143,24 @@ def _verdict(audit: AuditOut) -> tuple[str, str, str]:
         return "good", word, f"Proven: over any schedule there can be, {regret} keeps to {limit}."
     if audit.verdict == "above":
         return "bad", word, f"Proven: {regret} is above {limit}; a better schedule is in hand."
-    rule = _YARDSTICKS[audit.over]
+    rule = _REFERENCES[audit.over]
     return "warn", word, f"Not proven: {limit} is inside what is known of {regret}. {rule} decides."
 
 
 def _line(row: AuditRowOut, allowed: float | None) -> AuditLine:
     regret = row.regret
     repeat = row.best_repeat_bytes
-    least = regret.at_least
+    min_message = regret.at_least
     return AuditLine(
         message=format_bytes(row.message_bytes),
         size=format_bytes(row.size_bytes),
         fragments=format_count(row.fragments),
         latency=format_time(row.latency_us),
         best=format_time(row.best_us),
-        at_least=format_regret(least),
-        at_most=format_proven_regret(regret.at_most, least),
+        at_least=format_regret(min_message),
+        at_most=format_proven_regret(regret.at_most, min_message),
         best_repeat=format_bytes(repeat) if repeat else "none",
-        is_over=allowed is not None and (least is None or least > allowed),
+        is_over=allowed is not None and (min_message is None or min_message > allowed),
     )
 
 

@@ -13,7 +13,7 @@ from app.errors import kind_of
 from app.http.dependencies import client_of, service_of
 from app.operations.fits import FitTraces
 from app.questions.fits import FittedTrace, get_trace, keep_fit, known_kind, utf8
-from app.questions.question import HeldTrace
+from app.questions.question import LoadedTrace
 from app.text.notices import MEANINGS, named, notice_items
 from app.web.workbench.choices import METHODS, SHAPES
 from app.web.workbench.form import Mistaken
@@ -65,7 +65,7 @@ class FitChanges:
     ranges: tuple[str, ...]
     stages: str
     unchanged: tuple[str, ...]
-    gone: tuple[str, ...]
+    wait_disconnected: tuple[str, ...]
     new: tuple[str, ...]
 
     @property
@@ -101,7 +101,7 @@ def fit_changes(before: FitRecord, after: FitRecord) -> FitChanges:
         rows += found
     if before.fit.delay_us != after.fit.delay_us:
         rows.append(_row("all", "delay, µs", before.fit.delay_us, after.fit.delay_us))
-    said_before, said_after = _said(before), _said(after)
+    reported_before, reported_after = _reported(before), _reported(after)
     rows.sort(key=lambda row: -abs(row.share) if row.share is not None else 0.0)
     return FitChanges(
         before_id=before.id,
@@ -110,8 +110,8 @@ def fit_changes(before: FitRecord, after: FitRecord) -> FitChanges:
         ranges=tuple(remarks),
         stages="; ".join(_stages_moved(old, new)),
         unchanged=tuple(same),
-        gone=tuple(_words(said_before, said_after)),
-        new=tuple(_words(said_after, said_before)),
+        wait_disconnected=tuple(_words(reported_before, reported_after)),
+        new=tuple(_words(reported_after, reported_before)),
     )
 
 
@@ -145,14 +145,18 @@ def _is_change(row: ChangeRow) -> bool:
 
 
 def _stages_moved(old: Mapping[str, StageFit], new: Mapping[str, StageFit]) -> Iterator[str]:
-    gone, come = (
+    wait_disconnected, come = (
         [name for name in old if name not in new],
         [name for name in new if name not in old],
     )
     if come:
-        yield f"{named(come)} instead of {named(gone)}" if gone else f"{named(come)} came"
-    elif gone:
-        yield f"{named(gone)} went"
+        yield (
+            f"{named(come)} instead of {named(wait_disconnected)}"
+            if wait_disconnected
+            else f"{named(come)} came"
+        )
+    elif wait_disconnected:
+        yield f"{named(wait_disconnected)} went"
 
 
 # --- what was asked -------------------------------------------------------------------------------
@@ -190,7 +194,7 @@ def _samples(count: int) -> str:
 # --- what was said --------------------------------------------------------------------------------
 
 
-def _said(record: FitRecord) -> dict[str, list[str]]:
+def _reported(record: FitRecord) -> dict[str, list[str]]:
     """Codes, important ones first, and the measured steps each is said of."""
     steps = {group.name: group.steps for group in _options(record).groups}
     return {
@@ -215,7 +219,7 @@ def _words(these: dict[str, list[str]], those: dict[str, list[str]]) -> Iterator
 _OF_THE_TRACE = ("trace", "kind")
 
 
-async def kept_fit(request: Request, traces: Sequence[HeldTrace], asked: FitRequest) -> str:
+async def fit_and_store(request: Request, traces: Sequence[LoadedTrace], asked: FitRequest) -> str:
     """Fit and store; the fit's address. Raises what `Service.fit` does."""
     service = service_of(request)
     fitted = await _fitted(request, traces, asked)
@@ -243,13 +247,15 @@ async def fit_again(request: Request, record: FitRecord, wanted: FitRequest) -> 
     return f"/ui/fits/{await service.write(keep)}"
 
 
-async def _fitted(request: Request, traces: Sequence[HeldTrace], asked: FitRequest) -> FittedTrace:
+async def _fitted(
+    request: Request, traces: Sequence[LoadedTrace], asked: FitRequest
+) -> FittedTrace:
     service = service_of(request)
     operation = FitTraces(tuple(traces), asked, service.context.settings.max_fragments)
     return operation.fitted(await service.fit(operation, client_of(request)))
 
 
-async def stored_traces(request: Request, record: FitRecord) -> tuple[HeldTrace, ...]:
+async def stored_traces(request: Request, record: FitRecord) -> tuple[LoadedTrace, ...]:
     """The files that a fit was made of. Raises NotFound."""
     service = service_of(request)
     store = service.context.store
@@ -259,7 +265,7 @@ async def stored_traces(request: Request, record: FitRecord) -> tuple[HeldTrace,
 
     packed = await service.call(found)
     return tuple(
-        HeldTrace(one.digest, one.content_bytes, one.pieces, one.content) for one in packed
+        LoadedTrace(one.digest, one.content_bytes, one.pieces, one.content) for one in packed
     )
 
 
@@ -270,8 +276,8 @@ async def fit_of_entry(request: Request, entry: InputState) -> str:
     if wrong:
         raise Mistaken(entry.with_mistakes(wrong))
     try:
-        trace = HeldTrace.of(utf8(entry.trace))
-        return await kept_fit(request, (trace,), fit_request_of(entry))
+        trace = LoadedTrace.of(utf8(entry.trace))
+        return await fit_and_store(request, (trace,), fit_request_of(entry))
     except SluiceError as refusal:
         if isinstance(refusal, Overloaded) or kind_of(refusal.code).status >= 500:
             raise
@@ -300,7 +306,7 @@ JOINS = (
     (str(Combine.OVERLAP), "at the same time as the one before"),
     (str(Combine.SEQUENCE), "after the one before, on one processor"),
 )
-MOST_RANGES = 16
+MAX_RANGES = 16
 _NARROWED = (FitShape.NARROWED, "one line over the sizes in use")
 
 
@@ -327,9 +333,9 @@ class AgainForm:
     @property
     def is_unusual(self) -> bool:
         """Whether anything was chosen, so that the choices are shown open."""
-        usual = FitOptions()
+        default = FitOptions()
         chosen = (self.method, self.shape, self.max_ranges)
-        return chosen != (usual.method, usual.shape, str(usual.max_ranges)) or self.has_groups
+        return chosen != (default.method, default.shape, str(default.max_ranges)) or self.has_groups
 
     @property
     def has_groups(self) -> bool:
@@ -379,7 +385,7 @@ def asked_again(record: FitRecord, pairs: Sequence[tuple[str, str]]) -> FitReque
         options,
         method=_choice(FitMethod, given, "method", options.method),
         shape=shape,
-        max_ranges=_most(given.get("max_ranges", [""])[-1], options.max_ranges),
+        max_ranges=_maximum(given.get("max_ranges", [""])[-1], options.max_ranges),
         groups=groups,
         excluded=tuple(dict.fromkeys(map(sample_of, given.get("excluded", ())))),
     )
@@ -389,16 +395,16 @@ def asked_again(record: FitRecord, pairs: Sequence[tuple[str, str]]) -> FitReque
     return replace(before, options=asked, message_bytes=message_bytes)
 
 
-def _choice(kind: type[Kind], given: dict[str, list[str]], name: str, usual: Kind) -> Kind:
-    sent = given.get(name, [str(usual)])[-1]
-    return kind(sent) if sent in tuple(kind) else usual
+def _choice(kind: type[Kind], given: dict[str, list[str]], name: str, default: Kind) -> Kind:
+    sent = given.get(name, [str(default)])[-1]
+    return kind(sent) if sent in tuple(kind) else default
 
 
-def _most(text: str, usual: int) -> int:
+def _maximum(text: str, default: int) -> int:
     if not text.strip():
-        return usual
+        return default
     if not (text.strip().isascii() and text.strip().isdigit() and len(text) <= 4):
-        raise InvalidInput(f"expected a whole number from 1 to {MOST_RANGES}", field="max_ranges")
+        raise InvalidInput(f"expected a whole number from 1 to {MAX_RANGES}", field="max_ranges")
     return int(text)
 
 

@@ -15,10 +15,10 @@ from app.http.bodies import arriving_trace, asked_traces, media_type
 from app.http.dependencies import client_of, service_of, trace_rules
 from app.plots.fit_svg import render_fit_svg
 from app.questions.fits import get_fit, name_fit, utf8
-from app.questions.question import HeldTrace
+from app.questions.question import LoadedTrace
 from app.schemas.queries import FitQuery
 from app.schemas.stages import given_model
-from app.web.fits.again import FitChanges, asked_again, fit_again, fit_changes, kept_fit
+from app.web.fits.again import FitChanges, asked_again, fit_again, fit_and_store, fit_changes
 from app.web.fits.view import chart_views, fit_beside, fit_view, parameters_data, signature_views
 from app.web.jobs.jobs import answer_address
 from app.web.pages import is_htmx, moved, page, says_refusals
@@ -30,8 +30,8 @@ from domain.units import parse_bytes
 from models.records import FitRecord, FitRequest
 
 router = APIRouter(include_in_schema=False)
-USUAL_MESSAGE = "64 KiB"
-Keep: TypeAlias = Callable[[Sequence[HeldTrace], FitRequest], Awaitable[str]]
+DEFAULT_MESSAGE = "64 KiB"
+Keep: TypeAlias = Callable[[Sequence[LoadedTrace], FitRequest], Awaitable[str]]
 
 
 class SentQuery(FitQuery):
@@ -43,7 +43,9 @@ class SentQuery(FitQuery):
 @router.post("/ui/fits")
 async def fit(request: Request, query: Annotated[SentQuery, Query()]) -> Response:
     """Fit the file of measurements that is the body, and go to the fit."""
-    return await _of_body(request, query.to_request(), partial(kept_fit, request), query.message)
+    return await _of_body(
+        request, query.to_request(), partial(fit_and_store, request), query.message
+    )
 
 
 @router.post("/ui/fits/{fit_id}/beside")
@@ -59,7 +61,7 @@ async def beside(
     pairs = dict(await read_form(request))
     text, message = pairs.get("trace", ""), pairs.get("message", "")
     try:
-        address = await together((HeldTrace.of(utf8(text)),), FitRequest(kinds=(None,)))
+        address = await together((LoadedTrace.of(utf8(text)),), FitRequest(kinds=(None,)))
     except SluiceError as refusal:
         marked = {"trace": ""}
         return await _mistaken(request, fit_id, refusal, marked, message=message, trace=text)
@@ -189,7 +191,7 @@ async def _page(
         "section": "Workbench",
         "view": fit_view(record),
         "changes": await _changes(request, record),
-        "message": message[:40] or USUAL_MESSAGE,
+        "message": message[:40] or DEFAULT_MESSAGE,
         "name": name[:100],
         "trace": trace,
         "unread": refusal if isinstance(refusal, UnrecognisedTrace | UnreadableRows) else None,

@@ -8,11 +8,11 @@ from typing import Any
 
 from fastapi import Request
 
-from app.questions.question import HeldTrace
+from app.questions.question import LoadedTrace
 from app.text.notices import NoticeItem, notice_items
 from app.text.numbers import format_count, format_figure, format_signed_percent
 from app.text.units import format_given_time, format_time
-from app.web.fits.again import AgainForm, again_form, fitted_stages, kept_fit, stored_traces
+from app.web.fits.again import AgainForm, again_form, fit_and_store, fitted_stages, stored_traces
 from domain.errors import MeasurementMissing
 from domain.fit import ExcludedSample, FitOptions, LineFit, StageFit, TraceFit, Verdict
 from domain.fit_plot import FitPlot, PlotPoints, PlotRole, SignaturePlot, StagePlot
@@ -32,7 +32,7 @@ WANTED = {
 
 
 async def fit_beside(
-    request: Request, record: FitRecord, more: Sequence[HeldTrace], added: FitRequest
+    request: Request, record: FitRecord, more: Sequence[LoadedTrace], added: FitRequest
 ) -> str:
     """The stored measurements and these as one; the new fit's address.
 
@@ -46,7 +46,7 @@ async def fit_beside(
         options=replace(options, excluded=(*options.excluded, *added.options.excluded)),
         kinds=(*_kinds(before.kinds, len(stored)), *_kinds(added.kinds, len(more))),
     )
-    return await kept_fit(request, (*stored, *more), asked)
+    return await fit_and_store(request, (*stored, *more), asked)
 
 
 def _kinds(kinds: Sequence[TraceKind | None], count: int) -> Sequence[TraceKind | None]:
@@ -59,7 +59,7 @@ def _kinds(kinds: Sequence[TraceKind | None], count: int) -> Sequence[TraceKind 
 ROWS_A_PAGE = 50
 _DECADES = 20.0  # a column that spans more is drawn on a log axis
 _RESIDUAL_ROOM = 1.25
-_LEAST_RESIDUAL = 0.02
+_MIN_RESIDUAL = 0.02
 LOGP_SERIES = (
     ("send_overhead_us", "Send overhead"),
     ("receive_overhead_us", "Receive overhead"),
@@ -248,12 +248,12 @@ def _is_wide(values: Iterable[float]) -> bool:
 
 def _residual_end(points: PlotPoints) -> float:
     """How far the axis of residuals reaches: what lies beyond is drawn at its edge."""
-    usual = [
+    default = [
         abs(residual)
         for residual, is_outlier in zip(points.relative_residual, points.is_outlier, strict=True)
         if residual is not None and not is_outlier
     ]
-    return float(f"{max(_RESIDUAL_ROOM * max(usual, default=0.0), _LEAST_RESIDUAL):.2g}")
+    return float(f"{max(_RESIDUAL_ROOM * max(default, default=0.0), _MIN_RESIDUAL):.2g}")
 
 
 def _key(stage: StagePlot) -> str:

@@ -43,7 +43,7 @@ _LIMITS = {
     "min_fragment_bytes": "min",
     "max_fragment_bytes": "max",
     "alignment_bytes": "align",
-    "max_fragments": "most",
+    "max_fragments": "max_fragments",
 }
 
 
@@ -81,7 +81,10 @@ def _choices(asked: ExportJobIn) -> Iterator[tuple[str, str]]:
     """As the page of an export has them in its address."""
     for name, value in asked.options.items():
         yield f"option.{name}", value
-    for name, bound in (("least", asked.least_bytes), ("greatest", asked.greatest_bytes)):
+    for name, bound in (
+        ("min_message", asked.min_message_bytes),
+        ("max_message", asked.max_message_bytes),
+    ):
         if bound is not None:
             yield name, format_bytes(bound)
     if asked.objective is not Objective.MEAN:
@@ -98,7 +101,7 @@ _MAKERS = {OperationKind.AUDIT: _audit, OperationKind.TABLE: _table, OperationKi
 # --- what the page of a job shows, and the question that it was asked, for the input panel --------
 
 
-MOST_ROWS = 40  # of the table of improvements, the newest ones
+MAX_ROWS = 40  # of the table of improvements, the newest ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +260,7 @@ def _gap(gap: float | None) -> str:
 
 
 def _improvements(history: Sequence[JobPointOut]) -> Iterator[Improvement]:
-    for point in history[-MOST_ROWS:]:
+    for point in history[-MAX_ROWS:]:
         best_us, bound_us = point.best_latency_us, point.lower_bound_us
         gap = relative_excess(best_us, bound_us, bound_us)
         elapsed = f"{point.elapsed_s:.1f} s"

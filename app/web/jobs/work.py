@@ -65,7 +65,7 @@ class WorkView:
     unit: str
     elapsed: str
     again: str
-    said: str
+    stated: str
     ending: str
     error_title: str
     error_detail: str
@@ -125,7 +125,7 @@ class WorkView:
             unit=UNITS.get(OperationKind(job.kind), ""),
             elapsed=seconds_words(elapsed_s(job)),
             again=again_words(job),
-            said=_said(job),
+            stated=_reported(job),
             ending=_ending(job),
             error_title=error.title if error else "",
             error_detail=error.detail if error else "",
@@ -160,7 +160,7 @@ def seconds_words(seconds: float) -> str:
     return f"{minutes} min {rest} s"
 
 
-def _said(job: JobRecord) -> str:
+def _reported(job: JobRecord) -> str:
     if not job.state.is_terminal:
         return f"{_DOING[OperationKind(job.kind)]}…"
     return {JobState.CANCELLED: "Stopped.", JobState.FAILED: "It failed."}.get(job.state, "Done.")

@@ -11,13 +11,13 @@ from app.text.numbers import format_regret
 from app.web.forms import FieldReader, address, in_path
 from domain.errors import NotFound, SluiceError
 from domain.regret import Objective, SizeRule
-from domain.units import format_bytes
+from domain.units import format_byte_range, format_bytes
 from exports.targets.registry import TARGETS
 from exports.targets.target import Takes, Target
 
 TAKES_WORDS = {
     Takes.ONE_SIZE: "one size for all messages",
-    Takes.LADDER: "a size for each range of messages",
+    Takes.SIZE_STEPS: "a size for each range of messages",
     Takes.COSTS: "the costs of the stages",
     Takes.TABLE: "the compiled table",
 }
@@ -25,15 +25,15 @@ OBJECTIVES = (
     (Objective.MEAN.value, "least mean regret"),
     (Objective.WORST.value, "least worst regret"),
 )
-_FINER = (Takes.LADDER, Takes.TABLE)
-_SIZES = ("least", "greatest", "min", "max", "align", "most")
+_FINER = (Takes.SIZE_STEPS, Takes.TABLE)
+_SIZES = ("min_message", "max_message", "min", "max", "align", "max_fragments")
 _KEYS = {
-    "least": "least_bytes",
-    "greatest": "greatest_bytes",
+    "min_message": "min_message_bytes",
+    "max_message": "max_message_bytes",
     "min": "min_fragment_bytes",
     "max": "max_fragment_bytes",
     "align": "alignment_bytes",
-    "most": "max_fragments",
+    "max_fragments": "max_fragments",
 }
 
 
@@ -53,7 +53,7 @@ class OptionField:
     name: str
     meaning: str
     value: str
-    usual: str
+    default: str
     offers: tuple[tuple[str, str], ...]
 
 
@@ -69,12 +69,12 @@ class ExportForm:
     @property
     def has_sizes(self) -> bool:
         """Whether sizes are chosen, and so a range and limits count."""
-        return self.target.takes in (Takes.ONE_SIZE, Takes.LADDER)
+        return self.target.takes in (Takes.ONE_SIZE, Takes.SIZE_STEPS)
 
     @property
     def has_limits(self) -> bool:
         """Whether a limit was given, so that they are shown open."""
-        return any(self.texts.get(name) for name in ("min", "max", "align", "most"))
+        return any(self.texts.get(name) for name in ("min", "max", "align", "max_fragments"))
 
     @property
     def takes_words(self) -> str:
@@ -111,8 +111,8 @@ class ExportForm:
         assert self.scope is not None
         limits = self.scope.limits
         sizes = {
-            "least_bytes": self.scope.least_bytes,
-            "greatest_bytes": self.scope.greatest_bytes,
+            "min_message_bytes": self.scope.min_message_bytes,
+            "max_message_bytes": self.scope.max_message_bytes,
             **{name: getattr(limits, name) for name in _LIMITS if limits is not None},
         }
         pairs = [(name, str(value)) for name, value in sizes.items() if value is not None]
@@ -145,7 +145,7 @@ def rule_words(rule: SizeRule) -> str:
     """The sizes of a rule: 64 KiB to 16 MiB, multiples of 64 B; "" where it takes any."""
     if rule == SizeRule():
         return ""
-    words = [f"{format_bytes(rule.least_bytes)} to {format_bytes(rule.greatest_bytes)}"]
+    words = [format_byte_range(rule.min_bytes, rule.max_bytes)]
     if rule.multiple_of > 1:
         words.append(f"multiples of {format_bytes(rule.multiple_of)}")
     if rule.is_power_of_two:
@@ -173,8 +173,8 @@ def export_form(name: str, given: Mapping[str, str]) -> ExportForm:
         raise NotFound("there is no export target of this name")
     texts = {key: text.strip() for key, text in given.items()}
     reader = FieldReader(texts)
-    least, greatest = reader.size("least"), reader.size("greatest")
-    has_limits = any(texts.get(one) for one in ("min", "max", "align", "most"))
+    min_message, max_message = reader.size("min_message"), reader.size("max_message")
+    has_limits = any(texts.get(one) for one in ("min", "max", "align", "max_fragments"))
     limits = reader.limits() if has_limits else None
     objective = reader.read("objective", _objective) or Objective.MEAN
     if reader.mistakes:
@@ -183,8 +183,8 @@ def export_form(name: str, given: Mapping[str, str]) -> ExportForm:
         scope = ExportScope(
             target=name,
             options=tuple(_options(target, texts)),
-            least_bytes=least,
-            greatest_bytes=greatest,
+            min_message_bytes=min_message,
+            max_message_bytes=max_message,
             objective=objective,
             limits=limits,
         )

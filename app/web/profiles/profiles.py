@@ -212,7 +212,7 @@ async def compile_one(request: Request, name: str) -> Response:
 @router.post(PLACE + "/{name}/table")
 @says_refusals
 async def activate(request: Request, name: str) -> Response:
-    """Have the look-ups of a table's revision answer from it.
+    """Have the lookups of a table's revision answer from it.
 
     One that misses its tolerance is shown first, and activated where that is confirmed.
     """
@@ -253,7 +253,7 @@ def _view(store: Store, reference: ProfileReference, digest: str) -> TableView:
 # --- a profile as a library's configuration: the form at once, the text by a job as ---------------
 
 
-MOST_SHOWN = 200_000  # characters; the file has all of them
+MAX_SHOWN = 200_000  # characters; the file has all of them
 WORK = "work"
 
 
@@ -369,8 +369,8 @@ def _outcome(request: Request, name: str, form: ExportForm, job: JobRecord) -> d
         return {
             "costs": cost_words(made.chosen) if made.chosen else "",
             "audit_address": _audit_address(name, steps[0].size_bytes) if steps else "",
-            "text": made.text[:MOST_SHOWN],
-            "is_cut": len(made.text) > MOST_SHOWN,
+            "text": made.text[:MAX_SHOWN],
+            "is_cut": len(made.text) > MAX_SHOWN,
             "file_name": made.file_name,
             "file_address": f"/ui/exports/{job.id}",
             "api_address": form.file_address(name),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from app.jobs.ledger import get_job, running_jobs
 from app.operations.operation import OperationKind
-from app.questions.tables import DEFAULT_GREATEST_BYTES, TableScope, list_tables
+from app.questions.tables import DEFAULT_MAX_MESSAGE_BYTES, TableScope, list_tables
 from app.schemas.base import ProblemOut, read_output, read_request
 from app.schemas.jobs import TableJobIn, elapsed_s, problem_of
 from app.schemas.tables import GapRangeOut, TableIn, TableOut
@@ -17,7 +17,7 @@ from app.web.forms import FieldReader, in_path
 from app.web.jobs.work import WorkPlace, WorkView, seconds_words
 from domain.errors import NotFound, SluiceError, UnreadableRecord
 from domain.plan_table import DEFAULT_TABLE_GAP
-from domain.units import format_bytes, parse_share
+from domain.units import format_byte_range, format_bytes, parse_share
 from models.records import JobRecord, JobState, TableSummary
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 _FIELDS = {
-    "least_bytes": "least",
-    "greatest_bytes": "greatest",
+    "min_message_bytes": "min_message",
+    "max_message_bytes": "max_message",
     "relative_gap": "tolerance",
     "min_fragment_bytes": "min",
     "max_fragment_bytes": "max",
     "alignment_bytes": "align",
-    "max_fragments": "most",
+    "max_fragments": "max_fragments",
 }
 
 
@@ -39,20 +39,20 @@ _FIELDS = {
 class TableForm:
     """What to compile, as typed. `mistakes` is by the field's name, "" for what fits none."""
 
-    least: str = "1 B"
-    greatest: str = format_bytes(DEFAULT_GREATEST_BYTES)
+    min_message: str = "1 B"
+    max_message: str = format_bytes(DEFAULT_MAX_MESSAGE_BYTES)
     tolerance: str = f"{100.0 * DEFAULT_TABLE_GAP:g} %"
     min: str = ""
     max: str = ""
     align: str = ""
-    most: str = ""
+    max_fragments: str = ""
     activate: str = ""
     mistakes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def has_limits(self) -> bool:
         """Whether a limit was given, so that they are shown open."""
-        return any((self.min, self.max, self.align, self.most))
+        return any((self.min, self.max, self.align, self.max_fragments))
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> TableForm:
@@ -63,14 +63,16 @@ class TableForm:
     def scope(self) -> tuple[TableScope | None, TableForm]:
         """What is to be compiled, or None and the form with its mistakes."""
         reader = FieldReader({one: getattr(self, one) for one in _FIELDS.values()})
-        least, greatest = reader.size("least") or 1, reader.size("greatest")
+        min_message, max_message = reader.size("min_message") or 1, reader.size("max_message")
         tolerance = reader.read("tolerance", parse_share)
         limits = reader.limits()
         if reader.mistakes:
             return None, replace(self, mistakes=reader.mistakes)
         gap = DEFAULT_TABLE_GAP if tolerance is None else tolerance
         try:
-            return TableScope(limits, least, greatest or DEFAULT_GREATEST_BYTES, gap), self
+            return TableScope(
+                limits, min_message, max_message or DEFAULT_MAX_MESSAGE_BYTES, gap
+            ), self
         except SluiceError as refusal:
             return None, self.refused(refusal)
 
@@ -100,10 +102,10 @@ def _text(value: float | None, name: str) -> str:
         return ""
     if name == "tolerance":
         return f"{100.0 * value:.12g} %"
-    return str(value) if name == "most" else format_bytes(int(value))
+    return str(value) if name == "max_fragments" else format_bytes(int(value))
 
 
-# --- a compilation on its profile's page: while it runs, and what look-ups do once it -------------
+# --- a compilation on its profile's page: while it runs, and what lookups do once it -------------
 
 
 PLACE = "/ui/profiles"
@@ -188,7 +190,7 @@ def running_tables(store: Store, name: str, shown: str) -> tuple[Running, ...]:
 
 def range_words(range: TableIn | TableOut) -> str:
     """The messages of a table."""
-    return f"{format_bytes(range.least_bytes)} to {format_bytes(range.greatest_bytes)}"
+    return format_byte_range(range.min_message_bytes, range.max_message_bytes)
 
 
 def missed_words(table: TableOut) -> str:
@@ -204,11 +206,11 @@ def missed_words(table: TableOut) -> str:
 
 def range_text(one: GapRangeOut) -> str:
     """Message sizes, inclusive."""
-    least, greatest = one.from_bytes, one.to_bytes
+    min_message, max_message = one.from_bytes, one.to_bytes
     return (
-        format_bytes(least)
-        if least == greatest
-        else f"{format_bytes(least)} to {format_bytes(greatest)}"
+        format_bytes(min_message)
+        if min_message == max_message
+        else format_byte_range(min_message, max_message)
     )
 
 
@@ -216,11 +218,11 @@ def _compiled(job: JobRecord, table: TableOut, tables: tuple[TableSummary, ...])
     revision = table.profile.revision if table.profile else 0
     active = next((one.digest for one in tables if one.is_active), "")
     if active == table.digest:
-        words = f"Look-ups of revision {revision} answer from it now."
+        words = f"Lookups of revision {revision} answer from it now."
         if len(tables) == 1:
-            words = f"It is the first of revision {revision}, so look-ups answer from it now."
+            words = f"It is the first of revision {revision}, so lookups answer from it now."
     else:
-        words = f"Look-ups of revision {revision} still answer from the active one."
+        words = f"Lookups of revision {revision} still answer from the active one."
     took = seconds_words(elapsed_s(job))
     title = f"{range_words(table)} is compiled, in {took}."
     return Compiled(title, words, table.digest, missed_words(table))

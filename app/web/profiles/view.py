@@ -8,23 +8,23 @@ from itertools import pairwise, zip_longest
 
 from app.text.numbers import format_cost, format_count, format_figure, format_gap, format_percent
 from app.text.units import format_given_time
-from app.web.forms import moment_words
+from app.web.forms import format_timestamp
 from domain.aggregate import Aggregate
 from domain.model import CostModel
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.problem import FragmentLimits
 from domain.profile import HardwareProfile, Origin, Revision
-from domain.units import format_bytes
+from domain.units import format_byte_range, format_bytes
 from models.records import TableSummary
 
-MOST_TOLD = 12
+MAX_LISTED = 12
 
 
 def changes_between(before: CostModel, after: CostModel) -> tuple[str, ...]:
     """Which stages differ and by how much; of many the first, and how many more there are."""
     found = list(_changes(before, after))
-    if len(found) > MOST_TOLD:
-        found = [*found[: MOST_TOLD - 1], f"and {len(found) - MOST_TOLD + 1} more"]
+    if len(found) > MAX_LISTED:
+        found = [*found[: MAX_LISTED - 1], f"and {len(found) - MAX_LISTED + 1} more"]
     return tuple(found)
 
 
@@ -43,7 +43,7 @@ def _changes(before: CostModel, after: CostModel) -> Iterator[str]:
 
 
 def _stages(before: Sequence[Stage], after: Sequence[Stage]) -> Iterator[str]:
-    """Stages of one name are one stage, where names are told apart; else those of one place."""
+    """Stages of one name are one stage, where names are distinguished; else those of one place."""
     old, new = {one.name: one for one in before}, {one.name: one for one in after}
     if len(old) < len(before) or len(new) < len(after):
         yield from _by_place(before, after)
@@ -168,8 +168,8 @@ class TableRow:
             digest=summary.digest,
             revision=revision,
             is_active=summary.is_active,
-            created=moment_words(summary.created_at),
-            range=f"{format_bytes(summary.least_bytes)} to {format_bytes(summary.greatest_bytes)}",
+            created=format_timestamp(summary.created_at),
+            range=format_byte_range(summary.min_message_bytes, summary.max_message_bytes),
             limits=", ".join(limits_words(summary.limits)) or "none",
             tolerance=format_percent(summary.relative_gap),
             worst=format_gap(summary.worst_gap),
@@ -215,16 +215,16 @@ class ProfileView:
         cut = known[-REVISIONS_SHOWN:]
         rows = _rows(known[-REVISIONS_SHOWN - 1 :], current=profile.current.number, shown=shown)
         lines = tuple(_lines(shown.model))
-        told = shown.provenance
+        reported = shown.provenance
         return cls(
             name=profile.name,
             number=shown.number,
             current=profile.current.number,
             latest=profile.latest,
-            created=moment_words(shown.created_at),
-            origin=ORIGINS[told.origin],
-            detail=told.detail,
-            fit_id=told.fit_id or "",
+            created=format_timestamp(shown.created_at),
+            origin=ORIGINS[reported.origin],
+            detail=reported.detail,
+            fit_id=reported.fit_id or "",
             is_pipeline=isinstance(shown.model, Pipeline),
             stages=lines,
             has_ranges=any(line.fragments != "any" for line in lines),
@@ -254,7 +254,7 @@ class ProfileRow:
             name=profile.name,
             current=current.number,
             latest=profile.latest,
-            revised=moment_words(current.created_at),
+            revised=format_timestamp(current.created_at),
             origin=ORIGINS[current.provenance.origin],
             detail=current.provenance.detail,
             shape=shape_words(current.model),
@@ -294,15 +294,15 @@ def _rows(revisions: Sequence[Revision], *, current: int, shown: Revision) -> li
 def _row(
     revision: Revision, changes: tuple[str, ...], *, current: int, shown: Revision
 ) -> RevisionRow:
-    told = revision.provenance
+    reported = revision.provenance
     return RevisionRow(
         number=revision.number,
         is_current=revision.number == current,
         is_shown=revision.number == shown.number,
-        created=moment_words(revision.created_at),
-        origin=ORIGINS[told.origin],
-        detail=told.detail,
-        fit_id=told.fit_id or "",
+        created=format_timestamp(revision.created_at),
+        origin=ORIGINS[reported.origin],
+        detail=reported.detail,
+        fit_id=reported.fit_id or "",
         changes=changes,
     )
 

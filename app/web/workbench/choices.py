@@ -34,19 +34,19 @@ class ShownUnits:
     @classmethod
     def of(cls, given: Mapping[str, str]) -> ShownUnits:
         """As an address has them; what a page never sends counts as nothing."""
-        usual = cls()
+        default = cls()
         return cls(
-            _told(given.get("overhead_unit", ""), usual.overhead),
-            _told(given.get("cost_unit", ""), usual.cost),
+            _reported(given.get("overhead_unit", ""), default.overhead),
+            _reported(given.get("cost_unit", ""), default.cost),
         )
 
     @property
     def query(self) -> str:
         """As an address has them, without what is usual: "cost_unit=gb_per_s", or ""."""
-        usual = ShownUnits()
+        default = ShownUnits()
         pairs = (
-            ("overhead_unit", self.overhead, usual.overhead),
-            ("cost_unit", self.cost, usual.cost),
+            ("overhead_unit", self.overhead, default.overhead),
+            ("cost_unit", self.cost, default.cost),
         )
         return urlencode([(name, str(unit)) for name, unit, common in pairs if unit != common])
 
@@ -87,9 +87,9 @@ def _typed(read: Callable[[float], float], near: float, value: float) -> str:
     return format_number(near)
 
 
-def _told(given: str, usual: Unit) -> Unit:
-    kinds = {str(one): one for one in type(usual) if str(one) != "untold"}
-    return kinds.get(given, usual)
+def _reported(given: str, default: Unit) -> Unit:
+    kinds = {str(one): one for one in type(default) if str(one) != "unspecified"}
+    return kinds.get(given, default)
 
 
 # --- what the input panel offers: ready examples, common sizes, and choices in words --------------
@@ -215,7 +215,7 @@ def unit_table() -> dict[str, dict[str, dict[str, Any]]]:
     times = {
         unit.value: {"words": unit.words, "spelling": unit.spelling, "factor": unit.to_us(1.0)}
         for unit in OverheadUnit
-        if unit is not OverheadUnit.UNTOLD
+        if unit is not OverheadUnit.UNSPECIFIED
     }
     costs = {
         unit.value: {
@@ -224,6 +224,6 @@ def unit_table() -> dict[str, dict[str, dict[str, Any]]]:
             "inverse" if unit.is_bandwidth else "factor": unit.to_ns_per_byte(1.0),
         }
         for unit in CostUnit
-        if unit is not CostUnit.UNTOLD
+        if unit is not CostUnit.UNSPECIFIED
     }
     return {"overhead": times, "cost": costs}

@@ -19,7 +19,7 @@ from app.web.workbench.state import MAX_ROWS, InputState, StageRow
 from domain.errors import InvalidInput, SluiceError, UnsupportedMediaType
 
 FORM = "application/x-www-form-urlencoded"
-_MOST_FIELDS = 4 * MAX_ROWS + 64
+_MAX_FIELDS = 4 * MAX_ROWS + 64
 _CHANGE = re.compile(r"(add|reverse|(?:up|down|delete)\.[0-9]{1,4})", re.ASCII)
 
 
@@ -59,11 +59,11 @@ def form_fields(body: bytes) -> list[tuple[str, str]]:
             body.decode("ascii"),
             keep_blank_values=True,
             errors="strict",
-            max_num_fields=_MOST_FIELDS,
+            max_num_fields=_MAX_FIELDS,
         )
     except ValueError:
         raise InvalidInput(
-            f"expected a form of at most {_MOST_FIELDS} fields of text in UTF-8"
+            f"expected a form of at most {_MAX_FIELDS} fields of text in UTF-8"
         ) from None
 
 

@@ -55,7 +55,7 @@ def _fields(answer: OptimizeOut) -> Iterator[tuple[str, Any]]:
     if answer.strategy == "static":
         yield "static_bytes", answer.fragment_bytes[0]
     limits = asdict(answer.constraints)
-    given = {name: limits[name] for name, usual in _UNLIMITED.items() if limits[name] != usual}
+    given = {name: limits[name] for name, default in _UNLIMITED.items() if limits[name] != default}
     if given:
         yield "constraints", given
     if answer.allow_refragmentation:
@@ -101,10 +101,10 @@ def _dump(value: Any) -> str:
 
 
 _LIMITS = (
-    ("least", "min_fragment_bytes"),
-    ("greatest", "max_fragment_bytes"),
+    ("min_fragment", "min_fragment_bytes"),
+    ("max_fragment", "max_fragment_bytes"),
     ("alignment", "alignment_bytes"),
-    ("most_fragments", "max_fragments"),
+    ("max_schedule_fragments", "max_fragments"),
 )
 Row = tuple[int, StageRow]
 
@@ -168,7 +168,9 @@ class _Reader:
             "strategy": entry.strategy,
             "allow_refragmentation": entry.may_refragment,
             "relative_gap": self._share("relative_gap", "/relative_gap"),
-            "time_limit_s": self._number("time_limit", "/time_limit_s", most=MAX_TIME_LIMIT_S),
+            "time_limit_s": self._number(
+                "time_limit", "/time_limit_s", max_fragments=MAX_TIME_LIMIT_S
+            ),
         }
         self.places |= {"/strategy": "strategy", "/save_as": "save_as"}
         self.places["/allow_refragmentation"] = "may_refragment"
@@ -192,7 +194,7 @@ class _Reader:
         self.places["/pipeline"] = f"overhead.{stages[0][0][0]}" if stages else "overhead.0"
         return {
             "stages": [self._stage(number, rows) for number, rows in enumerate(stages)],
-            "delay_us": self._number("delay", "/pipeline/delay_us", most=MAX_OVERHEAD_US),
+            "delay_us": self._number("delay", "/pipeline/delay_us", max_fragments=MAX_OVERHEAD_US),
         }
 
     def profile(self) -> str:
@@ -304,7 +306,7 @@ class _Reader:
         except UnitMismatch as refusal:
             self.mistakes[name] = refusal.detail
             return None
-        if found[1].value != "untold":
+        if found[1].value != "unspecified":
             return found
         self.mistakes[chooser] = "expected a unit for the numbers of this column: choose it"
         return None
@@ -316,7 +318,7 @@ class _Reader:
             self.places[f"/{key}"] = name
             if (size := self._size(name, pointer, needed=False)) is not None:
                 found[key] = size
-        self.places["/constraints"] = "least"
+        self.places["/constraints"] = "min_fragment"
         return found
 
     def _size(self, name: str, pointer: str, *, needed: bool) -> int | None:
@@ -338,11 +340,11 @@ class _Reader:
         self.mistakes[name] = "expected at least 1 and at most 256 TiB"
         return None
 
-    def _number(self, name: str, pointer: str, *, most: float) -> float | None:
+    def _number(self, name: str, pointer: str, *, max_fragments: float) -> float | None:
         self.places[pointer] = name
-        rule = f"expected a number from 0 to {most:g}"
+        rule = f"expected a number from 0 to {max_fragments:g}"
         value = self._parsed(name, getattr(self.entry, name), rule=rule)
-        if value is None or value <= most:
+        if value is None or value <= max_fragments:
             return value
         self.mistakes[name] = rule
         return None

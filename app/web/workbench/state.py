@@ -74,10 +74,10 @@ class InputState:
     method: str = "robust"
     shape: str = "ranges"
     message: str = "64 KiB"
-    least: str = ""
-    greatest: str = ""
+    min_fragment: str = ""
+    max_fragment: str = ""
     alignment: str = ""
-    most_fragments: str = ""
+    max_schedule_fragments: str = ""
     strategy: str = "auto"
     static_size: str = ""
     relative_gap: str = "1e-6"
@@ -96,8 +96,8 @@ class InputState:
     @property
     def has_constraints(self) -> bool:
         """Whether any constraint or unusual choice was made, so that its part is shown open."""
-        usual = InputState()
-        changed = any(getattr(self, name) != getattr(usual, name) for name in _UNUSUAL)
+        default = InputState()
+        changed = any(getattr(self, name) != getattr(default, name) for name in _UNUSUAL)
         return changed or any(name in self.mistakes for name in _UNUSUAL)
 
     @property
@@ -128,10 +128,10 @@ class InputState:
         """What is said of names that were there before, by the row's place."""
         first = [i for i, number in enumerate(self.stage_numbers) if number]
         named = [i for i in first if self.rows[i].name]
-        told = unique_names([self.rows[i].name for i in named])
+        reported = unique_names([self.rows[i].name for i in named])
         return {
             i: f"an earlier stage has this name; answers call this one “{name}”"
-            for i, name in zip(named, told, strict=True)
+            for i, name in zip(named, reported, strict=True)
             if name != self.rows[i].name
         }
 
@@ -179,8 +179,8 @@ class InputState:
         return cls(
             source=_one_of(InputSource, given, "source"),
             rows=_rows(given),
-            overhead_unit=_one_of(OverheadUnit, given, "overhead_unit", other="untold"),
-            cost_unit=_one_of(CostUnit, given, "cost_unit", other="untold"),
+            overhead_unit=_one_of(OverheadUnit, given, "overhead_unit", other="unspecified"),
+            cost_unit=_one_of(CostUnit, given, "cost_unit", other="unspecified"),
             may_refragment="may_refragment" in given,
             **texts,
         )
@@ -198,10 +198,10 @@ class InputState:
         """What was asked, as far as the panel has fields for it."""
         found = cls(
             message=_size_text(message_bytes),
-            least=_size_text(limits.min_fragment_bytes, usual=1),
-            greatest=_size_text(limits.max_fragment_bytes),
-            alignment=_size_text(limits.alignment_bytes, usual=1),
-            most_fragments=_whole_text(limits.max_fragments),
+            min_fragment=_size_text(limits.min_fragment_bytes, default=1),
+            max_fragment=_size_text(limits.max_fragment_bytes),
+            alignment=_size_text(limits.alignment_bytes, default=1),
+            max_schedule_fragments=_whole_text(limits.max_fragments),
             may_refragment=may_refragment,
         )
         if pipeline is not None:
@@ -272,10 +272,10 @@ class InputState:
 
 _COLUMNS = ("name", "overhead", "cost", "up_to")
 _UNUSUAL = (
-    "least",
-    "greatest",
+    "min_fragment",
+    "max_fragment",
     "alignment",
-    "most_fragments",
+    "max_schedule_fragments",
     "may_refragment",
     "strategy",
     "static_size",
@@ -313,8 +313,8 @@ def _rows_of(stage: Stage) -> Iterable[StageRow]:
         )
 
 
-def _size_text(size: int | None, *, usual: int | None = None) -> str:
-    return "" if size is None or size == usual else format_bytes(size)
+def _size_text(size: int | None, *, default: int | None = None) -> str:
+    return "" if size is None or size == default else format_bytes(size)
 
 
 def _whole_text(number: int | None) -> str:

@@ -25,7 +25,7 @@ from domain.units import parse_bytes
 
 router = APIRouter(include_in_schema=False)
 
-MOST_NAMES = 500
+MAX_NAMES = 500
 
 
 @router.get("/")
@@ -46,7 +46,7 @@ async def workbench(request: Request) -> Response:
 async def profile_names(request: Request) -> Response:
     """The names of stored profiles, for the panel to offer."""
     service = service_of(request)
-    found = await service.call(lambda: list_profiles(service.context.store, limit=MOST_NAMES))
+    found = await service.call(lambda: list_profiles(service.context.store, limit=MAX_NAMES))
     names = [profile.name for profile in found.profiles]
     return page(request, "input_profiles.html", names=names)
 

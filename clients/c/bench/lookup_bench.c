@@ -1,4 +1,4 @@
-/* How long a look-up takes, beside what libraries do today: a constant, and a ladder of ifs.
+/* How long a lookup takes, beside what libraries do today: a constant, and a list of size steps of ifs.
 
        lookup_bench TABLE.slt SIZES
 
@@ -6,11 +6,11 @@
    looked up; sizes outside the table's range are passed over. One JSON object goes to standard
    output; every figure of time is nanoseconds:
 
-     table, least_bytes, greatest_bytes, cut_count, repeat_count, file_bytes   what was read
+     table, min_message_bytes, max_message_bytes, cut_count, repeat_count, file_bytes   what was read
      sizes, passes      how many sizes are used, how often all of them are looked up
-     constant_ns, ladder_ns, repeat_ns, live_ns, schedule_ns, cut_ns, open_ns
+     constant_ns, size_steps_ns, repeat_ns, live_ns, schedule_ns, cut_ns, open_ns
                         each {"median", "best", "worst"} over the passes, of the mean of one pass
-                        for one look-up; live is repeat between sluice_live_enter and leave,
+                        for one lookup; live is repeat between sluice_live_enter and leave,
                         schedule fills an array, cut is the iterator, open is
                         sluice_table_from_memory, once a pass
      schedule_fit       {"per_fragment_ns", "per_call_ns"}: least squares of the time of a schedule
@@ -21,7 +21,7 @@
      fragments          {"mean", "most"} over the sizes
      checksum           the sum of all that was looked up, so that nothing is optimised away
 
-   Every look-up is timed within a pass over all sizes, after one pass that is not timed; the loop's
+   Every lookup is timed within a pass over all sizes, after one pass that is not timed; the loop's
    own cost is in all figures, the constant's above all. */
 #define _POSIX_C_SOURCE 200809L
 
@@ -32,7 +32,7 @@
 
 #include "sluice.h"
 
-enum { PASSES = 31, LEAST_LOOK_UPS = 4096 };
+enum { PASSES = 31, MIN_LOOKUPS = 4096 };
 
 typedef struct workload {
     const sluice_table *table;
@@ -45,7 +45,7 @@ typedef struct workload {
     sluice_live *live;
 } workload;
 
-typedef uint64_t look_up(const workload *work);
+typedef uint64_t lookup(const workload *work);
 
 static double now_ns(void)
 {
@@ -70,7 +70,7 @@ static uint64_t constant(const workload *work)
 }
 
 /* What one does that distinguishes sizes. */
-static __attribute__((noinline)) uint64_t ladder_of(uint64_t size)
+static __attribute__((noinline)) uint64_t size_steps_of(uint64_t size)
 {
     if (size <= 1024) return size;
     if (size <= 8192) return 1024;
@@ -86,11 +86,11 @@ static __attribute__((noinline)) uint64_t ladder_of(uint64_t size)
     return 1048576;
 }
 
-static uint64_t ladder(const workload *work)
+static uint64_t size_steps(const workload *work)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < work->count; i++)
-        sum += ladder_of(work->sizes[i]);
+        sum += size_steps_of(work->sizes[i]);
     return sum;
 }
 
@@ -160,12 +160,12 @@ static figures summary(double *times, size_t count)
     return found;
 }
 
-/* The mean of one look-up in each pass, and their summary. Few sizes are looked up several times in
+/* The mean of one lookup in each pass, and their summary. Few sizes are looked up several times in
    one pass, so that reading the clock costs nothing. */
-static figures measure(look_up *function, const workload *work, uint64_t *checksum)
+static figures measure(lookup *function, const workload *work, uint64_t *checksum)
 {
     double times[PASSES];
-    size_t rounds = LEAST_LOOK_UPS / work->count + 1;
+    size_t rounds = MIN_LOOKUPS / work->count + 1;
     *checksum += function(work);
     for (size_t pass = 0; pass < PASSES; pass++) {
         double begin = now_ns();
@@ -280,7 +280,7 @@ static uint64_t *read_sizes(const char *path, const sluice_description *about, s
         uint64_t size;
         errno = 0;
         size = strtoull(line, &end, 10);
-        if (end == line || errno || size < about->least_bytes || size > about->greatest_bytes)
+        if (end == line || errno || size < about->min_message_bytes || size > about->max_message_bytes)
             continue;
         if (*count == room) {
             room = room ? 2 * room : 1024;
@@ -318,15 +318,15 @@ static void print_figures(const char *name, figures found)
 static int report(const workload *work, const sluice_description *about, const char *path)
 {
     uint64_t checksum = 0;
-    printf("{\n  \"table\": \"%s\",\n  \"least_bytes\": %llu,\n  \"greatest_bytes\": %llu,\n",
-           about->profile[0] ? about->profile : path, (unsigned long long)about->least_bytes,
-           (unsigned long long)about->greatest_bytes);
+    printf("{\n  \"table\": \"%s\",\n  \"min_message_bytes\": %llu,\n  \"max_message_bytes\": %llu,\n",
+           about->profile[0] ? about->profile : path, (unsigned long long)about->min_message_bytes,
+           (unsigned long long)about->max_message_bytes);
     printf("  \"cut_count\": %llu,\n  \"repeat_count\": %llu,\n  \"file_bytes\": %llu,\n",
            (unsigned long long)about->cut_count, (unsigned long long)about->repeat_count,
            (unsigned long long)about->file_bytes);
     printf("  \"sizes\": %zu,\n  \"passes\": %d,\n", work->count, PASSES);
     print_figures("constant_ns", measure(constant, work, &checksum));
-    print_figures("ladder_ns", measure(ladder, work, &checksum));
+    print_figures("size_steps_ns", measure(size_steps, work, &checksum));
     print_figures("repeat_ns", measure(repeat, work, &checksum));
     print_figures("live_ns", measure(live_repeat, work, &checksum));
     print_figures("schedule_ns", measure(schedule, work, &checksum));
@@ -351,7 +351,7 @@ int main(int argc, char **argv)
     }
     sluice_table_describe(&table, &about);
     work.sizes = read_sizes(argv[2], &about, &work.count);
-    work.capacity = (size_t)about.most_fragments;
+    work.capacity = (size_t)about.max_schedule_fragments;
     work.room = calloc(work.capacity, sizeof *work.room);
     work.file_bytes = (size_t)about.file_bytes;
     work.file = read_file(argv[1], work.file_bytes);

@@ -20,7 +20,7 @@
              the program, none changes a global variable; errno is set with SLUICE_E_SYSTEM only.
    Hostile   A file is refused unless it keeps every rule of docs/format.md. It may still be
    files     changed afterwards: see sluice_table_open.
-   Numbers   Look-ups are done in integers; every implementation gives the same bytes.
+   Numbers   Lookups are done in integers; every implementation gives the same bytes.
 
    Compiles as C11 and as C++11 and later. */
 #ifndef SLUICE_H
@@ -71,15 +71,15 @@ typedef struct sluice_table {
 
 /* What a table is for. Sizes are bytes. */
 typedef struct sluice_description {
-    uint64_t least_bytes;        /* messages from here ... */
-    uint64_t greatest_bytes;     /* ... to here, inclusive */
+    uint64_t min_message_bytes;        /* messages from here ... */
+    uint64_t max_message_bytes;     /* ... to here, inclusive */
     double relative_gap;         /* the tolerance that was asked for; see sluice_certificate */
     uint64_t min_fragment_bytes; /* the constraints that every cut keeps: from 1 */
     uint64_t max_fragment_bytes; /* 0: none */
     uint64_t alignment_bytes;    /* from 1; every fragment but the last is a multiple of it */
     uint64_t max_fragments;      /* 0: none */
     uint64_t fragment_cap;       /* the compiler's own cap on the number of fragments */
-    uint64_t most_fragments;     /* the greatest number of fragments of any message in the range:
+    uint64_t max_schedule_fragments;     /* the greatest number of fragments of any message in the range:
                                     an array of so many is never too short */
     uint64_t cut_count;          /* records in the file */
     uint64_t repeat_count;
@@ -97,7 +97,7 @@ typedef struct sluice_description {
 
    The file must not be written to while it is mapped: replace it by writing another one beside it
    and renaming that over it, as `sluice table`, the service and examples/keep_fresh.sh do; then this
-   process keeps the old file's bytes. Where somebody overwrites the mapped file in place, look-ups
+   process keeps the old file's bytes. Where somebody overwrites the mapped file in place, lookups
    stay inside the mapping and end, but what they say is worth nothing; where somebody shortens it,
    touching it raises SIGBUS, which no library can prevent. Where that cannot be ruled out, use
    sluice_table_load. */
@@ -122,7 +122,7 @@ SLUICE_API void sluice_table_close(sluice_table *table);
 /* What the table is for. */
 SLUICE_API int sluice_table_describe(const sluice_table *table, sluice_description *description);
 
-/* --- look-ups --------------------------------------------------------------------------------- */
+/* --- lookups --------------------------------------------------------------------------------- */
 
 /* The best size to repeat for this message: floor(B / s) fragments of s = *size_bytes, and then what
    is left, if anything. s may exceed the message, which is then sent whole. SLUICE_E_RANGE outside

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALGORITHMS = 7, PROTOCOLS = 3, MOST_THREADS = 64 };
+enum { ALGORITHMS = 7, PROTOCOLS = 3, MAX_THREADS = 64 };
 
 struct question {
     int collective, algorithm, protocol, channels;
@@ -138,8 +138,8 @@ static int report(const struct work *work, size_t threads)
 
 static int run_all(const struct nccl_tuner_v6 *plugin, size_t threads)
 {
-    pthread_t started[MOST_THREADS];
-    struct work work[MOST_THREADS];
+    pthread_t started[MAX_THREADS];
+    struct work work[MAX_THREADS];
     struct question *questions = NULL;
     size_t count = read_questions(&questions);
     int status;
@@ -164,7 +164,7 @@ int main(int count, char **arguments)
     const struct nccl_tuner_v6 *plugin = library ? dlsym(library, "ncclTunerPlugin_v6") : NULL;
     size_t threads = count == 3 ? strtoul(arguments[2], NULL, 10) : 0;
     int status;
-    if (!plugin || !plugin->name || threads < 1 || threads > MOST_THREADS) {
+    if (!plugin || !plugin->name || threads < 1 || threads > MAX_THREADS) {
         const char *why = library ? "no ncclTunerPlugin_v6 in it" : dlerror();
         fprintf(stderr, "usage: like_nccl PLUGIN THREADS: %s\n", why ? why : "two arguments");
         return 3;

@@ -28,7 +28,7 @@
 #include <string.h>
 
 #define GRAIN_BYTES 512u         /* ncclProtoGrainSize of Simple, NCCL's src/include/device.h */
-#define LEAST_CHUNK_BYTES 16384u /* NVLS in calcCollChunking, NCCL's src/enqueue.cc */
+#define MIN_CHUNK_BYTES 16384u /* NVLS in calcCollChunking, NCCL's src/enqueue.cc */
 
 enum { BROADCAST = 1, REDUCE = 2, ALL_REDUCE = 4, EVERY = 7 };
 
@@ -148,7 +148,7 @@ static void say_what_is_done(const struct tuner *tuner, const char *path)
         "%.200s: profile '%s', revision %u, checksum %08x, messages of %llu to %llu bytes; all ranks "
         "need this very table",
         path, about->profile, (unsigned)about->revision, (unsigned)about->checksum,
-        (unsigned long long)about->least_bytes, (unsigned long long)about->greatest_bytes);
+        (unsigned long long)about->min_message_bytes, (unsigned long long)about->max_message_bytes);
 }
 
 static int tuner_finalize(void *context)
@@ -218,16 +218,16 @@ static int is_pipeline(const struct tuner *tuner, int collective, int algorithm,
    room, because a size that falls short by one byte costs a further fragment. */
 static size_t bounded(const struct tuner *tuner, uint64_t size, size_t proposed)
 {
-    uint64_t most = proposed, greatest = tuner->about.max_fragment_bytes;
-    if (greatest != 0 && greatest < most)
-        most = greatest;
-    most -= most % GRAIN_BYTES;
-    if (most < LEAST_CHUNK_BYTES)
+    uint64_t maximum = proposed, maximum = tuner->about.max_fragment_bytes;
+    if (maximum != 0 && maximum < maximum)
+        maximum = maximum;
+    maximum -= maximum % GRAIN_BYTES;
+    if (maximum < MIN_CHUNK_BYTES)
         return proposed;
-    if (size >= most)
-        return (size_t)most;
-    if (size <= LEAST_CHUNK_BYTES)
-        return LEAST_CHUNK_BYTES;
+    if (size >= maximum)
+        return (size_t)maximum;
+    if (size <= MIN_CHUNK_BYTES)
+        return MIN_CHUNK_BYTES;
     return (size_t)((size + GRAIN_BYTES - 1) / GRAIN_BYTES * GRAIN_BYTES);
 }
 

@@ -32,12 +32,12 @@ static int read_record(const slt_view *view, uint64_t at, uint64_t first, cut_re
 /* Whether the positions ascend inside the message, and every fragment keeps the limits. */
 static int keeps_limits(const slt_view *view, const slt_rules *rules, cut_record *cut)
 {
-    uint64_t unit = rules->unit, most = (cut->message - 1) / unit, before = 0;
-    if (cut->fragments > rules->most_fragments)
+    uint64_t unit = rules->unit, maximum = (cut->message - 1) / unit, before = 0;
+    if (cut->fragments > rules->max_schedule_fragments)
         return 0;
     for (uint64_t i = 0; i + 1 < cut->fragments; i++) {
         uint64_t position = position_at(view, cut->first + i), size;
-        if (position <= before || position > most)
+        if (position <= before || position > maximum)
             return 0;
         size = (position - before) * unit;
         if (size < rules->min_fragment || size > rules->max_fragment)
@@ -58,15 +58,15 @@ static uint64_t distance(uint64_t one, uint64_t other)
 static int keeps_margin(const slt_rules *rules, const cut_record *low, const cut_record *high)
 {
     uint64_t moved = rules->unit * distance(low->last_position, high->last_position);
-    uint64_t twice_margin = rules->unit + (moved >> 31) + ((moved & SLT_MOST_STRETCH) != 0);
+    uint64_t twice_margin = rules->unit + (moved >> 31) + ((moved & SLT_MAX_STRETCH) != 0);
     uint64_t one = low->message - rules->unit * low->last_position;
     uint64_t other = high->message - rules->unit * high->last_position;
-    uint64_t least = one < other ? one : other, greatest = one < other ? other : one;
+    uint64_t minimum = one < other ? one : other, maximum = one < other ? other : one;
     if (moved == 0 || rules->unit == 1)
         return 1;
-    return 2 * (least - rules->min_fragment) >= twice_margin &&
+    return 2 * (minimum - rules->min_fragment) >= twice_margin &&
            (rules->max_fragment == UINT64_MAX ||
-            2 * (rules->max_fragment - greatest) >= twice_margin);
+            2 * (rules->max_fragment - maximum) >= twice_margin);
 }
 
 /* Whether all that is computed between these two keeps the limits and fits 64 bits. */
@@ -79,7 +79,7 @@ static int is_stretch(const slt_view *view, const slt_rules *rules, const cut_re
         return 0;
     for (uint64_t i = 0; i + 1 < low->fragments; i++) {
         uint64_t one = position_at(view, low->first + i), other = position_at(view, high->first + i);
-        if (distance(one, other) > SLT_MOST_STRETCH)
+        if (distance(one, other) > SLT_MAX_STRETCH)
             return 0;
     }
     return low->fragments == 1 || keeps_margin(rules, low, high);
@@ -99,7 +99,7 @@ static int has_right_width(const slt_view *view)
 int slt_check_cuts(slt_view *view, const slt_rules *rules)
 {
     cut_record low = {0}, high;
-    uint64_t first = 0, most = 0;
+    uint64_t first = 0, maximum = 0;
     if (!has_right_width(view) || !slt_spans(view->cuts, view->cut_count, SLT_CUT_BYTES, rules))
         return SLUICE_E_INVALID;
     for (uint64_t at = 0; at < view->cut_count; at++) {
@@ -107,9 +107,9 @@ int slt_check_cuts(slt_view *view, const slt_rules *rules)
             (at > 0 && !is_stretch(view, rules, &low, &high)))
             return SLUICE_E_INVALID;
         first += high.fragments - 1;
-        most = high.fragments > most ? high.fragments : most;
+        maximum = high.fragments > maximum ? high.fragments : maximum;
         low = high;
     }
-    view->most_fragments = most;
+    view->max_schedule_fragments = maximum;
     return first == view->position_count ? SLUICE_OK : SLUICE_E_INVALID;
 }

@@ -18,10 +18,10 @@ static const unsigned char *take(rest *section, uint64_t length)
     return taken;
 }
 
-static int is_cost(const unsigned char *at, double greatest)
+static int is_cost(const unsigned char *at, double maximum)
 {
     uint64_t bits = slt_u64(at);
-    return slt_is_figure(bits) && slt_f64(bits) <= greatest;
+    return slt_is_figure(bits) && slt_f64(bits) <= maximum;
 }
 
 /* The bytes of a UTF-8 character by its first byte; 0 where none begins so. */
@@ -62,7 +62,7 @@ static int is_stage_name(const unsigned char *text, uint32_t length)
             return 0;
         at += bytes;
     }
-    return characters >= 1 && characters <= SLT_MOST_NAME_CHARACTERS;
+    return characters >= 1 && characters <= SLT_MAX_NAME_CHARACTERS;
 }
 
 /* Whether fit ranges follow: their ends ascend, and the last one alone is open. */
@@ -72,13 +72,13 @@ static int are_ranges(rest *section, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         const unsigned char *range = take(section, SLT_RANGE_BYTES);
         uint64_t end;
-        if (!range || !is_cost(range + 8, SLT_MOST_OVERHEAD_US) ||
-            !is_cost(range + 16, SLT_MOST_NS_PER_BYTE))
+        if (!range || !is_cost(range + 8, SLT_MAX_OVERHEAD_US) ||
+            !is_cost(range + 16, SLT_MAX_NS_PER_BYTE))
             return 0;
         end = slt_u64(range);
         if (i + 1 == count)
             return end == 0;
-        if (end <= before || end > SLT_MOST_BYTES)
+        if (end <= before || end > SLT_MAX_BYTES)
             return 0;
         before = end;
     }
@@ -94,7 +94,7 @@ static int is_stage(rest *section)
         return 0;
     length = slt_u32(head);
     ranges = slt_u32(head + 4);
-    if (ranges < 1 || ranges > SLT_MOST_RANGES || !are_ranges(section, ranges))
+    if (ranges < 1 || ranges > SLT_MAX_RANGES || !are_ranges(section, ranges))
         return 0;
     padded = ((uint64_t)length + 7) / 8 * 8;
     name = take(section, padded);
@@ -111,10 +111,10 @@ int slt_check_pipeline(const unsigned char *section, uint64_t length)
     rest left = {section, length};
     const unsigned char *head = take(&left, SLT_PIPELINE_BYTES);
     uint32_t stages;
-    if (!head || !is_cost(head, SLT_MOST_OVERHEAD_US) || slt_u32(head + 12) != 0)
+    if (!head || !is_cost(head, SLT_MAX_OVERHEAD_US) || slt_u32(head + 12) != 0)
         return SLUICE_E_INVALID;
     stages = slt_u32(head + 8);
-    if (stages < 1 || stages > SLT_MOST_STAGES)
+    if (stages < 1 || stages > SLT_MAX_STAGES)
         return SLUICE_E_INVALID;
     for (uint32_t i = 0; i < stages; i++)
         if (!is_stage(&left))

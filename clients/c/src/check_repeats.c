@@ -35,7 +35,7 @@ static int keeps_limits(const slt_rules *rules, const repeat_record *repeat)
     if (repeat->size == 0)
         return 1;
     if (smaller(repeat->size, repeat->message) > rules->max_fragment ||
-        repeat->fragments > rules->most_fragments)
+        repeat->fragments > rules->max_schedule_fragments)
         return 0;
     return repeat->fragments == 1 ||
            (repeat->size % rules->unit == 0 &&
@@ -54,14 +54,14 @@ static int keeps_its_count(const slt_rules *rules, const repeat_record *low, uin
    remainder, which pays for all, can afford it. */
 static int may_grow(const slt_rules *rules, const repeat_record *low, const repeat_record *high)
 {
-    uint64_t grown = (high->size - low->size) / rules->unit, least;
+    uint64_t grown = (high->size - low->size) / rules->unit, minimum;
     if (high->size < low->size || (high->size - low->size) % rules->unit != 0 ||
-        grown > SLT_MOST_STRETCH)
+        grown > SLT_MAX_STRETCH)
         return 0;
     if (grown == 0 || low->fragments == 1 || rules->min_fragment == 1)
         return 1;
-    least = smaller(low->remainder, high->remainder);
-    return 2 * (least - rules->min_fragment) >= 3 * rules->unit * (low->fragments - 1);
+    minimum = smaller(low->remainder, high->remainder);
+    return 2 * (minimum - rules->min_fragment) >= 3 * rules->unit * (low->fragments - 1);
 }
 
 static int is_stretch(const slt_rules *rules, const repeat_record *low, const repeat_record *high)

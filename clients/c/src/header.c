@@ -80,7 +80,7 @@ int slt_check_sections(const unsigned char *bytes, const unsigned char *header, 
 
 static int is_size(uint64_t bytes)
 {
-    return bytes >= 1 && bytes <= SLT_MOST_BYTES;
+    return bytes >= 1 && bytes <= SLT_MAX_BYTES;
 }
 
 /* [a-z0-9][a-z0-9._-]*, then zeros, and a revision; or neither. */
@@ -89,7 +89,7 @@ static int is_named(const unsigned char *header)
     const unsigned char *name = header + SLT_AT_NAME;
     uint32_t length = slt_u32(header + SLT_AT_NAME_BYTES);
     uint32_t revision = slt_u32(header + SLT_AT_REVISION);
-    if (length > SLT_MOST_NAME_BYTES || !is_zero(name + length, SLT_MOST_NAME_BYTES - length))
+    if (length > SLT_MAX_NAME_BYTES || !is_zero(name + length, SLT_MAX_NAME_BYTES - length))
         return 0;
     for (uint32_t i = 0; i < length; i++) {
         int is_letter = (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= '0' && name[i] <= '9');
@@ -97,7 +97,7 @@ static int is_named(const unsigned char *header)
         if (!is_letter && (i == 0 || !is_mark))
             return 0;
     }
-    return length ? revision >= 1 && revision <= SLT_MOST_REVISION : revision == 0;
+    return length ? revision >= 1 && revision <= SLT_MAX_REVISION : revision == 0;
 }
 
 static uint64_t or_none(uint64_t limit)
@@ -107,21 +107,21 @@ static uint64_t or_none(uint64_t limit)
 
 int slt_check_header(const unsigned char *header, slt_rules *rules)
 {
-    uint64_t cap = slt_u64(header + SLT_AT_CAP), most = slt_u64(header + SLT_AT_MAX_FRAGMENTS);
-    uint64_t greatest_fragment = slt_u64(header + SLT_AT_MAX_FRAGMENT);
+    uint64_t cap = slt_u64(header + SLT_AT_CAP), maximum = slt_u64(header + SLT_AT_MAX_FRAGMENTS);
+    uint64_t largest_fragment = slt_u64(header + SLT_AT_MAX_FRAGMENT);
     uint64_t tolerance = slt_u64(header + SLT_AT_TOLERANCE);
-    rules->least = slt_u64(header + SLT_AT_LEAST);
-    rules->greatest = slt_u64(header + SLT_AT_GREATEST);
+    rules->minimum = slt_u64(header + SLT_AT_MIN);
+    rules->maximum = slt_u64(header + SLT_AT_MAX);
     rules->min_fragment = slt_u64(header + SLT_AT_MIN_FRAGMENT);
-    rules->max_fragment = or_none(greatest_fragment);
+    rules->max_fragment = or_none(largest_fragment);
     rules->unit = slt_u64(header + SLT_AT_ALIGNMENT);
-    rules->most_fragments = or_none(most) < cap ? most : cap;
-    if (!is_size(rules->least) || !is_size(rules->greatest) || rules->greatest < rules->least)
+    rules->max_schedule_fragments = or_none(maximum) < cap ? maximum : cap;
+    if (!is_size(rules->minimum) || !is_size(rules->maximum) || rules->maximum < rules->minimum)
         return SLUICE_E_INVALID;
     if (!slt_is_figure(tolerance) || !(slt_f64(tolerance) >= 1e-6 && slt_f64(tolerance) <= 1.0))
         return SLUICE_E_INVALID;
     if (!is_size(rules->min_fragment) || !is_size(rules->unit) || cap < 1 ||
-        (greatest_fragment && !is_size(greatest_fragment)) || (most && !is_size(most)))
+        (largest_fragment && !is_size(largest_fragment)) || (maximum && !is_size(maximum)))
         return SLUICE_E_INVALID;
     return is_named(header) ? SLUICE_OK : SLUICE_E_INVALID;
 }

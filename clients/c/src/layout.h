@@ -10,10 +10,10 @@ enum {
     SLT_PIPELINE_BYTES = 16,
     SLT_STAGE_BYTES = 8,
     SLT_RANGE_BYTES = 24,
-    SLT_MOST_STAGES = 64,
-    SLT_MOST_RANGES = 64,
-    SLT_MOST_NAME_BYTES = 64,       /* of a profile */
-    SLT_MOST_NAME_CHARACTERS = 100, /* of a stage */
+    SLT_MAX_STAGES = 64,
+    SLT_MAX_RANGES = 64,
+    SLT_MAX_NAME_BYTES = 64,       /* of a profile */
+    SLT_MAX_NAME_CHARACTERS = 100, /* of a stage */
     SLT_MAGIC_BYTES = 8,
     SLT_CHECKED_FROM = 32 /* the checksum covers all from here on */
 };
@@ -25,8 +25,8 @@ enum {
     SLT_AT_FILE_BYTES = 16,
     SLT_AT_CHECKSUM = 24,
     SLT_AT_RESERVED = 28,
-    SLT_AT_LEAST = 32,
-    SLT_AT_GREATEST = 40,
+    SLT_AT_MIN = 32,
+    SLT_AT_MAX = 40,
     SLT_AT_TOLERANCE = 48,
     SLT_AT_MIN_FRAGMENT = 56,
     SLT_AT_MAX_FRAGMENT = 64,
@@ -60,10 +60,10 @@ enum {
     SLT_REPEAT_GAP = 24
 };
 
-#define SLT_MOST_BYTES ((uint64_t)1 << 48)      /* of a message, a limit, the end of a fit range */
-#define SLT_MOST_STRETCH (((uint64_t)1 << 31) - 1) /* between records, and of a shift in units */
-#define SLT_MOST_REVISION (((uint32_t)1 << 31) - 1)
-#define SLT_MOST_OVERHEAD_US 1e12
-#define SLT_MOST_NS_PER_BYTE 1e9
+#define SLT_MAX_BYTES ((uint64_t)1 << 48)      /* of a message, a limit, the end of a fit range */
+#define SLT_MAX_STRETCH (((uint64_t)1 << 31) - 1) /* between records, and of a shift in units */
+#define SLT_MAX_REVISION (((uint32_t)1 << 31) - 1)
+#define SLT_MAX_OVERHEAD_US 1e12
+#define SLT_MAX_NS_PER_BYTE 1e9
 
 #endif

@@ -3,7 +3,7 @@
 
 /* Whether the positions of this record are inside the file, and where. What was checked when the
    table was opened is checked again, at the cost of a comparison or two, because the bytes of a
-   mapped file can be overwritten by others: then a look-up may say anything, but reads nothing
+   mapped file can be overwritten by others: then a lookup may say anything, but reads nothing
    outside. */
 static int find_positions(const slt_view *view, const unsigned char *record, uint64_t count,
                           const unsigned char **positions)

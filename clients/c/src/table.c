@@ -1,19 +1,19 @@
-/* Opening bytes as a table, describing it, and the index that look-ups begin with. */
+/* Opening bytes as a table, describing it, and the index that lookups begin with. */
 #include "table.h"
 
 int slt_spans(const unsigned char *records, uint64_t count, uint64_t stride,
               const slt_rules *rules)
 {
     uint64_t before = slt_u64(records);
-    if (before != rules->least)
+    if (before != rules->minimum)
         return 0;
     for (uint64_t at = 1; at < count; at++) {
         uint64_t message = slt_u64(records + stride * at);
-        if (message <= before || message - before > SLT_MOST_STRETCH)
+        if (message <= before || message - before > SLT_MAX_STRETCH)
             return 0;
         before = message;
     }
-    return before == rules->greatest;
+    return before == rules->maximum;
 }
 
 /* As many bits behind the leading one as the index has room for. */
@@ -21,8 +21,8 @@ static void choose_keys(slt_view *view, const slt_rules *rules)
 {
     for (uint64_t shift = 52; shift <= 62; shift++) {
         view->key_shift = shift;
-        view->first_key = slt_key(rules->least, shift);
-        if (slt_key(rules->greatest, shift) - view->first_key < SLT_MOST_KEYS)
+        view->first_key = slt_key(rules->minimum, shift);
+        if (slt_key(rules->maximum, shift) - view->first_key < SLT_MAX_KEYS)
             return;
     }
 }
@@ -34,10 +34,10 @@ void slt_fill_index(const slt_view *view, slt_index *index, const unsigned char 
     for (uint64_t at = 0; at < count; at++) {
         uint64_t message = slt_u64(records + stride * at); /* not 0, unless changed since */
         uint64_t own = slt_key(message ? message : 1, view->key_shift) - view->first_key;
-        for (; key <= own && key < SLT_MOST_KEYS; key++)
+        for (; key <= own && key < SLT_MAX_KEYS; key++)
             index->before[key] = at ? at - 1 : 0;
     }
-    for (; key <= SLT_MOST_KEYS; key++)
+    for (; key <= SLT_MAX_KEYS; key++)
         index->before[key] = count - 1;
 }
 
@@ -66,10 +66,10 @@ static int check_content(slt_view *view, const slt_rules *rules, const unsigned 
     return code;
 }
 
-static void begin_look_ups(slt_view *view, const slt_rules *rules)
+static void begin_lookups(slt_view *view, const slt_rules *rules)
 {
-    view->least = rules->least;
-    view->range = rules->greatest - rules->least;
+    view->minimum = rules->minimum;
+    view->range = rules->maximum - rules->minimum;
     view->unit = rules->unit;
     choose_keys(view, rules);
     slt_fill_index(view, &view->of_cuts, view->cuts, view->cut_count, SLT_CUT_BYTES);
@@ -95,7 +95,7 @@ int slt_check(slt_view *view, const unsigned char *bytes, size_t length)
     find_sections(view, bytes, header);
     code = check_content(view, &rules, header);
     if (code == SLUICE_OK)
-        begin_look_ups(view, &rules);
+        begin_lookups(view, &rules);
     else
         memset(view, 0, sizeof *view);
     return code;
@@ -126,16 +126,16 @@ int sluice_table_describe(const sluice_table *table, sluice_description *descrip
         return SLUICE_E_ARGUMENT;
     memset(description, 0, sizeof *description);
     describe_limits(view->bytes, description);
-    description->least_bytes = view->least;
-    description->greatest_bytes = view->least + view->range;
+    description->min_message_bytes = view->minimum;
+    description->max_message_bytes = view->minimum + view->range;
     description->relative_gap = slt_f64(slt_u64(view->bytes + SLT_AT_TOLERANCE));
     description->alignment_bytes = view->unit;
-    description->most_fragments = view->most_fragments;
+    description->max_schedule_fragments = view->max_schedule_fragments;
     description->cut_count = view->cut_count;
     description->repeat_count = view->repeat_count;
     description->file_bytes = view->length;
     description->revision = slt_u32(view->bytes + SLT_AT_REVISION);
     description->checksum = slt_u32(view->bytes + SLT_AT_CHECKSUM);
-    memcpy(description->profile, view->bytes + SLT_AT_NAME, SLT_MOST_NAME_BYTES);
+    memcpy(description->profile, view->bytes + SLT_AT_NAME, SLT_MAX_NAME_BYTES);
     return SLUICE_OK;
 }

@@ -9,11 +9,11 @@
 
 /* Buckets of message sizes by their leading bits: 98 are enough for 1 to 2^48 with one bit behind
    the leading one, and shorter ranges get more bits. */
-enum { SLT_MOST_KEYS = 112 };
+enum { SLT_MAX_KEYS = 112 };
 
 /* For each bucket of message sizes the last record before it. */
 typedef struct slt_index {
-    uint64_t before[SLT_MOST_KEYS + 1];
+    uint64_t before[SLT_MAX_KEYS + 1];
 } slt_index;
 
 /* The content of a sluice_table. may_alias: the caller declares it as sluice_table. */
@@ -29,10 +29,10 @@ typedef struct __attribute__((may_alias)) slt_view {
     uint64_t repeat_count;
     uint64_t position_count;
     uint64_t position_width;
-    uint64_t least;
+    uint64_t minimum;
     uint64_t range; /* greatest - least */
     uint64_t unit;
-    uint64_t most_fragments;
+    uint64_t max_schedule_fragments;
     uint64_t key_shift; /* see slt_key */
     uint64_t first_key;
     slt_index of_cuts;
@@ -45,12 +45,12 @@ _Static_assert(sizeof(slt_view) <= sizeof(sluice_table), "a view fits a sluice_t
 
 /* The header's fields that are needed to check the rest. */
 typedef struct slt_rules {
-    uint64_t least;
-    uint64_t greatest;
+    uint64_t minimum;
+    uint64_t maximum;
     uint64_t min_fragment;
     uint64_t max_fragment; /* 2^64 - 1 where the file says none */
     uint64_t unit;
-    uint64_t most_fragments; /* the smaller of max_fragments and fragment_cap */
+    uint64_t max_schedule_fragments; /* the smaller of max_fragments and fragment_cap */
 } slt_rules;
 
 /* The view of a table; null where it is null or closed. */

@@ -12,7 +12,7 @@
    Prints how many files there were, how many were accepted, and how many got each code. */
 #include "promises.h"
 
-enum { MOST_FILES = 16, MOST_MUTATIONS = 3, LOOK_UPS = 24, HEADER = 256 };
+enum { MAX_FILES = 16, MAX_MUTATIONS = 3, LOOKUPS = 24, HEADER = 256 };
 
 typedef struct seed_file {
     unsigned char *bytes;
@@ -166,24 +166,24 @@ static void mutate(draft *file)
 /* A size of the range: its ends, one of a record or beside it, or any. */
 static uint64_t some_size(const draft *file, const sluice_description *about, unsigned i)
 {
-    uint64_t range = about->greatest_bytes - about->least_bytes, size;
+    uint64_t range = about->max_message_bytes - about->min_message_bytes, size;
     if (i < 2)
-        return i ? about->greatest_bytes : about->least_bytes;
+        return i ? about->max_message_bytes : about->min_message_bytes;
     if (i % 2 == 0)
-        return about->least_bytes + random_bits() % (range + 1);
+        return about->min_message_bytes + random_bits() % (range + 1);
     size = get(file->bytes + HEADER + 40 * below(about->cut_count), 8);
     size += below(3) - 1;
-    return size - about->least_bytes <= range ? size : about->greatest_bytes;
+    return size - about->min_message_bytes <= range ? size : about->max_message_bytes;
 }
 
 static void check_file(const sluice_table *table, const draft *file)
 {
-    uint64_t messages[LOOK_UPS];
+    uint64_t messages[LOOKUPS];
     sluice_description about;
     CHECK(sluice_table_describe(table, &about) == SLUICE_OK);
-    for (unsigned i = 0; i < LOOK_UPS; i++)
+    for (unsigned i = 0; i < LOOKUPS; i++)
         messages[i] = some_size(file, &about, i);
-    check_promises(table, messages, LOOK_UPS);
+    check_promises(table, messages, LOOKUPS);
 }
 
 /* Ask a table whose bytes were overwritten after it was opened. */
@@ -195,9 +195,9 @@ static void ask_overwritten(const sluice_table *table, draft *file)
     sluice_cut cut;
     double gap;
     CHECK(sluice_table_describe(table, &about) == SLUICE_OK);
-    for (unsigned i = 0; i < LOOK_UPS; i++) {
-        uint64_t message = about.least_bytes +
-                           random_bits() % (about.greatest_bytes - about.least_bytes + 1);
+    for (unsigned i = 0; i < LOOKUPS; i++) {
+        uint64_t message = about.min_message_bytes +
+                           random_bits() % (about.max_message_bytes - about.min_message_bytes + 1);
         write_a_field(file);
         move_a_field(file);
         sluice_repeat(table, message, &size);
@@ -227,7 +227,7 @@ static int try_file(const seed_file *seed, draft *file)
     int code;
     memcpy(file->bytes, seed->bytes, seed->length);
     file->length = seed->length;
-    for (uint64_t times = 1 + below(MOST_MUTATIONS); times > 0; times--)
+    for (uint64_t times = 1 + below(MAX_MUTATIONS); times > 0; times--)
         mutate(file);
     if (below(8) != 0)
         seal(file->bytes, file->length);
@@ -244,11 +244,11 @@ static int try_file(const seed_file *seed, draft *file)
 
 int main(int argc, char **argv)
 {
-    seed_file seeds[MOST_FILES];
+    seed_file seeds[MAX_FILES];
     uint64_t codes[16] = {0}, files;
     draft file = {NULL, 0, 0};
     int count = argc - 3;
-    CHECK(count >= 1 && count <= MOST_FILES);
+    CHECK(count >= 1 && count <= MAX_FILES);
     for (int i = 0; i < count; i++) {
         seeds[i].bytes = bytes_of(argv[3 + i], &seeds[i].length);
         file.room = seeds[i].length + 1024 > file.room ? seeds[i].length + 1024 : file.room;

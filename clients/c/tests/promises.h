@@ -58,7 +58,7 @@ static inline uint64_t or_none(uint64_t limit)
     return limit ? limit : UINT64_MAX;
 }
 
-static inline uint64_t most_of(const sluice_description *about)
+static inline uint64_t max_of(const sluice_description *about)
 {
     return smaller(or_none(about->max_fragments), about->fragment_cap);
 }
@@ -69,9 +69,9 @@ static inline void check_schedule(const sluice_table *table, const sluice_descri
     uint64_t sum = 0, size = 0;
     size_t count = 0;
     sluice_cut cut;
-    CHECK(sluice_schedule(table, message, sizes, (size_t)about->most_fragments, &count) ==
+    CHECK(sluice_schedule(table, message, sizes, (size_t)about->max_schedule_fragments, &count) ==
           SLUICE_OK);
-    CHECK(count >= 1 && count <= about->most_fragments && count <= most_of(about));
+    CHECK(count >= 1 && count <= about->max_schedule_fragments && count <= max_of(about));
     CHECK(sluice_cut_begin(&cut, table, message) == SLUICE_OK);
     for (size_t i = 0; i < count; i++) {
         CHECK(sizes[i] >= 1 && sizes[i] <= or_none(about->max_fragment_bytes));
@@ -93,7 +93,7 @@ static inline void check_repeat(const sluice_table *table, const sluice_descript
     CHECK(code == SLUICE_OK && size >= 1);
     count = (message - 1) / size + 1;
     rest = message - (count - 1) * size;
-    CHECK(count <= most_of(about) && smaller(size, message) <= or_none(about->max_fragment_bytes));
+    CHECK(count <= max_of(about) && smaller(size, message) <= or_none(about->max_fragment_bytes));
     CHECK(count == 1 || (size % about->alignment_bytes == 0 && size >= about->min_fragment_bytes));
     CHECK(count == 1 || rest >= about->min_fragment_bytes);
 }
@@ -105,8 +105,8 @@ static inline void check_promises(const sluice_table *table, const uint64_t *mes
     double cut_gap = -1.0, repeat_gap = -1.0;
     uint64_t *sizes;
     CHECK(sluice_table_describe(table, &about) == SLUICE_OK);
-    CHECK(about.most_fragments <= about.file_bytes && strlen(about.profile) <= 64);
-    sizes = malloc((size_t)about.most_fragments * sizeof *sizes);
+    CHECK(about.max_schedule_fragments <= about.file_bytes && strlen(about.profile) <= 64);
+    sizes = malloc((size_t)about.max_schedule_fragments * sizeof *sizes);
     CHECK(sizes);
     for (size_t i = 0; i < count; i++) {
         check_schedule(table, &about, messages[i], sizes);

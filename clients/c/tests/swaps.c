@@ -12,13 +12,13 @@
 
 #include "support.h"
 
-enum { MESSAGES = 16, MOST = 64, LEAST_READS = 100 };
+enum { MESSAGES = 16, MAX = 64, MIN_READS = 100 };
 
 /* What a table says, found before any thread starts. */
 typedef struct answers {
     sluice_description about;
     uint64_t repeats[MESSAGES];
-    uint64_t fragments[MESSAGES][MOST];
+    uint64_t fragments[MESSAGES][MAX];
     size_t counts[MESSAGES];
 } answers;
 
@@ -36,19 +36,19 @@ static uint64_t larger(uint64_t one, uint64_t other)
 static void choose_messages(void)
 {
     const sluice_description *one = &expected[0].about, *other = &expected[1].about;
-    uint64_t least = larger(one->least_bytes, other->least_bytes);
-    uint64_t greatest = one->greatest_bytes < other->greatest_bytes ? one->greatest_bytes
-                                                                     : other->greatest_bytes;
-    CHECK(least < greatest && larger(one->most_fragments, other->most_fragments) <= MOST);
+    uint64_t minimum = larger(one->min_message_bytes, other->min_message_bytes);
+    uint64_t maximum = one->max_message_bytes < other->max_message_bytes ? one->max_message_bytes
+                                                                     : other->max_message_bytes;
+    CHECK(minimum < maximum && larger(one->max_schedule_fragments, other->max_schedule_fragments) <= MAX);
     for (uint64_t i = 0; i < MESSAGES; i++)
-        messages[i] = least + (greatest - least) * i / (MESSAGES - 1);
+        messages[i] = minimum + (maximum - minimum) * i / (MESSAGES - 1);
 }
 
 static void answer(const sluice_table *table, answers *found, size_t i)
 {
     size_t count = 0;
     CHECK(sluice_repeat(table, messages[i], &found->repeats[i]) == SLUICE_OK);
-    CHECK(sluice_schedule(table, messages[i], found->fragments[i], MOST, &count) == SLUICE_OK);
+    CHECK(sluice_schedule(table, messages[i], found->fragments[i], MAX, &count) == SLUICE_OK);
     found->counts[i] = count;
 }
 
@@ -109,7 +109,7 @@ static void *read_until_ended(void *reads)
 {
     static _Thread_local answers found;
     uint64_t *done = reads;
-    while (!atomic_load_explicit(&ended, memory_order_relaxed) || *done < LEAST_READS) {
+    while (!atomic_load_explicit(&ended, memory_order_relaxed) || *done < MIN_READS) {
         check_visit(*done, &found);
         ++*done;
         atomic_fetch_add_explicit(&visits, 1, memory_order_relaxed);
@@ -118,7 +118,7 @@ static void *read_until_ended(void *reads)
     return NULL;
 }
 
-/* Swap, waiting for a rival; a file that is refused changes nothing. */
+/* Swap, waiting for a alternative; a file that is refused changes nothing. */
 static int swap(const char *path)
 {
     int code;
@@ -146,7 +146,7 @@ static void swap_often(char **argv, uint64_t swaps)
 }
 
 /* Another one who swaps, now and then, and is told so where that is at the same time. */
-static void *rival(void *path)
+static void *alternative(void *path)
 {
     while (!atomic_load_explicit(&ended, memory_order_relaxed)) {
         int code = sluice_live_swap(&live, path);
@@ -181,7 +181,7 @@ int main(int argc, char **argv)
     CHECK(sluice_live_open(&live, argv[1]) == SLUICE_OK);
     for (size_t i = 0; i < count; i++)
         CHECK(pthread_create(&threads[i], NULL, read_until_ended, &reads[i]) == 0);
-    CHECK(pthread_create(&other, NULL, rival, argv[2]) == 0);
+    CHECK(pthread_create(&other, NULL, alternative, argv[2]) == 0);
     swap_often(argv, strtoull(argv[4], NULL, 10));
     for (size_t i = 0; i < count; i++)
         CHECK(pthread_join(threads[i], NULL) == 0);

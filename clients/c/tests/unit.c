@@ -248,28 +248,28 @@ static void test_the_description(const places *where)
     sluice_description about;
     CHECK(sluice_table_open(&table, golden(where, "aligned.slt")) == SLUICE_OK);
     CHECK(sluice_table_describe(&table, &about) == SLUICE_OK);
-    CHECK(about.least_bytes == 200 && about.greatest_bytes == 3650);
+    CHECK(about.min_message_bytes == 200 && about.max_message_bytes == 3650);
     CHECK(about.min_fragment_bytes == 64 && about.max_fragment_bytes == 4096);
     CHECK(about.alignment_bytes == 64 && about.max_fragments == 9 && about.fragment_cap == 1000);
-    CHECK(about.most_fragments == 3 && about.cut_count == 6 && about.repeat_count == 5);
+    CHECK(about.max_schedule_fragments == 3 && about.cut_count == 6 && about.repeat_count == 5);
     CHECK(about.revision == 0 && strcmp(about.profile, "") == 0);
     sluice_table_close(&table);
     CHECK(sluice_table_open(&table, golden(where, "huge.slt")) == SLUICE_OK);
     CHECK(sluice_table_describe(&table, &about) == SLUICE_OK);
     CHECK(strcmp(about.profile, "huge.v2") == 0 && about.revision == 0x7fffffff);
-    CHECK(about.max_fragment_bytes == 0 && about.greatest_bytes == UINT64_C(1) << 48);
+    CHECK(about.max_fragment_bytes == 0 && about.max_message_bytes == UINT64_C(1) << 48);
     CHECK(about.relative_gap > 0.00099 && about.relative_gap < 0.00101);
     sluice_table_close(&table);
 }
 
-static uint64_t live_least(sluice_live *live)
+static uint64_t live_min(sluice_live *live)
 {
     sluice_ticket ticket;
     sluice_description about;
     const sluice_table *table = sluice_live_enter(live, &ticket);
     CHECK(table && sluice_table_describe(table, &about) == SLUICE_OK);
     sluice_live_leave(live, &ticket);
-    return about.least_bytes;
+    return about.min_message_bytes;
 }
 
 static void test_a_live_table(const places *where)
@@ -281,13 +281,13 @@ static void test_a_live_table(const places *where)
     CHECK(sluice_live_open(&live, scratch(where, "absent.slt")) == SLUICE_E_SYSTEM);
     CHECK(sluice_live_enter(&live, &ticket) == NULL);
     CHECK(sluice_live_open(&live, golden(where, "worked-example.slt")) == SLUICE_OK);
-    CHECK(live_least(&live) == 1);
+    CHECK(live_min(&live) == 1);
     CHECK(sluice_live_swap(&live, golden(where, "aligned.slt")) == SLUICE_OK);
-    CHECK(live_least(&live) == 200);
+    CHECK(live_min(&live) == 200);
     CHECK(sluice_live_swap(&live, where->folder) == SLUICE_E_FORMAT);
-    CHECK(live_least(&live) == 200);
+    CHECK(live_min(&live) == 200);
     CHECK(sluice_live_swap(&live, golden(where, "sparse.slt")) == SLUICE_OK);
-    CHECK(live_least(&live) == 35);
+    CHECK(live_min(&live) == 35);
     CHECK(sluice_live_enter(NULL, &ticket) == NULL && sluice_live_enter(&live, NULL) == NULL);
     CHECK(sluice_live_swap(&live, NULL) == SLUICE_E_ARGUMENT);
     CHECK(sluice_live_open(NULL, "x") == SLUICE_E_ARGUMENT);

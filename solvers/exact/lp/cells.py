@@ -174,7 +174,7 @@ def _flow_rows(entries: _Entries, split: Ints, first_row: int, shape: tuple[int,
         entries.add(first_row + row, at, np.full(len(row), sign))
 
 
-MOST_ENTRIES = 4_000_000  # of a model; a larger one is not built, and equal sizes stand
+MAX_ENTRIES = 4_000_000  # of a model; a larger one is not built, and equal sizes stand
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ def solve_convex_count(
     best = _equal(convex, k)
     if k == 1 or convex.n == 1 or convex.free_bytes(k) <= 0.0:
         return best
-    if k * (convex.pieces + convex.n) * convex.n > MOST_ENTRIES:
+    if k * (convex.pieces + convex.n) * convex.n > MAX_ENTRIES:
         return best
     cells = _cells_of(convex, k, best.upper_us)
     rows, attempt = NO_ROWS, 0

@@ -229,16 +229,16 @@ def _sizes(lines: LineProblem, shares: Floats) -> Floats:
     return lines.m + spread_shares(shares, lines.free_bytes(k), np.full(k, lines.M - lines.m))
 
 
-def spread_shares(shares: Floats, total: float, greatest: Floats) -> Floats:
+def spread_shares(shares: Floats, total: float, maximum: Floats) -> Floats:
     """Amounts in proportion to the shares, none above its greatest, that sum to the total."""
     k, given = len(shares), float(shares.sum())
     y = shares * (total / given) if given > 0.0 else np.full(k, total / k)
     for _ in range(k):
-        over = y > greatest
+        over = y > maximum
         if not over.any():
             break
-        excess, open_ = float((y - greatest)[over].sum()), ~over & (y < greatest)
-        y[over] = greatest[over]
+        excess, open_ = float((y - maximum)[over].sum()), ~over & (y < maximum)
+        y[over] = maximum[over]
         if not open_.any():
             break
         y[open_] += excess / int(open_.sum())

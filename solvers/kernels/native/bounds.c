@@ -5,7 +5,7 @@
              size; ends: the least that the first and the last fragment can be.
    Cost      O(n) a count.
    Exact     the operations of bounds.py in its order: the same bits.
-   Traps     k_least itself may have greater ends than all others, so it is not in the interval. */
+   Traps     k_min itself may have greater ends than all others, so it is not in the interval. */
 
 #define SAFETY (1.0 - 1e-13) /* a few roundings of sums of at most 130 terms */
 
@@ -17,14 +17,14 @@ typedef struct {
 static void find_costs(const sluice_whole *q, costs *at)
 {
     for (int64_t j = 0; j < q->n; j++) {
-        at->from[j] = sluice_time_us(q, j, (double)q->least_bytes);
-        at->to[j] = sluice_time_us(q, j, (double)q->greatest_bytes);
+        at->from[j] = sluice_time_us(q, j, (double)q->min_message_bytes);
+        at->to[j] = sluice_time_us(q, j, (double)q->max_message_bytes);
     }
 }
 
 static double bound_of(const sluice_whole *q, const costs *at, int64_t k)
 {
-    double low = (double)q->least_bytes, high = (double)q->greatest_bytes;
+    double low = (double)q->min_message_bytes, high = (double)q->max_message_bytes;
     double whole = (double)q->message_bytes, count = (double)k, width = high - low;
     double size = whole / count, ends = whole - (count - 1.0) * high;
     double at_end[SLUICE_LINES_MAX_STAGES], around = 0.0, best = 0.0;
@@ -81,7 +81,7 @@ void sluice_bounds_within(const sluice_whole *q, int64_t near, double limit_us, 
                           int64_t *last)
 {
     costs at;
-    int64_t low = q->k_least + 1, high = q->k_greatest;
+    int64_t low = q->k_min + 1, high = q->k_max;
     find_costs(q, &at);
     *first = 1;
     *last = 0;

@@ -11,7 +11,7 @@ double sluice_bound(const sluice_whole *q, int64_t k);
 void sluice_bounds_of(const sluice_whole *q, const int64_t *counts, int64_t number,
                       double *bound_us);
 
-/* The admitted counts from k_least + 1 on whose bound does not exceed the limit are neighbours:
+/* The admitted counts from k_min + 1 on whose bound does not exceed the limit are neighbours:
    the first and the last of them; first > last where there are none. `near` is any count, best one
    among them. */
 void sluice_bounds_within(const sluice_whole *q, int64_t near, double limit_us, int64_t *first,

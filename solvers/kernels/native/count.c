@@ -15,8 +15,8 @@
    Traps     only the first of neighbouring boundaries with the same violation is let wait. */
 
 #define SPAN SLUICE_LINES_MAX_STAGES
-#define MOST_ROUNDS 8
-#define MOST_ITERATIONS 80
+#define MAX_ROUNDS 8
+#define MAX_ITERATIONS 80
 #define CHECK_ORDER_AT 1e-3
 #define DISORDER 1e-9
 #define ALIKE 0.05
@@ -71,11 +71,11 @@ static void equal_sizes(solve *s)
 {
     const sluice_lines *lines = s->lines;
     int64_t slowest = 0;
-    double size = lines->message_bytes / (double)s->k, most = -1.0;
+    double size = lines->message_bytes / (double)s->k, maximum = -1.0;
     for (int64_t j = 0; j < lines->n; j++) {
         double t = lines->overhead_us[j] + lines->us_per_byte[j] * size;
-        if (t > most) {
-            most = t;
+        if (t > maximum) {
+            maximum = t;
             slowest = j;
         }
     }
@@ -87,7 +87,7 @@ static void equal_sizes(solve *s)
 }
 
 /* Amounts y in proportion to themselves, none above `most`, that sum to the whole; in place. */
-static void spread_shares(int64_t k, double *y, double whole, double most)
+static void spread_shares(int64_t k, double *y, double whole, double maximum)
 {
     double given = 0.0;
     for (int64_t i = 0; i < k; i++)
@@ -98,12 +98,12 @@ static void spread_shares(int64_t k, double *y, double whole, double most)
         double excess = 0.0;
         int64_t over = 0, open = 0;
         for (int64_t i = 0; i < k; i++) {
-            over += y[i] > most;
-            open += y[i] < most;
-            excess += y[i] > most ? y[i] - most : 0.0;
+            over += y[i] > maximum;
+            open += y[i] < maximum;
+            excess += y[i] > maximum ? y[i] - maximum : 0.0;
         }
         for (int64_t i = 0; over && i < k; i++)
-            y[i] = y[i] >= most ? most : y[i] + excess / (double)open;
+            y[i] = y[i] >= maximum ? maximum : y[i] + excess / (double)open;
         if (!over || !open)
             return;
     }
@@ -117,7 +117,7 @@ static void certify(solve *s)
         s->x[i] = s->x[i] > 0.0 && s->x[i] < INFINITY ? s->x[i] : 0.0;
     spread_shares(k, s->x, s->free_bytes, s->spread);
     for (int64_t i = 0; i < k; i++)
-        s->x[i] += s->lines->least_bytes;
+        s->x[i] += s->lines->min_message_bytes;
     sluice_dual_repair(k - 1, s->lines->n, s->p);
     keep(s);
 }
@@ -128,11 +128,11 @@ static int64_t let_wait(solve *s, double complementarity)
 {
     int64_t boundaries = s->lines->n - 1, before = -2, added = 0, all = 0;
     double value = 0.0;
-    double least = complementarity > 1e-8 ? 3.0 * sqrt(complementarity) : DISORDER;
-    least = least > DISORDER ? least : DISORDER;
+    double minimum = complementarity > 1e-8 ? 3.0 * sqrt(complementarity) : DISORDER;
+    minimum = minimum > DISORDER ? minimum : DISORDER;
     for (int64_t d = 0; d < boundaries; d++) {
         double here = s->violation[d];
-        if (!(here > least))
+        if (!(here > minimum))
             continue;
         if (d != before + 1 || fabs(here - value) > ALIKE * here) {
             added += !s->waits[d];
@@ -155,7 +155,7 @@ static int iterate(solve *s, int64_t waiting, double time_limit_s, double *compl
     for (int64_t d = 0; s->k > 2 && d < s->lines->n - 1; d++)
         if (s->waits[d])
             chosen[q++] = d;
-    sluice_ip_outcome told;
+    sluice_ip_outcome reported;
     sluice_ip_problem asked = {
         .k = s->k,
         .n = s->lines->n,
@@ -168,19 +168,19 @@ static int iterate(solve *s, int64_t waiting, double time_limit_s, double *compl
         .boundaries = chosen,
         .q = q,
         .close = s->aim,
-        .max_iterations = MOST_ITERATIONS,
+        .max_iterations = MAX_ITERATIONS,
         .time_limit_s = time_limit_s,
         .check_order_at = waiting == s->lines->n - 1 ? 0.0 : CHECK_ORDER_AT,
     };
-    int status = sluice_ip_solve(&asked, s->x, s->p, s->violation, &told);
-    *complementarity = told.complementarity;
+    int status = sluice_ip_solve(&asked, s->x, s->p, s->violation, &reported);
+    *complementarity = reported.complementarity;
     return status;
 }
 
 static int search(solve *s, double time_limit_s)
 {
     int64_t waiting = 0, boundaries = s->lines->n - 1;
-    for (int round = 0; round < MOST_ROUNDS; round++) {
+    for (int round = 0; round < MAX_ROUNDS; round++) {
         double complementarity = 0.0;
         memset(s->violation, 0, sizeof s->violation);
         int status = iterate(s, waiting, time_limit_s, &complementarity);
@@ -201,11 +201,11 @@ int sluice_count_solve(const sluice_lines *lines, int64_t k, double close, doubl
 {
     int64_t n = lines->n;
     solve s = {.lines = lines, .k = k, .close = close, .aim = aim, .bounds = bounds};
-    double left = lines->message_bytes - (double)k * lines->least_bytes;
+    double left = lines->message_bytes - (double)k * lines->min_message_bytes;
     s.free_bytes = left > 0.0 ? left : 0.0;
-    s.spread = lines->greatest_bytes - lines->least_bytes;
+    s.spread = lines->max_message_bytes - lines->min_message_bytes;
     for (int64_t j = 0; j < n; j++)
-        s.overhead[j] = lines->overhead_us[j] + lines->least_bytes * lines->us_per_byte[j];
+        s.overhead[j] = lines->overhead_us[j] + lines->min_message_bytes * lines->us_per_byte[j];
     /* The interior point writes one more size than there are fragments. */
     s.x = malloc((size_t)(k + 1 + (k - 1) * n) * sizeof *s.x);
     if (s.x == NULL)

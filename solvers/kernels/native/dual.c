@@ -89,17 +89,17 @@ static int ascending(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-static double least_of(int64_t k, const double *w)
+static double min_of(int64_t k, const double *w)
 {
-    double least = w[0];
+    double minimum = w[0];
     for (int64_t i = 1; i < k; i++)
-        least = w[i] < least ? w[i] : least;
-    return least;
+        minimum = w[i] < minimum ? w[i] : minimum;
+    return minimum;
 }
 
 static double free_bytes(const sluice_lines *lines, int64_t k)
 {
-    double left = lines->message_bytes - (double)k * lines->least_bytes;
+    double left = lines->message_bytes - (double)k * lines->min_message_bytes;
     return left > 0.0 ? left : 0.0;
 }
 
@@ -107,7 +107,7 @@ static double free_bytes(const sluice_lines *lines, int64_t k)
 static double knapsack(int64_t k, double *w, double amount, double spread)
 {
     if (amount <= spread)
-        return least_of(k, w) * amount;
+        return min_of(k, w) * amount;
     qsort(w, (size_t)k, sizeof *w, ascending);
     total sum = {0.0, 0.0};
     double filled = 0.0;
@@ -124,20 +124,20 @@ static double knapsack(int64_t k, double *w, double amount, double spread)
 static double value_of(const sluice_lines *lines, int64_t k, const double *p, double *w)
 {
     int64_t n = lines->n;
-    total overheads = {0.0, 0.0}, least = {0.0, 0.0};
+    total overheads = {0.0, 0.0}, minimum = {0.0, 0.0};
     add(&overheads, sum_of(n, lines->overhead_us));
     for (int64_t i = 0; i < k - 1; i++)
         add(&overheads, dot(n, p + i * n, lines->overhead_us));
     weights(lines, k, p, w);
     for (int64_t i = 0; i < k; i++)
-        add(&least, w[i]);
-    double spread = lines->greatest_bytes - lines->least_bytes;
+        add(&minimum, w[i]);
+    double spread = lines->max_message_bytes - lines->min_message_bytes;
     double rest = knapsack(k, w, free_bytes(lines, k), spread);
     double bytes = lines->message_bytes * sum_of(n, lines->us_per_byte);
     /* A row is a sum of n products one after the other: n + 2 roundings of DBL_EPSILON / 2 each,
        and as many again in what the row's own entries carry. */
     double error = (24.0 + 2.0 * (double)n) * DBL_EPSILON * (overheads.value + bytes);
-    return overheads.value + lines->least_bytes * least.value + rest - error;
+    return overheads.value + lines->min_message_bytes * minimum.value + rest - error;
 }
 
 double sluice_dual_value(const sluice_lines *lines, int64_t k, const double *p)
@@ -153,10 +153,10 @@ double sluice_dual_value(const sluice_lines *lines, int64_t k, const double *p)
 /* The weight of the fragment that takes the last byte; w (k) to work in. */
 static double price_of(const sluice_lines *lines, int64_t k, const double *p, double *w)
 {
-    double spread = lines->greatest_bytes - lines->least_bytes, free = free_bytes(lines, k);
+    double spread = lines->max_message_bytes - lines->min_message_bytes, free = free_bytes(lines, k);
     weights(lines, k, p, w);
     if (spread <= 0.0 || free <= spread)
-        return least_of(k, w);
+        return min_of(k, w);
     qsort(w, (size_t)k, sizeof *w, ascending);
     double at = ceil(free / spread) - 1.0;
     return w[at < (double)(k - 1) ? (int64_t)at : k - 1];
@@ -193,7 +193,7 @@ static int64_t step_weights(const sluice_lines *lines, int64_t k, const double *
 }
 
 /* out = share * one + (1 - share) * other. */
-static void mix(int64_t n, double share, const double *one, const double *other, double *out)
+static void workload(int64_t n, double share, const double *one, const double *other, double *out)
 {
     for (int64_t c = 0; c < n; c++)
         out[c] = share * one[c] + (1.0 - share) * other[c];
@@ -211,7 +211,7 @@ static void stretched(int64_t n, int64_t k, const double *p, const double *alpha
         if (twice >= 0)
             memcpy(q + i * n, p + (i <= twice ? i : i - 1) * n, row);
         else
-            mix(n, i == k - 1 ? 1.0 : share, before, after, q + i * n);
+            workload(n, i == k - 1 ? 1.0 : share, before, after, q + i * n);
         share += i < k - 1 ? alpha[i] : 0.0;
     }
 }
@@ -227,7 +227,7 @@ static void squeezed(int64_t n, int64_t k, const double *p, const double *alpha,
         if (without >= 0)
             memcpy(q + i * n, p + (i < without ? i : i + 1) * n, row);
         else
-            mix(n, share, p + (i + 1) * n, p + i * n, q + i * n);
+            workload(n, share, p + (i + 1) * n, p + i * n, q + i * n);
     }
 }
 

@@ -16,18 +16,18 @@
 
 double sluice_equal_us(const sluice_whole *q, int64_t k)
 {
-    double size = (double)q->message_bytes / (double)k, sum = 0.0, most = 0.0;
+    double size = (double)q->message_bytes / (double)k, sum = 0.0, maximum = 0.0;
     for (int64_t j = 0; j < q->n; j++) {
         double t = sluice_time_us(q, j, size);
         sum += t;
-        most = t > most ? t : most;
+        maximum = t > maximum ? t : maximum;
     }
-    return sum + (double)(k - 1) * most;
+    return sum + (double)(k - 1) * maximum;
 }
 
 /* The least latency so far, and the fewest fragments that have it to rounding. */
 typedef struct {
-    double least;
+    double minimum;
     int64_t count;
     int again; /* on the second pass the least latency is known */
 } choice;
@@ -36,8 +36,8 @@ static void weigh(const sluice_whole *q, int64_t k, choice *best)
 {
     double latency = sluice_equal_us(q, k);
     if (!best->again)
-        best->least = latency < best->least ? latency : best->least;
-    else if (latency <= best->least * (1.0 + TIE) && k < best->count)
+        best->minimum = latency < best->minimum ? latency : best->minimum;
+    else if (latency <= best->minimum * (1.0 + TIE) && k < best->count)
         best->count = k;
 }
 
@@ -46,8 +46,8 @@ static void weigh_around(const sluice_whole *q, double k, choice *best)
 {
     if (isnan(k))
         return;
-    k = k < (double)q->k_least ? (double)q->k_least : k;
-    k = k > (double)q->k_greatest ? (double)q->k_greatest : k;
+    k = k < (double)q->k_min ? (double)q->k_min : k;
+    k = k > (double)q->k_max ? (double)q->k_max : k;
     weigh(q, (int64_t)floor(k), best);
     weigh(q, (int64_t)ceil(k), best);
 }
@@ -60,8 +60,8 @@ static void weigh_all(const sluice_whole *q, choice *best)
         cost[j] = q->ns_per_byte[j] / 1000.0;
         sum += cost[j];
     }
-    weigh(q, q->k_least, best);
-    weigh(q, q->k_greatest, best);
+    weigh(q, q->k_min, best);
+    weigh(q, q->k_max, best);
     for (int64_t i = 0; i < q->n; i++) {
         weigh_around(q, sqrt(whole * (sum - cost[i]) / q->overhead_us[i]), best);
         for (int64_t j = 0; j < q->n; j++)
@@ -75,10 +75,10 @@ int64_t sluice_equal_count(const sluice_whole *q)
 {
     choice best = {INFINITY, INT64_MAX, 0};
     for (; best.again < 2; best.again++) {
-        if (q->k_greatest - q->k_least >= q->n * q->n)
+        if (q->k_max - q->k_min >= q->n * q->n)
             weigh_all(q, &best);
         else
-            for (int64_t k = q->k_least; k <= q->k_greatest; k++)
+            for (int64_t k = q->k_min; k <= q->k_max; k++)
                 weigh(q, k, &best);
     }
     return best.count;
@@ -96,10 +96,10 @@ static int balance(const sluice_whole *q, int64_t k, balanced *cut)
 {
     int64_t unit = q->unit_bytes, small = q->message_bytes / (k * unit) * unit;
     int64_t left = q->message_bytes - k * small, large = left / unit, rest = left % unit;
-    int64_t least = large < (rest ? k - 1 : k) ? small : small + rest;
-    int64_t greatest = large ? small + unit : small + rest;
+    int64_t minimum = large < (rest ? k - 1 : k) ? small : small + rest;
+    int64_t maximum = large ? small + unit : small + rest;
     *cut = (balanced){k, small, large, rest, 0.0, 0};
-    return least >= q->least_bytes && greatest <= q->greatest_bytes;
+    return minimum >= q->min_message_bytes && maximum <= q->max_message_bytes;
 }
 
 /* A path that stays in stage b pays it for every fragment, and elsewhere the cheapest size. */
@@ -108,7 +108,7 @@ static double lower_of(const sluice_whole *q, const balanced *cut)
     int64_t unit = q->unit_bytes, has_rest = cut->rest > 0;
     int64_t sizes[3] = {cut->small, cut->small + unit, cut->small + cut->rest};
     int64_t counts[3] = {(has_rest ? cut->k - 1 : cut->k) - cut->large, cut->large, has_rest};
-    double sum = 0.0, most = 0.0;
+    double sum = 0.0, maximum = 0.0;
     for (int64_t j = 0; j < q->n; j++) {
         double every = 0.0, cheapest = INFINITY;
         for (int kind = 0; kind < 3; kind++) {
@@ -117,9 +117,9 @@ static double lower_of(const sluice_whole *q, const balanced *cut)
             cheapest = counts[kind] > 0 && t < cheapest ? t : cheapest;
         }
         sum += cheapest;
-        most = every - cheapest > most ? every - cheapest : most;
+        maximum = every - cheapest > maximum ? every - cheapest : maximum;
     }
-    return sum + most + q->delay_us;
+    return sum + maximum + q->delay_us;
 }
 
 /* Whether place i carries a unit more: spread evenly in three ways, and all first, last, amid. */
@@ -150,7 +150,7 @@ static double best_order(const sluice_whole *q, const balanced *cut, int64_t *tr
                                                          carries(pattern, i, places, large));
         if (cut->rest)
             trial[places] = cut->small + cut->rest;
-        double latency = sluice_judge(q, cut->k, trial);
+        double latency = sluice_evaluate(q, cut->k, trial);
         if (latency < best) {
             best = latency;
             memcpy(sizes, trial, (size_t)cut->k * sizeof *sizes);
@@ -178,7 +178,7 @@ static void try_all(const sluice_whole *q, const sluice_equal_search *asked, bal
                     int64_t number, int64_t *room, int64_t *sizes, int64_t *count)
 {
     double best = INFINITY;
-    int64_t cells = 0, most = asked->near + asked->neighbours;
+    int64_t cells = 0, maximum = asked->near + asked->neighbours;
     for (int64_t tried = 0; tried < number; tried++) {
         balanced *cut = next_of(cuts, number, asked->near, tried);
         cut->tried = 1;
@@ -186,12 +186,12 @@ static void try_all(const sluice_whole *q, const sluice_equal_search *asked, bal
             continue;
         if (cells > asked->cells)
             return;
-        double latency = best_order(q, cut, room, room + most);
+        double latency = best_order(q, cut, room, room + maximum);
         cells += cut->k * q->n;
         if (latency < best * (1.0 - TIE)) {
             best = latency;
             *count = cut->k;
-            memcpy(sizes, room + most, (size_t)cut->k * sizeof *sizes);
+            memcpy(sizes, room + maximum, (size_t)cut->k * sizeof *sizes);
         }
     }
 }
@@ -204,8 +204,8 @@ int sluice_equal_cut(const sluice_whole *q, const sluice_equal_search *asked, in
     balanced *cuts = malloc((size_t)(high - low + 1) * sizeof *cuts);
     int64_t *room = malloc((size_t)(2 * high) * sizeof *room);
     int status = SLUICE_EQUAL_MEMORY;
-    low = low < q->k_least ? q->k_least : low;
-    high = high > q->k_greatest ? q->k_greatest : high;
+    low = low < q->k_min ? q->k_min : low;
+    high = high > q->k_max ? q->k_max : high;
     if (cuts != NULL && room != NULL) {
         for (int64_t k = low; k <= high; k++)
             number += balance(q, k, cuts + number);

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #define CERTIFY_FACTOR 2.0
-#define MOST_STALLS 12 /* iterations in which the complementarity is not halved */
+#define MAX_STALLS 12 /* iterations in which the complementarity is not halved */
 
 static double now_s(void)
 {
@@ -52,7 +52,7 @@ static void pass_stages(const state *z, double size, double *leaves)
     }
 }
 
-/* Latency of the sizes, brought to their exact sum; the recurrence of the judge. */
+/* Latency of the sizes, brought to their exact sum; the recurrence of the evaluator. */
 static double latency_of(const state *z)
 {
     double leaves[64] = {0}, sum = z->inner > 0.0 ? z->Y : 0.0;
@@ -70,7 +70,7 @@ static double latency_of(const state *z)
 /* Value of the repaired p where no cap binds: what the dual of the sizes proves. */
 static double value_of(const state *z)
 {
-    double before[64], trail = 0.0, least = DBL_MAX, overheads = 0.0;
+    double before[64], trail = 0.0, minimum = DBL_MAX, overheads = 0.0;
     for (int64_t c = 0; c < z->n; c++) {
         before[c] = 1.0;
         overheads += z->g[c];
@@ -89,16 +89,16 @@ static double value_of(const state *z)
             next += z->Qm[c] * here;
             cost += z->g[c] * here;
         }
-        least = lead - trail < least ? lead - trail : least;
+        minimum = lead - trail < minimum ? lead - trail : minimum;
         if (t == z->at && z->inner > 0.0) {
-            least = lead - next < least ? lead - next : least;
+            minimum = lead - next < minimum ? lead - next : minimum;
             cost *= (double)z->repeats;
         }
         overheads += cost;
         trail = next;
     }
-    least = z->Q[z->n - 1] - trail < least ? z->Q[z->n - 1] - trail : least;
-    return overheads + least * ((double)z->k + z->inner);
+    minimum = z->Q[z->n - 1] - trail < minimum ? z->Q[z->n - 1] - trail : minimum;
+    return overheads + minimum * ((double)z->k + z->inner);
 }
 
 /* Under a cap the repaired p is not priced here: what it is out of order counts in full. */
@@ -135,7 +135,7 @@ static int run(state *z, const sluice_ip_problem *problem, double *violation,
                 return SLUICE_IP_STALLED;
             closest = outcome->apart < closest ? outcome->apart : closest;
         }
-        if (stalls > MOST_STALLS || turn >= problem->max_iterations)
+        if (stalls > MAX_STALLS || turn >= problem->max_iterations)
             return SLUICE_IP_STALLED;
         if (share < problem->check_order_at && disorder(z, violation) > 10.0 * sqrt(share))
             return SLUICE_IP_CLOSE;
@@ -208,7 +208,7 @@ void sluice_ip_repair(int64_t steps_, int64_t n, double *p)
 }
 
 double sluice_ip_value(int64_t k, int64_t n, const double *overhead_us, const double *us_per_byte,
-                       double least_bytes, double message_bytes, const double *p)
+                       double min_message_bytes, double message_bytes, const double *p)
 {
     double Q[64], Qm[64], G = 0.0, g = 0.0, carry = 0.0, lost = 0.0;
     for (int64_t c = 0; c < n; c++) {
@@ -217,7 +217,7 @@ double sluice_ip_value(int64_t k, int64_t n, const double *overhead_us, const do
         Q[c] = G;
         g += overhead_us[c];
     }
-    double trail = 0.0, least = DBL_MAX, total = 0.0, total_lost = 0.0;
+    double trail = 0.0, minimum = DBL_MAX, total = 0.0, total_lost = 0.0;
     for (int64_t t = 0; t < k; t++) {
         double lead = 0.0, next = 0.0, overhead = 0.0;
         if (t < k - 1) {
@@ -232,7 +232,7 @@ double sluice_ip_value(int64_t k, int64_t n, const double *overhead_us, const do
         }
         double weight = lead - trail;
         trail = next;
-        least = weight < least ? weight : least;
+        minimum = weight < minimum ? weight : minimum;
         /* Compensated: k terms may be many. */
         double term = overhead - lost, sum = carry + term;
         lost = (sum - carry) - term;
@@ -243,7 +243,7 @@ double sluice_ip_value(int64_t k, int64_t n, const double *overhead_us, const do
         total = sum;
     }
     double overheads = g + carry;
-    double free_bytes = message_bytes - (double)k * least_bytes;
+    double free_bytes = message_bytes - (double)k * min_message_bytes;
     double error = 64.0 * DBL_EPSILON * (overheads + message_bytes * G);
-    return overheads + least_bytes * total + least * (free_bytes > 0.0 ? free_bytes : 0.0) - error;
+    return overheads + min_message_bytes * total + minimum * (free_bytes > 0.0 ? free_bytes : 0.0) - error;
 }

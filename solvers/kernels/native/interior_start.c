@@ -177,18 +177,18 @@ void sluice_ip_start(state *z)
             z->u[t] = START_MU / z->v[t];
             z->w[t] += z->u[t];
         }
-    double least = DBL_MAX;
+    double minimum = DBL_MAX;
     z->Y = z->inner;
     z->W = sluice_ip_mean_cost(z);
     if (z->inner > 0.0) {
         z->V = z->inner * (z->cap - 1.0);
         z->U = z->capped ? START_MU / z->V : 0.0;
         z->W += z->U;
-        least = z->W;
+        minimum = z->W;
     }
     for (int64_t t = 0; t < k; t++)
-        least = z->w[t] < least ? z->w[t] : least;
-    z->lambda = least - START_MU;
+        minimum = z->w[t] < minimum ? z->w[t] : minimum;
+    z->lambda = minimum - START_MU;
     for (int64_t t = 0; t < k; t++)
         z->w[t] -= z->lambda;
     z->W -= z->lambda;

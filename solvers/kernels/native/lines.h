@@ -12,24 +12,24 @@ typedef struct {
     const double *overhead_us; /* (n) */
     const double *us_per_byte; /* (n) */
     double message_bytes;
-    double least_bytes;
-    double greatest_bytes;
+    double min_message_bytes;
+    double max_message_bytes;
 } sluice_lines;
 
-/* In whole bytes: a fragment of x bytes takes overhead_us + ns_per_byte x / 1000, the judge's own
+/* In whole bytes: a fragment of x bytes takes overhead_us + ns_per_byte x / 1000, the evaluator's own
    operations in its order. */
 typedef struct {
     int64_t n;                 /* stages, 1 .. SLUICE_LINES_MAX_STAGES */
     const double *overhead_us; /* (n) */
     const double *ns_per_byte; /* (n) */
     int64_t message_bytes;     /* at least 1, at most 2^48 */
-    int64_t least_bytes;       /* of every fragment */
-    int64_t greatest_bytes;    /* of every fragment */
+    int64_t min_message_bytes;       /* of every fragment */
+    int64_t max_message_bytes;    /* of every fragment */
     int64_t unit_bytes;        /* what every size but the last is a multiple of */
-    int64_t least_aligned;     /* the least and the greatest such multiple within the limits; */
-    int64_t greatest_aligned;  /* the least may exceed the greatest */
-    int64_t k_least;           /* admitted counts */
-    int64_t k_greatest;
+    int64_t min_aligned;     /* the least and the greatest such multiple within the limits; */
+    int64_t max_aligned;  /* the least may exceed the greatest */
+    int64_t k_min;           /* admitted counts */
+    int64_t k_max;
     double delay_us;
 } sluice_whole;
 
@@ -39,8 +39,8 @@ static inline double sluice_time_us(const sluice_whole *q, int64_t stage, double
     return q->overhead_us[stage] + q->ns_per_byte[stage] * bytes / 1000.0;
 }
 
-/* Latency in us, the delay included, of sizes in bytes: the judge's recurrence. */
-static inline double sluice_judge(const sluice_whole *q, int64_t count, const int64_t *sizes)
+/* Latency in us, the delay included, of sizes in bytes: the evaluator's recurrence. */
+static inline double sluice_evaluate(const sluice_whole *q, int64_t count, const int64_t *sizes)
 {
     double t[SLUICE_LINES_MAX_STAGES], tau[SLUICE_LINES_MAX_STAGES];
     int64_t known = -1;

@@ -8,7 +8,7 @@
    Cost      one pass over the cells. Stages are taken in groups: within a group a fragment's chain
              of maxima overlaps with that of the fragments behind it, so that the processor waits
              for one addition and one maximum a fragment, and not for one a cell.
-   Exact     the operations of the judge, in its order: the same bits.
+   Exact     the operations of the evaluator, in its order: the same bits.
    Traps     ends of ranges are inclusive; a size that is no number is in the last range. */
 
 #define CHUNK 256

@@ -1,4 +1,4 @@
-/* The recurrence of the judge: latencies of given cuts. */
+/* The recurrence of the evaluator: latencies of given cuts. */
 #ifndef SLUICE_RECURRENCE_H
 #define SLUICE_RECURRENCE_H
 

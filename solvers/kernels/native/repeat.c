@@ -71,9 +71,9 @@ static void with_remainder(search *s, int64_t full)
 {
     const sluice_whole *q = s->q;
     int64_t unit = q->unit_bytes, low = q->message_bytes / (full + 1) / unit + 1;
-    int64_t high = (q->message_bytes - q->least_bytes) / full;
-    high = (high < q->greatest_aligned ? high : q->greatest_aligned) / unit;
-    low = low > q->least_aligned / unit ? low : q->least_aligned / unit;
+    int64_t high = (q->message_bytes - q->min_message_bytes) / full;
+    high = (high < q->max_aligned ? high : q->max_aligned) / unit;
+    low = low > q->min_aligned / unit ? low : q->min_aligned / unit;
     if (low > high)
         return;
     line first = at(s, full, low), last = at(s, full, high);
@@ -101,7 +101,7 @@ static void without_remainder(search *s, int64_t full)
 {
     const sluice_whole *q = s->q;
     int64_t size = q->message_bytes / full;
-    int fits = size % q->unit_bytes == 0 && size >= q->least_aligned && size <= q->greatest_aligned;
+    int fits = size % q->unit_bytes == 0 && size >= q->min_aligned && size <= q->max_aligned;
     if (q->message_bytes % full == 0 && (fits || full == 1))
         offer(s, sluice_equal_us(q, full), full, size);
 }
@@ -110,7 +110,7 @@ static void without_remainder(search *s, int64_t full)
 static void with_count(search *s, int64_t k)
 {
     const sluice_whole *q = s->q;
-    if (k < q->k_least || k > q->k_greatest)
+    if (k < q->k_min || k > q->k_max)
         return;
     if (sluice_bound(q, k) > (s->best->latency_us + q->delay_us) * ROUNDING)
         return;
@@ -128,7 +128,7 @@ void sluice_repeat(const sluice_whole *q, int64_t near, sluice_repeated *best)
     *best = (sluice_repeated){INFINITY, 0, 0};
     with_count(&s, near);
     with_count(&s, near + 1);
-    with_count(&s, q->k_least);
+    with_count(&s, q->k_min);
     sluice_bounds_within(q, near, (best->latency_us + q->delay_us) * ROUNDING, &first, &last);
     for (int64_t k = first; k <= last; k++)
         if (k != near && k != near + 1)

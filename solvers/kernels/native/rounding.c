@@ -33,16 +33,16 @@ static int64_t product(int64_t count, int64_t size, int64_t cap)
 static void window(const sluice_whole *q, int64_t count, int64_t i, int64_t *low, int64_t *high)
 {
     int64_t unit = q->unit_bytes, whole = q->message_bytes, behind = count - 1 - i;
-    int64_t last_low = (whole - q->greatest_bytes + unit - 1) / unit * unit;
-    int64_t last_high = (whole - q->least_bytes) / unit * unit;
-    *low = larger(i * q->least_aligned, last_low - product(behind, q->greatest_aligned, whole));
-    *high = smaller(product(i, q->greatest_aligned, whole), last_high - behind * q->least_aligned);
+    int64_t last_low = (whole - q->max_message_bytes + unit - 1) / unit * unit;
+    int64_t last_high = (whole - q->min_message_bytes) / unit * unit;
+    *low = larger(i * q->min_aligned, last_low - product(behind, q->max_aligned, whole));
+    *high = smaller(product(i, q->max_aligned, whole), last_high - behind * q->min_aligned);
 }
 
 /* Aligned positions to sizes within the limits, moved as little as that takes; 0 where none are. */
 static int repair(const sluice_whole *q, int64_t count, const int64_t *positions, int64_t *sizes)
 {
-    int64_t least = q->least_aligned, before = 0, raised = 0;
+    int64_t minimum = q->min_aligned, before = 0, raised = 0;
     for (int64_t i = 1; i < count; i++) {
         int64_t low, high, place = positions[i - 1];
         window(q, count, i, &low, &high);
@@ -50,14 +50,14 @@ static int repair(const sluice_whole *q, int64_t count, const int64_t *positions
             return 0;
         place = place < low ? low : place > high ? high : place;
         /* Raised to the place before and the least size, then lowered to it and the greatest. */
-        raised = i > 1 ? larger(place, raised + least) : place;
-        place = i > 1 ? smaller(raised, before + q->greatest_aligned) : raised;
+        raised = i > 1 ? larger(place, raised + minimum) : place;
+        place = i > 1 ? smaller(raised, before + q->max_aligned) : raised;
         sizes[i - 1] = place - before;
         before = place;
     }
     sizes[count - 1] = q->message_bytes - before;
     for (int64_t i = 0; i < count; i++)
-        if (sizes[i] < q->least_bytes || sizes[i] > q->greatest_bytes)
+        if (sizes[i] < q->min_message_bytes || sizes[i] > q->max_message_bytes)
             return 0;
     for (int64_t i = 0; q->unit_bytes > 1 && i < count - 1; i++)
         if (sizes[i] % q->unit_bytes)
@@ -86,7 +86,7 @@ static int best_rounding(const sluice_whole *q, const sluice_rounding *asked, ro
         memcpy(r->known, r->places, (size_t)inner * sizeof *r->places);
         if (!repair(q, asked->count, r->places, r->trial))
             continue;
-        double latency = sluice_judge(q, asked->count, r->trial);
+        double latency = sluice_evaluate(q, asked->count, r->trial);
         if (latency < best) {
             best = latency;
             memcpy(sizes, r->trial, (size_t)asked->count * sizeof *sizes);
@@ -120,7 +120,7 @@ static double moved(const sluice_whole *q, const room *r, int64_t i, int64_t fir
                     int64_t second)
 {
     int64_t n = q->n, pair[2] = {first, second};
-    double exits[SPAN], most = 0.0;
+    double exits[SPAN], maximum = 0.0;
     memcpy(exits, r->tau + i * n, (size_t)n * sizeof *exits);
     for (int row = 0; row < 2; row++) {
         double ready = 0.0;
@@ -130,13 +130,13 @@ static double moved(const sluice_whole *q, const room *r, int64_t i, int64_t fir
     }
     const double *behind = r->rest + (i + 3) * n;
     for (int64_t j = 0; j < n; j++)
-        most = exits[j] + behind[j] > most ? exits[j] + behind[j] : most;
-    return most;
+        maximum = exits[j] + behind[j] > maximum ? exits[j] + behind[j] : maximum;
+    return maximum;
 }
 
 static int admitted(const sluice_whole *q, int64_t size)
 {
-    return size >= q->least_bytes && size <= q->greatest_bytes;
+    return size >= q->min_message_bytes && size <= q->max_message_bytes;
 }
 
 /* The best of all moves of one position by one unit, taken if it is better; 0 if none is. */
@@ -195,7 +195,7 @@ static int round_with(const sluice_whole *q, const sluice_rounding *asked, room 
 int sluice_round(const sluice_whole *q, const sluice_rounding *asked, int64_t *sizes)
 {
     int64_t count = asked->count, cells = (count + 2) * q->n;
-    if (count < 2 || count > q->k_greatest || q->greatest_aligned < q->unit_bytes)
+    if (count < 2 || count > q->k_max || q->max_aligned < q->unit_bytes)
         return SLUICE_ROUND_OTHER;
     double *numbers = malloc((size_t)(count + 3 * cells) * sizeof *numbers);
     int64_t *places = malloc((size_t)(3 * count) * sizeof *places);

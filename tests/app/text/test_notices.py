@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from app.text.notices import MEANINGS, MOST_NAMED, notice_items, notice_lines
+from app.text.notices import MAX_NAMED, MEANINGS, notice_items, notice_lines
 from domain.solution import Notice
 from tests.architecture.documents import document, python_files
 
@@ -65,7 +65,7 @@ def test_a_line_each_for_a_terminal() -> None:
 
 def test_many_stages_are_counted() -> None:
     """And a code of newer software is told by its name."""
-    names = [f"s{number}" for number in range(MOST_NAMED + 2)]
+    names = [f"s{number}" for number in range(MAX_NAMED + 2)]
     (line,) = notice_lines([about("new_thing", name) for name in names])
     assert line == "s0, s1, s2, s3, s4 and 3 more: new thing (new_thing)"
 

@@ -45,9 +45,9 @@ FORMATTERS: dict[str, tuple[int, Callable[..., Any]]] = {
 def test_the_examples(name: str) -> None:
     given_values, formatter = FORMATTERS[name]
     for example in TEXTS[name]:
-        told = formatter(*example[:given_values])
+        reported = formatter(*example[:given_values])
         expected = example[given_values:]
-        assert (list(told) if isinstance(told, tuple) else [told]) == expected, example
+        assert (list(reported) if isinstance(reported, tuple) else [reported]) == expected, example
 
 
 def test_every_formatter_of_the_scripts_has_examples() -> None:

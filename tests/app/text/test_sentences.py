@@ -16,5 +16,5 @@ from app.text.notices import sentence
         ("", ""),
     ],
 )
-def test_refusals_are_sentences(text: str, said: str) -> None:
-    assert sentence(text) == said
+def test_refusals_are_sentences(text: str, stated: str) -> None:
+    assert sentence(text) == stated

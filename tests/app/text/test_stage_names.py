@@ -28,20 +28,20 @@ from tests.support.answers import solved
         (["stage 2", None], ["stage 2", "stage 2 (2)"]),
     ],
 )
-def test_later_ones_are_numbered(names: list[str | None], told: list[str]) -> None:
+def test_later_ones_are_numbered(names: list[str | None], reported: list[str]) -> None:
     """With a number that no name has."""
-    assert unique_names(names) == tuple(told)
+    assert unique_names(names) == tuple(reported)
 
 
 @given(st.lists(st.sampled_from(["x" * 100, "x" * 96, "x" * 96 + " (2)", "y", "y (2)"])))
 def test_all_are_distinct_and_none_is_too_long(names: list[str]) -> None:
     """First ones keep theirs."""
-    told = unique_names(names)
-    assert len(set(told)) == len(names)
-    assert all(len(name) <= MAX_NAME_LENGTH for name in told)
+    reported = unique_names(names)
+    assert len(set(reported)) == len(names)
+    assert all(len(name) <= MAX_NAME_LENGTH for name in reported)
     for place, name in enumerate(names):
         if name not in names[:place]:
-            assert told[place] == name
+            assert reported[place] == name
 
 
 def answer_about(*names: str) -> OptimizeOut:

@@ -33,13 +33,13 @@ def test_direct_times_as_people_write_them(header: str, stages: tuple[str, ...])
     """Without repetitions, and sizes by other names; both are said back."""
     row = ",1" * header.count(",")
     reading = read(f"{header}\n64{row}\n128{row}\n64{row}\n".encode())
-    said = dict(reading.understood)
+    stated = dict(reading.understood)
     assert isinstance(reading.trace, DirectTrace)
     assert reading.trace.stage_names == stages
-    assert said["size_column"] == header.partition(",")[0]
+    assert stated["size_column"] == header.partition(",")[0]
     if "rep" not in header:
         assert list(reading.trace.repetitions) == [0, 0, 1]
-        assert said["repetitions"].startswith("numbered")
+        assert stated["repetitions"].startswith("numbered")
 
 
 def test_whole_messages_without_repetitions() -> None:

@@ -29,19 +29,19 @@ class TestOsuVariants:
         trace = messages(reading)
         assert pairs(trace.latency) == [(1, 2.48), (8192, 5.31)]
         assert pairs(trace.interarrival) == near([(8192, 1.6), (1048576, 1048576 / 23879.32)])
-        said = understood(reading)
-        assert said["tests"] == "MPI-CUDA Latency Test, MPI-CUDA Bandwidth Test"
-        assert said["buffers"].startswith("Send Buffer on DEVICE (D)")
-        assert said["rows_left_out"] == "1: 1 with failed validation"
+        stated = understood(reading)
+        assert stated["tests"] == "MPI-CUDA Latency Test, MPI-CUDA Bandwidth Test"
+        assert stated["buffers"].startswith("Send Buffer on DEVICE (D)")
+        assert stated["rows_left_out"] == "1: 1 with failed validation"
 
     def test_collectives_and_one_sided_tests_are_left_out_by_name(self) -> None:
         """A broadcast's "Avg Latency(us)" is laid out like that of a single message."""
         reading = read(content_of("osu-with-others.txt"))
         assert pairs(messages(reading).latency) == [(1, 2.01), (1024, 2.84)]
-        told = understood(reading)["tests_left_out"]
-        assert "MPI Broadcast Latency Test: not one message" in told
-        assert "MPI_Get latency Test: the time of a one-sided operation" in told
-        assert "Multiple Bandwidth / Message Rate Test: several pairs" in told
+        reported = understood(reading)["tests_left_out"]
+        assert "MPI Broadcast Latency Test: not one message" in reported
+        assert "MPI_Get latency Test: the time of a one-sided operation" in reported
+        assert "Multiple Bandwidth / Message Rate Test: several pairs" in reported
 
     @pytest.mark.parametrize(
         ("name", "why"),
@@ -81,12 +81,12 @@ class TestOsuVariants:
         rows = b"64 2.00\n128 1e400\n256 -1.00\n9223372036854775808 2.00\n99 inf\n7 ---\n"
         reading = read(OSU_HEAD + rows)
         assert pairs(messages(reading).latency) == [(64, 2.0)]
-        told = understood(reading)["rows_left_out"]
-        assert told.startswith("5: ")
-        assert "2 not finite" in told
-        assert "1 outside 0 to" in told
-        assert "1 of more than" in told
-        assert "1 cut off or not a number" in told
+        reported = understood(reading)["rows_left_out"]
+        assert reported.startswith("5: ")
+        assert "2 not finite" in reported
+        assert "1 outside 0 to" in reported
+        assert "1 of more than" in reported
+        assert "1 cut off or not a number" in reported
 
     def test_byte_order_mark_and_crlf(self) -> None:
         content = b"\xef\xbb\xbf" + content_of("osu-latency-v5.txt").replace(b"\n", b"\r\n")
@@ -100,17 +100,17 @@ class TestImbVariants:
     def test_several_pairs_at_once_are_left_out(self) -> None:
         reading = read(content_of("imb-p2p.txt"))
         assert pairs(messages(reading).latency) == [(8, 1.12), (8192, 3.40)]
-        said = understood(reading)
-        assert said["tool_version"] == "Intel(R) MPI Benchmarks 2021.3, P2P part"
-        assert said["benchmarks_left_out"] == "PingPong of 8 processes, PingPing"
+        stated = understood(reading)
+        assert stated["tool_version"] == "Intel(R) MPI Benchmarks 2021.3, P2P part"
+        assert stated["benchmarks_left_out"] == "PingPong of 8 processes, PingPing"
 
     def test_defects_time_outs_and_groups(self) -> None:
         reading = read(content_of("imb-checked-groups.txt"))
         assert pairs(messages(reading).latency) == [(1, 1.71), (1024, 3.05), (4096, 5.21)]
-        said = understood(reading)
-        assert said["tool_version"].startswith("Intel (R) MPI Benchmark Suite V3.2")
-        assert said["rows_left_out"] == "2: 1 with defects; 1 cut off or not a number"
-        assert said["benchmarks_left_out"] == "Multi-PingPong"
+        stated = understood(reading)
+        assert stated["tool_version"].startswith("Intel (R) MPI Benchmark Suite V3.2")
+        assert stated["rows_left_out"] == "2: 1 with defects; 1 cut off or not a number"
+        assert stated["benchmarks_left_out"] == "Multi-PingPong"
 
     @pytest.mark.parametrize("keep", [b"15", b"15.0", b"15.02"])
     def test_a_last_row_cut_off_is_left_out(self, keep: bytes) -> None:
@@ -128,10 +128,10 @@ class TestPerftestVariants:
         reading = read(content_of("perftest-send-lat-unsorted.txt"))
         expected = [(2, 1.52), (2, 1.47), (2, 9.81), (4096, 2.5), (4096, 2.25), (4096, 2.375)]
         assert pairs(messages(reading).latency) == expected
-        said = understood(reading)
-        assert said["statistic"] == "every iteration"
-        assert said["tests"] == "Send Latency"
-        assert "rows_left_out" not in said
+        stated = understood(reading)
+        assert stated["statistic"] == "every iteration"
+        assert stated["tests"] == "Send Latency"
+        assert "rows_left_out" not in stated
 
     def test_a_dump_in_cycles_is_refused(self) -> None:
         content = content_of("perftest-send-lat-unsorted.txt").replace(b"#, usec", b"#, cycles")
@@ -144,9 +144,9 @@ class TestPerftestVariants:
         assert pairs(trace.latency) == [(64, 1.02), (4096, 2.05)]
         expected = [(4096, 4096 / (10000.0 * 2**20) * 1e6), (65536, 65536 * 8 / 96e3)]
         assert pairs(trace.interarrival) == near(expected)
-        said = understood(reading)
-        assert said["interarrival_is"].endswith("MB/sec of 2^20 bytes and Gb/sec of 10^9 bits")
-        assert said["latency_is"] == "half a round trip"
+        stated = understood(reading)
+        assert stated["interarrival_is"].endswith("MB/sec of 2^20 bytes and Gb/sec of 10^9 bits")
+        assert stated["latency_is"] == "half a round trip"
 
     def test_both_directions_at_once_are_refused(self) -> None:
         with pytest.raises(UnreadableTrace, match=r"line 1: RDMA_Write Bidirectional BW is not"):
@@ -171,17 +171,17 @@ class TestUcxVariants:
     def test_batch_files_with_progress_and_a_transport_that_ends_in_a_digit(self) -> None:
         reading = read(content_of("ucx-batch-files.csv"))
         assert pairs(messages(reading).latency) == [(8, 1.012), (16, 1.015), (512, 1.320)]
-        said = understood(reading)
-        assert said["tests"] == "am_short_lat,rc_mlx5"
-        assert said["statistic"] == "median (50.0_percentile_lat)"
+        stated = understood(reading)
+        assert stated["tests"] == "am_short_lat,rc_mlx5"
+        assert stated["statistic"] == "median (50.0_percentile_lat)"
         assert not reading.notices
 
     def test_a_get_is_a_whole_operation_and_a_tail_is_no_median(self) -> None:
         reading = read(content_of("ucx-get.csv"))
         assert pairs(messages(reading).latency) == [(64, 2.036), (4096, 4.110)]
-        said = understood(reading)
-        assert said["latency_is"] == "a whole operation"
-        assert said["statistic"] == "mean (overall_lat)"
+        stated = understood(reading)
+        assert stated["latency_is"] == "a whole operation"
+        assert stated["statistic"] == "mean (overall_lat)"
         assert [notice.code for notice in reading.notices] == ["read_is_round_trip"]
 
     def test_a_name_that_the_numbers_contradict_is_not_believed(self) -> None:
@@ -208,9 +208,9 @@ class TestUcxVariants:
         trace = messages(reading)
         assert pairs(trace.latency) == [(4096, 4.020), (65536, 11.020)]
         assert pairs(trace.interarrival) == near([(65536, 1e6 / 178259)])
-        said = understood(reading)
-        assert said["tests"] == "tag match latency, tag match bandwidth"
-        assert said["statistic"] == "median"
+        stated = understood(reading)
+        assert stated["tests"] == "tag match latency, tag match bandwidth"
+        assert stated["statistic"] == "median"
 
     def test_several_threads_have_no_row_to_read(self) -> None:
         content = content_of("ucx-table.txt").split(b"Final:")[0]

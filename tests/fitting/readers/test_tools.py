@@ -21,7 +21,7 @@ from domain.measurement import (
 )
 from domain.trace_formats import UnrecognisedTrace
 from fitting import read
-from fitting.recognise import READERS, nearest_formats, reader_of
+from fitting.detect import READERS, nearest_formats, reader_of
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"
 EXAMPLE = Path(__file__).parents[3] / "examples" / "local-path-direct.csv"
@@ -90,7 +90,7 @@ class TestRecognition:
     @pytest.mark.parametrize("name", FORMATS)
     def test_one_reader_claims_each_file(self, name: str) -> None:
         head = content_of(name).decode()
-        claims = [reader.format for reader in READERS if reader.recognises(head)]
+        claims = [reader.format for reader in READERS if reader.detects(head)]
         assert claims == [FORMATS[name]]
 
     def test_the_example_is_a_direct_trace(self) -> None:
@@ -188,10 +188,10 @@ class TestOsu:
         trace = messages(reading)
         assert trace.kind is TraceKind.END_TO_END
         assert pairs(trace.latency)[:2] == [(1, 1.19), (64, 1.31)]
-        said = understood(reading)
-        assert said["tool_version"] == "5.3.2"
-        assert said["latency_is"] == "half a round trip"
-        assert said["rows_left_out"] == "1: 1 of 0 bytes"
+        stated = understood(reading)
+        assert stated["tool_version"] == "5.3.2"
+        assert stated["latency_is"] == "half a round trip"
+        assert stated["rows_left_out"] == "1: 1 of 0 bytes"
 
     def test_validation_and_nan(self) -> None:
         reading = read(content_of("osu-latency-v7-validated.txt"))
@@ -225,10 +225,10 @@ class TestImb:
         reading = read(content_of("imb-pingpong.txt"))
         expected = [(1, 2.26), (64, 2.36), (4096, 4.11), (65536, 15.02), (1048576, 182.40)]
         assert pairs(messages(reading).latency) == expected
-        said = understood(reading)
-        assert said["statistic"] == "mean over 40 to 1000 repetitions"
-        assert said["benchmarks_left_out"] == "Sendrecv"
-        assert said["rows_left_out"] == "2: 1 of 0 bytes; 1 cut off or not a number"
+        stated = understood(reading)
+        assert stated["statistic"] == "mean over 40 to 1000 repetitions"
+        assert stated["benchmarks_left_out"] == "Sendrecv"
+        assert stated["rows_left_out"] == "2: 1 of 0 bytes; 1 cut off or not a number"
 
     def test_a_copy_from_a_mailing_list(self) -> None:
         reading = read(content_of("imb-mailing-list.html"))
@@ -321,10 +321,10 @@ class TestSimGrid:
     def test_pingpong(self) -> None:
         reading = read(content_of("simgrid-pingpong.csv"))
         assert pairs(messages(reading).latency) == near([(4096, 100.0), (64, 50.0), (4096, 101.0)])
-        said = understood(reading)
-        assert said["time_unit"] == "s, turned into µs"
-        assert said["calls_left_out"].startswith("1:")
-        assert said["rows_left_out"] == "1: 1 of 0 bytes"
+        stated = understood(reading)
+        assert stated["time_unit"] == "s, turned into µs"
+        assert stated["calls_left_out"].startswith("1:")
+        assert stated["rows_left_out"] == "1: 1 of 0 bytes"
 
     def test_costs_of_calls_alone_are_refused(self) -> None:
         with pytest.raises(UnreadableTrace, match=r"no ping-pong .* only MPI_Isend"):

@@ -26,17 +26,17 @@ static uint64_t bits(void) /* splitmix64 */
     return z ^ (z >> 31);
 }
 
-static int64_t between(int64_t least, int64_t greatest)
+static int64_t between(int64_t minimum, int64_t maximum)
 {
-    return least + (int64_t)(bits() % (uint64_t)(greatest - least + 1));
+    return minimum + (int64_t)(bits() % (uint64_t)(maximum - minimum + 1));
 }
 
 static double uniform(void) { return (double)(bits() >> 11) * 0x1p-53; }
 
 /* Zero now and then, else log-uniform. */
-static double wide(double least, double greatest)
+static double wide(double minimum, double maximum)
 {
-    return bits() % 8 == 0 ? 0.0 : least * pow(greatest / least, uniform());
+    return bits() % 8 == 0 ? 0.0 : minimum * pow(maximum / minimum, uniform());
 }
 
 static void *must(size_t count, size_t size)
@@ -151,8 +151,8 @@ static void blocks(void)
 
 static void check_certificate(const sluice_ip_problem *q, double *p)
 {
-    double least = (double)between(0, 100);
-    double message = (double)q->k * least + q->free_bytes;
+    double minimum = (double)between(0, 100);
+    double message = (double)q->k * minimum + q->free_bytes;
     sluice_ip_repair(q->k - 1, q->n, p);
     for (int64_t t = 0; t < q->k - 1; t++) {
         double total = 0.0;
@@ -163,7 +163,7 @@ static void check_certificate(const sluice_ip_problem *q, double *p)
         expect(fabs(total - 1.0) < 1e-9, "sum of a repaired row");
     }
     double value =
-        sluice_ip_value(q->k, q->n, q->overhead_us, q->us_per_byte, least, message, p);
+        sluice_ip_value(q->k, q->n, q->overhead_us, q->us_per_byte, minimum, message, p);
     expect(!isnan(value), "value of a repaired dual");
 }
 
@@ -212,34 +212,34 @@ static void refusals(void)
 /* Admitted counts, as MessageProblem.count_range has them; 0 where the limits admit none. */
 static int count_range(sluice_whole *q)
 {
-    int64_t whole = q->message_bytes, unit = q->unit_bytes, least = q->least_bytes;
-    q->least_aligned = (least + unit - 1) / unit * unit;
-    q->greatest_aligned = q->greatest_bytes / unit * unit;
-    if (q->greatest_aligned < q->least_aligned || whole <= least)
+    int64_t whole = q->message_bytes, unit = q->unit_bytes, minimum = q->min_message_bytes;
+    q->min_aligned = (minimum + unit - 1) / unit * unit;
+    q->max_aligned = q->max_message_bytes / unit * unit;
+    if (q->max_aligned < q->min_aligned || whole <= minimum)
         return 0;
-    int64_t over = whole - q->greatest_bytes, last = least + (whole - least) % unit;
-    q->k_least = 1 + (over + q->greatest_aligned - 1) / q->greatest_aligned;
-    q->k_greatest = 1 + (whole - last) / q->least_aligned;
-    q->k_greatest = q->k_greatest < 3000 ? q->k_greatest : 3000;
-    return last <= q->greatest_bytes && q->k_greatest >= q->k_least;
+    int64_t over = whole - q->max_message_bytes, last = minimum + (whole - minimum) % unit;
+    q->k_min = 1 + (over + q->max_aligned - 1) / q->max_aligned;
+    q->k_max = 1 + (whole - last) / q->min_aligned;
+    q->k_max = q->k_max < 3000 ? q->k_max : 3000;
+    return last <= q->max_message_bytes && q->k_max >= q->k_min;
 }
 
 static void check_cut(const sluice_whole *q, int64_t count, const int64_t *sizes)
 {
     int64_t sum = 0;
     for (int64_t i = 0; i < count; i++) {
-        expect(sizes[i] >= q->least_bytes && sizes[i] <= q->greatest_bytes, "limits");
+        expect(sizes[i] >= q->min_message_bytes && sizes[i] <= q->max_message_bytes, "limits");
         expect(i == count - 1 || sizes[i] % q->unit_bytes == 0, "alignment");
         sum += sizes[i];
     }
     expect(sum == q->message_bytes, "sum of the sizes");
-    expect(sluice_bound(q, count) <= sluice_judge(q, count, sizes) * (1.0 + 1e-12), "bound");
+    expect(sluice_bound(q, count) <= sluice_evaluate(q, count, sizes) * (1.0 + 1e-12), "bound");
 }
 
 static void check_rounding(const sluice_whole *q)
 {
-    int64_t k = between(q->k_least, q->k_greatest < q->k_least + 90 ? q->k_greatest
-                                                                    : q->k_least + 90);
+    int64_t k = between(q->k_min, q->k_max < q->k_min + 90 ? q->k_max
+                                                                    : q->k_min + 90);
     int64_t *sizes = must((size_t)k, sizeof *sizes);
     double *x = doubles(k), offsets[] = {0.0, 0.25, 0.5, 1.0}, sum = 0.0;
     for (int64_t i = 0; i < k; i++)
@@ -258,7 +258,7 @@ static void check_equal(const sluice_whole *q)
 {
     int64_t near = sluice_equal_count(q), neighbours = between(0, 24), count = 0;
     int64_t *sizes = must((size_t)(near + neighbours), sizeof *sizes);
-    expect(near >= q->k_least && near <= q->k_greatest, "count of equal fragments");
+    expect(near >= q->k_min && near <= q->k_max, "count of equal fragments");
     sluice_equal_search asked = {near, neighbours, between(0, 1) ? 1000000 : 0};
     if (sluice_equal_cut(q, &asked, sizes, &count) == SLUICE_EQUAL_FOUND)
         check_cut(q, count, sizes);
@@ -277,19 +277,19 @@ static void check_repeat(const sluice_whole *q)
         sizes[i] = i < best.full ? best.size_bytes : rest;
     if (count > 1)
         check_cut(q, count, sizes);
-    double judged = sluice_judge(q, count, sizes), told = best.latency_us + q->delay_us;
-    expect(fabs(judged - told) <= 1e-9 * judged, "latency of a repeated size");
+    double judged = sluice_evaluate(q, count, sizes), reported = best.latency_us + q->delay_us;
+    expect(fabs(judged - reported) <= 1e-9 * judged, "latency of a repeated size");
     free(sizes);
 }
 
 static void check_bounds(const sluice_whole *q)
 {
-    int64_t first, last, counts[] = {q->k_least, q->k_greatest};
+    int64_t first, last, counts[] = {q->k_min, q->k_max};
     double both[2];
     sluice_bounds_of(q, counts, 2, both);
     double limit = both[between(0, 1)] * (0.5 + uniform());
     sluice_bounds_within(q, between(0, 5000), limit, &first, &last);
-    for (int64_t k = q->k_least + 1; k <= q->k_greatest; k++)
+    for (int64_t k = q->k_min + 1; k <= q->k_max; k++)
         expect((sluice_bound(q, k) <= limit) == (k >= first && k <= last), "counts within");
 }
 
@@ -305,9 +305,9 @@ static void whole_bytes(void)
     sluice_whole q = {.n = n, .overhead_us = overhead, .ns_per_byte = cost};
     q.message_bytes = message;
     q.unit_bytes = between(0, 2) ? 1 : between(1, 100);
-    q.least_bytes = between(0, 2) ? 1 : between(1, 64);
-    q.least_bytes = q.least_bytes < message ? q.least_bytes : message;
-    q.greatest_bytes = between(0, 1) ? message : between(q.least_bytes, message);
+    q.min_message_bytes = between(0, 2) ? 1 : between(1, 64);
+    q.min_message_bytes = q.min_message_bytes < message ? q.min_message_bytes : message;
+    q.max_message_bytes = between(0, 1) ? message : between(q.min_message_bytes, message);
     q.delay_us = wide(1e-3, 100.0);
     if (count_range(&q)) {
         check_rounding(&q);
@@ -328,9 +328,9 @@ static void real_sizes(void)
         overhead[j] = wide(1e-3, 1e5);
         cost[j] = wide(1e-7, 10.0);
     }
-    double message = 1.0 + wide(1.0, 1e9), least = between(0, 1) ? 0.0 : message / (double)(2 * k);
-    double greatest = between(0, 1) ? message : message / (double)k * (1.0 + uniform());
-    sluice_lines lines = {n, overhead, cost, message, least, greatest};
+    double message = 1.0 + wide(1.0, 1e9), minimum = between(0, 1) ? 0.0 : message / (double)(2 * k);
+    double maximum = between(0, 1) ? message : message / (double)k * (1.0 + uniform());
+    sluice_lines lines = {n, overhead, cost, message, minimum, maximum};
     for (int64_t i = 0; i < (k - 1) * n; i++)
         p[i] = between(0, 50) ? uniform() : between(0, 1) ? NAN : INFINITY;
     sluice_dual_repair(k - 1, n, p);

@@ -1,4 +1,4 @@
-"""The kernels in C: the judge's bits, whatever the processor; clean of what sanitizers find."""
+"""The kernels in C: the evaluator's bits, whatever the processor; clean of what sanitizers find."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def some_pipeline(rng: np.random.Generator, n: int) -> Pipeline:
 
 def some_lines(rng: np.random.Generator, n: int) -> LineProblem:
     g, G = 10.0 ** rng.uniform(-3, 5, n), 10.0 ** rng.uniform(-7, 1, n)
-    return LineProblem(g=g, G=G, B=1.0, m=1.0, M=1.0, k_least=1, k_greatest=1)
+    return LineProblem(g=g, G=G, B=1.0, m=1.0, M=1.0, k_min=1, k_max=1)
 
 
 class TestRecurrence:
@@ -104,7 +104,7 @@ class TestRecurrence:
             assert np.isnan(latencies_us(some_pipeline(rng, 6), x)).all()
 
     def test_lines_in_real_sizes(self, kernels: Choice, rng: np.random.Generator) -> None:
-        """`LineProblem.latency_us` equals the judge to 1e-12."""
+        """`LineProblem.latency_us` equals the evaluator to 1e-12."""
         for _ in range(count(300)):
             lines = some_lines(rng, int(rng.integers(1, 13)))
             x = rng.uniform(0.0, 1e5, rng.integers(1, 600))

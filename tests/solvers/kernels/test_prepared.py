@@ -1,4 +1,4 @@
-"""The prepared judge: the judge's own bits, with and without the native kernels."""
+"""The prepared judge: the evaluator's own bits, with and without the native kernels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.schedule import latency_us
-from solvers.kernels import judge_of
+from solvers.kernels import evaluator_of
 from solvers.kernels.native import Choice
 from tests.support.compiler import require_native_kernels
 from tests.support.counts import count
@@ -38,15 +38,15 @@ def test_it_is_the_judge(kernels: Choice) -> None:
     for _ in range(count(300)):
         pipeline = a_random_pipeline(rng)
         with computed_by(kernels):
-            judge = judge_of(pipeline)
+            evaluator = evaluator_of(pipeline)
         for _ in range(3):
             fragments = rng.choice((1, 2, 59, 257, 3000 // len(pipeline)))
             sizes = [rng.randint(1, 10_000) for _ in range(fragments)]
-            assert judge(sizes) == latency_us(pipeline, sizes)
+            assert evaluator(sizes) == latency_us(pipeline, sizes)
 
 
 def test_without_kernels_it_is_the_evaluator_itself() -> None:
     """The same values, later."""
     pipeline = a_random_pipeline(random.Random(1))
     with computed_by("numpy"):
-        assert judge_of(pipeline)([5, 7]) == latency_us(pipeline, [5, 7])
+        assert evaluator_of(pipeline)([5, 7]) == latency_us(pipeline, [5, 7])

@@ -35,12 +35,12 @@ from sluice_client.shapes import (
     FitOptions,
     FitRange,
     Measurement,
-    MixSize,
     Pipeline,
     Setting,
     SettingStep,
     Stage,
     StepGroup,
+    WorkloadSize,
 )
 from sluice_client.table import Certificate, Table, TableDescription
 
@@ -67,7 +67,6 @@ __all__ = [
     "InvalidRequest",
     "InvalidTable",
     "Measurement",
-    "MixSize",
     "NotFound",
     "OutOfRange",
     "Pipeline",
@@ -86,6 +85,7 @@ __all__ = [
     "Unavailable",
     "UnexpectedAnswer",
     "Unreachable",
+    "WorkloadSize",
     "__version__",
 ]
 

@@ -141,7 +141,7 @@ class OptimizationSummary:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The answer of a look-up: `table` is the digest of the table that it is read from.
+    """The answer of a lookup: `table` is the digest of the table that it is read from.
 
     Where no table answers, it was solved: `table` is None, and `id` names the stored answer.
     """
@@ -295,8 +295,8 @@ class CompiledTable:
     digest: str
     created_at: str
     profile: ProfileRevision | None
-    least_bytes: int
-    greatest_bytes: int
+    min_message_bytes: int
+    max_message_bytes: int
     relative_gap: float
     constraints: Constraints
     fragment_cap: int
@@ -318,13 +318,13 @@ class CompiledTable:
 
 @dataclass(frozen=True, slots=True)
 class TableSummary:
-    """What a page shows of a compiled table; look-ups are answered from it where it is `active`."""
+    """What a page shows of a compiled table; lookups are answered from it where it is `active`."""
 
     digest: str
     created_at: str
     profile: ProfileRevision
-    least_bytes: int
-    greatest_bytes: int
+    min_message_bytes: int
+    max_message_bytes: int
     relative_gap: float
     constraints: Constraints
     fragment_cap: int

@@ -31,7 +31,7 @@ from sluice_client.http import (
 from sluice_client.memory import Memory
 from sluice_client.method import dress
 from sluice_client.operations import exporting, measuring, service, solving, storing
-from sluice_client.retries import STREAM_ENDED, Course, Pauses, Retry
+from sluice_client.retries import STREAM_ENDED, Pauses, Retry, RetryState
 from sluice_client.table_files import TableFile
 
 P = ParamSpec("P")
@@ -169,24 +169,24 @@ class Client:
     def job_events(self, id: str) -> Iterator[JobEvent]:
         """Each change of a job, to its end; a connection that breaks is made again."""
         call, parser = storing.job_events(id), EventParser()
-        course = self._course(call)
+        state = self._retry_state(call)
         while True:
             try:
-                with self._open(call, course, {"Last-Event-ID": parser.last_id}) as response:
+                with self._open(call, state, {"Last-Event-ID": parser.last_id}) as response:
                     if response.status_code != 200:
                         answer = answer_of(response, response.read())
-                        wait_s = course.after_refusal(answer)
+                        wait_s = state.after_refusal(answer)
                     else:
                         for piece in response.iter_bytes():
-                            course = self._course(call)
+                            state = self._retry_state(call)
                             for name, data in parser.feed(piece):
                                 event = job_event(name, data)
                                 yield event
                                 if event.job.has_ended:
                                     return
-                        wait_s = course.after_failure(STREAM_ENDED)
+                        wait_s = state.after_failure(STREAM_ENDED)
             except httpx.RequestError as error:
-                wait_s = course.after_failure(failure_of(error))
+                wait_s = state.after_failure(failure_of(error))
             parser = EventParser(parser.last_id)
             time.sleep(wait_s)
 
@@ -217,35 +217,35 @@ class Client:
 
     def _answer(self, call: Call[Any]) -> Answer:
         held = self._memory.get(call.target) if call.remembers else None
-        course = self._course(call)
+        state = self._retry_state(call)
         while True:
             try:
-                answer = self._attempt(call, course, held)
+                answer = self._attempt(call, state, held)
             except httpx.RequestError as error:
-                time.sleep(course.after_failure(failure_of(error)))
+                time.sleep(state.after_failure(failure_of(error)))
                 continue
-            wait_s = course.after_answer(answer)
+            wait_s = state.after_answer(answer)
             if wait_s is None:
                 return self._memory.settle(call.target, answer, held) if call.remembers else answer
             time.sleep(wait_s)
 
-    def _attempt(self, call: Call[Any], course: Course, held: Answer | None) -> Answer:
+    def _attempt(self, call: Call[Any], state: RetryState, held: Answer | None) -> Answer:
         body = bytearray()
         known = {"If-None-Match": held.headers["etag"]} if held else {}
-        with self._open(call, course, known) as response:
+        with self._open(call, state, known) as response:
             for piece in response.iter_bytes():
                 body += piece
-                course.check()
+                state.check()
         return answer_of(response, bytes(body))
 
-    def _course(self, call: Call[Any]) -> Course:
-        return Course(call, self._retry, self._timeout_s)
+    def _retry_state(self, call: Call[Any]) -> RetryState:
+        return RetryState(call, self._retry, self._timeout_s)
 
     @contextmanager
     def _open(
-        self, call: Call[Any], course: Course, headers: Mapping[str, str]
+        self, call: Call[Any], state: RetryState, headers: Mapping[str, str]
     ) -> Iterator[httpx.Response]:
-        silence_s = course.begin_attempt()
+        silence_s = state.begin_attempt()
         try:
             request = self._http.build_request(
                 call.method,

@@ -144,14 +144,14 @@ def _class_of(code: str, status: int) -> type[ProblemError]:
 
 def problem_of(document: Any, *, status: int) -> Problem:
     """The problem of a body, as far as it is one; what it lacks follows from the status."""
-    told = document if isinstance(document, dict) else {}
-    listed = told.get("errors")
+    reported = document if isinstance(document, dict) else {}
+    listed = reported.get("errors")
     return Problem(
-        type=_text(told, "type", "about:blank"),
-        title=_text(told, "title", ""),
+        type=_text(reported, "type", "about:blank"),
+        title=_text(reported, "title", ""),
         status=status,
-        code=_text(told, "code", f"http_{status}"),
-        detail=_text(told, "detail", f"the service answered {status}"),
+        code=_text(reported, "code", f"http_{status}"),
+        detail=_text(reported, "detail", f"the service answered {status}"),
         errors=tuple(
             FieldProblem(_text(one, "pointer", ""), _text(one, "detail", ""))
             for one in (listed if isinstance(listed, list) else [])
@@ -160,6 +160,6 @@ def problem_of(document: Any, *, status: int) -> Problem:
     )
 
 
-def _text(told: Mapping[str, Any], name: str, default: str) -> str:
-    value = told.get(name, default)
+def _text(reported: Mapping[str, Any], name: str, default: str) -> str:
+    value = reported.get(name, default)
     return value if isinstance(value, str) else default

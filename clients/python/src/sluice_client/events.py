@@ -12,7 +12,7 @@ from sluice_client.decoding import decoded
 from sluice_client.errors import UnexpectedAnswer
 
 _END_OF_LINE = re.compile(rb"\r\n|\n|\r")
-_MOST_LINE_BYTES = 64 * 2**20  # a stream that never ends a line is none
+_MAX_LINE_BYTES = 64 * 2**20  # a stream that never ends a line is none
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class EventParser:
             if data:
                 yield name or "message", b"\n".join(data)
         self._rest = held[at:]
-        if len(self._rest) > _MOST_LINE_BYTES:
+        if len(self._rest) > _MAX_LINE_BYTES:
             raise UnexpectedAnswer("the events' stream has a line without end")
 
     def _field(self, line: bytes) -> None:

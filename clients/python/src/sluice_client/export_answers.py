@@ -12,8 +12,8 @@ from sluice_client.shapes import Aggregate, Pipeline, SettingStep
 class ExportSizes:
     """The sizes that a target takes."""
 
-    least_bytes: int
-    greatest_bytes: int
+    min_bytes: int
+    max_bytes: int
     multiple_of: int
     is_power_of_two: bool
 
@@ -33,7 +33,7 @@ class ExportOption:
 class ExportTarget:
     """A library that a profile can be exported to.
 
-    `takes` is `one_size`, `ladder`, `costs` or `table`; `verified_by` the program that reads it
+    `takes` is `one_size`, `size steps`, `costs` or `table`; `verified_by` the program that reads it
     back in the tests, None where none does.
     """
 
@@ -112,7 +112,7 @@ class AuditRow:
 
 @dataclass(frozen=True, slots=True)
 class PricedSetting:
-    """A setting and its regret over the mix; `worst` is the message where it is greatest."""
+    """A setting and its regret over the workload; `worst` is the message where it is greatest."""
 
     steps: tuple[SettingStep, ...]
     mean: Regret
@@ -120,7 +120,7 @@ class PricedSetting:
 
 
 @dataclass(frozen=True, slots=True)
-class AuditedMix:
+class AuditedWorkload:
     """The messages that the means are over, in words, and how many they are."""
 
     words: str
@@ -131,21 +131,21 @@ class AuditedMix:
 class Audit:
     """What a setting costs over the optimum, and what to change.
 
-    `best_ladder` is None where the configuration's library takes one size only; `is_kept` says
+    `best_size_steps` is None where the configuration's library takes one size only; `is_kept` says
     whether the setting keeps `max_regret`.
     """
 
     pipeline: Pipeline | None
     aggregate: Aggregate | None
     profile: ProfileRevision | None
-    least_bytes: int
-    greatest_bytes: int
-    mix: AuditedMix
+    min_message_bytes: int
+    max_message_bytes: int
+    workload: AuditedWorkload
     objective: str
     setting: PricedSetting
     at_powers: tuple[AuditRow, ...]
     best_size: PricedSetting
-    best_ladder: PricedSetting | None
+    best_size_steps: PricedSetting | None
     best_repeats: float | None
     schedules_at_most: float | None
     max_regret: float | None

@@ -13,7 +13,7 @@ from sluice_client.retries import Failure
 
 DEFAULT_ADDRESS = "http://localhost:8080"
 DEFAULT_TIMEOUT_S = 30.0
-MOST_TIMEOUT_S = 86_400.0
+MAX_TIMEOUT_S = 86_400.0
 DEFAULT_MEMORY_BYTES = 16 * 2**20
 USER_AGENT = f"sluice-client/{__version__}"
 
@@ -34,8 +34,8 @@ def checked_address(address: str) -> str:
 
 def checked_timeout_s(timeout_s: float) -> float:
     """The time-out itself. Raises InvalidRequest."""
-    if not 0.0 < timeout_s <= MOST_TIMEOUT_S:
-        raise InvalidRequest(f"expected 0 < timeout_s <= {MOST_TIMEOUT_S:g}")
+    if not 0.0 < timeout_s <= MAX_TIMEOUT_S:
+        raise InvalidRequest(f"expected 0 < timeout_s <= {MAX_TIMEOUT_S:g}")
     return timeout_s
 
 
@@ -52,13 +52,13 @@ def timeout_of(call_s: float, timeout_s: float) -> httpx.Timeout:
 
 def failure_of(error: httpx.RequestError) -> Failure:
     """What a failure of httpx means for sending again."""
-    said = type(error).__name__
+    stated = type(error).__name__
     if text := str(error):
-        said = f"{said}: {text}"
+        stated = f"{stated}: {text}"
     return Failure(
         was_sent=not isinstance(error, _NOT_SENT),
         is_timeout=isinstance(error, httpx.TimeoutException),
-        said=said,
+        stated=stated,
     )
 
 

@@ -13,9 +13,9 @@ _OVERHEAD_BYTES = 512  # of an entry, roughly: its key, its headers, the objects
 
 @dataclass(slots=True)
 class Memory:
-    """The answers used last, by their target, `most_bytes` in all; threads may share it."""
+    """The answers used last, by their target, `max_bytes` in all; threads may share it."""
 
-    most_bytes: int
+    max_bytes: int
     _held: OrderedDict[str, Answer] = field(default_factory=OrderedDict)
     _held_bytes: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -40,11 +40,11 @@ class Memory:
         size = len(answer.body) + _OVERHEAD_BYTES
         with self._lock:
             self._drop(target)
-            if size > self.most_bytes:
+            if size > self.max_bytes:
                 return
             self._held[target] = answer
             self._held_bytes += size
-            while self._held_bytes > self.most_bytes:
+            while self._held_bytes > self.max_bytes:
                 self._drop(next(iter(self._held)))
 
     def _drop(self, target: str) -> None:

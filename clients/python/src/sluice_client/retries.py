@@ -24,7 +24,7 @@ from sluice_client.errors import (
     problem_of,
 )
 
-_MOST_TAKES_S = 86_400.0
+_MAX_TAKES_S = 86_400.0
 _BUSY = (429, 503)
 _BEHIND_A_PROXY = (502, 504)
 _NOT_TAKEN_ON = ("overloaded", "not_ready")
@@ -34,21 +34,21 @@ _NOT_TAKEN_ON = ("overloaded", "not_ready")
 class Retry:
     """How often a call is sent, the waits in between (s), and the time that all may take (s).
 
-    The waits double from `first_wait_s` to `most_wait_s`, each shortened by chance to half of it
+    The waits double from `first_wait_s` to `max_wait_s`, each shortened by chance to half of it
     at the least, so that many clients do not come back together; `Retry-After` makes a wait as
     long as it says. `deadline_s` gives way where the operation itself may take longer.
     """
 
     attempts: int = 4
     first_wait_s: float = 0.1
-    most_wait_s: float = 5.0
+    max_wait_s: float = 5.0
     deadline_s: float = 60.0
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
             raise InvalidRequest("expected attempts >= 1")
-        if not (0.0 <= self.first_wait_s <= self.most_wait_s and self.deadline_s > 0.0):
-            raise InvalidRequest("expected 0 <= first_wait_s <= most_wait_s and deadline_s > 0")
+        if not (0.0 <= self.first_wait_s <= self.max_wait_s and self.deadline_s > 0.0):
+            raise InvalidRequest("expected 0 <= first_wait_s <= max_wait_s and deadline_s > 0")
 
 
 NO_RETRY = Retry(attempts=1)
@@ -60,11 +60,11 @@ class Failure:
 
     was_sent: bool
     is_timeout: bool
-    said: str
+    stated: str
 
 
 STREAM_ENDED = Failure(
-    was_sent=True, is_timeout=False, said="the stream of events ended before the job did"
+    was_sent=True, is_timeout=False, stated="the stream of events ended before the job did"
 )
 
 
@@ -88,7 +88,7 @@ class Pauses:
         return min(pause_s, left_s)
 
 
-class Course:
+class RetryState:
     """One call from its first attempt to its last."""
 
     def __init__(
@@ -103,7 +103,7 @@ class Course:
         self._call, self._retry = call, retry
         self._clock, self._chance = clock, chance
         # What a request says that it takes is the service's to judge, and may be anything.
-        takes_s = min(max(call.takes_s, 0.0), _MOST_TAKES_S)
+        takes_s = min(max(call.takes_s, 0.0), _MAX_TAKES_S)
         self._answer_s = takes_s + timeout_s
         self._total_s = max(retry.deadline_s, self._answer_s if takes_s else 0.0)
         self._ends_s = clock() + self._total_s
@@ -127,9 +127,9 @@ class Course:
         if wait_s is not None:
             return wait_s
         if failure.is_timeout:
-            raise DeadlineExceeded(f"no answer came in time: {failure.said}")
+            raise DeadlineExceeded(f"no answer came in time: {failure.stated}")
         times = "" if self._sent == 1 else f" ({self._sent} times)"
-        raise Unreachable(f"no answer came: {failure.said}{times}")
+        raise Unreachable(f"no answer came: {failure.stated}{times}")
 
     def after_answer(self, answer: Answer) -> float | None:
         """How long to wait before asking again, s; None for an answer to keep."""
@@ -152,14 +152,14 @@ class Course:
             return _code_of(answer) in _NOT_TAKEN_ON
         return answer.status == 429
 
-    def _wait_s(self, least_s: float) -> float | None:
+    def _wait_s(self, min_s: float) -> float | None:
         """None where no attempt is left, or the wait would end too late."""
         if self._sent >= self._retry.attempts:
             return None
         doubled_s = self._retry.first_wait_s * 2.0 ** min(self._sent - 1, 60)
-        usual_s = min(self._retry.most_wait_s, doubled_s) * (0.5 + 0.5 * self._chance())
+        typical_s = min(self._retry.max_wait_s, doubled_s) * (0.5 + 0.5 * self._chance())
         # Behind Retry-After the clients spread as well: nobody comes before it.
-        wait_s = least_s + usual_s if least_s else usual_s
+        wait_s = min_s + typical_s if min_s else typical_s
         return wait_s if self._clock() + wait_s < self._ends_s else None
 
     def _too_late(self) -> DeadlineExceeded:
@@ -168,15 +168,15 @@ class Course:
 
 def _retry_after_s(answer: Answer) -> float:
     """Seconds, or the time until a date; 0 for none and for what is neither."""
-    told = answer.headers.get("retry-after", "").strip()
-    if told.isascii() and told.isdigit():
-        return float(told[:9])
+    reported = answer.headers.get("retry-after", "").strip()
+    if reported.isascii() and reported.isdigit():
+        return float(reported[:9])
     try:
-        moment = parsedate_to_datetime(told)
+        timestamp = parsedate_to_datetime(reported)
     except ValueError:
         return 0.0
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+    timestamp = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
+    return max(0.0, (timestamp - datetime.now(UTC)).total_seconds())
 
 
 def _code_of(answer: Answer) -> str:

@@ -211,8 +211,8 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class MixSize:
-    """A message size of a mix, and how much it counts."""
+class WorkloadSize:
+    """A message size of a workload, and how much it counts."""
 
     message_bytes: int
     weight: float = 1.0

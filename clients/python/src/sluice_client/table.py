@@ -1,7 +1,7 @@
-"""The reader of table files: look-ups by message size, from a mapped file, without a server.
+"""The reader of table files: lookups by message size, from a mapped file, without a server.
 
 Source    docs/format.md of Sluice, version 1, whose integer arithmetic this is to the byte.
-Cost      opening: linear in the file, once. A look-up: a bisection, and for a schedule one pass
+Cost      opening: linear in the file, once. A lookup: a bisection, and for a schedule one pass
           over its fragments.
 Traps     the file must not be changed in place while it is mapped; whoever replaces it writes
           another one beside it and renames, as `fetch_table` does.
@@ -43,30 +43,30 @@ class Certificate(NamedTuple):
 class TableDescription:
     """What a table file is for. `profile` is empty, and `revision` 0, where it has no name.
 
-    `relative_gap` is the tolerance that was asked for; `most_fragments` the greatest number of
-    fragments that any of its schedules has.
+    `relative_gap` is the tolerance that was asked for; `max_schedule_fragments` the greatest number
+    of fragments that any of its schedules has.
     """
 
     profile: str
     revision: int
-    least_bytes: int
-    greatest_bytes: int
+    min_message_bytes: int
+    max_message_bytes: int
     relative_gap: float
     constraints: Constraints
     fragment_cap: int
     cut_entries: int
     repeat_entries: int
-    most_fragments: int
+    max_schedule_fragments: int
     file_bytes: int
     pipeline: Pipeline
 
 
 class Table:
-    """A validated table file. Look-ups change nothing, so any number of threads may share one.
+    """A validated table file. Lookups change nothing, so any number of threads may share one.
 
-    Made by `Table.open` or `Table.from_bytes`; both raise InvalidTable. Look-ups raise OutOfRange
-    for a message outside `description.least_bytes` to `greatest_bytes`, and ValueError after
-    `close`.
+    Made by `Table.open` or `Table.from_bytes`; both raise InvalidTable. Lookups raise OutOfRange
+    for a message outside `description.min_message_bytes` to `max_message_bytes`, and ValueError
+    after `close`.
     """
 
     __slots__ = (
@@ -74,9 +74,9 @@ class Table:
         "_cut_messages",
         "_cuts",
         "_data",
-        "_greatest",
-        "_least",
         "_map",
+        "_maximum",
+        "_minimum",
         "_positions",
         "_repeat_messages",
         "_repeats",
@@ -94,7 +94,7 @@ class Table:
         self._cuts, self._cut_messages = columns.cuts, columns.cut_messages
         self._repeats, self._repeat_messages = columns.repeats, columns.repeat_messages
         self._positions = columns.positions
-        self._least, self._greatest = header.least_bytes, header.greatest_bytes
+        self._minimum, self._maximum = header.min_message_bytes, header.max_message_bytes
         self._unit = header.alignment_bytes
 
     @classmethod
@@ -117,7 +117,7 @@ class Table:
         0 where the table's limits admit cuts and none that repeats one size. Raises OutOfRange.
         """
         message = index(message_bytes)
-        if not self._least <= message <= self._greatest:
+        if not self._minimum <= message <= self._maximum:
             raise self._outside()
         at = REPEAT_WORDS * (bisect_right(self._repeat_messages, message) - 1)
         repeats = self._repeats
@@ -137,7 +137,7 @@ class Table:
         Raises OutOfRange.
         """
         message = index(message_bytes)
-        if not self._least <= message <= self._greatest:
+        if not self._minimum <= message <= self._maximum:
             raise self._outside()
         at = CUT_WORDS * (bisect_right(self._cut_messages, message) - 1)
         cuts, unit = self._cuts, self._unit
@@ -161,7 +161,7 @@ class Table:
     def certificate(self, message_bytes: int) -> Certificate:
         """What is proven of this message's schedule and repeated size. Raises OutOfRange."""
         message = index(message_bytes)
-        if not self._least <= message <= self._greatest:
+        if not self._minimum <= message <= self._maximum:
             raise self._outside()
         cut = CUT_WORDS * (bisect_right(self._cut_messages, message) - 1)
         repeat = REPEAT_WORDS * (bisect_right(self._repeat_messages, message) - 1)
@@ -194,12 +194,12 @@ class Table:
         self.close()
 
     def __repr__(self) -> str:
-        told = self.description
-        name = f"{told.profile}@{told.revision}" if told.profile else "unnamed"
-        return f"<Table {name}, {told.least_bytes} to {told.greatest_bytes} bytes>"
+        reported = self.description
+        name = f"{reported.profile}@{reported.revision}" if reported.profile else "unnamed"
+        return f"<Table {name}, {reported.min_message_bytes} to {reported.max_message_bytes} bytes>"
 
     def _outside(self) -> OutOfRange:
-        return OutOfRange(f"expected {self._least} <= message_bytes <= {self._greatest}")
+        return OutOfRange(f"expected {self._minimum} <= message_bytes <= {self._maximum}")
 
 
 def _double(word: int) -> float:
@@ -212,8 +212,8 @@ def _description(
     return TableDescription(
         profile=header.name[: header.name_bytes].decode("ascii"),
         revision=header.revision,
-        least_bytes=header.least_bytes,
-        greatest_bytes=header.greatest_bytes,
+        min_message_bytes=header.min_message_bytes,
+        max_message_bytes=header.max_message_bytes,
         relative_gap=header.relative_gap,
         constraints=Constraints(
             header.min_fragment_bytes,
@@ -224,7 +224,7 @@ def _description(
         fragment_cap=header.fragment_cap,
         cut_entries=header.cut_count,
         repeat_entries=header.repeat_count,
-        most_fragments=max(columns.cuts[2::CUT_WORDS]),
+        max_schedule_fragments=max(columns.cuts[2::CUT_WORDS]),
         file_bytes=file_bytes,
         pipeline=pipeline,
     )

@@ -1,4 +1,4 @@
-"""All rules of a table file, checked once: what passes may be trusted in every look-up.
+"""All rules of a table file, checked once: what passes may be trusted in every lookup.
 
 Source    docs/format.md of Sluice, "Validation"; the numbers of the comments are its own.
 Traps     a file comes from anywhere: counts are compared with the bytes that are there before
@@ -30,10 +30,10 @@ from sluice_client.table_layout import (
 )
 
 MAX_MESSAGE_BYTES = 2**48
-_MOST_U32 = 2**32 - 1
-_MOST_REVISION = 2**31 - 1
-_MOST_STRETCH = 2**31 - 1  # bytes between two records
-_MOST_SHIFT = 2**31 - 1  # units that a position or a repeated size moves between two records
+_MAX_U32 = 2**32 - 1
+_MAX_REVISION = 2**31 - 1
+_MAX_STRETCH = 2**31 - 1  # bytes between two records
+_MAX_SHIFT = 2**31 - 1  # units that a position or a repeated size moves between two records
 _NOT_FINITE = 0x7FF0_0000_0000_0000  # from here on: infinite, no number, or with a minus sign
 _NAME = re.compile(rb"[a-z0-9][a-z0-9._-]{0,63}")
 
@@ -107,8 +107,8 @@ def _check_sections(header: Header, length: int) -> None:
 
 
 def _check_ranges(header: Header) -> None:
-    if not 1 <= header.least_bytes <= header.greatest_bytes <= MAX_MESSAGE_BYTES:
-        raise InvalidTable("expected 1 <= least_bytes <= greatest_bytes <= 2^48")
+    if not 1 <= header.min_message_bytes <= header.max_message_bytes <= MAX_MESSAGE_BYTES:
+        raise InvalidTable("expected 1 <= min_message_bytes <= max_message_bytes <= 2^48")
     if not 1e-6 <= header.relative_gap <= 1.0:
         raise InvalidTable("expected 1e-6 <= relative_gap <= 1")
     for name in ("min_fragment_bytes", "alignment_bytes"):
@@ -127,22 +127,22 @@ def _check_name(header: Header) -> None:
     name = header.name[: header.name_bytes]
     if name and _NAME.fullmatch(name) is None:
         raise InvalidTable("expected a profile's name or none")
-    least, greatest = (1, _MOST_REVISION) if name else (0, 0)
-    if not least <= header.revision <= greatest:
+    minimum, maximum = (1, _MAX_REVISION) if name else (0, 0)
+    if not minimum <= header.revision <= maximum:
         raise InvalidTable("expected a revision, 0 where there is no name")
 
 
 def _check_width(header: Header, positions: memoryview) -> None:
     if header.position_width == 4:
         return
-    if not header.position_count or max(positions) <= _MOST_U32:
+    if not header.position_count or max(positions) <= _MAX_U32:
         raise InvalidTable("positions have 8 bytes exactly where one does not fit 4")
 
 
 def _check_messages(name: str, messages: Sequence[int], header: Header) -> None:
-    if messages[0] != header.least_bytes or messages[-1] != header.greatest_bytes:
+    if messages[0] != header.min_message_bytes or messages[-1] != header.max_message_bytes:
         raise InvalidTable(f"{name} must span the range of message sizes")
-    if any(not 0 < high - low <= _MOST_STRETCH for low, high in pairwise(messages)):
+    if any(not 0 < high - low <= _MAX_STRETCH for low, high in pairwise(messages)):
         raise InvalidTable(f"{name} must ascend by less than 2 GiB")
 
 
@@ -170,11 +170,11 @@ def _check_cuts(header: Header, columns: Columns) -> None:
 
 
 def _check_cut(message: int, ends: list[int], header: Header) -> None:
-    unit, greatest = header.alignment_bytes, header.max_fragment_bytes or message
-    if len(ends) + 1 > header.most_fragments:
+    unit, maximum = header.alignment_bytes, header.max_fragment_bytes or message
+    if len(ends) + 1 > header.max_schedule_fragments:
         raise InvalidTable("a cut must keep the cap on fragments")
     if not ends:
-        if message > greatest:
+        if message > maximum:
             raise InvalidTable("a cut must keep max_fragment_bytes")
         return
     final = message - unit * ends[-1]
@@ -183,7 +183,7 @@ def _check_cut(message: int, ends: list[int], header: Header) -> None:
     inner = list(map(sub, ends, [0, *ends]))
     if min(unit * min(inner), final) < header.min_fragment_bytes:
         raise InvalidTable("a cut must keep min_fragment_bytes")
-    if max(unit * max(inner), final) > greatest:
+    if max(unit * max(inner), final) > maximum:
         raise InvalidTable("a cut must keep max_fragment_bytes")
 
 
@@ -194,8 +194,8 @@ def _check_stretch(low: tuple[int, list[int]], high: tuple[int, list[int]], head
         raise InvalidTable("cuts of different counts must be neighbours")
     if not ends:
         return
-    if max(ends[-1], others[-1]) > _MOST_SHIFT and any(
-        abs(shift) > _MOST_SHIFT for shift in map(sub, others, ends)
+    if max(ends[-1], others[-1]) > _MAX_SHIFT and any(
+        abs(shift) > _MAX_SHIFT for shift in map(sub, others, ends)
     ):
         raise InvalidTable("positions must shift by less than 2^31 units")
     unit = header.alignment_bytes
@@ -205,12 +205,12 @@ def _check_stretch(low: tuple[int, list[int]], high: tuple[int, list[int]], head
         _check_last(min(lasts), max(lasts), shift, header)
 
 
-def _check_last(least: int, greatest: int, shift: int, header: Header) -> None:
+def _check_last(minimum: int, maximum: int, shift: int, header: Header) -> None:
     twice_margin = header.alignment_bytes - (-shift >> 31)
-    if 2 * (least - header.min_fragment_bytes) < twice_margin:
+    if 2 * (minimum - header.min_fragment_bytes) < twice_margin:
         raise InvalidTable("a last fragment may become too small between entries")
     limit = header.max_fragment_bytes
-    if limit and 2 * (limit - greatest) < twice_margin:
+    if limit and 2 * (limit - maximum) < twice_margin:
         raise InvalidTable("a last fragment may become too large between entries")
 
 
@@ -236,7 +236,7 @@ def _check_repeat(message: int, size: int, header: Header) -> None:
     fragments = -(-message // size)
     if min(size, message) > (header.max_fragment_bytes or message):
         raise InvalidTable("a repeated size must keep max_fragment_bytes")
-    if fragments > header.most_fragments:
+    if fragments > header.max_schedule_fragments:
         raise InvalidTable("a repeated size must keep the cap on fragments")
     if fragments == 1:
         return
@@ -256,7 +256,7 @@ def _check_growth(one: tuple[int, int], other: tuple[int, int], header: Header) 
             raise InvalidTable("a repeated size must keep max_fragment_bytes")
         return
     grown, rest = divmod(grown_size - size, header.alignment_bytes)
-    if rest or not 0 <= grown <= _MOST_SHIFT:
+    if rest or not 0 <= grown <= _MAX_SHIFT:
         raise InvalidTable("repeated sizes must grow by whole units below 2^31")
     if grown and fragments > 1 and header.min_fragment_bytes > 1:
         remainders = (message - (fragments - 1) * size, after - (fragments - 1) * grown_size)

@@ -58,8 +58,8 @@ class TableFile:
             return False
         data = answer.check().body
         digest = hashlib.sha256(data).hexdigest()
-        told = _DIGEST_TAG.fullmatch(answer.headers.get("etag", ""))
-        if told is not None and told[1] != digest:
+        reported = _DIGEST_TAG.fullmatch(answer.headers.get("etag", ""))
+        if reported is not None and reported[1] != digest:
             raise InvalidTable("the file that came is not the one that was announced")
         Table.from_bytes(data)
         if digest == self.digest:

@@ -23,8 +23,8 @@ _HEADER: Final = struct.Struct("<QQdQQQQQQQQQQQQQQII64s16s")
 class Header(NamedTuple):
     """The header's fields from byte 32 on, in their order; 0 is "none" for the two maxima."""
 
-    least_bytes: int
-    greatest_bytes: int
+    min_message_bytes: int
+    max_message_bytes: int
     relative_gap: float
     min_fragment_bytes: int
     max_fragment_bytes: int
@@ -51,7 +51,7 @@ class Header(NamedTuple):
         return cls(*_HEADER.unpack(data[CHECKED_FROM:HEADER_BYTES]))
 
     @property
-    def most_fragments(self) -> int:
+    def max_schedule_fragments(self) -> int:
         """The cap on the number of fragments of any message."""
         return min(self.max_fragments or self.fragment_cap, self.fragment_cap)
 

@@ -60,10 +60,10 @@ def _range(up_to_bytes: int, overhead_us: float, ns_per_byte: float) -> FitRange
     return FitRange(overhead_us, ns_per_byte, up_to_bytes or None)
 
 
-def _check_cost(name: str, value: float, greatest: float) -> None:
+def _check_cost(name: str, value: float, maximum: float) -> None:
     # -0.0 compares equal to 0 and is refused all the same; NaN fails the comparison.
-    if not 0.0 <= value <= greatest or str(value).startswith("-"):
-        raise InvalidTable(f"expected 0 <= {name} <= {greatest:g}, without a minus sign")
+    if not 0.0 <= value <= maximum or str(value).startswith("-"):
+        raise InvalidTable(f"expected 0 <= {name} <= {maximum:g}, without a minus sign")
 
 
 class _Taker:

@@ -15,9 +15,9 @@ from sluice_client.shapes import (
     Constraints,
     FitOptions,
     Measurement,
-    MixSize,
     Pipeline,
     Setting,
+    WorkloadSize,
 )
 
 _EXPORT_LIMIT_S = 120.0  # the service's own, where sizes have to be chosen by solving
@@ -35,8 +35,8 @@ def export(
     name: str,
     target: str,
     *,
-    least_bytes: int | None = None,
-    greatest_bytes: int | None = None,
+    min_message_bytes: int | None = None,
+    max_message_bytes: int | None = None,
     objective: str | None = None,
     constraints: Constraints | None = None,
     options: Mapping[str, str] | None = None,
@@ -44,16 +44,16 @@ def export(
 ) -> Call[ExportedFile]:
     """A profile as a library's configuration; `name@2` pins a revision.
 
-    Sizes are chosen for messages of `least_bytes` to `greatest_bytes`, for the least mean regret
-    or, with `objective` "worst", for the least worst one. `options` are the target's own; `table`
-    is the digest of a compiled table in place of the active one.
+    Sizes are chosen for messages of `min_message_bytes` to `max_message_bytes`, for the least mean
+    regret or, with `objective` "worst", for the least worst one. `options` are the target's own;
+    `table` is the digest of a compiled table in place of the active one.
     """
     call = get(
         f"/profiles/{segment(name)}/exports/{segment(target)}",
         _exported,
         remembers=True,
-        least_bytes=least_bytes,
-        greatest_bytes=greatest_bytes,
+        min_message_bytes=min_message_bytes,
+        max_message_bytes=max_message_bytes,
         objective=objective,
         **_limits(constraints),
         option=[f"{option}:{value}" for option, value in (options or {}).items()],
@@ -70,9 +70,9 @@ def audit(
     profile: str | None = None,
     measurements: Measurement | Sequence[Measurement] | None = None,
     fit_options: FitOptions | None = None,
-    least_bytes: int | None = None,
-    greatest_bytes: int | None = None,
-    mix: Sequence[MixSize] | None = None,
+    min_message_bytes: int | None = None,
+    max_message_bytes: int | None = None,
+    workload: Sequence[WorkloadSize] | None = None,
     objective: str | None = None,
     max_regret: float | None = None,
     over: str | None = None,
@@ -90,9 +90,9 @@ def audit(
         "profile": profile,
         "measurements": measurements_json(measurements),
         "fit_options": fit_options and fit_options.as_json(),
-        "least_bytes": least_bytes,
-        "greatest_bytes": greatest_bytes,
-        "mix": None if mix is None else [one.as_json() for one in mix],
+        "min_message_bytes": min_message_bytes,
+        "max_message_bytes": max_message_bytes,
+        "workload": None if workload is None else [one.as_json() for one in workload],
         "objective": objective,
         "max_regret": max_regret,
         "over": over,

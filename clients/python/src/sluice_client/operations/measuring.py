@@ -91,16 +91,16 @@ def trace(digest: str) -> Call[bytes]:
 
 
 def plan_measurements(
-    least_bytes: int,
-    greatest_bytes: int,
+    min_message_bytes: int,
+    max_message_bytes: int,
     *,
     measurements: Measurement | Sequence[Measurement] | None = None,
     tolerance: float | None = None,
 ) -> Call[MeasurementPlan]:
     """Which message sizes to measure next, from outside."""
     document = {
-        "least_bytes": least_bytes,
-        "greatest_bytes": greatest_bytes,
+        "min_message_bytes": min_message_bytes,
+        "max_message_bytes": max_message_bytes,
         "measurements": measurements_json(measurements),
         "tolerance": tolerance,
     }

@@ -1,4 +1,4 @@
-"""Schedules: optimize, compare, simulate, the stored answers and the run-time look-up."""
+"""Schedules: optimize, compare, simulate, the stored answers and the run-time lookup."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def optimizations(
 
 
 def schedule(name: str, message_bytes: int) -> Call[Schedule]:
-    """The run-time look-up: from the profile's active table, or solved where there is none.
+    """The run-time lookup: from the profile's active table, or solved where there is none.
 
     `name@2` pins a revision. The answer is kept, and asked for again only if it has changed.
     """

@@ -80,20 +80,20 @@ def set_current(name: str, revision: int) -> Call[Profile]:
 def compile_table(
     name: str,
     *,
-    least_bytes: int | None = None,
-    greatest_bytes: int | None = None,
+    min_message_bytes: int | None = None,
+    max_message_bytes: int | None = None,
     relative_gap: float | None = None,
     constraints: Constraints | None = None,
     activate: bool | None = None,
 ) -> Call[CompiledTable]:
     """Compile a table for a range of message sizes; the stored one where it was compiled before.
 
-    Look-ups answer from it with `activate` true, and, where that is None, if their revision has
+    Lookups answer from it with `activate` true, and, where that is None, if their revision has
     no active table yet.
     """
     document = {
-        "least_bytes": least_bytes,
-        "greatest_bytes": greatest_bytes,
+        "min_message_bytes": min_message_bytes,
+        "max_message_bytes": max_message_bytes,
         "relative_gap": relative_gap,
         "constraints": constraints and constraints.as_json(),
         "activate": activate,
@@ -134,7 +134,7 @@ def table_twin(digest: str) -> Call[Any]:
 
 
 def active_table(name: str) -> Call[CompiledTable]:
-    """What is told of the table that look-ups of this profile are answered from."""
+    """What is told of the table that lookups of this profile are answered from."""
     return get(_at(name, "table"), reads(CompiledTable), remembers=True, format="summary")
 
 

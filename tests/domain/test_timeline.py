@@ -1,4 +1,6 @@
-"""domain/course.py: the judge's times, kept compactly, and the path that they leave no pause on."""
+"""domain/course.py: the evaluator's times, kept compactly, and the path that they leave no pause
+on.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from domain.course import Course, course_of, nested_course_of
 from domain.errors import InvalidInput
 from domain.nested import NestedSchedule, simulate_nested
 from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.schedule import busiest_stage, simulate
+from domain.timeline import Timeline, nested_timeline_of, timeline_of
 
 COST = st.one_of(st.sampled_from([0.0, 1.0, 1e9]), st.floats(0.0, 50.0))
 LINE = st.tuples(COST, COST)
@@ -42,21 +44,21 @@ def nested(draw: st.DrawFn) -> tuple[Pipeline, NestedSchedule]:
     return pipeline, NestedSchedule(tuple(cuts))
 
 
-def check_path(course: Course) -> None:
+def check_path(timeline: Timeline) -> None:
     """A chain of blocks, each of which begins in the very moment at which the one before ends."""
-    path = course.critical_path()
-    assert (path[0][1], path[-1]) == (0, (len(course.stages[-1].exit_us) - 1, path[-1][1]))
-    assert path[-1][1] == len(course.stages) - 1
-    assert course.stages[0].start_us[path[0][0]] == 0.0
+    path = timeline.critical_path()
+    assert (path[0][1], path[-1]) == (0, (len(timeline.stages[-1].exit_us) - 1, path[-1][1]))
+    assert path[-1][1] == len(timeline.stages) - 1
+    assert timeline.stages[0].start_us[path[0][0]] == 0.0
     for (i, j), (after, stage) in pairwise(path):
-        here, there = course.stages[j], course.stages[stage]
+        here, there = timeline.stages[j], timeline.stages[stage]
         assert there.start_us[after] == here.exit_us[i]
         if stage == j:
             assert after == i + 1
         else:
             assert (stage, there.awaits[after]) == (j + 1, i)
-    times = [course.stages[j].exit_us[i] - course.stages[j].start_us[i] for i, j in path]
-    assert sum(times) + course.delay_us == pytest.approx(course.latency_us, rel=1e-9)
+    times = [timeline.stages[j].exit_us[i] - timeline.stages[j].start_us[i] for i, j in path]
+    assert sum(times) + timeline.delay_us == pytest.approx(timeline.latency_us, rel=1e-9)
 
 
 class TestShared:
@@ -64,37 +66,37 @@ class TestShared:
     def test_the_times_are_the_judges_to_the_last_bit(
         self, pipeline: Pipeline, cut: tuple[int, ...]
     ) -> None:
-        course, timeline = course_of(pipeline, cut), simulate(pipeline, cut)
-        starts = [tuple(stage.start_us) for stage in course.stages]
-        exits = [tuple(stage.exit_us) for stage in course.stages]
-        assert starts == list(zip(*timeline.start_us, strict=True))
-        assert exits == list(zip(*timeline.exit_us, strict=True))
-        assert course.latency_us == timeline.latency_us
-        assert course.message_bytes == sum(cut)
-        assert course.busiest_stage == busiest_stage(pipeline, cut)
-        assert tuple(one.busy_us for one in course.stages) == timeline.busy_us()
+        timeline, simulated = timeline_of(pipeline, cut), simulate(pipeline, cut)
+        starts = [tuple(stage.start_us) for stage in timeline.stages]
+        exits = [tuple(stage.exit_us) for stage in timeline.stages]
+        assert starts == list(zip(*simulated.start_us, strict=True))
+        assert exits == list(zip(*simulated.exit_us, strict=True))
+        assert timeline.latency_us == simulated.latency_us
+        assert timeline.message_bytes == sum(cut)
+        assert timeline.busiest_stage == busiest_stage(pipeline, cut)
+        assert tuple(one.busy_us for one in timeline.stages) == simulated.busy_us()
 
     @given(PIPELINE, CUT)
     def test_the_critical_path_is_the_judges(
         self, pipeline: Pipeline, cut: tuple[int, ...]
     ) -> None:
-        course = course_of(pipeline, cut)
-        assert course.critical_path() == simulate(pipeline, cut).critical_path()
-        check_path(course)
+        timeline = timeline_of(pipeline, cut)
+        assert timeline.critical_path() == simulate(pipeline, cut).critical_path()
+        check_path(timeline)
 
     def test_of_two_that_end_at_once_the_one_in_the_same_stage_is_taken(self) -> None:
         pipeline = pipeline_of_lines([("a", 1.0, 0.0), ("b", 1.0, 0.0)])
-        course = course_of(pipeline, (5, 5, 5))
-        assert course.critical_path() == ((0, 0), (0, 1), (1, 1), (2, 1))
+        timeline = timeline_of(pipeline, (5, 5, 5))
+        assert timeline.critical_path() == ((0, 0), (0, 1), (1, 1), (2, 1))
 
     def test_idle_is_what_lies_between_the_fragments(self) -> None:
-        course = course_of(pipeline_of_lines([("a", 3.0, 0.0), ("b", 1.0, 0.0)]), (1, 1, 1))
-        assert [stage.idle_us for stage in course.stages] == [0.0, 4.0]
+        timeline = timeline_of(pipeline_of_lines([("a", 3.0, 0.0), ("b", 1.0, 0.0)]), (1, 1, 1))
+        assert [stage.idle_us for stage in timeline.stages] == [0.0, 4.0]
 
     @pytest.mark.parametrize("cut", [(), (0,), (5, -1)])
     def test_what_is_no_cut_is_refused(self, cut: tuple[int, ...]) -> None:
         with pytest.raises(InvalidInput):
-            course_of(pipeline_of_lines([("a", 1.0, 1.0)]), cut)
+            timeline_of(pipeline_of_lines([("a", 1.0, 1.0)]), cut)
 
 
 class TestNested:
@@ -103,12 +105,12 @@ class TestNested:
     def test_the_times_are_the_judges_to_the_last_bit(
         self, given_: tuple[Pipeline, NestedSchedule]
     ) -> None:
-        course, timeline = nested_course_of(*given_), simulate_nested(*given_)
-        assert tuple(tuple(stage.start_us) for stage in course.stages) == timeline.start_us
-        assert tuple(tuple(stage.exit_us) for stage in course.stages) == timeline.exit_us
-        assert course.latency_us == timeline.latency_us
-        check_path(course)
+        timeline, simulated = nested_timeline_of(*given_), simulate_nested(*given_)
+        assert tuple(tuple(stage.start_us) for stage in timeline.stages) == simulated.start_us
+        assert tuple(tuple(stage.exit_us) for stage in timeline.stages) == simulated.exit_us
+        assert timeline.latency_us == simulated.latency_us
+        check_path(timeline)
 
     def test_as_many_cuts_as_stages(self) -> None:
         with pytest.raises(InvalidInput, match="cuts"):
-            nested_course_of(pipeline_of_lines([("a", 1.0, 1.0)]), NestedSchedule(((1,), (1,))))
+            nested_timeline_of(pipeline_of_lines([("a", 1.0, 1.0)]), NestedSchedule(((1,), (1,))))

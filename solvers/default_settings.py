@@ -1,8 +1,8 @@
-"""What the usual settings of libraries cost on a problem, to compare an answer with.
+"""What the default settings of libraries cost on a problem, to compare an answer with.
 
 Source    theory sec. 2: one fragment; a constant size (4 KiB is GAM's); the best repeated size,
           which is what a library with one size setting can reach.
-Cost      O(k n) each for the judge.
+Cost      O(k n) each for the evaluator.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class BaselineSet:
 
 
 def baselines_of(problem: Problem) -> BaselineSet:
-    """Evaluate every baseline with the judge. Raises Infeasible where nothing is admitted."""
+    """Evaluate every baseline with the evaluator. Raises Infeasible where nothing is admitted."""
     problem.count_range()
     entries = [
         _baseline(problem, constant.SINGLE, None),

@@ -21,7 +21,7 @@ from domain.schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True)
-class StageCourse:
+class StageTimeline:
     """One stage: its cut, and for each fragment (k,) of it, start and exit in µs.
 
     `awaits[i]` is the fragment of the stage before that carries the last byte of fragment i.
@@ -54,7 +54,7 @@ class StageCourse:
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
+class CriticalPathPart:
     """A stretch of the critical path in one stage: fragments `first` to `last` without a pause."""
 
     stage: int
@@ -65,10 +65,10 @@ class Leg:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class Timeline:
     """All stages in order. Times leave out the constant delay; `latency_us` contains it."""
 
-    stages: tuple[StageCourse, ...]
+    stages: tuple[StageTimeline, ...]
     delay_us: float
 
     @property
@@ -108,56 +108,56 @@ class Course:
         one in the same stage is taken: it shows the queue.
         """
         return tuple(
-            (fragment, leg.stage)
-            for leg in self.critical_legs()
-            for fragment in range(leg.first, leg.last + 1)
+            (fragment, part.stage)
+            for part in self.critical_parts()
+            for fragment in range(part.first, part.last + 1)
         )
 
-    def critical_legs(self) -> tuple[Leg, ...]:
+    def critical_parts(self) -> tuple[CriticalPathPart, ...]:
         """The critical path stage by stage. O(its length)."""
-        return tuple(reversed(list(self._legs_backwards())))
+        return tuple(reversed(list(self._path_backwards())))
 
-    def _legs_backwards(self) -> Iterator[Leg]:
+    def _path_backwards(self) -> Iterator[CriticalPathPart]:
         last = len(self.stages[-1].exit_us) - 1
         for j in range(len(self.stages) - 1, -1, -1):
             here = self.stages[j]
             first = last
             while first and not (j and here.start_us[first] > here.exit_us[first - 1]):
                 first -= 1
-            yield Leg(j, first, last, here.start_us[first], here.exit_us[last])
+            yield CriticalPathPart(j, first, last, here.start_us[first], here.exit_us[last])
             last = here.awaits[first]
 
 
-def course_of(pipeline: Pipeline, fragment_bytes: tuple[int, ...]) -> Course:
+def timeline_of(pipeline: Pipeline, fragment_bytes: tuple[int, ...]) -> Timeline:
     """The course of one cut that all stages share. O(k n). Raises InvalidInput."""
     schedule = Schedule(fragment_bytes)
-    return _course(pipeline, (schedule.fragment_bytes,) * len(pipeline))
+    return _timeline(pipeline, (schedule.fragment_bytes,) * len(pipeline))
 
 
-def nested_course_of(pipeline: Pipeline, schedule: NestedSchedule) -> Course:
+def nested_timeline_of(pipeline: Pipeline, schedule: NestedSchedule) -> Timeline:
     """The course of a cut for each stage. O(total fragments). Raises InvalidInput."""
     if len(schedule.stage_bytes) != len(pipeline):
         raise InvalidInput(
             f"expected {len(pipeline)} cuts, one per stage, got {len(schedule.stage_bytes)}",
             field="levels",
         )
-    return _course(pipeline, schedule.stage_bytes)
+    return _timeline(pipeline, schedule.stage_bytes)
 
 
-def _course(pipeline: Pipeline, cuts: Sequence[tuple[int, ...]]) -> Course:
-    stages: list[StageCourse] = []
+def _timeline(pipeline: Pipeline, cuts: Sequence[tuple[int, ...]]) -> Timeline:
+    stages: list[StageTimeline] = []
     sizes: tuple[int, ...] = ()
     for stage, cut in zip(pipeline.stages, cuts, strict=True):
         before = stages[-1] if stages else None
         if before is None or cut is not before.fragment_bytes:
             sizes = tuple(sorted(set(cut)))
-        stages.append(_stage_course(stage, cut, sizes, before))
-    return Course(tuple(stages), pipeline.delay_us)
+        stages.append(_stage_timeline(stage, cut, sizes, before))
+    return Timeline(tuple(stages), pipeline.delay_us)
 
 
-def _stage_course(
-    stage: Stage, cut: tuple[int, ...], sizes: tuple[int, ...], before: StageCourse | None
-) -> StageCourse:
+def _stage_timeline(
+    stage: Stage, cut: tuple[int, ...], sizes: tuple[int, ...], before: StageTimeline | None
+) -> StageTimeline:
     awaits = _awaited(before.fragment_bytes, cut) if before is not None else range(len(cut))
     times_us = list(_times(stage, cut, sizes))
     if before is None:
@@ -170,7 +170,7 @@ def _stage_course(
             ready_us = map(before.exit_us.__getitem__, awaits)
         starts, exits, idle_us = _queued(ready_us, times_us)
     busy_us, priced_us = sum(map(sub, exits, starts)), sum(times_us)
-    return StageCourse(
+    return StageTimeline(
         stage,
         cut,
         starts,

@@ -40,9 +40,9 @@ from fitting.readers.text import (
     is_size,
 )
 
-MOST_NEAR = 4
-_MOST_LINES = 400
-_MOST_COLUMNS = 12
+MAX_NEAR = 4
+_MAX_LINES = 400
+_MAX_COLUMNS = 12
 _PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_ .-]{0,39}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?[0-9.][0-9.eE+-]*", re.ASCII)
 _MICROSECONDS = {"us", "usec", "µs", "μs"}
@@ -53,11 +53,11 @@ def nearest_formats(head: str, readers: Sequence[ReaderSpec]) -> tuple[FormatMis
     lines = _lines(head)
     found = [(*_miss(lines, reader), place) for place, reader in enumerate(readers)]
     near = sorted((-share, -count, place) for share, count, _, place in found if count)
-    return tuple(found[place][2] for _, _, place in near[:MOST_NEAR])
+    return tuple(found[place][2] for _, _, place in near[:MAX_NEAR])
 
 
 def _lines(head: str) -> list[tuple[int, str]]:
-    numbered = enumerate(head.splitlines()[:_MOST_LINES], 1)
+    numbered = enumerate(head.splitlines()[:_MAX_LINES], 1)
     return [(number, line.strip()) for number, line in numbered if line.strip()]
 
 
@@ -78,7 +78,7 @@ def header_hint(head: str) -> HeaderHint | None:
     """How the header of a simple table would be written; None where there is none to be seen."""
     content = [line for _, line in _lines(head) if not line.startswith("#")]
     separator, names = _columns(content[0]) if content else (None, [])
-    if not 2 <= len(names) <= _MOST_COLUMNS:
+    if not 2 <= len(names) <= _MAX_COLUMNS:
         return None
     if separator and all(_NUMBER.fullmatch(name) for name in names):
         return _hint([f"stage{at}_us" for at in range(1, len(names))])
@@ -176,7 +176,7 @@ def reader_of(content: bytes) -> ReaderSpec:
         raise UnreadableTrace("the file is binary: it has NUL bytes", field=_FIELD)
     head = content[:_HEAD_BYTES].decode("utf-8", errors="replace").removeprefix("\ufeff")
     for reader in READERS:
-        if reader.recognises(head):
+        if reader.detects(head):
             return reader
     raise _unrecognised(head)
 

@@ -309,7 +309,7 @@ class _Solved:
         return self._question.scope.time_limit_s - (time.perf_counter() - self._started_s)
 
     def turns(self, setting: FragmentSetting) -> tuple[int, ...]:
-        """Where a setting turns; of a given mix, which is all that is sent, nowhere else."""
+        """Where a setting turns; of a given workload, which is all that is sent, nowhere else."""
         scope = self._question.scope
         if scope.workload is not None:
             return ()
@@ -340,7 +340,7 @@ class _Solved:
 
 
 def _looked_at(question: AuditQuestion, best: Sequence[BestKnown]) -> tuple[int, ...]:
-    """The messages beside the workload among which the worst is looked for: of a given mix none."""
+    """The messages beside the workload among which the worst is looked for: of a given workload none."""
     return () if question.scope.workload is not None else tuple(one.message_bytes for one in best)
 
 

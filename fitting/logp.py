@@ -362,8 +362,8 @@ def _negative(sizes: list[_Size]) -> tuple[Notice, ...]:
             Notice(
                 "negative_wire_latency_clipped",
                 "half the round trip is below the two overheads for "
-                f"{_reported([size.message_bytes for size in below], len(sizes))}: the wire latency "
-                "is set to 0; is the round trip that of the same messages?",
+                f"{_reported([size.message_bytes for size in below], len(sizes))}: the wire "
+                "latency is set to 0; is the round trip that of the same messages?",
             )
         )
     return tuple(notices)

@@ -275,7 +275,7 @@ def comparison_grid(rows: Sequence[CompareRowOut]) -> Grid:
     columns = (
         Column("strategy", is_number=False),
         Column("fragments"),
-        Column("maximum"),
+        Column("largest"),
         Column("latency"),
         Column("more by"),
         Column("gap"),
@@ -292,7 +292,7 @@ def _comparison_row(row: CompareRowOut, latency_us: float, min_us: float) -> tup
         format_count(row.fragments or 0),
         f"{row.largest_fragment_bytes} B",
         format_time(latency_us),
-        "minimum" if latency_us <= min_us else format_excess(latency_us, min_us),
+        "best" if latency_us <= min_us else format_excess(latency_us, min_us),
         format_gap(row.relative_gap or 0.0) + (" (cut off)" if row.status == "time_limit" else ""),
     )
 

@@ -316,7 +316,7 @@ class AuditIn(Input):
             return None
         weights = [(size.message_bytes, size.weight) for size in self.workload]
         try:
-            return Workload.weighted(weights, f"the given mix of {len(weights)} sizes")
+            return Workload.weighted(weights, f"the given workload of {len(weights)} sizes")
         except InvalidInput as refusal:
             raise InconsistentInput(refusal.detail, field="workload") from None
 

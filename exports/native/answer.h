@@ -15,17 +15,17 @@ typedef int sluice_evaluate(const void *pipeline, int64_t cuts, int64_t count, c
 
 /* Eight bytes a field, so that a caller may read them as an array of words. */
 typedef struct {
-    const sluice_table *table; /* in */
-    sluice_evaluate *evaluator;       /* in */
-    const void *pipeline;      /* in: the evaluator's */
-    uint64_t capacity;         /* in: fragments that the arrays have room for */
-    uint64_t *fragment_bytes;  /* in: (capacity) */
-    double *sizes;             /* in: (capacity) scratch */
-    char *text;                /* in: (capacity * SLUICE_TEXT_BYTES) */
-    uint64_t fragments;        /* out */
-    uint64_t text_bytes;       /* out: of `text`, the sizes as decimal numbers between commas */
-    uint64_t repeat_bytes;     /* out: 0 where no size can be repeated; repeats is 0 then */
-    uint64_t repeats;          /* out: fragments of the repeated size, the remainder included */
+    const sluice_table *table;  /* in */
+    sluice_evaluate *evaluator; /* in */
+    const void *pipeline;       /* in: the evaluator's */
+    uint64_t capacity;          /* in: fragments that the arrays have room for */
+    uint64_t *fragment_bytes;   /* in: (capacity) */
+    double *sizes;              /* in: (capacity) scratch */
+    char *text;                 /* in: (capacity * SLUICE_TEXT_BYTES) */
+    uint64_t fragments;         /* out */
+    uint64_t text_bytes;        /* out: of `text`, the sizes as decimal numbers between commas */
+    uint64_t repeat_bytes;      /* out: 0 where no size can be repeated; repeats is 0 then */
+    uint64_t repeats;           /* out: fragments of the repeated size, the remainder included */
     double cut_gap, repeat_gap; /* out */
     double cut_us, repeat_us;   /* out: latencies without the pipeline's delay */
 } sluice_answer;

@@ -36,8 +36,8 @@ class NativeLines(ctypes.Structure):
         ("overhead_us", _Address),
         ("us_per_byte", _Address),
         ("message_bytes", _Double),
-        ("min_message_bytes", _Double),
-        ("max_message_bytes", _Double),
+        ("min_bytes", _Double),
+        ("max_bytes", _Double),
     ]
     keep: tuple[Floats, Floats]
 

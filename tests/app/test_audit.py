@@ -332,7 +332,7 @@ class TestRoute:
         body = {key: value for key, value in request(workload=workload).items() if key not in SMALL}
         reported = client.post("/audit", json=body).json()
         assert (reported["min_message_bytes"], reported["max_message_bytes"]) == (3000, 9000)
-        assert reported["workload"] == {"words": "the given mix of 2 sizes", "sizes": 2}
+        assert reported["workload"] == {"words": "the given workload of 2 sizes", "sizes": 2}
         assert [row["message_bytes"] for row in reported["at_powers"]] == [4096, 8192]
 
     def test_measurements_are_fitted_and_their_warnings_told(self, client: httpx.Client) -> None:

@@ -385,7 +385,7 @@ class TestCompare:
         )
         assert code == 0
         assert re.findall(r"^(\S+ KiB)$", out, re.MULTILINE) == ["4 KiB", "64 KiB"]
-        assert out.count("minimum") == 2
+        assert out.count("best") == 2
         assert max(map(len, out.splitlines())) <= 80
 
     def test_measurements_and_profiles_are_sources_too(self, printed: Any) -> None:

@@ -131,7 +131,7 @@ class TestTables:
             ),
         ]
         cells = comparison_grid(rows).rows
-        assert [line[4] for line in cells] == ["+50 %", "minimum", "+100 %"]
+        assert [line[4] for line in cells] == ["+50 %", "best", "+100 %"]
         assert cells[1][0] == "auto (hierarchical) *"
         assert "cut off" in cells[2][5]
         assert next(comparison_note_parts(rows)).startswith("* ")  # type: ignore[union-attr]

@@ -394,7 +394,7 @@ def _pages() -> list[Http]:
             "profile-table-mistaken",
             "/ui/profiles/line/tables",
             "POST",
-            fields=(("maximum", "none"), ("relative_gap", "200")),
+            fields=(("max_message", "none"), ("relative_gap", "200")),
         ),
         _page("profile-export", "/ui/profiles/line/exports/ucx"),
         _page("profile-export-costs", "/ui/profiles/line/exports/simgrid"),

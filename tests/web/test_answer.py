@@ -235,7 +235,7 @@ def test_sizes_surround_the_message(live: Live, ask: Ask) -> None:
 
 def test_all_strategies_on_the_message(live: Live, ask: Ask) -> None:
     """The fastest first, with what declined at the end."""
-    text = text_of(live, f"/ui/answers/{ask().id}/parts/rivals")
+    text = text_of(live, f"/ui/answers/{ask().id}/parts/alternatives")
     names = re.findall(r'<th scope="row"><code>(\w+)</code>', text)
     assert names[0] == "exact"
     assert set(names) >= {"repeat", "fixed", "single", "hierarchical", "ramp"}

@@ -213,8 +213,8 @@ def test_costs_without_fields_are_said() -> None:
                 "min_message": "1 KiB",
                 "time_limit": "5 s",
             },
-            "sluice audit b --config library.conf --target ucx --workload mix.txt --min-message 1KiB"
-            " --max-regret 5% --over bound --time-limit 5",
+            "sluice audit b --config library.conf --target ucx --workload mix.txt"
+            " --min-message 1KiB --max-regret 5% --over bound --time-limit 5",
         ),
     ],
 )

@@ -58,7 +58,7 @@ _COUNTS = Part(
     "counts", "by-count", "Latency against the number of fragments", "answer_counts.html"
 )
 _SIZES = Part("sizes", "by-size", "Latency against the size of the message", "answer_sizes.html")
-_ALTERNATIVES = Part("alternatives", "rivals-table", "Strategies", "answer_alternatives.html")
+_ALTERNATIVES = Part("alternatives", "alternatives-table", "Strategies", "answer_alternatives.html")
 
 
 @router.get("/ui/answers/{id}")
@@ -182,7 +182,7 @@ async def sizes(
     return await part_of(request, id, _SIZES, drawn, query=f"?as={chosen}", shown=chosen)
 
 
-@router.get("/ui/answers/{id}/parts/rivals")
+@router.get("/ui/answers/{id}/parts/alternatives")
 @says_refusals
 async def alternatives(request: Request, id: str) -> Response:
     """Every strategy on the answer's message."""
@@ -196,7 +196,7 @@ async def alternatives(request: Request, id: str) -> Response:
         remarks = alternatives_remarks(answer, lines)
         return {"alternatives": alternatives_of(answer, lines), "unit": unit, "remarks": remarks}
 
-    caption = "The answer beside every strategy and the usual sizes"
+    caption = "The answer beside every strategy and the default settings"
     return await part_of(request, id, _ALTERNATIVES, priced, caption=caption, comes_from="")
 
 

@@ -1,4 +1,4 @@
-/* How long a lookup takes, beside what libraries do today: a constant, and a list of size steps of ifs.
+/* How long a lookup takes, beside what libraries do today: a constant, and a chain of ifs.
 
        lookup_bench TABLE.slt SIZES
 

@@ -71,17 +71,17 @@ typedef struct sluice_table {
 
 /* What a table is for. Sizes are bytes. */
 typedef struct sluice_description {
-    uint64_t min_message_bytes;        /* messages from here ... */
-    uint64_t max_message_bytes;     /* ... to here, inclusive */
-    double relative_gap;         /* the tolerance that was asked for; see sluice_certificate */
-    uint64_t min_fragment_bytes; /* the constraints that every cut keeps: from 1 */
-    uint64_t max_fragment_bytes; /* 0: none */
-    uint64_t alignment_bytes;    /* from 1; every fragment but the last is a multiple of it */
-    uint64_t max_fragments;      /* 0: none */
-    uint64_t fragment_cap;       /* the compiler's own cap on the number of fragments */
-    uint64_t max_schedule_fragments;     /* the greatest number of fragments of any message in the range:
-                                    an array of so many is never too short */
-    uint64_t cut_count;          /* records in the file */
+    uint64_t min_message_bytes;      /* messages from here ... */
+    uint64_t max_message_bytes;      /* ... to here, inclusive */
+    double relative_gap;             /* the tolerance that was asked for; see sluice_certificate */
+    uint64_t min_fragment_bytes;     /* the constraints that every cut keeps: from 1 */
+    uint64_t max_fragment_bytes;     /* 0: none */
+    uint64_t alignment_bytes;        /* from 1; every fragment but the last is a multiple of it */
+    uint64_t max_fragments;          /* 0: none */
+    uint64_t fragment_cap;           /* the compiler's own cap on the number of fragments */
+    uint64_t max_schedule_fragments; /* most fragments of any message in the range:
+                                        an array of so many is never too short */
+    uint64_t cut_count;              /* records in the file */
     uint64_t repeat_count;
     uint64_t file_bytes;
     uint32_t revision;           /* of the profile; 0 where it has no name */

@@ -28,7 +28,7 @@
 #include <string.h>
 
 #define GRAIN_BYTES 512u         /* ncclProtoGrainSize of Simple, NCCL's src/include/device.h */
-#define MIN_CHUNK_BYTES 16384u /* NVLS in calcCollChunking, NCCL's src/enqueue.cc */
+#define MIN_CHUNK_BYTES 16384u   /* NVLS in calcCollChunking, NCCL's src/enqueue.cc */
 
 enum { BROADCAST = 1, REDUCE = 2, ALL_REDUCE = 4, EVERY = 7 };
 

@@ -12,8 +12,8 @@ enum {
     SLT_RANGE_BYTES = 24,
     SLT_MAX_STAGES = 64,
     SLT_MAX_RANGES = 64,
-    SLT_MAX_NAME_BYTES = 64,       /* of a profile */
-    SLT_MAX_NAME_CHARACTERS = 100, /* of a stage */
+    SLT_MAX_NAME_BYTES = 64,        /* of a profile */
+    SLT_MAX_NAME_CHARACTERS = 100,  /* of a stage */
     SLT_MAGIC_BYTES = 8,
     SLT_CHECKED_FROM = 32 /* the checksum covers all from here on */
 };

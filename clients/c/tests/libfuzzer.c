@@ -21,7 +21,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
     if (sluice_table_from_memory(&table, bytes, length) == SLUICE_OK) {
         CHECK(sluice_table_describe(&table, &about) == SLUICE_OK);
         for (uint64_t i = 0; i < 5; i++)
-            messages[i] = about.min_message_bytes + (about.max_message_bytes - about.min_message_bytes) * i / 4;
+            messages[i] =
+                about.min_message_bytes +
+                (about.max_message_bytes - about.min_message_bytes) * i / 4;
         check_promises(&table, messages, 5);
     }
     sluice_table_close(&table);

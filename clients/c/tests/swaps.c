@@ -118,7 +118,7 @@ static void *read_until_ended(void *reads)
     return NULL;
 }
 
-/* Swap, waiting for a alternative; a file that is refused changes nothing. */
+/* Swap, waiting for an alternative; a file that is refused changes nothing. */
 static int swap(const char *path)
 {
     int code;

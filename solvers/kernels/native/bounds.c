@@ -17,14 +17,14 @@ typedef struct {
 static void find_costs(const sluice_whole *q, costs *at)
 {
     for (int64_t j = 0; j < q->n; j++) {
-        at->from[j] = sluice_time_us(q, j, (double)q->min_message_bytes);
-        at->to[j] = sluice_time_us(q, j, (double)q->max_message_bytes);
+        at->from[j] = sluice_time_us(q, j, (double)q->min_bytes);
+        at->to[j] = sluice_time_us(q, j, (double)q->max_bytes);
     }
 }
 
 static double bound_of(const sluice_whole *q, const costs *at, int64_t k)
 {
-    double low = (double)q->min_message_bytes, high = (double)q->max_message_bytes;
+    double low = (double)q->min_bytes, high = (double)q->max_bytes;
     double whole = (double)q->message_bytes, count = (double)k, width = high - low;
     double size = whole / count, ends = whole - (count - 1.0) * high;
     double at_end[SLUICE_LINES_MAX_STAGES], around = 0.0, best = 0.0;

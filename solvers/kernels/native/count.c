@@ -117,7 +117,7 @@ static void certify(solve *s)
         s->x[i] = s->x[i] > 0.0 && s->x[i] < INFINITY ? s->x[i] : 0.0;
     spread_shares(k, s->x, s->free_bytes, s->spread);
     for (int64_t i = 0; i < k; i++)
-        s->x[i] += s->lines->min_message_bytes;
+        s->x[i] += s->lines->min_bytes;
     sluice_dual_repair(k - 1, s->lines->n, s->p);
     keep(s);
 }
@@ -201,11 +201,11 @@ int sluice_count_solve(const sluice_lines *lines, int64_t k, double close, doubl
 {
     int64_t n = lines->n;
     solve s = {.lines = lines, .k = k, .close = close, .aim = aim, .bounds = bounds};
-    double left = lines->message_bytes - (double)k * lines->min_message_bytes;
+    double left = lines->message_bytes - (double)k * lines->min_bytes;
     s.free_bytes = left > 0.0 ? left : 0.0;
-    s.spread = lines->max_message_bytes - lines->min_message_bytes;
+    s.spread = lines->max_bytes - lines->min_bytes;
     for (int64_t j = 0; j < n; j++)
-        s.overhead[j] = lines->overhead_us[j] + lines->min_message_bytes * lines->us_per_byte[j];
+        s.overhead[j] = lines->overhead_us[j] + lines->min_bytes * lines->us_per_byte[j];
     /* The interior point writes one more size than there are fragments. */
     s.x = malloc((size_t)(k + 1 + (k - 1) * n) * sizeof *s.x);
     if (s.x == NULL)

@@ -99,7 +99,7 @@ static double min_of(int64_t k, const double *w)
 
 static double free_bytes(const sluice_lines *lines, int64_t k)
 {
-    double left = lines->message_bytes - (double)k * lines->min_message_bytes;
+    double left = lines->message_bytes - (double)k * lines->min_bytes;
     return left > 0.0 ? left : 0.0;
 }
 
@@ -131,13 +131,13 @@ static double value_of(const sluice_lines *lines, int64_t k, const double *p, do
     weights(lines, k, p, w);
     for (int64_t i = 0; i < k; i++)
         add(&minimum, w[i]);
-    double spread = lines->max_message_bytes - lines->min_message_bytes;
+    double spread = lines->max_bytes - lines->min_bytes;
     double rest = knapsack(k, w, free_bytes(lines, k), spread);
     double bytes = lines->message_bytes * sum_of(n, lines->us_per_byte);
     /* A row is a sum of n products one after the other: n + 2 roundings of DBL_EPSILON / 2 each,
        and as many again in what the row's own entries carry. */
     double error = (24.0 + 2.0 * (double)n) * DBL_EPSILON * (overheads.value + bytes);
-    return overheads.value + lines->min_message_bytes * minimum.value + rest - error;
+    return overheads.value + lines->min_bytes * minimum.value + rest - error;
 }
 
 double sluice_dual_value(const sluice_lines *lines, int64_t k, const double *p)
@@ -153,7 +153,7 @@ double sluice_dual_value(const sluice_lines *lines, int64_t k, const double *p)
 /* The weight of the fragment that takes the last byte; w (k) to work in. */
 static double price_of(const sluice_lines *lines, int64_t k, const double *p, double *w)
 {
-    double spread = lines->max_message_bytes - lines->min_message_bytes, free = free_bytes(lines, k);
+    double spread = lines->max_bytes - lines->min_bytes, free = free_bytes(lines, k);
     weights(lines, k, p, w);
     if (spread <= 0.0 || free <= spread)
         return min_of(k, w);

@@ -99,7 +99,7 @@ static int balance(const sluice_whole *q, int64_t k, balanced *cut)
     int64_t minimum = large < (rest ? k - 1 : k) ? small : small + rest;
     int64_t maximum = large ? small + unit : small + rest;
     *cut = (balanced){k, small, large, rest, 0.0, 0};
-    return minimum >= q->min_message_bytes && maximum <= q->max_message_bytes;
+    return minimum >= q->min_bytes && maximum <= q->max_bytes;
 }
 
 /* A path that stays in stage b pays it for every fragment, and elsewhere the cheapest size. */

@@ -208,7 +208,7 @@ void sluice_ip_repair(int64_t steps_, int64_t n, double *p)
 }
 
 double sluice_ip_value(int64_t k, int64_t n, const double *overhead_us, const double *us_per_byte,
-                       double min_message_bytes, double message_bytes, const double *p)
+                       double min_bytes, double message_bytes, const double *p)
 {
     double Q[64], Qm[64], G = 0.0, g = 0.0, carry = 0.0, lost = 0.0;
     for (int64_t c = 0; c < n; c++) {
@@ -243,7 +243,7 @@ double sluice_ip_value(int64_t k, int64_t n, const double *overhead_us, const do
         total = sum;
     }
     double overheads = g + carry;
-    double free_bytes = message_bytes - (double)k * min_message_bytes;
+    double free_bytes = message_bytes - (double)k * min_bytes;
     double error = 64.0 * DBL_EPSILON * (overheads + message_bytes * G);
-    return overheads + min_message_bytes * total + minimum * (free_bytes > 0.0 ? free_bytes : 0.0) - error;
+    return overheads + min_bytes * total + minimum * (free_bytes > 0.0 ? free_bytes : 0.0) - error;
 }

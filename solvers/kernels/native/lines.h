@@ -12,8 +12,8 @@ typedef struct {
     const double *overhead_us; /* (n) */
     const double *us_per_byte; /* (n) */
     double message_bytes;
-    double min_message_bytes;
-    double max_message_bytes;
+    double min_bytes;
+    double max_bytes;
 } sluice_lines;
 
 /* In whole bytes: a fragment of x bytes takes overhead_us + ns_per_byte x / 1000, the evaluator's own
@@ -23,12 +23,12 @@ typedef struct {
     const double *overhead_us; /* (n) */
     const double *ns_per_byte; /* (n) */
     int64_t message_bytes;     /* at least 1, at most 2^48 */
-    int64_t min_message_bytes;       /* of every fragment */
-    int64_t max_message_bytes;    /* of every fragment */
+    int64_t min_bytes;         /* of every fragment */
+    int64_t max_bytes;         /* of every fragment */
     int64_t unit_bytes;        /* what every size but the last is a multiple of */
-    int64_t min_aligned;     /* the least and the greatest such multiple within the limits; */
-    int64_t max_aligned;  /* the least may exceed the greatest */
-    int64_t k_min;           /* admitted counts */
+    int64_t min_aligned;       /* the least and the greatest such multiple within the limits; */
+    int64_t max_aligned;       /* the least may exceed the greatest */
+    int64_t k_min;             /* admitted counts */
     int64_t k_max;
     double delay_us;
 } sluice_whole;

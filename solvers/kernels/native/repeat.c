@@ -71,7 +71,7 @@ static void with_remainder(search *s, int64_t full)
 {
     const sluice_whole *q = s->q;
     int64_t unit = q->unit_bytes, low = q->message_bytes / (full + 1) / unit + 1;
-    int64_t high = (q->message_bytes - q->min_message_bytes) / full;
+    int64_t high = (q->message_bytes - q->min_bytes) / full;
     high = (high < q->max_aligned ? high : q->max_aligned) / unit;
     low = low > q->min_aligned / unit ? low : q->min_aligned / unit;
     if (low > high)

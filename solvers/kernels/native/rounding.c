@@ -33,8 +33,8 @@ static int64_t product(int64_t count, int64_t size, int64_t cap)
 static void window(const sluice_whole *q, int64_t count, int64_t i, int64_t *low, int64_t *high)
 {
     int64_t unit = q->unit_bytes, whole = q->message_bytes, behind = count - 1 - i;
-    int64_t last_low = (whole - q->max_message_bytes + unit - 1) / unit * unit;
-    int64_t last_high = (whole - q->min_message_bytes) / unit * unit;
+    int64_t last_low = (whole - q->max_bytes + unit - 1) / unit * unit;
+    int64_t last_high = (whole - q->min_bytes) / unit * unit;
     *low = larger(i * q->min_aligned, last_low - product(behind, q->max_aligned, whole));
     *high = smaller(product(i, q->max_aligned, whole), last_high - behind * q->min_aligned);
 }
@@ -57,7 +57,7 @@ static int repair(const sluice_whole *q, int64_t count, const int64_t *positions
     }
     sizes[count - 1] = q->message_bytes - before;
     for (int64_t i = 0; i < count; i++)
-        if (sizes[i] < q->min_message_bytes || sizes[i] > q->max_message_bytes)
+        if (sizes[i] < q->min_bytes || sizes[i] > q->max_bytes)
             return 0;
     for (int64_t i = 0; q->unit_bytes > 1 && i < count - 1; i++)
         if (sizes[i] % q->unit_bytes)
@@ -136,7 +136,7 @@ static double moved(const sluice_whole *q, const room *r, int64_t i, int64_t fir
 
 static int admitted(const sluice_whole *q, int64_t size)
 {
-    return size >= q->min_message_bytes && size <= q->max_message_bytes;
+    return size >= q->min_bytes && size <= q->max_bytes;
 }
 
 /* The best of all moves of one position by one unit, taken if it is better; 0 if none is. */

@@ -212,23 +212,23 @@ static void refusals(void)
 /* Admitted counts, as MessageProblem.count_range has them; 0 where the limits admit none. */
 static int count_range(sluice_whole *q)
 {
-    int64_t whole = q->message_bytes, unit = q->unit_bytes, minimum = q->min_message_bytes;
+    int64_t whole = q->message_bytes, unit = q->unit_bytes, minimum = q->min_bytes;
     q->min_aligned = (minimum + unit - 1) / unit * unit;
-    q->max_aligned = q->max_message_bytes / unit * unit;
+    q->max_aligned = q->max_bytes / unit * unit;
     if (q->max_aligned < q->min_aligned || whole <= minimum)
         return 0;
-    int64_t over = whole - q->max_message_bytes, last = minimum + (whole - minimum) % unit;
+    int64_t over = whole - q->max_bytes, last = minimum + (whole - minimum) % unit;
     q->k_min = 1 + (over + q->max_aligned - 1) / q->max_aligned;
     q->k_max = 1 + (whole - last) / q->min_aligned;
     q->k_max = q->k_max < 3000 ? q->k_max : 3000;
-    return last <= q->max_message_bytes && q->k_max >= q->k_min;
+    return last <= q->max_bytes && q->k_max >= q->k_min;
 }
 
 static void check_cut(const sluice_whole *q, int64_t count, const int64_t *sizes)
 {
     int64_t sum = 0;
     for (int64_t i = 0; i < count; i++) {
-        expect(sizes[i] >= q->min_message_bytes && sizes[i] <= q->max_message_bytes, "limits");
+        expect(sizes[i] >= q->min_bytes && sizes[i] <= q->max_bytes, "limits");
         expect(i == count - 1 || sizes[i] % q->unit_bytes == 0, "alignment");
         sum += sizes[i];
     }
@@ -305,9 +305,9 @@ static void whole_bytes(void)
     sluice_whole q = {.n = n, .overhead_us = overhead, .ns_per_byte = cost};
     q.message_bytes = message;
     q.unit_bytes = between(0, 2) ? 1 : between(1, 100);
-    q.min_message_bytes = between(0, 2) ? 1 : between(1, 64);
-    q.min_message_bytes = q.min_message_bytes < message ? q.min_message_bytes : message;
-    q.max_message_bytes = between(0, 1) ? message : between(q.min_message_bytes, message);
+    q.min_bytes = between(0, 2) ? 1 : between(1, 64);
+    q.min_bytes = q.min_bytes < message ? q.min_bytes : message;
+    q.max_bytes = between(0, 1) ? message : between(q.min_bytes, message);
     q.delay_us = wide(1e-3, 100.0);
     if (count_range(&q)) {
         check_rounding(&q);

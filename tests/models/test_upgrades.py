@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from alembic import command
-from sqlalchemy import Connection, insert, text
+from sqlalchemy import Connection, insert, inspect, text
 
 from domain.fit import Combine, ExcludedSample, FitMethod, FitOptions, FitShape, StepGroup
 from domain.measurement import TraceKind
@@ -239,6 +239,54 @@ def test_open_jobs_of_before_become_those_of_a_ledger(empty_database_url: str) -
         ]
     store.upgrade()
     store.dispose()
+
+
+def test_ranges_of_messages_get_their_words(empty_database_url: str) -> None:
+    """0008 to 0009 and back: the columns of tables, and what waiting jobs keep of requests."""
+    requests = {
+        "a": ("table", {"profile": "p@1", "least_bytes": 1, "greatest_bytes": 9}),
+        "b": ("audit", {"mix": [{"message_bytes": 5}], "profile": "p@1"}),
+        "c": ("optimize", {"message_bytes": 7, "mix": "as it was"}),
+    }
+    with connected(empty_database_url) as connection:
+        command.upgrade(alembic_config(connection), "0008")
+        for name, (kind, request) in requests.items():
+            connection.execute(
+                text(
+                    "INSERT INTO job (id, kind, state, request, created_at, claim, pool, owner, "
+                    "crashes, losses, cancel_requested) VALUES (:id, :kind, 'queued', :request, "
+                    ":now, 0, 'long', 'local', 0, 0, :no)"
+                ),
+                {
+                    "id": name,
+                    "kind": kind,
+                    "request": json.dumps(request).encode(),
+                    "now": utc_now(),
+                    "no": False,
+                },
+            )
+    store = create_store(empty_database_url)
+    store.upgrade()
+    with store.reading() as work:
+        found = {job.id: json.loads(job.request) for job in work.jobs.list(limit=9)}
+    store.dispose()
+    assert found == {
+        "a": {"profile": "p@1", "min_message_bytes": 1, "max_message_bytes": 9},
+        "b": {"workload": [{"message_bytes": 5}], "profile": "p@1"},
+        "c": requests["c"][1],
+    }
+    with connected(empty_database_url) as connection:
+        assert _columns(connection) >= {"min_message_bytes", "max_message_bytes"}
+        command.downgrade(alembic_config(connection), "0008")
+        assert _columns(connection) >= {"least_bytes", "greatest_bytes"}
+        rows = connection.execute(text("SELECT id, request FROM job"))
+        assert {row.id: json.loads(bytes(row.request)) for row in rows} == {
+            name: request for name, (_, request) in requests.items()
+        }
+
+
+def _columns(connection: Connection) -> set[str]:
+    return {column["name"] for column in inspect(connection).get_columns("compiled_table")}
 
 
 def _store_jobs_of_before(connection: Connection) -> None:

@@ -35,7 +35,7 @@ _FILE: dict[int, dict[str, Any]] = {
 }
 
 
-@router.get("/exports", response_model=ExportTargetsOut, **refuses(422, also=_UNCHANGED))
+@router.get("/exports", **refuses(422, also=_UNCHANGED, sends=ExportTargetsOut))
 async def export_targets(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """Every target: what it takes, its options, and the program that reads it back in tests."""
     return tagged(request, dump_json(ExportTargetsOut.all()))

@@ -25,7 +25,7 @@ router = APIRouter(tags=["fit"])
 _TYPES = ("text/csv", "text/plain", "application/octet-stream", "application/gzip")
 
 
-@router.post("/fit", response_model=FitOut, **reads_traces(FitIn, _TYPES))
+@router.post("/fit", **reads_traces(FitIn, _TYPES, sends=FitOut))
 async def fit(request: Request, query: Annotated[FitQuery, Query()]) -> Response:
     """Fit a measured pipeline; the body is the file of measurements, or JSON with several."""
     service = service_of(request)
@@ -43,7 +43,7 @@ async def fit(request: Request, query: Annotated[FitQuery, Query()]) -> Response
         return json_bytes((await service.keep(operation, found)).document)
 
 
-@router.get("/fits/{id}", response_model=FitOut, **refuses(404, 422, 503))
+@router.get("/fits/{id}", **refuses(404, 422, 503, sends=FitOut))
 async def stored_fit(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
     """A stored fit, and the digests of the traces that it was made from."""
     service = service_of(request)
@@ -69,7 +69,7 @@ async def trace(request: Request, digest: str, _: Annotated[NoQuery, Query()]) -
 # --- GET /fits/{id}/plot --------------------------------------------------------------------------
 
 
-@router.get("/fits/{id}/plot", response_model=FitPlotOut, **refuses(404, 422, 503))
+@router.get("/fits/{id}/plot", **refuses(404, 422, 503, sends=FitPlotOut))
 async def fit_plot(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
     """What a plot of a stored fit shows, from its stored traces."""
     return json_document(FitPlotOut.of(await service_of(request).plot(id, client_of(request))))
@@ -78,7 +78,7 @@ async def fit_plot(request: Request, id: str, _: Annotated[NoQuery, Query()]) ->
 # --- POST /measurement-plans ----------------------------------------------------------------------
 
 
-@router.post("/measurement-plans", response_model=MeasurementPlanOut, **reads(MeasurementPlanIn))
+@router.post("/measurement-plans", **reads(MeasurementPlanIn, sends=MeasurementPlanOut))
 async def measurement_plan(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """Which message sizes to measure next, or that enough is known. Nothing is stored."""
     service = service_of(request)

@@ -32,7 +32,7 @@ _EVENTS = {
 _STOPPING = {202: {"description": "The job is stopping", "model": JobOut}}
 
 
-@router.get("/{id}", response_model=JobOut, **refuses(404, 422, 503))
+@router.get("/{id}", **refuses(404, 422, 503, sends=JobOut))
 async def job(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Where a job stands, with the best answer so far and the bound on it."""
     service = service_of(request)
@@ -40,7 +40,7 @@ async def job(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Resp
     return json_document(JobOut.of(found))
 
 
-@router.delete("/{id}", response_model=JobOut, **refuses(404, 422, 503, also=_STOPPING))
+@router.delete("/{id}", **refuses(404, 422, 503, also=_STOPPING, sends=JobOut))
 async def cancel(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Stop a job; its best answer so far is kept. 202 while it is still stopping."""
     found = await service_of(request).cancel_job(id)

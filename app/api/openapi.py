@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from types import UnionType
+from typing import Any, TypeAlias, get_args
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, TypeAdapter
 
 from app.api.respond import PROBLEM
-from app.schemas.audit import AuditIn
-from app.schemas.base import ProblemOut
-from app.schemas.compare import CompareIn
-from app.schemas.fit_requests import FitIn, MeasurementPlanIn
-from app.schemas.optimize import OptimizeIn
-from app.schemas.profiles import CurrentIn, ProfileIn, RevisionIn
-from app.schemas.simulate import SimulateIn
-from app.schemas.tables import ActivateIn, TableIn
+from app.schemas.audit import AuditIn, AuditOut
+from app.schemas.base import Output, ProblemOut
+from app.schemas.compare import CompareIn, CompareOut, ExplanationOut
+from app.schemas.exports import ExportTargetsOut
+from app.schemas.fit_requests import FitIn, MeasurementPlanIn, MeasurementPlanOut
+from app.schemas.fits import FitOut, FitPlotOut
+from app.schemas.jobs import JobOut
+from app.schemas.optimize import OptimizationsOut, OptimizeIn, OptimizeOut
+from app.schemas.profiles import (
+    CurrentIn,
+    ProfileIn,
+    ProfileOut,
+    ProfilesOut,
+    RevisionIn,
+    RevisionsOut,
+)
+from app.schemas.service import AliveOut, LimitsOut, ReadyOut
+from app.schemas.simulate import SimulateIn, SimulateOut, TableScheduleOut
+from app.schemas.tables import ActivateIn, TableIn, TableOut, TablesOut
 
 _REF = "#/components/schemas/{model}"
 _BODIES: tuple[type[BaseModel], ...] = (
@@ -33,6 +45,31 @@ _BODIES: tuple[type[BaseModel], ...] = (
     TableIn,
     ActivateIn,
 )
+# FastAPI would make a validator of each for every route; no route validates what it sends.
+_OUTPUTS: tuple[type[Output], ...] = (
+    ProblemOut,
+    OptimizeOut,
+    OptimizationsOut,
+    ExplanationOut,
+    CompareOut,
+    SimulateOut,
+    AuditOut,
+    FitOut,
+    FitPlotOut,
+    MeasurementPlanOut,
+    ProfileOut,
+    ProfilesOut,
+    RevisionsOut,
+    TableOut,
+    TablesOut,
+    TableScheduleOut,
+    ExportTargetsOut,
+    JobOut,
+    LimitsOut,
+    AliveOut,
+    ReadyOut,
+)
+OutputType: TypeAlias = type[Output] | UnionType | None
 _MEANINGS = {
     400: "The body is not JSON",
     404: "Nothing is stored under this name or id",
@@ -63,10 +100,15 @@ _JOB = {
 def reads(
     model: type[BaseModel],
     *errors: int,
+    sends: OutputType = None,
+    status: int = 200,
     may_be_async: bool = False,
     also: Mapping[int, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """Keywords for the route of an operation with a JSON body; `also` are further responses."""
+    """Return keywords for the route of an operation with a JSON body.
+
+    `sends` is the output of its `status`; `also` are further responses.
+    """
     extra: dict[str, Any] = {
         "requestBody": {
             "required": True,
@@ -75,19 +117,19 @@ def reads(
             },
         }
     }
-    keywords = _keywords(extra, (*_BODY_ERRORS, *errors), may_be_async=may_be_async)
-    keywords["responses"].update(
-        {status: dict(reported) for status, reported in (also or {}).items()}
-    )
-    return keywords
+    responses = _sent(sends, status, also or {})
+    keywords = _keywords(extra, (*_BODY_ERRORS, *errors), responses, may_be_async=may_be_async)
+    return {**keywords, "status_code": status}
 
 
-def reads_traces(several: type[BaseModel], media_types: Sequence[str]) -> dict[str, Any]:
-    """Keywords for the route of an operation whose body is a file, or JSON that holds several."""
+def reads_traces(
+    several: type[BaseModel], media_types: Sequence[str], *, sends: OutputType
+) -> dict[str, Any]:
+    """Return keywords for the route of an operation that reads a file, or JSON of several."""
     content: dict[str, Any] = {kind: {"schema": {"type": "string"}} for kind in media_types}
     content["application/json"] = {"schema": {"$ref": _REF.format(model=several.__name__)}}
     extra = {"requestBody": {"required": True, "content": content}}
-    return _keywords(extra, _BODY_ERRORS, may_be_async=False)
+    return _keywords(extra, _BODY_ERRORS, _sent(sends, 200, {}), may_be_async=False)
 
 
 def sends_text(*errors: int) -> dict[str, Any]:
@@ -101,19 +143,34 @@ def sends_text(*errors: int) -> dict[str, Any]:
 
 def refuses(
     *errors: int,
+    sends: OutputType = None,
     may_be_async: bool = False,
     also: Mapping[int, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """Keywords for the route of an operation without a body; `also` are further responses."""
-    keywords = _keywords({}, errors, may_be_async=may_be_async)
-    keywords["responses"].update(
-        {status: dict(reported) for status, reported in (also or {}).items()}
-    )
-    return keywords
+    """Return keywords for the route of an operation without a body, as `reads` does."""
+    responses = _sent(sends, 200, also or {})
+    return _keywords({}, errors, responses, may_be_async=may_be_async)
+
+
+def _sent(
+    model: OutputType, status: int, also: Mapping[int, Mapping[str, Any]]
+) -> dict[int, Mapping[str, Any]]:
+    responses = dict(also)
+    if model is not None:
+        choices = [{"$ref": _REF.format(model=one.__name__)} for one in get_args(model) or (model,)]
+        schema = choices[0] if len(choices) == 1 else {"anyOf": choices}
+        other = responses.get(status, {})
+        content = {"application/json": {"schema": schema}, **other.get("content", {})}
+        responses[status] = {**other, "content": content}
+    return responses
 
 
 def _keywords(
-    extra: dict[str, Any], errors: tuple[int, ...], *, may_be_async: bool
+    extra: dict[str, Any],
+    errors: tuple[int, ...],
+    also: Mapping[int, Mapping[str, Any]],
+    *,
+    may_be_async: bool,
 ) -> dict[str, Any]:
     responses: dict[int | str, Any] = {
         status: {
@@ -125,6 +182,7 @@ def _keywords(
     if may_be_async:
         responses[202] = _JOB
         extra = {**extra, "parameters": [_PREFER]}
+    responses.update((status, dict(response)) for status, response in also.items())
     return {"openapi_extra": extra, "responses": responses}
 
 
@@ -146,7 +204,7 @@ def _build(app: FastAPI) -> dict[str, Any]:
     _, definitions = TypeAdapter.json_schemas(
         [
             *((model.__name__, "validation", TypeAdapter(model)) for model in _BODIES),
-            ("ProblemOut", "serialization", TypeAdapter(ProblemOut)),
+            *((model.__name__, "serialization", TypeAdapter(model)) for model in _OUTPUTS),
         ],
         ref_template=_REF,
     )

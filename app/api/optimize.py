@@ -28,7 +28,7 @@ from app.schemas.simulate import SimulateIn, SimulateOut, SimulateQuery, Simulat
 router = APIRouter(tags=["optimise"])
 
 
-@router.post("/optimize", response_model=OptimizeOut, **reads(OptimizeIn, 404, may_be_async=True))
+@router.post("/optimize", **reads(OptimizeIn, 404, may_be_async=True, sends=OptimizeOut))
 async def optimize(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """Cut a message into fragments, with a proof of how good the cut is."""
     service = service_of(request)
@@ -41,7 +41,7 @@ async def optimize(request: Request, _: Annotated[NoQuery, Query()]) -> Response
     return json_bytes(await service.optimize(make, client_of(request)))
 
 
-@router.get("/optimizations", response_model=OptimizationsOut, **refuses(422, 503))
+@router.get("/optimizations", **refuses(422, 503, sends=OptimizationsOut))
 async def optimizations(
     request: Request, query: Annotated[OptimizationsQuery, Query()]
 ) -> Response:
@@ -54,7 +54,7 @@ async def optimizations(
     return json_document(OptimizationsOut.of(page))
 
 
-@router.get("/optimizations/{id}", response_model=OptimizeOut, **refuses(404, 422, 503))
+@router.get("/optimizations/{id}", **refuses(404, 422, 503, sends=OptimizeOut))
 async def optimization(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
     """A stored answer, byte for byte as it was first sent."""
     service = service_of(request)
@@ -64,8 +64,7 @@ async def optimization(request: Request, id: str, _: Annotated[NoQuery, Query()]
 
 @router.get(
     "/optimizations/{id}/explanation",
-    response_model=ExplanationOut,
-    **refuses(404, 409, 422, 503),
+    **refuses(404, 409, 422, 503, sends=ExplanationOut),
 )
 async def explanation(
     request: Request, id: str, query: Annotated[ExplanationQuery, Query()]
@@ -95,7 +94,7 @@ async def explanation(
 # --- POST /compare --------------------------------------------------------------------------------
 
 
-@router.post("/compare", response_model=CompareOut, **reads(CompareIn, 404, may_be_async=True))
+@router.post("/compare", **reads(CompareIn, 404, may_be_async=True, sends=CompareOut))
 async def compare(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """What each strategy gives on each message size."""
     service = service_of(request)
@@ -119,7 +118,7 @@ _PICTURE: dict[int, dict[str, Any]] = {200: {"content": {SVG: {"schema": {"type"
 _POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
 
 
-@router.post("/simulate", response_model=SimulateOut, **reads(SimulateIn, 404, also=_PICTURE))
+@router.post("/simulate", **reads(SimulateIn, 404, also=_PICTURE, sends=SimulateOut))
 async def simulate(request: Request, query: Annotated[SimulateQuery, Query()]) -> Response:
     """When each fragment is in each stage, for a cut that is given: as data, or drawn."""
     service = service_of(request)
@@ -147,7 +146,7 @@ def _accepted(request: Request) -> SimulationFormat:
 # --- POST /audit ----------------------------------------------------------------------------------
 
 
-@router.post("/audit", response_model=AuditOut, **reads(AuditIn, 404, 409, may_be_async=True))
+@router.post("/audit", **reads(AuditIn, 404, 409, may_be_async=True, sends=AuditOut))
 async def audit(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """What an existing setting costs over the optimum, and what to change."""
     service = service_of(request)

@@ -29,7 +29,7 @@ router = APIRouter(prefix="/profiles", tags=["profiles"])
 _UNCHANGED = {304: {"description": "The client holds these very bytes"}}
 
 
-@router.get("", response_model=ProfilesOut, **refuses(422, 503))
+@router.get("", **refuses(422, 503, sends=ProfilesOut))
 async def list_profiles(request: Request, query: Annotated[ProfilesQuery, Query()]) -> Response:
     """Profiles by name, each at its current revision."""
     service = service_of(request)
@@ -41,7 +41,7 @@ async def list_profiles(request: Request, query: Annotated[ProfilesQuery, Query(
     return json_document(ProfilesOut.of(page))
 
 
-@router.post("", status_code=201, response_model=ProfileOut, **reads(ProfileIn, 409))
+@router.post("", **reads(ProfileIn, 409, sends=ProfileOut, status=201))
 async def create_profile(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """A new profile, with revision 1."""
     service = service_of(request)
@@ -56,7 +56,7 @@ async def create_profile(request: Request, _: Annotated[NoQuery, Query()]) -> Re
     return json_document(ProfileOut.of(profile), status=201, headers=headers)
 
 
-@router.get("/{name}", response_model=ProfileOut, **refuses(404, 422, 503))
+@router.get("/{name}", **refuses(404, 422, 503, sends=ProfileOut))
 async def get_profile(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """A profile at its current revision."""
     service = service_of(request)
@@ -64,7 +64,7 @@ async def get_profile(request: Request, name: str, _: Annotated[NoQuery, Query()
     return json_document(ProfileOut.of(profile))
 
 
-@router.put("/{name}", response_model=ProfileOut, **reads(RevisionIn, 404, 409))
+@router.put("/{name}", **reads(RevisionIn, 404, 409, sends=ProfileOut))
 async def revise_profile(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Add a revision, which becomes the current one; earlier ones stay as they are."""
     service = service_of(request)
@@ -84,7 +84,7 @@ async def delete_profile(request: Request, name: str, _: Annotated[NoQuery, Quer
     return Response(status_code=204)
 
 
-@router.get("/{name}/revisions", response_model=RevisionsOut, **refuses(404, 422, 503))
+@router.get("/{name}/revisions", **refuses(404, 422, 503, sends=RevisionsOut))
 async def list_revisions(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Every revision, and where its stages came from."""
     service = service_of(request)
@@ -92,7 +92,7 @@ async def list_revisions(request: Request, name: str, _: Annotated[NoQuery, Quer
     return json_document(RevisionsOut.of(*found))
 
 
-@router.post("/{name}/current", response_model=ProfileOut, **reads(CurrentIn, 404))
+@router.post("/{name}/current", **reads(CurrentIn, 404, sends=ProfileOut))
 async def set_current(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Roll back or forward to a revision that exists."""
     service = service_of(request)
@@ -105,8 +105,9 @@ async def set_current(request: Request, name: str, _: Annotated[NoQuery, Query()
 
 @router.get(
     "/{name}/schedule",
-    response_model=OptimizeOut | TableScheduleOut,
-    **refuses(404, 422, 503, may_be_async=True, also=_UNCHANGED),
+    **refuses(
+        404, 422, 503, may_be_async=True, also=_UNCHANGED, sends=OptimizeOut | TableScheduleOut
+    ),
 )
 async def schedule(
     request: Request, name: str, query: Annotated[ScheduleQuery, Query()]

@@ -31,20 +31,20 @@ _METRICS = {
 }
 
 
-@router.get("/limits", response_model=LimitsOut, **refuses(422))
+@router.get("/limits", **refuses(422, sends=LimitsOut))
 async def limits(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """Everything that a request is measured against."""
     settings = service_of(request).context.settings
     return json_document(LimitsOut.of(settings, max_page_size=MAX_PAGE_SIZE))
 
 
-@router.get("/healthz", response_model=AliveOut, **refuses(422))
+@router.get("/healthz", **refuses(422, sends=AliveOut))
 async def alive(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """The process answers."""
     return json_document(AliveOut("alive"))
 
 
-@router.get("/readyz", response_model=ReadyOut, **refuses(422, 503))
+@router.get("/readyz", **refuses(422, 503, sends=ReadyOut))
 async def ready(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     """The database and the workers can be reached."""
     service = service_of(request)

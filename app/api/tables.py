@@ -37,9 +37,7 @@ _AGAIN = {
 
 @router.post(
     "/profiles/{name}/tables",
-    status_code=201,
-    response_model=TableOut,
-    **reads(TableIn, 404, 409, may_be_async=True, also=_AGAIN),
+    **reads(TableIn, 404, 409, sends=TableOut, status=201, may_be_async=True, also=_AGAIN),
 )
 async def compile_table(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Compile a schedule and a repeated size for every message of a range. `name@2` pins one."""
@@ -61,7 +59,7 @@ async def compile_table(request: Request, name: str, _: Annotated[NoQuery, Query
     return json_bytes(outcome.document, status=status, headers=headers)
 
 
-@router.get("/profiles/{name}/tables", response_model=TablesOut, **refuses(404, 422, 503))
+@router.get("/profiles/{name}/tables", **refuses(404, 422, 503, sends=TablesOut))
 async def tables(request: Request, name: str, query: Annotated[TablesQuery, Query()]) -> Response:
     """The profile's compiled tables, newest first; those of one revision for `name@2`."""
     service = service_of(request)
@@ -78,9 +76,7 @@ async def tables(request: Request, name: str, query: Annotated[TablesQuery, Quer
     return json_document(TablesOut.of(page))
 
 
-@router.get(
-    "/profiles/{name}/table", response_model=TableOut, **refuses(404, 422, 503, also=_FORMATS)
-)
+@router.get("/profiles/{name}/table", **refuses(404, 422, 503, also=_FORMATS, sends=TableOut))
 async def active_table(
     request: Request, name: str, query: Annotated[TableQuery, Query()]
 ) -> Response:
@@ -92,7 +88,7 @@ async def active_table(
     return sent(active_form(if_none_match(request), record.digest, form, body))
 
 
-@router.post("/profiles/{name}/table", response_model=TableOut, **reads(ActivateIn, 404, 409))
+@router.post("/profiles/{name}/table", **reads(ActivateIn, 404, 409, sends=TableOut))
 async def activate_table(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Switch to a compiled table of the profile, or back; `name@2` means only that revision."""
     service = service_of(request)
@@ -104,7 +100,7 @@ async def activate_table(request: Request, name: str, _: Annotated[NoQuery, Quer
     return json_bytes(record.document, headers={"Content-Location": f"/tables/{record.digest}"})
 
 
-@router.get("/tables/{digest}", response_model=TableOut, **refuses(404, 422, 503, also=_FORMATS))
+@router.get("/tables/{digest}", **refuses(404, 422, 503, also=_FORMATS, sends=TableOut))
 async def table(request: Request, digest: str, query: Annotated[TableQuery, Query()]) -> Response:
     """A compiled table: what is told of it, its file (`slt`), or the file's JSON twin."""
     service = service_of(request)

@@ -11,7 +11,14 @@ from typing import Any
 
 import pytest
 
-from tests.architecture.documents import ROOT, document, documents
+from tests.architecture.documents import (
+    PACKAGES,
+    ROOT,
+    code_words,
+    document,
+    documents,
+    python_files,
+)
 
 ARCHITECTURE = document("docs/architecture.md")
 MAX_LINE = 100
@@ -187,6 +194,37 @@ def test_a_way_is_short_and_names_code_that_is_there(way: str) -> None:
 def test_there_are_four_ways() -> None:
     """A question, a trace, a lookup, a job."""
     assert len(ways()) == 4
+
+
+GLOSSARY = document("docs/glossary.md")
+
+
+def named_in_the_product() -> set[str]:
+    """Every name that is defined or used in the product, and `Class.member` of each class."""
+    found: set[str] = set()
+    for path in python_files(*PACKAGES):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Name(id=name) | ast.Attribute(attr=name) | ast.FunctionDef(name=name):
+                    found.add(name)
+                case ast.ClassDef(name=name):
+                    found |= {name, *(f"{name}.{member}" for member in members(node))}
+    return found
+
+
+def members(node: ast.ClassDef) -> Iterator[str]:
+    """The methods and the annotated fields of a class."""
+    for one in node.body:
+        match one:
+            case ast.FunctionDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
+                yield name
+
+
+def test_every_identifier_of_the_glossary_is_there() -> None:
+    """The last column: names of the product, or the suffix of a file."""
+    cells = [row[-1] for row in GLOSSARY.rows("Glossary: one name for each thing")]
+    identifiers = {word for cell in cells for word in code_words(cell)}
+    assert identifiers - named_in_the_product() == {".slt"}
 
 
 # It names modules that its reader writes; test_adding_an_operation.py runs them.

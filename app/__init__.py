@@ -1,1 +1,4 @@
-"""The hall where the rooms meet: HTTP, the command line, and the use cases behind both."""
+"""The service, the command line, the page and the jobs: what stands on all other packages.
+
+The layers inside are in pyproject.toml: what is named first may import what is named later.
+"""

@@ -1,1 +1,4 @@
-"""The nouns of Sluice: frozen, validated, units in their names. Standard library only."""
+"""The values that all packages share: frozen, validated, units in their names.
+
+Standard library only. Outside data is validated when it becomes one of these, and never again.
+"""

@@ -1,1 +1,4 @@
-"""What other programs read: plan tables as bytes. Domain objects in, bytes out, and back."""
+"""What other programs read: table files, and settings for the libraries that take them.
+
+Domain objects in, text or bytes out, and settings back out of text.
+"""

@@ -1,5 +1,6 @@
-"""Persistence: the only room that knows SQL. `models.session.create_store` is the door.
+"""Persistence: the only package that knows SQL.
 
-Repositories take and return domain objects, or the frozen records of `models.records`; rows never
-leave this room. Nothing is opened, and no database driver imported, when it is imported.
+`models.session.create_store` is the entry point. Repositories take and return domain objects, or
+the frozen records of `models.records`; rows never leave this package. Importing it opens nothing,
+and imports no database driver.
 """

@@ -1,4 +1,6 @@
-"""Problems in, solutions out. `solve` is the one public door; nothing heavy is imported before it.
+"""Problems in, certified solutions out: `solve` is the one entry point.
+
+Nothing heavy is imported before it is called.
 
 from solvers import solve
 solution = solve(Problem(pipeline, 4096))

@@ -1,1 +1,1 @@
-"""Routes, one file a resource: parse, call one flow, return."""
+"""Routes of the REST API, one file a resource: parse, have the service do it, answer."""

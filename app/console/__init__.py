@@ -1,1 +1,4 @@
-"""What the command line and the demo print: documents in, text out. Nothing here is computed."""
+"""The commands of `sluice` and the demo: arguments in, text or JSON out.
+
+One module a verb; what is computed, operations compute.
+"""

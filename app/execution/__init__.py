@@ -1,1 +1,4 @@
-"""The one way to run work outside the process that asks: engine protocol and local engine."""
+"""How work runs outside the asking process: the protocol of engines, and the local one.
+
+Here are no questions and no database: operations come as pickled work with limits.
+"""

@@ -1,1 +1,1 @@
-"""What can be asked of the service, one file a verb: prepare, run, keep."""
+"""What may take long, one file a verb: prepared from the store, run anywhere, kept."""

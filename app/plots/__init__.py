@@ -1,1 +1,1 @@
-"""Drawings of results as stand-alone SVG: strings out of domain objects, nothing else."""
+"""Drawings of results as stand-alone SVG: domain objects in, text out."""

@@ -117,7 +117,7 @@ def _over_http(number: int) -> tuple[Table, Check]:
     p50_ms = load.timing.quantile_ms(0.5)
     table = Table(
         f"POST /optimize end to end, Table 1, {number} sizes up to 64 KiB, none stored, one client",
-        ("request", "p50 ms", "p90 ms", "p99 ms", "greatest ms", "per second", "failures"),
+        ("request", "p50 ms", "p90 ms", "p99 ms", "max ms", "per second", "failures"),
         (_load_row("new question", load.timing, load),),
     )
     what = f"POST /optimize, {number} different sizes up to 64 KiB, p50"

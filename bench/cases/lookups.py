@@ -181,7 +181,7 @@ def _c_row(instance: _Instance, compiler: str, reported: dict[str, Any]) -> tupl
 def _c_table(number: int, rows: list[tuple[Cell, ...]]) -> Table:
     columns = (
         "table, compiler",
-        "repeat / size steps",
+        "repeat / chain of ifs",
         "repeated size ns",
         "chain of ifs ns",
         "constant ns",

@@ -193,7 +193,7 @@ SPEC = BenchSpec(
     name="paging",
     title="Pages of stored answers",
     about=(
-        "Through the flow on the repository inside the process, and over HTTP; both must list the "
+        "Through `list_answers` inside the process, and over HTTP; both must list the "
         "same answers. One answer in five belongs to a profile, one in a thousand is `fixed`, and "
         "there are 500 message sizes."
     ),

@@ -99,7 +99,7 @@ _COLUMNS = (
     "worst in units",
     "optimum above real bound, median",
     "median s",
-    "greatest s",
+    "max s",
 )
 
 

@@ -161,7 +161,7 @@ def _what_counts_as_quick(effort: Effort) -> tuple[Table, tuple[Check, ...]]:
     largest = max(_cells(run.result) for run in runs)
     table = Table(
         f"{wanted} random questions that count as quick (auto and the baselines)",
-        (*_SPREAD_COLUMNS, "greatest k*n"),
+        (*_SPREAD_COLUMNS, "max k*n"),
         ((*_spread_row("auto", runs), largest),),
     )
     slowest = _joined(runs)[1].max_ms
@@ -172,10 +172,10 @@ _SPREAD_COLUMNS = (
     "strategy",
     "median ms",
     "99 % ms",
-    "greatest ms",
+    "max ms",
     "median processor ms",
     "99 % processor ms",
-    "greatest processor ms",
+    "max processor ms",
 )
 
 
@@ -224,7 +224,7 @@ SPEC = BenchSpec(
     about=(
         "`solvers.solve` inside one process, certificate included. k is the number of fragments "
         "in the answer; what takes over a second runs once. Processor times do not count what "
-        "other programs took of the machine meanwhile: the slowest of many is judged by them."
+        "other programs took of the machine meanwhile: the slowest of many is taken by them."
     ),
     run=_run,
     workloads={

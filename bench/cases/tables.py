@@ -56,7 +56,7 @@ def _run(effort: Effort) -> CaseResult:
         "KiB",
         "cut entries",
         "repeat entries",
-        "greatest k",
+        "max k",
         "worst relative gap",
         "at bytes",
         "within 0.1 %",

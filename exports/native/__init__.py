@@ -1,9 +1,9 @@
-"""Finds the C library of clients/c, with answer.c of this folder, where tools/build_kernels.py
-compiled them.
+"""The C library of clients/c, compiled for lookups of the service itself.
 
-`library()` is None without a compiler or before the first build; table files are then read in
-Python, which gives the same integers, later. SLUICE_KERNELS says what the solvers' kernels take it
-to say: "numpy" asks for that, "native" makes the absence of a build an error.
+tools/build_kernels.py compiles it together with answer.c of this folder. `library()` is None
+without a compiler or before the first build; table files are then read in Python, which gives the
+same integers, later. SLUICE_KERNELS means what it means to the solvers' kernels: "numpy" asks for
+Python, "native" makes the absence of a build an error.
 """
 
 from __future__ import annotations

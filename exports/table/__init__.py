@@ -1,1 +1,1 @@
-"""Compiled tables as files: the binary form, its JSON twin, and what reads a cut out of either."""
+"""Compiled tables as files: the binary form, its JSON twin, and lookups in either."""

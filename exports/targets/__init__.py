@@ -1,1 +1,1 @@
-"""Settings in the words of the libraries that take them: a target a file, all in `registry`."""
+"""Settings in the words of the libraries that take them: one target a file, see `registry`."""

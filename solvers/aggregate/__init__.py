@@ -1,1 +1,1 @@
-"""Cuts for what is known from outside alone: the total and the bottleneck."""
+"""Fragments for what is known from outside alone: the total and the bottleneck."""

@@ -1,1 +1,1 @@
-"""The optimum in real sizes with its proof, and whole-byte cuts near it."""
+"""The optimum in real sizes with its proof, and whole-byte fragments near it."""

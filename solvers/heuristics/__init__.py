@@ -1,1 +1,1 @@
-"""Cuts by rule: one fragment, a constant or repeated size, equal fragments, ramps."""
+"""Fragments by rule: one fragment, a constant or repeated size, equal fragments, ramps."""

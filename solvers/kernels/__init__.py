@@ -1,4 +1,7 @@
-"""Fast evaluators. They must equal `domain.schedule.latency_us`, and a property test says so."""
+"""Hot loops, each in C and in NumPy, held by tests to the evaluator of `domain.schedule`.
+
+`active` chooses once, at import, between the two.
+"""
 
 from __future__ import annotations
 

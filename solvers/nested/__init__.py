@@ -1,1 +1,1 @@
-"""Cuts that differ from stage to stage: their search, their latency and their bound."""
+"""Fragments that differ from stage to stage: their search, their latency and their bound."""

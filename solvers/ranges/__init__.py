@@ -1,1 +1,1 @@
-"""Cuts and bounds where the cost of a stage changes its line with the fragment size."""
+"""Fragments and bounds where a stage's cost changes its line with the fragment size."""

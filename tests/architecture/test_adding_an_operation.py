@@ -1,4 +1,4 @@
-"""The example of docs/adding-an-operation.md, run: operation, route, command, view."""
+"""The example of docs/adding-an-operation.md, run: operation, route, command, page."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_route_and_view(
     monkeypatch.setattr(templates, "loader", ChoiceLoader([added, templates.loader]))
     asked = {"profile": PROFILE, "max_message_bytes": 4096}
     with serving(settings, open_engine=open_engine) as live:
-        for path in ("app/api/curves.py", "app/web/views/curves.py"):
+        for path in ("app/api/curves.py", "app/web/profiles/curves.py"):
             live.app.include_router(modules[path].router)
         answer = live.client.post("/curves", json=asked)
         assert answer.status_code == 200
@@ -158,7 +158,7 @@ def test_the_command(
     printed = io.StringIO()
     output = Output(Screen(printed), Screen(io.StringIO()), wants_json=False)
     arguments = argparse.Namespace(profile=PROFILE, max_bytes=4096)
-    assert modules["app/console/curve_command.py"].curve(arguments, output) == 0
+    assert modules["app/console/curve.py"].curve(arguments, output) == 0
     lines = printed.getvalue().splitlines()
     assert len(lines) == 13
     assert lines[-1].split()[:2] == ["4,096", "B"]

@@ -1,4 +1,4 @@
-"""Lookups in front of the framework, from memory.
+"""Lookups answered from memory, before the framework sees the request.
 
 ActiveTables  which table each profile and revision answers from, as the database last said
 TableCache    the tables in memory, bounded in bytes

@@ -1,8 +1,8 @@
-"""Finds the shared object that tools/build_kernels.py made of the C sources beside this file.
+"""The kernels in C11, and the loader of the shared object that is built of them.
 
-There is none for these very sources without a compiler, or before the first build. Then the methods
-in NumPy take over, which compute the same. SLUICE_KERNELS=numpy asks for that;
-SLUICE_KERNELS=native makes the absence of a build an error.
+tools/build_kernels.py builds it. There is none for these very sources without a compiler, or before
+the first build. Then the same kernels in NumPy take over, which compute the same.
+SLUICE_KERNELS=numpy asks for that; SLUICE_KERNELS=native makes the absence of a build an error.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from app.console.output import Output
 from app.console.reports import warning_parts
 from app.console.running import counting_line, run_operation
 from app.console.screen import Column, Facts, Grid, Part
-from app.schemas.audit import parse_workload, setting_of_text
+from app.schemas.audit import parse_setting, parse_workload
 from app.settings import Settings
 from app.text.names import printable, quoted
 from app.text.numbers import format_count, format_percent, format_proven_regret, format_regret
@@ -199,7 +199,7 @@ def _setting(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.setting is not None:
         if arguments.target is not None:
             raise InvalidInput("--target names the syntax of a --config", field="target")
-        return setting_of_text(arguments.setting)
+        return parse_setting(arguments.setting)
     if arguments.target is None:
         raise InvalidInput("expected --target, whose syntax --config has", field="target")
     content = _text_of(arguments.config, field="config")

@@ -51,7 +51,7 @@ class Output:
 
             self.err.write_line(json.dumps(asdict(ProblemOut.of(error))))
         else:
-            self.err.write_line(f"sluice: error: {error_text(error)}")
+            self.err.write_line(f"sluice: error: {format_error(error)}")
 
 
 def leave_reader() -> int:
@@ -63,7 +63,7 @@ def leave_reader() -> int:
     return READER_LEFT
 
 
-def error_text(error: SluiceError) -> str:
+def format_error(error: SluiceError) -> str:
     """The error in one line; the field comes first where the sentence does not name it."""
     detail = printable(" ".join(error.detail.split()))
     if error.subject is not None:

@@ -141,7 +141,7 @@ def solving_line(screen: Screen) -> Iterator[Show]:
             if isinstance(event, Best) and screen.is_terminal:
                 best = pickle.loads(event.result).solution
             if elapsed_s >= _QUIET_S:
-                show(f"{elapsed_s:.1f} s  {solving_text(best)}")
+                show(f"{elapsed_s:.1f} s  {format_solving(best)}")
 
         yield tell
 
@@ -170,7 +170,7 @@ def share_line(screen: Screen, doing: str) -> Iterator[Show]:
         yield tell
 
 
-def solving_text(best: Solution | None) -> str:
+def format_solving(best: Solution | None) -> str:
     """The best so far, the bound and what may be missing, in words."""
     if best is None:
         return "solving; no answer yet"

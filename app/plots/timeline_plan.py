@@ -80,7 +80,7 @@ def format_moment(time_us: float) -> str:
     return format_given_time(time_us, _MOMENT_DIGITS)
 
 
-def costs_text(stage: StageTimeline) -> str:
+def format_stage_cost(stage: StageTimeline) -> str:
     """Overhead and per-byte cost; from least to greatest where the cut uses several ranges."""
     used = stage.used_ranges
     overhead = _span({part.overhead_us for part in used})
@@ -98,7 +98,7 @@ def row_title(stage: StageTimeline, *, is_busiest: bool) -> str:
     mark = ", the bottleneck" if is_busiest else ""
     idle = f"idle {format_time(stage.idle_us)} between its fragments"
     busy = f"busy {format_time(stage.busy_us)}"
-    return f"{stage.stage.name}{mark}: {costs_text(stage)}; {busy}, {idle}"
+    return f"{stage.stage.name}{mark}: {format_stage_cost(stage)}; {busy}, {idle}"
 
 
 def row_details(stage: StageTimeline, *, is_busiest: bool) -> str:
@@ -124,7 +124,7 @@ def description(drawn: DrawnSchedule) -> str:
     delay = f" A constant delay of {format_given_time(timeline.delay_us)} follows."
     slowest = timeline.stages[timeline.busiest_stage]
     return (
-        f"{drawn.heading}. Bottleneck: {slowest.stage.name} ({costs_text(slowest)}), "
+        f"{drawn.heading}. Bottleneck: {slowest.stage.name} ({format_stage_cost(slowest)}), "
         f"busy {format_time(slowest.busy_us)}. Critical path: {', '.join(parts)}."
         + (delay if timeline.delay_us > 0.0 else "")
     )

@@ -32,8 +32,8 @@ from app.plots.timeline_plan import (
     WIDE_PX,
     Mark,
     Plan,
-    costs_text,
     format_moment,
+    format_stage_cost,
     row_details,
     row_title,
 )
@@ -126,7 +126,7 @@ def _is_busiest(plan: Plan, j: int) -> bool:
 
 def _label(plan: Plan, j: int, stage: StageTimeline) -> str:
     is_busiest = _is_busiest(plan, j)
-    costs, details = costs_text(stage), row_details(stage, is_busiest=is_busiest)
+    costs, details = format_stage_cost(stage), row_details(stage, is_busiest=is_busiest)
     mark = "▶ " if is_busiest else ""
     narrow = _name(stage, f"{mark}  {costs}", NARROW_PX)
     wide = _name(stage, f"{mark}  {costs}{details}", WIDE_PX)
@@ -220,7 +220,7 @@ def _block(plan: Plan, mark: Mark, stage: StageTimeline, *, is_critical: bool) -
         for left, right, class_ in ((start, middle, "over"), (middle, end, "byte"))
         if right - left >= 0.005
     ]
-    text = _size_text(plan, format_bytes(size), start, middle, end)
+    text = _draw_size(plan, format_bytes(size), start, middle, end)
     class_ = "block" + " odd" * (mark.first % 2) + " critical" * is_critical
     return tag("g", tag("title", safe(stated)), *boxes, text, class_=class_)
 
@@ -230,7 +230,7 @@ def _min_drawn(plan: Plan) -> float:
     return 6.0 if plan.scale.is_empty else _MIN_DRAWN
 
 
-def _size_text(plan: Plan, text: str, start: float, middle: float, end: float) -> str:
+def _draw_size(plan: Plan, text: str, start: float, middle: float, end: float) -> str:
     """The size inside the greater part of the block, where it has room."""
     is_over = middle - start > end - middle
     left, right = (start, middle) if is_over else (middle, end)
@@ -250,10 +250,10 @@ def _run(plan: Plan, mark: Mark, stage: StageTimeline, *, overlap: float) -> str
         for top, high, class_ in ((over, over, "over"), (busy, busy - over, "byte"))
         if high >= 0.005
     ]
-    return tag("g", tag("title", safe(_run_text(mark, stage))), *boxes, class_="run")
+    return tag("g", tag("title", safe(_format_run(mark, stage))), *boxes, class_="run")
 
 
-def _run_text(mark: Mark, stage: StageTimeline) -> str:
+def _format_run(mark: Mark, stage: StageTimeline) -> str:
     sizes = stage.fragment_bytes[mark.first : mark.last + 1]
     minimum, maximum = format_bytes(min(sizes)), format_bytes(max(sizes))
     each = minimum if minimum == maximum else f"{minimum} to {maximum}"

@@ -43,7 +43,7 @@ from app.schemas.base import (
 from app.schemas.fit_requests import FitOptionsIn, MeasurementsIn
 from app.schemas.optimize import SOURCES, OptimizeIn, ProfileAt, exactly_one
 from app.schemas.stages import AggregateIn, AggregateOut, PipelineIn, PipelineOut
-from app.text.notices import change_words
+from app.text.notices import format_change
 from domain.errors import InconsistentInput, InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
 from domain.pipeline import MAX_MESSAGE_BYTES
@@ -60,7 +60,7 @@ _RULE = "expected a size as 512 KiB, or whole, or steps as whole, from 64 KiB: 1
 _FILLER = re.compile(r"\b(always|(for )?(every|all) messages?)\b")
 
 
-def setting_of_text(text: str) -> dict[str, Any]:
+def parse_setting(text: str) -> dict[str, Any]:
     """512KiB, whole, or steps as 1:whole,64KiB:512KiB. Raises InvalidInput.
 
     So are "always 512K", with the powers of 1024 that libraries' own settings mean by bare letters;
@@ -480,7 +480,7 @@ class AuditOut(Output):
             over=scope.reference,
             verdict=audit.verdict,
             is_kept=audit.is_kept,
-            changes=tuple(change_words(audit, change) for change in audit.changes),
+            changes=tuple(format_change(audit, change) for change in audit.changes),
             audit_ms=round(audit.audit_ms, 3),
             fit_warnings=notices_out(question.fit_notices),
             warnings=notices_out(audit.notices),

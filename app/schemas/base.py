@@ -278,7 +278,7 @@ _RULES: dict[str, Callable[[dict[str, Any]], str]] = {
     "too_short": lambda limit: f"expected at least {limit['min_length']} items",
     "string_too_long": lambda limit: f"expected at most {limit['max_length']} characters",
     "string_too_short": lambda limit: f"expected at least {limit['min_length']} characters",
-    "string_pattern_mismatch": lambda limit: _pattern_words(limit["pattern"]),
+    "string_pattern_mismatch": lambda limit: _format_pattern(limit["pattern"]),
     "greater_than": lambda limit: f"expected a number > {limit['gt']}",
     "greater_than_equal": lambda limit: f"expected a number >= {limit['ge']}",
     "less_than_equal": lambda limit: f"expected a number <= {limit['le']}",
@@ -287,7 +287,7 @@ _RULES: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 
 
-def _pattern_words(pattern: str) -> str:
+def _format_pattern(pattern: str) -> str:
     """Of a profile's name, which people type, in words; of what programs send the pattern."""
     if pattern.startswith(f"^{PROFILE_NAME_RULE}"):
         pinned = ", or name@2 for a revision" if "@" in pattern else ""

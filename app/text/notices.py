@@ -27,7 +27,7 @@ def sentence(text: str) -> str:
 # --- what an audit advises, in sentences ----------------------------------------------------------
 
 
-def change_words(outcome: Audit, change: Change) -> str:
+def format_change(outcome: Audit, change: Change) -> str:
     """Return one of the audit's changes in words, with what it would cost."""
     if change is Change.NO_OTHER_SIZE:
         return "no other single size for all messages gains 0.1 % or more"

@@ -15,10 +15,10 @@ from app.console.running import (
     Ran,
     Show,
     counting_line,
+    format_solving,
     run_operation,
     share_line,
     solving_line,
-    solving_text,
 )
 from app.console.screen import Column, Facts, Grid, Screen
 from app.execution.engine import (
@@ -222,7 +222,7 @@ class TestProgress:
         assert "1.0 s  compiling: 75%" in shared.getvalue()
 
     def test_before_the_first_answer(self) -> None:
-        assert "no answer yet" in solving_text(None)
+        assert "no answer yet" in format_solving(None)
 
 
 class TestScreen:

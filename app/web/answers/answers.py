@@ -35,7 +35,7 @@ from app.web.answers.parts import (
     with_reader,
 )
 from app.web.answers.snippets import base_url_of, take_away_of
-from app.web.answers.view import AnswerView, latency_unit, through_words
+from app.web.answers.view import AnswerView, format_path, latency_unit
 from app.web.answers.why import UntoldWhy, WhyView, advice_of
 from app.web.pages import page, says_refusals
 from app.web.panel import panel_page
@@ -205,7 +205,7 @@ def _fragment_cap(request: Request) -> int:
 
 
 def _about(answer: OptimizeOut) -> str:
-    return f"{through_words(answer)}; the table below has the numbers"
+    return f"{format_path(answer)}; the table below has the numbers"
 
 
 async def _record(request: Request, id: str) -> AnswerRecord:

@@ -20,9 +20,9 @@ from app.text.units import format_given_time
 from app.web.answers.parts import AT_ONCE_CELLS, IN_THREAD_CELLS, arrivals_chart
 from app.web.answers.view import (
     bottleneck_name,
+    format_constraints,
     latency_and_bound,
     latency_unit,
-    limits_words,
     proof_of,
 )
 from app.web.forms import address
@@ -212,7 +212,7 @@ def _rows(answers: Sequence[OptimizeOut]) -> Iterator[Row]:
     yield _row("Greatest fragment", answers, lambda one: format_bytes(max(one.fragment_bytes)))
     yield _row("Last fragment", answers, lambda one: format_bytes(one.fragment_bytes[-1]))
     yield _row("Best fixed size", answers, _best_fixed)
-    yield _row("Limits", answers, lambda one: ", ".join(limits_words(one)) or _NONE)
+    yield _row("Limits", answers, lambda one: ", ".join(format_constraints(one)) or _NONE)
     yield _row("Cuts anew between stages", answers, _refragments)
     yield _row("Bottleneck", answers, _bottleneck)
     stages = [_stages(answer) for answer in answers]

@@ -278,7 +278,7 @@ def _lines_of(
         yield StageLine(
             number=number if is_first else "",
             name=stage.name if is_first else "",
-            sizes=_sizes_text(from_bytes, up_to),
+            sizes=_format_message_range(from_bytes, up_to),
             overhead=format_cost(one.overhead_us),
             per_byte=format_cost(one.ns_per_byte),
             busy=busy if is_first else "",
@@ -289,7 +289,7 @@ def _lines_of(
         from_bytes = (up_to or 0) + 1
 
 
-def _sizes_text(from_bytes: int, up_to_bytes: int | None) -> str:
+def _format_message_range(from_bytes: int, up_to_bytes: int | None) -> str:
     if up_to_bytes is None:
         return "any" if from_bytes == 1 else f"above {format_bytes(from_bytes - 1)}"
     return format_byte_range(from_bytes, up_to_bytes)

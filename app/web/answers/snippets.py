@@ -322,13 +322,13 @@ def file_stem(message_bytes: int, id: str) -> str:
 
 def _files(answer: OptimizeOut, place: str) -> Iterator[AnswerFile]:
     yield AnswerFile(f"{place}/report.html", "Report", "one page that stands alone, to print")
-    yield AnswerFile(f"{place}/schedule.csv", "CSV", _csv_words(answer))
+    yield AnswerFile(f"{place}/schedule.csv", "CSV", _format_csv_contents(answer))
     yield AnswerFile(f"{place}/schedule.json", "JSON", "the stored answer, byte for byte")
     if answer.pipeline:
         yield AnswerFile(f"{place}/schedule.svg", "SVG", "the timeline")
 
 
-def _csv_words(answer: OptimizeOut) -> str:
+def _format_csv_contents(answer: OptimizeOut) -> str:
     if leaves_out_times(answer):
         return "fragments with offsets and sizes; of the many times when each begins and arrives"
     return "fragments with offsets, sizes and times"

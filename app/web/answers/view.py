@@ -143,7 +143,7 @@ def _before_rounding(answer: OptimizeOut, admitted: str) -> str:
     )
 
 
-def limited_words(answer: OptimizeOut) -> str:
+def format_limiting(answer: OptimizeOut) -> str:
     """What keeps another fragment from helping; nothing where nothing does."""
     name = answer.limited_by
     if not name:
@@ -151,7 +151,7 @@ def limited_words(answer: OptimizeOut) -> str:
     return f"More fragments could be faster, but for {_LIMITS.get(name, name)}."
 
 
-def limits_words(answer: OptimizeOut) -> tuple[str, ...]:
+def format_constraints(answer: OptimizeOut) -> tuple[str, ...]:
     """Each limit that the schedule keeps, in a few words; none where any cut was admitted."""
     limits, found = answer.constraints, []
     if limits.min_fragment_bytes > 1:
@@ -167,7 +167,7 @@ def limits_words(answer: OptimizeOut) -> tuple[str, ...]:
     return tuple(found)
 
 
-def through_words(answer: OptimizeOut) -> str:
+def format_path(answer: OptimizeOut) -> str:
     """The message and what it crosses."""
     message = format_bytes(answer.message_bytes)
     if answer.pipeline is None:
@@ -239,18 +239,18 @@ class AnswerView:
         unit = latency_unit(answer)
         return cls(
             id=answer.id,
-            title=through_words(answer),
+            title=format_path(answer),
             created_at=answer.created_at,
             is_aggregate=answer.pipeline is None,
             proof=proof_of(answer),
-            limited=limited_words(answer),
+            limited=format_limiting(answer),
             figures=tuple(_figures(answer)),
             gains=tuple(_gains(answer)),
             profile=answer.profile.reference if answer.profile else "",
             warnings=tuple(dict.fromkeys(one.detail for one in answer.warnings)),
             cut=cut_of(answer.fragment_bytes),
             levels=tuple(_levels(answer)),
-            limits=limits_words(answer),
+            limits=format_constraints(answer),
             unit=unit.name,
             alternatives=tuple(_alternatives(answer, unit)),
         )
@@ -262,16 +262,16 @@ def _figures(answer: OptimizeOut) -> Iterator[Figure]:
     yield Figure("Latency", latency, at_most)
     yield Figure("Proven bound", bound)
     yield Figure("Gap to the bound", format_gap(answer.relative_gap))
-    yield Figure("Fragments", format_count(answer.fragments), _range_words(answer))
+    yield Figure("Fragments", format_count(answer.fragments), _format_size_range(answer))
     yield Figure("Strategy", answer.strategy)
     best = answer.best_fixed
     if best:
-        yield Figure("Best fixed size", format_bytes(best.size_bytes), _cost_words(answer, best))
+        yield Figure("Best fixed size", format_bytes(best.size_bytes), _format_cost(answer, best))
     if answer.pipeline is not None:
         yield Figure("Bottleneck", bottleneck_name(answer), is_name=True)
 
 
-def _range_words(answer: OptimizeOut) -> str:
+def _format_size_range(answer: OptimizeOut) -> str:
     cut = answer.fragment_bytes
     min_message, max_message = format_bytes(min(cut)), format_bytes(max(cut))
     each = "each" if len(cut) > 1 else ""
@@ -282,7 +282,7 @@ def _range_words(answer: OptimizeOut) -> str:
     )
 
 
-def _cost_words(answer: OptimizeOut, best: BestFixedOut) -> str:
+def _format_cost(answer: OptimizeOut, best: BestFixedOut) -> str:
     more_us = best.latency_us - answer.latency_us
     unit = latency_unit(answer)
     latency = unit.named(best.latency_us)

@@ -64,12 +64,12 @@ class WhyView:
         rows = tuple(_saving_row(one, found.latency_us, unit) for one in worthwhile(found))
         return cls(
             unit=unit.name,
-            binding=_binding_words(found),
+            binding=_format_binding(found),
             shares=tuple(_share_rows(found, unit)),
             savings=rows[:MAX_SAVINGS],
             more=rows[MAX_SAVINGS:],
             useless=len(found.savings) - len(rows),
-            cheaper_by=_part_words(found.cheaper_by),
+            cheaper_by=_format_part(found.cheaper_by),
             is_solved=any(one.is_solved for one in rows),
         )
 
@@ -95,11 +95,11 @@ class UntoldWhy:
         )
 
 
-def _part_words(part: float) -> str:
+def _format_part(part: float) -> str:
     return "a tenth" if part == 0.1 else format_percent(part)
 
 
-def _binding_words(found: Explanation) -> str:
+def _format_binding(found: Explanation) -> str:
     binding = found.binding
     if not binding:
         return (

@@ -16,8 +16,8 @@ from app.schemas.audit import (
     StepsIn,
     WholeIn,
     WorkloadSizeIn,
+    parse_setting,
     parse_workload,
-    setting_of_text,
 )
 from app.schemas.base import FieldProblemOut, ProblemOut, dump_json, parse_json
 from app.web.forms import FieldReader
@@ -113,10 +113,10 @@ class AuditForm:
         texts = {
             "profile": asked.profile or "",
             **_setting_texts(asked.setting),
-            "min_message": _size_text(asked.min_message_bytes),
-            "max_message": _size_text(asked.max_message_bytes),
+            "min_message": _format_size(asked.min_message_bytes),
+            "max_message": _format_size(asked.max_message_bytes),
             "workload": "\n".join(_workload_lines(asked.workload or ())),
-            "max_regret": _share_text(asked.max_regret),
+            "max_regret": _format_share(asked.max_regret),
             "objective": str(asked.objective),
             "over": str(asked.over),
             "time_limit": f"{asked.time_limit_s:g}",
@@ -228,7 +228,7 @@ class AuditForm:
             reader.mistakes["target"] = "expected the library that reads this configuration"
         elif content:
             return {"configuration": {"target": self.text("target"), "content": content + "\n"}}
-        return _long(reader, "setting", setting_of_text)
+        return _long(reader, "setting", parse_setting)
 
 
 def _long(reader: FieldReader, name: str, read: Callable[[str], T]) -> T | None:
@@ -261,23 +261,25 @@ def _setting_texts(setting: StaticIn | WholeIn | StepsIn | ConfiguredIn) -> dict
     if isinstance(setting, StaticIn):
         return {"setting": format_bytes(setting.static_bytes)}
     if isinstance(setting, WholeIn):
-        return {"setting": _cut_text(None)}
+        return {"setting": _format_step_size(None)}
     steps = setting.steps
     if len(steps) == 1 and steps[0].from_bytes == 1:
-        return {"setting": _cut_text(steps[0].size_bytes)}
-    words = [f"{format_bytes(step.from_bytes)}: {_cut_text(step.size_bytes)}" for step in steps]
+        return {"setting": _format_step_size(steps[0].size_bytes)}
+    words = [
+        f"{format_bytes(step.from_bytes)}: {_format_step_size(step.size_bytes)}" for step in steps
+    ]
     return {"setting": ", ".join(words)}
 
 
-def _cut_text(size_bytes: int | None) -> str:
+def _format_step_size(size_bytes: int | None) -> str:
     return "whole" if size_bytes is None else format_bytes(size_bytes)
 
 
-def _size_text(size_bytes: int | None) -> str:
+def _format_size(size_bytes: int | None) -> str:
     return "" if size_bytes is None else format_bytes(size_bytes)
 
 
-def _share_text(share: float | None) -> str:
+def _format_share(share: float | None) -> str:
     return "" if share is None else f"{100.0 * share:.12g} %"
 
 

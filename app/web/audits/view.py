@@ -62,7 +62,7 @@ class AuditView:
         badge, badge_words, verdict = _verdict(audit)
         notices = (*audit.warnings, *audit.fit_warnings)
         return cls(
-            title=setting_words(audit.setting.steps),
+            title=format_setting(audit.setting.steps),
             verdict=verdict,
             badge=badge,
             badge_words=badge_words,
@@ -78,7 +78,7 @@ class AuditView:
         )
 
 
-def setting_words(steps: Sequence[StepOut]) -> str:
+def format_setting(steps: Sequence[StepOut]) -> str:
     """A setting, of many steps the first."""
     if len(steps) == 1:
         one = _size(steps[0].size_bytes)
@@ -119,7 +119,7 @@ def _figures(audit: AuditOut) -> Iterator[AuditFigure]:
 def _size_steps(audit: AuditOut) -> str:
     """The best sizes by message size; "" where a library takes one, or one is best."""
     size_steps = audit.best_size_steps
-    return setting_words(size_steps.steps) if size_steps and len(size_steps.steps) > 1 else ""
+    return format_setting(size_steps.steps) if size_steps and len(size_steps.steps) > 1 else ""
 
 
 def _priced(name: str, priced: PricedOut) -> AuditFigure:

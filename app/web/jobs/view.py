@@ -24,8 +24,8 @@ from app.text.numbers import format_count, format_gap
 from app.text.units import TimeUnit, format_proven, format_time
 from app.web.audits.form import AuditForm
 from app.web.forms import address, in_path
-from app.web.jobs.work import WORDS, WorkPlace, again_words, seconds_words, steps_words
-from app.web.profiles.tables import range_words, work_address
+from app.web.jobs.work import WORDS, WorkPlace, format_attempt, format_seconds, format_steps
+from app.web.profiles.tables import format_table_range, work_address
 from app.web.workbench.state import InputState
 from domain.errors import UnreadableRecord
 from domain.regret import Objective
@@ -65,7 +65,7 @@ def _audit(job: JobRecord) -> tuple[str, str, str]:
 
 def _table(job: JobRecord) -> tuple[str, str, str]:
     asked = read_request(TableJobIn, job.request)
-    title = f"Compiling {range_words(asked)} for {asked.profile}"
+    title = f"Compiling {format_table_range(asked)} for {asked.profile}"
     return title, work_address(asked.profile, job.id), "See the table"
 
 
@@ -171,7 +171,7 @@ class JobView:
             word="stopping…" if is_stopping else word,
             is_open=not job.state.is_terminal,
             is_stopping=is_stopping,
-            elapsed=seconds_words(progress.elapsed_s),
+            elapsed=format_seconds(progress.elapsed_s),
             limit=format_number(asked.time_limit_s),
             limit_s=asked.time_limit_s,
             elapsed_s=progress.elapsed_s,
@@ -179,8 +179,8 @@ class JobView:
             bound=bound_text,
             gap=_gap(progress.relative_gap),
             fragments=format_count(found.fragments) if isinstance(found, BestSoFarOut) else "–",
-            steps=steps_words(job),
-            again=again_words(job),
+            steps=format_steps(job),
+            again=format_attempt(job),
             history=tuple(_improvements(history_of(job))),
             compared=tuple(_compared(found) if isinstance(found, CompareOut) else ()),
             is_comparison=job.kind == OperationKind.COMPARE,

@@ -84,7 +84,7 @@ class ExportForm:
     @property
     def rule_words(self) -> str:
         """The sizes that the target takes; "" where it takes any, or none."""
-        return rule_words(self.target.sizes) if self.has_sizes else ""
+        return format_size_rule(self.target.sizes) if self.has_sizes else ""
 
     @property
     def finer(self) -> tuple[OfferedTarget, ...]:
@@ -141,7 +141,7 @@ def _offered(target: Target) -> OfferedTarget:
     return OfferedTarget(target.name, target.title, TAKES_WORDS[target.takes])
 
 
-def rule_words(rule: SizeRule) -> str:
+def format_size_rule(rule: SizeRule) -> str:
     """The sizes of a rule: 64 KiB to 16 MiB, multiples of 64 B; "" where it takes any."""
     if rule == SizeRule():
         return ""
@@ -153,7 +153,7 @@ def rule_words(rule: SizeRule) -> str:
     return ", ".join(words)
 
 
-def cost_words(chosen: ChosenOut) -> str:
+def format_export_cost(chosen: ChosenOut) -> str:
     """What the sizes of an export cost."""
     mean, worst = format_regret(chosen.mean_regret), format_regret(chosen.worst_regret)
     steps = chosen.steps

@@ -25,7 +25,7 @@ from app.schemas.tables import TableOut
 from app.web.forms import address, in_path, sent_fields
 from app.web.jobs.work import SHORT_S, WorkPlace, WorkView
 from app.web.pages import is_htmx, moved, page, says_refusals
-from app.web.profiles.exports import ExportForm, cost_words, export_form, offered_targets
+from app.web.profiles.exports import ExportForm, export_form, format_export_cost, offered_targets
 from app.web.profiles.tables import (
     Running,
     TableForm,
@@ -367,7 +367,7 @@ def _outcome(request: Request, name: str, form: ExportForm, job: JobRecord) -> d
         made = read_output(ExportedOut, job.best)
         steps = made.chosen.steps if made.chosen else ()
         return {
-            "costs": cost_words(made.chosen) if made.chosen else "",
+            "costs": format_export_cost(made.chosen) if made.chosen else "",
             "audit_address": _audit_address(name, steps[0].size_bytes) if steps else "",
             "text": made.text[:MAX_SHOWN],
             "is_cut": len(made.text) > MAX_SHOWN,

@@ -14,7 +14,7 @@ from app.schemas.jobs import TableJobIn, elapsed_s, problem_of
 from app.schemas.tables import GapRangeOut, TableIn, TableOut
 from app.text.numbers import format_count, format_gap, format_percent
 from app.web.forms import FieldReader, in_path
-from app.web.jobs.work import WorkPlace, WorkView, seconds_words
+from app.web.jobs.work import WorkPlace, WorkView, format_seconds
 from domain.errors import NotFound, SluiceError, UnreadableRecord
 from domain.plan_table import DEFAULT_TABLE_GAP
 from domain.units import format_byte_range, format_bytes, parse_share
@@ -168,7 +168,7 @@ def table_work(store: Store, name: str, identifier: str) -> TableWork | None:
     if problem := problem_of(job):
         form = form.failed(problem)
     place = WorkPlace(
-        title=f"Compiling {range_words(asked)}",
+        title=f"Compiling {format_table_range(asked)}",
         here=work_address(asked.profile, job.id),
         part=work_address(asked.profile, job.id).removesuffix(INTO),
         into=INTO,
@@ -183,28 +183,28 @@ def running_tables(store: Store, name: str, shown: str) -> tuple[Running, ...]:
     for job in running_jobs(store, OperationKind.TABLE):
         asked = read_request(TableJobIn, job.request)
         if job.id != shown and asked.reference.name == name:
-            words = f"{range_words(asked)} for revision {asked.reference.revision}"
+            words = f"{format_table_range(asked)} for revision {asked.reference.revision}"
             found.append(Running(job.id, words, work_address(asked.profile, job.id)))
     return tuple(found)
 
 
-def range_words(range: TableIn | TableOut) -> str:
+def format_table_range(range: TableIn | TableOut) -> str:
     """The messages of a table."""
     return format_byte_range(range.min_message_bytes, range.max_message_bytes)
 
 
-def missed_words(table: TableOut) -> str:
+def format_missed(table: TableOut) -> str:
     """By how much a table misses its tolerance; "" where it keeps it."""
     if not table.missed_total:
         return ""
     worst, asked = table.worst, format_percent(table.relative_gap)
     return (
         f"It misses its tolerance of {asked} for {format_count(table.missed_bytes)} message "
-        f"sizes: proven is {format_gap(worst.relative_gap)} at worst, at {range_text(worst)}."
+        f"sizes: proven is {format_gap(worst.relative_gap)} at worst, at {format_gap_range(worst)}."
     )
 
 
-def range_text(one: GapRangeOut) -> str:
+def format_gap_range(one: GapRangeOut) -> str:
     """Message sizes, inclusive."""
     min_message, max_message = one.from_bytes, one.to_bytes
     return (
@@ -223,9 +223,9 @@ def _compiled(job: JobRecord, table: TableOut, tables: tuple[TableSummary, ...])
             words = f"It is the first of revision {revision}, so lookups answer from it now."
     else:
         words = f"Lookups of revision {revision} still answer from the active one."
-    took = seconds_words(elapsed_s(job))
-    title = f"{range_words(table)} is compiled, in {took}."
-    return Compiled(title, words, table.digest, missed_words(table))
+    took = format_seconds(elapsed_s(job))
+    title = f"{format_table_range(table)} is compiled, in {took}."
+    return Compiled(title, words, table.digest, format_missed(table))
 
 
 # --- a compiled table on a page of its own: what is proven, and where it misses its ---------------
@@ -264,13 +264,13 @@ class TableView:
         return cls(
             reference=table.profile.reference if table.profile else "",
             digest=table.digest,
-            range=range_words(table),
+            range=format_table_range(table),
             tolerance=format_percent(table.relative_gap),
             worst=_worst(table.worst),
             worst_repeat=_worst(table.worst_repeat),
             entries=f"{format_count(table.cut_entries)} cuts, "
             f"{format_count(table.repeat_entries)} repeated sizes",
-            missed=missed_words(table),
+            missed=format_missed(table),
             lines=tuple(_missed(one) for one in lines),
             more=format_count(more) if more else "",
             warnings=tuple(one.detail for one in table.warnings),
@@ -279,8 +279,8 @@ class TableView:
 
 
 def _missed(one: GapRangeOut) -> MissedLine:
-    return MissedLine(range_text(one), format_gap(one.relative_gap))
+    return MissedLine(format_gap_range(one), format_gap(one.relative_gap))
 
 
 def _worst(one: GapRangeOut) -> str:
-    return f"{format_gap(one.relative_gap)}, at {range_text(one)}"
+    return f"{format_gap(one.relative_gap)}, at {format_gap_range(one)}"

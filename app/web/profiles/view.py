@@ -107,7 +107,7 @@ def _range(one: FitRange) -> str:
     )
 
 
-def delay_words(model: CostModel) -> str:
+def format_delay(model: CostModel) -> str:
     """The constant delay; "" where there is none."""
     return format_given_time(model.delay_us) if model.delay_us else ""
 
@@ -170,7 +170,7 @@ class TableRow:
             is_active=summary.is_active,
             created=format_timestamp(summary.created_at),
             range=format_byte_range(summary.min_message_bytes, summary.max_message_bytes),
-            limits=", ".join(limits_words(summary.limits)) or "none",
+            limits=", ".join(format_limits(summary.limits)) or "none",
             tolerance=format_percent(summary.relative_gap),
             worst=format_gap(summary.worst_gap),
             is_missed=summary.worst_gap > summary.relative_gap,
@@ -228,7 +228,7 @@ class ProfileView:
             is_pipeline=isinstance(shown.model, Pipeline),
             stages=lines,
             has_ranges=any(line.fragments != "any" for line in lines),
-            delay=delay_words(shown.model),
+            delay=format_delay(shown.model),
             revisions=tuple(reversed(rows[-len(cut) :])) if cut else (),
             before=cut[0].number if len(known) > len(cut) else 0,
         )
@@ -257,18 +257,18 @@ class ProfileRow:
             revised=format_timestamp(current.created_at),
             origin=ORIGINS[current.provenance.origin],
             detail=current.provenance.detail,
-            shape=shape_words(current.model),
+            shape=format_shape(current.model),
         )
 
 
-def shape_words(model: CostModel) -> str:
+def format_shape(model: CostModel) -> str:
     """How many stages there are."""
     if not isinstance(model, Pipeline):
         return "total and bottleneck"
     return f"{len(model.stages)} stage{'s' if len(model.stages) > 1 else ''}"
 
 
-def limits_words(limits: FragmentLimits) -> Iterator[str]:
+def format_limits(limits: FragmentLimits) -> Iterator[str]:
     """The limits that exclude anything."""
     if limits.min_fragment_bytes > 1:
         yield f"at least {format_bytes(limits.min_fragment_bytes)}"

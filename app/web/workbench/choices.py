@@ -64,11 +64,11 @@ class ShownUnits:
         """The address with these units."""
         return address + (self.also if "?" in address else self.asked)
 
-    def overhead_text(self, overhead_us: float) -> str:
+    def format_overhead(self, overhead_us: float) -> str:
         """A fixed time in its unit, as it was typed: the shortest number that means the same."""
         return _typed(self.overhead.to_us, overhead_us / self.overhead.to_us(1.0), overhead_us)
 
-    def cost_text(self, ns_per_byte: float) -> str:
+    def format_cost(self, ns_per_byte: float) -> str:
         """A cost a byte in its unit, as it was typed; "" for no cost as a bandwidth."""
         one = self.cost.to_ns_per_byte(1.0)
         if not self.cost.is_bandwidth:
@@ -202,7 +202,7 @@ def example_named(name: str) -> InputExample:
     return found
 
 
-def trace_text(example: InputExample) -> str:
+def read_example_trace(example: InputExample) -> str:
     """The measurements of an example that is a trace."""
     return (FOLDER / f"{example.name}.csv").read_text(encoding="utf-8")
 

@@ -257,7 +257,7 @@ class _Reader:
         if is_last:
             return {"up_to_bytes": None, **costs}
         name = f"up_to.{row[0]}"
-        end = self._size_text(name, f"{place}/up_to_bytes", row[1].up_to)
+        end = self._read_size(name, f"{place}/up_to_bytes", row[1].up_to)
         if end is not None and row[0] > 0 and end <= self._end_above(row[0]):
             self.mistakes[name] = "expected more than the size at which the range above ends"
         return {"up_to_bytes": end, **costs}
@@ -326,9 +326,9 @@ class _Reader:
         self.places[pointer] = name
         if not text and not needed:
             return None
-        return self._size_text(name, pointer, text)
+        return self._read_size(name, pointer, text)
 
-    def _size_text(self, name: str, pointer: str, text: str) -> int | None:
+    def _read_size(self, name: str, pointer: str, text: str) -> int | None:
         self.places[pointer] = name
         try:
             size = parse_bytes(text)

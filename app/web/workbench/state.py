@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from app.schemas.base import read_part
 from app.schemas.optimize import OptimizeOut
 from app.schemas.stages import ConstraintsOut, PipelineOut
-from app.web.workbench.choices import OFFERS, Offers, ShownUnits, example_named, trace_text
+from app.web.workbench.choices import OFFERS, Offers, ShownUnits, example_named, read_example_trace
 from domain.pipeline import MAX_RANGES, MAX_STAGES, Pipeline, Stage, unique_names
 from domain.problem import FragmentLimits
 from domain.trace_formats import UnreadableRows, UnrecognisedTrace
@@ -166,7 +166,7 @@ class InputState:
         found = example_named(name)
         given = cls(message=found.message)
         if found.pipeline is None:
-            return replace(given, source=InputSource.TRACE, trace=trace_text(found))
+            return replace(given, source=InputSource.TRACE, trace=read_example_trace(found))
         return given.with_pipeline(found.pipeline)
 
     @classmethod
@@ -197,11 +197,11 @@ class InputState:
     ) -> InputState:
         """What was asked, as far as the panel has fields for it."""
         found = cls(
-            message=_size_text(message_bytes),
-            min_fragment=_size_text(limits.min_fragment_bytes, default=1),
-            max_fragment=_size_text(limits.max_fragment_bytes),
-            alignment=_size_text(limits.alignment_bytes, default=1),
-            max_schedule_fragments=_whole_text(limits.max_fragments),
+            message=_format_size(message_bytes),
+            min_fragment=_format_size(limits.min_fragment_bytes, default=1),
+            max_fragment=_format_size(limits.max_fragment_bytes),
+            alignment=_format_size(limits.alignment_bytes, default=1),
+            max_schedule_fragments=_format_count(limits.max_fragments),
             may_refragment=may_refragment,
         )
         if pipeline is not None:
@@ -245,7 +245,7 @@ class InputState:
         A stage without a cost a byte has no bandwidth: then the costs stay as they are.
         """
         kept = units
-        if any(row.cost and not units.cost_text(float(row.cost)) for row in self.rows):
+        if any(row.cost and not units.format_cost(float(row.cost)) for row in self.rows):
             kept = ShownUnits(units.overhead)
         return replace(
             self,
@@ -298,8 +298,8 @@ def _rows(given: Mapping[str, list[str]]) -> tuple[StageRow, ...]:
 def _in_units(row: StageRow, units: ShownUnits) -> StageRow:
     return replace(
         row,
-        overhead=row.overhead and units.overhead_text(float(row.overhead)),
-        cost=row.cost and units.cost_text(float(row.cost)),
+        overhead=row.overhead and units.format_overhead(float(row.overhead)),
+        cost=row.cost and units.format_cost(float(row.cost)),
     )
 
 
@@ -309,15 +309,15 @@ def _rows_of(stage: Stage) -> Iterable[StageRow]:
             stage.name if number == 0 else "",
             format_number(part.overhead_us),
             format_number(part.ns_per_byte),
-            _size_text(part.up_to_bytes),
+            _format_size(part.up_to_bytes),
         )
 
 
-def _size_text(size: int | None, *, default: int | None = None) -> str:
+def _format_size(size: int | None, *, default: int | None = None) -> str:
     return "" if size is None or size == default else format_bytes(size)
 
 
-def _whole_text(number: int | None) -> str:
+def _format_count(number: int | None) -> str:
     return "" if number is None else str(number)
 
 

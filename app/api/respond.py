@@ -1,4 +1,4 @@
-"""Ready responses: bytes that are already JSON, problem documents, accepted jobs."""
+"""Responses: bytes that are already JSON, problem documents, accepted jobs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fastapi import Request, Response
 
-from app.http.fastpath.responses import REVALIDATED, Ready, holds
+from app.http.fastpath.responses import REVALIDATED, CachedResponse, holds
 from app.schemas.base import ProblemOut, dump_json
 from app.schemas.jobs import JobOut
 from domain.errors import Overloaded, SluiceError
@@ -72,8 +72,8 @@ def if_none_match(request: Request) -> str:
     return request.headers.get("if-none-match", "")
 
 
-def sent(ready: Ready) -> Response:
+def sent(whole: CachedResponse) -> Response:
     """A whole answer, with its headers in their order."""
-    response = Response(ready.body, ready.status)
-    response.raw_headers = list(ready.headers)
+    response = Response(whole.body, whole.status)
+    response.raw_headers = list(whole.headers)
     return response

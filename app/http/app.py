@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import orjson
 from fastapi import FastAPI, Response
 
-from app.http.fastpath.front import Front
+from app.http.fastpath.fast_path import FastPath
 from app.http.fastpath.responses import SECURITY
 from app.http.metrics import Metrics
 from app.schemas.base import ProblemOut
@@ -25,7 +25,7 @@ Scope: TypeAlias = MutableMapping[str, Any]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 
-class HeadersSaid(Exception):
+class HeadersSent(Exception):
     """Ends an answer whose body goes on; nobody is going to read it."""
 
 
@@ -37,7 +37,7 @@ def as_get(scope: Scope) -> Scope:
 def headers_only(send: Send) -> Send:
     """Sends what it is given without the body.
 
-    Raises HeadersSaid where more of the body would come: a stream would go on for nobody.
+    Raises HeadersSent where more of the body would come: a stream would go on for nobody.
     """
 
     async def without_body(message: Message) -> None:
@@ -46,7 +46,7 @@ def headers_only(send: Send) -> Send:
             return
         await send({"type": "http.response.body", "body": b""})
         if message.get("more_body", False):
-            raise HeadersSaid
+            raise HeadersSent
 
     return without_body
 
@@ -76,16 +76,16 @@ def no_page(scope: Scope, problem: ProblemOut) -> None:
     """For an application that has no pages."""
 
 
-class Fronted(FastAPI):
-    """The framework's application behind the front.
+class FastPathApp(FastAPI):
+    """The framework's application behind the fast path.
 
-    What the front answers is sent and counted here, before any of the framework's own layers, each
+    What the fast path answers is sent and counted here, before any of the framework's own layers, each
     of which would cost more than the answer.
     """
 
-    def put_in_front(self, front: Front, metrics: Metrics) -> None:
-        """Ask this front first, from now on."""
-        self._ask, self._count = front.answer, metrics.lookup
+    def use_fast_path(self, fast_path: FastPath, metrics: Metrics) -> None:
+        """Ask this fast path first, from now on."""
+        self._ask, self._count = fast_path.answer, metrics.lookup
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or what else a server has to say."""
@@ -95,7 +95,7 @@ class Fronted(FastAPI):
             try:
                 served = self._ask(scope)
             except Exception:  # the framework may still be able to answer
-                log.exception("unexpected error in the front")
+                log.exception("unexpected error in the fast path")
             if served is not None:
                 start, end, kind = served
                 await send(start)
@@ -134,7 +134,7 @@ class Outermost:
 
         try:
             await self._app(scope, receive, observed)
-        except HeadersSaid:
+        except HeadersSent:
             pass
         except Exception:
             log.exception("unexpected error in %s %s", method, _route(scope))

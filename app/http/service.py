@@ -22,9 +22,9 @@ from app.execution.engine import Best, End, Engine, Event, Pool, Started, Steps
 from app.execution.limits import SOLVES_HERE_PER_TASK
 from app.execution.render_queue import RenderQueue
 from app.http.call_threads import CallThreads
-from app.http.fastpath.front import Front
+from app.http.fastpath.fast_path import FastPath
 from app.http.fastpath.lookups import Lookups
-from app.http.fastpath.responses import Ready
+from app.http.fastpath.responses import CachedResponse
 from app.http.fastpath.table_cache import LoadedTable
 from app.http.metrics import Metrics
 from app.jobs.ledger import accept_job, cancel_job, get_job
@@ -96,7 +96,7 @@ class Unsolved:
 
 
 @dataclass(frozen=True, slots=True)
-class Unkept:
+class Unstored:
     """What was solved in this process and is to be stored by a thread that may wait."""
 
     operation: Optimize
@@ -116,7 +116,7 @@ class Lookup:
 class FromTable:
     """A table's answer, and the table where it is to be held from now on."""
 
-    ready: Ready
+    response: CachedResponse
     table: LoadedTable | None
 
 
@@ -124,13 +124,15 @@ class Service:
     """One per process. Coroutines are for the event loop's thread; `close` is not."""
 
     def __init__(
-        self, context: Context, metrics: Metrics, front: Front, runner: Runner | None = None
+        self, context: Context, metrics: Metrics, fast_path: FastPath, runner: Runner | None = None
     ) -> None:
         self.context = context
         self.metrics = metrics
         self.runner = runner
         self.pictures = RenderQueue()
-        self.lookups = Lookups(context.store, front, refresh_s=context.settings.lookup_refresh_s)
+        self.lookups = Lookups(
+            context.store, fast_path, refresh_s=context.settings.lookup_refresh_s
+        )
         self.pending_tasks = 0
         self.open_streams = 0
         self._exports = RecentExports()
@@ -168,12 +170,12 @@ class Service:
         """The JSON of the answer: a stored one, or one that is solved and stored now."""
         return await self._answer(await self.call(lambda: self._answered_here(make)), client)
 
-    async def table_answer(self, asked: Lookup) -> Ready | None:
+    async def table_answer(self, asked: Lookup) -> CachedResponse | None:
         """What the profile's active table says; None where there is none for this message."""
         found = await self.call(lambda: self._from_table(asked))
         return None if found is None else self._served(found)
 
-    async def lookup(self, asked: Lookup, client: Client) -> Ready | bytes:
+    async def lookup(self, asked: Lookup, client: Client) -> CachedResponse | bytes:
         """What the profile's active table says, or the JSON of the answer where it has none."""
         found = await self.call(
             lambda: self._from_table(asked) or self._answered_here(self.asked_schedule(asked))
@@ -187,10 +189,10 @@ class Service:
         settings = self.context.settings
         return lambda unit: schedule_operation(asked.reference, asked.message_bytes, unit, settings)
 
-    async def _answer(self, found: Answered | Unsolved | Unkept, client: Client) -> bytes:
+    async def _answer(self, found: Answered | Unsolved | Unstored, client: Client) -> bytes:
         if isinstance(found, Unsolved):
             found = await self._solved(found, client)
-        elif isinstance(found, Unkept):
+        elif isinstance(found, Unstored):
             found = Answered((await self.keep(found.operation, found.result)).document, "quick")
         self.metrics.answer(found.origin)
         return found.body
@@ -329,7 +331,7 @@ class Service:
 
     def _answered_here(
         self, make: Callable[[UnitOfWork], Optimize]
-    ) -> Answered | Unsolved | Unkept:
+    ) -> Answered | Unsolved | Unstored:
         """The answer where it is stored, or solved and stored at once; else what is left to do.
 
         Of the threads for readings one at a time stores: where that has to wait, the others go on.
@@ -348,7 +350,7 @@ class Service:
         if solved is None:
             return Unsolved(operation, is_quick=False)
         if not self._keeping.acquire(blocking=False):
-            return Unkept(operation, solved)
+            return Unstored(operation, solved)
         try:
             with self._unit(operation) as unit:
                 return Answered(operation.keep(unit, solved).document, "quick")
@@ -370,22 +372,22 @@ class Service:
             summary = unit.tables.active_summary(name, revision)
             if summary is None or not summary.covers(asked.message_bytes):
                 return None
-            held = self.lookups.front.shelf.peek(summary.digest)
+            held = self.lookups.fast_path.cache.peek(summary.digest)
             file = b"" if held else unit.tables.get(summary.digest).file
         table = held or LoadedTable.of(summary.digest, file)
-        ready = table.sibling().schedule(asked.if_none_match, asked.message_bytes)
-        return FromTable(ready, None if held else table)
+        response = table.sibling().schedule(asked.if_none_match, asked.message_bytes)
+        return FromTable(response, None if held else table)
 
     # --- on the event loop ------------------------------------------------------------------------
 
-    def _served(self, found: FromTable) -> Ready:
+    def _served(self, found: FromTable) -> CachedResponse:
         if found.table is not None:
             self.lookups.keep(found.table)
-        return found.ready
+        return found.response
 
     def exposition(self) -> str:
         """The metrics as text."""
-        shelf = self.lookups.front.shelf
+        cache = self.lookups.fast_path.cache
         workers = self.context.engine.capacity(Pool.SOLVE).ready
         runner = self.runner
         return self.metrics.exposition(
@@ -399,8 +401,8 @@ class Service:
                     runner.fenced if runner else 0,
                 ),
                 "sluice_event_streams": ("Open event streams.", self.open_streams),
-                "sluice_loaded_tables": ("Compiled tables in memory.", len(shelf)),
-                "sluice_loaded_bytes": ("Bytes of them.", shelf.held_bytes),
+                "sluice_loaded_tables": ("Compiled tables in memory.", len(cache)),
+                "sluice_loaded_bytes": ("Bytes of them.", cache.loaded_bytes),
                 "sluice_ready_workers": ("Workers ready.", workers),
             }
         )

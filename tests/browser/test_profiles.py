@@ -128,7 +128,7 @@ def test_a_compilation_goes_on_without_its_page(
     page.get_by_label("Tolerance").fill("0.0002 %")
     page.get_by_role("button", name="Compile").click()
     work = page.locator(".work")
-    expect(work.locator("[data-told=steps]")).to_contain_text("% of the range")
+    expect(work.locator("[data-field=steps]")).to_contain_text("% of the range")
     expect(work.get_by_role("heading")).to_be_in_viewport()
     job, address = work.get_attribute("data-work"), page.url
     page.goto("/ui/profiles")
@@ -139,7 +139,7 @@ def test_a_compilation_goes_on_without_its_page(
     page.goto(address)
     expect(work).to_have_attribute("data-work", str(job))
     work.get_by_role("button", name="Cancel").click()
-    expect(work.locator("[data-told=word]")).to_have_text("stopped")
+    expect(work.locator("[data-field=word]")).to_have_text("stopped")
     expect(page.locator("#said")).to_have_text("Stopped.")
     expect(page.get_by_role("button", name="Start again")).to_be_visible()
     expect(page.get_by_label("Tolerance")).to_have_value("0.0002 %")

@@ -1,4 +1,4 @@
-"""What is sent, by the front and by the framework's routes alike: status, headers, bytes."""
+"""What is sent, by the fast path and by the framework's routes alike: status, headers, bytes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.schemas.queries import TableFormat
 
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 
-# The templates of the routes that the front answers.
+# The templates of the routes that the fast path answers.
 SCHEDULE = "/profiles/{name}/schedule"
 ACTIVE = "/profiles/{name}/table"
 STORED = "/tables/{digest}"
@@ -27,7 +27,7 @@ SECURITY = (b"x-content-type-options", b"nosniff")
 Kind: TypeAlias = tuple[str, int]  # a route's template and a status
 
 
-class Served(NamedTuple):
+class AsgiResponse(NamedTuple):
     """A whole answer as a server takes it, and what it counts as."""
 
     start: dict[str, Any]
@@ -35,7 +35,7 @@ class Served(NamedTuple):
     kind: Kind
 
 
-class Ready(NamedTuple):
+class CachedResponse(NamedTuple):
     """A whole answer, and the template of its route."""
 
     status: int
@@ -43,10 +43,10 @@ class Ready(NamedTuple):
     body: bytes
     route: str
 
-    def served(self) -> Served:
+    def as_asgi(self) -> AsgiResponse:
         """The same for a server, with the headers that every answer has."""
         status, headers, body, route = self
-        return Served(
+        return AsgiResponse(
             {
                 "type": "http.response.start",
                 "status": status,
@@ -71,20 +71,20 @@ def conditional(
     *,
     route: str = "",
     disposition: str | None = None,
-) -> Ready:
+) -> CachedResponse:
     """200, or 304 where the client holds the bytes.
 
-    `shared` are the headers of both, the tag first. Only what the front answers needs its route's
+    `shared` are the headers of both, the tag first. Only what the fast path answers needs its route's
     template.
     """
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in shared]
     if wanted and holds(wanted, shared[0][1]):
-        return Ready(304, headers, b"", route)
+        return CachedResponse(304, headers, b"", route)
     if disposition is not None:
         headers.append((b"content-disposition", disposition.encode("latin-1")))
     headers.append((b"content-length", b"%d" % len(body)))
     headers.append((b"content-type", media_type.encode("latin-1")))
-    return Ready(200, headers, body, route)
+    return CachedResponse(200, headers, body, route)
 
 
 # --- bodies that were rendered already, by their tag ----------------------------------------------
@@ -95,7 +95,7 @@ _SEEN_ONCE = 32_768  # tags that are remembered until they come again
 _MAX_KEPT_BYTES = 1024  # of a body that is kept; 64 fragments take less
 
 
-class Rendered:
+class RenderedBodies:
     """The last few thousand bodies that were asked for again. A tag never stands for another body.
 
     Two generations: when the young one is full it becomes the old one, and the old one goes. What
@@ -156,7 +156,7 @@ def accepted(values: Sequence[str]) -> TableFormat:
     return TableFormat.SUMMARY
 
 
-def immutable_form(wanted: str, digest: str, form: TableFormat, body: bytes) -> Ready:
+def immutable_form(wanted: str, digest: str, form: TableFormat, body: bytes) -> CachedResponse:
     """A table under its digest, where it never changes. `wanted` is If-None-Match."""
     shared = [_tagged(digest, form), ("cache-control", IMMUTABLE), _VARY]
     return conditional(
@@ -164,7 +164,7 @@ def immutable_form(wanted: str, digest: str, form: TableFormat, body: bytes) -> 
     )
 
 
-def active_form(wanted: str, digest: str, form: TableFormat, body: bytes) -> Ready:
+def active_form(wanted: str, digest: str, form: TableFormat, body: bytes) -> CachedResponse:
     """The active table of a profile, which another may follow."""
     where = "content-location", f"/tables/{digest}"
     shared = [_tagged(digest, form), ("cache-control", REVALIDATED), _VARY, where]

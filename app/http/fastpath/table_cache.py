@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from app.http.fastpath.responses import JSON_HEADER, NO_CACHE, SCHEDULE, Ready, holds
+from app.http.fastpath.responses import JSON_HEADER, NO_CACHE, SCHEDULE, CachedResponse, holds
 from app.schemas.simulate import FORM, ScheduleRenderer
 from exports.table.lookup import TableReader, answer_by
 from exports.table.lookup_native import open_reader
@@ -53,7 +53,7 @@ class LoadedTable:
         answer = self._answer(message_bytes)
         return None if answer is None else self._renderer.body(message_bytes, answer)
 
-    def schedule(self, wanted: str, message_bytes: int) -> Ready:
+    def schedule(self, wanted: str, message_bytes: int) -> CachedResponse:
         """The answer to a lookup in the range, however long; `wanted` is If-None-Match."""
         tag = self.tag % message_bytes
         if wanted and holds(wanted, tag.decode()):
@@ -74,32 +74,32 @@ def tag_of(digest: str) -> bytes:
     return f'"{digest[:_TAG_DIGITS]}-%d-{FORM}"'.encode()
 
 
-def unchanged(tag: bytes) -> Ready:
+def unchanged(tag: bytes) -> CachedResponse:
     """304: the client holds the answer of this tag."""
-    return Ready(304, [(b"etag", tag), NO_CACHE], b"", SCHEDULE)
+    return CachedResponse(304, [(b"etag", tag), NO_CACHE], b"", SCHEDULE)
 
 
-def found(tag: bytes, body: bytes) -> Ready:
+def found(tag: bytes, body: bytes) -> CachedResponse:
     """200: the answer of this tag."""
     length = b"content-length", b"%d" % len(body)
-    return Ready(200, [(b"etag", tag), NO_CACHE, length, JSON_HEADER], body, SCHEDULE)
+    return CachedResponse(200, [(b"etag", tag), NO_CACHE, length, JSON_HEADER], body, SCHEDULE)
 
 
 # --- the tables that are held in memory: at most so many bytes, the least recently used -----------
 
 
-class Shelf:
+class TableCache:
     """Tables by digest. For the event loop's thread; only `peek` may be asked by others."""
 
     def __init__(self, room_bytes: int) -> None:
         self._room_bytes = room_bytes
         self._tables: OrderedDict[str, LoadedTable] = OrderedDict()
-        self.held_bytes = 0
+        self.loaded_bytes = 0
 
     @property
     def free_bytes(self) -> int:
         """Room that no table takes."""
-        return self._room_bytes - self.held_bytes
+        return self._room_bytes - self.loaded_bytes
 
     def __len__(self) -> int:
         return len(self._tables)
@@ -121,6 +121,6 @@ class Shelf:
             return
         while table.memory_bytes > self.free_bytes:
             _, dropped = self._tables.popitem(last=False)
-            self.held_bytes -= dropped.memory_bytes
+            self.loaded_bytes -= dropped.memory_bytes
         self._tables[table.digest] = table
-        self.held_bytes += table.memory_bytes
+        self.loaded_bytes += table.memory_bytes

@@ -1,1 +1,1 @@
-"""The hall where the rooms meet: HTTP, the command line, and the use cases behind both."""
+"""The application: HTTP, the command line, and the use cases behind both."""

@@ -52,7 +52,7 @@ _ROUTERS = (
 
 
 def open_local_engine(settings: Settings) -> Engine:
-    """The engine that needs nothing but this machine."""
+    """Return the engine that needs nothing but this machine."""
     return LocalEngine(
         service_pools(solve_workers=settings.worker_count, solve_warm_up=SOLVE_WARM_UP)
     )
@@ -64,7 +64,7 @@ def create_app(
     open_engine: OpenEngine = open_local_engine,
     when_ready: Callable[[], None] = lambda: None,
 ) -> FastAPI:
-    """The application; nothing is opened before it starts. `when_ready` is called once it is."""
+    """Return the application; nothing is opened before it starts, then `when_ready` is called."""
     chosen = Settings.from_environment() if settings is None else settings
     metrics, fast_path = Metrics(), FastPath(TableCache(chosen.lookup_memory_bytes))
 

@@ -1,1 +1,1 @@
-"""Routes, one file a resource: parse, call one flow, return."""
+"""Routes, one file a resource: parse, call one operation, return."""

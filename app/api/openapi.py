@@ -66,7 +66,7 @@ def reads(
     may_be_async: bool = False,
     also: Mapping[int, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """Keywords for the route of an operation with a JSON body; `also` are further responses."""
+    """Return keywords for a route with a JSON body; `also` are further responses."""
     extra: dict[str, Any] = {
         "requestBody": {
             "required": True,
@@ -83,7 +83,7 @@ def reads(
 
 
 def reads_traces(several: type[BaseModel], media_types: Sequence[str]) -> dict[str, Any]:
-    """Keywords for the route of an operation whose body is a file, or JSON that holds several."""
+    """Return keywords for a route whose body is a file, or JSON that holds several."""
     content: dict[str, Any] = {kind: {"schema": {"type": "string"}} for kind in media_types}
     content["application/json"] = {"schema": {"$ref": _REF.format(model=several.__name__)}}
     extra = {"requestBody": {"required": True, "content": content}}
@@ -91,7 +91,7 @@ def reads_traces(several: type[BaseModel], media_types: Sequence[str]) -> dict[s
 
 
 def sends_text(*errors: int) -> dict[str, Any]:
-    """Keywords for the route of an operation that answers with a file."""
+    """Return keywords for a route that answers with a file."""
     reported = {
         "description": "The file",
         "content": {"text/plain": {"schema": {"type": "string"}}},
@@ -104,7 +104,7 @@ def refuses(
     may_be_async: bool = False,
     also: Mapping[int, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """Keywords for the route of an operation without a body; `also` are further responses."""
+    """Return keywords for a route without a body; `also` are further responses."""
     keywords = _keywords({}, errors, may_be_async=may_be_async)
     keywords["responses"].update(
         {status: dict(reported) for status, reported in (also or {}).items()}

@@ -1,4 +1,4 @@
-"""What an audit found, as a person reads it."""
+"""sluice audit: what an existing setting costs over the optimum, as a person reads it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ _MAX_STEPS = 4
 
 
 def audit_parts(audit: AuditOut) -> Iterator[Part]:
-    """The regret over the workload, the verdict, the regret at powers of two, and what to
-    change.
-    """
+    """Yield the regret over the workload, the verdict, regrets at powers of two, and advice."""
     setting = audit.setting
     yield f"{_words(setting.steps)}{_of(audit)}"
     yield ""
@@ -122,7 +120,7 @@ def _span(span: SpanOut) -> str:
     return minimum if minimum == maximum else f"at least {minimum}, at most {maximum}"
 
 
-# --- sluice audit: what an existing setting costs over the optimum, with an exit code -------------
+# --- the command ----------------------------------------------------------------------------------
 
 
 TOO_HIGH = 7  # the exit code where the regret is above --max-regret
@@ -139,7 +137,7 @@ _ASKED = (
 
 
 def audit(arguments: argparse.Namespace, output: Output) -> int:
-    """Audit, print, and say by the exit code whether the limit is kept."""
+    """Audit, print, and return the exit code, which shows whether the limit is kept."""
     from app.operations.audits import AuditSetting
     from app.schemas.audit import AuditOut
     from app.schemas.base import dump_json
@@ -158,7 +156,7 @@ def audit(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _asked(arguments: argparse.Namespace, source: Source) -> tuple[AuditScope, Question]:
-    """What is audited, and the question that finds or fits its model. Raises InvalidInput."""
+    """Return what to audit, and the question that finds or fits its model. Raises InvalidInput."""
     from dataclasses import replace
 
     from app.questions.question import Measurement
@@ -193,7 +191,7 @@ def _question(scope: AuditScope, question: Question, settings: Settings) -> Audi
 
 
 def _setting(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The `setting` of a request. Raises InvalidInput."""
+    """Return the `setting` of a request. Raises InvalidInput."""
     if (arguments.setting is None) == (arguments.config is None):
         raise InvalidInput("expected --setting, or --config with --target", field="setting")
     if arguments.setting is not None:
@@ -207,7 +205,7 @@ def _setting(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _text_of(name: str, *, field: str) -> str:
-    """The text of a file that an option names. Raises NotFound and InvalidInput."""
+    """Return the text of a file that an option names. Raises NotFound and InvalidInput."""
     try:
         with open(name, encoding="utf-8") as file:
             text = file.read(MAX_FILE_CHARACTERS + 1)

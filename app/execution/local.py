@@ -1,4 +1,4 @@
-"""A pool: slots of one kind, and the queue of tasks that wait for one of them."""
+"""Worker pools, and the engine that runs tasks in worker processes of this machine."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class WorkerPool:
                 self._take_slot().give(running)
 
     def _take_slot(self) -> Slot:
-        """A warm one where there is one, and the one that was used last."""
+        """Return an idle slot: a warm one first, and of these the one that was used last."""
         ready = [slot for slot in self._idle if slot.is_ready]
         slot = (ready or self._idle)[-1]
         self._idle.remove(slot)
@@ -131,7 +131,7 @@ class WorkerPool:
         return self._busy[name] < self._options.max_running.get(name, len(self._slots))
 
 
-# --- the local engine: workers on this machine, each a process that can be ended ------------------
+# --- the local engine -----------------------------------------------------------------------------
 
 
 _CLOSE_LIMIT_S = 10.0
@@ -195,11 +195,11 @@ class LocalEngine:
             self._stops.put((running, Stopped()))
 
     def capacity(self, pool: Pool) -> Capacity:
-        """How many tasks run and how many could."""
+        """Return how many tasks run and how many could."""
         return self._pools[pool].capacity()
 
     def waiting(self, pool: Pool) -> int:
-        """How many tasks wait for a slot."""
+        """Return how many tasks wait for a slot."""
         return self._pools[pool].waiting
 
     def close(self, *, drain_s: float = 0.0) -> None:
@@ -242,7 +242,7 @@ class LocalEngine:
                 self._ended.popitem(last=False)
 
     def _drop(self, running: Running) -> None:
-        """It was not taken."""
+        """Forget a task that was not taken."""
         running.close_files()
         with self._lock:
             if self._open.get(running.key) is running:

@@ -1,4 +1,4 @@
-"""A task that an engine has taken, and those who hear of it."""
+"""A slot: one thread that keeps one worker, and the task that it runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 def _nobody() -> None:
-    """Nobody runs it yet: whoever begins to will look."""
+    """Do nothing: no slot runs the task yet, and the one that begins it will look."""
 
 
 @dataclass(eq=False, slots=True)
@@ -65,17 +65,17 @@ class Running:
         return self.task.id, self.task.claim
 
     def cancel(self) -> None:
-        """Have it end soon; its end is told by whoever runs it."""
+        """Have it end soon; the thread that runs it reports its end."""
         self.is_cancelled = True
         self.wake()
 
     def send(self, event: Event) -> None:
-        """Tell what it reports."""
+        """Report an event to the listener."""
         if not self.has_ended:
             self._call(event)
 
     def end(self, end: End) -> None:
-        """Tell how it ended. Only the first end counts."""
+        """Report how it ended. Only the first end counts."""
         if self.has_ended:
             return
         self.has_ended = True
@@ -91,7 +91,7 @@ class Running:
     def _call(self, message: Event | End) -> None:
         try:
             self.sink(message)
-        except Exception:  # a defect of whoever listens must not cost the engine its thread
+        except Exception:  # a defect of a listener must not cost the engine its thread
             _log.exception("a task's sink failed at %s", type(message).__name__)
 
 
@@ -106,7 +106,7 @@ def _duplicates(files: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(made)
 
 
-# --- one thread that keeps one worker: gives it tasks, watches it, ends it, replaces it -----------
+# --- the slot -------------------------------------------------------------------------------------
 
 
 _log = logging.getLogger(__name__)
@@ -306,7 +306,7 @@ class Slot:
     # --- the worker -------------------------------------------------------------------------------
 
     def _live_worker(self, running: Running) -> Worker | None:
-        """The worker, started where there is none; None where that fails, or has to stop."""
+        """Return the worker, started where there is none; None where that fails, or has to stop."""
         if self._worker is not None:
             return self._worker
         return self._started(lambda: self._reason_to_stop(running) is not None)

@@ -65,7 +65,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Who waits: the name that it takes turns by, and a wait for its leaving."""
+    """A waiting client: its name in queues, and a wait for its disconnection."""
 
     name: str
     wait_disconnected: Callable[[], Awaitable[None]]
@@ -73,7 +73,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Performed:
-    """What was kept, and whether it was computed for this."""
+    """What was stored, and whether it was computed for this call."""
 
     outcome: Outcome
     is_new: bool
@@ -114,7 +114,7 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class FromTable:
-    """A table's answer, and the table where it is to be held from now on."""
+    """A table's response, and the table where it is to be cached from now on."""
 
     response: CachedResponse
     table: LoadedTable | None
@@ -156,7 +156,7 @@ class Service:
         return await self._threads.write(work)
 
     async def prepare(self, make: Callable[[UnitOfWork], T]) -> T:
-        """Return what is made of the store's state of this moment."""
+        """Return what is made of the store's current state."""
 
         def prepared() -> T:
             with self.context.store.reading() as unit:
@@ -167,16 +167,16 @@ class Service:
     # --- optimisations ----------------------------------------------------------------------------
 
     async def optimize(self, make: Callable[[UnitOfWork], Optimize], client: Client) -> bytes:
-        """The JSON of the answer: a stored one, or one that is solved and stored now."""
+        """Return the JSON of the answer: a stored one, or one that is solved and stored now."""
         return await self._answer(await self.call(lambda: self._answered_here(make)), client)
 
     async def table_answer(self, asked: Lookup) -> CachedResponse | None:
-        """What the profile's active table says; None where there is none for this message."""
+        """Return the active table's response; None where there is none for this message."""
         found = await self.call(lambda: self._from_table(asked))
         return None if found is None else self._served(found)
 
     async def lookup(self, asked: Lookup, client: Client) -> CachedResponse | bytes:
-        """What the profile's active table says, or the JSON of the answer where it has none."""
+        """Return the active table's response, or the JSON of the answer where it has none."""
         found = await self.call(
             lambda: self._from_table(asked) or self._answered_here(self.asked_schedule(asked))
         )
@@ -185,7 +185,7 @@ class Service:
         return await self._answer(found, client)
 
     def asked_schedule(self, asked: Lookup) -> Callable[[UnitOfWork], Optimize]:
-        """The optimisation that a lookup asks for where no table answers it."""
+        """Return the optimisation that a lookup asks for where no table answers it."""
         settings = self.context.settings
         return lambda unit: schedule_operation(asked.reference, asked.message_bytes, unit, settings)
 
@@ -198,7 +198,7 @@ class Service:
         return found.body
 
     async def _solved(self, found: Unsolved, client: Client) -> Answered:
-        """The answer solved in this process once its turn comes, or by the engine."""
+        """Return the answer, solved in this process once it may, or by the engine."""
         operation = found.operation
         if found.is_quick and self._waiting_here <= SOLVES_HERE_PER_TASK * (1 + self.pending_tasks):
             self._waiting_here += 1
@@ -249,7 +249,7 @@ class Service:
         return await self._in_unit(operation, lambda unit: operation.keep(unit, result))
 
     async def _in_unit(self, operation: Operation[Any], act: Callable[[UnitOfWork], T]) -> T:
-        """Act on the store as the operation may: what stores nothing waits for no writer."""
+        """Act on the store in a unit that may write only where the operation stores."""
 
         def acted() -> T:
             with self._unit(operation) as unit:
@@ -258,12 +258,12 @@ class Service:
         return await (self.write(acted) if operation.stores else self.call(acted))
 
     async def plot(self, fit_id: str, client: Client) -> FitPlot:
-        """What a plot of a stored fit shows. Raises NotFound, Overloaded and LimitReached."""
+        """Return what a plot of a fit shows. Raises NotFound, Overloaded and LimitReached."""
         fit = await self.call(lambda: find_fit(self.context.store, fit_id))
         return await self.run(PlotFit(fit), client)
 
     async def export(self, make: Callable[[UnitOfWork], ExportSetting], client: Client) -> Exported:
-        """Export; the last exports are kept, so that whoever polls costs one lookup."""
+        """Export; the last exports are cached, so that polling costs one lookup."""
         operation = await self.prepare(make)
         found = self._exports.find(operation)
         if found is None:
@@ -316,7 +316,7 @@ class Service:
         return await self.write(accepted)
 
     async def settled(self, job: JobRecord, within_s: float = 0.4) -> JobRecord:
-        """The job as it is at its end, or after this time."""
+        """Return the job as it is at its end, or after this time."""
         end_s = time.monotonic() + within_s
         while not job.state.is_terminal and (left_s := end_s - time.monotonic()) > 0.0:
             await asyncio.sleep(min(_LOOK_S, left_s))
@@ -332,7 +332,7 @@ class Service:
     def _answered_here(
         self, make: Callable[[UnitOfWork], Optimize]
     ) -> Answered | Unsolved | Unstored:
-        """The answer where it is stored, or solved and stored at once; else what is left to do.
+        """Return the stored answer, or solve and store it at once; else return what is left to do.
 
         Of the threads for readings one at a time stores: where that has to wait, the others go on.
         """
@@ -366,7 +366,7 @@ class Service:
         return store.unit_of_work() if operation.stores else store.reading()
 
     def _from_table(self, asked: Lookup) -> FromTable | None:
-        """The active table's answer, and the table where it was not held."""
+        """Return the active table's answer, and the table where it was not held."""
         name, revision = asked.reference.name, asked.reference.revision
         with self.context.store.reading() as unit:
             summary = unit.tables.active_summary(name, revision)
@@ -386,7 +386,7 @@ class Service:
         return found.response
 
     def exposition(self) -> str:
-        """The metrics as text."""
+        """Return the metrics as text."""
         cache = self.lookups.fast_path.cache
         workers = self.context.engine.capacity(Pool.SOLVE).ready
         runner = self.runner
@@ -414,7 +414,7 @@ class Service:
 
 
 class _Waiting:
-    """What a task tells to whoever awaits it; `take` is for the engine's threads."""
+    """What a task reports to the coroutine that awaits it; `take` is for the engine's threads."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.end: asyncio.Future[End] = loop.create_future()
@@ -422,7 +422,7 @@ class _Waiting:
         self._loop = loop
 
     def take(self, message: Event | End) -> None:
-        """Hear an event, or the end."""
+        """Take an event, or the end."""
         if isinstance(message, Best):
             self.best = message.result
         elif not isinstance(message, Started | Steps):

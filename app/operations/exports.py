@@ -34,12 +34,10 @@ class ExportSetting(OperationDefaults[Exported]):
 
     @property
     def kind(self) -> OperationKind:
-        """To one target."""
         return OperationKind.EXPORT
 
     @property
     def noun(self) -> str:
-        """In refusals."""
         return "export"
 
     @property
@@ -54,16 +52,14 @@ class ExportSetting(OperationDefaults[Exported]):
 
     @property
     def digest(self) -> str:
-        """Equal exactly for exports of one result."""
         return digest_of(self.kind, self.question.digest())
 
     @property
     def work(self) -> ExportWork:
-        """The question."""
         return ExportWork(self.question)
 
     def stored(self, unit: UnitOfWork) -> Outcome | None:
-        """A short export, which is at hand at once. Raises what `export` does."""
+        """Return a short export, which is at hand at once. Raises what `export` does."""
         found = self.run_here()
         return None if found is None else self.keep(unit, found)
 
@@ -87,7 +83,7 @@ class RecentExports:
         self._exports: OrderedDict[str, Exported] = OrderedDict()
 
     def find(self, operation: ExportSetting) -> Exported | None:
-        """The export of the same question, if it is among them."""
+        """Return the export of the same question, if it is among them."""
         return self._exports.get(operation.digest) if operation.question.takes_long else None
 
     def add(self, operation: ExportSetting, made: Exported) -> None:

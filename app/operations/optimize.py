@@ -42,12 +42,10 @@ class Optimize(OperationDefaults[Solved]):
 
     @property
     def kind(self) -> OperationKind:
-        """Of one message."""
         return OperationKind.OPTIMIZE
 
     @property
     def noun(self) -> str:
-        """In refusals."""
         return "solve"
 
     @property
@@ -67,7 +65,6 @@ class Optimize(OperationDefaults[Solved]):
 
     @property
     def digest(self) -> str:
-        """Equal exactly for optimisations of one result."""
         question = self.prepared.question
         return digest_of(self.kind, self.prepared.digest, question.time_limit_s, question.save_as)
 
@@ -84,7 +81,7 @@ class Optimize(OperationDefaults[Solved]):
         )
 
     def stored(self, unit: UnitOfWork) -> Outcome | None:
-        """A stored answer to the identical question, where it is good enough to be given again."""
+        """Return a stored answer to the identical question, where it is good enough."""
         record = solving.find_stored(unit, self.prepared)
         return None if record is None else Outcome(record.body, answer_id=record.id)
 
@@ -102,18 +99,18 @@ class Optimize(OperationDefaults[Solved]):
         return self.work.run(report)
 
     def cut_off(self, best: Solved, why: SluiceError) -> Solved:
-        """The best so far, which says that the search for a better one was ended."""
+        """Return the best so far, with the note that the search for a better one was ended."""
         baselines = solvers.baselines(self.prepared.problem)
         return replace(best, solution=cut_off(best.solution, why), baselines=baselines)
 
     def best_so_far(self, result: Solved) -> BestSoFar:
-        """The schedule with its latency and the bound on it."""
+        """Return the schedule with its latency and the bound on it."""
         solution = result.solution
         document = dump_json(BestSoFarOut.of(solution))
         return BestSoFar(document, solution.latency_us, solution.lower_bound_us)
 
     def answer(self, result: Solved) -> solving.Answer:
-        """The answer that a solution gives."""
+        """Return the answer that a solution gives."""
         return solving.conclude(
             self.prepared,
             result.solution,

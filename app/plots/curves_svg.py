@@ -2,7 +2,7 @@
 
     curves_element(CurvesPlot("Latency by number of fragments", ..., (Curve("best", points),)))
 
-Colours and dashes tell curves apart; the legend below has their names. Points that an axis cannot
+Colours and dashes distinguish curves; the legend below has their names. Points that an axis cannot
 hold are left out, never drawn elsewhere.
 """
 
@@ -84,7 +84,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class CurvesPlot:
-    """All that is drawn. `floor` is the least value that the vertical axis shows, where given."""
+    """All that is drawn. `floor` is the smallest value on the vertical axis, where given."""
 
     title: str
     across: Across
@@ -94,7 +94,7 @@ class CurvesPlot:
 
 
 def curves_element(plot: CurvesPlot) -> str:
-    """The <svg>; "" where no point can be drawn."""
+    """Return the <svg>; "" where no point can be drawn."""
     curves = [_drawable(curve, plot.floor) for curve in plot.curves]
     curves = [curve for curve in curves if curve.points]
     if not curves:
@@ -204,7 +204,7 @@ def _drawn(curve: Curve, place: int, frame: Frame) -> str:
 
 
 def _legend(curves: Sequence[Curve]) -> tuple[list[str], int]:
-    """The entries, and in how many rows they stand."""
+    """Return the entries, and in how many rows they stand."""
     parts, x, row = [], _LEFT, 0
     for place, curve in enumerate(curves):
         width = 30.0 + text_width(curve.name, _LEGEND_PX) + 16.0

@@ -53,7 +53,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A solution with all that is told beside it."""
+    """A solution and what is reported with it."""
 
     id: str
     created_at: datetime
@@ -107,7 +107,7 @@ def _fitted(
 
 
 def sizes_used_by(question: Question, *, fragment_cap: int) -> SizesUsed:
-    """The fragment sizes that this question's answer would have for a model.
+    """Return the fragment sizes that this question's answer would have for a model.
 
     Where its strategy may take long, the best equal fragments stand for it: which sizes a fit is
     of must not depend on how busy the machine is.
@@ -135,7 +135,7 @@ def sizes_used_by(question: Question, *, fragment_cap: int) -> SizesUsed:
 
 
 def sizes_used_for(message_bytes: int | None, *, fragment_cap: int) -> SizesUsed:
-    """The same for a message without a question; asked only where there is one."""
+    """Return the same for a message without a question; asked only where there is one."""
     if message_bytes is None:
         return lambda _: ()
     question = Question(message_bytes=message_bytes, source=())
@@ -143,7 +143,7 @@ def sizes_used_for(message_bytes: int | None, *, fragment_cap: int) -> SizesUsed
 
 
 def stored_revision(unit: UnitOfWork) -> FindRevision:
-    """Looks profiles up in this unit of work."""
+    """Return a function that looks profiles up in this unit of work."""
 
     def find(reference: ProfileReference) -> Revision:
         try:
@@ -155,7 +155,7 @@ def stored_revision(unit: UnitOfWork) -> FindRevision:
 
 
 def find_stored(unit: UnitOfWork, prepared: Prepared) -> AnswerRecord | None:
-    """A stored answer to the identical question, where it is good enough to be given again."""
+    """Return a stored answer to the identical question, where it is good enough."""
     if prepared.question.save_as is not None:
         return None  # the answer has to name the revision that it stores
     record = unit.answers.find(prepared.digest)
@@ -165,7 +165,7 @@ def find_stored(unit: UnitOfWork, prepared: Prepared) -> AnswerRecord | None:
 
 
 def is_quick(prepared: Prepared) -> bool:
-    """Whether solving is small enough to be tried in this process."""
+    """Return whether solving is small enough to be tried in this process."""
     return solvers.is_quick(prepared.problem, prepared.question.strategy)
 
 
@@ -176,7 +176,7 @@ def conclude(
     solve_ms: float,
     baselines: BaselineSet | None = None,
 ) -> Answer:
-    """The answer that a solution gives: with the default settings' costs and its busiest stage."""
+    """Return a solution's answer: with the default settings' costs and its busiest stage."""
     return Answer(
         id=new_id(),
         created_at=datetime.now(UTC),
@@ -190,7 +190,7 @@ def conclude(
 
 
 def bottleneck_stage(solution: Solution) -> int | None:
-    """The stage occupied longest; where cuts differ, each stage counts by the cut it sees.
+    """Return the stage occupied longest; where cuts differ, each stage counts by the cut it sees.
 
     None of an aggregate, which knows how slow the slowest stage is and not which one it is.
     """
@@ -264,7 +264,7 @@ def _digest(
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-# --- stored answers: one by its identifier, or a page of them -------------------------------------
+# --- stored answers -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,14 +286,14 @@ class AnswerPage:
 
 
 def get_answer(store: Store, identifier: str) -> AnswerRecord:
-    """The stored answer. Raises NotFound."""
+    """Return the stored answer. Raises NotFound."""
     known_identifier(identifier, "answer")
     with store.reading() as unit:
         return unit.answers.get(identifier)
 
 
 def get_answers(store: Store, identifiers: Iterable[str]) -> dict[str, AnswerRecord]:
-    """Those of these stored answers that are there, by identifier."""
+    """Return those of these stored answers that exist, by identifier."""
     found = {}
     with store.reading() as unit:
         for one in identifiers:
@@ -303,7 +303,7 @@ def get_answers(store: Store, identifiers: Iterable[str]) -> dict[str, AnswerRec
 
 
 def has_active_table(store: Store, profile: str, revision: int, message_bytes: int) -> bool:
-    """Whether this revision's lookups of this message are answered from a compiled table."""
+    """Return whether this revision's lookups of this message are answered from a compiled table."""
     with store.reading() as unit:
         found = unit.tables.active_summary(profile, revision)
     return found is not None and found.covers(message_bytes)
@@ -312,7 +312,7 @@ def has_active_table(store: Store, profile: str, revision: int, message_bytes: i
 def list_answers(
     store: Store, wanted: AnswerFilter, *, after: str | None = None, limit: int = 50
 ) -> AnswerPage:
-    """A page of summaries. Raises InvalidInput for a cursor that is none."""
+    """Return a page of summaries. Raises InvalidInput for a cursor that is none."""
     if after is not None and IDENTIFIER.fullmatch(after) is None:
         raise InvalidInput("expected the next_cursor of an earlier page", field="cursor")
     with store.reading() as unit:

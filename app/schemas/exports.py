@@ -42,7 +42,7 @@ class _Asked(BaseModel):
     ] = ()
 
     def to_domain(self, target: str) -> ExportScope:
-        """What is asked for. Raises InvalidInput."""
+        """Return what is asked for. Raises InvalidInput."""
         minimum, maximum = self.min_message_bytes, self.max_message_bytes
         if minimum is not None and maximum is not None and minimum > maximum:
             raise InconsistentInput(
@@ -76,7 +76,7 @@ class ExportIn(_Asked):
 
 
 def split_option(text: str) -> tuple[str, str]:
-    """Name and value of `name:value`."""
+    """Return name and value of `name:value`."""
     name, _, value = text.partition(":")
     return name, value
 
@@ -123,7 +123,7 @@ class ExportTargetOut(Output):
 
     @classmethod
     def of(cls, target: Target) -> ExportTargetOut:
-        """Return what is said of a target."""
+        """Return a target as it is sent."""
         takes_sizes = target.takes in (Takes.ONE_SIZE, Takes.SIZE_STEPS)
         return cls(
             name=target.name,

@@ -1,1 +1,1 @@
-"""The engineer's page: HTML made on the server, out of the same flows that the API calls."""
+"""The web page: HTML made on the server, out of the same operations that the API calls."""

@@ -1,7 +1,7 @@
 """In front of the framework: lookups that memory answers, and nothing else.
 
 The fast path answers what it understands in every byte, with what the framework's own routes would
-say; whatever is odd about a request, or not in memory, it leaves to them. For the event loop's
+send; whatever is odd about a request, or not in memory, it leaves to them. For the event loop's
 thread.
 """
 
@@ -63,14 +63,14 @@ class ActiveTables:
         }
 
     def since(self, earlier: ActiveTables) -> list[str]:
-        """The digests that were not chosen earlier, those of current revisions first."""
+        """Return the digests that were not active earlier, those of current revisions first."""
         known = set(earlier.digests.values())
         ordered = (self.digests[one] for one in sorted(self.digests, key=lambda one: "@" in one))
         return [digest for digest in dict.fromkeys(ordered) if digest not in known]
 
 
 def _by_reference(active: Iterable[ActiveTable]) -> dict[str, str]:
-    """By "name", where the current revision has a table, and by "name@revision"."""
+    """Return digests by "name", where the current revision has a table, and by "name@revision"."""
     digests: dict[str, str] = {}
     for one in active:
         digests[f"{one.profile_name}@{one.revision}"] = one.digest
@@ -80,7 +80,7 @@ def _by_reference(active: Iterable[ActiveTable]) -> dict[str, str]:
 
 
 class FastPath:
-    """Answers from `choices`, which are exchanged as a whole, and from the tables on `shelf`."""
+    """Answers from `active`, which is exchanged as a whole, and from the tables in `cache`."""
 
     def __init__(self, cache: TableCache) -> None:
         self.cache = cache
@@ -88,7 +88,7 @@ class FastPath:
         self.rendered = RenderedBodies()
 
     def answer(self, scope: Scope) -> AsgiResponse | None:
-        """The answer to this request, or None where the framework is to give it."""
+        """Return the answer to this request, or None where the framework is to give it."""
         if scope["method"] != "GET":
             return None
         active, path = self.active, scope["path"]
@@ -145,7 +145,7 @@ class FastPath:
 
 
 def _asgi_response(tag: bytes, body: bytes) -> AsgiResponse:
-    """What `held.found` says, for a server, in as few steps as there can be."""
+    """Return what `table_cache.found` does, for a server, in as few steps as possible."""
     headers = (
         (b"etag", tag),
         NO_CACHE,

@@ -1,9 +1,9 @@
-"""What keeps the lookups of a running service fresh.
+"""Refreshing the lookups of a running service.
 
-A commit of this process that may change a choice empties the fast path before the writer goes on, so
-that whoever was told of it reads it: the framework answers, from the database, until the choices
-are read anew. What other processes write is seen within SLUICE_LOOKUP_REFRESH_S. While the
-database cannot be reached the fast path goes on with what it has.
+A commit of this process that may change the active tables empties the fast path before the writer
+goes on, so that its client reads what it wrote: the framework answers, from the database, until the
+active tables are read anew. What other processes write is seen within SLUICE_LOOKUP_REFRESH_S.
+While the database cannot be reached the fast path goes on with what it has.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Lookups:
         store.watch_choices(self.outdated)
 
     async def start(self) -> None:
-        """Read the choices and load their tables, as far as they fit; then keep them fresh."""
+        """Read the active tables and load them, as far as they fit; then keep them fresh."""
         self._loop = asyncio.get_running_loop()
         await self._refresh()
         self._task = asyncio.create_task(self._keep_fresh())
@@ -63,7 +63,7 @@ class Lookups:
         self._thread.shutdown(cancel_futures=True)
 
     def outdated(self) -> None:
-        """Another choice may have been committed: the fast path forgets what it knew."""
+        """Forget the active tables: others may have been committed."""
         with self._lock:
             self._generation += 1
             self.fast_path.active = ActiveTables()
@@ -71,7 +71,7 @@ class Lookups:
                 self._loop.call_soon_threadsafe(self._due.set)
 
     def keep(self, table: LoadedTable) -> None:
-        """Hold a table that was just used."""
+        """Cache a table that was just used."""
         self.fast_path.cache.put(table)
 
     async def _keep_fresh(self) -> None:
@@ -83,7 +83,7 @@ class Lookups:
                 await self._refresh()
             except Exception:
                 self._has_failed = True
-                log.exception("the choices of tables could not be read")
+                log.exception("the active tables could not be read")
 
     def _pause_s(self) -> float | None:
         if self._has_failed:
@@ -94,7 +94,7 @@ class Lookups:
         with self._lock:
             generation = self._generation
         try:
-            found = await self._apart(self._read)
+            found = await self._in_thread(self._read)
         except SluiceError as refusal:
             if not self._has_failed:
                 log.warning("lookups go on with the tables in memory: %s", refusal.detail)
@@ -116,22 +116,22 @@ class Lookups:
             return ActiveTables(unit.tables.active_all())
 
     async def _load(self, digest: str) -> None:
-        """Hold a table that was chosen anew, where there is room that no other one takes."""
+        """Load a table that became active, where it fits without displacing another one."""
         cache = self.fast_path.cache
         if cache.peek(digest) is not None:
             return
         try:
-            table = await self._apart(lambda: self._held(digest))
+            table = await self._in_thread(lambda: self._loaded(digest))
         except SluiceError as refusal:
-            log.warning("the table %s is not held: %s", digest[:16], refusal.detail)
+            log.warning("the table %s is not cached: %s", digest[:16], refusal.detail)
             return
         if table.memory_bytes <= cache.free_bytes:
             cache.put(table)
 
-    def _held(self, digest: str) -> LoadedTable:
+    def _loaded(self, digest: str) -> LoadedTable:
         with self._store.reading() as unit:
             file = unit.tables.get(digest).file
         return LoadedTable.of(digest, file)
 
-    async def _apart(self, work: Callable[[], T]) -> T:
+    async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)

@@ -1,4 +1,4 @@
-"""What surrounds an answer, for its report: other counts, other messages, other strategies."""
+"""The report of a stored answer: one HTML file that stands alone, with further analyses."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _COUNTS_S, _SIZES_S, _ALTERNATIVES_S = (
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """Two pictures as markup, the table of strategies, and what has to be said of them."""
+    """Two pictures as markup, the table of strategies, and remarks on them."""
 
     counts_svg: str
     sizes_svg: str
@@ -54,7 +54,7 @@ class Around:
 
     @classmethod
     def of(cls, answer: OptimizeOut, fragment_cap: int) -> Around:
-        """Of an answer; each part has a time of its own."""
+        """Analyse an answer; each part has a time of its own."""
         asked = surroundings_of(answer, fragment_cap=fragment_cap)
         points = explore.counts(asked, time_limit_s=min(_COUNTS_S, explore.COUNTS_LIMIT_S))
         counts = counts_chart(answer, points)
@@ -76,7 +76,7 @@ class Around:
 
 
 def counts_plot(data: CountsData) -> CurvesPlot:
-    """Latency against the number of fragments, with the proven bound."""
+    """Draw latency against the number of fragments, with the proven bound."""
     curves = [
         Curve(name, _pairs(data.fragments, upwards))
         for name, upwards in (
@@ -94,7 +94,7 @@ def counts_plot(data: CountsData) -> CurvesPlot:
 
 
 def sizes_plot(data: SizesData) -> CurvesPlot:
-    """How far each strategy is above the best known, by message size."""
+    """Draw how far each strategy is above the best known, by message size."""
     curves = tuple(
         Curve(line.name, _excesses(data.messages, line.latency_us, data.best_us))
         for line in data.lines
@@ -119,7 +119,7 @@ def _excesses(
     )
 
 
-# --- the report of a stored answer: one HTML file that stands alone, for a reader and -------------
+# --- the report -----------------------------------------------------------------------------------
 
 
 MAX_ROWS = 60  # of the table of fragments; equal neighbours are one
@@ -185,7 +185,7 @@ class Report:
 
 
 def report_of(body: bytes, *, fragment_cap: int) -> Report:
-    """The report of a stored answer. Solves what surrounds it, for up to two seconds.
+    """Return the report of a stored answer. Solves what surrounds it, for up to two seconds.
 
     Raises UnreadableRecord.
     """
@@ -220,7 +220,7 @@ def report_of(body: bytes, *, fragment_cap: int) -> Report:
 
 
 def _drawn(answer: OptimizeOut) -> tuple[list[DrawnSchedule], str]:
-    """The answer's schedule and the best fixed size, or why they are not drawn."""
+    """Return pictures of the answer and the best fixed size, or why they are not drawn."""
     if answer.pipeline is None:
         return [], (
             "The pipeline is known from outside, by its total and its slowest stage: which "
@@ -319,7 +319,7 @@ def _best(one: Saving) -> str:
 
 
 def _fragment_lines(answer: OptimizeOut) -> Iterator[FragmentLine]:
-    """The cut that all stages share, or the coarsest one."""
+    """Yield the cut that all stages share, or the coarsest one."""
     from app.web.answers.view import runs_of
 
     offset = 0
@@ -338,11 +338,11 @@ def _source(answer: OptimizeOut) -> str:
     return "Costs as they were given with the question"
 
 
-# --- the report of a stored answer as a file. It has no script and loads nothing, so --------------
+# --- the file: it has no script and loads nothing -------------------------------------------------
 
 
 def report_html(pages: Pages, report: Report, *, base_url: str, version: str) -> bytes:
-    """The file. `base_url` is where the service is that has the answer."""
+    """Return the file. `base_url` is where the service is that has the answer."""
     body = pages.html(
         "report.html", report=report, view=report.view, base_url=base_url, version=version
     )

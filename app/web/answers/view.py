@@ -1,4 +1,4 @@
-"""What an answer says in words: what was proven and never more, limits, cuts in groups."""
+"""An answer as its page shows it: its proof and never more, its limits, its cuts in groups."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Cut:
 
 
 def runs_of(sizes: Sequence[int]) -> Iterator[SizeRun]:
-    """Equal neighbours together."""
+    """Yield equal neighbours together."""
     first = 1
     for size_bytes, members in groupby(sizes):
         count = sum(1 for _ in members)
@@ -75,7 +75,7 @@ def runs_of(sizes: Sequence[int]) -> Iterator[SizeRun]:
 
 
 def cut_of(sizes: Sequence[int], *, name: str = "") -> Cut:
-    """All groups, or the first and the last of many."""
+    """Return all groups, or the first and the last of many."""
     runs = tuple(runs_of(sizes))
     if len(runs) <= MAX_RUNS:
         return Cut(name, len(sizes), runs, 0, (), min(sizes), max(sizes))
@@ -85,7 +85,7 @@ def cut_of(sizes: Sequence[int], *, name: str = "") -> Cut:
 
 
 def latency_and_bound(answer: OptimizeOut) -> tuple[str, str]:
-    """Both in one unit, with as many digits as tell the gap between them."""
+    """Return both in one unit, with as many digits as show their gap."""
     return format_proven(answer.latency_us, answer.lower_bound_us)
 
 
@@ -95,12 +95,12 @@ def latency_unit(answer: OptimizeOut) -> TimeUnit:
 
 
 def is_at_most(answer: OptimizeOut) -> bool:
-    """Whether the latency is the most that a pipeline with these costs can take."""
+    """Return whether the latency is the maximum of all pipelines with these costs."""
     return any(found.code == _AT_MOST for found in answer.warnings)
 
 
 def proof_of(answer: OptimizeOut) -> Proof:
-    """What was proven of an answer."""
+    """Return what was proven of an answer."""
     status, gap = Status(answer.status), answer.relative_gap
     _, bound = latency_and_bound(answer)
     admitted = _class_of(answer)
@@ -117,7 +117,7 @@ def proof_of(answer: OptimizeOut) -> Proof:
 
 
 def _class_of(answer: OptimizeOut) -> str:
-    """Which schedules the proof speaks of."""
+    """Return which schedules the proof speaks of."""
     if answer.allow_refragmentation or answer.levels:
         return "schedule within these limits, also one that cuts anew between stages,"
     return "schedule within these limits"
@@ -128,7 +128,7 @@ def _by_more_than(gap: float) -> str:
 
 
 def _about(gap: float) -> str:
-    """A gap inside a sentence."""
+    """Return a gap inside a sentence."""
     return format_gap(gap).replace("< ", "less than ")
 
 
@@ -144,7 +144,7 @@ def _before_rounding(answer: OptimizeOut, admitted: str) -> str:
 
 
 def format_limiting(answer: OptimizeOut) -> str:
-    """What keeps another fragment from helping; nothing where nothing does."""
+    """Return what keeps another fragment from helping; "" where nothing does."""
     name = answer.limited_by
     if not name:
         return ""
@@ -152,7 +152,7 @@ def format_limiting(answer: OptimizeOut) -> str:
 
 
 def format_constraints(answer: OptimizeOut) -> tuple[str, ...]:
-    """Each limit that the schedule keeps, in a few words; none where any cut was admitted."""
+    """Return each limit that the schedule keeps; none where any cut was admitted."""
     limits, found = answer.constraints, []
     if limits.min_fragment_bytes > 1:
         found.append(f"fragments of at least {format_bytes(limits.min_fragment_bytes)}")
@@ -168,7 +168,7 @@ def format_constraints(answer: OptimizeOut) -> tuple[str, ...]:
 
 
 def format_path(answer: OptimizeOut) -> str:
-    """The message and what it crosses."""
+    """Return the message and what it crosses."""
     message = format_bytes(answer.message_bytes)
     if answer.pipeline is None:
         return f"{message} through a pipeline seen from outside"
@@ -177,13 +177,13 @@ def format_path(answer: OptimizeOut) -> str:
 
 
 def bottleneck_name(answer: OptimizeOut) -> str:
-    """The name of the stage that is occupied longest; "" where no stage is known."""
+    """Return the name of the stage that is occupied longest; "" where no stage is known."""
     if answer.pipeline is None or answer.bottleneck_stage is None:
         return ""
     return answer.pipeline.stages[answer.bottleneck_stage].name
 
 
-# --- an answer as its page shows it at once: all of it out of the stored answer -------------------
+# --- the page of an answer ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +235,6 @@ class AnswerView:
 
     @classmethod
     def of(cls, answer: OptimizeOut) -> AnswerView:
-        """Of an OptimizeOut."""
         unit = latency_unit(answer)
         return cls(
             id=answer.id,
@@ -306,12 +305,11 @@ def _signed_share(more_us: float, reference_us: float) -> str:
     return f" ({format_signed_percent(more_us / reference_us)})"
 
 
-# --- beside the default settings
-# --------------------------------------------------------------------
+# --- beside the default settings ------------------------------------------------------------------
 
 
 def _gains(answer: OptimizeOut) -> Iterator[str]:
-    """What the answer saves of the latency of each usual setting, in words."""
+    """Yield in words what the answer saves of the latency of each default setting."""
     best = answer.best_fixed
     if best:
         repeated = f"repeating the best fixed size of {format_bytes(best.size_bytes)}"
@@ -381,7 +379,7 @@ def _alternative(
 
 
 def _levels(answer: OptimizeOut) -> Iterator[Cut]:
-    """The cut of each stage, neighbours with the same one together; none for a shared cut."""
+    """Return the cut of each stage, equal neighbours together; none for a shared cut."""
     cuts = answer.levels
     if not cuts or answer.pipeline is None or all(cut == cuts[0] for cut in cuts):
         return

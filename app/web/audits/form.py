@@ -77,18 +77,18 @@ class AuditForm:
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str]]) -> AuditForm:
-        """As a form was sent, or as an address has it."""
+        """Read what a form sent, or what an address has."""
         given = list(pairs)
         names = (*_TEXTS, *_DEFAULT)
         texts = {name: value.strip() for name, value in given if name in names}
         return cls(texts, InputState.of_form(given))
 
     def text(self, name: str) -> str:
-        """One field."""
+        """Return one field."""
         return self.texts.get(name) or _DEFAULT.get(name, "")
 
     def is_default(self, name: str) -> bool:
-        """Whether a field has what it has by default."""
+        """Return whether a field has what it has by default."""
         return self.text(name) == _DEFAULT.get(name, "")
 
     @property
@@ -109,7 +109,7 @@ class AuditForm:
 
     @classmethod
     def of_request(cls, asked: AuditIn) -> AuditForm:
-        """As a job was asked, as far as the form has fields for it."""
+        """Return what a job was asked, as far as the form has fields for it."""
         texts = {
             "profile": asked.profile or "",
             **_setting_texts(asked.setting),
@@ -143,7 +143,7 @@ class AuditForm:
         return (("", "none"), *((one.name, one.title) for one in readable))
 
     def query(self) -> str:
-        """The same as the query of an address; what is as usual is left out."""
+        """Return the same as the query of an address; defaults are left out."""
         pairs = [(name, text) for name, text in self.texts.items() if text]
         pairs = [pair for pair in pairs if _DEFAULT.get(pair[0]) != pair[1]]
         if not self.text("profile"):
@@ -152,11 +152,11 @@ class AuditForm:
         return urlencode(pairs)
 
     def units(self) -> list[tuple[str, str]]:
-        """The units of the stages that came along, and their delay."""
+        """Return the units of the stages that came along, and their delay."""
         return [(name, str(getattr(self.stages, name))) for name in _UNITS]
 
     def asked(self) -> tuple[AuditIn | None, AuditForm]:
-        """The request, or None and the form with its mistakes."""
+        """Return the request, or None and the form with its mistakes."""
         reader = FieldReader(self.texts)
         body = self._body(reader)
         if reader.mistakes:
@@ -170,7 +170,7 @@ class AuditForm:
         return given, self
 
     def refused(self, refusal: SluiceError) -> AuditForm:
-        """The form with what was refused."""
+        """Return the form with what was refused."""
         found: dict[str, str] = {}
         for problem in field_problems(refusal):
             found.setdefault(_place(problem.pointer), problem.detail)
@@ -180,7 +180,7 @@ class AuditForm:
         return replace(self, mistakes=found)
 
     def failed(self, problem: ProblemOut) -> AuditForm:
-        """The form with why a job failed."""
+        """Return the form with why a job failed."""
         found: dict[str, str] = {}
         for fault in problem.errors or (FieldProblemOut("", problem.detail),):
             found.setdefault(_place(fault.pointer), fault.detail)
@@ -232,7 +232,7 @@ class AuditForm:
 
 
 def _long(reader: FieldReader, name: str, read: Callable[[str], T]) -> T | None:
-    """What a text of any length says; None where it is empty or wrong."""
+    """Return the value of a text of any length; None where it is empty or wrong."""
     try:
         return read(reader.text(name)) if reader.text(name) else None
     except InvalidInput as refusal:

@@ -58,7 +58,6 @@ class AuditView:
 
     @classmethod
     def of(cls, audit: AuditOut) -> AuditView:
-        """Of an AuditOut."""
         badge, badge_words, verdict = _verdict(audit)
         notices = (*audit.warnings, *audit.fit_warnings)
         return cls(
@@ -79,7 +78,7 @@ class AuditView:
 
 
 def format_setting(steps: Sequence[StepOut]) -> str:
-    """A setting, of many steps the first."""
+    """Return a setting, of many steps the first."""
     if len(steps) == 1:
         one = _size(steps[0].size_bytes)
         return "every message whole" if one == "whole" else f"{one} for every message"
@@ -117,7 +116,7 @@ def _figures(audit: AuditOut) -> Iterator[AuditFigure]:
 
 
 def _size_steps(audit: AuditOut) -> str:
-    """The best sizes by message size; "" where a library takes one, or one is best."""
+    """Return the best sizes by message size; "" where a library takes one, or one is best."""
     size_steps = audit.best_size_steps
     return format_setting(size_steps.steps) if size_steps and len(size_steps.steps) > 1 else ""
 
@@ -133,7 +132,7 @@ def _mean(priced: PricedOut) -> str:
 
 
 def _verdict(audit: AuditOut) -> tuple[str, str, str]:
-    """Its colour, its word and its sentence; empty without a limit."""
+    """Return its colour, its word and its sentence; empty without a limit."""
     if audit.verdict is None or audit.max_regret is None:
         return "", "", ""
     allowed = format_percent(audit.max_regret)
@@ -165,7 +164,7 @@ def _line(row: AuditRowOut, allowed: float | None) -> AuditLine:
 
 
 def _chart(audit: AuditOut) -> Mapping[str, object]:
-    """Message sizes in bytes and regrets in per cent; what is unbounded is null."""
+    """Return message sizes in bytes and regrets in per cent; what is unbounded is null."""
     rows = audit.at_powers
     limit = audit.max_regret
     return {

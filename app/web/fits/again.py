@@ -1,4 +1,4 @@
-"""What is different from the fit that this one was made from."""
+"""Fits that pages make: one more time with other options, and what differs from the fit before."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ChangeRow:
 
 @dataclass(frozen=True, slots=True)
 class FitChanges:
-    """`asked` says what was asked differently, in words; `rows` the greatest changes first.
+    """`asked` is what was asked differently, in words; `rows` the largest changes first.
 
     `ranges` says where their number changed, `stages` which came instead of which.
     """
@@ -80,14 +80,14 @@ class FitChanges:
 
 
 def fitted_stages(fit: TraceFit) -> tuple[StageFit, ...]:
-    """What was fitted: stages, or total and bottleneck."""
+    """Return what was fitted: stages, or total and bottleneck."""
     if fit.aggregate is not None:
         return (fit.aggregate.total, fit.aggregate.bottleneck)
     return fit.stages
 
 
 def fit_changes(before: FitRecord, after: FitRecord) -> FitChanges:
-    """The differences of two fits of the same measurements."""
+    """Return the differences of two fits of the same measurements."""
     old = {stage.name: stage for stage in fitted_stages(before.fit)}
     new = {stage.name: stage for stage in fitted_stages(after.fit)}
     rows, remarks, same = list[ChangeRow](), list[str](), list[str]()
@@ -116,7 +116,7 @@ def fit_changes(before: FitRecord, after: FitRecord) -> FitChanges:
 
 
 def _rows(old: StageFit, new: StageFit) -> Iterator[ChangeRow]:
-    """Parameters where the lines are of the same ranges, else times at the ends of the sizes."""
+    """Yield parameters where the ranges are the same, else times at the ends of the sizes."""
     if [line.up_to_bytes for line in old.lines] == [line.up_to_bytes for line in new.lines]:
         for one, other in zip(old.lines, new.lines, strict=True):
             reach = ""
@@ -159,7 +159,7 @@ def _stages_moved(old: Mapping[str, StageFit], new: Mapping[str, StageFit]) -> I
         yield f"{named(wait_disconnected)} went"
 
 
-# --- what was asked -------------------------------------------------------------------------------
+# --- differences of the requests ------------------------------------------------------------------
 
 
 def _options(record: FitRecord) -> FitOptions:
@@ -191,11 +191,11 @@ def _samples(count: int) -> str:
     return f"{count} sample" if count == 1 else f"{count} samples"
 
 
-# --- what was said --------------------------------------------------------------------------------
+# --- differences of the notices -------------------------------------------------------------------
 
 
 def _reported(record: FitRecord) -> dict[str, list[str]]:
-    """Codes, important ones first, and the measured steps each is said of."""
+    """Return codes, important ones first, and the measured steps each is about."""
     steps = {group.name: group.steps for group in _options(record).groups}
     return {
         item.code: [step for stage in item.stages or ("",) for step in steps.get(stage, (stage,))]
@@ -204,7 +204,7 @@ def _reported(record: FitRecord) -> dict[str, list[str]]:
 
 
 def _words(these: dict[str, list[str]], those: dict[str, list[str]]) -> Iterator[str]:
-    """What is said here and not there."""
+    """Yield what is reported here and not there."""
     for code, stages in these.items():
         only = [stage for stage in stages if stage not in those.get(code, ())]
         if not only:
@@ -213,14 +213,14 @@ def _words(these: dict[str, list[str]], those: dict[str, list[str]]) -> Iterator
         yield f"{named(only)}: {title}" if any(only) else title
 
 
-# --- fits that pages make: stored without a profile, so that each has an address of its -----------
+# --- fits that pages make: stored without a profile, so that each has an address ------------------
 
 
 _OF_THE_TRACE = ("trace", "kind")
 
 
 async def fit_and_store(request: Request, traces: Sequence[LoadedTrace], asked: FitRequest) -> str:
-    """Fit and store; the fit's address. Raises what `Service.fit` does."""
+    """Fit and store; return the fit's address. Raises what `Service.fit` does."""
     service = service_of(request)
     fitted = await _fitted(request, traces, asked)
 
@@ -232,7 +232,7 @@ async def fit_and_store(request: Request, traces: Sequence[LoadedTrace], asked: 
 
 
 async def fit_again(request: Request, record: FitRecord, wanted: FitRequest) -> str:
-    """The measurements of a stored fit fitted in another way; the new fit's address.
+    """Fit the measurements of a stored fit in another way; return the new fit's address.
 
     Raises NotFound, and what `Service.fit` does.
     """
@@ -256,7 +256,7 @@ async def _fitted(
 
 
 async def stored_traces(request: Request, record: FitRecord) -> tuple[LoadedTrace, ...]:
-    """The files that a fit was made of. Raises NotFound."""
+    """Return the files that a fit was made of. Raises NotFound."""
     service = service_of(request)
     store = service.context.store
 
@@ -270,7 +270,7 @@ async def stored_traces(request: Request, record: FitRecord) -> tuple[LoadedTrac
 
 
 async def fit_of_entry(request: Request, entry: InputState) -> str:
-    """The same of what was pasted into the panel. Raises Mistaken for what is wrong with that."""
+    """Fit and store what was pasted into the panel. Raises Mistaken where that is wrong."""
     read = request_of(entry)
     wrong = {name: words for name, words in read.mistakes.items() if name in _OF_THE_TRACE}
     if wrong:
@@ -288,14 +288,14 @@ async def fit_of_entry(request: Request, entry: InputState) -> str:
 
 
 def fit_request_of(entry: InputState) -> FitRequest:
-    """How the panel asks to fit. Raises UnreadableTrace; a method that is none is the usual one."""
+    """Return how to fit, with the default method for an unknown one. Raises UnreadableTrace."""
     method = entry.method if entry.method in tuple(FitMethod) else FitMethod.ROBUST
     shape = entry.shape if entry.shape == FitShape.LINE else FitShape.RANGES
     options = FitOptions(FitMethod(method), FitShape(shape))
     return FitRequest(options, None, (known_kind(entry.kind or None),))
 
 
-# --- the form that fits once more: what it offers, and what was asked with it ---------------------
+# --- the form that fits again ---------------------------------------------------------------------
 
 
 Kind = TypeVar("Kind", FitMethod, FitShape)
@@ -344,7 +344,7 @@ class AgainForm:
 
 
 def again_form(record: FitRecord) -> AgainForm:
-    """The form as the fit was made."""
+    """Return the form as the fit was made."""
     request = record.request or FitRequest()
     options = request.options
     narrowed = (_NARROWED,) if options.shape is FitShape.NARROWED else ()
@@ -372,7 +372,7 @@ def _steps(record: FitRecord) -> Iterable[StepChoice]:
 
 
 def asked_again(record: FitRecord, pairs: Sequence[tuple[str, str]]) -> FitRequest:
-    """The request that the form makes of a fit's own. Raises InvalidInput naming the field."""
+    """Return a fit's own request as the form changes it. Raises InvalidInput naming the field."""
     given: dict[str, list[str]] = {}
     for name, value in pairs:
         given.setdefault(name, []).append(value)
@@ -411,7 +411,7 @@ def _maximum(text: str, default: int) -> int:
 def _groups(
     names: Sequence[str], joins: Sequence[str], before: Sequence[StepGroup]
 ) -> tuple[StepGroup, ...]:
-    """Runs of joined steps; `joins` begins with the second step."""
+    """Return runs of joined steps; `joins` begins with the second step."""
     runs: list[tuple[list[str], set[str]]] = []
     for name, join in zip_longest(names, ("", *joins[: len(names) - 1]), fillvalue=OWN):
         if join in tuple(Combine) and runs:
@@ -438,7 +438,7 @@ def _group(steps: tuple[str, ...], kinds: set[str], before: Sequence[StepGroup])
 
 
 def sample_of(value: str) -> ExcludedSample:
-    """What a form names. Raises InvalidInput."""
+    """Return the sample that a form names. Raises InvalidInput."""
     size, _, rest = value.partition("|")
     time, _, stage = rest.partition("|")
     try:

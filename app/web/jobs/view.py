@@ -1,4 +1,4 @@
-"""Where the page of a job leads: to what it was asked, and what it has found."""
+"""What the page of a job shows: its progress, its question, its result and where they lead."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _LIMITS = {
 
 
 def place_of(job: JobRecord) -> WorkPlace:
-    """Of a table, an export or an audit: its own page."""
+    """Return the page of a table, an export or an audit."""
     title, result, words = _MAKERS[OperationKind(job.kind)](job)
     if job.state is not JobState.DONE:
         words = "See what was asked"
@@ -78,7 +78,7 @@ def _export(job: JobRecord) -> tuple[str, str, str]:
 
 
 def _choices(asked: ExportJobIn) -> Iterator[tuple[str, str]]:
-    """As the page of an export has them in its address."""
+    """Yield the request as the page of an export has it in its address."""
     for name, value in asked.options.items():
         yield f"option.{name}", value
     for name, bound in (
@@ -98,7 +98,7 @@ def _choices(asked: ExportJobIn) -> Iterator[tuple[str, str]]:
 _MAKERS = {OperationKind.AUDIT: _audit, OperationKind.TABLE: _table, OperationKind.EXPORT: _export}
 
 
-# --- what the page of a job shows, and the question that it was asked, for the input panel --------
+# --- the page of a job ----------------------------------------------------------------------------
 
 
 MAX_ROWS = 40  # of the table of improvements, the newest ones
@@ -106,7 +106,7 @@ MAX_ROWS = 40  # of the table of improvements, the newest ones
 
 @dataclass(frozen=True, slots=True)
 class Improvement:
-    """A row of the table: what was known from a moment on."""
+    """A row of the table: what was known from a time on."""
 
     elapsed: str
     best: str
@@ -157,7 +157,6 @@ class JobView:
 
     @classmethod
     def of(cls, job: JobRecord) -> JobView:
-        """Of a row of the store."""
         asked, progress = _asked(job), JobProgressOut.of(job)
         kind, word = WORDS[job.state]
         is_stopping = job.cancel_requested and not job.state.is_terminal
@@ -194,7 +193,7 @@ class JobView:
 
 
 def entry_of(job: JobRecord) -> InputState:
-    """The input panel as the job was asked for."""
+    """Return the input panel with the question of the job."""
     asked = _asked(job)
     entry = InputState.of_question(
         asked.message_bytes if isinstance(asked, OptimizeIn) else asked.message_bytes[0],
@@ -221,7 +220,7 @@ def _asked(job: JobRecord) -> OptimizeIn | CompareIn:
 
 
 def _found(job: JobRecord) -> tuple[BestSoFarOut | CompareOut | None, ProblemOut | None]:
-    """What the job has found, and why it failed, or why what it found cannot be shown."""
+    """Return what the job has found, and why it failed, or why what it found cannot be shown."""
     try:
         if job.best is None:
             return None, problem_of(job)

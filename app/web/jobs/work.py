@@ -109,7 +109,6 @@ class WorkView:
 
     @classmethod
     def of(cls, job: JobRecord, place: WorkPlace) -> WorkView:
-        """Of a row of the store."""
         kind, word = WORDS[job.state]
         is_stopping = job.cancel_requested and not job.state.is_terminal
         error = problem_of(job)
@@ -135,7 +134,7 @@ class WorkView:
 
 
 def format_steps(job: JobRecord) -> str:
-    """How far the counted part has come; assets/follow.js goes on with the same words."""
+    """Return how far the counted part is; assets/follow.js goes on with the same text."""
     done, total = job.steps_done or 0, job.steps_total
     if not total:
         return ""
@@ -146,14 +145,14 @@ def format_steps(job: JobRecord) -> str:
 
 
 def format_attempt(job: JobRecord) -> str:
-    """That a job was begun before; assets/follow.js goes on with the same words."""
+    """Return that a job was begun before; assets/follow.js goes on with the same text."""
     if job.claim < 2:
         return ""
     return f"Started again: what ran it stopped. This is attempt {job.claim}."
 
 
 def format_seconds(seconds: float) -> str:
-    """A time that somebody waits: a tenth of a second is enough."""
+    """Return a time of waiting, to a tenth of a second."""
     if seconds < 60.0:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(int(seconds), 60)

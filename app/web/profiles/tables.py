@@ -1,4 +1,4 @@
-"""The form that compiles a table: texts as typed, the scope that they mean, and mistakes."""
+"""Compiled tables of a profile: the form, a compilation while it runs, and a table's own page."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ class TableForm:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> TableForm:
-        """As a form was sent."""
+        """Return the form as it was sent."""
         texts = {name: given.get(name, "").strip() for name in (*_FIELDS.values(), "activate")}
         return cls(mistakes={}, **texts)
 
     def scope(self) -> tuple[TableScope | None, TableForm]:
-        """What is to be compiled, or None and the form with its mistakes."""
+        """Return what is to be compiled, or None and the form with its mistakes."""
         reader = FieldReader({one: getattr(self, one) for one in _FIELDS.values()})
         min_message, max_message = reader.size("min_message") or 1, reader.size("max_message")
         tolerance = reader.read("tolerance", parse_share)
@@ -78,26 +78,26 @@ class TableForm:
 
     @classmethod
     def of_request(cls, asked: TableIn) -> TableForm:
-        """As a job was asked for it."""
+        """Return the form as a job was asked."""
         given = {**dict(asked), **dict(asked.constraints)}
         texts = {name: _text(given[key], name) for key, name in _FIELDS.items()}
         return cls(activate="yes" if asked.activate else "", mistakes={}, **texts)
 
     def failed(self, problem: ProblemOut) -> TableForm:
-        """The form with why a job failed."""
+        """Return the form with why a job failed."""
         found = {
             _FIELDS.get(one.pointer.rpartition("/")[2], ""): one.detail for one in problem.errors
         }
         return replace(self, mistakes={name: words for name, words in found.items() if name})
 
     def refused(self, refusal: SluiceError) -> TableForm:
-        """The form with what was refused."""
+        """Return the form with what was refused."""
         name = _FIELDS.get((refusal.field or "").rpartition(".")[2], "")
         return replace(self, mistakes={name: refusal.detail})
 
 
 def _text(value: float | None, name: str) -> str:
-    """A field's text; what excludes nothing is left empty."""
+    """Return a field's text; what excludes nothing is left empty."""
     if value is None or (name in ("min", "align") and value == 1):
         return ""
     if name == "tolerance":
@@ -105,7 +105,7 @@ def _text(value: float | None, name: str) -> str:
     return str(value) if name == "max_fragments" else format_bytes(int(value))
 
 
-# --- a compilation on its profile's page: while it runs, and what lookups do once it -------------
+# --- a compilation while it runs and once it is done ----------------------------------------------
 
 
 PLACE = "/ui/profiles"
@@ -115,7 +115,7 @@ FORM = "compile-form"
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What is said of a table that was just compiled; `missed` where it misses its tolerance."""
+    """The notice about a table that was just compiled; `missed` where it misses its tolerance."""
 
     title: str
     words: str
@@ -142,12 +142,12 @@ class Running:
 
 
 def work_address(reference: str, identifier: str) -> str:
-    """The page of a profile with this compilation."""
+    """Return the page of a profile with this compilation."""
     return f"{PLACE}/{in_path(reference)}?work={identifier}{INTO}"
 
 
 def table_work(store: Store, name: str, identifier: str) -> TableWork | None:
-    """The compilation for this profile; None where there is none of this identifier. Blocks."""
+    """Return the compilation of this identifier for this profile, or None. Blocks."""
     try:
         job = get_job(store, identifier)
     except NotFound:
@@ -178,7 +178,7 @@ def table_work(store: Store, name: str, identifier: str) -> TableWork | None:
 
 
 def running_tables(store: Store, name: str, shown: str) -> tuple[Running, ...]:
-    """The compilations for this profile that run, besides the one that is shown. Blocks."""
+    """Return the running compilations for this profile, but for the one shown. Blocks."""
     found = []
     for job in running_jobs(store, OperationKind.TABLE):
         asked = read_request(TableJobIn, job.request)
@@ -189,12 +189,12 @@ def running_tables(store: Store, name: str, shown: str) -> tuple[Running, ...]:
 
 
 def format_table_range(range: TableIn | TableOut) -> str:
-    """The messages of a table."""
+    """Return the messages of a table."""
     return format_byte_range(range.min_message_bytes, range.max_message_bytes)
 
 
 def format_missed(table: TableOut) -> str:
-    """By how much a table misses its tolerance; "" where it keeps it."""
+    """Return by how much a table misses its tolerance; "" where it keeps it."""
     if not table.missed_total:
         return ""
     worst, asked = table.worst, format_percent(table.relative_gap)
@@ -205,7 +205,7 @@ def format_missed(table: TableOut) -> str:
 
 
 def format_gap_range(one: GapRangeOut) -> str:
-    """Message sizes, inclusive."""
+    """Return message sizes, inclusive."""
     min_message, max_message = one.from_bytes, one.to_bytes
     return (
         format_bytes(min_message)
@@ -228,7 +228,7 @@ def _compiled(job: JobRecord, table: TableOut, tables: tuple[TableSummary, ...])
     return Compiled(title, words, table.digest, format_missed(table))
 
 
-# --- a compiled table on a page of its own: what is proven, and where it misses its ---------------
+# --- a compiled table on a page of its own --------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,6 @@ class TableView:
 
     @classmethod
     def of(cls, table: TableOut, *, is_active: bool) -> TableView:
-        """Of a TableOut whose table belongs to a profile."""
         lines = table.missed
         more = table.missed_total - len(lines)
         return cls(

@@ -1,4 +1,4 @@
-"""What changed from one revision of a profile to the next, in words."""
+"""A hardware profile as its page shows it: stages, revisions with their changes, tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_LISTED = 12
 
 
 def changes_between(before: CostModel, after: CostModel) -> tuple[str, ...]:
-    """Which stages differ and by how much; of many the first, and how many more there are."""
+    """Return which stages differ and by how much; of many the first, and the number left."""
     found = list(_changes(before, after))
     if len(found) > MAX_LISTED:
         found = [*found[: MAX_LISTED - 1], f"and {len(found) - MAX_LISTED + 1} more"]
@@ -43,7 +43,7 @@ def _changes(before: CostModel, after: CostModel) -> Iterator[str]:
 
 
 def _stages(before: Sequence[Stage], after: Sequence[Stage]) -> Iterator[str]:
-    """Stages of one name are one stage, where names are distinguished; else those of one place."""
+    """Yield changes by name where names are unique, else by place."""
     old, new = {one.name: one for one in before}, {one.name: one for one in after}
     if len(old) < len(before) or len(new) < len(after):
         yield from _by_place(before, after)
@@ -108,11 +108,11 @@ def _range(one: FitRange) -> str:
 
 
 def format_delay(model: CostModel) -> str:
-    """The constant delay; "" where there is none."""
+    """Return the constant delay; "" where there is none."""
     return format_given_time(model.delay_us) if model.delay_us else ""
 
 
-# --- a hardware profile as its page shows it: stages, revisions, compiled tables ------------------
+# --- the page of a profile ------------------------------------------------------------------------
 
 
 REVISIONS_SHOWN = 20
@@ -162,7 +162,6 @@ class TableRow:
 
     @classmethod
     def of(cls, summary: TableSummary) -> TableRow:
-        """Of a stored table that belongs to a profile."""
         revision = summary.profile_revision or 0
         return cls(
             digest=summary.digest,
@@ -207,7 +206,7 @@ class ProfileView:
     def of(
         cls, profile: HardwareProfile, revisions: Sequence[Revision], shown: Revision, before: int
     ) -> ProfileView:
-        """Of a profile and its revisions; those below number `before` are listed, newest first.
+        """Show a profile and its revisions; those below number `before` are listed, newest first.
 
         `before` 0 lists from the newest on. `ProfileView.before` is where the list goes on, or 0.
         """
@@ -248,7 +247,6 @@ class ProfileRow:
 
     @classmethod
     def of(cls, profile: HardwareProfile) -> ProfileRow:
-        """Of a profile at its current revision."""
         current = profile.current
         return cls(
             name=profile.name,
@@ -262,14 +260,14 @@ class ProfileRow:
 
 
 def format_shape(model: CostModel) -> str:
-    """How many stages there are."""
+    """Return how many stages there are."""
     if not isinstance(model, Pipeline):
         return "total and bottleneck"
     return f"{len(model.stages)} stage{'s' if len(model.stages) > 1 else ''}"
 
 
 def format_limits(limits: FragmentLimits) -> Iterator[str]:
-    """The limits that exclude anything."""
+    """Yield the limits that exclude anything."""
     if limits.min_fragment_bytes > 1:
         yield f"at least {format_bytes(limits.min_fragment_bytes)}"
     if limits.max_fragment_bytes is not None:
@@ -281,7 +279,7 @@ def format_limits(limits: FragmentLimits) -> Iterator[str]:
 
 
 def _rows(revisions: Sequence[Revision], *, current: int, shown: Revision) -> list[RevisionRow]:
-    """Oldest first; the first one's changes are against none."""
+    """Return the revisions, oldest first; the first one's changes are against none."""
     first = [_row(one, (), current=current, shown=shown) for one in revisions[:1]]
     return first + [
         _row(

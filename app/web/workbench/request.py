@@ -1,4 +1,4 @@
-"""The question that leads to a stored answer's schedule again: a body for POST /optimize."""
+"""The input panel's texts as a request, and a stored answer as a request that gives it again."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ _UNLIMITED = {
 
 
 def question_of(answer: OptimizeOut) -> dict[str, Any]:
-    """The body for POST /optimize, without what is left to its default anyway.
+    """Return the body for POST /optimize, without what is left to its default anyway.
 
-    It names the strategy that gave the schedule: whoever asked with `auto` gets the same one.
+    It names the strategy that gave the schedule: a question with `auto` gets the same one.
     """
     return dict(_fields(answer))
 
 
 def whole_question_of(answer: OptimizeOut) -> dict[str, Any]:
-    """The same with the costs themselves in place of a profile's name: it needs no store."""
+    """Return the same with costs in place of a profile's name: it needs no store."""
     return question_of(replace(answer, profile=None))
 
 
@@ -71,12 +71,12 @@ def _source(answer: OptimizeOut) -> tuple[str, Any]:
 
 
 def _plain(part: object) -> Any:
-    """As JSON has it: objects and lists."""
+    """Return a part as JSON has it: objects and lists."""
     return orjson.loads(dump_json(part))
 
 
 def json_lines(question: dict[str, Any]) -> str:
-    """A question as JSON, a line for each field and for each stage."""
+    """Return a question as JSON, a line for each field and for each stage."""
     return (
         "{\n" + ",\n".join(f"  {_dump(key)}: {_field(question[key])}" for key in question) + "\n}"
     )
@@ -97,7 +97,7 @@ def _dump(value: Any) -> str:
     return text if text.isprintable() else json.dumps(value)
 
 
-# --- the input panel's texts to a request's document, and which field each part of it -------------
+# --- the panel's texts as a request ---------------------------------------------------------------
 
 
 _LIMITS = (
@@ -121,7 +121,7 @@ class InputRequest:
     mistakes: Mapping[str, str]
 
     def mistakes_in(self, error: SluiceError) -> dict[str, str]:
-        """What an error says of this request, by the field's name; "" for what fits none."""
+        """Return what an error means for this request, by field; "" for what fits none."""
         found: dict[str, str] = {}
         for problem in field_problems(error):
             found.setdefault(self._field(problem.pointer), problem.detail)
@@ -139,7 +139,7 @@ class InputRequest:
 
 
 def request_of(entry: InputState) -> InputRequest:
-    """The request that the panel's texts make."""
+    """Return the request that the panel's texts make."""
     reader = _Reader(entry)
     document = reader.common()
     if entry.source is InputSource.TABLE:
@@ -160,7 +160,7 @@ class _Reader:
     mistakes: dict[str, str] = field(default_factory=dict)
 
     def common(self) -> dict[str, Any]:
-        """All but where the costs come from."""
+        """Return all but where the costs come from."""
         entry = self.entry
         document: dict[str, Any] = {
             "message_bytes": self._size("message", "/message_bytes", needed=True),
@@ -183,7 +183,7 @@ class _Reader:
         return document
 
     def pipeline(self) -> dict[str, Any]:
-        """The stage table."""
+        """Return the stage table."""
         stages = _stages(self.entry.rows)
         if not stages:
             self.mistakes["overhead.0"] = "expected at least one stage"
@@ -198,14 +198,14 @@ class _Reader:
         }
 
     def profile(self) -> str:
-        """The reference to a stored profile."""
+        """Return the reference to a stored profile."""
         self.places["/profile"] = "profile"
         if not self.entry.profile:
             self.mistakes["profile"] = "expected the name of a stored profile"
         return self.entry.profile
 
     def measurements(self) -> dict[str, Any]:
-        """Pasted measurements."""
+        """Return pasted measurements."""
         self.places |= {"/measurements": "trace", "/fit_options": "trace"}
         self.places["/measurements/kind"] = self.places["/kind"] = "kind"
         if not self.entry.trace:
@@ -300,7 +300,7 @@ class _Reader:
     def _measured(
         self, name: str, text: str, unit: Unit, chooser: str
     ) -> tuple[float, Unit] | None:
-        """A cell's number and unit; one that nobody told is asked for at the column's chooser."""
+        """Return a cell's number and unit; an unspecified one is asked for at the chooser."""
         try:
             found = parse_quantity(text, unit)
         except UnitMismatch as refusal:
@@ -373,7 +373,7 @@ class _Reader:
 
 
 def _stages(rows: Iterable[StageRow]) -> list[list[Row]]:
-    """The rows of each stage, with their numbers; blank rows count for nothing."""
+    """Return the rows of each stage, with their numbers; blank rows count for nothing."""
     stages: list[list[Row]] = []
     goes_on = False
     for number, row in enumerate(rows):

@@ -82,8 +82,8 @@ def field_problems(error: SluiceError) -> tuple[FieldProblem, ...]:
     if error.field is None or kind_of(error.code).status != 422:
         return ()
     pointer = pointer_of(error.field.split("."))
-    reported = error.rows if isinstance(error, UnreadableRows) else (error.detail,)
-    return tuple(FieldProblem(pointer, words) for words in reported)
+    details = error.rows if isinstance(error, UnreadableRows) else (error.detail,)
+    return tuple(FieldProblem(pointer, words) for words in details)
 
 
 def pointer_of(steps: list[str]) -> str:

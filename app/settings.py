@@ -61,7 +61,7 @@ class Settings:
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
         """Return settings from SLUICE_* variables; an empty one counts as not set."""
-        given = _Given(os.environ if environment is None else environment)
+        given = _Variables(os.environ if environment is None else environment)
         defaults = cls()
         return cls(
             database_url=given.text("SLUICE_DATABASE_URL", defaults.database_url),
@@ -96,7 +96,7 @@ def available_cores() -> int:
         return os.cpu_count() or 1
 
 
-class _Given:
+class _Variables:
     """The variables that were given."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:

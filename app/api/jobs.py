@@ -92,16 +92,16 @@ class EventStream:
         self._service.open_streams += 1
         try:
             yield self._event(job)
-            reported_s = time.monotonic()
+            sent_s = time.monotonic()
             while not job.state.is_terminal:
                 await asyncio.sleep(_LOOK_S)
                 before, job = job, await self._again(job)
                 if job != before:
                     yield self._event(job)
-                    reported_s = time.monotonic()
-                elif time.monotonic() - reported_s > _KEEP_ALIVE_S:
+                    sent_s = time.monotonic()
+                elif time.monotonic() - sent_s > _KEEP_ALIVE_S:
                     yield b": still running\n\n"
-                    reported_s = time.monotonic()
+                    sent_s = time.monotonic()
         finally:
             self._service.open_streams -= 1
 

@@ -77,7 +77,7 @@ def reads(
     }
     keywords = _keywords(extra, (*_BODY_ERRORS, *errors), may_be_async=may_be_async)
     keywords["responses"].update(
-        {status: dict(reported) for status, reported in (also or {}).items()}
+        {status: dict(response) for status, response in (also or {}).items()}
     )
     return keywords
 
@@ -92,11 +92,11 @@ def reads_traces(several: type[BaseModel], media_types: Sequence[str]) -> dict[s
 
 def sends_text(*errors: int) -> dict[str, Any]:
     """Return keywords for a route that answers with a file."""
-    reported = {
+    response = {
         "description": "The file",
         "content": {"text/plain": {"schema": {"type": "string"}}},
     }
-    return refuses(*errors, also={200: reported})
+    return refuses(*errors, also={200: response})
 
 
 def refuses(
@@ -107,7 +107,7 @@ def refuses(
     """Return keywords for a route without a body; `also` are further responses."""
     keywords = _keywords({}, errors, may_be_async=may_be_async)
     keywords["responses"].update(
-        {status: dict(reported) for status, reported in (also or {}).items()}
+        {status: dict(response) for status, response in (also or {}).items()}
     )
     return keywords
 

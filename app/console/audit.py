@@ -15,7 +15,13 @@ from app.console.screen import Column, Facts, Grid, Part
 from app.schemas.audit import parse_setting, parse_workload
 from app.settings import Settings
 from app.text.names import printable, quoted
-from app.text.numbers import format_count, format_percent, format_proven_regret, format_regret
+from app.text.numbers import (
+    format_count,
+    format_percent,
+    format_proven_regret,
+    format_regret,
+    format_step_size,
+)
 from app.text.units import format_time
 from domain.errors import InvalidInput, NotFound
 from domain.units import format_bytes
@@ -32,7 +38,7 @@ _MAX_STEPS = 4
 def audit_parts(audit: AuditOut) -> Iterator[Part]:
     """Yield the regret over the workload, the verdict, regrets at powers of two, and advice."""
     setting = audit.setting
-    yield f"{_words(setting.steps)}{_of(audit)}"
+    yield f"{_format_steps(setting.steps)}{_of(audit)}"
     yield ""
     yield Facts(tuple(_facts(audit)))
     yield ""
@@ -92,22 +98,20 @@ def _row(row: AuditRowOut) -> tuple[str, ...]:
 
 def _priced(priced: PricedOut) -> str:
     mean, worst = priced.mean.at_least, priced.worst.regret.at_least
-    return f"{_words(priced.steps)}: mean {format_regret(mean)}, worst {format_regret(worst)}"
+    return (
+        f"{_format_steps(priced.steps)}: mean {format_regret(mean)}, worst {format_regret(worst)}"
+    )
 
 
-def _words(steps: Sequence[StepOut]) -> str:
+def _format_steps(steps: Sequence[StepOut]) -> str:
     if len(steps) == 1:
-        return _size(steps[0].size_bytes)
+        return format_step_size(steps[0].size_bytes)
     shown = [
-        f"from {format_bytes(step.from_bytes)} {_size(step.size_bytes)}"
+        f"from {format_bytes(step.from_bytes)} {format_step_size(step.size_bytes)}"
         for step in steps[:_MAX_STEPS]
     ]
     more = len(steps) - len(shown)
     return ", ".join(shown) + (f" and {more} more steps" if more else "")
-
-
-def _size(size_bytes: int | None) -> str:
-    return "whole" if size_bytes is None else format_bytes(size_bytes)
 
 
 def _of(audit: AuditOut) -> str:

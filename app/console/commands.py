@@ -107,10 +107,10 @@ def _answer(
 ) -> tuple[bytes, bool]:
     """Return the answer's document, and whether Ctrl-C ended the search."""
     from app.operations.optimize import Optimize
-    from app.questions import optimize as questions
+    from app.questions.optimize import prepare
     from app.schemas.optimize import render_answer
 
-    prepared = questions.prepare(question, finder(store), fragment_cap=settings.max_fragments)
+    prepared = prepare(question, finder(store), fragment_cap=settings.max_fragments)
     operation = Optimize(prepared, unrequested)
     if store is not None:
         with store.reading() as unit:

@@ -112,15 +112,13 @@ def _asked(
     settings: Settings,
     store: Store | None,
 ) -> ExportQuestion:
-    from app.questions import optimize as solving
-    from app.questions import settings as questions
+    from app.questions.optimize import prepare
+    from app.questions.settings import export_question
 
     cap = settings.max_fragments
-    prepared = solving.prepare(question, finder(store), fragment_cap=cap)
+    prepared = prepare(question, finder(store), fragment_cap=cap)
     table = _table(arguments.table, prepared.profile, settings, store)
-    return questions.export_question(
-        prepared.problem.model, prepared.profile, scope, table, fragment_cap=cap
-    )
+    return export_question(prepared.problem.model, prepared.profile, scope, table, fragment_cap=cap)
 
 
 def _table(

@@ -34,7 +34,7 @@ MAX_BLOCKS = 200_000
 MIN_WIDTH = 40
 _MARK_WIDTH = 2
 _MAX_NAME = 30
-_MAX_UNIQUE_NAMES = 2
+_MAX_DISTINCT_BLOCKS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def paint(row: GanttRow, end_us: float, columns: int, ink: Ink = UNICODE) -> str
         if cells[column] == " ":
             cells[column] = ink.thin
     for column, count in enumerate(touching):
-        if count > _MAX_UNIQUE_NAMES:
+        if count > _MAX_DISTINCT_BLOCKS:
             cells[column] = ink.dense
     return "".join(cells)
 

@@ -208,21 +208,19 @@ def _compiled(
 ) -> tuple[bytes, bytes]:
     """Return the table file and its document: stored ones, or compiled now."""
     from app.operations.tables import CompileTable
-    from app.questions import optimize as solving
-    from app.questions import tables as questions
+    from app.questions.optimize import prepare
+    from app.questions.tables import get_table, table_question
     from app.schemas.tables import render_table
 
     cap = settings.max_fragments
-    prepared = solving.prepare(question, finder(store), fragment_cap=cap)
-    asked = questions.table_question(
-        prepared.problem.model, prepared.profile, scope, fragment_cap=cap
-    )
+    prepared = prepare(question, finder(store), fragment_cap=cap)
+    asked = table_question(prepared.problem.model, prepared.profile, scope, fragment_cap=cap)
     operation = CompileTable(asked, activate)
     if store is not None:
         with store.unit_of_work() as unit:
             stored = operation.stored(unit)
         if stored is not None and stored.table_digest is not None:
-            return questions.get_table(store, stored.table_digest).file, stored.document
+            return get_table(store, stored.table_digest).file, stored.document
     with share_line(output.err, "compiling") as show:
         compiled = run_operation(operation, settings, show).result
     if store is None:

@@ -109,8 +109,6 @@ def _duplicates(files: tuple[int, ...]) -> tuple[int, ...]:
 # --- the slot -------------------------------------------------------------------------------------
 
 
-_log = logging.getLogger(__name__)
-
 _LOOK_S = 0.025  # between looks at a worker that starts
 _MEMORY_LOOK_S = (0.005, 0.1)  # between looks at memory, for what it could fill meanwhile
 _FILL_BYTES_PER_S = 4 * 2**30

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.work import ExportWork
-from app.questions import settings as exporting
+from app.questions import settings as export_questions
 from app.questions.optimize import stored_revision
 from app.questions.settings import Exported, ExportQuestion, ExportScope
 from app.schemas.base import parse_json
@@ -65,7 +65,7 @@ class ExportSetting(OperationDefaults[Exported]):
 
     def run_here(self) -> Exported | None:
         """Render where no sizes have to be chosen and no long table is written out."""
-        return None if self.question.takes_long else exporting.export(self.question)
+        return None if self.question.takes_long else export_questions.export(self.question)
 
     def run(self, report: Report) -> Exported:
         """Choose and render. Raises what `export` does."""
@@ -110,11 +110,11 @@ def export_operation(
     revision = stored_revision(unit)(reference)
     profile = ProfileRevision(revision.profile, revision.number)
     return ExportSetting(
-        exporting.export_question(
+        export_questions.export_question(
             revision.model,
             profile,
             scope,
-            exporting.stored_table(unit, profile, table),
+            export_questions.stored_table(unit, profile, table),
             fragment_cap=settings.max_fragments,
         )
     )
@@ -125,8 +125,8 @@ def requested_export(request: bytes, unit: UnitOfWork, settings: Settings) -> Ex
     asked = parse_json(ExportJobIn, request)
     revision = stored_revision(unit)(asked.reference)
     profile = ProfileRevision(revision.profile, revision.number)
-    table = exporting.stored_table(unit, profile, asked.table) if asked.table else None
+    table = export_questions.stored_table(unit, profile, asked.table) if asked.table else None
     scope, cap = asked.to_domain(), settings.max_fragments
     return ExportSetting(
-        exporting.export_question(revision.model, profile, scope, table, fragment_cap=cap)
+        export_questions.export_question(revision.model, profile, scope, table, fragment_cap=cap)
     )

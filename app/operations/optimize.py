@@ -17,7 +17,7 @@ from app.operations.operation import (
     digest_of,
 )
 from app.operations.solves import GRACE_S, Solve, Solved, cut_off
-from app.questions import optimize as solving
+from app.questions import optimize
 from app.questions.optimize import Prepared, stored_revision
 from app.questions.question import Question
 from app.schemas.base import dump_json, parse_json
@@ -82,13 +82,13 @@ class Optimize(OperationDefaults[Solved]):
 
     def stored(self, unit: UnitOfWork) -> Outcome | None:
         """Return a stored answer to the identical question, where it is good enough."""
-        record = solving.find_stored(unit, self.prepared)
+        record = optimize.find_stored(unit, self.prepared)
         return None if record is None else Outcome(record.body, answer_id=record.id)
 
     @property
     def is_quick(self) -> bool:
         """Whether solving is small enough to be tried in this process."""
-        return solving.is_quick(self.prepared)
+        return optimize.is_quick(self.prepared)
 
     def run_here(self) -> Solved | None:
         """Solve where that is quick."""
@@ -109,9 +109,9 @@ class Optimize(OperationDefaults[Solved]):
         document = dump_json(BestSoFarOut.of(solution))
         return BestSoFar(document, solution.latency_us, solution.lower_bound_us)
 
-    def answer(self, result: Solved) -> solving.Answer:
+    def answer(self, result: Solved) -> optimize.Answer:
         """Return the answer that a solution gives."""
-        return solving.conclude(
+        return optimize.conclude(
             self.prepared,
             result.solution,
             solve_ms=result.solve_ms,
@@ -125,16 +125,16 @@ class Optimize(OperationDefaults[Solved]):
 
     def keep(self, unit: UnitOfWork, result: Solved) -> Outcome:
         """Store the answer, and the profile where the question says so."""
-        record = solving.keep(unit, self.answer(result), render_answer)
+        record = optimize.keep(unit, self.answer(result), render_answer)
         return Outcome(record.body, answer_id=record.id)
 
 
 def optimize_operation(
     question: Question, request_for: RequestFor, unit: UnitOfWork, settings: Settings
 ) -> Optimize:
-    """Find or fit the model. Raises what `solving.prepare` does."""
+    """Find or fit the model. Raises what `optimize.prepare` does."""
     find = stored_revision(unit)
-    prepared = solving.prepare(question, find, fragment_cap=settings.max_fragments)
+    prepared = optimize.prepare(question, find, fragment_cap=settings.max_fragments)
     return Optimize(prepared, request_for)
 
 

@@ -71,8 +71,8 @@ class DrawnSchedule:
         cuts = [stage.fragment_bytes for stage in self.timeline.stages]
         if self.timeline.is_shared:
             return f"{format_sizes(cuts[0])} bytes"
-        reported = " | ".join(map(format_sizes, cuts[:_MAX_LISTED]))
-        return f"{reported}{' | …' if len(cuts) > _MAX_LISTED else ''} bytes by stage"
+        listed = " | ".join(map(format_sizes, cuts[:_MAX_LISTED]))
+        return f"{listed}{' | …' if len(cuts) > _MAX_LISTED else ''} bytes by stage"
 
 
 def format_moment(time_us: float) -> str:

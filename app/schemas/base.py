@@ -171,9 +171,9 @@ def _attributes(kind: object) -> attrgetter[tuple[Any, ...]]:
     return attrgetter(*(field.name for field in fields(cast(Any, kind))))
 
 
-def timestamp(timestamp: datetime) -> str:
+def timestamp(time: datetime) -> str:
     """Return a time in UTC, as RFC 3339 with microseconds."""
-    return timestamp.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 @dataclass(frozen=True)

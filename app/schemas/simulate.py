@@ -83,8 +83,8 @@ class ScheduleRenderer:
         fragments, sizes, latency_us, gap, size_bytes, repeats, repeat_us = answer
         bound = bound_below(latency_us, gap, operations=fragments + self._stages)
         # A message below the table's size is sent whole, and the answer has it so.
-        reported_bytes = min(size_bytes, message_bytes)
-        best = _BEST % (reported_bytes, repeats, _number(repeat_us)) if repeats else b"null"
+        repeated_bytes = min(size_bytes, message_bytes)
+        best = _BEST % (repeated_bytes, repeats, _number(repeat_us)) if repeats else b"null"
         if repeats and gap <= self._tolerance:
             tail = self._unwarned
         else:

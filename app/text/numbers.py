@@ -12,6 +12,8 @@ from decimal import ROUND_CEILING, ROUND_HALF_UP, Context, Decimal
 from itertools import groupby
 from math import floor, isfinite, log10
 
+from domain.units import format_bytes
+
 DIGITS = 4
 COST_DIGITS = 6
 MAX_RUNS = 12
@@ -120,6 +122,11 @@ def format_sizes(sizes: Sequence[int]) -> str:
     left_out = sum(count for _, count in runs[8:-3])
     words = [*map(_run, runs[:8]), f"… {left_out} more …", *map(_run, runs[-3:])]
     return ", ".join(words)
+
+
+def format_step_size(size_bytes: int | None) -> str:
+    """Return the size of a step of a setting; None sends messages whole."""
+    return "whole" if size_bytes is None else format_bytes(size_bytes)
 
 
 def without_zeros(text: str) -> str:

@@ -19,9 +19,9 @@ from domain.units import parse_bytes
 Pairs = Iterable[tuple[str, str]]
 
 
-def format_timestamp(timestamp: datetime) -> str:
+def format_timestamp(time: datetime) -> str:
     """Return a time in UTC, to the minute."""
-    return timestamp.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def address(path: str, pairs: Pairs = ()) -> str:

@@ -118,12 +118,12 @@ def page(
     pages: Pages = request.app.state.pages
     limits = LimitsOut.of(request.app.state.settings, max_page_size=MAX_PAGE_SIZE)
     body = pages.html(template, status=status, limits=limits, **values)
-    reported = {
+    sent_headers = {
         "Content-Security-Policy": POLICY,
         "Cache-Control": "no-cache",
         **(headers or {}),
     }
-    return Response(body, status, reported, media_type=HTML)
+    return Response(body, status, sent_headers, media_type=HTML)
 
 
 def moved(request: Request, address: str) -> Response:
@@ -222,8 +222,8 @@ def _reported(
     request: Request, problem: ProblemOut, *, status: int, headers: Mapping[str, str]
 ) -> Response:
     template = "refused.html" if has_own_place(request) else "refused_part.html"
-    reported = {**headers, "Vary": "Accept"}
-    return page(request, template, status=status, headers=reported, **_values(problem))
+    sent_headers = {**headers, "Vary": "Accept"}
+    return page(request, template, status=status, headers=sent_headers, **_values(problem))
 
 
 def _values(problem: ProblemOut) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from app.http import bodies as trace_bodies
+from app.http import bodies
 from app.http.bodies import BodyBudget
 from app.operations import fits
 from app.operations.work import FitWork
@@ -159,7 +159,7 @@ class TestTime:
     def test_a_body_that_does_not_arrive(self, live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
         for patient, limit_s in (("TRACE_ARRIVAL_LIMIT_S", 0.2), ("AT_ANY_RATE_S", 0.0)):
             with monkeypatch.context() as patched:
-                patched.setattr(trace_bodies, patient, limit_s)
+                patched.setattr(bodies, patient, limit_s)
                 with unchanged(live), sending(live, CSV) as connection:
                     assert connection.recv(65536).startswith(b"HTTP/1.1 408"), patient
 

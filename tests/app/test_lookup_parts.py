@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.http.fastpath import responses as kept
+from app.http.fastpath import responses
 from app.http.fastpath.fast_path import ActiveTables, FastPath
 from app.http.fastpath.lookups import Lookups
 from app.http.fastpath.responses import CachedResponse, RenderedBodies
@@ -158,7 +158,7 @@ def test_what_comes_again_is_kept_and_what_comes_once_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Two generations of a few bodies; one that is asked for stays."""
-    monkeypatch.setattr(kept, "_GENERATION", 3)
+    monkeypatch.setattr(responses, "_GENERATION", 3)
     rendered = RenderedBodies()
     for number in range(20):
         rendered.see(tag(number), body(number))
@@ -176,7 +176,7 @@ def test_what_comes_again_is_kept_and_what_comes_once_is_not(
 
 def test_what_was_seen_once_is_forgotten_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that remembering is bounded as well."""
-    monkeypatch.setattr(kept, "_SEEN_ONCE", 4)
+    monkeypatch.setattr(responses, "_SEEN_ONCE", 4)
     rendered = RenderedBodies()
     for number in range(9):
         rendered.see(tag(number), body(number))

@@ -36,7 +36,7 @@ from app.web.answers.parts import (
 )
 from app.web.answers.snippets import base_url_of, take_away_of
 from app.web.answers.view import AnswerView, format_path, latency_unit
-from app.web.answers.why import UntoldWhy, WhyView, advice_of
+from app.web.answers.why import UnexplainedAnswer, WhyView, advice_of
 from app.web.pages import page, says_refusals
 from app.web.panel import panel_page
 from app.web.workbench.choices import ShownUnits
@@ -139,8 +139,8 @@ async def why(request: Request, id: str) -> Response:
         answer = with_unique_names(read_output(OptimizeOut, body))
         asked = explained_of(answer, cheaper_by=_CHEAPER_BY, fragment_cap=cap)
         if asked.cells > MAX_CELLS:
-            unspecified = UntoldWhy.of(answer, asked.cells, MAX_CELLS)
-            return {"why": None, "advice": "", "unspecified": unspecified}
+            unexplained = UnexplainedAnswer.of(answer, asked.cells, MAX_CELLS)
+            return {"why": None, "advice": "", "unexplained": unexplained}
         found = explain(asked)
         advice = advice_of(found, answer.pipeline, units) if answer.pipeline else ""
         return {"why": WhyView.of(found), "advice": advice}

@@ -202,10 +202,10 @@ def _minimum(points: Iterable[Point]) -> float | None:
 def _times_best(point: Point, best_us: float | None) -> str:
     if not point.latency_us:
         return "–"
-    reported = format_time(point.latency_us)
+    text = format_time(point.latency_us)
     if best_us and point.latency_us > best_us:
-        reported += f" ({format_excess(point.latency_us, best_us)})"
-    return reported + ("*" if point.is_partial else "")
+        text += f" ({format_excess(point.latency_us, best_us)})"
+    return text + ("*" if point.is_partial else "")
 
 
 def _size_remarks(lines: Sequence[Line], drawn: Sequence[Line]) -> Iterator[str]:

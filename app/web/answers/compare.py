@@ -188,8 +188,8 @@ def _bars(cut: Sequence[int], max_part: float) -> Iterator[Bar]:
 def _bar_title(first: int, some: Sequence[int]) -> str:
     if len(some) == 1:
         return f"fragment {first + 1}: {format_bytes(some[0])}"
-    min_message, max_fragments = format_bytes(min(some)), format_bytes(max(some))
-    each = min_message if min_message == max_fragments else f"{min_message} to {max_fragments}"
+    smallest, largest = format_bytes(min(some)), format_bytes(max(some))
+    each = smallest if smallest == largest else f"{smallest} to {largest}"
     return f"fragments {first + 1} to {first + len(some)}: {each}"
 
 

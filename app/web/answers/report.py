@@ -114,9 +114,7 @@ def _excesses(
     messages: Sequence[float], latencies: Sequence[float | None], best: Sequence[float | None]
 ) -> tuple[tuple[float, float], ...]:
     rows = zip(messages, latencies, best, strict=True)
-    return tuple(
-        (float(x), us / min_message - 1.0) for x, us, min_message in rows if us and min_message
-    )
+    return tuple((float(x), us / best_us - 1.0) for x, us, best_us in rows if us and best_us)
 
 
 # --- the report -----------------------------------------------------------------------------------

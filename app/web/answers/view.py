@@ -111,8 +111,8 @@ def proof_of(answer: OptimizeOut) -> Proof:
         return Proof("good", "optimal before rounding", _before_rounding(answer, admitted))
     between = f"No {admitted} is faster than {bound}; this one is {_about(gap)} above that."
     if status is Status.TIME_LIMIT:
-        reported = "The time limit ended the search: this is the best found until then. "
-        return Proof("warn", "time limit reached", reported + between)
+        ended = "The time limit ended the search: this is the best found until then. "
+        return Proof("warn", "time limit reached", ended + between)
     return Proof("", "proven gap", between)
 
 
@@ -272,13 +272,9 @@ def _figures(answer: OptimizeOut) -> Iterator[Figure]:
 
 def _format_size_range(answer: OptimizeOut) -> str:
     cut = answer.fragment_bytes
-    min_message, max_message = format_bytes(min(cut)), format_bytes(max(cut))
+    smallest, largest = format_bytes(min(cut)), format_bytes(max(cut))
     each = "each" if len(cut) > 1 else ""
-    return (
-        f"{min_message} to {max_message}"
-        if min_message != max_message
-        else f"{min_message} {each}".strip()
-    )
+    return f"{smallest} to {largest}" if smallest != largest else f"{smallest} {each}".strip()
 
 
 def _format_cost(answer: OptimizeOut, best: BestFixedOut) -> str:

@@ -74,20 +74,20 @@ class WhyView:
 
 
 @dataclass(frozen=True, slots=True)
-class UntoldWhy:
+class UnexplainedAnswer:
     """Why an answer is not explained, and what is known of it all the same."""
 
     reason: str
     known: str
 
     @classmethod
-    def of(cls, answer: OptimizeOut, cells: int, max_fragments: int) -> UntoldWhy:
+    def of(cls, answer: OptimizeOut, cells: int, max_cells: int) -> UnexplainedAnswer:
         """Describe an answer with more fragments times stages than are followed."""
         stage = bottleneck_name(answer)
         return cls(
             f"This answer has {format_count(cells)} blocks, fragments times stages. The critical "
             f"path is followed, and cheaper costs are tried, for up to "
-            f"{format_count(max_fragments)}.",
+            f"{format_count(max_cells)}.",
             f"Known all the same: {stage} is occupied longest, so its cost per byte is what a long "
             "message mostly waits for. An answer for a shorter message, or for larger fragments, "
             "through the same stages is explained.",

@@ -20,6 +20,7 @@ from app.schemas.audit import (
     parse_workload,
 )
 from app.schemas.base import FieldProblemOut, ProblemOut, dump_json, parse_json
+from app.text.numbers import format_step_size
 from app.web.forms import FieldReader
 from app.web.workbench.request import request_of
 from app.web.workbench.state import InputSource, InputState, StageRow
@@ -261,18 +262,14 @@ def _setting_texts(setting: StaticIn | WholeIn | StepsIn | ConfiguredIn) -> dict
     if isinstance(setting, StaticIn):
         return {"setting": format_bytes(setting.static_bytes)}
     if isinstance(setting, WholeIn):
-        return {"setting": _format_step_size(None)}
+        return {"setting": format_step_size(None)}
     steps = setting.steps
     if len(steps) == 1 and steps[0].from_bytes == 1:
-        return {"setting": _format_step_size(steps[0].size_bytes)}
+        return {"setting": format_step_size(steps[0].size_bytes)}
     words = [
-        f"{format_bytes(step.from_bytes)}: {_format_step_size(step.size_bytes)}" for step in steps
+        f"{format_bytes(step.from_bytes)}: {format_step_size(step.size_bytes)}" for step in steps
     ]
     return {"setting": ", ".join(words)}
-
-
-def _format_step_size(size_bytes: int | None) -> str:
-    return "whole" if size_bytes is None else format_bytes(size_bytes)
 
 
 def _format_size(size_bytes: int | None) -> str:

@@ -65,7 +65,7 @@ class FitChanges:
     ranges: tuple[str, ...]
     stages: str
     unchanged: tuple[str, ...]
-    wait_disconnected: tuple[str, ...]
+    removed: tuple[str, ...]
     new: tuple[str, ...]
 
     @property
@@ -101,7 +101,7 @@ def fit_changes(before: FitRecord, after: FitRecord) -> FitChanges:
         rows += found
     if before.fit.delay_us != after.fit.delay_us:
         rows.append(_row("all", "delay, µs", before.fit.delay_us, after.fit.delay_us))
-    reported_before, reported_after = _reported(before), _reported(after)
+    notices_before, notices_after = _notices(before), _notices(after)
     rows.sort(key=lambda row: -abs(row.share) if row.share is not None else 0.0)
     return FitChanges(
         before_id=before.id,
@@ -110,8 +110,8 @@ def fit_changes(before: FitRecord, after: FitRecord) -> FitChanges:
         ranges=tuple(remarks),
         stages="; ".join(_stages_moved(old, new)),
         unchanged=tuple(same),
-        wait_disconnected=tuple(_words(reported_before, reported_after)),
-        new=tuple(_words(reported_after, reported_before)),
+        removed=tuple(_differing(notices_before, notices_after)),
+        new=tuple(_differing(notices_after, notices_before)),
     )
 
 
@@ -145,18 +145,14 @@ def _is_change(row: ChangeRow) -> bool:
 
 
 def _stages_moved(old: Mapping[str, StageFit], new: Mapping[str, StageFit]) -> Iterator[str]:
-    wait_disconnected, come = (
+    removed, come = (
         [name for name in old if name not in new],
         [name for name in new if name not in old],
     )
     if come:
-        yield (
-            f"{named(come)} instead of {named(wait_disconnected)}"
-            if wait_disconnected
-            else f"{named(come)} came"
-        )
-    elif wait_disconnected:
-        yield f"{named(wait_disconnected)} went"
+        yield (f"{named(come)} instead of {named(removed)}" if removed else f"{named(come)} came")
+    elif removed:
+        yield f"{named(removed)} went"
 
 
 # --- differences of the requests ------------------------------------------------------------------
@@ -194,7 +190,7 @@ def _samples(count: int) -> str:
 # --- differences of the notices -------------------------------------------------------------------
 
 
-def _reported(record: FitRecord) -> dict[str, list[str]]:
+def _notices(record: FitRecord) -> dict[str, list[str]]:
     """Return codes, important ones first, and the measured steps each is about."""
     steps = {group.name: group.steps for group in _options(record).groups}
     return {
@@ -203,7 +199,7 @@ def _reported(record: FitRecord) -> dict[str, list[str]]:
     }
 
 
-def _words(these: dict[str, list[str]], those: dict[str, list[str]]) -> Iterator[str]:
+def _differing(these: dict[str, list[str]], those: dict[str, list[str]]) -> Iterator[str]:
     """Yield what is reported here and not there."""
     for code, stages in these.items():
         only = [stage for stage in stages if stage not in those.get(code, ())]

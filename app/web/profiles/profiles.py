@@ -15,8 +15,14 @@ from app.jobs.ledger import get_job
 from app.operations.exports import export_operation
 from app.operations.operation import OperationKind
 from app.operations.tables import table_operation
-from app.questions import profiles as questions
-from app.questions.profiles import get_revision, known_reference
+from app.questions.profiles import (
+    delete_profile,
+    get_revision,
+    known_reference,
+    list_profiles,
+    list_revisions,
+    set_current,
+)
 from app.questions.tables import TablePage, activate_table, active_table, get_table, list_tables
 from app.schemas.base import read_output, read_request
 from app.schemas.exports import ExportedOut
@@ -55,7 +61,7 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ShownProfile:
     """A profile with its revisions, the one that is looked at, and its compiled tables."""
 
     profile: HardwareProfile
@@ -75,7 +81,7 @@ async def profiles(request: Request) -> Response:
     after = request.query_params.get("after", "") or None
     service = service_of(request)
     found = await service.call(
-        lambda: questions.list_profiles(
+        lambda: list_profiles(
             service.context.store, containing=wanted.lower(), after=after, limit=PAGE_SIZE
         )
     )
@@ -139,7 +145,7 @@ async def make_current(request: Request, name: str) -> Response:
     if not number:
         raise InvalidInput("expected the number of a revision", field="revision")
     service = service_of(request)
-    await service.write(lambda: questions.set_current(service.context.store, name, number))
+    await service.write(lambda: set_current(service.context.store, name, number))
     return moved(request, f"{PLACE}/{in_path(name)}")
 
 
@@ -149,12 +155,12 @@ async def delete(request: Request, name: str) -> Response:
     """Delete a profile, and show those that are left."""
     await sent_fields(request)
     service = service_of(request)
-    await service.write(lambda: questions.delete_profile(service.context.store, name))
+    await service.write(lambda: delete_profile(service.context.store, name))
     return moved(request, PLACE)
 
 
-def _find(store: Store, reference: ProfileReference, after: str | None, work: str) -> Found:
-    found, revisions = questions.list_revisions(store, reference.name)
+def _find(store: Store, reference: ProfileReference, after: str | None, work: str) -> ShownProfile:
+    found, revisions = list_revisions(store, reference.name)
     number = reference.revision or found.current.number
     shown = next((one for one in revisions if one.number == number), None)
     if shown is None:
@@ -165,12 +171,12 @@ def _find(store: Store, reference: ProfileReference, after: str | None, work: st
     running = running_tables(store, reference.name, work)
     if asked is None and running:  # who comes back without its address sees it all the same
         asked, running = table_work(store, reference.name, running[0].id), running[1:]
-    return Found(found, revisions, shown, tables, is_first, asked, running)
+    return ShownProfile(found, revisions, shown, tables, is_first, asked, running)
 
 
 def _reference(name: str, revision: str) -> ProfileReference:
     text = f"{name}@{revision}" if revision and "@" not in name else name
-    return questions.known_reference(text)
+    return known_reference(text)
 
 
 def _number(text: str) -> int:

@@ -206,12 +206,8 @@ def format_missed(table: TableOut) -> str:
 
 def format_gap_range(one: GapRangeOut) -> str:
     """Return message sizes, inclusive."""
-    min_message, max_message = one.from_bytes, one.to_bytes
-    return (
-        format_bytes(min_message)
-        if min_message == max_message
-        else format_byte_range(min_message, max_message)
-    )
+    first, last = one.from_bytes, one.to_bytes
+    return format_bytes(first) if first == last else format_byte_range(first, last)
 
 
 def _compiled(job: JobRecord, table: TableOut, tables: tuple[TableSummary, ...]) -> Compiled:

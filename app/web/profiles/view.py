@@ -214,16 +214,16 @@ class ProfileView:
         cut = known[-REVISIONS_SHOWN:]
         rows = _rows(known[-REVISIONS_SHOWN - 1 :], current=profile.current.number, shown=shown)
         lines = tuple(_lines(shown.model))
-        reported = shown.provenance
+        provenance = shown.provenance
         return cls(
             name=profile.name,
             number=shown.number,
             current=profile.current.number,
             latest=profile.latest,
             created=format_timestamp(shown.created_at),
-            origin=ORIGINS[reported.origin],
-            detail=reported.detail,
-            fit_id=reported.fit_id or "",
+            origin=ORIGINS[provenance.origin],
+            detail=provenance.detail,
+            fit_id=provenance.fit_id or "",
             is_pipeline=isinstance(shown.model, Pipeline),
             stages=lines,
             has_ranges=any(line.fragments != "any" for line in lines),
@@ -292,15 +292,15 @@ def _rows(revisions: Sequence[Revision], *, current: int, shown: Revision) -> li
 def _row(
     revision: Revision, changes: tuple[str, ...], *, current: int, shown: Revision
 ) -> RevisionRow:
-    reported = revision.provenance
+    provenance = revision.provenance
     return RevisionRow(
         number=revision.number,
         is_current=revision.number == current,
         is_shown=revision.number == shown.number,
         created=format_timestamp(revision.created_at),
-        origin=ORIGINS[reported.origin],
-        detail=reported.detail,
-        fit_id=reported.fit_id or "",
+        origin=ORIGINS[provenance.origin],
+        detail=provenance.detail,
+        fit_id=provenance.fit_id or "",
         changes=changes,
     )
 

@@ -168,9 +168,7 @@ class _Reader:
             "strategy": entry.strategy,
             "allow_refragmentation": entry.may_refragment,
             "relative_gap": self._share("relative_gap", "/relative_gap"),
-            "time_limit_s": self._number(
-                "time_limit", "/time_limit_s", max_fragments=MAX_TIME_LIMIT_S
-            ),
+            "time_limit_s": self._number("time_limit", "/time_limit_s", maximum=MAX_TIME_LIMIT_S),
         }
         self.places |= {"/strategy": "strategy", "/save_as": "save_as"}
         self.places["/allow_refragmentation"] = "may_refragment"
@@ -194,7 +192,7 @@ class _Reader:
         self.places["/pipeline"] = f"overhead.{stages[0][0][0]}" if stages else "overhead.0"
         return {
             "stages": [self._stage(number, rows) for number, rows in enumerate(stages)],
-            "delay_us": self._number("delay", "/pipeline/delay_us", max_fragments=MAX_OVERHEAD_US),
+            "delay_us": self._number("delay", "/pipeline/delay_us", maximum=MAX_OVERHEAD_US),
         }
 
     def profile(self) -> str:
@@ -340,11 +338,11 @@ class _Reader:
         self.mistakes[name] = "expected at least 1 and at most 256 TiB"
         return None
 
-    def _number(self, name: str, pointer: str, *, max_fragments: float) -> float | None:
+    def _number(self, name: str, pointer: str, *, maximum: float) -> float | None:
         self.places[pointer] = name
-        rule = f"expected a number from 0 to {max_fragments:g}"
+        rule = f"expected a number from 0 to {maximum:g}"
         value = self._parsed(name, getattr(self.entry, name), rule=rule)
-        if value is None or value <= max_fragments:
+        if value is None or value <= maximum:
             return value
         self.mistakes[name] = rule
         return None

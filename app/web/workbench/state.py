@@ -128,10 +128,10 @@ class InputState:
         """Notes on repeated names, by the row's place."""
         first = [i for i, number in enumerate(self.stage_numbers) if number]
         named = [i for i in first if self.rows[i].name]
-        reported = unique_names([self.rows[i].name for i in named])
+        unique = unique_names([self.rows[i].name for i in named])
         return {
             i: f"an earlier stage has this name; answers call this one “{name}”"
-            for i, name in zip(named, reported, strict=True)
+            for i, name in zip(named, unique, strict=True)
             if name != self.rows[i].name
         }
 

@@ -34,7 +34,7 @@ OpenEngine: TypeAlias = "Callable[[], Engine]"
 
 
 @dataclass(frozen=True, slots=True)
-class Ran(Generic[T]):
+class OperationRun(Generic[T]):
     """A result, and whether Ctrl-C ended the search for a better one."""
 
     result: T
@@ -47,7 +47,7 @@ def run_operation(
     show: Show | None = None,
     *,
     open_engine: OpenEngine | None = None,
-) -> Ran[T]:
+) -> OperationRun[T]:
     """Compute the result of an operation.
 
     `show` is given each event, or None ten times a second, and the seconds since the start. Raises
@@ -56,12 +56,14 @@ def run_operation(
     """
     found = operation.run_here()
     if found is not None:
-        return Ran(found)
+        return OperationRun(found)
     with _opened(open_engine or open_local_engine) as engine:
         return _run(engine, operation, settings, show)
 
 
-def _run(engine: Engine, operation: Operation[T], settings: Settings, show: Show | None) -> Ran[T]:
+def _run(
+    engine: Engine, operation: Operation[T], settings: Settings, show: Show | None
+) -> OperationRun[T]:
     from app.operations.tasks import result_of, task_of
 
     task = task_of(operation, id="1", memory_bytes=settings.worker_memory_bytes)
@@ -75,7 +77,7 @@ def _run(engine: Engine, operation: Operation[T], settings: Settings, show: Show
         heard.show = None
         end = heard.until_end()
     result = result_of(operation, end, best=heard.best, limits=task.limits)
-    return Ran(result, is_interrupted and isinstance(end, Stopped))
+    return OperationRun(result, is_interrupted and isinstance(end, Stopped))
 
 
 class _Inbox:

@@ -39,7 +39,7 @@ def _nobody() -> None:
 
 
 @dataclass(eq=False, slots=True)
-class Running:
+class SubmittedTask:
     """A task from its submission to its end. `files` are its own duplicates.
 
     `wake` is set by the slot that runs it, which then looks whether it was cancelled.
@@ -55,7 +55,7 @@ class Running:
     has_ended: bool = field(default=False, init=False)
 
     @classmethod
-    def of(cls, task: Task, sink: Sink) -> Running:
+    def of(cls, task: Task, sink: Sink) -> SubmittedTask:
         """Take a task, with duplicates of its files. Raises OSError where one is not open."""
         return cls(task, sink, _duplicates(task.files))
 
@@ -146,11 +146,15 @@ class Slot:
     """
 
     def __init__(
-        self, options: SlotOptions, *, name: str, on_idle: Callable[[Slot, Running | None], None]
+        self,
+        options: SlotOptions,
+        *,
+        name: str,
+        on_idle: Callable[[Slot, SubmittedTask | None], None],
     ) -> None:
         self._options = options
         self._on_idle = on_idle
-        self._inbox: queue.SimpleQueue[Running | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[SubmittedTask | None] = queue.SimpleQueue()
         self._closing = threading.Event()
         self._wake, self._waker = socket.socketpair()
         self._waker.setblocking(False)
@@ -169,7 +173,7 @@ class Slot:
         """Start the thread, and with it a worker where one has to be warm."""
         self._thread.start()
 
-    def give(self, running: Running) -> None:
+    def give(self, running: SubmittedTask) -> None:
         """Run a task."""
         self._inbox.put(running)
 
@@ -208,7 +212,7 @@ class Slot:
 
     # --- a task -----------------------------------------------------------------------------------
 
-    def _serve(self, running: Running) -> None:
+    def _serve(self, running: SubmittedTask) -> None:
         try:
             end = self._run_somehow(running)
         except Exception:  # a defect of this engine must not cost its thread
@@ -220,7 +224,7 @@ class Slot:
         self._used_s = time.monotonic()
         self._on_idle(self, running)
 
-    def _run_somehow(self, running: Running) -> End:
+    def _run_somehow(self, running: SubmittedTask) -> End:
         running.wake = self._wake_up
         for _ in range(_ATTEMPTS):
             if (stop := self._reason_to_stop(running)) is not None:
@@ -234,7 +238,7 @@ class Slot:
                 self._end_worker()
         return self._reason_to_stop(running) or Crashed("no worker process could be started")
 
-    def _run_in(self, worker: Worker, running: Running) -> End:
+    def _run_in(self, worker: Worker, running: SubmittedTask) -> End:
         """Wait for the end, or for a reason not to."""
         limits = running.task.limits
         try:
@@ -282,7 +286,7 @@ class Slot:
             pause_s = min(longest_s, max(shortest_s, free_bytes / _FILL_BYTES_PER_S))
             look_s = time.monotonic() + pause_s  # from now: the look itself may have taken long
 
-    def _reason_to_stop(self, running: Running) -> Stopped | None:
+    def _reason_to_stop(self, running: SubmittedTask) -> Stopped | None:
         if self._closing.is_set():
             return Stopped(is_closing=True)
         return Stopped() if running.is_cancelled else None
@@ -303,7 +307,7 @@ class Slot:
 
     # --- the worker -------------------------------------------------------------------------------
 
-    def _live_worker(self, running: Running) -> Worker | None:
+    def _live_worker(self, running: SubmittedTask) -> Worker | None:
         """Return the worker, started where there is none; None where that fails, or has to stop."""
         if self._worker is not None:
             return self._worker
@@ -367,7 +371,7 @@ class Slot:
             worker.stop()
 
 
-def _read(frames: list[Frame], running: Running) -> End | None:
+def _read(frames: list[Frame], running: SubmittedTask) -> End | None:
     """Pass events on; return the end, where it is among these frames.
 
     Of steps that have arrived together the last ones are passed on.

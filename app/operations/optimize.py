@@ -18,7 +18,7 @@ from app.operations.operation import (
 )
 from app.operations.solves import GRACE_S, Solve, Solved, cut_off
 from app.questions import optimize
-from app.questions.optimize import Prepared, stored_revision
+from app.questions.optimize import PreparedQuestion, stored_revision
 from app.questions.question import Question
 from app.schemas.base import dump_json, parse_json
 from app.schemas.optimize import BestSoFarOut, OptimizeIn, render_answer
@@ -37,7 +37,7 @@ RequestFor = Callable[[ProfileRevision | None], bytes]
 class Optimize(OperationDefaults[Solved]):
     """One optimisation. `request_for` gives its request with the profile pinned to a revision."""
 
-    prepared: Prepared
+    prepared: PreparedQuestion
     request_for: RequestFor
 
     @property

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedQuestion:
     """A question whose model is known: a problem, and where its costs came from.
 
     `digest` is equal exactly for questions that one stored answer can serve.
@@ -57,7 +57,7 @@ class Answer:
 
     id: str
     created_at: datetime
-    prepared: Prepared
+    prepared: PreparedQuestion
     solution: Solution
     baselines: BaselineSet
     bottleneck_stage: int | None
@@ -69,7 +69,9 @@ Render: TypeAlias = Callable[[Answer], bytes]
 FindRevision: TypeAlias = Callable[[ProfileReference], "Revision"]
 
 
-def prepare(question: Question, find_revision: FindRevision, *, fragment_cap: int) -> Prepared:
+def prepare(
+    question: Question, find_revision: FindRevision, *, fragment_cap: int
+) -> PreparedQuestion:
     """Find or fit the model. Raises NotFound, UnreadableTrace, PoorFit, MeasurementMissing and
     Infeasible.
     """
@@ -92,7 +94,9 @@ def prepare(question: Question, find_revision: FindRevision, *, fragment_cap: in
         allow_refragmentation=question.allow_refragmentation,
     )
     problem.count_range()  # what no cut can satisfy is refused before anything is queued
-    return Prepared(question, problem, profile, fitted, _digest(question, problem, profile, fitted))
+    return PreparedQuestion(
+        question, problem, profile, fitted, _digest(question, problem, profile, fitted)
+    )
 
 
 def _fitted(
@@ -154,7 +158,7 @@ def stored_revision(unit: UnitOfWork) -> FindRevision:
     return find
 
 
-def find_stored(unit: UnitOfWork, prepared: Prepared) -> AnswerRecord | None:
+def find_stored(unit: UnitOfWork, prepared: PreparedQuestion) -> AnswerRecord | None:
     """Return a stored answer to the identical question, where it is good enough."""
     if prepared.question.save_as is not None:
         return None  # the answer has to name the revision that it stores
@@ -164,13 +168,13 @@ def find_stored(unit: UnitOfWork, prepared: Prepared) -> AnswerRecord | None:
     return record
 
 
-def is_quick(prepared: Prepared) -> bool:
+def is_quick(prepared: PreparedQuestion) -> bool:
     """Return whether solving is small enough to be tried in this process."""
     return solvers.is_quick(prepared.problem, prepared.question.strategy)
 
 
 def conclude(
-    prepared: Prepared,
+    prepared: PreparedQuestion,
     solution: Solution,
     *,
     solve_ms: float,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from analysis.audit import AuditQuestion, AuditScope
-from app.questions.optimize import Prepared
+from app.questions.optimize import PreparedQuestion
 from domain.errors import (
     Conflict,
     InconsistentInput,
@@ -241,7 +241,9 @@ def _chosen(
 # --- audits ---------------------------------------------------------------------------------------
 
 
-def audit_question(prepared: Prepared, scope: AuditScope, *, fragment_cap: int) -> AuditQuestion:
+def audit_question(
+    prepared: PreparedQuestion, scope: AuditScope, *, fragment_cap: int
+) -> AuditQuestion:
     """Return the audit of a model that was found or fitted."""
     fit = prepared.fitted.fit if prepared.fitted else None
     return AuditQuestion(

@@ -24,7 +24,7 @@ _Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 _Option = Annotated[str, Field(max_length=200, pattern="^[a-z_]{1,32}:.+$")]
 
 
-class _Asked(BaseModel):
+class _ExportFields(BaseModel):
     """The range of messages and what the sizes are chosen for, limits, and options."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -63,7 +63,7 @@ class _Asked(BaseModel):
         return FragmentLimits(**given) if given else None
 
 
-class ExportQuery(_Asked, Query):
+class ExportQuery(_ExportFields, Query):
     """The parameters of an export."""
 
     table: Annotated[_Digest | None, Field(description="a compiled table, not the active one")] = (
@@ -71,7 +71,7 @@ class ExportQuery(_Asked, Query):
     )
 
 
-class ExportIn(_Asked):
+class ExportIn(_ExportFields):
     """The options of the command line."""
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from app.console.commands import unrequested
 from app.console.running import (
-    Ran,
+    OperationRun,
     Show,
     counting_line,
     format_solving,
@@ -94,7 +94,7 @@ def ran(
     *,
     time_limit_s: float = 10.0,
     open_engine: Callable[[], Engine] = InProcessEngine,
-) -> Ran[Solved]:
+) -> OperationRun[Solved]:
     question = Question(message_bytes=1024, source=PIPELINE, time_limit_s=time_limit_s)
 
     def find(reference: object) -> Any:

@@ -26,7 +26,7 @@ from domain.regret import SizeRule
 from exports.targets.registry import TARGETS, mooncake
 from exports.targets.target import Takes
 from tests.app.serving import GUARD_S, MYRINET, serving, settings_for, wait_until
-from tests.support.long_work import SLOTS, Held, long_here_engine, note_questions
+from tests.support.long_work import SLOTS, GatedRun, long_here_engine, note_questions
 
 _NAMES = numbers(1)
 AGGREGATE = {
@@ -326,7 +326,7 @@ def test_an_aggregate_has_no_stages_to_export(client: httpx.Client) -> None:
 
 def test_an_export_ends_with_its_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And no more of them wait than may."""
-    held = Held()
+    held = GatedRun()
     monkeypatch.setattr(work.ExportWork, "run", held.as_method())
     settings = settings_for(f"sqlite:///{tmp_path / 'sluice.db'}")
     with serving(settings, open_engine=partial(long_here_engine, max_waiting=1)) as own:

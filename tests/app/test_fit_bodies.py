@@ -23,7 +23,7 @@ from app.operations import fits
 from app.operations.work import FitWork
 from tests.app.serving import GUARD_S, MIB, Live, serving, settings_for, wait_until
 from tests.support.counts import count
-from tests.support.long_work import SLOTS, Held, long_here_engine
+from tests.support.long_work import SLOTS, GatedRun, long_here_engine
 
 EXAMPLE = (Path(__file__).parents[2] / "examples" / "local-path-direct.csv").read_bytes()
 CSV = EXAMPLE
@@ -172,22 +172,22 @@ class TestTime:
 
 
 @pytest.fixture
-def long(monkeypatch: pytest.MonkeyPatch) -> Held:
+def long(monkeypatch: pytest.MonkeyPatch) -> GatedRun:
     """Every fit is long, and goes on until it is ended."""
-    made = Held()
+    made = GatedRun()
     monkeypatch.setattr(fits, "LONG_TRACE_BYTES", 10)
     monkeypatch.setattr(FitWork, "run", made.as_method())
     return made
 
 
 class TestLongFits:
-    def test_a_client_that_leaves_stops_its_fit(self, live: Live, long: Held) -> None:
+    def test_a_client_that_leaves_stops_its_fit(self, live: Live, long: GatedRun) -> None:
         with unchanged(live):
             with sending(live, CSV, length=len(CSV)):
                 wait_until(lambda: long.running == 1)
             wait_until(lambda: long.running == 0)
 
-    def test_only_so_many_at_once(self, tmp_path: Path, long: Held) -> None:
+    def test_only_so_many_at_once(self, tmp_path: Path, long: GatedRun) -> None:
         """One more is told when to come back; when they are gone there is room again."""
         settings = settings_for(f"sqlite:///{tmp_path / 'sluice.db'}")
         with (

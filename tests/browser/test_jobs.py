@@ -103,7 +103,7 @@ def test_cancel_says_when_it_has_stopped_and_keeps_the_best(
     expect(page.locator("[data-field=fragments]")).to_have_text("2")
     page.get_by_role("button", name="Cancel").click()
     expect(page.locator("[data-field=word]")).to_have_text("stopped")
-    expect(page.locator("#said")).to_have_text("Stopped. The best answer so far is kept.")
+    expect(page.locator("#announcement")).to_have_text("Stopped. The best answer so far is kept.")
     expect(page.locator("#job")).to_contain_text("The best answer so far is kept")
     expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
     page.get_by_role("link", name="See the answer").click()

@@ -25,8 +25,8 @@ from app.web.answers.parts import (
     AT_ONCE_CELLS,
     EXPLORED_CELLS,
     IN_THREAD_CELLS,
-    Beside,
     Drawing,
+    DrawnBelow,
     Part,
     TimelineDrawing,
     part_of,
@@ -233,9 +233,9 @@ def _stored_earlier(
     )
 
 
-def _beside(given: str) -> Beside:
+def _beside(given: str) -> DrawnBelow:
     """Return what to draw below; what a page never sends counts as nothing."""
-    return Beside.FIXED if given == Beside.FIXED else Beside.NOTHING
+    return DrawnBelow.FIXED if given == DrawnBelow.FIXED else DrawnBelow.NOTHING
 
 
 def _shown(given: str) -> str:
@@ -243,7 +243,7 @@ def _shown(given: str) -> str:
     return "latency" if given == "latency" else "ratio"
 
 
-def _values(store: Store, answer: OptimizeOut, beside: Beside, base_url: str) -> dict[str, Any]:
+def _values(store: Store, answer: OptimizeOut, beside: DrawnBelow, base_url: str) -> dict[str, Any]:
     is_drawn = answer.pipeline is not None and answer.cells <= AT_ONCE_CELLS
     return {
         "view": AnswerView.of(with_unique_names(answer)),

@@ -212,7 +212,7 @@ IN_THREAD_CELLS = 60_000  # some 50 ms; beyond, readers are queued
 EXPLORED_CELLS = 1_000_000  # beyond, a worker draws it
 
 
-class Beside(StrEnum):
+class DrawnBelow(StrEnum):
     """What is drawn below the answer, on the same time scale."""
 
     NOTHING = ""
@@ -223,7 +223,7 @@ class Beside(StrEnum):
 class Drawing:
     """What of an answer is drawn: `window`, from and to in µs, where it is not all of its time."""
 
-    beside: Beside
+    beside: DrawnBelow
     window: Window | None = None
 
     @property
@@ -248,7 +248,7 @@ class TimelineView:
     from_us: float
     to_us: float
     is_merged: bool
-    beside: Beside
+    beside: DrawnBelow
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +282,7 @@ def timeline_of(answer: OptimizeOut, drawing: Drawing) -> TimelineView:
     from app.plots.timeline_svg import timeline_picture
 
     every = answer_schedules(answer)
-    schedules = list(every) if drawing.beside is Beside.FIXED else [next(every)]
+    schedules = list(every) if drawing.beside is DrawnBelow.FIXED else [next(every)]
     picture = timeline_picture(schedules, rules="", window=drawing.window)
     return TimelineView(
         picture.markup,

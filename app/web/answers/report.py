@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from analysis import explore
-from app.plots.curves_svg import Across, Curve, CurvesPlot, Upwards, curves_element
+from app.plots.curves_svg import Curve, CurvesPlot, HorizontalAxis, VerticalAxis, curves_element
 from app.schemas.base import read_output
 from app.schemas.optimize import OptimizeOut, with_unique_names
 from app.schemas.stages import StageOut
@@ -43,7 +43,7 @@ _COUNTS_S, _SIZES_S, _ALTERNATIVES_S = (
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class Surroundings:
     """Two pictures as markup, the table of strategies, and remarks on them."""
 
     counts_svg: str
@@ -53,7 +53,7 @@ class Around:
     remarks: tuple[str, ...]
 
     @classmethod
-    def of(cls, answer: OptimizeOut, fragment_cap: int) -> Around:
+    def of(cls, answer: OptimizeOut, fragment_cap: int) -> Surroundings:
         """Analyse an answer; each part has a time of its own."""
         asked = surroundings_of(answer, fragment_cap=fragment_cap)
         points = explore.counts(asked, time_limit_s=min(_COUNTS_S, explore.COUNTS_LIMIT_S))
@@ -90,7 +90,7 @@ def counts_plot(data: CountsData) -> CurvesPlot:
         Curve(name, _pairs([point[0]], [point[1]]), is_mark=True) for name, point in marks if point
     ]
     title = "Latency by number of fragments, with the proven bound"
-    return CurvesPlot(title, Across.FRAGMENTS, Upwards.LATENCY, tuple(curves))
+    return CurvesPlot(title, HorizontalAxis.FRAGMENTS, VerticalAxis.LATENCY, tuple(curves))
 
 
 def sizes_plot(data: SizesData) -> CurvesPlot:
@@ -100,7 +100,7 @@ def sizes_plot(data: SizesData) -> CurvesPlot:
         for line in data.lines
     )
     title = "Latency above the best known, by size of the message, for every strategy"
-    return CurvesPlot(title, Across.MESSAGE, Upwards.EXCESS, curves, floor=MIN_SHOWN)
+    return CurvesPlot(title, HorizontalAxis.MESSAGE, VerticalAxis.EXCESS, curves, floor=MIN_SHOWN)
 
 
 def _pairs(
@@ -191,7 +191,7 @@ def report_of(body: bytes, *, fragment_cap: int) -> Report:
     drawn, no_timeline = _drawn(answer)
     explained = _explained(answer, fragment_cap) if drawn else None
     lines = tuple(_fragment_lines(answer))
-    around = Around.of(answer, fragment_cap)
+    around = Surroundings.of(answer, fragment_cap)
     return Report(
         view=AnswerView.of(answer),
         message=format_bytes(answer.message_bytes),

@@ -81,14 +81,14 @@ class AnswersForm:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class AnswerDetails:
     """What distinguishes answers of one message; empty where an answer is not read for a list."""
 
     bottleneck: str = ""
     first: str = ""
 
     @classmethod
-    def of(cls, body: bytes) -> Known:
+    def of(cls, body: bytes) -> AnswerDetails:
         """Read a stored answer. Raises UnreadableRecord."""
         answer = read_output(OptimizeOut, body)
         first = format_bytes(answer.fragment_bytes[0])
@@ -113,10 +113,10 @@ class AnswerRow:
     badge: str
     profile: str
     name: str
-    known: Known
+    known: AnswerDetails
 
     @classmethod
-    def of(cls, summary: AnswerSummary, known: Known) -> AnswerRow:
+    def of(cls, summary: AnswerSummary, known: AnswerDetails) -> AnswerRow:
         words, badge = STATUS_WORDS[summary.status]
         named = summary.profile_name is not None
         latency_us, bound_us = summary.latency_us, summary.lower_bound_us
@@ -147,7 +147,7 @@ async def stored_answers(request: Request) -> Response:
     form = replace(form, ticked=_ticked(request))
     if request.query_params.get("compare"):
         return moved(request, address(COMPARE, [("id", one) for one in form.ticked]))
-    found, known = AnswerPage((), None), dict[str, Known]()
+    found, known = AnswerPage((), None), dict[str, AnswerDetails]()
     after = request.query_params.get("after") or None
     if wanted is not None:
         store = service_of(request).context.store
@@ -161,20 +161,20 @@ async def stored_answers(request: Request) -> Response:
         status=422 if form.mistakes else 200,
         section=SECTION,
         form=form,
-        rows=[AnswerRow.of(one, known.get(one.id, Known())) for one in found.summaries],
+        rows=[AnswerRow.of(one, known.get(one.id, AnswerDetails())) for one in found.summaries],
         elsewhere=_elsewhere(form.ticked, found),
         later=found.after or "",
         first=form.page_address("") if after else "",
     )
 
 
-def _known(store: Store, found: AnswerPage) -> dict[str, Known]:
+def _known(store: Store, found: AnswerPage) -> dict[str, AnswerDetails]:
     """Return the answers with few enough fragments to be read at once."""
     short = [one.id for one in found.summaries if one.fragments <= MAX_READ]
     known = {}
     for id, record in get_answers(store, short).items():
         with suppress(UnreadableRecord):
-            known[id] = Known.of(record.body)
+            known[id] = AnswerDetails.of(record.body)
     return known
 
 

@@ -25,7 +25,7 @@ window.Sluice = (() => {
 
   /** Announce a text to screen readers. */
   function say(text) {
-    const place = document.getElementById("said");
+    const place = document.getElementById("announcement");
     if (place) {
       place.textContent = "";
       place.textContent = text;

@@ -16,7 +16,7 @@ from app.questions.fits import FittedTrace, get_trace, keep_fit, known_kind, utf
 from app.questions.question import LoadedTrace
 from app.text.notices import MEANINGS, named, notice_items
 from app.web.workbench.choices import METHODS, SHAPES
-from app.web.workbench.form import Mistaken
+from app.web.workbench.form import InvalidForm
 from app.web.workbench.request import request_of
 from app.web.workbench.state import InputState
 from domain.errors import InvalidInput, Overloaded, SluiceError
@@ -266,11 +266,11 @@ async def stored_traces(request: Request, record: FitRecord) -> tuple[LoadedTrac
 
 
 async def fit_of_entry(request: Request, entry: InputState) -> str:
-    """Fit and store what was pasted into the panel. Raises Mistaken where that is wrong."""
+    """Fit and store what was pasted into the panel. Raises InvalidForm where that is wrong."""
     read = request_of(entry)
     wrong = {name: words for name, words in read.mistakes.items() if name in _OF_THE_TRACE}
     if wrong:
-        raise Mistaken(entry.with_mistakes(wrong))
+        raise InvalidForm(entry.with_mistakes(wrong))
     try:
         trace = LoadedTrace.of(utf8(entry.trace))
         return await fit_and_store(request, (trace,), fit_request_of(entry))
@@ -280,7 +280,7 @@ async def fit_of_entry(request: Request, entry: InputState) -> str:
         place = "kind" if refusal.field == "kind" else "trace"
         marked = entry.with_mistakes({place: refusal.detail})
         unread = refusal if isinstance(refusal, UnrecognisedTrace | UnreadableRows) else None
-        raise Mistaken(replace(marked, unread=unread)) from None
+        raise InvalidForm(replace(marked, unread=unread)) from None
 
 
 def fit_request_of(entry: InputState) -> FitRequest:

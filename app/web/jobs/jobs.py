@@ -21,13 +21,13 @@ from app.web.jobs.work import WorkView
 from app.web.pages import has_own_place, is_htmx, moved, page, says_refusals
 from app.web.panel import panel_page
 from app.web.workbench.choices import ShownUnits
-from app.web.workbench.form import Asked
+from app.web.workbench.form import ValidRequest
 from models.records import JobRecord, JobState
 
 WAIT_S = 2.0  # for an answer, before it becomes a job that the browser watches
 
 
-async def answer_address(request: Request, asked: Asked) -> str:
+async def answer_address(request: Request, asked: ValidRequest) -> str:
     """Return the address of the answer, or of its job. Raises what solving does."""
     service = service_of(request)
     make = partial(

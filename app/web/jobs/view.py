@@ -115,7 +115,7 @@ class Improvement:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedRow:
     """A row of a comparison's table."""
 
     message: str
@@ -146,7 +146,7 @@ class JobView:
     steps: str
     again: str
     history: tuple[Improvement, ...]
-    compared: tuple[Compared, ...]
+    compared: tuple[ComparedRow, ...]
     is_comparison: bool
     answer_id: str
     error_title: str
@@ -267,9 +267,9 @@ def _improvements(history: Sequence[JobPointOut]) -> Iterator[Improvement]:
         yield Improvement(elapsed, best, bound, format_gap(gap))
 
 
-def _compared(comparison: CompareOut) -> Iterator[Compared]:
+def _compared(comparison: CompareOut) -> Iterator[ComparedRow]:
     for row in comparison.rows:
-        yield Compared(
+        yield ComparedRow(
             format_bytes(row.message_bytes),
             row.strategy,
             "–" if row.latency_us is None else format_time(row.latency_us),

@@ -33,7 +33,7 @@ from app.web.jobs.work import SHORT_S, WorkPlace, WorkView
 from app.web.pages import is_htmx, moved, page, says_refusals
 from app.web.profiles.exports import ExportForm, export_form, format_export_cost, offered_targets
 from app.web.profiles.tables import (
-    Running,
+    RunningCompilation,
     TableForm,
     TableView,
     TableWork,
@@ -70,7 +70,7 @@ class ShownProfile:
     tables: TablePage
     is_first: bool
     work: TableWork | None
-    running: tuple[Running, ...]
+    running: tuple[RunningCompilation, ...]
 
 
 @router.get(PLACE)

@@ -133,7 +133,7 @@ class TableWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningCompilation:
     """A compilation that runs, and where it is shown."""
 
     id: str
@@ -177,14 +177,14 @@ def table_work(store: Store, name: str, identifier: str) -> TableWork | None:
     return TableWork(form, WorkView.of(job, place), None)
 
 
-def running_tables(store: Store, name: str, shown: str) -> tuple[Running, ...]:
+def running_tables(store: Store, name: str, shown: str) -> tuple[RunningCompilation, ...]:
     """Return the running compilations for this profile, but for the one shown. Blocks."""
     found = []
     for job in running_jobs(store, OperationKind.TABLE):
         asked = read_request(TableJobIn, job.request)
         if job.id != shown and asked.reference.name == name:
             words = f"{format_table_range(asked)} for revision {asked.reference.revision}"
-            found.append(Running(job.id, words, work_address(asked.profile, job.id)))
+            found.append(RunningCompilation(job.id, words, work_address(asked.profile, job.id)))
     return tuple(found)
 
 

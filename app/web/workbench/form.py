@@ -24,14 +24,14 @@ _CHANGE = re.compile(r"(add|reverse|(?:up|down|delete)\.[0-9]{1,4})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ValidRequest:
     """A request whose every field is valid."""
 
     given: OptimizeIn
     question: Question
 
 
-class Mistaken(Exception):
+class InvalidForm(Exception):
     """The form holds mistakes; `entry` has them."""
 
     def __init__(self, entry: InputState) -> None:
@@ -67,21 +67,21 @@ def form_fields(body: bytes) -> list[tuple[str, str]]:
         ) from None
 
 
-def asked_of(entry: InputState) -> Asked:
-    """Return the question that the panel asks. Raises Mistaken."""
+def asked_of(entry: InputState) -> ValidRequest:
+    """Return the question that the panel asks. Raises InvalidForm."""
     request = request_of(entry)
     if request.mistakes:
-        raise Mistaken(entry.with_mistakes(request.mistakes))
+        raise InvalidForm(entry.with_mistakes(request.mistakes))
     try:
         return asked_document(request.document)
     except SluiceError as refusal:
-        raise Mistaken(entry.with_mistakes(request.mistakes_in(refusal))) from None
+        raise InvalidForm(entry.with_mistakes(request.mistakes_in(refusal))) from None
 
 
-def asked_document(document: Mapping[str, object]) -> Asked:
+def asked_document(document: Mapping[str, object]) -> ValidRequest:
     """Return the question of a request's fields. Raises InvalidInput."""
     given = parse_json(OptimizeIn, dump_json(document))
-    return Asked(given, given.to_domain())
+    return ValidRequest(given, given.to_domain())
 
 
 def change_of(pairs: list[tuple[str, str]]) -> str:

@@ -15,7 +15,7 @@ from app.web.fits.fits import with_message
 from app.web.jobs.jobs import answer_address
 from app.web.pages import moved, page, says_refusals
 from app.web.panel import panel_page
-from app.web.workbench.form import Mistaken, asked_of, change_of, changed, read_form
+from app.web.workbench.form import InvalidForm, asked_of, change_of, changed, read_form
 from app.web.workbench.request import request_of
 from app.web.workbench.state import InputSource, InputState
 from domain.errors import Overloaded, SluiceError, UnitMismatch
@@ -61,7 +61,7 @@ async def optimize(request: Request) -> Response:
         return await _panel(request, changed(entry, change))
     try:
         return moved(request, await _outcome(request, entry))
-    except Mistaken as refusal:
+    except InvalidForm as refusal:
         return await _panel(request, refusal.entry, status=422)
 
 
@@ -80,7 +80,7 @@ async def _outcome(request: Request, entry: InputState) -> str:
     except SluiceError as refusal:
         if isinstance(refusal, Overloaded) or kind_of(refusal.code).status >= 500:
             raise
-        raise Mistaken(entry.with_mistakes(request_of(entry).mistakes_in(refusal))) from None
+        raise InvalidForm(entry.with_mistakes(request_of(entry).mistakes_in(refusal))) from None
 
 
 async def _of_profile(request: Request, reference: str) -> InputState:

@@ -175,7 +175,6 @@ class StaticIn(Input):
     static_bytes: Bytes
 
     def to_domain(self) -> FragmentSetting:
-        """Return the setting."""
         return FragmentSetting.always(self.static_bytes)
 
 
@@ -185,7 +184,6 @@ class WholeIn(Input):
     whole: Literal[True]
 
     def to_domain(self) -> FragmentSetting:
-        """Return the setting."""
         return FragmentSetting.always(None)
 
 
@@ -359,7 +357,6 @@ class SpanOut(Output):
 
     @classmethod
     def of(cls, span: Span) -> SpanOut:
-        """Return a regret as it is sent."""
         return cls(finite(span.at_least), finite(span.at_most))
 
 
@@ -387,7 +384,6 @@ class AuditRowOut(Output):
 
     @classmethod
     def of(cls, regret: Regret) -> AuditRowOut:
-        """Return a message under the setting as it is sent."""
         best = regret.best
         return cls(
             message_bytes=regret.message_bytes,
@@ -414,7 +410,6 @@ class PricedOut(Output):
 
     @classmethod
     def of(cls, priced: Priced) -> PricedOut:
-        """Return a setting and its regret as they are sent."""
         return cls(steps_out(priced.setting), SpanOut.of(priced.mean), AuditRowOut.of(priced.worst))
 
 

@@ -52,7 +52,7 @@ _PLACES = (
     ("/pipeline", "stages"),
     ("/min_message_bytes", "min_message"),
     ("/max_message_bytes", "max_message"),
-    ("/mix", "workload"),
+    ("/workload", "workload"),
     ("/objective", "objective"),
     ("/max_regret", "max_regret"),
     ("/over", "over"),

@@ -64,7 +64,7 @@ class Client:
     address: str
 
     def post(self, path: str, body: bytes, *, content_type: str = "application/json") -> bytes:
-        """The answer's body. Raises DemoFailed with the problem's detail."""
+        """Return the answer's body. Raises DemoFailed with the problem's detail."""
         request = urllib.request.Request(
             self.address + path, data=body, headers={"Content-Type": content_type}, method="POST"
         )
@@ -114,7 +114,7 @@ def _as_interrupt(number: int, frame: object) -> None:
 
 @contextmanager
 def running_service(output: Output) -> Iterator[str]:
-    """The service in a thread of this process; its address. Nothing of it is left afterwards."""
+    """Run the service in a thread of this process; yield its address, and leave nothing behind."""
     settings = Settings.from_environment()
     prepare_store(settings)
     listener = listen(settings, may_move=not names_port(os.environ))
@@ -205,7 +205,7 @@ def _show_answer(client: Client, output: Output, body: bytes) -> None:
 
 
 def _comparison(client: Client, answer: OptimizeOut) -> Iterator[Part]:
-    """The table over every strategy that the service knows."""
+    """Yield the table over every strategy that the service knows."""
     body = {
         "pipeline": answer.pipeline,
         "message_bytes": [answer.message_bytes],

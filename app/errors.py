@@ -61,31 +61,31 @@ KINDS: dict[str, ErrorKind] = {
 
 
 def kind_of(code: str) -> ErrorKind:
-    """The table's row for this code; an unknown code is an internal error."""
+    """Return the table's row for this code; an unknown code is an internal error."""
     return KINDS.get(code, INTERNAL)
 
 
 def exit_code(error: SluiceError) -> int:
-    """What the command line exits with for this error."""
+    """Return what the command line exits with for this error."""
     return kind_of(error.code).exit_code
 
 
 def problem_type(code: str) -> str:
-    """The stable `type` of a problem document: a name, not an address."""
+    """Return the stable `type` of a problem document: a name, not an address."""
     return f"urn:sluice:problem:{code.replace('_', '-')}"
 
 
 def field_problems(error: SluiceError) -> tuple[FieldProblem, ...]:
-    """The fields at fault: those listed, or the one that the error names, once a row at fault."""
+    """Return the fields at fault: those listed, or the one that the error names."""
     if isinstance(error, InvalidFields):
         return error.problems
     if error.field is None or kind_of(error.code).status != 422:
         return ()
     pointer = pointer_of(error.field.split("."))
-    reported = error.rows if isinstance(error, UnreadableRows) else (error.detail,)
-    return tuple(FieldProblem(pointer, words) for words in reported)
+    details = error.rows if isinstance(error, UnreadableRows) else (error.detail,)
+    return tuple(FieldProblem(pointer, words) for words in details)
 
 
 def pointer_of(steps: list[str]) -> str:
-    """A JSON pointer from keys and indexes; keys that the client invented are cut to 100."""
+    """Return a JSON pointer from keys and indexes; keys that the client invented are cut to 100."""
     return "".join("/" + step[:100].replace("~", "~0").replace("/", "~1") for step in steps)

@@ -16,11 +16,11 @@ from app.api.openapi import publish
 from app.execution.engine import Engine
 from app.execution.limits import BODIES_HELD, TRACES_HELD, service_pools
 from app.execution.local import LocalEngine
-from app.http.app import Fronted, Outermost
+from app.http.app import FastPathApp, Outermost
 from app.http.bodies import BodyBudget
 from app.http.dependencies import own_origin
-from app.http.fastpath.front import Front
-from app.http.fastpath.table_cache import Shelf
+from app.http.fastpath.fast_path import FastPath
+from app.http.fastpath.table_cache import TableCache
 from app.http.metrics import Metrics
 from app.http.service import Context, Service
 from app.jobs.runner import open_runner
@@ -52,7 +52,7 @@ _ROUTERS = (
 
 
 def open_local_engine(settings: Settings) -> Engine:
-    """The engine that needs nothing but this machine."""
+    """Return the engine that needs nothing but this machine."""
     return LocalEngine(
         service_pools(solve_workers=settings.worker_count, solve_warm_up=SOLVE_WARM_UP)
     )
@@ -64,14 +64,14 @@ def create_app(
     open_engine: OpenEngine = open_local_engine,
     when_ready: Callable[[], None] = lambda: None,
 ) -> FastAPI:
-    """The application; nothing is opened before it starts. `when_ready` is called once it is."""
+    """Return the application; nothing is opened before it starts, then `when_ready` is called."""
     chosen = Settings.from_environment() if settings is None else settings
-    metrics, front = Metrics(), Front(Shelf(chosen.lookup_memory_bytes))
+    metrics, fast_path = Metrics(), FastPath(TableCache(chosen.lookup_memory_bytes))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         running = await asyncio.to_thread(
-            open_service, chosen, metrics, front, open_engine=open_engine
+            open_service, chosen, metrics, fast_path, open_engine=open_engine
         )
         await asyncio.to_thread(app.state.pages.warm_up)
         await running.lookups.start()
@@ -84,7 +84,7 @@ def create_app(
             await running.lookups.close()
             await asyncio.to_thread(close_service, running)
 
-    app = Fronted(
+    app = FastPathApp(
         title="Sluice",
         version=VERSION,
         description=DESCRIPTION,
@@ -103,12 +103,12 @@ def create_app(
         app.include_router(module.router, dependencies=[Depends(own_origin)])
     attach_pages(app)
     publish(app)
-    app.put_in_front(front, metrics)
+    app.use_fast_path(fast_path, metrics)
     return app
 
 
 def open_service(
-    settings: Settings, metrics: Metrics, front: Front, *, open_engine: OpenEngine
+    settings: Settings, metrics: Metrics, fast_path: FastPath, *, open_engine: OpenEngine
 ) -> Service:
     """Bring the schema up to date, start the workers, begin to run jobs. Blocks."""
     store = create_store(settings.database_url)
@@ -120,7 +120,7 @@ def open_service(
         store.dispose()
         raise
     runner = open_runner(store, engine, settings) if settings.run_jobs else None
-    running = Service(Context(store, engine, settings), metrics, front, runner)
+    running = Service(Context(store, engine, settings), metrics, fast_path, runner)
     solvers.warm_up()
     if runner is not None:
         runner.start()

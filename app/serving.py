@@ -1,4 +1,4 @@
-"""A listening socket for the service, and the server on it."""
+"""The listening socket, the server on it, and a runner without a server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _PORTS_TRIED = 50
-_GRACE_S = 20  # for answers under way when the service is told to stop
+_GRACE_S = 20  # for answers under way when the service has to stop
 _BACKLOG = 2048
 
 
@@ -38,7 +38,7 @@ class Listener:
     taken_port: int | None
 
     def notice(self) -> str | None:
-        """What to say where it is not the default port."""
+        """Return what to print where it is not the default port."""
         if self.taken_port is None:
             return None
         return f"port {self.taken_port} is taken; using the next free one"
@@ -77,7 +77,7 @@ def serve(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def server(settings: Settings, *, log_level: str = "info") -> uvicorn.Server:
-    """The HTTP server of the service with these settings."""
+    """Return the HTTP server of the service with these settings."""
     import uvicorn
 
     from app.main import create_app
@@ -87,7 +87,7 @@ def server(settings: Settings, *, log_level: str = "info") -> uvicorn.Server:
 
 
 def configured(app: Callable[..., Any], *, log_level: str) -> uvicorn.Config:
-    """The server's options, which are the same for whatever it serves."""
+    """Return the server's options, which are the same for every application."""
     import uvicorn
 
     from app.http.connections import GuardedConnection
@@ -135,12 +135,12 @@ def prepare_store(settings: Settings) -> None:
 
 
 def names_port(environment: Mapping[str, str]) -> bool:
-    """Whether the environment asks for a port, which is then not exchanged for another."""
+    """Return whether the environment asks for a port, which is then not exchanged for another."""
     return bool(environment.get("SLUICE_PORT", "").strip())
 
 
 def listen(settings: Settings, *, may_move: bool) -> Listener:
-    """A socket on the settings' host and port, or where that may be, on the next free port.
+    """Return a socket on the settings' host and port, or where that may be, on the next free port.
 
     Raises Conflict for a taken port, InvalidInput for a host or port that cannot be had.
     """
@@ -204,7 +204,7 @@ def _with_arguments(settings: Settings, arguments: argparse.Namespace) -> Settin
     )
 
 
-# --- a runner without HTTP: it shares the durable jobs of a database with every other one ---------
+# --- a runner without a server --------------------------------------------------------------------
 
 
 def work(arguments: argparse.Namespace, output: Output) -> int:

@@ -1,4 +1,4 @@
-"""The version of this program."""
+"""The version of this program, and its settings out of the environment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from domain.problem import DEFAULT_FRAGMENT_CAP
 VERSION = "0.1.0"
 
 
-# --- the environment, read once into frozen settings. Raises InvalidInput naming the --------------
+# --- the environment, read once into frozen settings ----------------------------------------------
 
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -36,7 +36,7 @@ class Settings:
 
     `workers` 0 means one fewer than the cores. `lease_s` is how long after its last sign of life
     others take over the jobs of a process, `drain_s` how long `sluice work` lets jobs go on when it
-    is told to stop.
+    has to stop.
     """
 
     database_url: str = f"sqlite:///{data_folder() / 'sluice.db'}"
@@ -60,8 +60,8 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
-        """Settings from SLUICE_* variables; one that is empty counts as not set."""
-        given = _Given(os.environ if environment is None else environment)
+        """Return settings from SLUICE_* variables; an empty one counts as not set."""
+        given = _Variables(os.environ if environment is None else environment)
         defaults = cls()
         return cls(
             database_url=given.text("SLUICE_DATABASE_URL", defaults.database_url),
@@ -89,14 +89,14 @@ class Settings:
 
 
 def available_cores() -> int:
-    """Cores that this process may use, which in a container are fewer than the machine's."""
+    """Return the cores that this process may use, in a container fewer than the machine's."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on every Unix
         return os.cpu_count() or 1
 
 
-class _Given:
+class _Variables:
     """The variables that were given."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""POST /fit; stored fits and the traces that they were made from."""
+"""POST /fit, the stored fits with their traces and plots, and POST /measurement-plans."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ async def events(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> R
     )
 
 
-# --- the events of one job for one client, told from the job's row --------------------------------
+# --- the events of one job for one client ---------------------------------------------------------
 
 
 _LOOK_S = 0.25
@@ -71,7 +71,7 @@ _KEEP_ALIVE_S = 15.0
 
 
 class EventStream:
-    """Looks at the row, and tells each change. The row is the truth also after a restart."""
+    """Watches the job's row and sends each change. The row is the truth also after a restart."""
 
     def __init__(self, service: Service, identifier: str, last_event_id: str) -> None:
         self._service = service
@@ -80,31 +80,33 @@ class EventStream:
         self._number = int(last_event_id) if is_number else 0
 
     async def first(self) -> JobRecord:
-        """The job as it stands. Raises NotFound, and Overloaded where too many look on."""
+        """Return the job as it stands. Raises NotFound, and Overloaded where too many clients
+        watch.
+        """
         if self._service.open_streams >= MAX_EVENT_STREAMS:
             raise Overloaded("more event streams are open than this service accepts")
         return await self._look()
 
     async def events(self, job: JobRecord) -> AsyncIterator[bytes]:
-        """The events from this state on, to the end of the job."""
+        """Yield the events from this state on, to the end of the job."""
         self._service.open_streams += 1
         try:
             yield self._event(job)
-            reported_s = time.monotonic()
+            sent_s = time.monotonic()
             while not job.state.is_terminal:
                 await asyncio.sleep(_LOOK_S)
                 before, job = job, await self._again(job)
                 if job != before:
                     yield self._event(job)
-                    reported_s = time.monotonic()
-                elif time.monotonic() - reported_s > _KEEP_ALIVE_S:
+                    sent_s = time.monotonic()
+                elif time.monotonic() - sent_s > _KEEP_ALIVE_S:
                     yield b": still running\n\n"
-                    reported_s = time.monotonic()
+                    sent_s = time.monotonic()
         finally:
             self._service.open_streams -= 1
 
     async def _again(self, last: JobRecord) -> JobRecord:
-        """The job as it is now, or as it was last where that cannot be seen at this moment."""
+        """Return the job as it is now, or as it was last where it cannot be read at this moment."""
         try:
             return await self._look()
         except (StoreUnavailable, Overloaded):

@@ -133,12 +133,12 @@ def reads_traces(
 
 
 def sends_text(*errors: int) -> dict[str, Any]:
-    """Keywords for the route of an operation that answers with a file."""
-    reported = {
+    """Return keywords for a route that answers with a file."""
+    response = {
         "description": "The file",
         "content": {"text/plain": {"schema": {"type": "string"}}},
     }
-    return refuses(*errors, also={200: reported})
+    return refuses(*errors, also={200: response})
 
 
 def refuses(

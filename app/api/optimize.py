@@ -1,4 +1,4 @@
-"""POST /optimize, and the stored answers."""
+"""POST /optimize, the stored answers, POST /compare, POST /simulate and POST /audit."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ async def simulate(request: Request, query: Annotated[SimulateQuery, Query()]) -
 
 
 def _accepted(request: Request) -> SimulationFormat:
-    """The first media type that the client names and that there is; else JSON."""
+    """Return the first media type that the client names and that there is; else JSON."""
     for part in ",".join(request.headers.getlist("accept")).split(","):
         named = part.split(";")[0].strip().lower()
         for wanted, media in _MEDIA.items():

@@ -10,7 +10,7 @@ from app.api.openapi import reads, refuses
 from app.api.respond import accepted, if_none_match, json_document, sent, tagged
 from app.http.bodies import read_json
 from app.http.dependencies import body_rules, client_of, prefers_async, service_of
-from app.http.fastpath.responses import Ready
+from app.http.fastpath.responses import CachedResponse
 from app.http.service import Lookup
 from app.questions import profiles as questions
 from app.schemas.optimize import OptimizeOut
@@ -119,8 +119,8 @@ async def schedule(
     service = service_of(request)
     asked = Lookup(questions.known_reference(name), query.bytes, if_none_match(request))
     if prefers_async(request):
-        if ready := await service.table_answer(asked):
-            return sent(ready)
+        if response := await service.table_answer(asked):
+            return sent(response)
         return accepted(await service.start_job(service.asked_schedule(asked)))
     found = await service.lookup(asked, client_of(request))
-    return sent(found) if isinstance(found, Ready) else tagged(request, found)
+    return sent(found) if isinstance(found, CachedResponse) else tagged(request, found)

@@ -1,4 +1,4 @@
-"""Ready responses: bytes that are already JSON, problem documents, accepted jobs."""
+"""Responses: bytes that are already JSON, problem documents, accepted jobs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fastapi import Request, Response
 
-from app.http.fastpath.responses import REVALIDATED, Ready, holds
+from app.http.fastpath.responses import REVALIDATED, CachedResponse, holds
 from app.schemas.base import ProblemOut, dump_json
 from app.schemas.jobs import JobOut
 from domain.errors import Overloaded, SluiceError
@@ -21,19 +21,19 @@ _MAX_DETAIL = 2_000
 def json_bytes(
     body: bytes, *, status: int = 200, headers: dict[str, str] | None = None
 ) -> Response:
-    """A response of bytes that are JSON already."""
+    """Return a response of bytes that are JSON already."""
     return Response(body, status, headers, media_type=JSON)
 
 
 def json_document(
     document: object, *, status: int = 200, headers: dict[str, str] | None = None
 ) -> Response:
-    """A response of a document."""
+    """Return a document as a JSON response."""
     return json_bytes(dump_json(document), status=status, headers=headers)
 
 
 def problem(error: SluiceError, *, headers: dict[str, str] | None = None) -> Response:
-    """The problem document of an error, with the status of its code."""
+    """Return the problem document of an error, with the status of its code."""
     document = ProblemOut.of(error)
     document = replace(document, detail=error.detail[:_MAX_DETAIL])
     if document.status == 503:
@@ -42,7 +42,7 @@ def problem(error: SluiceError, *, headers: dict[str, str] | None = None) -> Res
 
 
 def accepted(job: JobRecord) -> Response:
-    """202 with the address of a job that is stored already."""
+    """Return 202 with the address of a job that is stored already."""
     headers = {
         "Location": f"/jobs/{job.id}",
         "Preference-Applied": "respond-async",
@@ -54,7 +54,7 @@ def accepted(job: JobRecord) -> Response:
 def tagged(
     request: Request, body: bytes, *, media_type: str = JSON, file_name: str | None = None
 ) -> Response:
-    """A response with a strong ETag, or 304 where the client holds these very bytes.
+    """Return a response with a strong ETag, or 304 where the client holds these very bytes.
 
     `file_name` is what it is saved as; it has to be safe in a header.
     """
@@ -68,12 +68,12 @@ def tagged(
 
 
 def if_none_match(request: Request) -> str:
-    """The tags that the client holds, "" where it says nothing."""
+    """Return the tags that the client holds, "" where it names none."""
     return request.headers.get("if-none-match", "")
 
 
-def sent(ready: Ready) -> Response:
-    """A whole answer, with its headers in their order."""
-    response = Response(ready.body, ready.status)
-    response.raw_headers = list(ready.headers)
+def sent(whole: CachedResponse) -> Response:
+    """Return a whole response with its headers in their order."""
+    response = Response(whole.body, whole.status)
+    response.raw_headers = list(whole.headers)
     return response

@@ -1,4 +1,4 @@
-"""What the service says of itself: limits, health, metrics."""
+"""What the service reports about itself (limits, health, metrics), and its exception handlers."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def metrics(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     return Response(service.exposition(), media_type=CONTENT_TYPE)
 
 
-# --- the only exception handlers: every refusal becomes a problem document ------------------------
+# --- exception handlers: every refusal becomes a problem document ---------------------------------
 
 
 _CLIENT_GONE = 499  # nobody reads it; the number is the common one in logs

@@ -112,7 +112,7 @@ async def table(request: Request, digest: str, query: Annotated[TableQuery, Quer
 async def _form(
     request: Request, query: TableQuery, record: TableRecord
 ) -> tuple[TableFormat, bytes]:
-    """The form that is wanted, and its bytes."""
+    """Return the form that is wanted, and its bytes."""
     form = query.format or accepted(request.headers.getlist("accept"))
     if form is TableFormat.SUMMARY:
         return form, record.document

@@ -38,7 +38,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """What the user asks for; `command` names it. Raises InvalidInput, and SystemExit for help."""
+    """Return the arguments; `command` names it. Raises InvalidInput; SystemExit for help."""
     return _parser().parse_args(argv)
 
 
@@ -335,7 +335,7 @@ def share(text: str) -> float:
 
 
 def _read(parser: Callable[[str], T], text: str) -> T:
-    """A value, refused as argparse wants it."""
+    """Return a value, refused as argparse wants it."""
     try:
         return parser(text)
     except InvalidInput as refusal:
@@ -343,7 +343,7 @@ def _read(parser: Callable[[str], T], text: str) -> T:
 
 
 def strategies(text: str) -> list[str]:
-    """Names of strategies, separated by commas."""
+    """Return the names of strategies, separated by commas."""
     names = [name.strip() for name in text.split(",")]
     if not set(names) <= set(Strategy):
         raise argparse.ArgumentTypeError(f"expected names out of {', '.join(Strategy)}")

@@ -1,4 +1,4 @@
-"""What an audit found, as a person reads it."""
+"""sluice audit: what an existing setting costs over the optimum, as a person reads it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,16 @@ from app.console.output import Output
 from app.console.reports import warning_parts
 from app.console.running import counting_line, run_operation
 from app.console.screen import Column, Facts, Grid, Part
-from app.schemas.audit import parse_workload, setting_of_text
+from app.schemas.audit import parse_setting, parse_workload
 from app.settings import Settings
 from app.text.names import printable, quoted
-from app.text.numbers import format_count, format_percent, format_proven_regret, format_regret
+from app.text.numbers import (
+    format_count,
+    format_percent,
+    format_proven_regret,
+    format_regret,
+    format_step_size,
+)
 from app.text.units import format_time
 from domain.errors import InvalidInput, NotFound
 from domain.units import format_bytes
@@ -30,11 +36,9 @@ _MAX_STEPS = 4
 
 
 def audit_parts(audit: AuditOut) -> Iterator[Part]:
-    """The regret over the workload, the verdict, the regret at powers of two, and what to
-    change.
-    """
+    """Yield the regret over the workload, the verdict, regrets at powers of two, and advice."""
     setting = audit.setting
-    yield f"{_words(setting.steps)}{_of(audit)}"
+    yield f"{_format_steps(setting.steps)}{_of(audit)}"
     yield ""
     yield Facts(tuple(_facts(audit)))
     yield ""
@@ -94,22 +98,20 @@ def _row(row: AuditRowOut) -> tuple[str, ...]:
 
 def _priced(priced: PricedOut) -> str:
     mean, worst = priced.mean.at_least, priced.worst.regret.at_least
-    return f"{_words(priced.steps)}: mean {format_regret(mean)}, worst {format_regret(worst)}"
+    return (
+        f"{_format_steps(priced.steps)}: mean {format_regret(mean)}, worst {format_regret(worst)}"
+    )
 
 
-def _words(steps: Sequence[StepOut]) -> str:
+def _format_steps(steps: Sequence[StepOut]) -> str:
     if len(steps) == 1:
-        return _size(steps[0].size_bytes)
+        return format_step_size(steps[0].size_bytes)
     shown = [
-        f"from {format_bytes(step.from_bytes)} {_size(step.size_bytes)}"
+        f"from {format_bytes(step.from_bytes)} {format_step_size(step.size_bytes)}"
         for step in steps[:_MAX_STEPS]
     ]
     more = len(steps) - len(shown)
     return ", ".join(shown) + (f" and {more} more steps" if more else "")
-
-
-def _size(size_bytes: int | None) -> str:
-    return "whole" if size_bytes is None else format_bytes(size_bytes)
 
 
 def _of(audit: AuditOut) -> str:
@@ -122,7 +124,7 @@ def _span(span: SpanOut) -> str:
     return minimum if minimum == maximum else f"at least {minimum}, at most {maximum}"
 
 
-# --- sluice audit: what an existing setting costs over the optimum, with an exit code -------------
+# --- the command ----------------------------------------------------------------------------------
 
 
 TOO_HIGH = 7  # the exit code where the regret is above --max-regret
@@ -139,7 +141,7 @@ _ASKED = (
 
 
 def audit(arguments: argparse.Namespace, output: Output) -> int:
-    """Audit, print, and say by the exit code whether the limit is kept."""
+    """Audit, print, and return the exit code, which shows whether the limit is kept."""
     from app.operations.audits import AuditSetting
     from app.schemas.audit import AuditOut
     from app.schemas.base import dump_json
@@ -158,7 +160,7 @@ def audit(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _asked(arguments: argparse.Namespace, source: Source) -> tuple[AuditScope, Question]:
-    """What is audited, and the question that finds or fits its model. Raises InvalidInput."""
+    """Return what to audit, and the question that finds or fits its model. Raises InvalidInput."""
     from dataclasses import replace
 
     from app.questions.question import Measurement
@@ -193,13 +195,13 @@ def _question(scope: AuditScope, question: Question, settings: Settings) -> Audi
 
 
 def _setting(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The `setting` of a request. Raises InvalidInput."""
+    """Return the `setting` of a request. Raises InvalidInput."""
     if (arguments.setting is None) == (arguments.config is None):
         raise InvalidInput("expected --setting, or --config with --target", field="setting")
     if arguments.setting is not None:
         if arguments.target is not None:
             raise InvalidInput("--target names the syntax of a --config", field="target")
-        return setting_of_text(arguments.setting)
+        return parse_setting(arguments.setting)
     if arguments.target is None:
         raise InvalidInput("expected --target, whose syntax --config has", field="target")
     content = _text_of(arguments.config, field="config")
@@ -207,7 +209,7 @@ def _setting(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _text_of(name: str, *, field: str) -> str:
-    """The text of a file that an option names. Raises NotFound and InvalidInput."""
+    """Return the text of a file that an option names. Raises NotFound and InvalidInput."""
     try:
         with open(name, encoding="utf-8") as file:
             text = file.read(MAX_FILE_CHARACTERS + 1)

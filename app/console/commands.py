@@ -1,4 +1,4 @@
-"""optimize and compare: the service's use cases without a server."""
+"""sluice optimize and sluice compare: the service's use cases without a server."""
 
 from __future__ import annotations
 
@@ -105,12 +105,12 @@ def _question(arguments: argparse.Namespace, source: Source) -> Question:
 def _answer(
     question: Question, settings: Settings, output: Output, *, store: Store | None
 ) -> tuple[bytes, bool]:
-    """The answer's document, and whether Ctrl-C ended the search."""
+    """Return the answer's document, and whether Ctrl-C ended the search."""
     from app.operations.optimize import Optimize
-    from app.questions import optimize as questions
+    from app.questions.optimize import prepare
     from app.schemas.optimize import render_answer
 
-    prepared = questions.prepare(question, finder(store), fragment_cap=settings.max_fragments)
+    prepared = prepare(question, finder(store), fragment_cap=settings.max_fragments)
     operation = Optimize(prepared, unrequested)
     if store is not None:
         with store.reading() as unit:
@@ -182,7 +182,7 @@ def _comparison_body(
 
 
 def fit_source(source: TraceSource, settings: Settings) -> FittedTrace:
-    """The fit of a source that is a trace, as it is made where nothing else is asked."""
+    """Return the fit of a trace, as it is made where no options are given."""
     from app.questions.fits import fit_traces
     from app.questions.optimize import sizes_used_for
     from app.questions.question import LoadedTrace
@@ -196,13 +196,13 @@ def fit_source(source: TraceSource, settings: Settings) -> FittedTrace:
 
 
 def unrequested(profile: ProfileRevision | None) -> bytes:
-    """The request of an operation that is no job."""
+    """Return no request: the operation is no job."""
     return b""
 
 
 @contextmanager
 def opened_store(settings: Settings) -> Iterator[Store]:
-    """The store, up to date and with the papers' profiles in it."""
+    """Return the store, up to date and with the papers' profiles in it."""
     from app.questions.profiles import seed_paper_profiles
     from models.session import create_store
 
@@ -217,7 +217,7 @@ def opened_store(settings: Settings) -> Iterator[Store]:
 
 @contextmanager
 def store_for(source: object, settings: Settings) -> Iterator[Store | None]:
-    """The store where the source is in it; a question about a file touches none."""
+    """Return the store where the source is in it; a question about a file opens none."""
     if isinstance(source, ProfileReference):
         with opened_store(settings) as store:
             yield store
@@ -226,7 +226,7 @@ def store_for(source: object, settings: Settings) -> Iterator[Store | None]:
 
 
 def finder(store: Store | None) -> FindRevision:
-    """Looks a profile up in the store."""
+    """Return a function that looks profiles up in the store."""
     from app.questions.optimize import stored_revision
 
     def find(reference: ProfileReference) -> Revision:

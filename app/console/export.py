@@ -67,7 +67,7 @@ def export(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _scope(arguments: argparse.Namespace) -> ExportScope:
-    """What is asked for. Raises InvalidInput."""
+    """Return what is asked for. Raises InvalidInput."""
     from app.schemas.base import dump_json, parse_json
     from app.schemas.exports import ExportIn
 
@@ -91,7 +91,7 @@ def _colon(option: str) -> str:
 
 
 def _question(source: Source) -> Question:
-    """The question that finds or fits the model."""
+    """Return the question that finds or fits the model."""
     from app.questions.question import Measurement
     from app.schemas.base import dump_json, parse_json
     from app.schemas.optimize import OptimizeIn
@@ -112,21 +112,19 @@ def _asked(
     settings: Settings,
     store: Store | None,
 ) -> ExportQuestion:
-    from app.questions import optimize as solving
-    from app.questions import settings as questions
+    from app.questions.optimize import prepare
+    from app.questions.settings import export_question
 
     cap = settings.max_fragments
-    prepared = solving.prepare(question, finder(store), fragment_cap=cap)
+    prepared = prepare(question, finder(store), fragment_cap=cap)
     table = _table(arguments.table, prepared.profile, settings, store)
-    return questions.export_question(
-        prepared.problem.model, prepared.profile, scope, table, fragment_cap=cap
-    )
+    return export_question(prepared.problem.model, prepared.profile, scope, table, fragment_cap=cap)
 
 
 def _table(
     wanted: str | None, profile: ProfileRevision | None, settings: Settings, store: Store | None
 ) -> TableFile | None:
-    """The table that is named by its digest or as a file, or the revision's active one."""
+    """Return the table that is named by its digest or as a file, or the revision's active one."""
     from app.questions.settings import stored_table
 
     is_digest = wanted is not None and len(wanted) == _DIGEST_DIGITS and wanted.isalnum()
@@ -167,7 +165,7 @@ def _made(question: ExportQuestion, settings: Settings, output: Output) -> Expor
 
 
 def _shown(made: Exported, output: Output) -> str:
-    """The text; names are the only part of it that may not be ASCII."""
+    """Return the text; names are the only part of it that may not be ASCII."""
     text = made.content.decode()
     if output.out.is_unicode:
         return text

@@ -1,4 +1,4 @@
-"""Files that a command writes: whole or not at all, in place of what they held."""
+"""Files of a command: sources that it reads, and plots and texts that it writes as a whole."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _replace(path: Path, content: bytes) -> None:
         part.unlink(missing_ok=True)
 
 
-# --- plots written to files: whole or not at all --------------------------------------------------
+# --- plots ----------------------------------------------------------------------------------------
 
 
 _FIELD = "plot"
@@ -84,7 +84,7 @@ def write_plot(name: str, fit: TraceFit, plot: FitPlot) -> None:
     write_whole(name, render_fit_svg(fit, plot).encode(), field=_FIELD, noun=_NOUN)
 
 
-# --- the timeline of an answer, written to a file: whole or not at all ----------------------------
+# --- timelines ------------------------------------------------------------------------------------
 
 
 _TIMELINE = "the timeline"
@@ -110,12 +110,11 @@ def write_timeline(name: str, answer: OptimizeOut) -> None:
     write_whole(name, render_timeline_svg(schedules).encode(), field=TIMELINE_FIELD, noun=_TIMELINE)
 
 
-# --- what the user names as a source, read and distinguished: JSON, a trace, or a stored
-# -------------
+# --- sources: JSON, a trace, or a stored profile --------------------------------------------------
 
 
 STANDARD_INPUT = "-"
-_LOOKED_AT = 4096  # bytes at the beginning that tell JSON from a trace
+_LOOKED_AT = 4096  # bytes at the beginning that distinguish JSON from a trace
 _DEEPEST = 8  # levels of a request's document in which costs are
 _QUANTITIES: Mapping[str, Callable[[str], float]] = {
     "overhead_us": parse_time_us,
@@ -156,7 +155,9 @@ Source: TypeAlias = RequestSource | TraceSource | ProfileSource
 
 
 def read_source(name: str, settings: Settings) -> Source:
-    """What is behind this name. Raises NotFound, NotJson, BodyTooLarge, UnsupportedMediaType."""
+    """Return what this name stands for. Raises NotFound, NotJson, BodyTooLarge,
+    UnsupportedMediaType.
+    """
     if name != STANDARD_INPUT and not Path(name).exists():
         if _PROFILE_REFERENCE.fullmatch(name) and not name.endswith((".json", ".csv")):
             return ProfileSource(name)
@@ -173,7 +174,7 @@ def read_source(name: str, settings: Settings) -> Source:
 
 
 def read_trace(name: str, settings: Settings) -> bytes:
-    """The content of a trace file or of standard input, expanded."""
+    """Return the content of a trace file or of standard input, expanded."""
     if name != STANDARD_INPUT and not Path(name).exists():
         raise NotFound(f"there is no file {quoted(name)}", field="source")
     return _read(name, settings.max_trace_bytes)
@@ -243,7 +244,7 @@ def _plain(name: str, value: Any, depth: int) -> Any:
 
 
 def _fitted(document: dict[str, Any]) -> dict[str, Any]:
-    """The bare model of what `sluice fit --json` printed. Raises MeasurementMissing."""
+    """Return the bare model of what `sluice fit --json` printed. Raises MeasurementMissing."""
     try:
         if document["aggregate"] is not None:
             parts = ("total", "bottleneck")
@@ -266,7 +267,7 @@ def _bare(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def merged(body: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-    """The body with the options that were given; options win, constraints one by one."""
+    """Return the body with the options that were given; options win, constraints one by one."""
     given = {name: value for name, value in options.items() if value is not None}
     constraints = given.pop("constraints", {})
     constraints = {name: value for name, value in constraints.items() if value is not None}
@@ -277,7 +278,7 @@ def merged(body: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
 
 
 def body_of(source: Source) -> dict[str, Any]:
-    """The request body that a source stands for; a trace is put in later."""
+    """Return the request body that a source stands for; a trace is put in later."""
     if isinstance(source, RequestSource):
         return source.body
     if isinstance(source, ProfileSource):

@@ -68,7 +68,7 @@ def _fit_together(
 def _fit_each(
     files: Sequence[_File], request: FitRequest, settings: Settings, output: Output
 ) -> int:
-    """A fit for every file; what one of them is refused for does not keep the others back."""
+    """Return a fit for every file; a refusal of one of them does not keep the others back."""
     codes = []
     for file in files:
         try:
@@ -85,11 +85,11 @@ def _fit_each(
     return next((code for code in codes if code), 0)
 
 
-# --- what is asked --------------------------------------------------------------------------------
+# --- the request ----------------------------------------------------------------------------------
 
 
 def _request(arguments: argparse.Namespace) -> FitRequest:
-    """How to fit, by the same rules as in the service. Raises InvalidInput."""
+    """Return how to fit, by the same rules as in the service. Raises InvalidInput."""
     from app.questions.fits import check_request
     from app.schemas.fit_requests import parse_excluded, parse_group
     from domain.fit import DEFAULT_MAX_RANGES, FitMethod, FitOptions, FitShape
@@ -125,7 +125,7 @@ def _check_targets(arguments: argparse.Namespace) -> None:
 
 
 def _files(names: Sequence[str]) -> Iterator[_File]:
-    """The files named; for a folder the regular files in it, by name."""
+    """Yield the files named; for a folder the regular files in it, by name."""
     for name in names:
         if name == STANDARD_INPUT or not Path(name).is_dir():
             yield _File(name, is_named=True)
@@ -151,7 +151,7 @@ def _fit(
     *,
     wants_plot: bool = False,
 ) -> FittedTrace | None:
-    """The fit of the files; those of a folder that are not recognised are told instead.
+    """Return the fit of the files; those of a folder that are not recognised are reported instead.
 
     None where that is all of them.
     """
@@ -178,7 +178,7 @@ def _fit(
 def _held(
     files: Sequence[_File], settings: Settings, output: Output
 ) -> Iterator[tuple[_File, LoadedTrace]]:
-    """The contents of the files."""
+    """Return the contents of the files."""
     from app.questions.question import LoadedTrace
 
     for file in files:

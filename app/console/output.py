@@ -25,7 +25,7 @@ class Output:
 
     @classmethod
     def standard(cls, *, wants_json: bool) -> Output:
-        """The process's own streams."""
+        """Return the process's own streams."""
         return cls(Screen(sys.stdout), Screen(sys.stderr), wants_json)
 
     def document(self, body: bytes) -> None:
@@ -45,17 +45,17 @@ class Output:
         self.err.write_line(f"sluice: {text}")
 
     def error(self, error: SluiceError) -> None:
-        """One line that names field and rule, or the problem document."""
+        """Print one line that names field and rule, or the problem document."""
         if self.wants_json:
             from app.schemas.base import ProblemOut
 
             self.err.write_line(json.dumps(asdict(ProblemOut.of(error))))
         else:
-            self.err.write_line(f"sluice: error: {error_text(error)}")
+            self.err.write_line(f"sluice: error: {format_error(error)}")
 
 
 def leave_reader() -> int:
-    """Whoever read standard output has left: write nowhere, and the exit code for that.
+    """Write nowhere from now on: the reader of standard output has left. Return the exit code.
 
     Python would otherwise complain once more when it flushes at exit.
     """
@@ -63,8 +63,8 @@ def leave_reader() -> int:
     return READER_LEFT
 
 
-def error_text(error: SluiceError) -> str:
-    """The error in one line; the field comes first where the sentence does not name it."""
+def format_error(error: SluiceError) -> str:
+    """Return the error in one line; the field comes first where the sentence does not name it."""
     detail = printable(" ".join(error.detail.split()))
     if error.subject is not None:
         detail = f"{detail} {quoted(error.subject)}"

@@ -121,7 +121,7 @@ def _all_tables(store: Store, reference: ProfileReference) -> Iterator[TableSumm
 
 
 def _whole_digest(store: Store, reference: ProfileReference, text: str) -> str:
-    """The digest of the one table of this profile that begins like this."""
+    """Return the digest of the one table of this profile that begins like this."""
     if not re.fullmatch(r"[0-9a-f]{8,64}", text, re.ASCII):
         raise InvalidInput(
             "expected the digest of a compiled table, or its first 8 digits or more",

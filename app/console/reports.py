@@ -44,18 +44,18 @@ _AT_MOST = "latency_is_upper_bound"
 
 
 def answer_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:
-    """An answer: what to send, how good it is, the Gantt, and what simpler cuts would cost."""
+    """Yield an answer: what to send, how good it is, the Gantt, and the cost of simpler cuts."""
     yield from schedule_parts(answer, width=width, ink=ink)
     yield ""
     yield instead_table(answer)
     yield ""
-    # Those of its fit are counted above it, and told by the fit.
+    # Those of its fit are counted above it, and listed by the fit.
     of_fit = answer.fit.warnings if answer.fit else ()
     yield from warning_parts([one for one in answer.warnings if one not in of_fit])
 
 
 def schedule_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:
-    """What to send, how good it is, and the Gantt."""
+    """Yield what to send, how good it is, and the Gantt."""
     size = format_bytes(answer.message_bytes)
     yield f"{size} through {_crossed(answer)}{_source(answer.profile)}"
     yield ""
@@ -90,7 +90,7 @@ def _bottleneck(answer: OptimizeOut) -> str:
 
 
 def _crossed(answer: OptimizeOut | CompareOut) -> str:
-    """What the message crosses, in a few words."""
+    """Return in a few words what the message crosses."""
     if answer.pipeline is None:
         return "a pipeline seen from outside"
     return _count(len(answer.pipeline.stages), "stage")
@@ -101,7 +101,7 @@ def _source(profile: ProfileRevisionOut | None) -> str:
 
 
 def gantt_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:
-    """The Gantt of an answer; a sentence instead where it cannot be drawn."""
+    """Yield the Gantt of an answer; a sentence instead where it cannot be drawn."""
     if answer.pipeline is None:
         yield "(no Gantt: outside measurements do not tell when a fragment is in which stage)"
         return
@@ -123,7 +123,7 @@ def gantt_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:
 
 
 def instead_table(answer: OptimizeOut) -> Grid:
-    """What libraries do instead, and what it costs."""
+    """Return what libraries do instead, and what it costs."""
     latency_us = answer.latency_us
     rows = []
     best = answer.best_fixed
@@ -158,7 +158,7 @@ def _instead_row(name: str, how: str, other_us: float | None, latency_us: float)
 
 
 def warning_parts(warnings: Sequence[NoticeOut]) -> Parts:
-    """The warnings, one line each."""
+    """Yield the warnings, one line each."""
     for warning in warnings:
         yield f"note: {printable(warning.detail)} ({warning.code})"
 
@@ -167,12 +167,12 @@ def warning_parts(warnings: Sequence[NoticeOut]) -> Parts:
 
 
 def stages_table(pipeline: PipelineOut) -> Grid:
-    """The stages of a pipeline; a stage with several ranges takes a row for each."""
+    """Return the stages of a pipeline; a stage with several ranges takes a row for each."""
     return _costs_table(pipeline.stages, heading="stage")
 
 
 def aggregate_table(aggregate: AggregateOut) -> Grid:
-    """The total and the bottleneck of an aggregate, each as a stage."""
+    """Return the total and the bottleneck of an aggregate, each as a stage."""
     parts = [
         replace(aggregate.total, name="total"),
         replace(aggregate.bottleneck, name="bottleneck"),
@@ -198,7 +198,7 @@ def _costs_table(stages: Sequence[StageOut], *, heading: str) -> Grid:
 
 
 def fit_parts(fit: FitOut, *, width: int) -> Parts:
-    """A fit: what was understood, each stage's line with its standard errors, the warnings."""
+    """Yield a fit: what was understood, each stage's line with standard errors, the warnings."""
     stated = fit.understood.items()
     yield Facts(tuple((name.replace("_", " "), _value(value)) for name, value in stated))
     yield ""
@@ -208,7 +208,7 @@ def fit_parts(fit: FitOut, *, width: int) -> Parts:
 
 
 def fit_summary_parts(fit: FitOut, *, width: int) -> Parts:
-    """A fit above the answer that it gave: its lines, and how much there is to beware of."""
+    """Yield a fit above the answer that it gave: its lines, and the number of its warnings."""
     yield fit_table(_fitted_stages(fit), width=width)
     codes = [warning.code for warning in fit.warnings]
     if codes:
@@ -223,7 +223,7 @@ def _fitted_stages(fit: FitOut) -> list[StageFitOut]:
 
 
 def fit_table(stages: Sequence[StageFitOut], *, width: int) -> Grid:
-    """Estimates ± standard errors, a row for each range; 95 % intervals too where there is room."""
+    """Return estimates ± standard errors, a row for each range; 95 % intervals where they fit."""
     is_wide = width >= _INTERVALS_FROM_WIDTH
     has_ranges = any(len(stage.ranges) > 1 for stage in stages)
     columns = [Column("stage", is_number=False)] + [Column("up to")] * has_ranges
@@ -257,7 +257,7 @@ def _fit_row(stage: StageFitOut, place: int, *, is_wide: bool, has_ranges: bool)
 
 
 def comparison_parts(comparison: CompareOut) -> Parts:
-    """The table of a comparison, one grid a message size, and what was declined."""
+    """Yield the table of a comparison, one grid a message size, and what was declined."""
     yield f"{_crossed(comparison)}{_source(comparison.profile)}"
     sizes = dict.fromkeys(row.message_bytes for row in comparison.rows)
     for size in sizes:
@@ -269,7 +269,7 @@ def comparison_parts(comparison: CompareOut) -> Parts:
 
 
 def comparison_grid(rows: Sequence[CompareRowOut]) -> Grid:
-    """What each strategy costs on one message; the least latency is marked."""
+    """Return what each strategy costs on one message; the least latency is marked."""
     priced = [(row, row.latency_us) for row in rows if row.latency_us is not None]
     min_us = min((latency_us for _, latency_us in priced), default=0.0)
     columns = (
@@ -301,7 +301,7 @@ _NESTED_MARK = " *"
 
 
 def comparison_note_parts(rows: Sequence[CompareRowOut]) -> Parts:
-    """What the mark means, and which strategies have no answer, and why."""
+    """Yield what the mark means, and which strategies have no answer, and why."""
     if any(map(_is_nested, rows)):
         yield "* stages may cut differently: a class of its own, with a lower bound of its own"
     for row in rows:
@@ -314,7 +314,7 @@ def _is_nested(row: CompareRowOut) -> bool:
 
 
 def profiles_table(profiles: ProfilesOut) -> Grid:
-    """All profiles."""
+    """Return all profiles."""
     columns = (
         Column("profile", is_number=False),
         Column("revision"),
@@ -334,7 +334,7 @@ def profiles_table(profiles: ProfilesOut) -> Grid:
 
 
 def profile_parts(name: str, shown: ProfileOut | RevisionOut) -> Parts:
-    """A profile, or one revision of it: its stages and where they came from."""
+    """Yield a profile, or one revision of it: its stages and where they came from."""
     yield f"{name}@{shown.revision}  {_provenance(shown)}"
     yield ""
     if shown.pipeline:
@@ -347,7 +347,7 @@ def profile_parts(name: str, shown: ProfileOut | RevisionOut) -> Parts:
 
 
 def revisions_table(profile: RevisionsOut) -> Grid:
-    """Every revision of a profile; the current one is marked."""
+    """Return every revision of a profile; the current one is marked."""
     columns = (
         Column("revision"),
         Column("", is_number=False),

@@ -34,7 +34,7 @@ OpenEngine: TypeAlias = "Callable[[], Engine]"
 
 
 @dataclass(frozen=True, slots=True)
-class Ran(Generic[T]):
+class OperationRun(Generic[T]):
     """A result, and whether Ctrl-C ended the search for a better one."""
 
     result: T
@@ -47,7 +47,7 @@ def run_operation(
     show: Show | None = None,
     *,
     open_engine: OpenEngine | None = None,
-) -> Ran[T]:
+) -> OperationRun[T]:
     """Compute the result of an operation.
 
     `show` is given each event, or None ten times a second, and the seconds since the start. Raises
@@ -56,16 +56,18 @@ def run_operation(
     """
     found = operation.run_here()
     if found is not None:
-        return Ran(found)
+        return OperationRun(found)
     with _opened(open_engine or open_local_engine) as engine:
         return _run(engine, operation, settings, show)
 
 
-def _run(engine: Engine, operation: Operation[T], settings: Settings, show: Show | None) -> Ran[T]:
+def _run(
+    engine: Engine, operation: Operation[T], settings: Settings, show: Show | None
+) -> OperationRun[T]:
     from app.operations.tasks import result_of, task_of
 
     task = task_of(operation, id="1", memory_bytes=settings.worker_memory_bytes)
-    heard = _Heard(engine, task, show)
+    heard = _Inbox(engine, task, show)
     is_interrupted = False
     try:
         end = heard.until_end()
@@ -75,11 +77,11 @@ def _run(engine: Engine, operation: Operation[T], settings: Settings, show: Show
         heard.show = None
         end = heard.until_end()
     result = result_of(operation, end, best=heard.best, limits=task.limits)
-    return Ran(result, is_interrupted and isinstance(end, Stopped))
+    return OperationRun(result, is_interrupted and isinstance(end, Stopped))
 
 
-class _Heard:
-    """What a task says, heard in this thread."""
+class _Inbox:
+    """What a task reports, received in this thread."""
 
     def __init__(self, engine: Engine, task: Task, show: Show | None) -> None:
         self.best: bytes | None = None
@@ -89,7 +91,7 @@ class _Heard:
         engine.submit(task, self._messages.put)
 
     def until_end(self) -> End:
-        """Show what is reported until the task ends."""
+        """Show events until the task ends."""
         while True:
             try:
                 message = self._messages.get(timeout=_LOOK_S)
@@ -123,7 +125,7 @@ def _opened(open_engine: Callable[[], Any]) -> Iterator[Any]:
         engine.close()
 
 
-# --- progress of long work, on standard error and only where a person looks -----------------------
+# --- progress on standard error, where a person looks ---------------------------------------------
 
 
 _QUIET_S = 0.5  # what ends sooner needs no progress
@@ -132,46 +134,46 @@ _CLEAR = "\r\x1b[K"
 
 @contextmanager
 def solving_line(screen: Screen) -> Iterator[Show]:
-    """A line with the best so far and the seconds since the start, which is gone after."""
+    """Show a line with the best so far and the seconds since the start; it is erased after."""
     with _line(screen) as show:
         best: Solution | None = None
 
-        def tell(event: Event | None, elapsed_s: float) -> None:
+        def show_event(event: Event | None, elapsed_s: float) -> None:
             nonlocal best
             if isinstance(event, Best) and screen.is_terminal:
                 best = pickle.loads(event.result).solution
             if elapsed_s >= _QUIET_S:
-                show(f"{elapsed_s:.1f} s  {solving_text(best)}")
+                show(f"{elapsed_s:.1f} s  {format_solving(best)}")
 
-        yield tell
+        yield show_event
 
 
 @contextmanager
 def counting_line(screen: Screen, done_text: str = "solved") -> Iterator[Show]:
-    """A line with how many steps of how many are done, which is gone after."""
+    """Show a line with how many steps of how many are done; it is erased after."""
     with _line(screen) as show:
 
-        def tell(event: Event | None, elapsed_s: float) -> None:
+        def show_event(event: Event | None, elapsed_s: float) -> None:
             if isinstance(event, Steps) and elapsed_s >= _QUIET_S:
                 show(f"{elapsed_s:.1f} s  {event.done} of {event.total} {done_text}")
 
-        yield tell
+        yield show_event
 
 
 @contextmanager
 def share_line(screen: Screen, doing: str) -> Iterator[Show]:
-    """A line with the share that is done, which is gone after."""
+    """Show a line with the share that is done; it is erased after."""
     with _line(screen) as show:
 
-        def tell(event: Event | None, elapsed_s: float) -> None:
+        def show_event(event: Event | None, elapsed_s: float) -> None:
             if isinstance(event, Steps) and elapsed_s >= _QUIET_S:
                 show(f"{elapsed_s:.1f} s  {doing}: {event.done / event.total:.0%}")
 
-        yield tell
+        yield show_event
 
 
-def solving_text(best: Solution | None) -> str:
-    """The best so far, the bound and what may be missing, in words."""
+def format_solving(best: Solution | None) -> str:
+    """Return the best so far, the bound and what may be missing, in words."""
     if best is None:
         return "solving; no answer yet"
     latency, bound = format_proven(best.latency_us, best.lower_bound_us)

@@ -1,4 +1,4 @@
-"""A text Gantt of one message in its pipeline: stages as rows, fragments as alternating blocks.
+"""Text output: a Gantt of one message, and the stream, its width and what its encoding can show.
 
     > wire         ####----####----
       copy             ####----####
@@ -34,7 +34,7 @@ MAX_BLOCKS = 200_000
 MIN_WIDTH = 40
 _MARK_WIDTH = 2
 _MAX_NAME = 30
-_MAX_UNIQUE_NAMES = 2
+_MAX_DISTINCT_BLOCKS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def chart_of(
     bottleneck: int,
     levels: Sequence[Sequence[int]] | None = None,
 ) -> Chart:
-    """The chart of this cut, or of the nested cuts in `levels`, one a stage. O(blocks)."""
+    """Return the chart of this cut, or of the nested cuts in `levels`, one a stage. O(blocks)."""
     names = [stage.name for stage in pipeline.stages]
     starts: Sequence[Sequence[float]]
     exits: Sequence[Sequence[float]]
@@ -101,7 +101,7 @@ def chart_of(
 
 
 def draw(chart: Chart, *, width: int, ink: Ink = UNICODE) -> list[str]:
-    """The chart as lines of at most `width` columns (at least 40)."""
+    """Return the chart as lines of at most `width` columns (at least 40)."""
     width = max(MIN_WIDTH, width)
     longest = max(width_of(row.name) for row in chart.rows)
     label = min(longest, _MAX_NAME, width // 3)
@@ -117,7 +117,7 @@ def draw(chart: Chart, *, width: int, ink: Ink = UNICODE) -> list[str]:
 
 
 def paint(row: GanttRow, end_us: float, columns: int, ink: Ink = UNICODE) -> str:
-    """One row of `columns` characters for the time from 0 to `end_us`."""
+    """Return one row of `columns` characters for the time from 0 to `end_us`."""
     whole_us = end_us or 1.0  # a message may take no time at all
     cells = [" "] * columns
     touching = [0] * columns
@@ -137,7 +137,7 @@ def paint(row: GanttRow, end_us: float, columns: int, ink: Ink = UNICODE) -> str
         if cells[column] == " ":
             cells[column] = ink.thin
     for column, count in enumerate(touching):
-        if count > _MAX_UNIQUE_NAMES:
+        if count > _MAX_DISTINCT_BLOCKS:
             cells[column] = ink.dense
     return "".join(cells)
 
@@ -162,7 +162,7 @@ def _delay_note(chart: Chart, indent: str, ink: Ink) -> list[str]:
     return [f"{indent}and then {delay} of constant delay"]
 
 
-# --- where text goes: a stream, its width, and what its encoding can show -------------------------
+# --- the stream that text goes to -----------------------------------------------------------------
 
 
 WIDTH_ELSEWHERE = 80  # files, pipes, logs
@@ -253,7 +253,7 @@ class Screen:
             self.stream.flush()  # here, because rich answers a closed pipe by leaving with 1
 
     def write_line(self, text: str) -> None:
-        """One line of text, without loading anything."""
+        """Write one line of text, without loading anything."""
         self.stream.write(self.words(text) + "\n")
         self.stream.flush()
 
@@ -265,12 +265,12 @@ class Screen:
         return self.words(part)
 
     def words(self, text: str) -> str:
-        """The text in characters that the encoding has."""
+        """Return the text in characters that the encoding has."""
         return text if self.is_unicode else "".join(map(_plain_character, text))
 
 
 def make_plain(stream: TextIO) -> None:
-    """Let a stream that cannot encode a character print its nearest plain one, not fail."""
+    """Have a stream replace a character that it cannot encode, not fail."""
     codecs.register_error(_HANDLER, _nearest)
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None:

@@ -1,4 +1,4 @@
-"""What is told of a compiled plan table, as a person reads it."""
+"""sluice table: compile a plan table for a range of messages, and show what is known of it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _DIGITS = 16  # of a digest: enough to name a table by
 
 
 def table_parts(table: TableOut) -> Iterator[Part]:
-    """The certificate, the numbers of fragments, and where the tolerance is missed."""
+    """Yield the certificate, the numbers of fragments, and where the tolerance is missed."""
     yield f"messages of {_span(table.min_message_bytes, table.max_message_bytes)}{_of(table)}"
     yield ""
     yield Facts(tuple(_facts(table)))
@@ -55,7 +55,7 @@ def table_parts(table: TableOut) -> Iterator[Part]:
 
 
 def tables_table(tables: TablesOut) -> Grid:
-    """A profile's compiled tables, newest first."""
+    """Return a profile's compiled tables, newest first."""
     columns = (
         Column("revision"),
         Column("", is_number=False),
@@ -128,7 +128,7 @@ def _span(minimum: int, maximum: int) -> str:
     return f"{format_bytes(minimum)} … {format_bytes(maximum)}"
 
 
-# --- sluice table: compile a plan table for a range of message sizes, and write it to a -----------
+# --- the command ----------------------------------------------------------------------------------
 
 
 _FIELD, _NOUN = "output", "the table"
@@ -136,7 +136,7 @@ _OURS = ("pipeline", "aggregate", "profile", "measurements", "fit_options", "con
 
 
 def table(arguments: argparse.Namespace, output: Output) -> int:
-    """Compile, store where the source is a profile, write where a file is named, and tell."""
+    """Compile, store where the source is a profile, write where a file is named, and report."""
     if arguments.output is not None:
         check_target(arguments.output, field=_FIELD, noun=_NOUN, example="myrinet.slt")
     settings = Settings.from_environment()
@@ -162,7 +162,7 @@ def table(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _asked(arguments: argparse.Namespace, source: Source) -> tuple[TableScope, Question]:
-    """The table's scope, and the question that finds or fits its model."""
+    """Return the table's scope, and the question that finds or fits its model."""
     from dataclasses import replace
 
     from app.questions.question import Measurement
@@ -206,23 +206,21 @@ def _compiled(
     *,
     activate: bool | None,
 ) -> tuple[bytes, bytes]:
-    """The table file and the document that tells of it: stored ones, or compiled now."""
+    """Return the table file and its document: stored ones, or compiled now."""
     from app.operations.tables import CompileTable
-    from app.questions import optimize as solving
-    from app.questions import tables as questions
+    from app.questions.optimize import prepare
+    from app.questions.tables import get_table, table_question
     from app.schemas.tables import render_table
 
     cap = settings.max_fragments
-    prepared = solving.prepare(question, finder(store), fragment_cap=cap)
-    asked = questions.table_question(
-        prepared.problem.model, prepared.profile, scope, fragment_cap=cap
-    )
+    prepared = prepare(question, finder(store), fragment_cap=cap)
+    asked = table_question(prepared.problem.model, prepared.profile, scope, fragment_cap=cap)
     operation = CompileTable(asked, activate)
     if store is not None:
         with store.unit_of_work() as unit:
             stored = operation.stored(unit)
         if stored is not None and stored.table_digest is not None:
-            return questions.get_table(store, stored.table_digest).file, stored.document
+            return get_table(store, stored.table_digest).file, stored.document
     with share_line(output.err, "compiling") as show:
         compiled = run_operation(operation, settings, show).result
     if store is None:
@@ -232,7 +230,7 @@ def _compiled(
 
 
 def _form(name: str, file: bytes) -> bytes:
-    """The table file, or its JSON twin where the name says so."""
+    """Return the table file, or its JSON twin where the name says so."""
     from app.questions.tables import json_twin
 
     return json_twin(file) if name.lower().endswith(".json") else file

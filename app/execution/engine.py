@@ -1,8 +1,8 @@
 """The protocol of engines: where operations run when they are not certain to be quick.
 
 An engine takes tasks and answers for them: each ends within its limits and exactly once, its best
-result so far is never lost, and whatever an operation does hurts nobody else. Durability is not
-its business: jobs live in the store, and are submitted again by whoever finds them unfinished.
+result so far is never lost, and whatever an operation does hurts nobody else. Durability is not its
+business: jobs live in the store, and are submitted again by the runner that finds them unfinished.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class Engine(Protocol):
         ...
 
     def capacity(self, pool: Pool) -> Capacity:
-        """How many tasks run and how many could."""
+        """Return how many tasks run and how many could."""
         ...
 
     def close(self, *, drain_s: float = 0.0) -> None:

@@ -1,4 +1,4 @@
-"""Who is next: a turn for each requester, and within one a turn for each of its subjects.
+"""A queue that serves requesters in turn, and within one its subjects in turn.
 
 A requester that asks for much waits for itself and for nobody else.
 """
@@ -24,7 +24,7 @@ def _everyone(requester: Requester) -> bool:
 class FairQueue(Generic[T]):
     """Items that wait: first in, first out within a subject. Thread-safe; O(requesters) at worst.
 
-    At most `max_waiting` wait in all; beyond it the newest is refused, whoever asks. Of one
+    At most `max_waiting` wait in all; beyond it the newest is refused, from any requester. Of one
     requester at most `max_of_requester` wait: the newest of its longest subject has to leave then,
     so that a flood about one subject leaves space for another.
     """
@@ -100,7 +100,7 @@ class FairQueue(Generic[T]):
             return [item for queue in queues for item in queue]
 
     def _next_requester(self, may_take: Callable[[Requester], bool]) -> tuple[Requester] | None:
-        """The first one, but for the one that had the last turn and came back meanwhile."""
+        """Return the first requester, unless it was served last and has come back meanwhile."""
         last = None
         for requester in self._queues:
             if may_take(requester):

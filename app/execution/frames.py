@@ -21,7 +21,7 @@ _READ_BYTES = 2**20
 
 
 class Kind(IntEnum):
-    """What a frame says."""
+    """The kind of a frame."""
 
     READY = 1  # worker: warm and waiting for a task; its process id in digits
     TASK = 2  # engine: limits and work, and the descriptors of the task's files

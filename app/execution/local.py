@@ -1,4 +1,4 @@
-"""A pool: slots of one kind, and the queue of tasks that wait for one of them."""
+"""Worker pools, and the engine that runs tasks in worker processes of this machine."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from types import MappingProxyType
 from app.execution.engine import Capacity, Pool, Sink, Stopped, Task
 from app.execution.fair_queue import FairQueue, Requester
 from app.execution.frames import MAX_FILES
-from app.execution.slot import Running, Slot, SlotOptions
+from app.execution.slot import Slot, SlotOptions, SubmittedTask
 from domain.errors import NotReady, Overloaded
 
-Ended = Callable[[Running], None]
+Ended = Callable[[SubmittedTask], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class WorkerPool:
         self._options = options
         self._on_end = on_end
         self._lock = threading.Lock()
-        self._queue: FairQueue[Running] = FairQueue(
+        self._queue: FairQueue[SubmittedTask] = FairQueue(
             max_waiting=options.max_waiting,
             max_of_requester=options.max_of_requester,
             noun="tasks",
@@ -58,7 +58,7 @@ class WorkerPool:
         for slot in self._slots:
             slot.start()
 
-    def add(self, running: Running) -> None:
+    def add(self, running: SubmittedTask) -> None:
         """Queue a task, and run it as soon as it has a slot. Raises Overloaded."""
         requester = running.task.requester
         if self._queue.add(running, requester=requester) is not None:
@@ -68,11 +68,11 @@ class WorkerPool:
             )
         self._dispatch()
 
-    def remove(self, running: Running) -> bool:
+    def remove(self, running: SubmittedTask) -> bool:
         """Take a task out of the queue; return whether it still waited."""
         return self._queue.remove(running, requester=running.task.requester)
 
-    def drain(self) -> list[Running]:
+    def drain(self) -> list[SubmittedTask]:
         """Take out everything that waits."""
         return self._queue.drain()
 
@@ -100,7 +100,7 @@ class WorkerPool:
         for slot in self._slots:
             slot.join(timeout_s)
 
-    def _slot_is_idle(self, slot: Slot, ended: Running | None) -> None:
+    def _slot_is_idle(self, slot: Slot, ended: SubmittedTask | None) -> None:
         with self._lock:
             if ended is not None:
                 self._busy[ended.task.requester] -= 1
@@ -120,7 +120,7 @@ class WorkerPool:
                 self._take_slot().give(running)
 
     def _take_slot(self) -> Slot:
-        """A warm one where there is one, and the one that was used last."""
+        """Return an idle slot: a warm one first, and of these the one that was used last."""
         ready = [slot for slot in self._idle if slot.is_ready]
         slot = (ready or self._idle)[-1]
         self._idle.remove(slot)
@@ -131,7 +131,7 @@ class WorkerPool:
         return self._busy[name] < self._options.max_running.get(name, len(self._slots))
 
 
-# --- the local engine: workers on this machine, each a process that can be ended ------------------
+# --- the local engine -----------------------------------------------------------------------------
 
 
 _CLOSE_LIMIT_S = 10.0
@@ -149,10 +149,10 @@ class LocalEngine:
 
     def __init__(self, pools: Mapping[Pool, PoolOptions]) -> None:
         self._lock = threading.Lock()
-        self._open: dict[tuple[str, int], Running] = {}
+        self._open: dict[tuple[str, int], SubmittedTask] = {}
         self._ended: OrderedDict[tuple[str, int], None] = OrderedDict()
         self._is_closing = False
-        self._stops: queue.SimpleQueue[tuple[Running, Stopped] | None] = queue.SimpleQueue()
+        self._stops: queue.SimpleQueue[tuple[SubmittedTask, Stopped] | None] = queue.SimpleQueue()
         self._stopper = threading.Thread(target=self._send_stops, name="sluice-ends", daemon=True)
         self._pools = MappingProxyType(
             {
@@ -168,7 +168,7 @@ class LocalEngine:
         """Queue a task. Raises Overloaded where too many wait, NotReady once closed."""
         if len(task.files) > MAX_FILES:
             raise ValueError(f"a task brings {MAX_FILES} files at most, not {len(task.files)}")
-        running = Running.of(task, sink)
+        running = SubmittedTask.of(task, sink)
         try:
             with self._lock:
                 if self._is_closing:
@@ -195,11 +195,11 @@ class LocalEngine:
             self._stops.put((running, Stopped()))
 
     def capacity(self, pool: Pool) -> Capacity:
-        """How many tasks run and how many could."""
+        """Return how many tasks run and how many could."""
         return self._pools[pool].capacity()
 
     def waiting(self, pool: Pool) -> int:
-        """How many tasks wait for a slot."""
+        """Return how many tasks wait for a slot."""
         return self._pools[pool].waiting
 
     def close(self, *, drain_s: float = 0.0) -> None:
@@ -233,7 +233,7 @@ class LocalEngine:
             running.end(end)
             self._forget(running)
 
-    def _forget(self, running: Running) -> None:
+    def _forget(self, running: SubmittedTask) -> None:
         with self._lock:
             if self._open.pop(running.key, None) is None:
                 return
@@ -241,8 +241,8 @@ class LocalEngine:
             while len(self._ended) > _REMEMBERED:
                 self._ended.popitem(last=False)
 
-    def _drop(self, running: Running) -> None:
-        """It was not taken."""
+    def _drop(self, running: SubmittedTask) -> None:
+        """Forget a task that was not taken."""
         running.close_files()
         with self._lock:
             if self._open.get(running.key) is running:

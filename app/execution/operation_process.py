@@ -88,7 +88,7 @@ def _run(channel: socket.socket, runner: Runner, task: TaskFrame) -> Frame:
 class ChannelReport:
     """Sends what a task reports, from whichever of its threads, at once and in full.
 
-    A later moment may never come: the next call may be one that never returns. A result longer
+    There may be no later time: the next call may be one that never returns. A result longer
     than results may be is not sent: it could not be the end either.
     """
 
@@ -134,7 +134,7 @@ class _Rest:
 
     @classmethod
     def measured(cls) -> _Rest | None:
-        """What is mapped and used now; None where there is no /proc."""
+        """Return what is mapped and used now; None where there is no /proc."""
         if not os.path.exists("/proc/self/status"):
             return None
         with open("/proc/self/status") as file:

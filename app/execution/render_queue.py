@@ -1,8 +1,8 @@
 """One thread for pictures: they may take seconds, and must hold nobody up.
 
 It is one thread because what it runs holds the interpreter's lock in turn with the others. Clients
-take turns, and so do the views of a client; the same question is computed once for all who wait,
-and what nobody waits for any more is not begun.
+take turns, and so do the views of a client; the same question is computed once for all clients,
+and what no client waits for any more is not begun.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """Who asks, for turns; `view` is what the question belongs to on the client's page."""
+    """Who asks, for fair turns; `view` is what the question belongs to on the client's page."""
 
     client: Hashable
     view: Hashable = ""
@@ -31,7 +31,7 @@ class Requester:
 
 @dataclass(eq=False, slots=True)
 class _Computation:
-    """A question while it waits or runs; everyone who waits awaits `done`."""
+    """A question while it waits or runs; its waiters await `done`."""
 
     question: Hashable
     work: Callable[[], Any]
@@ -42,7 +42,7 @@ class _Computation:
 
 @dataclass(eq=False, slots=True)
 class _Waiter:
-    """One who waits for a computation; `displaced` is set where it has to leave the queue."""
+    """A client that waits for a computation; `displaced` is set where it has to leave the queue."""
 
     computation: _Computation
     displaced: asyncio.Event = field(default_factory=asyncio.Event)
@@ -76,8 +76,8 @@ class RenderQueue:
     ) -> T:
         """Return what the work returns; works of equal questions are one.
 
-        It is not begun where all who wait have gone by its turn. Raises what it raises, Overloaded
-        where too much waits, and Cancelled where this client has gone.
+        It is not begun where all its clients have disconnected before. Raises what it raises,
+        Overloaded where too much waits, and Cancelled where this client has disconnected.
         """
         computation = self._computations.get(question)
         if computation is None:
@@ -115,7 +115,7 @@ class RenderQueue:
         while not self._is_busy and (waiter := self._queue.take()) is not None:
             computation = waiter.computation
             if computation.has_begun or not computation.waiting:
-                continue  # begun at the turn of another one who waits for it, or of nobody
+                continue  # begun for another waiter, or awaited by nobody
             computation.has_begun = self._is_busy = True
             running = asyncio.get_running_loop().run_in_executor(self._thread, computation.work)
             running.add_done_callback(partial(self._end, computation))
@@ -140,7 +140,7 @@ async def _first(
     displaced: asyncio.Event,
     wait_disconnected: Callable[[], Awaitable[None]],
 ) -> T:
-    """The result, unless this place was given away or the client has gone before."""
+    """Return the result, unless the waiter was displaced or the client disconnected before."""
     leaving = asyncio.ensure_future(displaced.wait())
     watcher = asyncio.ensure_future(wait_disconnected())
     try:

@@ -1,4 +1,4 @@
-"""A task that an engine has taken, and those who hear of it."""
+"""A slot: one thread that keeps one worker, and the task that it runs."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _log = logging.getLogger(__name__)
 
 
 def _nobody() -> None:
-    """Nobody runs it yet: whoever begins to will look."""
+    """Do nothing: no slot runs the task yet, and the one that begins it will look."""
 
 
 @dataclass(eq=False, slots=True)
-class Running:
+class SubmittedTask:
     """A task from its submission to its end. `files` are its own duplicates.
 
     `wake` is set by the slot that runs it, which then looks whether it was cancelled.
@@ -55,7 +55,7 @@ class Running:
     has_ended: bool = field(default=False, init=False)
 
     @classmethod
-    def of(cls, task: Task, sink: Sink) -> Running:
+    def of(cls, task: Task, sink: Sink) -> SubmittedTask:
         """Take a task, with duplicates of its files. Raises OSError where one is not open."""
         return cls(task, sink, _duplicates(task.files))
 
@@ -65,17 +65,17 @@ class Running:
         return self.task.id, self.task.claim
 
     def cancel(self) -> None:
-        """Have it end soon; its end is told by whoever runs it."""
+        """Have it end soon; the thread that runs it reports its end."""
         self.is_cancelled = True
         self.wake()
 
     def send(self, event: Event) -> None:
-        """Tell what it reports."""
+        """Report an event to the listener."""
         if not self.has_ended:
             self._call(event)
 
     def end(self, end: End) -> None:
-        """Tell how it ended. Only the first end counts."""
+        """Report how it ended. Only the first end counts."""
         if self.has_ended:
             return
         self.has_ended = True
@@ -91,7 +91,7 @@ class Running:
     def _call(self, message: Event | End) -> None:
         try:
             self.sink(message)
-        except Exception:  # a defect of whoever listens must not cost the engine its thread
+        except Exception:  # a defect of a listener must not cost the engine its thread
             _log.exception("a task's sink failed at %s", type(message).__name__)
 
 
@@ -106,10 +106,8 @@ def _duplicates(files: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(made)
 
 
-# --- one thread that keeps one worker: gives it tasks, watches it, ends it, replaces it -----------
+# --- the slot -------------------------------------------------------------------------------------
 
-
-_log = logging.getLogger(__name__)
 
 _LOOK_S = 0.025  # between looks at a worker that starts
 _MEMORY_LOOK_S = (0.005, 0.1)  # between looks at memory, for what it could fill meanwhile
@@ -148,11 +146,15 @@ class Slot:
     """
 
     def __init__(
-        self, options: SlotOptions, *, name: str, on_idle: Callable[[Slot, Running | None], None]
+        self,
+        options: SlotOptions,
+        *,
+        name: str,
+        on_idle: Callable[[Slot, SubmittedTask | None], None],
     ) -> None:
         self._options = options
         self._on_idle = on_idle
-        self._inbox: queue.SimpleQueue[Running | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[SubmittedTask | None] = queue.SimpleQueue()
         self._closing = threading.Event()
         self._wake, self._waker = socket.socketpair()
         self._waker.setblocking(False)
@@ -171,7 +173,7 @@ class Slot:
         """Start the thread, and with it a worker where one has to be warm."""
         self._thread.start()
 
-    def give(self, running: Running) -> None:
+    def give(self, running: SubmittedTask) -> None:
         """Run a task."""
         self._inbox.put(running)
 
@@ -210,7 +212,7 @@ class Slot:
 
     # --- a task -----------------------------------------------------------------------------------
 
-    def _serve(self, running: Running) -> None:
+    def _serve(self, running: SubmittedTask) -> None:
         try:
             end = self._run_somehow(running)
         except Exception:  # a defect of this engine must not cost its thread
@@ -222,7 +224,7 @@ class Slot:
         self._used_s = time.monotonic()
         self._on_idle(self, running)
 
-    def _run_somehow(self, running: Running) -> End:
+    def _run_somehow(self, running: SubmittedTask) -> End:
         running.wake = self._wake_up
         for _ in range(_ATTEMPTS):
             if (stop := self._reason_to_stop(running)) is not None:
@@ -236,7 +238,7 @@ class Slot:
                 self._end_worker()
         return self._reason_to_stop(running) or Crashed("no worker process could be started")
 
-    def _run_in(self, worker: Worker, running: Running) -> End:
+    def _run_in(self, worker: Worker, running: SubmittedTask) -> End:
         """Wait for the end, or for a reason not to."""
         limits = running.task.limits
         try:
@@ -284,7 +286,7 @@ class Slot:
             pause_s = min(longest_s, max(shortest_s, free_bytes / _FILL_BYTES_PER_S))
             look_s = time.monotonic() + pause_s  # from now: the look itself may have taken long
 
-    def _reason_to_stop(self, running: Running) -> Stopped | None:
+    def _reason_to_stop(self, running: SubmittedTask) -> Stopped | None:
         if self._closing.is_set():
             return Stopped(is_closing=True)
         return Stopped() if running.is_cancelled else None
@@ -305,8 +307,8 @@ class Slot:
 
     # --- the worker -------------------------------------------------------------------------------
 
-    def _live_worker(self, running: Running) -> Worker | None:
-        """The worker, started where there is none; None where that fails, or has to stop."""
+    def _live_worker(self, running: SubmittedTask) -> Worker | None:
+        """Return the worker, started where there is none; None where that fails, or has to stop."""
         if self._worker is not None:
             return self._worker
         return self._started(lambda: self._reason_to_stop(running) is not None)
@@ -369,7 +371,7 @@ class Slot:
             worker.stop()
 
 
-def _read(frames: list[Frame], running: Running) -> End | None:
+def _read(frames: list[Frame], running: SubmittedTask) -> End | None:
     """Pass events on; return the end, where it is among these frames.
 
     Of steps that have arrived together the last ones are passed on.

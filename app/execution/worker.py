@@ -1,4 +1,4 @@
-"""The engine's handle on one worker: start it, send it tasks, see what it says, end it.
+"""The engine's handle on one worker: start it, send it tasks, read its frames, end it.
 
 Used by one thread. Nothing here waits for the operation process without a limit.
 """
@@ -168,7 +168,7 @@ class Worker:
     def stop(self) -> None:
         """End the operation process and everything below the guardian, and see them gone."""
         self._selector.close()
-        self._control.close()  # tells the guardian to end it all
+        self._control.close()  # has the guardian end it all
         processes.send_all(processes.descendants(self.guardian))
         try:
             clean = self._process.wait(_STOP_LIMIT_S) == 0
@@ -179,7 +179,7 @@ class Worker:
         self._undo.close()
 
     def _stop_without_guardian(self) -> None:
-        """What was below it has another parent by now, or will have; what it started with stays."""
+        """Kill what was below a guardian that has ended, by the environment it was started with."""
         processes.send_all(processes.descendants(self.guardian))
         processes.send_all(processes.with_environment(f"TMPDIR={self._folder}"))
         self._process.kill()
@@ -193,7 +193,7 @@ class Worker:
         return []
 
     def _read_report(self) -> list[Frame]:
-        """The guardian has finished: read all that the operation had still sent before."""
+        """Return the guardian has finished: read all that the operation had still sent before."""
         try:
             report = self._control.recv(64)
         except OSError:
@@ -239,7 +239,7 @@ def _socket_pair(undo: contextlib.ExitStack) -> tuple[socket.socket, socket.sock
 
 
 def _pipe() -> tuple[io.FileIO, io.FileIO]:
-    """The reading end, which never waits, and the writing end."""
+    """Return the reading end, which never waits, and the writing end."""
     read, write = os.pipe()
     os.set_blocking(read, False)
     return io.FileIO(read, "r"), io.FileIO(write, "w")

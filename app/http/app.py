@@ -1,7 +1,7 @@
-"""HEAD: what GET says, without its body (RFC 9110, section 9.3.2).
+"""The application's outermost layers: the fast path, HEAD, counts, errors that nothing caught.
 
-One layer around the application turns it into a GET, so that every path with a GET has it and no
-route can be forgotten; and the headers are those of the GET because it is one.
+HEAD is GET without its body (RFC 9110, section 9.3.2): one layer around the application turns it
+into a GET, so that every path with a GET has it and no route can be forgotten.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import orjson
 from fastapi import FastAPI, Response
 
-from app.http.fastpath.front import Front
+from app.http.fastpath.fast_path import FastPath
 from app.http.fastpath.responses import SECURITY
 from app.http.metrics import Metrics
 from app.schemas.base import ProblemOut
@@ -25,19 +25,19 @@ Scope: TypeAlias = MutableMapping[str, Any]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 
-class HeadersSaid(Exception):
-    """Ends an answer whose body goes on; nobody is going to read it."""
+class HeadersSent(Exception):
+    """Ends an answer after its headers: nobody reads its body."""
 
 
 def as_get(scope: Scope) -> Scope:
-    """The same request as a GET; the server keeps its own, and knows that no body is to follow."""
+    """Return the request as a GET; the server keeps its own, and sends no body."""
     return {**scope, "method": "GET"}
 
 
 def headers_only(send: Send) -> Send:
-    """Sends what it is given without the body.
+    """Return a `send` that leaves the body out.
 
-    Raises HeadersSaid where more of the body would come: a stream would go on for nobody.
+    Raises HeadersSent where more of the body would come: a stream would go on unread.
     """
 
     async def without_body(message: Message) -> None:
@@ -46,17 +46,17 @@ def headers_only(send: Send) -> Send:
             return
         await send({"type": "http.response.body", "body": b""})
         if message.get("more_body", False):
-            raise HeadersSaid
+            raise HeadersSent
 
     return without_body
 
 
 def with_head(methods: Set[str]) -> Set[str]:
-    """The methods of a path, with the one that comes with GET."""
+    """Return the methods of a path, with the one that comes with GET."""
     return methods | {"HEAD"} if "GET" in methods else methods
 
 
-# --- the outermost layers of the service: lookups from memory, counts, what nobody caught --------
+# --- the outermost layers -------------------------------------------------------------------------
 
 
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -73,29 +73,29 @@ _OWN_REFERRER = (b"referrer-policy", b"same-origin")
 
 
 def no_page(scope: Scope, problem: ProblemOut) -> None:
-    """For an application that has no pages."""
+    """Return no page: for an application that has none."""
 
 
-class Fronted(FastAPI):
-    """The framework's application behind the front.
+class FastPathApp(FastAPI):
+    """The framework's application behind the fast path.
 
-    What the front answers is sent and counted here, before any of the framework's own layers, each
-    of which would cost more than the answer.
+    What the fast path answers is sent and counted here, before any of the framework's own layers,
+    each of which would cost more than the answer.
     """
 
-    def put_in_front(self, front: Front, metrics: Metrics) -> None:
-        """Ask this front first, from now on."""
-        self._ask, self._count = front.answer, metrics.lookup
+    def use_fast_path(self, fast_path: FastPath, metrics: Metrics) -> None:
+        """Ask this fast path first, from now on."""
+        self._ask, self._count = fast_path.answer, metrics.lookup
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or what else a server has to say."""
+        """Answer a request, or handle another event of the server."""
         if scope["type"] == "http":
             started_s = time.perf_counter()
             served = None
             try:
                 served = self._ask(scope)
             except Exception:  # the framework may still be able to answer
-                log.exception("unexpected error in the front")
+                log.exception("unexpected error in the fast path")
             if served is not None:
                 start, end, kind = served
                 await send(start)
@@ -108,7 +108,7 @@ class Fronted(FastAPI):
 class Outermost:
     """Wraps the application. What nobody caught is logged, and answered without its text.
 
-    `as_page` makes a page of such an answer's document, for those who look at pages.
+    `as_page` makes a page of such an answer's document, for browsers.
     """
 
     def __init__(self, app: App, metrics: Metrics, *, as_page: AsPage = no_page) -> None:
@@ -134,7 +134,7 @@ class Outermost:
 
         try:
             await self._app(scope, receive, observed)
-        except HeadersSaid:
+        except HeadersSent:
             pass
         except Exception:
             log.exception("unexpected error in %s %s", method, _route(scope))
@@ -161,7 +161,7 @@ class Outermost:
 
 
 def _guarded(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """With what keeps a browser from guessing, and a page from telling others where it was."""
+    """Return headers that forbid browsers to guess types and to name a page to other hosts."""
     guarded = [*headers, SECURITY]
     if any(name == b"content-type" and value.startswith(_HTML) for name, value in headers):
         guarded.append(_OWN_REFERRER)

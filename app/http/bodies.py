@@ -1,4 +1,4 @@
-"""Expanding gzip while it arrives, within limits: a bomb is refused long before it has gone off."""
+"""Request bodies within limits: JSON, gzip, and files of measurements."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PIECE_BYTES = 2**18
 class Expander:
     """One gzip file, of one or several members, in pieces of any length.
 
-    What has come out may at no moment be longer than `limit`, nor than MAX_EXPANSION times what has
+    What has come out may never be longer than `limit`, nor than MAX_EXPANSION times what has
     gone in, beyond the first FREE_EXPANSION_BYTES.
     """
 
@@ -50,7 +50,7 @@ class Expander:
         self._member = zlib.decompressobj(wbits=31)
 
     def feed(self, packed: bytes) -> Iterator[bytes]:
-        """What these bytes expand to. Raises BodyTooLarge and UnsupportedMediaType."""
+        """Yield what these bytes expand to. Raises BodyTooLarge and UnsupportedMediaType."""
         self._taken += len(packed)
         rest = packed
         while rest:
@@ -83,14 +83,14 @@ class Expander:
 
 
 def expand(packed: bytes, limit: int) -> bytes:
-    """What a gzip file holds. Raises BodyTooLarge for a bomb, UnsupportedMediaType for no gzip."""
+    """Return what a gzip file holds. Raises BodyTooLarge for a bomb, else UnsupportedMediaType."""
     expander = Expander(limit)
     content = b"".join(expander.feed(packed))
     expander.finish()
     return content
 
 
-# --- reading JSON bodies: media type, length and time are judged before anything is parsed --------
+# --- JSON: media type, length and time are checked before anything is parsed ----------------------
 
 
 ARRIVAL_LIMIT_S = 30.0
@@ -114,13 +114,13 @@ class BodyBudget:
             self.held_bytes += count
 
     def give_back(self, count: int) -> None:
-        """Bytes that are held no more."""
+        """Count bytes as held no more."""
         with self._lock:
             self.held_bytes -= count
 
 
 async def read_json(request: Request, model: type[T], *, limit: int, budget: BodyBudget) -> T:
-    """The body as this model. Raises what `parse_json` and `held_body` do, UnsupportedMediaType."""
+    """Return the body as this model. Raises as `parse_json` and `held_body` do."""
     _check_json_type(request)
     async with held_body(request, limit, budget, within_s=ARRIVAL_LIMIT_S) as body:
         return parse_json(model, body)
@@ -130,7 +130,7 @@ async def read_json(request: Request, model: type[T], *, limit: int, budget: Bod
 async def held_body(
     request: Request, limit: int, budget: BodyBudget, *, within_s: float
 ) -> AsyncIterator[bytes]:
-    """The body, counted against the budget while it is held.
+    """Hold the body, counted against the budget, for as long as the block lasts.
 
     Raises BodyTooLarge, BodyTooSlow and Overloaded; ClientDisconnect where the client is gone.
     """
@@ -161,17 +161,17 @@ def check_declared_length(request: Request, limit: int) -> None:
 
 
 def too_large(limit: int) -> BodyTooLarge:
-    """The refusal of a body over the limit."""
+    """Return the refusal of a body over the limit."""
     return BodyTooLarge(f"expected a body of at most {limit} bytes")
 
 
 def too_slow(within_s: float) -> BodyTooSlow:
-    """The refusal of a body that takes longer."""
+    """Return the refusal of a body that takes longer."""
     return BodyTooSlow(f"the body did not arrive within {within_s:g} s")
 
 
 def media_type(request: Request) -> tuple[str, str]:
-    """Type without parameters, and the charset, both in lower case; empty where not given."""
+    """Return the type without parameters, and the charset, in lower case; empty where not given."""
     kind, *parameters = request.headers.get("content-type", "").lower().split(";")
     charset = ""
     for parameter in parameters:
@@ -191,7 +191,7 @@ def _check_json_type(request: Request) -> None:
         raise UnsupportedMediaType("expected JSON without Content-Encoding")
 
 
-# --- bodies that are files of measurements: kept in a file without a name while they --------------
+# --- files of measurements, in a file without a name while they are read --------------------------
 
 
 TRACE_ARRIVAL_LIMIT_S = 300.0
@@ -224,7 +224,7 @@ async def arriving_trace(
 
 
 def is_json(request: Request) -> bool:
-    """Whether the client says that the body is JSON."""
+    """Return whether the client says that the body is JSON."""
     return media_type(request)[0] in _JSON_TYPES
 
 
@@ -241,7 +241,7 @@ async def _fill(spool: _Spool, request: Request) -> None:
 
 
 async def _in_time(chunks: AsyncIterator[bytes], patience: asyncio.Timeout) -> AsyncIterator[bytes]:
-    """The chunks; each is given time by what has arrived, up to the limit."""
+    """Yield the chunks; each is given time by what has arrived, up to the limit."""
     began_s, arrived = asyncio.get_running_loop().time(), 0
     async for chunk in chunks:
         arrived += len(chunk)
@@ -263,7 +263,7 @@ async def _batches(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def _is_packed(request: Request) -> bool:
-    """Whether the headers say that the body is gzip. Raises UnsupportedMediaType."""
+    """Return whether the headers say that the body is gzip. Raises UnsupportedMediaType."""
     kind, charset = media_type(request)
     if kind not in ("", *_JSON_TYPES, *_TRACE_TYPES):
         raise UnsupportedMediaType(
@@ -306,7 +306,7 @@ class _Spool:
         self._write((packed,) if self._expander is None else self._expander.feed(packed))
 
     def finished(self) -> LoadedTrace:
-        """The file as it is now that all has arrived. Raises UnsupportedMediaType."""
+        """Return the file as it is now that all has arrived. Raises UnsupportedMediaType."""
         if self._expander is not None:
             self._expander.finish()
         return LoadedTrace.in_file(
@@ -350,7 +350,7 @@ def _no_room() -> Overloaded:
     return Overloaded("there is no room to hold this body at the moment")
 
 
-# --- a body of measurements as the files that it holds: one as it is, or JSON with several --------
+# --- a body of measurements as the files in it ----------------------------------------------------
 
 
 _SEVERAL = re.compile(rb'\s*\{\s*"measurements"\s*:')
@@ -360,7 +360,7 @@ _HEAD_BYTES = 1024
 def asked_traces(
     request: Request, body: LoadedTrace, asked: FitRequest
 ) -> tuple[Sequence[LoadedTrace], FitRequest]:
-    """The files in the body, and the request with the kinds that are said there. Blocks.
+    """Return the files in the body, and the request with the kinds that it names. Blocks.
 
     Raises BodyTooLarge, NotJson and InvalidInput.
     """

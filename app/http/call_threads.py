@@ -1,4 +1,4 @@
-"""Threads for short blocking work, those that may wait for the database's writer apart.
+"""Threads for short blocking work; work that may wait for the database's writer has its own.
 
 A write waits where another process holds the database's lock, for as long as the store lets it. It
 then holds up other writes, in their own threads; readings have threads, and in the store

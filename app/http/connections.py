@@ -29,7 +29,7 @@ _BODY_PIECE_BYTES = (
 
 
 class GuardedConnection(HttpToolsProtocol):
-    """A connection that is closed where it asks too much, or where nothing comes about.
+    """A connection that is closed where it asks too much, or makes no progress.
 
     Where between two looks nothing was asked or answered, it is closed. A request under way is
     progress: how long its body may take and how long its answer is the application's to say.
@@ -103,7 +103,7 @@ class GuardedConnection(HttpToolsProtocol):
         end = data.find(_HEAD_END, start, stop)
         return stop if end < 0 else end + len(_HEAD_END)
 
-    # --- what the parser comes to (without super(), which every lookup would pay for) ------------
+    # --- callbacks of the parser (without super(), which every lookup would pay for) --------------
 
     def on_headers_complete(self) -> None:
         """Begin a request; its body follows."""

@@ -1,4 +1,4 @@
-"""Who may ask: pages of this service and programs, not the pages of other hosts.
+"""What routes depend on: requests of our own origin, the running service, the client, body limits.
 
 There are no accounts, so whatever a browser sends counts, also what a foreign page has it send: a
 form, or text without a preflight. Browsers say where a request comes from, in Sec-Fetch-Site where
@@ -69,7 +69,7 @@ def _is_rebound(request: Request) -> bool:
 
 
 def _is_local(name: str) -> bool:
-    """An address, this machine, or a name without a domain, which no foreign host can have."""
+    """Return whether a host is an address, this machine or a name without a domain."""
     plain = name.removesuffix(".")
     return "." not in plain or plain.endswith(".localhost") or _is_address(plain)
 
@@ -86,15 +86,17 @@ def _is_loopback(address: str) -> bool:
     return _is_address(address) and ip_address(address).is_loopback
 
 
-# --- what routes ask for: the running service, and the state of the connection --------------------
+# --- the running service, the client, and limits of bodies ----------------------------------------
 
 
-READER_COOKIE = "sluice_reader"  # tells the readers behind one address apart, and nothing else
+READER_COOKIE = (
+    "sluice_reader"  # distinguishes the readers behind one address, and does nothing else
+)
 _MAX_COOKIE = 64
 
 
 def service_of(request: Request) -> Service:
-    """The running service. Raises NotReady before it has started and after it has ended."""
+    """Return the running service. Raises NotReady before it has started and after it has ended."""
     service: Service | None = getattr(request.app.state, "service", None)
     if service is None:
         raise NotReady("the service is starting or stopping")
@@ -102,7 +104,7 @@ def service_of(request: Request) -> Service:
 
 
 def client_of(request: Request) -> Client:
-    """Who waits for the answer, after the body was read: an address, and there a reader."""
+    """Return who waits for the answer, after the body was read: an address, and there a reader."""
 
     async def wait_disconnected() -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -114,7 +116,7 @@ def client_of(request: Request) -> Client:
 
 
 def prefers_async(request: Request) -> bool:
-    """Whether the client prefers a job (RFC 7240 `Prefer: respond-async`)."""
+    """Return whether the client prefers a job (RFC 7240 `Prefer: respond-async`)."""
     given = ",".join(request.headers.getlist("prefer"))
     return any(
         preference.split(";")[0].strip().lower() == "respond-async"
@@ -130,12 +132,12 @@ class BodyRules(TypedDict):
 
 
 def body_rules(request: Request) -> BodyRules:
-    """For JSON bodies."""
+    """Return the rules for JSON bodies."""
     state = request.app.state
     return {"limit": state.settings.max_body_bytes, "budget": state.bodies}
 
 
 def trace_rules(request: Request) -> BodyRules:
-    """For files of measurements."""
+    """Return the rules for files of measurements."""
     state = request.app.state
     return {"limit": state.settings.max_trace_bytes, "budget": state.traces}

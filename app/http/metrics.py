@@ -2,7 +2,7 @@
 
 Labels are route templates, never paths: what a client invents must not become a series. Counting
 happens on the event loop's thread and takes no lock; what was counted is handed to the library's
-registry, one for each application, where somebody asks for the text.
+registry, one for each application, when the text is asked for.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 
 _BATCH = 1000
 _BOUNDS = tuple(map(floatToGoString, (*BUCKETS_S, float("inf"))))
 
-Gauges = Mapping[str, tuple[str, float]]  # name -> (help, value of the moment)
+Gauges = Mapping[str, tuple[str, float]]  # name -> (help, current value)
 
 
 @dataclass(slots=True)
@@ -87,7 +87,7 @@ class Metrics(Collector):
         """Return all of it as text; what ends in `_total` is a counter."""
         registry = CollectorRegistry(auto_describe=False)
         registry.register(self)
-        registry.register(_Moment(gauges))
+        registry.register(_CurrentValues(gauges))
         return generate_latest(registry).decode()
 
     def collect(self) -> Iterable[Metric]:
@@ -113,8 +113,8 @@ class Metrics(Collector):
         return requests, seconds, answers
 
 
-class _Moment(Collector):
-    """Values of the moment."""
+class _CurrentValues(Collector):
+    """Current values."""
 
     def __init__(self, gauges: Gauges) -> None:
         self._gauges = gauges

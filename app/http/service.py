@@ -22,9 +22,9 @@ from app.execution.engine import Best, End, Engine, Event, Pool, Started, Steps
 from app.execution.limits import SOLVES_HERE_PER_TASK
 from app.execution.render_queue import RenderQueue
 from app.http.call_threads import CallThreads
-from app.http.fastpath.front import Front
+from app.http.fastpath.fast_path import FastPath
 from app.http.fastpath.lookups import Lookups
-from app.http.fastpath.responses import Ready
+from app.http.fastpath.responses import CachedResponse
 from app.http.fastpath.table_cache import LoadedTable
 from app.http.metrics import Metrics
 from app.jobs.ledger import accept_job, cancel_job, get_job
@@ -65,7 +65,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Who waits: the name that it takes turns by, and a wait for its leaving."""
+    """A waiting client: its name in queues, and a wait for its disconnection."""
 
     name: str
     wait_disconnected: Callable[[], Awaitable[None]]
@@ -73,7 +73,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Performed:
-    """What was kept, and whether it was computed for this."""
+    """What was stored, and whether it was computed for this call."""
 
     outcome: Outcome
     is_new: bool
@@ -96,7 +96,7 @@ class Unsolved:
 
 
 @dataclass(frozen=True, slots=True)
-class Unkept:
+class Unstored:
     """What was solved in this process and is to be stored by a thread that may wait."""
 
     operation: Optimize
@@ -114,9 +114,9 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class FromTable:
-    """A table's answer, and the table where it is to be held from now on."""
+    """A table's response, and the table where it is to be cached from now on."""
 
-    ready: Ready
+    response: CachedResponse
     table: LoadedTable | None
 
 
@@ -124,13 +124,15 @@ class Service:
     """One per process. Coroutines are for the event loop's thread; `close` is not."""
 
     def __init__(
-        self, context: Context, metrics: Metrics, front: Front, runner: Runner | None = None
+        self, context: Context, metrics: Metrics, fast_path: FastPath, runner: Runner | None = None
     ) -> None:
         self.context = context
         self.metrics = metrics
         self.runner = runner
         self.pictures = RenderQueue()
-        self.lookups = Lookups(context.store, front, refresh_s=context.settings.lookup_refresh_s)
+        self.lookups = Lookups(
+            context.store, fast_path, refresh_s=context.settings.lookup_refresh_s
+        )
         self.pending_tasks = 0
         self.open_streams = 0
         self._exports = RecentExports()
@@ -154,7 +156,7 @@ class Service:
         return await self._threads.write(work)
 
     async def prepare(self, make: Callable[[UnitOfWork], T]) -> T:
-        """Return what is made of the store's state of this moment."""
+        """Return what is made of the store's current state."""
 
         def prepared() -> T:
             with self.context.store.reading() as unit:
@@ -165,16 +167,16 @@ class Service:
     # --- optimisations ----------------------------------------------------------------------------
 
     async def optimize(self, make: Callable[[UnitOfWork], Optimize], client: Client) -> bytes:
-        """The JSON of the answer: a stored one, or one that is solved and stored now."""
+        """Return the JSON of the answer: a stored one, or one that is solved and stored now."""
         return await self._answer(await self.call(lambda: self._answered_here(make)), client)
 
-    async def table_answer(self, asked: Lookup) -> Ready | None:
-        """What the profile's active table says; None where there is none for this message."""
+    async def table_answer(self, asked: Lookup) -> CachedResponse | None:
+        """Return the active table's response; None where there is none for this message."""
         found = await self.call(lambda: self._from_table(asked))
         return None if found is None else self._served(found)
 
-    async def lookup(self, asked: Lookup, client: Client) -> Ready | bytes:
-        """What the profile's active table says, or the JSON of the answer where it has none."""
+    async def lookup(self, asked: Lookup, client: Client) -> CachedResponse | bytes:
+        """Return the active table's response, or the JSON of the answer where it has none."""
         found = await self.call(
             lambda: self._from_table(asked) or self._answered_here(self.asked_schedule(asked))
         )
@@ -183,20 +185,20 @@ class Service:
         return await self._answer(found, client)
 
     def asked_schedule(self, asked: Lookup) -> Callable[[UnitOfWork], Optimize]:
-        """The optimisation that a lookup asks for where no table answers it."""
+        """Return the optimisation that a lookup asks for where no table answers it."""
         settings = self.context.settings
         return lambda unit: schedule_operation(asked.reference, asked.message_bytes, unit, settings)
 
-    async def _answer(self, found: Answered | Unsolved | Unkept, client: Client) -> bytes:
+    async def _answer(self, found: Answered | Unsolved | Unstored, client: Client) -> bytes:
         if isinstance(found, Unsolved):
             found = await self._solved(found, client)
-        elif isinstance(found, Unkept):
+        elif isinstance(found, Unstored):
             found = Answered((await self.keep(found.operation, found.result)).document, "quick")
         self.metrics.answer(found.origin)
         return found.body
 
     async def _solved(self, found: Unsolved, client: Client) -> Answered:
-        """The answer solved in this process once its turn comes, or by the engine."""
+        """Return the answer, solved in this process once it may, or by the engine."""
         operation = found.operation
         if found.is_quick and self._waiting_here <= SOLVES_HERE_PER_TASK * (1 + self.pending_tasks):
             self._waiting_here += 1
@@ -247,7 +249,7 @@ class Service:
         return await self._in_unit(operation, lambda unit: operation.keep(unit, result))
 
     async def _in_unit(self, operation: Operation[Any], act: Callable[[UnitOfWork], T]) -> T:
-        """Act on the store as the operation may: what stores nothing waits for no writer."""
+        """Act on the store in a unit that may write only where the operation stores."""
 
         def acted() -> T:
             with self._unit(operation) as unit:
@@ -256,12 +258,12 @@ class Service:
         return await (self.write(acted) if operation.stores else self.call(acted))
 
     async def plot(self, fit_id: str, client: Client) -> FitPlot:
-        """What a plot of a stored fit shows. Raises NotFound, Overloaded and LimitReached."""
+        """Return what a plot of a fit shows. Raises NotFound, Overloaded and LimitReached."""
         fit = await self.call(lambda: find_fit(self.context.store, fit_id))
         return await self.run(PlotFit(fit), client)
 
     async def export(self, make: Callable[[UnitOfWork], ExportSetting], client: Client) -> Exported:
-        """Export; the last exports are kept, so that whoever polls costs one lookup."""
+        """Export; the last exports are cached, so that polling costs one lookup."""
         operation = await self.prepare(make)
         found = self._exports.find(operation)
         if found is None:
@@ -314,7 +316,7 @@ class Service:
         return await self.write(accepted)
 
     async def settled(self, job: JobRecord, within_s: float = 0.4) -> JobRecord:
-        """The job as it is at its end, or after this time."""
+        """Return the job as it is at its end, or after this time."""
         end_s = time.monotonic() + within_s
         while not job.state.is_terminal and (left_s := end_s - time.monotonic()) > 0.0:
             await asyncio.sleep(min(_LOOK_S, left_s))
@@ -329,8 +331,8 @@ class Service:
 
     def _answered_here(
         self, make: Callable[[UnitOfWork], Optimize]
-    ) -> Answered | Unsolved | Unkept:
-        """The answer where it is stored, or solved and stored at once; else what is left to do.
+    ) -> Answered | Unsolved | Unstored:
+        """Return the stored answer, or solve and store it at once; else return what is left to do.
 
         Of the threads for readings one at a time stores: where that has to wait, the others go on.
         """
@@ -348,7 +350,7 @@ class Service:
         if solved is None:
             return Unsolved(operation, is_quick=False)
         if not self._keeping.acquire(blocking=False):
-            return Unkept(operation, solved)
+            return Unstored(operation, solved)
         try:
             with self._unit(operation) as unit:
                 return Answered(operation.keep(unit, solved).document, "quick")
@@ -364,28 +366,28 @@ class Service:
         return store.unit_of_work() if operation.stores else store.reading()
 
     def _from_table(self, asked: Lookup) -> FromTable | None:
-        """The active table's answer, and the table where it was not held."""
+        """Return the active table's answer, and the table where it was not held."""
         name, revision = asked.reference.name, asked.reference.revision
         with self.context.store.reading() as unit:
             summary = unit.tables.active_summary(name, revision)
             if summary is None or not summary.covers(asked.message_bytes):
                 return None
-            held = self.lookups.front.shelf.peek(summary.digest)
+            held = self.lookups.fast_path.cache.peek(summary.digest)
             file = b"" if held else unit.tables.get(summary.digest).file
         table = held or LoadedTable.of(summary.digest, file)
-        ready = table.sibling().schedule(asked.if_none_match, asked.message_bytes)
-        return FromTable(ready, None if held else table)
+        response = table.sibling().schedule(asked.if_none_match, asked.message_bytes)
+        return FromTable(response, None if held else table)
 
     # --- on the event loop ------------------------------------------------------------------------
 
-    def _served(self, found: FromTable) -> Ready:
+    def _served(self, found: FromTable) -> CachedResponse:
         if found.table is not None:
             self.lookups.keep(found.table)
-        return found.ready
+        return found.response
 
     def exposition(self) -> str:
-        """The metrics as text."""
-        shelf = self.lookups.front.shelf
+        """Return the metrics as text."""
+        cache = self.lookups.fast_path.cache
         workers = self.context.engine.capacity(Pool.SOLVE).ready
         runner = self.runner
         return self.metrics.exposition(
@@ -399,8 +401,8 @@ class Service:
                     runner.fenced if runner else 0,
                 ),
                 "sluice_event_streams": ("Open event streams.", self.open_streams),
-                "sluice_loaded_tables": ("Compiled tables in memory.", len(shelf)),
-                "sluice_loaded_bytes": ("Bytes of them.", shelf.held_bytes),
+                "sluice_loaded_tables": ("Compiled tables in memory.", len(cache)),
+                "sluice_loaded_bytes": ("Bytes of them.", cache.loaded_bytes),
                 "sluice_ready_workers": ("Workers ready.", workers),
             }
         )
@@ -412,7 +414,7 @@ class Service:
 
 
 class _Waiting:
-    """What a task tells to whoever awaits it; `take` is for the engine's threads."""
+    """What a task reports to the coroutine that awaits it; `take` is for the engine's threads."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.end: asyncio.Future[End] = loop.create_future()
@@ -420,7 +422,7 @@ class _Waiting:
         self._loop = loop
 
     def take(self, message: Event | End) -> None:
-        """Hear an event, or the end."""
+        """Take an event, or the end."""
         if isinstance(message, Best):
             self.best = message.result
         elif not isinstance(message, Started | Steps):

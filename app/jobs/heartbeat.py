@@ -1,6 +1,6 @@
-"""Which process of which machine a runner is, so that its neighbours see at once that it is gone.
+"""Heartbeats of a runner: its process, its times, and its check of the other runners.
 
-Elsewhere it takes a while until its beats are missed.
+Neighbours on the same machine see at once that a process is gone; elsewhere its beats are missed.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ class RunnerOptions:
     """Seconds. A runner beats each `beat_s`; others hold it for dead after `lease_s` without one.
 
     One that could not beat for `fence_s` ends its own tasks: by `lease_s` others may have them.
-    Each `poll_s` it looks for jobs and cancels that nobody told it of; `show_s` lies between two
-    writes of how far a job is. A job whose worker crashed waits for `crash_wait_s`, four times as
-    long after the second crash.
+    Each `poll_s` it looks for jobs and cancels that it was not notified of; `show_s` lies between
+    two writes of how far a job is. A job whose worker crashed waits for `crash_wait_s`, four times
+    as long after the second crash.
     """
 
     lease_s: float = 15.0
@@ -88,7 +88,7 @@ class RunnerOptions:
         return cls(lease_s=lease_s, beat_s=lease_s / 5, fence_s=lease_s * 0.8)
 
 
-# --- a runner's beats, and its look at those of the others ----------------------------------------
+# --- a runner's beats, and its check of the others ------------------------------------------------
 
 
 log = logging.getLogger("sluice.jobs")

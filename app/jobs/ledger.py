@@ -1,6 +1,6 @@
-"""Jobs as anybody sees them: accepted, found again, looked at, cancelled. `runner` runs them.
+"""Jobs for any process: accept, find, read and cancel them. `runner` runs them.
 
-A service need not run jobs to accept them: whichever runner of the same database has room claims
+A service need not run jobs to accept them: any runner of the same database with free slots claims
 them, and a cancel reaches it through the database.
 """
 
@@ -56,7 +56,7 @@ def get_job(store: Store, identifier: str) -> JobRecord:
 
 
 def shown_job(store: Store, identifier: str) -> JobRecord:
-    """Return it without its request, for who looks again and again. Raises NotFound."""
+    """Return it without its request, for clients that poll. Raises NotFound."""
     known_identifier(identifier, "job")
     with store.reading() as unit:
         return unit.jobs.shown(identifier)

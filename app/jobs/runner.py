@@ -1,4 +1,4 @@
-"""Runs durable jobs: claims them where the engine has room, and writes down how they end.
+"""Runs durable jobs: claims them where the engine has free slots, and writes down how they end.
 
 A job's row is the truth. Every write of a runner is guarded by the claim under which it has the
 job; one that comes too late, since another runner was given the job meanwhile, changes nothing, and
@@ -173,7 +173,7 @@ class Runner:
                 self._turn()
             except StoreUnavailable as error:
                 log.warning("the runner waits for the database: %s", error)
-                self._news.set()  # what this turn would have done is still to be done
+                self._news.set()  # what this round would have done is still to be done
                 self._closing.wait(self._options.retry_s)
             except Exception:
                 log.exception("the runner met an unexpected error")
@@ -224,7 +224,7 @@ class Runner:
 
     def _claim(self, *, is_poll: bool) -> None:
         for pool in Pool:
-            while self._waiting_by_pool.get(pool) and self._has_room(pool, is_poll=is_poll):
+            while self._waiting_by_pool.get(pool) and self._has_free_slot(pool, is_poll=is_poll):
                 job = self._claimed(pool)
                 if job is None:  # others were faster, or it is to wait
                     self._waiting_by_pool.pop(pool, None)
@@ -238,10 +238,10 @@ class Runner:
         except Conflict:  # it was removed by another one, and has no new name yet
             return None
 
-    def _has_room(self, pool: Pool, *, is_poll: bool) -> bool:
+    def _has_free_slot(self, pool: Pool, *, is_poll: bool) -> bool:
         """Return whether to claim a job for this pool.
 
-        Where clients keep all slots busy one job waits for its turn in the engine's queue, so that
+        Where clients keep all slots busy one job waits in the engine's queue, so that
         jobs go on; it is taken at a poll only, so that a runner with a free slot is first.
         """
         mine = sum(
@@ -299,7 +299,7 @@ class Runner:
             try:
                 self._engine.submit(part.task, job.sink(part, self._task_ended))
             except Overloaded:
-                job.put_back(part)  # the next turn tries again
+                job.put_back(part)  # the next round tries again
                 return
             except NotReady:
                 self._task_ended(job, part, Stopped(is_closing=True))

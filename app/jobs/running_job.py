@@ -1,4 +1,4 @@
-"""How a job's best latency and the bound on it came about, while it ran."""
+"""A job that this process runs: its tasks, its progress, and the history of its best result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_POINTS = 200
 
 @dataclass(frozen=True, slots=True)
 class HistoryPoint:
-    """What was known from this moment of the job on."""
+    """What was known from this time of the job on."""
 
     elapsed_s: float
     best_latency_us: float
@@ -56,7 +56,7 @@ class JobHistory:
         return dump_json(self.points)
 
 
-# --- a job that this process runs: its tasks, how far they are, and what is to be -----------------
+# --- a running job: its tasks, its progress, and what is to be written ----------------------------
 
 
 OnEnd = Callable[["RunningJob", "Part", End], None]
@@ -78,7 +78,7 @@ class Part:
 
 
 class RunningJob:
-    """For the runner's thread. `is_cancelled` once somebody asked for its end."""
+    """For the runner's thread. `is_cancelled` once its end was requested."""
 
     def __init__(self, record: JobRecord, operation: Operation[Any], *, memory_bytes: int) -> None:
         self.record = record
@@ -119,7 +119,7 @@ class RunningJob:
         self._to_submit.appendleft(part)
 
     def sink(self, part: Part, on_end: OnEnd) -> Sink:
-        """Return what hears of a part's task, in the engine's threads."""
+        """Return the receiver of a part's events, in the engine's threads."""
 
         def take(message: Event | End) -> None:
             if isinstance(message, Best):
@@ -151,14 +151,14 @@ class RunningJob:
     # --- what is shown of it ----------------------------------------------------------------------
 
     def progress(self) -> JobChanges:
-        """Return what was heard and is not written yet."""
+        """Return what was reported and is not written yet."""
         heard: dict[str, Any] = {**self._unshown, **self._steps(), **self._newer_best()}
         new = {key: value for key, value in heard.items() if self._shown.get(key) != value}
         self._unshown = cast(JobChanges, new)
         return self._unshown
 
     def has_shown(self) -> None:
-        """Take what `progress` gave as written."""
+        """Count what `progress` returned as written."""
         self._shown = {**self._shown, **self._unshown}
         self._unshown = {}
 

@@ -31,12 +31,10 @@ class AuditSetting(OperationDefaults[Audit]):
 
     @property
     def kind(self) -> OperationKind:
-        """Of one setting."""
         return OperationKind.AUDIT
 
     @property
     def noun(self) -> str:
-        """In refusals."""
         return "audit"
 
     @property
@@ -51,12 +49,10 @@ class AuditSetting(OperationDefaults[Audit]):
 
     @property
     def digest(self) -> str:
-        """Equal exactly for audits of one result."""
         return digest_of(self.kind, self.question.digest())
 
     @property
     def work(self) -> AuditWork:
-        """The question."""
         return AuditWork(self.question)
 
     def run(self, report: Report) -> Audit:

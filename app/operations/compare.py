@@ -32,17 +32,14 @@ class Compare(OperationDefaults[Cells]):
 
     @property
     def kind(self) -> OperationKind:
-        """Of message sizes times strategies."""
         return OperationKind.COMPARE
 
     @property
     def noun(self) -> str:
-        """In refusals."""
         return "comparison"
 
     @property
     def pool(self) -> Pool:
-        """It solves, cell by cell."""
         return Pool.SOLVE
 
     @property
@@ -57,14 +54,12 @@ class Compare(OperationDefaults[Cells]):
 
     @property
     def digest(self) -> str:
-        """Equal exactly for comparisons of one result."""
         resolved = self.resolved
         asked = replace(resolved.comparison, source=resolved.model)
         return digest_of(self.kind, asked, resolved.profile, self.fragment_cap)
 
     @property
     def work(self) -> CompareWork:
-        """The cells to solve."""
         return CompareWork(self.resolved, self.fragment_cap)
 
     def run_here(self) -> Cells | None:
@@ -76,7 +71,7 @@ class Compare(OperationDefaults[Cells]):
         return self.work.run(report)
 
     def cut_off(self, best: Cells, why: SluiceError) -> Cells:
-        """The cells so far; the others say why they were not tried."""
+        """Return the cells so far; the others say why they were not tried."""
         declined = f"not tried: {why.detail}"
         left = [*self.work.solves()][len(best) :]
         marked = (
@@ -88,7 +83,7 @@ class Compare(OperationDefaults[Cells]):
         return (*marked, *(_declined(one, declined) for one in left))
 
     def table(self, cells: Cells) -> ComparisonTable:
-        """The table of all cells."""
+        """Return the table of all cells."""
         return ComparisonTable(self.resolved.model, self.resolved.profile, cells)
 
     def keep(self, unit: UnitOfWork, result: Cells) -> Outcome:
@@ -114,17 +109,14 @@ class CompareCell(OperationDefaults[Cell]):
 
     @property
     def kind(self) -> OperationKind:
-        """Part of one."""
         return OperationKind.COMPARE
 
     @property
     def noun(self) -> str:
-        """In refusals."""
         return "comparison"
 
     @property
     def pool(self) -> Pool:
-        """It solves."""
         return Pool.SOLVE
 
     @property
@@ -139,12 +131,10 @@ class CompareCell(OperationDefaults[Cell]):
 
     @property
     def digest(self) -> str:
-        """Equal exactly for cells of one result."""
         return digest_of(self.kind, self.solve)
 
     @property
     def work(self) -> CellWork:
-        """The solve."""
         return CellWork(self.solve)
 
     def run(self, report: Report) -> Cell:
@@ -152,7 +142,7 @@ class CompareCell(OperationDefaults[Cell]):
         return self.work.run(report)
 
     def cut_off(self, best: Cell, why: SluiceError) -> Cell:
-        """Why there is nothing in it."""
+        """Return why the cell is empty."""
         return _declined(self.solve, why.detail)
 
     def keep(self, unit: UnitOfWork, result: Cell) -> Outcome:

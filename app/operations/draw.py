@@ -42,12 +42,10 @@ class Draw(OperationDefaults[T], Generic[T]):
 
     @property
     def kind(self) -> OperationKind:
-        """Of one picture or document."""
         return OperationKind.DRAW
 
     @property
     def noun(self) -> str:
-        """As the drawing says."""
         return self.drawing.noun
 
     @property
@@ -67,7 +65,6 @@ class Draw(OperationDefaults[T], Generic[T]):
 
     @property
     def work(self) -> Draw[T]:
-        """All of it."""
         return self
 
     def run(self, report: Report) -> T:
@@ -105,7 +102,7 @@ def answer_schedules(answer: OptimizeOut) -> Iterator[DrawnSchedule]:
 
 
 def _fixed_cut(answer: OptimizeOut) -> tuple[int, ...]:
-    """The best fixed size repeated, the rest of the message last; empty where there is none."""
+    """Return the best fixed size repeated, the rest of the message last; empty where none is."""
     best = answer.best_fixed
     if best is None:
         return ()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.work import ExportWork
-from app.questions import settings as exporting
+from app.questions import settings as export_questions
 from app.questions.optimize import stored_revision
 from app.questions.settings import Exported, ExportQuestion, ExportScope
 from app.schemas.base import parse_json
@@ -34,12 +34,10 @@ class ExportSetting(OperationDefaults[Exported]):
 
     @property
     def kind(self) -> OperationKind:
-        """To one target."""
         return OperationKind.EXPORT
 
     @property
     def noun(self) -> str:
-        """In refusals."""
         return "export"
 
     @property
@@ -54,22 +52,20 @@ class ExportSetting(OperationDefaults[Exported]):
 
     @property
     def digest(self) -> str:
-        """Equal exactly for exports of one result."""
         return digest_of(self.kind, self.question.digest())
 
     @property
     def work(self) -> ExportWork:
-        """The question."""
         return ExportWork(self.question)
 
     def stored(self, unit: UnitOfWork) -> Outcome | None:
-        """A short export, which is at hand at once. Raises what `export` does."""
+        """Return a short export, which is at hand at once. Raises what `export` does."""
         found = self.run_here()
         return None if found is None else self.keep(unit, found)
 
     def run_here(self) -> Exported | None:
         """Render where no sizes have to be chosen and no long table is written out."""
-        return None if self.question.takes_long else exporting.export(self.question)
+        return None if self.question.takes_long else export_questions.export(self.question)
 
     def run(self, report: Report) -> Exported:
         """Choose and render. Raises what `export` does."""
@@ -87,7 +83,7 @@ class RecentExports:
         self._exports: OrderedDict[str, Exported] = OrderedDict()
 
     def find(self, operation: ExportSetting) -> Exported | None:
-        """The export of the same question, if it is among them."""
+        """Return the export of the same question, if it is among them."""
         return self._exports.get(operation.digest) if operation.question.takes_long else None
 
     def add(self, operation: ExportSetting, made: Exported) -> None:
@@ -114,11 +110,11 @@ def export_operation(
     revision = stored_revision(unit)(reference)
     profile = ProfileRevision(revision.profile, revision.number)
     return ExportSetting(
-        exporting.export_question(
+        export_questions.export_question(
             revision.model,
             profile,
             scope,
-            exporting.stored_table(unit, profile, table),
+            export_questions.stored_table(unit, profile, table),
             fragment_cap=settings.max_fragments,
         )
     )
@@ -129,8 +125,8 @@ def requested_export(request: bytes, unit: UnitOfWork, settings: Settings) -> Ex
     asked = parse_json(ExportJobIn, request)
     revision = stored_revision(unit)(asked.reference)
     profile = ProfileRevision(revision.profile, revision.number)
-    table = exporting.stored_table(unit, profile, asked.table) if asked.table else None
+    table = export_questions.stored_table(unit, profile, asked.table) if asked.table else None
     scope, cap = asked.to_domain(), settings.max_fragments
     return ExportSetting(
-        exporting.export_question(revision.model, profile, scope, table, fragment_cap=cap)
+        export_questions.export_question(revision.model, profile, scope, table, fragment_cap=cap)
     )

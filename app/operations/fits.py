@@ -37,12 +37,10 @@ class FitTraces(OperationDefaults[Fitted]):
 
     @property
     def kind(self) -> OperationKind:
-        """Of measurements."""
         return OperationKind.FIT
 
     @property
     def noun(self) -> str:
-        """In refusals."""
         return "fit"
 
     @property
@@ -57,7 +55,6 @@ class FitTraces(OperationDefaults[Fitted]):
 
     @property
     def digest(self) -> str:
-        """Equal exactly for fits of one result."""
         digests = tuple(trace.digest for trace in self.traces)
         return digest_of(self.kind, digests, self.fit_request, self.wants_plot, self.fragment_cap)
 
@@ -78,7 +75,7 @@ class FitTraces(OperationDefaults[Fitted]):
         return FitWork(files, self.fit_request, self.fragment_cap, self.wants_plot)
 
     def in_files(self, stack: ExitStack) -> FitTraces:
-        """The same with every trace in an open file, which the stack closes."""
+        """Return the same with every trace in an open file, which the stack closes."""
         return replace(self, traces=tuple(_in_file(trace, stack) for trace in self.traces))
 
     def run_here(self) -> Fitted | None:
@@ -90,7 +87,7 @@ class FitTraces(OperationDefaults[Fitted]):
         return self.work.run(report)
 
     def fitted(self, result: Fitted) -> FittedTrace:
-        """The fit with the files that it came from."""
+        """Return the fit with the files that it came from."""
         fit, plot = result
         return FittedTrace(fit, self.traces, self.fit_request, plot)
 
@@ -119,12 +116,10 @@ class FitFiles(OperationDefaults[FilesFitted]):
 
     @property
     def kind(self) -> OperationKind:
-        """Of measurements."""
         return OperationKind.FIT
 
     @property
     def noun(self) -> str:
-        """In refusals."""
         return "fit"
 
     @property
@@ -139,7 +134,6 @@ class FitFiles(OperationDefaults[FilesFitted]):
 
     @property
     def digest(self) -> str:
-        """Equal exactly for fits of one result."""
         digests = tuple(trace.digest for trace in self.traces)
         return digest_of(self.kind, digests, self.fit_request, self.wants_plot, self.fragment_cap)
 
@@ -161,7 +155,7 @@ class FitFiles(OperationDefaults[FilesFitted]):
         )
 
     def in_files(self, stack: ExitStack) -> FitFiles:
-        """The same with every trace in an open file, which the stack closes."""
+        """Return the same with every trace in an open file, which the stack closes."""
         return replace(self, traces=tuple(_in_file(trace, stack) for trace in self.traces))
 
     def run_here(self) -> FilesFitted | None:
@@ -173,7 +167,7 @@ class FitFiles(OperationDefaults[FilesFitted]):
         return self.work.run(report)
 
     def fitted(self, result: FilesFitted) -> FittedTrace:
-        """The fit with the files that it is of. Raises UnreadableTrace where all were left out."""
+        """Return the fit with its files. Raises UnreadableTrace where all were left out."""
         if result.fit is None:
             raise UnreadableTrace("no file in the folder is recognised", field="source")
         traces = tuple(self.traces[place] for place in result.used)
@@ -212,12 +206,10 @@ class PlotFit(OperationDefaults[FitPlot]):
 
     @property
     def kind(self) -> OperationKind:
-        """Of one fit."""
         return OperationKind.PLOT
 
     @property
     def noun(self) -> str:
-        """In refusals."""
         return "plot"
 
     @property
@@ -232,7 +224,6 @@ class PlotFit(OperationDefaults[FitPlot]):
 
     @property
     def digest(self) -> str:
-        """Equal exactly for plots of one result."""
         digests = tuple(trace.digest for trace in self.fit.traces)
         return digest_of(self.kind, digests, self.fit.fit, self.fit.options, self.fit.kinds)
 

@@ -44,17 +44,17 @@ class OperationKind(StrEnum):
 
 
 class Report(Protocol):
-    """What an operation may say while it runs; it may be called by any thread of it."""
+    """What an operation reports while it runs; any of its threads may call it."""
 
     @property
     def files(self) -> Sequence[int]:
         """The descriptors of the operation's files, in the process that runs it."""
 
     def steps(self, done: int, total: int) -> None:
-        """How far it is."""
+        """Report how far it is."""
 
     def best(self, result: object) -> None:
-        """A complete result, better than those before; it counts if the operation is cut off."""
+        """Report a complete result, better than those before; it counts after a cut-off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +119,14 @@ class Operation(Work[T], Protocol[T]):
         ...
 
     def stored(self, unit: UnitOfWork) -> Outcome | None:
-        """The result, where it is at hand: stored already and good enough, or made at once.
+        """Return the result where it is stored already and good enough, or made at once.
 
         The unit may write: a stored table that is asked for to be active becomes so here.
         """
         ...
 
     def run_here(self) -> T | None:
-        """The result, where it is quick enough to be computed in this process; else None."""
+        """Return the result, where it is quick enough to be computed in this process; else None."""
         ...
 
     @property
@@ -135,11 +135,11 @@ class Operation(Work[T], Protocol[T]):
         ...
 
     def cut_off(self, best: T, why: SluiceError) -> T | None:
-        """The best result so far as the result, saying why it was cut off; None where none can."""
+        """Return the best so far as a result that names the limit; None where there is none."""
         ...
 
     def best_so_far(self, result: T) -> BestSoFar | None:
-        """What a job shows of this result, on its way and at its end; None: `Outcome.document`."""
+        """Return what a job shows of this result; None stands for `Outcome.document`."""
         ...
 
     def keep(self, unit: UnitOfWork, result: T) -> Outcome:
@@ -154,33 +154,26 @@ class OperationDefaults(Generic[T]):
 
     @property
     def pool(self) -> Pool:
-        """Minutes, not seconds."""
         return Pool.LONG
 
     @property
     def files(self) -> Sequence[int]:
-        """None."""
         return ()
 
     @property
     def stores(self) -> bool:
-        """Nothing."""
         return False
 
     def stored(self, unit: UnitOfWork) -> Outcome | None:
-        """Nothing."""
         return None
 
     def run_here(self) -> T | None:
-        """Never."""
         return None
 
     def cut_off(self, best: T, why: SluiceError) -> T | None:
-        """Not at all."""
         return None
 
     def best_so_far(self, result: T) -> BestSoFar | None:
-        """Nothing."""
         return None
 
 
@@ -200,7 +193,7 @@ class Divisible(Operation[T], Protocol[T, P]):
         ...
 
 
-# --- digests of operations: equal exactly for those of one result in one version of the -----------
+# --- digests --------------------------------------------------------------------------------------
 
 
 def digest_of(kind: OperationKind, *parts: object) -> str:

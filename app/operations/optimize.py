@@ -17,8 +17,8 @@ from app.operations.operation import (
     digest_of,
 )
 from app.operations.solves import GRACE_S, Solve, Solved, cut_off
-from app.questions import optimize as solving
-from app.questions.optimize import Prepared, stored_revision
+from app.questions import optimize
+from app.questions.optimize import PreparedQuestion, stored_revision
 from app.questions.question import Question
 from app.schemas.base import dump_json, parse_json
 from app.schemas.optimize import BestSoFarOut, OptimizeIn, render_answer
@@ -37,17 +37,15 @@ RequestFor = Callable[[ProfileRevision | None], bytes]
 class Optimize(OperationDefaults[Solved]):
     """One optimisation. `request_for` gives its request with the profile pinned to a revision."""
 
-    prepared: Prepared
+    prepared: PreparedQuestion
     request_for: RequestFor
 
     @property
     def kind(self) -> OperationKind:
-        """Of one message."""
         return OperationKind.OPTIMIZE
 
     @property
     def noun(self) -> str:
-        """In refusals."""
         return "solve"
 
     @property
@@ -67,7 +65,6 @@ class Optimize(OperationDefaults[Solved]):
 
     @property
     def digest(self) -> str:
-        """Equal exactly for optimisations of one result."""
         question = self.prepared.question
         return digest_of(self.kind, self.prepared.digest, question.time_limit_s, question.save_as)
 
@@ -84,14 +81,14 @@ class Optimize(OperationDefaults[Solved]):
         )
 
     def stored(self, unit: UnitOfWork) -> Outcome | None:
-        """A stored answer to the identical question, where it is good enough to be given again."""
-        record = solving.find_stored(unit, self.prepared)
+        """Return a stored answer to the identical question, where it is good enough."""
+        record = optimize.find_stored(unit, self.prepared)
         return None if record is None else Outcome(record.body, answer_id=record.id)
 
     @property
     def is_quick(self) -> bool:
         """Whether solving is small enough to be tried in this process."""
-        return solving.is_quick(self.prepared)
+        return optimize.is_quick(self.prepared)
 
     def run_here(self) -> Solved | None:
         """Solve where that is quick."""
@@ -102,19 +99,19 @@ class Optimize(OperationDefaults[Solved]):
         return self.work.run(report)
 
     def cut_off(self, best: Solved, why: SluiceError) -> Solved:
-        """The best so far, which says that the search for a better one was ended."""
+        """Return the best so far, with the note that the search for a better one was ended."""
         baselines = solvers.baselines(self.prepared.problem)
         return replace(best, solution=cut_off(best.solution, why), baselines=baselines)
 
     def best_so_far(self, result: Solved) -> BestSoFar:
-        """The schedule with its latency and the bound on it."""
+        """Return the schedule with its latency and the bound on it."""
         solution = result.solution
         document = dump_json(BestSoFarOut.of(solution))
         return BestSoFar(document, solution.latency_us, solution.lower_bound_us)
 
-    def answer(self, result: Solved) -> solving.Answer:
-        """The answer that a solution gives."""
-        return solving.conclude(
+    def answer(self, result: Solved) -> optimize.Answer:
+        """Return the answer that a solution gives."""
+        return optimize.conclude(
             self.prepared,
             result.solution,
             solve_ms=result.solve_ms,
@@ -128,16 +125,16 @@ class Optimize(OperationDefaults[Solved]):
 
     def keep(self, unit: UnitOfWork, result: Solved) -> Outcome:
         """Store the answer, and the profile where the question says so."""
-        record = solving.keep(unit, self.answer(result), render_answer)
+        record = optimize.keep(unit, self.answer(result), render_answer)
         return Outcome(record.body, answer_id=record.id)
 
 
 def optimize_operation(
     question: Question, request_for: RequestFor, unit: UnitOfWork, settings: Settings
 ) -> Optimize:
-    """Find or fit the model. Raises what `solving.prepare` does."""
+    """Find or fit the model. Raises what `optimize.prepare` does."""
     find = stored_revision(unit)
-    prepared = solving.prepare(question, find, fragment_cap=settings.max_fragments)
+    prepared = optimize.prepare(question, find, fragment_cap=settings.max_fragments)
     return Optimize(prepared, request_for)
 
 

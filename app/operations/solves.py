@@ -1,6 +1,4 @@
-"""One call of the solver: its arguments, and what comes of it. Optimisations and comparisons are
-made of these.
-"""
+"""Calls of the solver for optimisations and comparisons: their arguments and their results."""
 
 from __future__ import annotations
 
@@ -50,15 +48,15 @@ class Solve:
         """Solve. Raises what `solvers.solve` does."""
         started_s = time.perf_counter()
 
-        def tell(better: Solution) -> None:
+        def on_better(better: Solution) -> None:
             report.best(Solved(better, (time.perf_counter() - started_s) * 1e3))
 
-        solution = self.solution(tell)
+        solution = self.solution(on_better)
         solve_ms = (time.perf_counter() - started_s) * 1e3
         return Solved(solution, solve_ms, solvers.baselines(self.problem))
 
     def run_quickly(self) -> Solved | None:
-        """The result where it takes no longer than QUICK_LIMIT_S, else None."""
+        """Return the result where it takes no longer than QUICK_LIMIT_S, else None."""
         started_s = time.perf_counter()
         solution = self.quick_solution()
         if solution is None:
@@ -67,7 +65,7 @@ class Solve:
         return Solved(solution, solve_ms, solvers.baselines(self.problem))
 
     def quick_solution(self) -> Solution | None:
-        """The solution where it takes no longer than QUICK_LIMIT_S, else None.
+        """Return the solution where it takes no longer than QUICK_LIMIT_S, else None.
 
         How many counts could still win in whole bytes is known only on the way, so a small problem
         can turn out to be long. It is then solved anew elsewhere, and its answer does not depend
@@ -77,20 +75,20 @@ class Solve:
         found = replace(self, time_limit_s=limit_s).solution()
         return None if found.cut_off and self.time_limit_s > limit_s else found
 
-    def solution(self, tell: Callable[[Solution], None] | None = None) -> Solution:
-        """Solve; `tell` is given each better solution on the way."""
+    def solution(self, on_better: Callable[[Solution], None] | None = None) -> Solution:
+        """Solve; `on_better` is given each better solution on the way."""
         return solvers.solve(
             self.problem,
             self.strategy,
             relative_gap=self.relative_gap,
             time_limit_s=self.time_limit_s,
             static_bytes=self.static_bytes,
-            on_incumbent=tell,
+            on_incumbent=on_better,
         )
 
 
 def cut_off(best: Solution, why: SluiceError) -> Solution:
-    """Return a solution that says that the search for a better one was ended, and why.
+    """Return the solution with the note that the search for a better one was ended, and why.
 
     What is proven to be the best stays so.
     """
@@ -100,11 +98,11 @@ def cut_off(best: Solution, why: SluiceError) -> Solution:
     return replace(best, status=Status.TIME_LIMIT, notices=(*best.notices, notice))
 
 
-# --- the cells of a comparison: what a worker is sent of it, or is solved here where it -----------
+# --- the cells of a comparison --------------------------------------------------------------------
 
 
 QUICK_CELLS = 20
-_TELL_S = 0.25  # between tables that are told on the way: each holds all cells so far
+_REPORT_S = 0.25  # between reports on the way: each holds all cells so far
 
 Cells = tuple[Cell, ...]
 
@@ -122,7 +120,7 @@ class CompareWork:
     fragment_cap: int
 
     def problems(self) -> Iterator[AnyProblem]:
-        """The problem of each message size."""
+        """Yield the problem of each message size."""
         asked = self.resolved.comparison
         for size in asked.message_bytes:
             yield problem_of(
@@ -134,7 +132,7 @@ class CompareWork:
             )
 
     def solves(self) -> Iterator[Solve]:
-        """The solve of each cell, with the time of the whole comparison."""
+        """Yield the solve of each cell, with the time of the whole comparison."""
         asked = self.resolved.comparison
         for problem in self.problems():
             for strategy in asked.strategies:
@@ -144,15 +142,15 @@ class CompareWork:
     def run(self, report: Report) -> Cells:
         """Solve one cell after the other."""
         progress = _Progress(report, self.resolved.comparison)
-        progress.tell(())
+        progress.report(())
         done: list[Cell] = []
 
         def solve(problem: AnyProblem, strategy: Strategy, **how: Any) -> Solution:
-            def tell(better: Solution) -> None:
+            def on_better(better: Solution) -> None:
                 open_cell = _solved(problem, strategy, replace(better, cut_off=True))
-                progress.tell_sometimes((*done, open_cell))
+                progress.report_sometimes((*done, open_cell))
 
-            return _in_memory(Solve(problem=problem, strategy=strategy, **how), tell)
+            return _in_memory(Solve(problem=problem, strategy=strategy, **how), on_better)
 
         for cell in self._cells(solve):
             done.append(cell)
@@ -160,7 +158,7 @@ class CompareWork:
         return tuple(done)
 
     def run_quickly(self) -> Cells | None:
-        """The cells where they are few and each is quick, else None."""
+        """Return the cells where they are few and each is quick, else None."""
         asked = self.resolved.comparison
         if len(asked.message_bytes) * len(asked.strategies) > QUICK_CELLS:
             return None
@@ -192,7 +190,7 @@ class CellWork:
     def run(self, report: Report) -> Cell:
         """Solve, or say why that is declined."""
         solve = self.solve
-        # A cell whose solve is ended from outside says so, and costs no other.
+        # A cell whose solve is ended from outside reports it, and costs no other.
         report.best(Cell(solve.problem.message_bytes, solve.strategy, None, "not solved"))
         found = cells(
             (solve.problem,),
@@ -223,10 +221,10 @@ def _is_quick(problem: AnyProblem, strategy: Strategy) -> bool:
         return True
 
 
-def _in_memory(solve: Solve, tell: Callable[[Solution], None] | None = None) -> Solution:
+def _in_memory(solve: Solve, on_better: Callable[[Solution], None] | None = None) -> Solution:
     """Solve. Raises MemoryLimitReached where a worker may not use as much as that takes."""
     try:
-        return solve.solution(tell)
+        return solve.solution(on_better)
     except MemoryError:
         pass  # said outside, where what the solve still holds has been given back
     raise MemoryLimitReached("the solve needed more memory than a worker may use")
@@ -237,7 +235,7 @@ def _solved(problem: AnyProblem, strategy: Strategy, solution: Solution) -> Cell
 
 
 class _Progress:
-    """What is told of a comparison on its way."""
+    """What a comparison reports while it runs."""
 
     def __init__(self, report: Report, comparison: Comparison) -> None:
         self._report = report
@@ -245,16 +243,15 @@ class _Progress:
         self._next_s = 0.0
 
     def count(self, done: Cells) -> None:
-        """How many cells there are."""
         self._report.steps(len(done), self._total)
-        self.tell_sometimes(done)
+        self.report_sometimes(done)
 
-    def tell_sometimes(self, cells: Cells) -> None:
-        """The cells so far, where that was not told just now."""
+    def report_sometimes(self, cells: Cells) -> None:
+        """Report the cells so far, unless that was done just now."""
         if time.monotonic() >= self._next_s:
-            self.tell(cells)
+            self.report(cells)
 
-    def tell(self, cells: Cells) -> None:
-        """The cells so far."""
+    def report(self, cells: Cells) -> None:
+        """Report the cells so far."""
         self._report.best(cells)
-        self._next_s = time.monotonic() + _TELL_S
+        self._next_s = time.monotonic() + _REPORT_S

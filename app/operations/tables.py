@@ -33,12 +33,10 @@ class CompileTable(OperationDefaults[CompiledTable]):
 
     @property
     def kind(self) -> OperationKind:
-        """Of a range of messages."""
         return OperationKind.TABLE
 
     @property
     def noun(self) -> str:
-        """In refusals."""
         return "compilation"
 
     @property
@@ -53,12 +51,10 @@ class CompileTable(OperationDefaults[CompiledTable]):
 
     @property
     def digest(self) -> str:
-        """Equal exactly for compilations of one result."""
         return digest_of(self.kind, self.question.digest(), self.activate)
 
     @property
     def work(self) -> TableWork:
-        """The question."""
         return TableWork(self.question)
 
     @property
@@ -67,7 +63,7 @@ class CompileTable(OperationDefaults[CompiledTable]):
         return True
 
     def stored(self, unit: UnitOfWork) -> Outcome | None:
-        """A stored table of this question, which lookups answer from where that is wanted."""
+        """Return a stored table of this question, and make it active where that is wanted."""
         found = tables.find_table(unit, self.question)
         if found is None:
             return None

@@ -1,4 +1,4 @@
-"""An operation as a task of the engine, and the result of a task that has ended."""
+"""Operations as tasks of the engine, results of ended tasks, and requests of durable jobs."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _error(operation: Operation[Any], end: End, limits: Limits) -> SluiceError:
             raise AssertionError("a task that is done has no error")
 
 
-# --- a durable job's request, read again by whoever runs it: the operation of its kind ------------
+# --- requests of durable jobs ---------------------------------------------------------------------
 
 
 Prepare: TypeAlias = Callable[[bytes, "UnitOfWork", "Settings"], Operation[Any]]

@@ -2,7 +2,7 @@
 
     curves_element(CurvesPlot("Latency by number of fragments", ..., (Curve("best", points),)))
 
-Colours and dashes tell curves apart; the legend below has their names. Points that an axis cannot
+Colours and dashes distinguish curves; the legend below has their names. Points that an axis cannot
 hold are left out, never drawn elsewhere.
 """
 
@@ -59,14 +59,14 @@ font:12px system-ui,-apple-system,"Segoe UI","Noto Sans",sans-serif}
 """ + "".join(f".sluice-curves .c{i}{{stroke:var(--c{i})}}" for i in range(_COLOURS))
 
 
-class Across(StrEnum):
+class HorizontalAxis(StrEnum):
     """What the horizontal axis is about."""
 
     FRAGMENTS = "fragments"
     MESSAGE = "message"
 
 
-class Upwards(StrEnum):
+class VerticalAxis(StrEnum):
     """What the vertical axis is about: µs, or a share above something."""
 
     LATENCY = "latency"
@@ -84,17 +84,17 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class CurvesPlot:
-    """All that is drawn. `floor` is the least value that the vertical axis shows, where given."""
+    """All that is drawn. `floor` is the smallest value on the vertical axis, where given."""
 
     title: str
-    across: Across
-    upwards: Upwards
+    across: HorizontalAxis
+    upwards: VerticalAxis
     curves: tuple[Curve, ...]
     floor: float | None = None
 
 
 def curves_element(plot: CurvesPlot) -> str:
-    """The <svg>; "" where no point can be drawn."""
+    """Return the <svg>; "" where no point can be drawn."""
     curves = [_drawable(curve, plot.floor) for curve in plot.curves]
     curves = [curve for curve in curves if curve.points]
     if not curves:
@@ -128,8 +128,8 @@ def curves_element(plot: CurvesPlot) -> str:
     return "\n".join([opening, *parts, "</svg>"])
 
 
-_X_WORDS = {Across.FRAGMENTS: "fragments", Across.MESSAGE: "message"}
-_Y_WORDS = {Upwards.LATENCY: "latency", Upwards.EXCESS: "latency above the best known"}
+_X_WORDS = {HorizontalAxis.FRAGMENTS: "fragments", HorizontalAxis.MESSAGE: "message"}
+_Y_WORDS = {VerticalAxis.LATENCY: "latency", VerticalAxis.EXCESS: "latency above the best known"}
 
 
 def _drawable(curve: Curve, floor: float | None) -> Curve:
@@ -154,10 +154,10 @@ def _frame(plot: CurvesPlot, curves: Sequence[Curve]) -> Frame:
     across, upwards = [x for x, _ in every], [y for _, y in every]
     right, bottom = WIDTH - _RIGHT, HEIGHT - _BELOW
     x = log_axis(across, start=_LEFT, end=right)
-    if plot.across is Across.FRAGMENTS and max(across) <= 64:
+    if plot.across is HorizontalAxis.FRAGMENTS and max(across) <= 64:
         x = Axis(0.0, max(across) + 1.0, _LEFT, right, is_log=False)
     y = log_axis(upwards, start=bottom, end=_TOP)
-    if plot.upwards is Upwards.LATENCY and max(upwards) < 8.0 * min(upwards):
+    if plot.upwards is VerticalAxis.LATENCY and max(upwards) < 8.0 * min(upwards):
         room = 0.06 * (max(upwards) - min(upwards)) or 0.05 * max(upwards)
         y = Axis(max(min(upwards) - room, 1e-9), max(upwards) + room, bottom, _TOP, is_log=False)
     return Frame(x, y)
@@ -165,7 +165,7 @@ def _frame(plot: CurvesPlot, curves: Sequence[Curve]) -> Frame:
 
 def _x_ticks(plot: CurvesPlot, axis: Axis) -> list[Tick]:
     maximum = max_labels(axis)
-    if plot.across is Across.MESSAGE:
+    if plot.across is HorizontalAxis.MESSAGE:
         return size_ticks(axis, maximum)
     if axis.is_log:
         return burst_ticks(axis, maximum)
@@ -174,7 +174,7 @@ def _x_ticks(plot: CurvesPlot, axis: Axis) -> list[Tick]:
 
 
 def _y_ticks(plot: CurvesPlot, axis: Axis) -> list[Tick]:
-    if plot.upwards is Upwards.LATENCY:
+    if plot.upwards is VerticalAxis.LATENCY:
         return time_ticks(axis, 6) if axis.is_log else _even_ticks(axis, format_given_time)
     powers = [10.0**power for power in range(-6, 7)]
     minimum = plot.floor or 0.0
@@ -204,7 +204,7 @@ def _drawn(curve: Curve, place: int, frame: Frame) -> str:
 
 
 def _legend(curves: Sequence[Curve]) -> tuple[list[str], int]:
-    """The entries, and in how many rows they stand."""
+    """Return the entries, and in how many rows they stand."""
     parts, x, row = [], _LEFT, 0
     for place, curve in enumerate(curves):
         width = 30.0 + text_width(curve.name, _LEGEND_PX) + 16.0

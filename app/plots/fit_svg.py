@@ -4,7 +4,7 @@
 
 No script, no font and no address from elsewhere; the same fit gives the same bytes. Colours follow
 the reader's preference for light or dark. All text is text, and every panel has title and
-description for whoever cannot see it.
+description for readers who cannot see it.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ class _Layout:
         return 2 * _MARGIN + self.columns * self.panel_width + between
 
     def top(self, line: int) -> float:
-        """Where a line of panels begins."""
+        """Return where a line of panels begins."""
         above = sum(panel_height(rows) + _BETWEEN_Y for rows in self.rows[:line])
         return _HEADER_PX + above
 
 
 def render_fit_svg(fit: TraceFit, plot: FitPlot) -> str:
-    """The document, beginning with the XML declaration."""
+    """Return the document, beginning with the XML declaration."""
     panels = _panels(fit, plot)
     layout = _layout(panels)
     footer_at = layout.top(len(layout.rows))
@@ -143,7 +143,7 @@ def _header(fit: TraceFit, plot: FitPlot, width: float) -> Iterator[str]:
 
 
 def _understood(fit: TraceFit) -> str:
-    """What was read, in a line: of one file more than of several, whose facts have their number."""
+    """Return what was read, in a line; of several files their number and common facts."""
     stated = dict(fit.understood)
     formats = dict.fromkeys(stated[name] for name in stated if name.endswith("_format"))
     facts = [
@@ -163,7 +163,7 @@ def _legend(plot: FitPlot) -> Iterator[str]:
 
 
 def _entries(plot: FitPlot) -> Iterator[tuple[str, Mark]]:
-    """What the marks mean, those that occur."""
+    """Yield what the marks mean, those that occur."""
     fits = [stage.fit for stage in plot.stages]
     if any(not stage.shows_medians for stage in plot.stages):
         yield "sample", lambda x, y: tag("path", d=_dot(x, y), class_="dot many")
@@ -195,7 +195,7 @@ def _dash(x: float, y: float, half: float, class_: str) -> str:
 
 
 def _footer(fit: TraceFit, top: float, width: float) -> Iterator[str]:
-    """The notices, a line of text each element."""
+    """Return the notices, a line of text each element."""
     lines = []
     for notice in fit.notices[:_MAX_NOTICES]:
         stated = wrapped(f"{notice.detail} ({notice.code})", width - 2 * _MARGIN - 16, _PX)

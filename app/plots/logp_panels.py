@@ -40,7 +40,7 @@ SERIES = (
 )
 _LABELS_PX = 104.0  # right of a frame, for what its curves are
 _MAX_ROWS = 10
-_LINE_PX = 13.0  # least distance of two labels
+_LINE_PX = 13.0  # minimum distance of two labels
 _BEYOND = 10.0  # how far the time axis follows intervals beyond the estimates
 
 
@@ -53,7 +53,7 @@ class SignaturePanel:
 
     @property
     def head(self) -> Head:
-        """Size, what is drawn, and the parameters."""
+        """Return size, what is drawn, and the parameters."""
         rows = tuple(_found(self.parameters)) if self.parameters else ()
         stated = "; ".join(f"{name}: {estimate}" for name, estimate in rows)
         return Head(
@@ -65,7 +65,7 @@ class SignaturePanel:
         )
 
     def chart(self, ident: str, *, width: float, top: float) -> Iterator[str]:
-        """Cost over burst, a curve for each computation."""
+        """Draw cost over burst, a curve for each computation."""
         curves = self.plot.curves
         frame = _signature_frame(curves, width, top)
         yield frame.grid(burst_ticks(frame.x, max_labels(frame.x)), time_ticks(frame.y, 8))
@@ -101,7 +101,7 @@ def _curve(curve: SignatureCurve, frame: Frame) -> Iterator[str]:
 
 
 def _curve_labels(curves: tuple[SignatureCurve, ...], frame: Frame) -> Iterator[str]:
-    """Behind the curves' last points, moved apart where they are too close; all that fit."""
+    """Yield labels behind the curves' last points, moved where they touch; all that fit."""
     places = [(frame.y.place(curve.cost_us[-1]), curve.computation_us) for curve in curves]
     lowest = frame.y.end - _LINE_PX
     for place, computation_us in sorted(places, key=lambda one: (round(one[0] / 4), -one[1])):
@@ -117,7 +117,7 @@ def _time(time_us: float) -> str:
 
 
 def _levels(parameters: LogGPParameters | None, frame: Frame) -> Iterator[str]:
-    """Dashed lines at the overhead of sending and the message gap."""
+    """Yield dashed lines at the overhead of sending and the message gap."""
     for name, label in SERIES[:3:2]:
         estimate: Estimate | None = getattr(parameters, name, None)
         if estimate is not None and frame.y.holds(estimate.value):
@@ -134,7 +134,7 @@ class ParametersPanel:
 
     @property
     def head(self) -> Head:
-        """What is drawn, and the estimates at each size."""
+        """Return what is drawn, and the estimates at each size."""
         rows = tuple(self._rows())
         assumed = " ".join(self.fit.assumptions)
         stated = "; ".join(": ".join(row) for row in rows)
@@ -147,7 +147,7 @@ class ParametersPanel:
         )
 
     def chart(self, ident: str, *, width: float, top: float) -> Iterator[str]:
-        """A series of marks for each parameter."""
+        """Draw a series of marks for each parameter."""
         sizes = [float(size.message_bytes) for size in self.fit.sizes]
         bottom = top + CHART_PX - BELOW_PX
         x = log_axis(sizes, start=LEFT, end=width - _LABELS_PX)
@@ -184,7 +184,7 @@ class ParametersPanel:
             )
 
     def _times(self) -> list[float]:
-        """Every estimate, and the intervals as far as they stay near them."""
+        """Return every estimate, and the intervals as far as they stay near them."""
         found = [
             estimate
             for size in self.fit.sizes
@@ -213,7 +213,7 @@ def _series(pairs: list[tuple[int, Estimate]], frame: Frame, index: int) -> Iter
 
 
 def _shape(index: int, x: float, y: float) -> str:
-    """Disc, square, triangle, diamond, triangle on its head: distinguished without colours."""
+    """Return disc, square, triangle, diamond or inverted triangle: distinct without colours."""
     start = {
         0: (x - 3.5, y, "a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z"),
         1: (x - 3, y - 3, "h6v6h-6z"),

@@ -46,7 +46,7 @@ ROLE_SAYS = {
 _MAX_MEDIANS = 80
 _BEYOND = 8.0  # how far the time axis follows lines beyond the samples
 _MIN_STRIP, _MAX_STRIP = 0.001, 1e6  # relative residuals
-_LABEL_PX = 11.0  # least distance of two labels
+_LABEL_PX = 11.0  # minimum distance of two labels
 _CELL_PX = 0.5  # dots closer than this fall on each other
 
 
@@ -58,7 +58,7 @@ class StagePanel:
 
     @property
     def head(self) -> Head:
-        """Name, how many samples, and the estimates of every range."""
+        """Return name, number of samples, and the estimates of every range."""
         return Head(
             heading=self.plot.name,
             about=" · ".join(self._about()),
@@ -68,7 +68,7 @@ class StagePanel:
         )
 
     def chart(self, ident: str, *, width: float, top: float) -> Iterator[str]:
-        """Scatter and residual strip."""
+        """Draw the scatter and the residual strip."""
         scatter, strip = _frames(self.plot, width, top)
         x_ticks = size_ticks(scatter.x, max_labels(scatter.x))
         yield tag("defs", scatter.clip(f"{ident}-upper"), strip.clip(f"{ident}-lower"))
@@ -124,7 +124,7 @@ def _count(number_of: int, noun: str) -> str:
 
 
 def _estimates(plot: StagePlot) -> Iterator[tuple[str, str, str]]:
-    """Sizes, overhead and cost per byte of each range."""
+    """Yield sizes, overhead and cost per byte of each range."""
     for line in plot.fit.lines:
         yield (
             _sizes_of(line, plot),
@@ -162,7 +162,7 @@ def _frames(plot: StagePlot, width: float, top: float) -> tuple[Frame, Frame]:
 
 
 def _times_shown(plot: StagePlot) -> list[float]:
-    """All samples, and the lines as far as they stay near them."""
+    """Return all samples, and the lines as far as they stay near them."""
     samples = [time for time in plot.points.time_us if time > 0.0]
     lines = [time for piece in plot.pieces for time in piece.time_us if time > 0.0]
     if not samples:
@@ -172,7 +172,7 @@ def _times_shown(plot: StagePlot) -> list[float]:
 
 
 def _reach(plot: StagePlot) -> float:
-    """How far the strip goes up and down: all but the last of what is no outlier."""
+    """Return how far the strip extends: to the last quantile of samples that are no outliers."""
     points = plot.points
     plain = [
         abs(residual)
@@ -186,7 +186,7 @@ def _reach(plot: StagePlot) -> float:
 
 
 def _strip_ticks(axis: Axis) -> list[Tick]:
-    """Ends, middles and 0; no time is further below its line than 100 %."""
+    """Return ticks at ends, middles and 0; no time is further below its line than 100 %."""
     below = [axis.minimum / 2, axis.minimum] if axis.minimum == -axis.maximum else [axis.minimum]
     if axis.place(axis.minimum) - axis.place(0.0) < _LABEL_PX:
         below = []
@@ -198,7 +198,7 @@ def _strip_ticks(axis: Axis) -> list[Tick]:
 
 
 def _curves(plot: StagePlot, frame: Frame) -> Iterator[str]:
-    """The confidence bands."""
+    """Yield the confidence bands."""
     for piece in plot.pieces:
         upper = [
             frame.point(*pair) for pair in zip(piece.message_bytes, piece.high_us, strict=True)
@@ -260,7 +260,7 @@ def _residuals(plot: StagePlot, frame: Frame) -> Iterator[str]:
 
 
 def _has_medians(plot: StagePlot) -> bool:
-    """Whether medians are drawn: all there is, or few enough to be distinguished."""
+    """Return whether medians are drawn: all there is, or few enough to be distinguished."""
     return plot.shows_medians or len(plot.fit.sizes) <= _MAX_MEDIANS
 
 
@@ -268,7 +268,7 @@ Placed = tuple[tuple[float, float], bool, bool]
 
 
 def _marks(placed: Iterable[Placed], *, dotted: str) -> Iterator[str]:
-    """Dots for samples, darker where several fall together; rings for outliers."""
+    """Yield dots for samples, darker where several coincide, and rings for outliers."""
     cells = Counter[tuple[tuple[int, int], bool, bool]]()
     for (x, y), outlier, used in placed:
         cells[(round(x / _CELL_PX), round(y / _CELL_PX)), outlier, used] += 1
@@ -290,7 +290,7 @@ def _dashes(points: Iterable[tuple[float, float]]) -> str:
 
 
 def _zero_times(plot: StagePlot, frame: Frame) -> Iterator[str]:
-    """Times of 0 have no place on a log axis: they stand on its floor, and that is said."""
+    """Yield times of 0 on the floor of the log axis, which has no place for them, with a note."""
     zeros = [
         size
         for size, time in zip(plot.points.message_bytes, plot.points.time_us, strict=True)
@@ -309,7 +309,7 @@ def _zero_times(plot: StagePlot, frame: Frame) -> Iterator[str]:
 
 
 def _beyond(plot: StagePlot, frame: Frame) -> Iterator[str]:
-    """What the strip has no room for: counted, and pointed to at its edges."""
+    """Yield the number of samples outside the strip, and marks at its edges."""
     pairs = [
         (size, residual)
         for size, residual in zip(
@@ -342,7 +342,7 @@ def _shown_ends(plot: StagePlot) -> list[int]:
 
 
 def _range_ends(plot: StagePlot, scatter: Frame, strip: Frame) -> Iterator[str]:
-    """Dashed verticals through both frames, labelled with the greatest size of the range."""
+    """Yield dashed verticals through both frames, labelled with the last size of the range."""
     for end, level in zip(_shown_ends(plot), _levels(plot, scatter.x), strict=True):
         x = scatter.x.place(end)
         label = scatter.y.end - 5 - 13 * level
@@ -352,7 +352,7 @@ def _range_ends(plot: StagePlot, scatter: Frame, strip: Frame) -> Iterator[str]:
 
 
 def _levels(plot: StagePlot, axis: Axis) -> list[int]:
-    """0 or 1 for each label: up where it would touch the one before."""
+    """Return 0 or 1 for each label: 1, higher, where it would touch the one before."""
     ends = _shown_ends(plot)
     levels = [0] * len(ends)
     for place, (before, end) in enumerate(pairwise(ends), start=1):

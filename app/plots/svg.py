@@ -1,4 +1,4 @@
-"""SVG as text: elements, numbers, escaped names, and how wide a text comes out."""
+"""SVG as text: elements, styles, axes with their ticks, and panels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FARTHEST = 1e6  # pixels; renderers are not held to more
 
 
 def number(value: float) -> str:
-    """A coordinate to a hundredth of a pixel, as short as it goes. Raises ValueError for NaN."""
+    """Return a coordinate to 0.01 px, as short as possible. Raises ValueError for NaN."""
     if not isfinite(value) or abs(value) > _FARTHEST:
         raise ValueError("a coordinate is no number, or far outside the picture")
     text = f"{value:.2f}".rstrip("0").rstrip(".")
@@ -26,12 +26,12 @@ def number(value: float) -> str:
 
 
 def safe(text: str) -> str:
-    """Text for content or attribute: only characters that XML allows, marks escaped."""
+    """Return text for content or attribute: only characters that XML allows, marks escaped."""
     return escape(printable(text))
 
 
 def tag(name: str, *content: str, **attributes: float | str) -> str:
-    """An element; `content` is markup. `class_` gives class, and `_` inside a name a hyphen."""
+    """Return an element with markup `content`; `class_` is class, `_` in a name a hyphen."""
     pairs = "".join(
         f' {key.rstrip("_").replace("_", "-")}="'
         f'{safe(value) if isinstance(value, str) else number(value)}"'
@@ -42,38 +42,38 @@ def tag(name: str, *content: str, **attributes: float | str) -> str:
 
 
 def group(content: Iterable[str], **attributes: float | str) -> str:
-    """A <g> with its elements on lines of their own."""
+    """Return a <g> with its elements on lines of their own."""
     return tag("g", "\n", *(f"{part}\n" for part in content if part), **attributes)
 
 
 def text_at(x: float, y: float, text: str, class_: str = "", **attributes: float | str) -> str:
-    """A line of text; the class names its size, colour and alignment."""
+    """Return a line of text; the class names its size, colour and alignment."""
     named: dict[str, float | str] = {"class_": class_} if class_ else {}
     return tag("text", safe(text), x=x, y=y, **named, **attributes)
 
 
 def line_at(x1: float, y1: float, x2: float, y2: float, class_: str) -> str:
-    """A straight line."""
+    """Return a straight line."""
     return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
 
 
 def path_of(points: Iterable[tuple[float, float]]) -> str:
-    """Path data through these points."""
+    """Return path data through these points."""
     return "M" + "L".join(f"{number(x)} {number(y)}" for x, y in points)
 
 
 def dots_of(points: Iterable[tuple[float, float]]) -> str:
-    """Path data of dots: lines of no length, which round ends turn into discs."""
+    """Return path data of dots: lines of no length, which round ends turn into discs."""
     return "".join(f"M{number(x)} {number(y)}h0" for x, y in points)
 
 
 def text_width(text: str, font_px: float) -> float:
-    """About how wide a text is, in pixels."""
+    """Return about how wide a text is, in pixels."""
     return width_of(text) * font_px * _MEAN_WIDTH
 
 
 def shortened(text: str, room_px: float, font_px: float) -> str:
-    """The text, cut with a mark where it is wider than there is room."""
+    """Return the text, cut with a mark where it is wider than this many pixels."""
     text = printable(text)
     if text_width(text, font_px) <= room_px:
         return text
@@ -83,7 +83,7 @@ def shortened(text: str, room_px: float, font_px: float) -> str:
 
 
 def wrapped(text: str, room_px: float, font_px: float) -> list[str]:
-    """The text in lines that fit; a word that is longer than a line is cut."""
+    """Return the text in lines that fit; a word that is longer than a line is cut."""
     lines = [""]
     for word in printable(text).split(" "):
         joined = f"{lines[-1]} {word}" if lines[-1] else word
@@ -96,7 +96,7 @@ def wrapped(text: str, room_px: float, font_px: float) -> list[str]:
     return lines
 
 
-# --- colours, lines and letters of a plot, for light and dark paper. Inert text: ------------------
+# --- colours, lines and letters, for light and dark paper -----------------------------------------
 
 
 STYLE = """
@@ -131,7 +131,7 @@ path,line,circle{fill:none}
 """
 
 
-# --- axes: where a value is drawn, and which values are marked and how they are written -----------
+# --- axes: places of values, ticks and their labels -----------------------------------------------
 
 
 _ROOM = 0.05  # of an axis' length is left free at either end
@@ -142,7 +142,7 @@ _SIZE_STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 48)
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Values from `least` to `greatest` on pixels from `start` to `end`."""
+    """Values from `minimum` to `maximum` on pixels from `start` to `end`."""
 
     minimum: float
     maximum: float
@@ -151,12 +151,12 @@ class Axis:
     is_log: bool = True
 
     def place(self, value: float) -> float:
-        """Where a value is drawn: beyond the axis where it lies beyond; 0 on a log axis too."""
+        """Return where a value is drawn, also one beyond the axis, and 0 on a log axis."""
         share = (self._scaled(value) - self._scaled(self.minimum)) / self._length
         return self.start + (self.end - self.start) * min(1 + _OUTSIDE, max(-_OUTSIDE, share))
 
     def holds(self, value: float) -> bool:
-        """Whether a value lies on the axis."""
+        """Return whether a value lies on the axis."""
         return self.minimum <= value <= self.maximum
 
     @property
@@ -168,7 +168,7 @@ class Axis:
 
 
 def log_axis(values: Iterable[float], *, start: float, end: float) -> Axis:
-    """A log axis that holds these values, those above 0, with some room at either end."""
+    """Return a log axis that holds these values, those above 0, with a margin at either end."""
     positive = [value for value in values if value > _MIN_US]
     minimum, maximum = min(positive, default=1.0), max(positive, default=10.0)
     room = max(_ROOM * log10(maximum / minimum), 0.06)
@@ -186,7 +186,7 @@ class Tick:
 
 
 def size_ticks(axis: Axis, maximum: int) -> list[Tick]:
-    """Powers of two, or the ends of the axis where it holds fewer than two of them."""
+    """Return powers of two, or the ends of the axis where it holds fewer than two of them."""
     first, last = ceil(log2(axis.minimum)), floor(log2(axis.maximum))
     for step in _SIZE_STEPS:
         powers = [power for power in range(max(0, first), last + 1) if power % step == 0]
@@ -199,7 +199,7 @@ def size_ticks(axis: Axis, maximum: int) -> list[Tick]:
 
 
 def time_ticks(axis: Axis, maximum: int) -> list[Tick]:
-    """Powers of ten with minor ticks; 1, 2 and 5; or equal steps, as the axis' length asks for."""
+    """Return powers of ten with minor ticks; 1, 2 and 5; or equal steps, by the axis' length."""
     decades = log10(axis.maximum) - log10(axis.minimum)
     if decades < 0.8:
         return [Tick(value, format_given_time(value)) for value in _equal_steps(axis, maximum)]
@@ -217,7 +217,7 @@ def time_ticks(axis: Axis, maximum: int) -> list[Tick]:
 
 
 def burst_ticks(axis: Axis, maximum: int) -> list[Tick]:
-    """Powers of two as plain numbers, not more than fit."""
+    """Return powers of two as plain numbers, not more than fit."""
     ticks = [Tick(2.0**power, str(2**power)) for power in range(63)]
     held = [tick for tick in ticks if axis.holds(tick.value)]
     return held[:: max(1, ceil(len(held) / maximum))]
@@ -232,7 +232,7 @@ def _equal_steps(axis: Axis, maximum: int) -> list[float]:
 
 
 def nice_above(value: float) -> float:
-    """The least of 1, 2 and 5 times a power of ten that is not below the value (above 0)."""
+    """Return the smallest of 1, 2 and 5 times a power of ten not below the value (above 0)."""
     unit = 10.0 ** floor(log10(value))
     return next(
         (unit * factor for factor in (1, 2, 5) if unit * factor >= value * (1 - 1e-9)), unit * 10
@@ -240,11 +240,11 @@ def nice_above(value: float) -> float:
 
 
 def quantile_of(values: Sequence[float], share: float) -> float:
-    """The value that this share of them does not exceed, by rank; there is at least one."""
+    """Return the value that this share of them does not exceed, by rank; there is at least one."""
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
 
-# --- what all panels share: their measures, the head with its rows, and a frame with axes ---------
+# --- panels: measures, the head with its rows, and a frame with axes ------------------------------
 
 
 LEFT, RIGHT = 58.0, 14.0  # what labels need beside a frame
@@ -265,7 +265,7 @@ class Panel(Protocol):
         """What stands above its chart."""
 
     def chart(self, ident: str, *, width: float, top: float) -> Iterator[str]:
-        """The chart below `top`, CHART_PX high; `ident` is unique in the document."""
+        """Return the chart below `top`, CHART_PX high; `ident` is unique in the document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,12 +280,12 @@ class Head:
 
 
 def panel_height(rows: int) -> float:
-    """Of a panel whose head has so many rows."""
+    """Return the height of a panel whose head has so many rows."""
     return _ROWS_AT + ROW_PX * rows + CHART_PX
 
 
 def draw_panel(panel: Panel, ident: str, *, x: float, y: float, width: float, rows: int) -> str:
-    """A panel at this place; its head is given room for so many rows."""
+    """Draw a panel at this place, with space in its head for so many rows."""
     head = panel.head
     content = [
         tag("title", safe(head.heading), id=f"{ident}-title"),
@@ -321,11 +321,11 @@ class Frame:
     y: Axis
 
     def point(self, x: float, y: float) -> tuple[float, float]:
-        """Where a pair of values is drawn."""
+        """Return where a pair of values is drawn."""
         return self.x.place(x), self.y.place(y)
 
     def clip(self, ident: str) -> str:
-        """The definition that keeps what refers to it inside the frame."""
+        """Return the definition that keeps what refers to it inside the frame."""
         left, right, top, bottom = self.x.start, self.x.end, self.y.end, self.y.start
         box = tag("rect", x=left, y=top - 1, width=right - left, height=bottom - top + 2)
         return tag("clipPath", box, id=ident)
@@ -333,7 +333,7 @@ class Frame:
     def grid(
         self, x_ticks: Sequence[Tick], y_ticks: Sequence[Tick], *, labels: Iterable[str] = "xy"
     ) -> str:
-        """Grid lines at labelled ticks, short ones at the others, and their labels."""
+        """Return grid lines at labelled ticks, short ones at the others, and their labels."""
         return group(
             [
                 tag(
@@ -369,5 +369,5 @@ class Frame:
 
 
 def max_labels(axis: Axis) -> int:
-    """How many labels find room along a horizontal axis."""
+    """Return how many labels fit along a horizontal axis."""
     return max(2, int(abs(axis.end - axis.start) / _PIXELS_A_LABEL))

@@ -1,4 +1,4 @@
-"""A schedule as a timeline names and describes it: every function and property is text."""
+"""The plan of a timeline: its texts, its time axis, and where every mark of a schedule stands."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from domain.solution import relative_excess
 from domain.timeline import CriticalPathPart, StageTimeline, Timeline
 from domain.units import format_bytes
 
-_MOMENT_DIGITS = 6  # of when a fragment starts and leaves: many follow each other closely
+_MOMENT_DIGITS = 6  # of the times when a fragment starts and leaves: many follow each other closely
 _MAX_LISTED = 8  # stages of the critical path in the description
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnSchedule:
-    """A course with the name it has in the picture, and the proven bound where there is one."""
+    """A timeline with its name in the picture, and the proven bound where there is one."""
 
     name: str
     timeline: Timeline
@@ -36,7 +36,7 @@ class DrawnSchedule:
 
     @property
     def fragments_text(self) -> str:
-        """How many fragments there are, from the least to the most that a stage has."""
+        """How many fragments there are, from the fewest to the most of a stage."""
         counts = sorted({len(stage.fragment_bytes) for stage in self.timeline.stages})
         if counts == [1]:
             return "1 fragment"
@@ -53,14 +53,14 @@ class DrawnSchedule:
 
     @property
     def _texts(self) -> tuple[str, str]:
-        """Latency and bound, as far apart as the gap says."""
+        """Return latency and bound with as many digits as show their gap."""
         if self.lower_bound_us is None:
             return format_time(self.timeline.latency_us), ""
         return format_proven(self.timeline.latency_us, self.lower_bound_us)
 
     @property
     def range_text(self) -> str:
-        """The least and the greatest fragment of any stage."""
+        """The smallest and the largest fragment of any stage."""
         stages = self.timeline.stages
         minimum, maximum = min(one.sizes[0] for one in stages), max(one.sizes[-1] for one in stages)
         return f"{format_bytes(minimum)} to {format_bytes(maximum)} a fragment"
@@ -71,8 +71,8 @@ class DrawnSchedule:
         cuts = [stage.fragment_bytes for stage in self.timeline.stages]
         if self.timeline.is_shared:
             return f"{format_sizes(cuts[0])} bytes"
-        reported = " | ".join(map(format_sizes, cuts[:_MAX_LISTED]))
-        return f"{reported}{' | …' if len(cuts) > _MAX_LISTED else ''} bytes by stage"
+        listed = " | ".join(map(format_sizes, cuts[:_MAX_LISTED]))
+        return f"{listed}{' | …' if len(cuts) > _MAX_LISTED else ''} bytes by stage"
 
 
 def format_moment(time_us: float) -> str:
@@ -80,8 +80,8 @@ def format_moment(time_us: float) -> str:
     return format_given_time(time_us, _MOMENT_DIGITS)
 
 
-def costs_text(stage: StageTimeline) -> str:
-    """Overhead and per-byte cost; from least to greatest where the cut uses several ranges."""
+def format_stage_cost(stage: StageTimeline) -> str:
+    """Return overhead and per-byte cost; minimum and maximum where several ranges are used."""
     used = stage.used_ranges
     overhead = _span({part.overhead_us for part in used})
     per_byte = _span({part.ns_per_byte for part in used})
@@ -94,15 +94,15 @@ def _span(values: set[float]) -> str:
 
 
 def row_title(stage: StageTimeline, *, is_busiest: bool) -> str:
-    """What a row is about, for whoever points at it."""
+    """Return what a row is about, shown where it is pointed at."""
     mark = ", the bottleneck" if is_busiest else ""
     idle = f"idle {format_time(stage.idle_us)} between its fragments"
     busy = f"busy {format_time(stage.busy_us)}"
-    return f"{stage.stage.name}{mark}: {costs_text(stage)}; {busy}, {idle}"
+    return f"{stage.stage.name}{mark}: {format_stage_cost(stage)}; {busy}, {idle}"
 
 
 def row_details(stage: StageTimeline, *, is_busiest: bool) -> str:
-    """What stands behind the costs where there is room."""
+    """Return what stands behind the costs, where it fits."""
     stated = f" · busy {format_time(stage.busy_us)}"
     if stage.idle_us > 0.0:
         stated += f", idle {format_time(stage.idle_us)} in between"
@@ -110,13 +110,13 @@ def row_details(stage: StageTimeline, *, is_busiest: bool) -> str:
 
 
 def headline(timeline: Timeline) -> str:
-    """The message and how many stages it crosses."""
+    """Return the message and how many stages it crosses."""
     stages = len(timeline.stages)
     return f"{format_bytes(timeline.message_bytes)} through {stages} stage{'s' * (stages > 1)}"
 
 
 def description(drawn: DrawnSchedule) -> str:
-    """What the picture shows of a schedule, for whoever cannot see it."""
+    """Return what the picture shows of a schedule, for readers who cannot see it."""
     timeline = drawn.timeline
     parts = [_format_part(timeline, part) for part in timeline.critical_parts()]
     if len(parts) > _MAX_LISTED:
@@ -124,7 +124,7 @@ def description(drawn: DrawnSchedule) -> str:
     delay = f" A constant delay of {format_given_time(timeline.delay_us)} follows."
     slowest = timeline.stages[timeline.busiest_stage]
     return (
-        f"{drawn.heading}. Bottleneck: {slowest.stage.name} ({costs_text(slowest)}), "
+        f"{drawn.heading}. Bottleneck: {slowest.stage.name} ({format_stage_cost(slowest)}), "
         f"busy {format_time(slowest.busy_us)}. Critical path: {', '.join(parts)}."
         + (delay if timeline.delay_us > 0.0 else "")
     )
@@ -140,7 +140,7 @@ def _format_part(timeline: Timeline, part: CriticalPathPart) -> str:
     )
 
 
-# --- the time axis of a timeline: linear, in the unit that suits its end --------------------------
+# --- the time axis: linear, in the unit that suits its end ----------------------------------------
 
 
 _MIN_US = 1e-290  # below it nothing can be divided by reliably; such a picture takes no time
@@ -166,20 +166,20 @@ class TimeScale:
         return self.span_us < _MIN_US
 
     def place(self, time_us: float) -> float:
-        """Where a moment is drawn; what is before or after is kept within a picture's width."""
+        """Return where a time is drawn; times outside are kept within a picture's width."""
         place = self.left + self.length(time_us - self.from_us)
         return min(max(place, self.left - self.width), self.left + 2.0 * self.width)
 
     def length(self, time_us: float) -> float:
-        """How long a time is drawn."""
+        """Return how long a time is drawn."""
         return 0.0 if self.is_empty else self.width * (time_us / self.span_us)
 
     def duration_us(self, length: float) -> float:
-        """The time that is drawn so long."""
+        """Return the time that is drawn so long."""
         return self.span_us * (length / self.width)
 
     def ticks(self, max_steps: int) -> list[Tick]:
-        """Whole multiples of 1, 2 or 5 times a power of ten, all in one unit."""
+        """Return whole multiples of 1, 2 or 5 times a power of ten, all in one unit."""
         if self.is_empty:
             return [Tick(0.0, "0")]
         step_us = nice_above(self.span_us / max_steps)
@@ -192,7 +192,7 @@ class TimeScale:
         ]
 
 
-# --- what of a stage is drawn: a mark for each block that can be seen, one for many ---------------
+# --- marks: one for each block that can be seen, one for a run of narrow ones ---------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +238,7 @@ def marks_of(
     longest_us: float,
     shown: tuple[int, int] | None = None,
 ) -> Iterator[Mark]:
-    """The marks of a stage in order of time, of the fragments from `shown[0]` to before `shown[1]`.
+    """Yield the marks of a stage in order of time, of its fragments in the range `shown`.
 
     Blocks shorter than `min_us` are merged across pauses shorter than it, into runs that are not
     longer than `longest_us`. O(k), of which all but the marks themselves is done by built-ins.
@@ -256,8 +256,8 @@ def marks_of(
 def _stretches(
     starts: Sequence[float], exits: Sequence[float], min_us: float, first: int
 ) -> list[int]:
-    """Where stretches end, exclusive: a block that can be seen, or narrow ones without a pause
-    between them that could. The first fragment is number `first`.
+    """Return where stretches end, exclusive: a block that can be seen, or narrow ones without a
+    pause between them that could. The first fragment is number `first`.
     """
     times = enumerate(zip(starts, exits, strict=True), first)
     wide = [i for i, (start_us, exit_us) in times if not exit_us - start_us < min_us]
@@ -277,7 +277,7 @@ def _mark(stage: StageTimeline, first: int, end: int, until_us: float) -> Mark:
 
 
 def _overhead_us(stage: StageTimeline, sizes: Sequence[int]) -> float:
-    """The fixed part of the times of these fragments, µs."""
+    """Return the fixed part of the times of these fragments, µs."""
     ranges = stage.stage.ranges
     if len(ranges) == 1:
         return ranges[0].overhead_us * len(sizes)
@@ -285,7 +285,7 @@ def _overhead_us(stage: StageTimeline, sizes: Sequence[int]) -> float:
     return sum(stage.stage.range_at(size).overhead_us * n for size, n in counted.items())
 
 
-# --- where everything of one schedule stands in a timeline, decided before anything is ------------
+# --- the plan: where everything of one schedule stands --------------------------------------------
 
 
 SHEET, MARGIN = 960.0, 24.0
@@ -305,8 +305,8 @@ _MAX_BLOCKS = 12_000  # what a picture is held to, roughly
 class Plan:
     """A schedule on the time scale that all of a picture share.
 
-    `marks` has those of each stage; blocks narrower than `least` are merged. `ident` begins the
-    names inside the picture, and `compared_us` is the latency that this one's is compared with.
+    `marks` has those of each stage; blocks narrower than `minimum` px are merged. `ident` begins
+    the names inside the picture, and `compared_us` is the latency that this one's is compared with.
     `is_window`: it is a stretch of the time that is drawn.
     """
 
@@ -347,7 +347,7 @@ class Plan:
 
     @property
     def marks_bottleneck(self) -> bool:
-        """Whether one stage can be told from the others as the slowest."""
+        """Whether one stage is the slowest, by more than rounding."""
         return len(self.marks) > 1
 
     @property
@@ -384,7 +384,7 @@ class Plan:
 def planned(
     schedules: Sequence[DrawnSchedule], ident: str, window: tuple[float, float] | None = None
 ) -> list[Plan]:
-    """A plan for each of the schedules, of which the first is what the others are compared with.
+    """Return a plan for each schedule; the others are compared with the first.
 
     A window is a stretch of time, from and to in µs; without one all of it is shown.
     """
@@ -411,7 +411,7 @@ def planned(
 
 
 def span_of(schedules: Sequence[DrawnSchedule]) -> float:
-    """The end of the time axis where all of it is shown, µs."""
+    """Return the end of the time axis where all of it is shown, µs."""
     times_us = [one.timeline.latency_us for one in schedules]
     times_us += [one.lower_bound_us for one in schedules if one.lower_bound_us is not None]
     return max(times_us)

@@ -1,4 +1,4 @@
-"""Colours and letters of a timeline, for light and dark paper, wide and narrow windows.
+"""The drawing of one schedule in a timeline: colours, rows, heading, critical path and ends.
 
 Every rule is below the class of the picture, so that it stays inside where the picture is part of a
 page. The letters grow where the picture is scaled down: 960 units on 360 px are 0.375, and 26 units
@@ -32,8 +32,8 @@ from app.plots.timeline_plan import (
     WIDE_PX,
     Mark,
     Plan,
-    costs_text,
     format_moment,
+    format_stage_cost,
     row_details,
     row_title,
 )
@@ -84,7 +84,7 @@ font:13px system-ui,-apple-system,"Segoe UI","Noto Sans",sans-serif}
 """
 
 
-# --- the rows of a timeline: a label, the idle ground, and a block for each fragment --------------
+# --- rows: a label, the idle ground, and a block for each fragment --------------------------------
 
 
 _SIZE_PX = 12.0
@@ -94,7 +94,7 @@ _MIN_BAR_WITH_SIZES = 20.0
 
 
 def draw_rows(plan: Plan) -> Iterator[str]:
-    """A row for each stage, and one for the constant delay."""
+    """Yield a row for each stage, and one for the constant delay."""
     for j, stage in enumerate(plan.drawn.timeline.stages):
         title = tag("title", safe(row_title(stage, is_busiest=_is_busiest(plan, j))))
         class_ = "stage bottleneck" if _is_busiest(plan, j) else "stage"
@@ -109,7 +109,7 @@ def _row(plan: Plan, place: int, content: list[str], class_: str) -> str:
 
 
 def draw_labels(plan: Plan) -> Iterator[str]:
-    """What stands above each bar, to be drawn over whatever crosses it."""
+    """Yield what stands above each bar, to be drawn over whatever crosses it."""
     timeline = plan.drawn.timeline
     for j, stage in enumerate(timeline.stages):
         yield _label(plan, j, stage)
@@ -126,7 +126,7 @@ def _is_busiest(plan: Plan, j: int) -> bool:
 
 def _label(plan: Plan, j: int, stage: StageTimeline) -> str:
     is_busiest = _is_busiest(plan, j)
-    costs, details = costs_text(stage), row_details(stage, is_busiest=is_busiest)
+    costs, details = format_stage_cost(stage), row_details(stage, is_busiest=is_busiest)
     mark = "▶ " if is_busiest else ""
     narrow = _name(stage, f"{mark}  {costs}", NARROW_PX)
     wide = _name(stage, f"{mark}  {costs}{details}", WIDE_PX)
@@ -146,13 +146,13 @@ def _label(plan: Plan, j: int, stage: StageTimeline) -> str:
 
 
 def _name(stage: StageTimeline, others: str, px: float) -> str:
-    """A stage's name in bold letters, shortened to what the rest of its label leaves."""
+    """Return a stage's name in bold letters, shortened to what the rest of its label leaves."""
     name = stage.stage.name
     return shortened(name, ROOM - text_width(others, px), _bold_px(name, px))
 
 
 def _bold_px(name: str, px: float) -> float:
-    """The size of common letters that are about as wide as these are in bold."""
+    """Return the size of common letters that are about as wide as these are in bold."""
     letters = max(1, len(name))
     capitals, wide = (sum(map(test, name)) / letters for test in (str.isupper, _is_wide))
     return px * (1.12 + 0.35 * capitals + 0.6 * wide)
@@ -167,7 +167,7 @@ def _about(text: str) -> str:
 
 
 def _labelled(plan: Plan, place: int, widths: tuple[float, float], *spans: str) -> str:
-    """A label on a ground of its own, below which the critical path passes unseen.
+    """Draw a label on a ground of its own, below which the critical path passes unseen.
 
     `widths` are of the text in narrow windows and in wide ones.
     """
@@ -220,18 +220,18 @@ def _block(plan: Plan, mark: Mark, stage: StageTimeline, *, is_critical: bool) -
         for left, right, class_ in ((start, middle, "over"), (middle, end, "byte"))
         if right - left >= 0.005
     ]
-    text = _size_text(plan, format_bytes(size), start, middle, end)
+    text = _draw_size(plan, format_bytes(size), start, middle, end)
     class_ = "block" + " odd" * (mark.first % 2) + " critical" * is_critical
     return tag("g", tag("title", safe(stated)), *boxes, text, class_=class_)
 
 
 def _min_drawn(plan: Plan) -> float:
-    """How wide a mark is at least: more where nothing takes time, and all stands at 0."""
+    """Return how wide a mark is at least: more where nothing takes time, and all stands at 0."""
     return 6.0 if plan.scale.is_empty else _MIN_DRAWN
 
 
-def _size_text(plan: Plan, text: str, start: float, middle: float, end: float) -> str:
-    """The size inside the greater part of the block, where it has room."""
+def _draw_size(plan: Plan, text: str, start: float, middle: float, end: float) -> str:
+    """Draw the size inside the larger part of the block, where it fits."""
     is_over = middle - start > end - middle
     left, right = (start, middle) if is_over else (middle, end)
     if plan.bar < _MIN_BAR_WITH_SIZES or text_width(text, _SIZE_PX) + 8 > right - left:
@@ -241,7 +241,7 @@ def _size_text(plan: Plan, text: str, start: float, middle: float, end: float) -
 
 
 def _run(plan: Plan, mark: Mark, stage: StageTimeline, *, overlap: float) -> str:
-    """Overhead at the bottom, bytes above it, pauses left open: heights are shares of time."""
+    """Draw overhead at the bottom, bytes above it, pauses left open: heights are shares of time."""
     start = plan.scale.place(mark.start_us)
     width = max(plan.scale.place(mark.until_us) - start, _min_drawn(plan)) + overlap
     over, busy = (plan.bar * share for share in mark.shares)
@@ -250,10 +250,10 @@ def _run(plan: Plan, mark: Mark, stage: StageTimeline, *, overlap: float) -> str
         for top, high, class_ in ((over, over, "over"), (busy, busy - over, "byte"))
         if high >= 0.005
     ]
-    return tag("g", tag("title", safe(_run_text(mark, stage))), *boxes, class_="run")
+    return tag("g", tag("title", safe(_format_run(mark, stage))), *boxes, class_="run")
 
 
-def _run_text(mark: Mark, stage: StageTimeline) -> str:
+def _format_run(mark: Mark, stage: StageTimeline) -> str:
     sizes = stage.fragment_bytes[mark.first : mark.last + 1]
     minimum, maximum = format_bytes(min(sizes)), format_bytes(max(sizes))
     each = minimum if minimum == maximum else f"{minimum} to {maximum}"
@@ -280,16 +280,16 @@ def _delay(plan: Plan) -> list[str]:
     ]
 
 
-# --- one schedule of a timeline: its heading, its rows, the critical path through them, -----------
+# --- one schedule: its heading, its rows, its critical path and its end ---------------------------
 
 
-_HEADING_PX = 27.0  # of letters, at their greatest
+_HEADING_PX = 27.0  # of letters, at their largest
 _MAX_STEPS = 6
 _BOUND = "proven bound"
 
 
 def draw_schedule(plan: Plan, y: float) -> str:
-    """The schedule below this place, `plan.height` high."""
+    """Return the schedule below this place, `plan.height` high."""
     content = [
         text_at(MARGIN, 22, _heading(plan), "heading"),
         _below_heading(plan),
@@ -315,7 +315,7 @@ def _heading(plan: Plan) -> str:
 
 
 def _below_heading(plan: Plan) -> str:
-    """The proof, or else how great the fragments are; all sizes behind it where there is room."""
+    """Draw the proof, or else how large the fragments are; then all sizes where they fit."""
     stated = plan.drawn.proof or plan.drawn.range_text
     room = ROOM - text_width(stated, WIDE_PX) - 30
     sizes = f" · {shortened(plan.drawn.cut_text, room, WIDE_PX)}"
@@ -349,7 +349,7 @@ def _axis(plan: Plan, ticks: list[Tick], y: float, below: float) -> Iterator[str
 
 
 def _ground(plan: Plan) -> str:
-    """The bottleneck stands on a ground of its own."""
+    """Draw the bottleneck on a ground of its own."""
     if not plan.marks_bottleneck:
         return ""
     y = plan.rows_top + plan.busiest * plan.pitch + 2
@@ -363,7 +363,7 @@ def _critical_path(plan: Plan) -> Iterator[str]:
 
 
 def _corners(plan: Plan) -> Iterator[tuple[float, float]]:
-    """A stair from the first moment to the last, below the bars that it passes."""
+    """Return a stair from the first time to the last, below the bars that it passes."""
     timeline, below = plan.drawn.timeline, plan.rows_top + LABEL + plan.bar + BELOW_BAR / 2
     for part in plan.parts:
         y = below + part.stage * plan.pitch
@@ -376,7 +376,7 @@ def _corners(plan: Plan) -> Iterator[tuple[float, float]]:
 
 
 def _ends(plan: Plan) -> Iterator[str]:
-    """Where the message has arrived, and the earliest that any schedule could have it."""
+    """Draw where the message has arrived, and the earliest time that any schedule could have."""
     top, bottom = plan.rows_top, plan.rows_bottom
     x = plan.scale.place(plan.drawn.timeline.latency_us)
     if not plan.scale.is_empty:

@@ -1,6 +1,6 @@
 """Schedules of one message as a stand-alone SVG document: when which fragment is in which stage.
 
-    render_timeline_svg([DrawnSchedule("exact", course, lower_bound_us=184.3)])
+    render_timeline_svg([DrawnSchedule("exact", timeline, lower_bound_us=184.3)])
 
 Several schedules stand one above the other on one time scale. No script, no font and no address
 from elsewhere; the same schedules give the same bytes, other ones other names inside, so that
@@ -37,7 +37,7 @@ _MIN_WINDOW = 1e-9  # of all the time
 
 
 def render_timeline_svg(schedules: Sequence[DrawnSchedule]) -> str:
-    """The document, beginning with the XML declaration. Raises InvalidInput."""
+    """Return the document, beginning with the XML declaration. Raises InvalidInput."""
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{timeline_element(schedules)}\n'
 
 
@@ -56,7 +56,7 @@ class Picture:
 
 
 def timeline_element(schedules: Sequence[DrawnSchedule], *, rules: str = STYLE) -> str:
-    """The <svg> alone, for a page of HTML. A page that brings `STYLE` itself gives no `rules`.
+    """Return the <svg> alone, for HTML. A page that brings `STYLE` itself gives no `rules`.
 
     Raises InvalidInput unless there is a schedule and all are of one message.
     """
@@ -69,7 +69,7 @@ def timeline_picture(
     rules: str = STYLE,
     window: tuple[float, float] | None = None,
 ) -> Picture:
-    """The <svg> of a window of time (from, to in µs), or of all of it. Raises InvalidInput."""
+    """Return the <svg> of a window of time (from, to in µs), or of all. Raises InvalidInput."""
     _check(schedules)
     span_us = span_of(schedules)
     window = _within(window, span_us)
@@ -81,7 +81,7 @@ def timeline_picture(
 
 
 def _within(window: tuple[float, float] | None, span_us: float) -> tuple[float, float] | None:
-    """The window as far as there is anything in it, or all of it."""
+    """Return the window as far as there is anything in it, or all of it."""
     if window is None:
         return None
     from_us, to_us = window[0], min(window[1], span_us)
@@ -129,7 +129,7 @@ def _stacked(plans: Sequence[Plan], y: float) -> Iterator[str]:
 
 
 def _digest(schedules: Sequence[DrawnSchedule], window: tuple[float, float] | None) -> str:
-    """Equal for equal pictures."""
+    """Return a digest that is equal for equal pictures."""
     digest = hashlib.sha256(repr(window).encode() if window else b"")
     for one in schedules:
         # Of the bound what is shown: its last bits differ from machine to machine.
@@ -140,7 +140,7 @@ def _digest(schedules: Sequence[DrawnSchedule], window: tuple[float, float] | No
     return digest.hexdigest()[:10]
 
 
-# --- words ----------------------------------------------------------------------------------------
+# --- footer ---------------------------------------------------------------------------------------
 
 
 def _title(schedules: Sequence[DrawnSchedule]) -> str:
@@ -149,7 +149,7 @@ def _title(schedules: Sequence[DrawnSchedule]) -> str:
 
 
 def _footer(plans: Sequence[Plan], y: float) -> Iterator[str]:
-    """What was merged, and how much."""
+    """Yield what was merged, and how much."""
     if plans[0].scale.is_empty:
         yield text_at(
             MARGIN, y + 14, "Nothing takes any time here: all of it stands at 0.", "muted note"
@@ -191,7 +191,7 @@ def _hatch(ident: str) -> str:
 
 
 def _legend(schedules: Sequence[DrawnSchedule], ident: str) -> tuple[list[str], int]:
-    """The entries as they stand in narrow windows and in wide ones, and in how many lines."""
+    """Return the entries for narrow windows and for wide ones, and in how many lines they stand."""
     entries = list(_entries(schedules, ident))
     narrow, lines = _placed(entries, NARROW_PX, 0)
     _, wide_lines = _placed(entries, WIDE_PX, 0)
@@ -200,7 +200,7 @@ def _legend(schedules: Sequence[DrawnSchedule], ident: str) -> tuple[list[str], 
 
 
 def _placed(entries: Sequence[tuple[str, str]], px: float, line: int) -> tuple[list[str], int]:
-    """Entries from this line on, with room for letters of this size; the line behind the last."""
+    """Return entries from this line on, spaced for letters of this size; and the line behind."""
     parts, x = [], MARGIN
     for label, mark in entries:
         width = 34 + text_width(label, px) + 18

@@ -1,4 +1,4 @@
-"""A table of what each strategy gives on each message size of one pipeline or aggregate."""
+"""Comparisons of strategies on several message sizes, and simulations of a given cut."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def resolve(comparison: Comparison, find_revision: FindRevision) -> Resolved:
     return Resolved(comparison, revision.model, profile)
 
 
-# --- what a given cut costs: every interval in every stage, the critical path, the ----------------
+# --- simulations of a given cut -------------------------------------------------------------------
 
 
 MAX_INTERVALS = 200_000  # intervals in one answer; about 12 MB of JSON
@@ -138,7 +138,7 @@ def run(store: Store, source: Pipeline | ProfileReference, cut: Cut) -> Simulati
 
 
 def draw(simulation: Simulation, cut: Cut) -> bytes:
-    """The timeline of a cut that was run, as an SVG document."""
+    """Return the timeline of a cut that was run, as an SVG document."""
     from app.plots.timeline_plan import DrawnSchedule
     from app.plots.timeline_svg import render_timeline_svg
 

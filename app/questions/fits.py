@@ -1,4 +1,4 @@
-"""Measurements to a fit: read the files, fit them together, and on request store all of it."""
+"""Measurements to fits, plots of stored fits, and plans of what to measure next."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _narrowed(readings: Sequence[Reading], options: FitOptions, sizes_used: Size
 def fit_measurements(
     measurements: Sequence[Measurement], request: FitRequest, *, sizes_used: SizesUsed
 ) -> FittedTrace:
-    """The one fit of all measurements of one question. Raises as `fit_traces` does."""
+    """Return the one fit of all measurements of one question. Raises as `fit_traces` does."""
     traces, kinds = loaded_measurements(measurements)
     return fit_traces(traces, replace(request, kinds=kinds), sizes_used=sizes_used)
 
@@ -137,7 +137,7 @@ def fit_measurements(
 def loaded_measurements(
     measurements: Sequence[Measurement],
 ) -> tuple[tuple[LoadedTrace, ...], tuple[TraceKind | None, ...]]:
-    """The files in memory, and what was said of their kinds. Raises UnreadableTrace."""
+    """Return the files in memory, and the kinds named for them. Raises UnreadableTrace."""
     traces = tuple(LoadedTrace.of(utf8(one.content)) for one in measurements)
     return traces, tuple(known_kind(one.kind) for one in measurements)
 
@@ -199,14 +199,14 @@ def name_fit(unit: UnitOfWork, fit_id: str, *, name: str) -> SavedFit:
 
 
 def get_fit(store: Store, fit_id: str) -> FitRecord:
-    """A stored fit. Raises NotFound."""
+    """Return a stored fit. Raises NotFound."""
     known_identifier(fit_id, "fit")
     with store.reading() as unit:
         return unit.fits.get(fit_id)
 
 
 def get_trace(store: Store, digest: str) -> PackedTrace:
-    """A stored trace. Raises NotFound."""
+    """Return a stored trace. Raises NotFound."""
     if DIGEST.fullmatch(digest) is None:
         raise NotFound("there is no trace with this digest")
     with store.reading() as unit:
@@ -214,7 +214,7 @@ def get_trace(store: Store, digest: str) -> PackedTrace:
 
 
 def known_kind(name: str | None) -> TraceKind | None:
-    """The kind of this name. Raises UnreadableTrace naming `kind`."""
+    """Return the kind of this name. Raises UnreadableTrace naming `kind`."""
     if name is None:
         return None
     if name not in KINDS:
@@ -230,7 +230,7 @@ def _of_file(refusal: UnreadableTrace, place: int) -> UnreadableTrace:
 
 
 def utf8(text: str | bytes) -> bytes:
-    """The bytes of a trace. Raises UnreadableTrace for text that no file could hold."""
+    """Return the bytes of a trace. Raises UnreadableTrace for text that no file could hold."""
     if isinstance(text, bytes):
         return text
     try:
@@ -241,7 +241,7 @@ def utf8(text: str | bytes) -> bytes:
         ) from None
 
 
-# --- the plot of a fit that is stored, from the traces that are stored with it --------------------
+# --- plots of stored fits -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,12 +258,12 @@ class StoredFit:
     kinds: tuple[TraceKind | None, ...] = ()
 
     def __len__(self) -> int:
-        """How many bytes the files have together, expanded."""
+        """Return how many bytes the files have together, expanded."""
         return sum(trace.content_bytes for trace in self.traces)
 
 
 def find_fit(store: Store, fit_id: str) -> StoredFit:
-    """A stored fit with its traces. Raises NotFound."""
+    """Return a stored fit with its traces. Raises NotFound."""
     with store.reading() as unit:
         record = unit.fits.get(fit_id)
         traces = tuple(unit.traces.packed(digest) for digest in record.trace_digests)
@@ -273,7 +273,7 @@ def find_fit(store: Store, fit_id: str) -> StoredFit:
 
 
 def plot_stored(stored: StoredFit) -> FitPlot:
-    """Read the files again and say what a plot shows.
+    """Read the files again and return what a plot shows.
 
     Stages whose samples are not in them any more show the medians of sizes.
     """
@@ -286,7 +286,7 @@ def plot_stored(stored: StoredFit) -> FitPlot:
 
 
 def _reading(content: bytes, kind: TraceKind | None) -> Reading | None:
-    """The file as it was read then; None for what this version reads no longer."""
+    """Return the file as it was read then; None where this version cannot read it."""
     from fitting import read
 
     try:
@@ -295,11 +295,11 @@ def _reading(content: bytes, kind: TraceKind | None) -> Reading | None:
         return None
 
 
-# --- which messages to measure next: stateless, from what was measured so far ---------------------
+# --- measurement plans ----------------------------------------------------------------------------
 
 
 def plan(measurements: tuple[Measurement, ...], limits: PlanLimits) -> MeasurementPlan:
-    """The next sizes, or that enough is known. Raises UnreadableTrace, naming the measurement."""
+    """Return the next sizes, or that enough is known. Raises UnreadableTrace."""
     import fitting
     import measuring
 

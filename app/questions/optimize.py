@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedQuestion:
     """A question whose model is known: a problem, and where its costs came from.
 
     `digest` is equal exactly for questions that one stored answer can serve.
@@ -53,11 +53,11 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A solution with all that is told beside it."""
+    """A solution and what is reported with it."""
 
     id: str
     created_at: datetime
-    prepared: Prepared
+    prepared: PreparedQuestion
     solution: Solution
     baselines: BaselineSet
     bottleneck_stage: int | None
@@ -69,7 +69,9 @@ Render: TypeAlias = Callable[[Answer], bytes]
 FindRevision: TypeAlias = Callable[[ProfileReference], "Revision"]
 
 
-def prepare(question: Question, find_revision: FindRevision, *, fragment_cap: int) -> Prepared:
+def prepare(
+    question: Question, find_revision: FindRevision, *, fragment_cap: int
+) -> PreparedQuestion:
     """Find or fit the model. Raises NotFound, UnreadableTrace, PoorFit, MeasurementMissing and
     Infeasible.
     """
@@ -92,7 +94,9 @@ def prepare(question: Question, find_revision: FindRevision, *, fragment_cap: in
         allow_refragmentation=question.allow_refragmentation,
     )
     problem.count_range()  # what no cut can satisfy is refused before anything is queued
-    return Prepared(question, problem, profile, fitted, _digest(question, problem, profile, fitted))
+    return PreparedQuestion(
+        question, problem, profile, fitted, _digest(question, problem, profile, fitted)
+    )
 
 
 def _fitted(
@@ -107,7 +111,7 @@ def _fitted(
 
 
 def sizes_used_by(question: Question, *, fragment_cap: int) -> SizesUsed:
-    """The fragment sizes that this question's answer would have for a model.
+    """Return the fragment sizes that this question's answer would have for a model.
 
     Where its strategy may take long, the best equal fragments stand for it: which sizes a fit is
     of must not depend on how busy the machine is.
@@ -135,7 +139,7 @@ def sizes_used_by(question: Question, *, fragment_cap: int) -> SizesUsed:
 
 
 def sizes_used_for(message_bytes: int | None, *, fragment_cap: int) -> SizesUsed:
-    """The same for a message without a question; asked only where there is one."""
+    """Return the same for a message without a question; asked only where there is one."""
     if message_bytes is None:
         return lambda _: ()
     question = Question(message_bytes=message_bytes, source=())
@@ -143,7 +147,7 @@ def sizes_used_for(message_bytes: int | None, *, fragment_cap: int) -> SizesUsed
 
 
 def stored_revision(unit: UnitOfWork) -> FindRevision:
-    """Looks profiles up in this unit of work."""
+    """Return a function that looks profiles up in this unit of work."""
 
     def find(reference: ProfileReference) -> Revision:
         try:
@@ -154,8 +158,8 @@ def stored_revision(unit: UnitOfWork) -> FindRevision:
     return find
 
 
-def find_stored(unit: UnitOfWork, prepared: Prepared) -> AnswerRecord | None:
-    """A stored answer to the identical question, where it is good enough to be given again."""
+def find_stored(unit: UnitOfWork, prepared: PreparedQuestion) -> AnswerRecord | None:
+    """Return a stored answer to the identical question, where it is good enough."""
     if prepared.question.save_as is not None:
         return None  # the answer has to name the revision that it stores
     record = unit.answers.find(prepared.digest)
@@ -164,19 +168,19 @@ def find_stored(unit: UnitOfWork, prepared: Prepared) -> AnswerRecord | None:
     return record
 
 
-def is_quick(prepared: Prepared) -> bool:
-    """Whether solving is small enough to be tried in this process."""
+def is_quick(prepared: PreparedQuestion) -> bool:
+    """Return whether solving is small enough to be tried in this process."""
     return solvers.is_quick(prepared.problem, prepared.question.strategy)
 
 
 def conclude(
-    prepared: Prepared,
+    prepared: PreparedQuestion,
     solution: Solution,
     *,
     solve_ms: float,
     baselines: BaselineSet | None = None,
 ) -> Answer:
-    """The answer that a solution gives: with the default settings' costs and its busiest stage."""
+    """Return a solution's answer: with the default settings' costs and its busiest stage."""
     return Answer(
         id=new_id(),
         created_at=datetime.now(UTC),
@@ -190,7 +194,7 @@ def conclude(
 
 
 def bottleneck_stage(solution: Solution) -> int | None:
-    """The stage occupied longest; where cuts differ, each stage counts by the cut it sees.
+    """Return the stage occupied longest; where cuts differ, each stage counts by the cut it sees.
 
     None of an aggregate, which knows how slow the slowest stage is and not which one it is.
     """
@@ -264,7 +268,7 @@ def _digest(
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-# --- stored answers: one by its identifier, or a page of them -------------------------------------
+# --- stored answers -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,14 +290,14 @@ class AnswerPage:
 
 
 def get_answer(store: Store, identifier: str) -> AnswerRecord:
-    """The stored answer. Raises NotFound."""
+    """Return the stored answer. Raises NotFound."""
     known_identifier(identifier, "answer")
     with store.reading() as unit:
         return unit.answers.get(identifier)
 
 
 def get_answers(store: Store, identifiers: Iterable[str]) -> dict[str, AnswerRecord]:
-    """Those of these stored answers that are there, by identifier."""
+    """Return those of these stored answers that exist, by identifier."""
     found = {}
     with store.reading() as unit:
         for one in identifiers:
@@ -303,7 +307,7 @@ def get_answers(store: Store, identifiers: Iterable[str]) -> dict[str, AnswerRec
 
 
 def has_active_table(store: Store, profile: str, revision: int, message_bytes: int) -> bool:
-    """Whether this revision's lookups of this message are answered from a compiled table."""
+    """Return whether this revision's lookups of this message are answered from a compiled table."""
     with store.reading() as unit:
         found = unit.tables.active_summary(profile, revision)
     return found is not None and found.covers(message_bytes)
@@ -312,7 +316,7 @@ def has_active_table(store: Store, profile: str, revision: int, message_bytes: i
 def list_answers(
     store: Store, wanted: AnswerFilter, *, after: str | None = None, limit: int = 50
 ) -> AnswerPage:
-    """A page of summaries. Raises InvalidInput for a cursor that is none."""
+    """Return a page of summaries. Raises InvalidInput for a cursor that is none."""
     if after is not None and IDENTIFIER.fullmatch(after) is None:
         raise InvalidInput("expected the next_cursor of an earlier page", field="cursor")
     with store.reading() as unit:

@@ -1,4 +1,4 @@
-"""Hardware profiles: looked up, created, revised, rolled back, deleted."""
+"""Hardware profiles: find, create, revise, roll back, delete; and the published ones."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ class ProfilePage:
 def list_profiles(
     store: Store, *, containing: str = "", after: str | None = None, limit: int = 50
 ) -> ProfilePage:
-    """Profiles in the order of their names; those whose names contain a text, if one is given."""
+    """Return profiles in the order of their names; those whose names contain a text, if given."""
     with store.reading() as unit:
         found = tuple(unit.profiles.list(containing=containing, after=after, limit=limit + 1))
     return ProfilePage(found[:limit], found[limit - 1].name if len(found) > limit else None)
 
 
 def get_profile(store: Store, name: str) -> HardwareProfile:
-    """The profile of this name. Raises NotFound."""
+    """Return the profile of this name. Raises NotFound."""
     with store.reading() as unit:
         return unit.profiles.get(known_name(name))
 
 
 def get_revision(store: Store, reference: ProfileReference) -> Revision:
-    """The revision that a reference names. Raises NotFound."""
+    """Return the revision that a reference names. Raises NotFound."""
     with store.reading() as unit:
         return unit.profiles.revision(reference.name, reference.revision)
 
@@ -55,7 +55,7 @@ def get_revision(store: Store, reference: ProfileReference) -> Revision:
 def create_profile(
     store: Store, name: str, model: CostModel, *, detail: str = ""
 ) -> HardwareProfile:
-    """A new profile with revision 1. Raises InvalidInput for the name, Conflict if it is taken."""
+    """Return a new profile with revision 1. Raises InvalidInput for the name, Conflict."""
     check_profile_name(name)
     with store.unit_of_work() as unit:
         return unit.profiles.create(name, model, Provenance(Origin.GIVEN, detail))
@@ -71,7 +71,7 @@ def revise_profile(
 
 
 def list_revisions(store: Store, name: str) -> tuple[HardwareProfile, tuple[Revision, ...]]:
-    """The profile and every revision of it. Raises NotFound."""
+    """Return the profile and every revision of it. Raises NotFound."""
     with store.reading() as unit:
         profile = unit.profiles.get(known_name(name))
         return profile, tuple(unit.profiles.revisions(name))
@@ -90,7 +90,7 @@ def delete_profile(store: Store, name: str) -> None:
 
 
 def known_name(name: str) -> str:
-    """The name, if a profile may have it: nothing is stored under any other. Raises NotFound."""
+    """Return the name, if a profile may have it. Raises NotFound for any other."""
     try:
         check_profile_name(name)
     except InvalidInput:
@@ -99,14 +99,14 @@ def known_name(name: str) -> str:
 
 
 def known_reference(text: str) -> ProfileReference:
-    """The profile or revision that this can name. Raises NotFound."""
+    """Return the profile or revision that this can name. Raises NotFound."""
     try:
         return ProfileReference.parse(text)
     except InvalidInput:
         raise NotFound("there is no profile of this name", field="profile") from None
 
 
-# --- the published pipelines that a store holds from its first start ------------------------------
+# --- the published pipelines, which a store holds from its first start ----------------------------
 
 
 # (stage, overhead in µs, per-byte cost in µs per KB)
@@ -137,7 +137,7 @@ class PaperProfile:
 
 
 def paper_profiles() -> tuple[PaperProfile, ...]:
-    """All of them."""
+    """Return all of them."""
     network = _lines(TABLE_1, bytes_per_kb=1000, scale=SLOWER_NETWORK)
     back = _lines(TABLE_1, bytes_per_kb=1000, scale=SLOWER_NETWORK, suffix=" (second network)")
     disk_ns = ns_per_byte_from_mb_per_s(DISK_MB_PER_S, bytes_per_mb=10**6)

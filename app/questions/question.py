@@ -1,4 +1,4 @@
-"""Files of measurements while they are worked on: in memory, or in an open file without a name."""
+"""Questions: a message, its pipeline or measurements, and how to solve it; and their files."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class LoadedTrace:
 
     @classmethod
     def of(cls, content: bytes) -> LoadedTrace:
-        """A file in memory."""
+        """Return a file in memory."""
         digest = hashlib.sha256(content).hexdigest()
         return cls(digest, len(content), lambda: (content,), lambda: content)
 
     @classmethod
     def in_file(cls, descriptor: int, *, content_bytes: int, digest: str) -> LoadedTrace:
-        """An open file, which stays open for as long as this is used."""
+        """Return an open file, which stays open for as long as this is used."""
         return cls(
             digest,
             content_bytes,
@@ -64,7 +64,7 @@ def _pieces(
         yield piece
 
 
-# --- what is asked: a message, where its pipeline comes from, and how to solve it -----------------
+# --- questions ------------------------------------------------------------------------------------
 
 
 DEFAULT_RELATIVE_GAP = 1e-6
@@ -75,7 +75,7 @@ IDENTIFIER = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One trace, as text or as the bytes of its file; `kind` where it does not tell its own."""
+    """One trace, as text or as the bytes of its file; `kind` where it cannot be detected."""
 
     content: str | bytes
     kind: str | None = None

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from analysis.audit import AuditQuestion, AuditScope
-from app.questions.optimize import Prepared
+from app.questions.optimize import PreparedQuestion
 from domain.errors import (
     Conflict,
     InconsistentInput,
@@ -47,7 +47,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 class ExportScope:
     """What is asked for besides the pipeline. Raises InvalidInput.
 
-    `min_message_bytes` None is the table's, but at least 1 KiB where the greatest is no less, as
+    `min_message_bytes` None is the table's, but at least 1 KiB where the maximum is no less, as
     without a table; `max_message_bytes` None is the table's, or 16 MiB; `limits` None are the
     table's, or none. `options` are checked by the target.
     """
@@ -128,7 +128,7 @@ def export_question(
     *,
     fragment_cap: int,
 ) -> ExportQuestion:
-    """The question about a model. Raises StrategyDeclined, and Conflict where a table is missing.
+    """Return the question about a model. Raises StrategyDeclined; Conflict without a table.
 
     A table is taken along where the target reads it or where sizes are chosen by it.
     """
@@ -153,7 +153,7 @@ def export_question(
 def stored_table(
     unit: UnitOfWork, profile: ProfileRevision, digest: str | None
 ) -> TableFile | None:
-    """The table of this digest, or the revision's active one. Raises NotFound and Conflict."""
+    """Return the table of this digest, or the revision's active one. Raises NotFound, Conflict."""
     if digest is None:
         active = unit.tables.active(profile.name, profile.revision)
         return TableFile(active.digest, active.file) if active else None
@@ -167,7 +167,8 @@ def export(
     question: ExportQuestion, progress: Callable[[int, int], None] | None = None
 ) -> Exported:
     """Choose and render. Raises InconsistentInput, Infeasible, InvalidTable, Conflict for a table
-    of another pipeline, and LimitReached. `progress` is told messages solved and messages in all.
+    of another pipeline, and LimitReached. `progress` is called with messages solved and messages in
+    all.
     """
     from exports.table.slt import decode
 
@@ -188,7 +189,7 @@ def export(
 
 
 def _together(refusal: InvalidInput) -> InconsistentInput:
-    """What is refused here was valid for itself: it does not go with the target or the pipeline."""
+    """Return the error of what is valid alone but does not go with the target or the pipeline."""
     field = "option" if refusal.field == "options" else refusal.field
     return InconsistentInput(refusal.detail, field=field)
 
@@ -210,7 +211,7 @@ def _input(
 
 
 def _stem(question: ExportQuestion) -> str:
-    """A file's name without its suffix."""
+    """Return a file's name without its suffix."""
     profile = question.profile
     source = f"{profile.name}-{profile.revision}" if profile else "pipeline"
     return f"{_UNSAFE.sub('_', source)}-{question.target.name}"
@@ -237,11 +238,13 @@ def _chosen(
     )
 
 
-# --- the question of an audit: a setting, and the model that was found or fitted for it -----------
+# --- audits ---------------------------------------------------------------------------------------
 
 
-def audit_question(prepared: Prepared, scope: AuditScope, *, fragment_cap: int) -> AuditQuestion:
-    """The audit of a model that was found or fitted."""
+def audit_question(
+    prepared: PreparedQuestion, scope: AuditScope, *, fragment_cap: int
+) -> AuditQuestion:
+    """Return the audit of a model that was found or fitted."""
     fit = prepared.fitted.fit if prepared.fitted else None
     return AuditQuestion(
         model=prepared.problem.model,

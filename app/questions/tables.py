@@ -86,7 +86,7 @@ class TableQuestion:
 
 @dataclass(frozen=True, slots=True)
 class GapRange:
-    """Message sizes, inclusive, and the greatest relative gap that is certified among them."""
+    """Message sizes, inclusive, and the largest relative gap that is certified among them."""
 
     from_bytes: int
     to_bytes: int
@@ -104,7 +104,7 @@ class CountRun:
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """What is told of a plan table; of long lists the first MAX_LISTED, and how many there are.
+    """The facts about a plan table; of long lists the first MAX_LISTED, and how many there are.
 
     `missed_bytes` and `unrepeatable_bytes` count message sizes. `loosened_gap` is the tolerance
     that the cuts were compiled to where the one asked for takes too many of them, else None.
@@ -125,7 +125,7 @@ class TableFacts:
 
 @dataclass(frozen=True, slots=True)
 class CompiledTable:
-    """A table file by its digest, and what is told of it."""
+    """A table file by its digest, and the facts about it."""
 
     question: TableQuestion
     file: bytes
@@ -145,7 +145,7 @@ def table_question(
     *,
     fragment_cap: int,
 ) -> TableQuestion:
-    """The question about a model. Raises StrategyDeclined for an aggregate."""
+    """Return the question about a model. Raises StrategyDeclined for an aggregate."""
     if not isinstance(model, Pipeline):
         raise StrategyDeclined(
             "a plan table needs the stages of a pipeline; of this one only the total and the "
@@ -156,7 +156,7 @@ def table_question(
 
 
 def find_table(unit: UnitOfWork, question: TableQuestion) -> TableRecord | None:
-    """A stored table of the identical question."""
+    """Return a stored table of the identical question."""
     return None if question.profile is None else unit.tables.find(question.digest())
 
 
@@ -165,7 +165,7 @@ def compile_table(
 ) -> CompiledTable:
     """Compile in this process. Raises Infeasible, LimitReached and SolverFailed.
 
-    `progress` is told steps done and steps in all, which are PROGRESS_STEPS.
+    `progress` is called with steps done and steps in all, which are PROGRESS_STEPS.
     """
     from exports.table.slt import digest_of, encode
 
@@ -181,7 +181,7 @@ def compile_table(
 def _plan_table(
     question: TableQuestion, progress: Callable[[int, int], None] | None
 ) -> tuple[PlanTable, float | None]:
-    """The table, and the tolerance of its cuts where that is looser than what was asked for."""
+    """Return the table, and the tolerance of its cuts where that is looser than the one asked."""
     import solvers
 
     scope = question.scope
@@ -204,12 +204,12 @@ def _plan_table(
 
 
 def _in_steps(progress: Callable[[int, int], None]) -> Callable[[float], None]:
-    """Takes the share that is done."""
+    """Return a function that takes the share that is done."""
     return lambda share: progress(min(PROGRESS_STEPS, int(share * PROGRESS_STEPS)), PROGRESS_STEPS)
 
 
 def facts_of(table: PlanTable) -> TableFacts:
-    """What is told of a plan table."""
+    """Return the facts about a plan table."""
     cuts, repeats = _certified(table.cuts), _certified(table.repeats)
     missed = _missed(cuts, table.relative_gap)
     counts = tuple(_runs(table.cuts))
@@ -267,7 +267,7 @@ def keep_table(
 
 
 def _check_pipeline(unit: UnitOfWork, question: TableQuestion) -> None:
-    """Storing a table has locked its profile: what its revision is now, it is at the end."""
+    """Raise Conflict where the revision has changed; storing has locked its profile."""
     profile = question.profile
     if profile is None:
         return
@@ -289,7 +289,7 @@ def choose_table(unit: UnitOfWork, record: TableRecord, *, activate: bool | None
 
 
 def needs_choosing(unit: UnitOfWork, record: TableRecord, *, activate: bool | None) -> bool:
-    """Whether `choose_table` would change anything."""
+    """Return whether `choose_table` would change anything."""
     if record.profile_name is None or activate is False:
         return False
     active = unit.tables.active_summary(record.profile_name, record.profile_revision)
@@ -308,7 +308,7 @@ class TablePage:
 
 
 def get_table(store: Store, digest: str) -> TableRecord:
-    """The stored table of this digest. Raises NotFound."""
+    """Return the stored table of this digest. Raises NotFound."""
     if _DIGEST.fullmatch(digest) is None:
         raise NotFound("there is no compiled table of this digest")
     with store.reading() as unit:
@@ -316,7 +316,7 @@ def get_table(store: Store, digest: str) -> TableRecord:
 
 
 def active_table(store: Store, reference: ProfileReference) -> TableRecord:
-    """The active compiled table of a profile's revision. Raises NotFound."""
+    """Return the active compiled table of a profile's revision. Raises NotFound."""
     with store.reading() as unit:
         found = unit.tables.active(reference.name, reference.revision)
         if found is None:
@@ -342,7 +342,7 @@ def activate_table(store: Store, reference: ProfileReference, digest: str) -> Ta
 
 
 def json_twin(file: bytes) -> bytes:
-    """The JSON twin of a table file. Raises InvalidTable."""
+    """Return the JSON twin of a table file. Raises InvalidTable."""
     from exports.table.slt import decode
     from exports.table.twin import encode_json
 
@@ -358,7 +358,7 @@ def list_tables(
     after: str | None = None,
     limit: int = 50,
 ) -> TablePage:
-    """A page of a profile's tables. Raises NotFound, and InvalidInput for a cursor that is none."""
+    """Return a page of a profile's tables. Raises NotFound, and InvalidInput for the cursor."""
     if after is not None and IDENTIFIER.fullmatch(after) is None:
         raise InvalidInput("expected the next_cursor of an earlier page", field="cursor")
     with store.reading() as unit:
@@ -367,11 +367,11 @@ def list_tables(
     return TablePage(found[:limit], found[limit - 1].id if len(found) > limit else None)
 
 
-# --- what is told ---------------------------------------------------------------------------------
+# --- facts ----------------------------------------------------------------------------------------
 
 
 def _certified(entries: Sequence[TableCut | TableRepeat]) -> tuple[GapRange, ...]:
-    """The sizes that each entry's certificate speaks of."""
+    """Return the sizes that each entry's certificate speaks of."""
     ends = [entry.message_bytes - 1 for entry in entries[1:]] + [entries[-1].message_bytes]
     return tuple(
         GapRange(entry.message_bytes, end, entry.relative_gap)
@@ -380,7 +380,7 @@ def _certified(entries: Sequence[TableCut | TableRepeat]) -> tuple[GapRange, ...
 
 
 def _missed(certified: Sequence[GapRange], tolerance: float) -> tuple[GapRange, ...]:
-    """The ranges above the tolerance, neighbours merged."""
+    """Return the ranges above the tolerance, neighbours merged."""
     return tuple(
         GapRange(run[0].from_bytes, run[-1].to_bytes, max(run, key=_gap).relative_gap)
         for is_missed, group in groupby(certified, key=lambda one: _gap(one) > tolerance)
@@ -389,7 +389,7 @@ def _missed(certified: Sequence[GapRange], tolerance: float) -> tuple[GapRange, 
 
 
 def _runs(cuts: Sequence[TableCut]) -> Iterator[CountRun]:
-    """Where the number of fragments stays the same."""
+    """Yield where the number of fragments stays the same."""
     starts = [cuts[0], *(high for low, high in pairwise(cuts) if low.fragments != high.fragments)]
     ends = [start.message_bytes - 1 for start in starts[1:]] + [cuts[-1].message_bytes]
     for start, end in zip(starts, ends, strict=True):

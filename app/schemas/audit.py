@@ -1,4 +1,4 @@
-"""Settings and workloads of messages as people type them, as parts of an AuditIn."""
+"""POST /audit: a setting and its hardware in, what it costs over the optimum out."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from app.schemas.base import (
 from app.schemas.fit_requests import FitOptionsIn, MeasurementsIn
 from app.schemas.optimize import SOURCES, OptimizeIn, ProfileAt, exactly_one
 from app.schemas.stages import AggregateIn, AggregateOut, PipelineIn, PipelineOut
-from app.text.notices import change_words
+from app.text.notices import format_change
 from domain.errors import InconsistentInput, InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
 from domain.pipeline import MAX_MESSAGE_BYTES
@@ -60,8 +60,8 @@ _RULE = "expected a size as 512 KiB, or whole, or steps as whole, from 64 KiB: 1
 _FILLER = re.compile(r"\b(always|(for )?(every|all) messages?)\b")
 
 
-def setting_of_text(text: str) -> dict[str, Any]:
-    """512KiB, whole, or steps as 1:whole,64KiB:512KiB. Raises InvalidInput.
+def parse_setting(text: str) -> dict[str, Any]:
+    """Return the setting of 512KiB, whole, or 1:whole,64KiB:512KiB. Raises InvalidInput.
 
     So are "always 512K", with the powers of 1024 that libraries' own settings mean by bare letters;
     "never cut"; and "whole, from 64 KiB: 16 KiB" or "16 KiB from 64 KiB". Below a first step that
@@ -89,7 +89,7 @@ def _is_step(word: str) -> bool:
 
 
 def _parted(word: str) -> tuple[str, str]:
-    """Where a step begins and its size, of "64KiB:16KiB" or "16 KiB from 64 KiB"."""
+    """Return where a step begins and its size, of "64KiB:16KiB" or "16 KiB from 64 KiB"."""
     if ":" in word:
         begin, _, size = word.removeprefix("from ").partition(":")
         return begin, size
@@ -112,7 +112,7 @@ def _size(text: str) -> int:
 
 
 def parse_workload(text: str) -> list[dict[str, Any]]:
-    """Lines SIZE or SIZE WEIGHT; # begins a comment. Raises InvalidInput naming the line."""
+    """Return lines SIZE or SIZE WEIGHT; # begins a comment. Raises InvalidInput with the line."""
     found = []
     for number, line in enumerate(text.splitlines(), start=1):
         words = re.split(r"[\s,;]+", line.partition("#")[0].strip(" \t,;"))
@@ -134,7 +134,7 @@ def _workload_size(words: list[str]) -> dict[str, Any]:
     return {"message_bytes": parse_bytes(size), "weight": float(weights[0]) if weights else 1.0}
 
 
-# --- POST /audit: a setting and its hardware in, what it costs over the optimum out ---------------
+# --- POST /audit, in ------------------------------------------------------------------------------
 
 
 MAX_CONFIGURATION_CHARACTERS = 2**18
@@ -175,7 +175,6 @@ class StaticIn(Input):
     static_bytes: Bytes
 
     def to_domain(self) -> FragmentSetting:
-        """The setting."""
         return FragmentSetting.always(self.static_bytes)
 
 
@@ -185,7 +184,6 @@ class WholeIn(Input):
     whole: Literal[True]
 
     def to_domain(self) -> FragmentSetting:
-        """The setting."""
         return FragmentSetting.always(None)
 
 
@@ -195,7 +193,7 @@ class StepsIn(Input):
     steps: StepList
 
     def to_domain(self) -> FragmentSetting:
-        """The setting. Raises InconsistentInput for steps that do not ascend from 1."""
+        """Return the setting. Raises InconsistentInput for steps that do not ascend from 1."""
         steps = tuple(SettingStep(one.from_bytes, one.size_bytes) for one in self.steps)
         try:
             return FragmentSetting(steps)
@@ -209,7 +207,7 @@ class ConfiguredIn(Input):
     configuration: ConfigurationIn
 
     def to_domain(self) -> FragmentSetting:
-        """The setting. Raises InvalidInput."""
+        """Return the setting. Raises InvalidInput."""
         return read_configuration(self.configuration.target, self.configuration.content)
 
 
@@ -217,7 +215,7 @@ _WAYS = {"static_bytes": STATIC, "whole": WHOLE, "steps": STEPS, "configuration"
 
 
 def _way(value: Any) -> str:
-    """By the first field that is there; what is too much or missing is then said of that one."""
+    """Return the kind by the first field that is there; errors then name that one."""
     given = value if isinstance(value, dict) else {}
     return next((tag for name, tag in _WAYS.items() if name in given), STATIC)
 
@@ -272,7 +270,7 @@ class AuditIn(Input):
     time_limit_s: Annotated[float, Field(gt=0.0, le=MAX_TIME_LIMIT_S)] = DEFAULT_TIME_LIMIT_S
 
     def to_domain(self) -> AuditScope:
-        """What is audited. Raises InvalidInput."""
+        """Return what is audited. Raises InvalidInput."""
         workload = self._workload()
         maximum = workload.sizes[-1].message_bytes if workload else DEFAULT_MAX_MESSAGE_BYTES
         if not workload and self.min_message_bytes is not None:
@@ -295,7 +293,7 @@ class AuditIn(Input):
         )
 
     def to_question(self) -> Question:
-        """The question that finds or fits the model. Raises InvalidInput."""
+        """Return the question that finds or fits the model. Raises InvalidInput."""
         given = {name: getattr(self, name) for name in (*SOURCES, "fit_options")}
         asked = OptimizeIn.model_construct(
             message_bytes=self.max_message_bytes or DEFAULT_MAX_MESSAGE_BYTES, **given
@@ -303,12 +301,13 @@ class AuditIn(Input):
         return asked.to_domain()
 
     def as_job(self, profile: ProfileRevision | None) -> bytes:
-        """This request as a job keeps it: a profile pinned to the revision that it had."""
+        """Return this request as a job keeps it: a profile pinned to the revision that it had."""
         pinned = self
         if profile is not None:
             name = f"{profile.name}@{profile.revision}"
             pinned = self.model_copy(update={"profile": name})
-        # What is null is said, as of a step's size. Pydantic warns of unions told by a function.
+        # What is null is sent, as of a step's size. Pydantic warns of unions with a function for a
+        # tag.
         return pinned.model_dump_json(exclude_unset=True, warnings=False).encode()
 
     def _workload(self) -> Workload | None:
@@ -321,7 +320,7 @@ class AuditIn(Input):
             raise InconsistentInput(refusal.detail, field="workload") from None
 
     def _library(self) -> dict[str, Any]:
-        """What the configuration's library can be told, and so be advised."""
+        """Return what the configuration's library can be set to, and so be advised."""
         if not isinstance(self.setting, ConfiguredIn):
             return {"rule": SizeRule(), "takes_size_steps": True}
         target = target_named(self.setting.configuration.target)
@@ -329,7 +328,7 @@ class AuditIn(Input):
 
 
 def read_configuration(name: str, content: str) -> FragmentSetting:
-    """The setting in a library's configuration. Raises InvalidInput that names the field."""
+    """Return the setting in a library's configuration. Raises InvalidInput that names the field."""
     at = "setting.configuration"
     try:
         target = target_named(name)
@@ -343,7 +342,7 @@ def read_configuration(name: str, content: str) -> FragmentSetting:
         raise InconsistentInput(refusal.detail, field=f"{at}.content") from None
 
 
-# --- what is sent ---------------------------------------------------------------------------------
+# --- POST /audit, out -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -358,7 +357,6 @@ class SpanOut(Output):
 
     @classmethod
     def of(cls, span: Span) -> SpanOut:
-        """Return a regret as it is sent."""
         return cls(finite(span.at_least), finite(span.at_most))
 
 
@@ -386,7 +384,6 @@ class AuditRowOut(Output):
 
     @classmethod
     def of(cls, regret: Regret) -> AuditRowOut:
-        """Return a message under the setting as it is sent."""
         best = regret.best
         return cls(
             message_bytes=regret.message_bytes,
@@ -413,7 +410,6 @@ class PricedOut(Output):
 
     @classmethod
     def of(cls, priced: Priced) -> PricedOut:
-        """Return a setting and its regret as they are sent."""
         return cls(steps_out(priced.setting), SpanOut.of(priced.mean), AuditRowOut.of(priced.worst))
 
 
@@ -480,7 +476,7 @@ class AuditOut(Output):
             over=scope.reference,
             verdict=audit.verdict,
             is_kept=audit.is_kept,
-            changes=tuple(change_words(audit, change) for change in audit.changes),
+            changes=tuple(format_change(audit, change) for change in audit.changes),
             audit_ms=round(audit.audit_ms, 3),
             fit_warnings=notices_out(question.fit_notices),
             warnings=notices_out(audit.notices),

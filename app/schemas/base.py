@@ -80,12 +80,12 @@ class SchemaOf:
 
 
 def whole(value: Any) -> Any:
-    """4096.0 is a whole number in JSON, which knows one kind of number only."""
+    """Return 4096.0 as 4096: JSON knows one kind of number only."""
     return int(value) if type(value) is float and value.is_integer() else value
 
 
 def all_whole(values: Any) -> Any:
-    """The same for a list, without a call for each item where all of them are integers."""
+    """Return the list with whole numbers as integers; a list of integers at once."""
     if isinstance(values, list) and float in set(map(type, values)):
         return [whole(value) for value in values]
     return values
@@ -103,7 +103,7 @@ OutputT = TypeVar("OutputT", bound=Output)
 
 
 def parse_json(model: type[T], body: bytes) -> T:
-    """The body as this model. Raises NotJson, and InvalidInput for JSON that breaks a rule."""
+    """Return the body as this model. Raises NotJson, and InvalidInput where it breaks a rule."""
     _check_structure(body)
     try:
         return model.model_validate_json(body)
@@ -120,7 +120,7 @@ def read_request(model: type[T], stored: bytes) -> T:
 
 
 def load_json(body: bytes) -> Any:
-    """A document of any number of values, as a trace has them.
+    """Return a document of any number of values, as a trace has them.
 
     Raises NotJson, and InvalidFields for more lists and objects than any trace has.
     """
@@ -135,7 +135,7 @@ def load_json(body: bytes) -> Any:
 
 
 def dump_json(document: object) -> bytes:
-    """A document as JSON bytes."""
+    """Return a document as JSON bytes."""
     return orjson.dumps(document)
 
 
@@ -171,9 +171,9 @@ def _attributes(kind: object) -> attrgetter[tuple[Any, ...]]:
     return attrgetter(*(field.name for field in fields(cast(Any, kind))))
 
 
-def timestamp(timestamp: datetime) -> str:
-    """A moment in UTC, as RFC 3339 with microseconds."""
-    return timestamp.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+def timestamp(time: datetime) -> str:
+    """Return a time in UTC, as RFC 3339 with microseconds."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ class ProfileRevisionOut(Output):
 
 
 def invalid_fields(found: list[dict[str, Any]], *, total: int) -> InvalidFields:
-    """The error for what pydantic found."""
+    """Return the error for what pydantic found."""
     problems = tuple(
         FieldProblem(pointer_of(_location(error["loc"])), _rule(error))
         for error in found[:MAX_REPORTED]
@@ -278,7 +278,7 @@ _RULES: dict[str, Callable[[dict[str, Any]], str]] = {
     "too_short": lambda limit: f"expected at least {limit['min_length']} items",
     "string_too_long": lambda limit: f"expected at most {limit['max_length']} characters",
     "string_too_short": lambda limit: f"expected at least {limit['min_length']} characters",
-    "string_pattern_mismatch": lambda limit: _pattern_words(limit["pattern"]),
+    "string_pattern_mismatch": lambda limit: _format_pattern(limit["pattern"]),
     "greater_than": lambda limit: f"expected a number > {limit['gt']}",
     "greater_than_equal": lambda limit: f"expected a number >= {limit['ge']}",
     "less_than_equal": lambda limit: f"expected a number <= {limit['le']}",
@@ -287,8 +287,8 @@ _RULES: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 
 
-def _pattern_words(pattern: str) -> str:
-    """Of a profile's name, which people type, in words; of what programs send the pattern."""
+def _format_pattern(pattern: str) -> str:
+    """Return the rule of a profile's name in words, for people; of other texts the pattern."""
     if pattern.startswith(f"^{PROFILE_NAME_RULE}"):
         pinned = ", or name@2 for a revision" if "@" in pattern else ""
         return f"expected {PROFILE_NAME_WORDS}{pinned}"
@@ -334,7 +334,7 @@ def _excess(body: bytes) -> str | None:
     return None
 
 
-# --- problem documents (RFC 9457): what every refusal is sent as, and what a failed job -----------
+# --- problem documents (RFC 9457) -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""POST /compare: a pipeline or an aggregate, message sizes and strategies in, a table out."""
+"""POST /compare: a table of strategies and sizes; GET /optimizations/{id}/explanation."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class CompareIn(Input):
     time_limit_s: TimeLimitS = DEFAULT_TIME_LIMIT_S
 
     def to_domain(self) -> Comparison:
-        """The comparison. Raises InvalidInput."""
+        """Return the comparison. Raises InvalidInput."""
         check_exactly_one({name: getattr(self, name) for name in SOURCES})
         given = self.pipeline or self.aggregate
         return Comparison(
@@ -67,7 +67,7 @@ class CompareIn(Input):
         )
 
     def as_job(self, profile: ProfileRevision | None) -> bytes:
-        """This request as a job keeps it: a profile pinned to the revision that it had."""
+        """Return this request as a job keeps it: a profile pinned to the revision that it had."""
         pinned = self
         if profile is not None:
             name = f"{profile.name}@{profile.revision}"
@@ -134,7 +134,7 @@ class CompareOut(Output):
         )
 
 
-# --- GET /optimizations/{id}/explanation: where the latency is spent, what less cost --------------
+# --- GET /optimizations/{id}/explanation ----------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ _Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 _Option = Annotated[str, Field(max_length=200, pattern="^[a-z_]{1,32}:.+$")]
 
 
-class _Asked(BaseModel):
+class _ExportFields(BaseModel):
     """The range of messages and what the sizes are chosen for, limits, and options."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -42,7 +42,7 @@ class _Asked(BaseModel):
     ] = ()
 
     def to_domain(self, target: str) -> ExportScope:
-        """What is asked for. Raises InvalidInput."""
+        """Return what is asked for. Raises InvalidInput."""
         minimum, maximum = self.min_message_bytes, self.max_message_bytes
         if minimum is not None and maximum is not None and minimum > maximum:
             raise InconsistentInput(
@@ -63,7 +63,7 @@ class _Asked(BaseModel):
         return FragmentLimits(**given) if given else None
 
 
-class ExportQuery(_Asked, Query):
+class ExportQuery(_ExportFields, Query):
     """The parameters of an export."""
 
     table: Annotated[_Digest | None, Field(description="a compiled table, not the active one")] = (
@@ -71,12 +71,12 @@ class ExportQuery(_Asked, Query):
     )
 
 
-class ExportIn(_Asked):
+class ExportIn(_ExportFields):
     """The options of the command line."""
 
 
 def split_option(text: str) -> tuple[str, str]:
-    """Name and value of `name:value`."""
+    """Return name and value of `name:value`."""
     name, _, value = text.partition(":")
     return name, value
 
@@ -123,7 +123,7 @@ class ExportTargetOut(Output):
 
     @classmethod
     def of(cls, target: Target) -> ExportTargetOut:
-        """Return what is said of a target."""
+        """Return a target as it is sent."""
         takes_sizes = target.takes in (Takes.ONE_SIZE, Takes.SIZE_STEPS)
         return cls(
             name=target.name,

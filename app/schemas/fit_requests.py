@@ -1,4 +1,4 @@
-"""What to fit and how: measurements, `fit_options`, and the body of POST /fit."""
+"""What to fit and how, and what to measure next: POST /fit and POST /measurement-plans."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MaxRanges = Annotated[int, Field(ge=1, le=MAX_FIT_RANGES)]
 
 
 def parse_group(text: str) -> StepGroup:
-    """A group in one word, `name:overlap:step,step`. Raises InvalidInput naming `group`."""
+    """Return a group in one word, `name:overlap:step,step`. Raises InvalidInput naming `group`."""
     name, _, rest = text.partition(":")
     combine, _, steps = rest.partition(":")
     words = tuple(steps.split(","))
@@ -57,7 +57,7 @@ def parse_group(text: str) -> StepGroup:
 
 
 def parse_excluded(text: str) -> ExcludedSample:
-    """A sample in one word, `bytes:µs:stage`. Raises InvalidInput naming `exclude`."""
+    """Return a sample in one word, `bytes:µs:stage`. Raises InvalidInput naming `exclude`."""
     if _EXCLUDED.fullmatch(text) is None:
         raise InvalidInput(
             "expected a sample as bytes:µs:stage, its time to the last digit, as in "
@@ -76,7 +76,7 @@ class ExcludedSampleIn(Input):
     time_us: Annotated[float, Field(ge=0, le=MAX_TIME_US, allow_inf_nan=False)]
 
     def to_domain(self) -> ExcludedSample:
-        """The sample."""
+        """Return the sample."""
         return ExcludedSample(self.stage, self.message_bytes, self.time_us)
 
 
@@ -88,7 +88,7 @@ class StepGroupIn(Input):
     combine: Combine
 
     def to_domain(self) -> StepGroup:
-        """The group."""
+        """Return the group."""
         return StepGroup(self.name, tuple(self.steps), self.combine)
 
 
@@ -105,7 +105,7 @@ class FitOptionsIn(Input):
     excluded: Excluded = ()
 
     def to_domain(self) -> FitOptions:
-        """The options."""
+        """Return the options."""
         groups = tuple(group.to_domain() for group in self.groups)
         excluded = tuple(sample.to_domain() for sample in self.excluded)
         return FitOptions(self.method, self.shape, self.max_ranges, groups, excluded)
@@ -143,17 +143,17 @@ class FitIn(Input):
     excluded: Excluded = ()
 
     def to_domain(self) -> tuple[Measurement, ...]:
-        """The measurements, in their order."""
+        """Return the measurements, in their order."""
         given = self.measurements
         listed = given if isinstance(given, list) else [given]
         return tuple(Measurement(one.content, one.kind) for one in listed)
 
     def left_out(self) -> tuple[ExcludedSample, ...]:
-        """The samples to leave out."""
+        """Return the samples to leave out."""
         return tuple(sample.to_domain() for sample in self.excluded)
 
 
-# --- POST /measurement-plans: what was measured so far in, what to measure next out ---------------
+# --- POST /measurement-plans ----------------------------------------------------------------------
 
 
 class MeasurementPlanIn(Input):
@@ -165,14 +165,14 @@ class MeasurementPlanIn(Input):
     tolerance: Annotated[float, Field(ge=0.001, le=0.5)] = DEFAULT_TOLERANCE
 
     def given(self) -> tuple[Measurement, ...]:
-        """The texts that were measured."""
+        """Return the texts that were measured."""
         if self.measurements is None:
             return ()
         many = self.measurements if isinstance(self.measurements, list) else [self.measurements]
         return tuple(Measurement(one.content, one.kind) for one in many)
 
     def limits(self) -> PlanLimits:
-        """The sizes of interest. Raises InconsistentInput where they are too close."""
+        """Return the sizes of interest. Raises InconsistentInput where they are too close."""
         try:
             return PlanLimits(self.min_message_bytes, self.max_message_bytes, self.tolerance)
         except InvalidInput as refusal:

@@ -1,4 +1,4 @@
-"""What a job of a table or an export keeps of its request: all that another start needs for it."""
+"""Durable jobs: the requests that they keep, and what is sent of them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ExportJobIn(Input):
         return ProfileReference.parse(self.profile)
 
     def to_domain(self) -> ExportScope:
-        """What is asked for. Raises InvalidInput."""
+        """Return what is asked for. Raises InvalidInput."""
         return ExportScope(
             target=self.target,
             options=tuple(self.options.items()),
@@ -75,12 +75,12 @@ class ExportJobIn(Input):
 
 
 def table_request(question: TableQuestion, *, activate: bool | None) -> bytes:
-    """A TableJobIn as JSON; the question has a profile."""
+    """Return a TableJobIn as JSON; the question has a profile."""
     return dump_json({**_scope(question.scope), **_of(question.profile), "activate": activate})
 
 
 def export_request(question: ExportQuestion) -> bytes:
-    """An ExportJobIn as JSON; the question has a profile."""
+    """Return an ExportJobIn as JSON; the question has a profile."""
     scope = question.scope
     return dump_json(
         {

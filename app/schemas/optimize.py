@@ -59,7 +59,7 @@ TimeLimitS = Annotated[float, Field(gt=0.0, le=MAX_TIME_LIMIT_S)]
 
 
 def exactly_one(*names: str) -> list[JsonValue]:
-    """The JSON Schema `oneOf` that says which of these fields is the one that is not null."""
+    """Return the JSON Schema `oneOf` by which exactly one of these fields is not null."""
     return [
         {
             "required": [name],
@@ -105,7 +105,7 @@ class OptimizeIn(Input):
     fit_options: FitOptionsIn | None = None
 
     def to_domain(self) -> Question:
-        """The question. Raises InvalidInput for sources or fields that exclude each other."""
+        """Return the question. Raises InvalidInput for sources or fields that exclude others."""
         check_exactly_one({name: getattr(self, name) for name in SOURCES})
         return Question(
             message_bytes=self.message_bytes,
@@ -121,7 +121,7 @@ class OptimizeIn(Input):
         )
 
     def as_job(self, profile: ProfileRevision | None) -> bytes:
-        """This request as a job keeps it: a profile pinned to the revision that it had."""
+        """Return this request as a job keeps it: a profile pinned to the revision that it had."""
         pinned = self
         if profile is not None:
             name = f"{profile.name}@{profile.revision}"

@@ -33,7 +33,7 @@ class RevisionIn(Input):
     detail: Detail = ""
 
     def model(self) -> CostModel:
-        """What the revision holds. Raises InvalidInput for both or none."""
+        """Return what the revision holds. Raises InvalidInput for both or none."""
         check_exactly_one({name: getattr(self, name) for name in SOURCES})
         given = self.pipeline or self.aggregate
         assert given is not None

@@ -136,7 +136,7 @@ class FitQuery(Query):
     plot: Flag = False
 
     def to_request(self, num_traces: int = 1) -> FitRequest:
-        """How to fit. Raises InvalidInput."""
+        """Return how to fit. Raises InvalidInput."""
         groups = tuple(map(parse_group, self.group))
         excluded = tuple(map(parse_excluded, self.exclude))
         options = FitOptions(self.method, self.shape, self.max_ranges, groups, excluded)

@@ -1,4 +1,4 @@
-"""A lookup that the active compiled table answers."""
+"""Answers of compiled tables to lookups, and POST /simulate: a cut in, every interval out."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ class ScheduleRenderer:
         self._unwarned = self._tail % b"[]"
 
     def body(self, message_bytes: int, answer: Answer) -> bytes:
-        """TableScheduleOut as JSON."""
+        """Return TableScheduleOut as JSON."""
         fragments, sizes, latency_us, gap, size_bytes, repeats, repeat_us = answer
         bound = bound_below(latency_us, gap, operations=fragments + self._stages)
-        # A message below the table's size is sent whole, and said to be.
-        reported_bytes = min(size_bytes, message_bytes)
-        best = _BEST % (reported_bytes, repeats, _number(repeat_us)) if repeats else b"null"
+        # A message below the table's size is sent whole, and the answer has it so.
+        repeated_bytes = min(size_bytes, message_bytes)
+        best = _BEST % (repeated_bytes, repeats, _number(repeat_us)) if repeats else b"null"
         if repeats and gap <= self._tolerance:
             tail = self._unwarned
         else:
@@ -110,7 +110,7 @@ _BEST = b'{"size_bytes":%d,"fragments":%d,"latency_us":%b}'
 
 
 def bound_below(latency_us: float, relative_gap: float, *, operations: int) -> float:
-    """latency / (1 + gap), rounded down by more than rounding could have added.
+    """Return latency / (1 + gap), rounded down by more than rounding could have added.
 
     Derivation: the latency is a sum of at most `operations` terms of three roundings each, along
     one path of the recurrence; two more roundings are in this quotient.
@@ -133,7 +133,7 @@ def _notices(*, missed: bool, repeats: int) -> Iterator[Notice]:
         yield Notice("no_repeated_size", "no size can be repeated within the limits")
 
 
-# --- POST /simulate: a pipeline and a cut in, every interval out ----------------------------------
+# --- POST /simulate -------------------------------------------------------------------------------
 
 
 # Named aliases, because the members of a union must be hashable and FailFast is not.
@@ -182,14 +182,14 @@ class SimulateIn(Input):
     levels: Levels | None = None
 
     def source(self) -> Pipeline | ProfileReference:
-        """The pipeline, or the profile that holds it. Raises InvalidInput for both or none."""
+        """Return the pipeline or the profile that holds it. Raises InvalidInput for both, none."""
         check_exactly_one({"pipeline": self.pipeline, "profile": self.profile})
         if self.pipeline is not None:
             return self.pipeline.to_domain()
         return ProfileReference.parse(self.profile or "")
 
     def cut(self) -> Cut:
-        """The shared cut, or the cuts by stage. Raises InvalidInput for both or none."""
+        """Return the shared cut, or the cuts by stage. Raises InvalidInput for both or none."""
         check_exactly_one({"fragment_bytes": self.fragment_bytes, "levels": self.levels})
         levels = self.levels or [self.fragment_bytes or []]
         return Cut(tuple(tuple(sizes) for sizes in levels), is_nested=self.levels is not None)

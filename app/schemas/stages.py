@@ -82,7 +82,7 @@ class PipelineIn(Input):
     delay_us: OverheadUs = 0.0
 
     def to_domain(self) -> Pipeline:
-        """The domain's pipeline. Raises InvalidStage naming the stage at fault."""
+        """Return the domain's pipeline. Raises InvalidStage naming the stage at fault."""
         stages = tuple(
             stage_of(stage, number, field=f"pipeline.stages.{number - 1}")
             for number, stage in enumerate(self.stages, start=1)
@@ -113,7 +113,7 @@ class AggregateIn(Input):
     delay_us: OverheadUs = 0.0
 
     def to_domain(self) -> Aggregate:
-        """The domain's aggregate. Raises InvalidStage naming the part at fault."""
+        """Return the domain's aggregate. Raises InvalidStage naming the part at fault."""
         return Aggregate(
             stage_of(self.total, 1, field="aggregate.total", called="the total"),
             stage_of(self.bottleneck, 2, field="aggregate.bottleneck", called="the bottleneck"),
@@ -130,7 +130,7 @@ class ConstraintsIn(Input):
     max_fragments: Bytes | None = None
 
     def to_domain(self) -> FragmentLimits:
-        """The domain's limits."""
+        """Return the domain's limits."""
         return FragmentLimits(
             self.min_fragment_bytes,
             self.max_fragment_bytes,

@@ -1,4 +1,4 @@
-"""Compiled plan tables: what to compile, and what is told of one."""
+"""Compiled plan tables: what to compile, and what is sent of one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class TableIn(Input):
     ] = None
 
     def to_domain(self) -> TableScope:
-        """What the table is for. Raises InconsistentInput for a range that is none."""
+        """Return what the table is for. Raises InconsistentInput for a range that is none."""
         if self.max_message_bytes < self.min_message_bytes:
             raise InconsistentInput(
                 "expected min_message_bytes <= max_message_bytes", field="max_message_bytes"
@@ -117,7 +117,7 @@ class TableOut(Output):
 
     @classmethod
     def of(cls, compiled: CompiledTable) -> TableOut:
-        """Return what is told of a table that was just compiled."""
+        """Return a table that was just compiled as it is sent."""
         question, scope, facts = compiled.question, compiled.question.scope, compiled.facts
         return cls(
             digest=compiled.digest,
@@ -196,7 +196,7 @@ class TablesOut(Output):
 
 
 def render_table(compiled: CompiledTable) -> bytes:
-    """Return the JSON of what is told of a table, as it is sent and stored."""
+    """Return the JSON of a compiled table, as it is sent and stored."""
     return dump_json(TableOut.of(compiled))
 
 

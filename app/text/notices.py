@@ -1,4 +1,4 @@
-"""Parts of sentences as a page shows them."""
+"""Notices of fits and advice of audits, in sentences."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def capitalised(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return a refusal's words with a capital and a full stop; a name of a field stays as it is."""
+    """Return a refusal's text with a capital and a full stop; a field's name stays as it is."""
     first = text.partition(" ")[0]
     begun = text[:1].upper() + text[1:] if first.isalpha() else text
     return begun if not begun or begun.endswith((".", "!", "?", ":")) else f"{begun}."
 
 
-# --- what an audit advises, in sentences ----------------------------------------------------------
+# --- advice of an audit, in sentences -------------------------------------------------------------
 
 
-def change_words(outcome: Audit, change: Change) -> str:
+def format_change(outcome: Audit, change: Change) -> str:
     """Return one of the audit's changes in words, with what it would cost."""
     if change is Change.NO_OTHER_SIZE:
         return "no other single size for all messages gains 0.1 % or more"
@@ -63,7 +63,7 @@ def _for_all(outcome: Audit) -> str:
     return f"repeat {format_bytes(size)} for all messages"
 
 
-# --- what is said about a fit, in the order of what it means for the answer, and what -------------
+# --- notices of a fit, in the order of their importance for the answer ----------------------------
 
 
 MAX_NAMED = 6
@@ -181,7 +181,7 @@ class NoticeItem:
 
     @property
     def is_harmless(self) -> bool:
-        """Whether it tells how the fit is, and nothing to beware of."""
+        """Whether it only describes the fit, and warns of nothing."""
         return self.code in _HARMLESS
 
     @property
@@ -207,7 +207,7 @@ def notice_items(notices: Iterable[Notice]) -> tuple[NoticeItem, ...]:
 
 
 def named(stages: Sequence[str]) -> str:
-    """Names in a sentence."""
+    """Return names in a sentence."""
     if len(stages) > MAX_NAMED:
         return f"{', '.join(stages[: MAX_NAMED - 1])} and {len(stages) - MAX_NAMED + 1} more"
     return " and ".join((", ".join(stages[:-1]), stages[-1])) if len(stages) > 1 else stages[0]

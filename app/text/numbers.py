@@ -1,8 +1,8 @@
 """Numbers as a reader meets them: figures, shares, gaps, regrets, counts.
 
 Figures have four significant digits, shares three. What was found is rounded to nearest; what is
-proven, a gap or a regret over a bound, is rounded up: it never says less than is left open. Scripts
-follow the same rules (app/web/assets/numbers.js).
+proven, a gap or a regret over a bound, is rounded up: it is never less than the gap left open.
+Scripts follow the same rules (app/web/assets/numbers.js).
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from decimal import ROUND_CEILING, ROUND_HALF_UP, Context, Decimal
 from itertools import groupby
 from math import floor, isfinite, log10
 
+from domain.units import format_bytes
+
 DIGITS = 4
 COST_DIGITS = 6
 MAX_RUNS = 12
-MIN_SHARE = 1e-6  # of a whole; less is told in words
+MIN_SHARE = 1e-6  # of a whole; less is written in words
 _HUGE = 1e6  # times the whole; more has an exponent
 _ENDLESS = 1e300  # more stands for what nothing can be divided by
 _ARITHMETIC = 1e-12  # what two ways of adding up may differ by
@@ -101,7 +103,7 @@ def format_proven_regret(at_most: float | None, at_least: float | None) -> str:
 
 
 def format_estimate(value: float, interval: tuple[float, float], unit: str) -> str:
-    """Return a value and its interval, with the decimals that the interval's width tells apart."""
+    """Return a value and its interval, with the decimals that the interval's width needs."""
     low, high = interval
     width = high - low
     decimals = 1 - floor(log10(width)) if width > 0.0 else 99
@@ -122,13 +124,18 @@ def format_sizes(sizes: Sequence[int]) -> str:
     return ", ".join(words)
 
 
+def format_step_size(size_bytes: int | None) -> str:
+    """Return the size of a step of a setting; None sends messages whole."""
+    return "whole" if size_bytes is None else format_bytes(size_bytes)
+
+
 def without_zeros(text: str) -> str:
     """Return a decimal number without zeros at its end."""
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _percent(share: float, context: Context) -> str:
-    """A share of 0 or more in per cent, without its sign."""
+    """Return a share of 0 or more in per cent, without its sign."""
     if share > _ENDLESS:
         return "∞"
     exact = Decimal(repr(share))

@@ -1,8 +1,8 @@
 """Times as a reader meets them: one rule for the terminal, the pages, the plots and the scripts.
 
 Four significant digits in the unit that suits, zeros included: 184.4 µs, 1.000 ms. A latency beside
-its proven bound has as many more as tell the gap between the two, in one unit; the bound is rounded
-down, so that it never says more than is proven. Scripts follow the same rules
+its proven bound has as many more as show the gap between the two, in one unit; the bound is rounded
+down, so that it never claims more than is proven. Scripts follow the same rules
 (app/web/assets/numbers.js).
 """
 
@@ -36,7 +36,7 @@ class TimeUnit:
 
     @classmethod
     def of(cls, time_us: float, bound_us: float | None = None, *, digits: int = DIGITS) -> TimeUnit:
-        """Return the unit that suits this time; with a bound, digits that tell the two apart."""
+        """Return the unit that suits this time; with a bound, with digits that show their gap."""
         if bound_us is not None:
             digits = agreeing_digits(time_us, bound_us, minimum=digits)
         size = abs(time_us)
@@ -106,7 +106,7 @@ def agreeing_digits(latency_us: float, bound_us: float, *, minimum: int = DIGITS
     """Return the digits of a latency with which its bound is as far below it as the gap says.
 
     The latency is rounded to them, the bound to the same place, down. Gaps as read off are within a
-    twentieth of the gap itself, or below what is told at all where it is.
+    twentieth of the gap itself, or below the smallest gap that is shown.
     """
     gap = relative_excess(latency_us, bound_us, bound_us)
     if not (0.0 < gap < 1.0 and _TELLING_US[0] < latency_us < _TELLING_US[1]):

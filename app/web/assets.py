@@ -41,7 +41,7 @@ class Asset:
 
 
 def read_assets() -> Mapping[str, Asset]:
-    """Every file of the folder that a page can load, by name. Read once, at the start."""
+    """Return every file of the folder that a page can load, by name. Read once, at the start."""
     found = (path for path in sorted(FOLDER.iterdir()) if path.suffix in _KINDS)
     return {path.name: _asset(path) for path in found}
 
@@ -59,7 +59,7 @@ def _asset(path: Path) -> Asset:
 
 @router.get("/ui/assets/{digest}/{name}")
 async def asset(request: Request, digest: str, name: str) -> Response:
-    """A file of the page. Only those that were read at the start; a name is never made a path."""
+    """Show a file that was read at the start; a name is never made a path."""
     found = request.app.state.pages.assets.get(name)
     if found is None or digest != found.digest[:16]:
         raise NotFound("there is no such file")

@@ -11,5 +11,5 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/docs")
 async def docs(request: Request) -> Response:
-    """The operations of /openapi.json."""
+    """Show the operations of /openapi.json."""
     return page(request, "docs.html", section="API")

@@ -1,4 +1,4 @@
-"""What lists have in common: moments as text, addresses with a query, sizes as they were typed."""
+"""What forms and lists have in common: times as text, addresses, fields, sizes and limits."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from domain.units import parse_bytes
 Pairs = Iterable[tuple[str, str]]
 
 
-def format_timestamp(timestamp: datetime) -> str:
-    """A moment in UTC, to the minute."""
-    return timestamp.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+def format_timestamp(time: datetime) -> str:
+    """Return a time in UTC, to the minute."""
+    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def address(path: str, pairs: Pairs = ()) -> str:
-    """A path with a query; what is empty is left out."""
+    """Return a path with a query; what is empty is left out."""
     query = urlencode([(name, value) for name, value in pairs if value])
     return f"{path}?{query}" if query else path
 
 
 def in_path(text: str) -> str:
-    """Text as one step of a path."""
+    """Return text as one step of a path."""
     return quote(text, safe="@")
 
 
 def size_in(text: str) -> int:
-    """A size of 1 byte or more as it was typed, with its unit. Raises UnitMismatch."""
+    """Return a size of 1 byte or more as it was typed, with its unit. Raises UnitMismatch."""
     size = parse_bytes(text)
     if not 1 <= size <= MAX_MESSAGE_BYTES:
         raise UnitMismatch("expected at least 1 byte and at most 256 TiB")
     return size
 
 
-# --- forms that change something, and texts of forms that are sizes and limits --------------------
+# --- fields of forms, sizes and limits ------------------------------------------------------------
 
 
 LONGEST = 200
@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 
 async def sent_fields(request: Request) -> dict[str, str]:
-    """The fields of a form, the last of each name. Raises what `read_form` does."""
+    """Return the fields of a form, the last of each name. Raises what `read_form` does."""
     return dict(await read_form(request))
 
 
@@ -70,11 +70,11 @@ class FieldReader:
     mistakes: dict[str, str] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
-        """As it was typed, without the space around it."""
+        """Return the field as it was typed, without the space around it."""
         return self.texts.get(name, "").strip()
 
     def read(self, name: str, read: Callable[[str], T]) -> T | None:
-        """What the text says; None where it is empty or wrong."""
+        """Return the value of the field; None where it is empty or wrong."""
         text = self.text(name)
         if not text:
             return None
@@ -87,11 +87,11 @@ class FieldReader:
             return None
 
     def size(self, name: str) -> int | None:
-        """A size with its unit."""
+        """Return a size with its unit."""
         return self.read(name, size_in)
 
     def limits(self) -> FragmentLimits:
-        """The limits of fragments; those that exclude nothing where a text is wrong."""
+        """Return the limits of fragments; those that exclude nothing where a text is wrong."""
         given = {key: self.size(name) for name, key in LIMITS}
         try:
             return FragmentLimits(

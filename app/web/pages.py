@@ -1,4 +1,4 @@
-"""What templates call filters: the formatters of app/text."""
+"""Templates to responses: filters, what a page may load, and refusals as pages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
 }
 
 
-# --- templates to responses: one place that renders, and says what a page may load ----------------
+# --- templates to responses -----------------------------------------------------------------------
 
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
@@ -83,7 +83,7 @@ class Pages:
             self._templates.get_template(name)
 
     def html(self, template: str, **values: Any) -> str:
-        """A template with these values; every text in them is escaped.
+        """Return a template with these values; every text in them is escaped.
 
         NUL, which stored names may hold, has no place in HTML, not even escaped.
         """
@@ -92,17 +92,17 @@ class Pages:
 
 @cache
 def all_pages() -> Pages:
-    """The pages of every application of this process: reading and packing the files takes time."""
+    """Return the pages of every application of this process: reading and packing takes time."""
     return Pages()
 
 
 def is_htmx(request: Request) -> bool:
-    """Whether htmx asks, which exchanges the part of the page that its `hx-select` names."""
+    """Return whether htmx asks, which exchanges the part of the page that its `hx-select` names."""
     return request.headers.get("hx-request") == "true"
 
 
 def has_own_place(request: Request) -> bool:
-    """Whether a whole page is wanted: htmx says where it wants only a part to put into one."""
+    """Return whether a whole page is wanted, not a part for htmx to put into one."""
     return request.headers.get("hx-request-type") != "partial"
 
 
@@ -114,27 +114,27 @@ def page(
     headers: Mapping[str, str] | None = None,
     **values: Any,
 ) -> Response:
-    """A whole page, for htmx as well: what it exchanges it takes out of the page by itself."""
+    """Show a whole page, for htmx as well: it takes its part out of the page by itself."""
     pages: Pages = request.app.state.pages
     limits = LimitsOut.of(request.app.state.settings, max_page_size=MAX_PAGE_SIZE)
     body = pages.html(template, status=status, limits=limits, **values)
-    reported = {
+    sent_headers = {
         "Content-Security-Policy": POLICY,
         "Cache-Control": "no-cache",
         **(headers or {}),
     }
-    return Response(body, status, reported, media_type=HTML)
+    return Response(body, status, sent_headers, media_type=HTML)
 
 
 def moved(request: Request, address: str) -> Response:
-    """Where a form has led to: the browser goes there, by itself or through htmx."""
+    """Lead the browser to where a form has led, by itself or through htmx."""
     if is_htmx(request):
         place = {"path": address, "target": "#main", "select": "#main", "swap": "outerHTML"}
         return Response(status_code=204, headers={"HX-Location": json.dumps(place)})
     return Response(status_code=303, headers={"Location": address})
 
 
-# --- what a page says where something is refused or fails: the API's own words, as HTML -----------
+# --- refusals and failures as pages, in the API's own words ---------------------------------------
 
 
 View: TypeAlias = Callable[..., Awaitable[Response]]
@@ -145,14 +145,14 @@ _OF_THE_BODY = ("content-type", "content-length")
 
 
 def refused(request: Request, error: SluiceError) -> Response:
-    """The page of a refusal, with the status of its code."""
+    """Show the page of a refusal, with the status of its code."""
     problem = ProblemOut.of(error)
     headers = {"Retry-After": str(Overloaded.retry_after_s)} if problem.status == 503 else {}
     return _reported(request, problem, status=problem.status, headers=headers)
 
 
 def says_refusals(view: View) -> View:
-    """A view whose refusals are pages, unless JSON is asked for.
+    """Return a view whose refusals are pages, unless JSON is asked for.
 
     Its first parameter is `request`.
     """
@@ -179,7 +179,7 @@ def answer_browsers(app: FastAPI) -> None:
 
 
 def wants_page(path: str, accept: str, *, is_served: bool) -> bool:
-    """Whether a refusal of this path is for someone who looks at pages.
+    """Return whether a refusal of this path is for someone who looks at pages.
 
     Below the page's own paths it is, unless JSON is asked for; for paths that nothing serves, where
     HTML is.
@@ -190,7 +190,7 @@ def wants_page(path: str, accept: str, *, is_served: bool) -> bool:
 
 
 def failure_page(scope: MutableMapping[str, Any], problem: ProblemOut) -> Response | None:
-    """The page of an unexpected error, or None where it is not a page that was asked for."""
+    """Show the page of an unexpected error, or None where it is not a page that was asked for."""
     if "app" not in scope or not _asks_for_page(request := Request(scope)):
         return None
     return _reported(request, problem, status=500, headers={})
@@ -222,8 +222,8 @@ def _reported(
     request: Request, problem: ProblemOut, *, status: int, headers: Mapping[str, str]
 ) -> Response:
     template = "refused.html" if has_own_place(request) else "refused_part.html"
-    reported = {**headers, "Vary": "Accept"}
-    return page(request, template, status=status, headers=reported, **_values(problem))
+    sent_headers = {**headers, "Vary": "Accept"}
+    return page(request, template, status=status, headers=sent_headers, **_values(problem))
 
 
 def _values(problem: ProblemOut) -> dict[str, Any]:
@@ -232,6 +232,6 @@ def _values(problem: ProblemOut) -> dict[str, Any]:
         "title": problem.title,
         "detail": problem.detail,
         "code": problem.code,
-        # A single fault is what the detail says already.
+        # A single fault is in the detail already.
         "faults": problem.errors if len(problem.errors) > 1 else (),
     }

@@ -1,20 +1,20 @@
-"""Asking a running service what its front holds."""
+"""Asking a running service what its fast path holds."""
 
 from __future__ import annotations
 
-from app.http.fastpath.front import Front
+from app.http.fastpath.fast_path import FastPath
 from tests.app.serving import Live, wait_until
 
 
-def front_of(live: Live) -> Front:
-    """The front of a service."""
-    return live.service.lookups.front
+def fast_path_of(live: Live) -> FastPath:
+    """The fast path of a service."""
+    return live.service.lookups.fast_path
 
 
 def is_warm(live: Live, name: str) -> bool:
-    """Whether the front would answer for this name."""
-    digest = front_of(live).choices.digests.get(name)
-    return digest is not None and front_of(live).shelf.peek(digest) is not None
+    """Whether the fast path would answer for this name."""
+    digest = fast_path_of(live).active.digests.get(name)
+    return digest is not None and fast_path_of(live).cache.peek(digest) is not None
 
 
 def warm(live: Live, name: str) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 
 import solvers
 from app.execution.operation_process import run_operation
-from app.operations import work as operation_work
+from app.operations import work as operations_work
 from app.operations.operation import Report
-from app.questions import tables as build_table
+from app.questions import tables
 from domain.problem import Problem
 from domain.schedule import Schedule, latency_us
 from domain.solution import Solution, Status, Strategy
@@ -28,7 +28,7 @@ GATE = "TEST_SOLVER_GATE"  # names a file; a solver that waits ends when it is t
 def run(work: bytes, report: Report) -> object:
     """Run an operation whose solves are scripted, and whose compilations wait at the gate."""
     solvers.solve = solve
-    vars(operation_work)["compile_table"] = compile_at_gate
+    vars(operations_work)["compile_table"] = compile_at_gate
     return run_operation(work, report)
 
 
@@ -36,7 +36,7 @@ def compile_at_gate(question: Any, progress: Callable[[int, int], None]) -> Any:
     """Compile once the gate is open."""
     progress(1, 1000)
     _wait_at_gate()
-    return build_table.compile_table(question, progress)
+    return tables.compile_table(question, progress)
 
 
 def solve(

@@ -24,7 +24,7 @@ from analysis.audit import (
 )
 from app.schemas.audit import AuditOut
 from app.schemas.base import read_output
-from app.text.notices import change_words
+from app.text.notices import format_change
 from app.text.numbers import format_regret
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
@@ -114,14 +114,14 @@ class TestFlow:
         values = [mean.at_least for mean in means if mean is not None] + [found.repeats or 0.0]
         assert values == sorted(values, reverse=True)
         assert len(found.changes) == 4
-        assert change_words(found, found.changes[0]).startswith("repeat ")
+        assert format_change(found, found.changes[0]).startswith("repeat ")
 
     def test_an_audit_of_what_was_advised_advises_no_other_size(self) -> None:
         """The best single size has no better one."""
         advised = audited(scope()).single.setting
         again = audited(scope(advised))
         assert again.priced.mean == again.single.mean
-        stated = change_words(again, again.changes[0])
+        stated = format_change(again, again.changes[0])
         assert stated == "no other single size for all messages gains 0.1 % or more"
 
     def test_a_setting_that_is_optimal_has_nothing_to_change(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.schemas.audit import setting_of_text
+from app.schemas.audit import parse_setting
 from domain.errors import InvalidInput
 
 WHOLE: dict[str, Any] = {"whole": True}
@@ -40,7 +40,7 @@ TWO_STEPS: dict[str, Any] = {
 )
 def test_a_setting_in_many_words(text: str, setting: dict[str, Any]) -> None:
     """What results say of a setting is read back as that setting."""
-    assert setting_of_text(text) == setting
+    assert parse_setting(text) == setting
 
 
 @pytest.mark.parametrize(
@@ -50,11 +50,11 @@ def test_a_setting_in_many_words(text: str, setting: dict[str, Any]) -> None:
 def test_what_is_none_is_told_by_example(text: str) -> None:
     """One rule for all of them."""
     with pytest.raises(InvalidInput, match="as 512 KiB, or whole, or steps as whole, from 64 KiB"):
-        setting_of_text(text)
+        parse_setting(text)
 
 
 @pytest.mark.parametrize("text", ["0", "1:0", "0 K"])
 def test_nothing_is_no_size(text: str) -> None:
     """A size of 0 says nothing."""
     with pytest.raises(InvalidInput, match="at least 1 byte"):
-        setting_of_text(text)
+        parse_setting(text)

@@ -149,7 +149,7 @@ def test_long_lists_are_shortened(printed: Any, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "stated"),
     [
         (("nothing",), 4, "nothing"),
         ((MYRINET, "--from", "2", "--to", "1"), 2, "max_message_bytes"),
@@ -259,9 +259,7 @@ def test_what_cannot_be_activated(printed: Any) -> None:
 
 def test_more_tables_than_one_page_holds(printed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """All are listed, and found by their digests."""
-    from app.console import profiles as profile_commands
-
-    monkeypatch.setattr(profile_commands, "_PAGE", 2)
+    monkeypatch.setattr("app.console.profiles._PAGE", 2)
     for size in range(4096, 4101):
         printed("table", "gms", "--to", str(size))
     found = listed(printed)

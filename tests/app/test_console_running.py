@@ -12,13 +12,13 @@ import pytest
 
 from app.console.commands import unrequested
 from app.console.running import (
-    Ran,
+    OperationRun,
     Show,
     counting_line,
+    format_solving,
     run_operation,
     share_line,
     solving_line,
-    solving_text,
 )
 from app.console.screen import Column, Facts, Grid, Screen
 from app.execution.engine import (
@@ -37,7 +37,7 @@ from app.execution.engine import (
 )
 from app.operations.optimize import Optimize
 from app.operations.solves import Solved
-from app.questions import optimize as solving
+from app.questions.optimize import prepare
 from app.questions.question import Question
 from app.settings import Settings
 from domain.errors import Cancelled, StrategyDeclined, TimeLimitReached
@@ -94,13 +94,13 @@ def ran(
     *,
     time_limit_s: float = 10.0,
     open_engine: Callable[[], Engine] = InProcessEngine,
-) -> Ran[Solved]:
+) -> OperationRun[Solved]:
     question = Question(message_bytes=1024, source=PIPELINE, time_limit_s=time_limit_s)
 
     def find(reference: object) -> Any:
         raise AssertionError("the question names no profile")
 
-    operation = Optimize(solving.prepare(question, find, fragment_cap=10**6), unrequested)
+    operation = Optimize(prepare(question, find, fragment_cap=10**6), unrequested)
     return run_operation(operation, Settings(), show, open_engine=open_engine)
 
 
@@ -135,7 +135,7 @@ class TestWatchedOperation:
             raise AssertionError("an engine was opened")
 
         question = Question(message_bytes=1024, source=PIPELINE)
-        prepared = solving.prepare(question, lambda _: None, fragment_cap=10**6)  # type: ignore
+        prepared = prepare(question, lambda _: None, fragment_cap=10**6)  # type: ignore
         found = run_operation(Optimize(prepared, unrequested), Settings(), open_engine=open_engine)
         assert not found.is_interrupted
         assert found.result.solution.status in (Status.OPTIMAL, Status.OPTIMAL_BEFORE_ROUNDING)
@@ -222,7 +222,7 @@ class TestProgress:
         assert "1.0 s  compiling: 75%" in shared.getvalue()
 
     def test_before_the_first_answer(self) -> None:
-        assert "no answer yet" in solving_text(None)
+        assert "no answer yet" in format_solving(None)
 
 
 class TestScreen:

@@ -15,7 +15,6 @@ import httpx
 import pytest
 
 from analysis.size_choice import narrowed
-from app.operations import exports as operation
 from app.operations import work
 from app.questions import settings as export_setting
 from app.schemas.audit import AuditIn
@@ -27,7 +26,7 @@ from domain.regret import SizeRule
 from exports.targets.registry import TARGETS, mooncake
 from exports.targets.target import Takes
 from tests.app.serving import GUARD_S, MYRINET, serving, settings_for, wait_until
-from tests.support.long_work import SLOTS, Held, long_here_engine, note_questions
+from tests.support.long_work import SLOTS, GatedRun, long_here_engine, note_questions
 
 _NAMES = numbers(1)
 AGGREGATE = {
@@ -233,7 +232,7 @@ def test_the_oldest_is_let_go(
 ) -> None:
     """Of one place the last export has it; a long one is never kept."""
     asked = note_questions(monkeypatch, "export")
-    monkeypatch.setattr(operation, "MAX_RECENT", 1)
+    monkeypatch.setattr("app.operations.exports.MAX_RECENT", 1)
     where = f"/profiles/{name}/exports/mooncake"
 
     def made(rest: str) -> int:
@@ -243,7 +242,7 @@ def test_the_oldest_is_let_go(
         return len(asked) - before
 
     assert [made(rest) for rest in ("own", "own", "absorbed", "own", "own")] == [1, 0, 1, 1, 0]
-    monkeypatch.setattr(operation, "MAX_RECENT_BYTES", 10)
+    monkeypatch.setattr("app.operations.exports.MAX_RECENT_BYTES", 10)
     assert [made(rest) for rest in ("absorbed", "absorbed", "own")] == [1, 1, 0]
 
 
@@ -327,7 +326,7 @@ def test_an_aggregate_has_no_stages_to_export(client: httpx.Client) -> None:
 
 def test_an_export_ends_with_its_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And no more of them wait than may."""
-    held = Held()
+    held = GatedRun()
     monkeypatch.setattr(work.ExportWork, "run", held.as_method())
     settings = settings_for(f"sqlite:///{tmp_path / 'sluice.db'}")
     with serving(settings, open_engine=partial(long_here_engine, max_waiting=1)) as own:

@@ -17,13 +17,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from app.http import bodies as trace_bodies
+from app.http import bodies
 from app.http.bodies import BodyBudget
 from app.operations import fits
 from app.operations.work import FitWork
 from tests.app.serving import GUARD_S, MIB, Live, serving, settings_for, wait_until
 from tests.support.counts import count
-from tests.support.long_work import SLOTS, Held, long_here_engine
+from tests.support.long_work import SLOTS, GatedRun, long_here_engine
 
 EXAMPLE = (Path(__file__).parents[2] / "examples" / "local-path-direct.csv").read_bytes()
 CSV = EXAMPLE
@@ -159,7 +159,7 @@ class TestTime:
     def test_a_body_that_does_not_arrive(self, live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
         for patient, limit_s in (("TRACE_ARRIVAL_LIMIT_S", 0.2), ("AT_ANY_RATE_S", 0.0)):
             with monkeypatch.context() as patched:
-                patched.setattr(trace_bodies, patient, limit_s)
+                patched.setattr(bodies, patient, limit_s)
                 with unchanged(live), sending(live, CSV) as connection:
                     assert connection.recv(65536).startswith(b"HTTP/1.1 408"), patient
 
@@ -172,22 +172,22 @@ class TestTime:
 
 
 @pytest.fixture
-def long(monkeypatch: pytest.MonkeyPatch) -> Held:
+def long(monkeypatch: pytest.MonkeyPatch) -> GatedRun:
     """Every fit is long, and goes on until it is ended."""
-    made = Held()
+    made = GatedRun()
     monkeypatch.setattr(fits, "LONG_TRACE_BYTES", 10)
     monkeypatch.setattr(FitWork, "run", made.as_method())
     return made
 
 
 class TestLongFits:
-    def test_a_client_that_leaves_stops_its_fit(self, live: Live, long: Held) -> None:
+    def test_a_client_that_leaves_stops_its_fit(self, live: Live, long: GatedRun) -> None:
         with unchanged(live):
             with sending(live, CSV, length=len(CSV)):
                 wait_until(lambda: long.running == 1)
             wait_until(lambda: long.running == 0)
 
-    def test_only_so_many_at_once(self, tmp_path: Path, long: Held) -> None:
+    def test_only_so_many_at_once(self, tmp_path: Path, long: GatedRun) -> None:
         """One more is told when to come back; when they are gone there is room again."""
         settings = settings_for(f"sqlite:///{tmp_path / 'sluice.db'}")
         with (

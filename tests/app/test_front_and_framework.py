@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from domain.schedule import latency_us
 from exports.table.slt import decode
-from tests.app.lookup_support import front_of, warm
+from tests.app.lookup_support import fast_path_of, warm
 from tests.app.serving import Live, serving, settings_for
 
 MIN, MAX = 1000, 9000
@@ -21,9 +21,9 @@ MIN, MAX = 1000, 9000
 
 @dataclass(frozen=True)
 class Both:
-    """Two services on one database: one with a front, one that holds no table."""
+    """Two services on one database: one with a fast path, one that holds no table."""
 
-    fronted: Live
+    fast: Live
     plain: Live
     digest: str
 
@@ -33,13 +33,13 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     """With a table of the paper's pipeline, compiled for real."""
     url = f"sqlite:///{tmp_path_factory.mktemp('both') / 'sluice.db'}"
     with (
-        serving(settings_for(url)) as fronted,
+        serving(settings_for(url)) as fast,
         serving(settings_for(url, lookup_memory_bytes=0)) as plain,
     ):
         body = {"min_message_bytes": MIN, "max_message_bytes": MAX}
-        reported = fronted.client.post("/profiles/myrinet-gam/tables", json=body).json()
-        warm(fronted, "myrinet-gam")
-        yield Both(fronted, plain, reported["digest"])
+        reported = fast.client.post("/profiles/myrinet-gam/tables", json=body).json()
+        warm(fast, "myrinet-gam")
+        yield Both(fast, plain, reported["digest"])
 
 
 Answer = tuple[int, list[tuple[str, str]], bytes]
@@ -60,8 +60,8 @@ def ask(live: Live, method: str, target: str, headers: list[Header]) -> Answer:
     return response.status, [one for one in reported if one[0] != "date"], body
 
 
-def of_the_front(live: Live, method: str, target: str, headers: list[Header]) -> bool:
-    """Whether the front has an answer to this request, asked by itself."""
+def of_the_fast_path(live: Live, method: str, target: str, headers: list[Header]) -> bool:
+    """Whether the fast path has an answer to this request, asked by itself."""
     path, _, query = target.partition("?")
     scope = {
         "method": method,
@@ -69,7 +69,7 @@ def of_the_front(live: Live, method: str, target: str, headers: list[Header]) ->
         "query_string": query.encode(),
         "headers": [(name.lower().encode(), value.encode()) for name, value in headers],
     }
-    return front_of(live).answer(scope) is not None
+    return fast_path_of(live).answer(scope) is not None
 
 
 REFERENCES = (
@@ -209,9 +209,9 @@ def test_both_give_the_same(
     ]
     if prefers and "schedule?bytes=4096" in target:
         headers.append(("Prefer", "respond-async"))
-    once = ask(both.fronted, method, target, headers)
+    once = ask(both.fast, method, target, headers)
     assert once == ask(both.plain, method, target, headers)
-    assert once == ask(both.fronted, method, target, headers)  # as it was kept
+    assert once == ask(both.fast, method, target, headers)  # as it was kept
 
 
 @pytest.mark.parametrize(
@@ -235,9 +235,9 @@ def test_what_the_front_answers(
 ) -> None:
     """So that the comparison above compares two things."""
     target = target.replace("DIGEST", both.digest)
-    assert of_the_front(both.fronted, "GET", target, headers) is is_answered
-    assert not of_the_front(both.plain, "GET", target, headers)
-    assert not of_the_front(both.fronted, "HEAD", target, headers)
+    assert of_the_fast_path(both.fast, "GET", target, headers) is is_answered
+    assert not of_the_fast_path(both.plain, "GET", target, headers)
+    assert not of_the_fast_path(both.fast, "HEAD", target, headers)
 
 
 def test_equal_tags_are_equal_bytes(both: Both) -> None:
@@ -245,7 +245,7 @@ def test_equal_tags_are_equal_bytes(both: Both) -> None:
     seen: dict[str, bytes] = {}
     for message in (1000, 1001, 4096, 8999, 9000):
         for reference in ("myrinet-gam", "myrinet-gam@1"):
-            answer = both.fronted.client.get(f"/profiles/{reference}/schedule?bytes={message}")
+            answer = both.fast.client.get(f"/profiles/{reference}/schedule?bytes={message}")
             assert seen.setdefault(answer.headers["etag"], answer.content) == answer.content
             assert answer.headers["etag"].startswith('"')
     assert len(seen) == 5
@@ -253,7 +253,7 @@ def test_equal_tags_are_equal_bytes(both: Both) -> None:
 
 def test_the_answer_is_what_the_file_says(both: Both) -> None:
     """Field by field; and as good as it claims, against solving anew."""
-    client = both.fronted.client
+    client = both.fast.client
     file = client.get(f"/tables/{both.digest}?format=slt").content
     table = decode(file).table
     for message in (1000, 2345, 4096, 9000):

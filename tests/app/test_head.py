@@ -32,7 +32,7 @@ ASKED = (
     ("/exports", {"If-None-Match": "*"}, 304),
     ("/profiles/no-such-profile", {}, 404),
     ("/optimize", {}, 405),
-    # In front of the framework, once the table is on the shelf.
+    # In front of the framework, once the table is in the cache.
     ("/profiles/head/schedule?bytes=1500", {}, 200),
     ("/profiles/head/schedule?bytes=1500", {"If-None-Match": "*"}, 304),
     ("/profiles/head/table?format=slt", {}, 200),

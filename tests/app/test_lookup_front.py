@@ -18,7 +18,7 @@ from app.schemas.tables import render_table
 from domain.errors import StoreUnavailable
 from domain.profile import ProfileRevision
 from models.session import Store, create_store
-from tests.app.lookup_support import front_of, is_warm, warm
+from tests.app.lookup_support import fast_path_of, is_warm, warm
 from tests.app.serving import MYRINET, Live, serving, settings_for, wait_until
 from tests.support.plan_tables import whole_messages
 
@@ -51,7 +51,7 @@ def looked_up(client: httpx.Client, reference: str) -> Any:
 
 
 def test_whoever_wrote_reads_what_they_wrote(own: Live, quick: None) -> None:
-    """Every write that changes a choice, while the front knew another one."""
+    """Every write that changes a choice, while the fast path knew another one."""
     client = own.client
     client.post("/profiles", json={"name": "p", "pipeline": MYRINET})
     first = compiled(client, "p")
@@ -242,12 +242,12 @@ def test_memory_is_bounded_and_answers_are_right(tmp_path: Path, quick: None) ->
         digests["p"] = compiled(client, "p")
         for name in digests:
             warm(live, name)
-        shelf = front_of(live).shelf
-        room = shelf.held_bytes - 1
+        cache = fast_path_of(live).cache
+        room = cache.loaded_bytes - 1
         answers = {name: client.get(f"/profiles/{name}/schedule?bytes=500") for name in digests}
     with serving(settings_for(url, lookup_memory_bytes=room)) as live:
-        shelf = front_of(live).shelf
-        assert len(shelf) == 2
+        cache = fast_path_of(live).cache
+        assert len(cache) == 2
         for _ in range(2):
             for name, answer in answers.items():
                 again = live.client.get(f"/profiles/{name}/schedule?bytes=500")
@@ -255,9 +255,9 @@ def test_memory_is_bounded_and_answers_are_right(tmp_path: Path, quick: None) ->
                     answer.content,
                     answer.headers["etag"],
                 )
-                assert shelf.peek(digests[name]) is not None
-                assert len(shelf) == 2
-                assert shelf.held_bytes <= room
+                assert cache.peek(digests[name]) is not None
+                assert len(cache) == 2
+                assert cache.loaded_bytes <= room
         exposition = live.client.get("/metrics").text
         assert "\nsluice_loaded_tables 2.0\n" in exposition
 

@@ -1,4 +1,4 @@
-"""The parts behind the front, each by itself."""
+"""The parts behind the fast path, each by itself."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.http.fastpath import responses as kept
-from app.http.fastpath.front import Choices, Front
+from app.http.fastpath import responses
+from app.http.fastpath.fast_path import ActiveTables, FastPath
 from app.http.fastpath.lookups import Lookups
-from app.http.fastpath.responses import Ready, Rendered
-from app.http.fastpath.table_cache import LoadedTable, Shelf
+from app.http.fastpath.responses import CachedResponse, RenderedBodies
+from app.http.fastpath.table_cache import LoadedTable, TableCache
 from app.schemas.base import read_output
 from app.schemas.simulate import TableScheduleOut, bound_below
 from domain.errors import StoreUnavailable
@@ -95,9 +95,9 @@ def test_the_form_of_an_answer() -> None:
     assert ready.body.startswith(
         b'{"strategy":"table","message_bytes":333,"fragment_bytes":[146,187],"fragments":2,'
     )
-    assert LoadedTable.of(digest, file).schedule(f"W/{ready.headers[0][1].decode()}", 333) == Ready(
-        304, ready.headers[:2], b"", ready.route
-    )
+    assert LoadedTable.of(digest, file).schedule(
+        f"W/{ready.headers[0][1].decode()}", 333
+    ) == CachedResponse(304, ready.headers[:2], b"", ready.route)
 
 
 def test_long_answers_are_not_for_the_event_loop() -> None:
@@ -123,25 +123,25 @@ def test_the_bound_is_never_rounded_up(latency_us: float, gap: float, operations
     assert bound >= latency / (1 + Fraction(gap)) * (1 - Fraction(operations + 9, 2**51))
 
 
-# --- the shelf, and what was rendered -------------------------------------------------------------
+# --- the cache, and what was rendered -------------------------------------------------------------
 
 
 def test_the_least_recently_used_table_goes() -> None:
     """A table that was looked up stays, one that does not fit at all is not held."""
     tables = [a_table(number) for number in range(4)]
     size = max(table.memory_bytes for table in tables)
-    shelf = Shelf(2 * size + 10)
+    cache = TableCache(2 * size + 10)
     for table in tables[:2]:
-        shelf.put(table)
-        shelf.put(table)
-    assert (len(shelf), shelf.held_bytes) == (2, sum(one.memory_bytes for one in tables[:2]))
-    assert shelf.get(tables[0].digest) is tables[0]
-    shelf.put(tables[2])
-    assert [shelf.peek(one.digest) is not None for one in tables] == [True, False, True, False]
-    none = Shelf(size - 1)
+        cache.put(table)
+        cache.put(table)
+    assert (len(cache), cache.loaded_bytes) == (2, sum(one.memory_bytes for one in tables[:2]))
+    assert cache.get(tables[0].digest) is tables[0]
+    cache.put(tables[2])
+    assert [cache.peek(one.digest) is not None for one in tables] == [True, False, True, False]
+    none = TableCache(size - 1)
     none.put(max(tables, key=lambda table: table.memory_bytes))
-    assert (len(none), none.held_bytes, none.free_bytes) == (0, 0, size - 1)
-    assert shelf.get("absent") is None
+    assert (len(none), none.loaded_bytes, none.free_bytes) == (0, 0, size - 1)
+    assert cache.get("absent") is None
 
 
 def tag(number: int) -> bytes:
@@ -158,8 +158,8 @@ def test_what_comes_again_is_kept_and_what_comes_once_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Two generations of a few bodies; one that is asked for stays."""
-    monkeypatch.setattr(kept, "_GENERATION", 3)
-    rendered = Rendered()
+    monkeypatch.setattr(responses, "_GENERATION", 3)
+    rendered = RenderedBodies()
     for number in range(20):
         rendered.see(tag(number), body(number))
     assert rendered.young == {}
@@ -176,8 +176,8 @@ def test_what_comes_again_is_kept_and_what_comes_once_is_not(
 
 def test_what_was_seen_once_is_forgotten_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that remembering is bounded as well."""
-    monkeypatch.setattr(kept, "_SEEN_ONCE", 4)
-    rendered = Rendered()
+    monkeypatch.setattr(responses, "_SEEN_ONCE", 4)
+    rendered = RenderedBodies()
     for number in range(9):
         rendered.see(tag(number), body(number))
     rendered.see(tag(0), body(0))
@@ -188,19 +188,19 @@ def test_what_was_seen_once_is_forgotten_in_time(monkeypatch: pytest.MonkeyPatch
 
 def test_choices_by_path() -> None:
     """A name where its current revision has a table; a revision where it has one."""
-    choices = Choices(
+    active = ActiveTables(
         [
             ActiveTable("a", 2, 1, "one"),
             ActiveTable("a", 2, 2, "two"),
             ActiveTable("b", 3, 1, "three"),
         ]
     )
-    assert choices.digests == {"a": "two", "a@1": "one", "a@2": "two", "b@1": "three"}
-    assert choices.schedules["/profiles/a@1/schedule"].digest == "one"
-    assert choices.tables["/profiles/a/table"] == "two"
-    assert choices.since(Choices()) == ["two", "one", "three"]
-    assert choices.since(choices) == []
-    assert Choices([ActiveTable("a", 1, 1, "one")]).since(choices) == []
+    assert active.digests == {"a": "two", "a@1": "one", "a@2": "two", "b@1": "three"}
+    assert active.schedules["/profiles/a@1/schedule"].digest == "one"
+    assert active.tables["/profiles/a/table"] == "two"
+    assert active.since(ActiveTables()) == ["two", "one", "three"]
+    assert active.since(active) == []
+    assert ActiveTables([ActiveTable("a", 1, 1, "one")]).since(active) == []
 
 
 # --- keeping them fresh ---------------------------------------------------------------------------
@@ -255,7 +255,7 @@ def a_store(*names: str) -> FakeStore:
 
 def lookups_of(store: Any, *, refresh_s: int = 0) -> Lookups:
     """Lookups of this store, with room for many tables."""
-    return Lookups(store, Front(Shelf(2**24)), refresh_s=refresh_s)
+    return Lookups(store, FastPath(TableCache(2**24)), refresh_s=refresh_s)
 
 
 async def until(condition: Any) -> None:
@@ -278,19 +278,19 @@ def test_a_commit_during_a_reading_is_not_lost() -> None:
 
     async def run() -> None:
         await lookups.start()
-        assert lookups.front.choices.digests["a"] == digests["a"]
+        assert lookups.fast_path.active.digests["a"] == digests["a"]
         store.after = hold_up
         store.commit()
-        assert lookups.front.choices.digests == {}
+        assert lookups.fast_path.active.digests == {}
         await until(held_up.is_set)
         store.after = lambda: None
         store.active = store.active[1:]  # committed while the old choices are being read
         store.commit()
         go_on.set()
-        await until(lambda: lookups.front.choices.digests != {})
-        assert set(lookups.front.choices.digests) == {"b", "b@1"}
+        await until(lambda: lookups.fast_path.active.digests != {})
+        assert set(lookups.fast_path.active.digests) == {"b", "b@1"}
         await lookups.close()
-        assert lookups.front.choices.digests == {}
+        assert lookups.fast_path.active.digests == {}
 
     asyncio.run(run())
 
@@ -306,9 +306,9 @@ def test_readings_that_fail_are_tried_again() -> None:
             store.refusal, store.readings = refusal, 0
             lookups._due.set()
             await until(lambda: store.readings > 0)
-            assert lookups.front.choices.digests
+            assert lookups.fast_path.active.digests
         store.refusal, store.active = None, []
-        await until(lambda: not lookups.front.choices.digests)
+        await until(lambda: not lookups.fast_path.active.digests)
         await lookups.close()
 
     asyncio.run(run())
@@ -329,8 +329,8 @@ def test_a_damaged_file_keeps_no_other_one_out() -> None:
 
     async def run() -> None:
         await lookups.start()
-        shelf = lookups.front.shelf
-        assert [shelf.peek(one.digest) is not None for one in store.active] == [False, True]
+        cache = lookups.fast_path.cache
+        assert [cache.peek(one.digest) is not None for one in store.active] == [False, True]
         await lookups.close()
 
     asyncio.run(run())
@@ -340,14 +340,14 @@ def test_loading_takes_no_room_from_tables_in_use() -> None:
     """Tables that were chosen anew and do not fit wait until they are asked for."""
     store = a_store("a", "b", "c")
     room = 2 * a_table().memory_bytes + 5000
-    lookups = Lookups(store, Front(Shelf(room)), refresh_s=0)  # type: ignore[arg-type]
+    lookups = Lookups(store, FastPath(TableCache(room)), refresh_s=0)  # type: ignore[arg-type]
 
     async def run() -> None:
         await lookups.start()
-        shelf = lookups.front.shelf
-        held = [shelf.peek(one.digest) is not None for one in store.active]
+        cache = lookups.fast_path.cache
+        held = [cache.peek(one.digest) is not None for one in store.active]
         assert held == [True, True, False]
-        assert shelf.held_bytes <= room
+        assert cache.loaded_bytes <= room
         assert store.readings == 3  # the choices and two tables: where no room is, none is read
         await lookups.close()
 

@@ -21,7 +21,7 @@ from domain.schedule import latency_us
 from exports.table.slt import decode
 from exports.table.twin import decode_json
 from tests.app.serving import MYRINET, serving, settings_for, wait_until
-from tests.support.long_work import SLOTS, Held, long_here_engine, note_questions
+from tests.support.long_work import SLOTS, GatedRun, long_here_engine, note_questions
 from tests.support.plan_tables import whole_messages
 
 BODY: dict[str, Any] = {"min_message_bytes": 100, "max_message_bytes": 1000, "relative_gap": 0.01}
@@ -227,7 +227,7 @@ class TestEndings:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A client that leaves ends its compilation; the one too many is told when to come back."""
-        held = Held()
+        held = GatedRun()
         monkeypatch.setattr(work.TableWork, "run", held.as_method())
         settings = settings_for(f"sqlite:///{tmp_path / 'sluice.db'}")
         with serving(settings, open_engine=partial(long_here_engine, max_waiting=1)) as live:

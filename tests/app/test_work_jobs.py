@@ -15,10 +15,9 @@ import httpx
 import psutil
 import pytest
 
-from app.operations import operation as digests
 from app.operations.operation import Operation, Report
 from app.operations.tasks import prepare_request
-from app.questions import tables as build_table
+from app.questions import tables
 from app.schemas.base import dump_json, read_output
 from app.schemas.jobs import JobOut
 from domain.errors import StoreUnavailable
@@ -239,7 +238,7 @@ class TestTheSameQuestion:
         ask("export", objective="worst")
         ask("table")
         ask("export")  # now by the active table; an audit does not use it
-        monkeypatch.setattr(digests, "VERSION", "0.0.0")
+        monkeypatch.setattr("app.operations.operation.VERSION", "0.0.0")
         ask_all()
         context = live.service.context
         lower = replace(context.settings, max_fragments=context.settings.max_fragments - 1)
@@ -289,7 +288,7 @@ class TestTheSameQuestion:
             client.delete(f"/profiles/{name}")
             pipeline = {"stages": MYRINET["stages"][1:]}
             client.post("/profiles", json={"name": name, "pipeline": pipeline})
-            return build_table.compile_table(question)
+            return tables.compile_table(question)
 
         work.run = meanwhile
         job = wait_for_end(client, accepted(start(client, "table", name)))

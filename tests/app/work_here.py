@@ -13,8 +13,7 @@ import solvers
 from analysis.audit import AuditQuestion, audit
 from app.operations.operation import Report
 from app.operations.work import AuditWork, ExportWork, TableWork
-from app.questions import settings as export_setting
-from app.questions import tables as build_table
+from app.questions import settings, tables
 from domain.errors import MemoryLimitReached
 from tests.app.serving import GUARD_S
 from tests.support.plan_tables import whole_messages
@@ -22,8 +21,8 @@ from tests.support.plan_tables import whole_messages
 Run = Callable[[Any, Report], Any]
 
 _FLOWS: dict[type, Callable[..., Any]] = {
-    build_table.TableQuestion: build_table.compile_table,
-    export_setting.ExportQuestion: export_setting.export,
+    tables.TableQuestion: tables.compile_table,
+    settings.ExportQuestion: settings.export,
     AuditQuestion: audit,
 }
 

@@ -58,7 +58,7 @@ PLANTED = """
     app.jobs.runner app.http.service
     app.jobs.runner fastapi
     app.http.bodies app.web.pages
-    app.http.fastpath.front app.api.profiles
+    app.http.fastpath.fast_path app.api.profiles
     app.api.jobs app.web.pages
     app.web.pages app.console.screen
     app.console.commands app.main

@@ -195,7 +195,7 @@ def test_the_timeline_by_keys(browser_page: Page, live: Live) -> None:
     assert zoomed[2] < 0.5 * whole[2]
     assert zoomed[3] == whole[3]
     page.wait_for_url(re.compile(r"from_us=.*to_us="))
-    expect(page.locator("#said")).to_contain_text("Timeline: ")
+    expect(page.locator("#announcement")).to_contain_text("Timeline: ")
     page.reload()
     page.wait_for_selector(".timeline[data-started=yes]")
     assert box_of(page) == pytest.approx(zoomed, rel=1e-3)

@@ -50,7 +50,7 @@ def test_a_size_is_audited_and_shared_by_keyboard_alone(browser_page: Page) -> N
     tab_to(page, page.get_by_role("button", name="Audit"))
     page.keyboard.press("Enter")
     expect(page.locator(".audited .badge")).to_have_text("over 1 %")
-    expect(page.locator("#said")).to_have_text("The audit is done.")
+    expect(page.locator("#announcement")).to_have_text("The audit is done.")
     expect(page.get_by_role("rowheader", name="16 KiB")).to_be_visible()
     expect(page.locator(".regret-chart canvas")).to_be_visible()
     expect(page.locator(".changes li").first).to_be_visible()
@@ -68,7 +68,7 @@ def test_an_audit_shows_how_far_it_is_and_is_cancelled(
     page = browser_page
     page.goto(f"/ui/audit?{SLOW}&setting=64KiB&time_limit=60")
     work = page.locator(".work")
-    expect(work.locator("[data-told=steps]")).to_contain_text(" messages")
+    expect(work.locator("[data-field=steps]")).to_contain_text(" messages")
     expect(work.locator("progress")).to_have_attribute("value", re.compile("[0-9]+"))
     first = work.get_attribute("data-work")
     assert axe(page) == []
@@ -76,8 +76,8 @@ def test_an_audit_shows_how_far_it_is_and_is_cancelled(
     expect(work).to_have_attribute("data-work", str(first))
     tab_to(page, work.get_by_role("button", name="Cancel"))
     page.keyboard.press("Enter")
-    expect(work.locator("[data-told=word]")).to_have_text("stopped")
-    expect(page.locator("#said")).to_have_text("Stopped.")
+    expect(work.locator("[data-field=word]")).to_have_text("stopped")
+    expect(page.locator("#announcement")).to_have_text("Stopped.")
     assert live.client.get(f"/jobs/{first}").json()["state"] == "cancelled"
     assert axe(page) == []
     tab_to(page, page.get_by_role("button", name="Start again"))
@@ -86,7 +86,7 @@ def test_an_audit_shows_how_far_it_is_and_is_cancelled(
     again = work.get_attribute("data-work")
     assert again != first
     live.client.delete(f"/jobs/{again}")
-    expect(work.locator("[data-told=word]")).to_have_text("stopped")
+    expect(work.locator("[data-field=word]")).to_have_text("stopped")
 
 
 def test_an_audit_without_scripts(new_page: Callable[..., Page]) -> None:

@@ -56,7 +56,7 @@ def test_files_of_an_answer(browser_page: Page, answer: str, live: Live, tmp_pat
     width, height = struct.unpack(">II", body[16:24])
     assert width == 1920
     assert height > 500
-    expect(page.locator("#said")).to_have_text("PNG saved")
+    expect(page.locator("#announcement")).to_have_text("PNG saved")
 
 
 def test_curves_are_saved_as_they_are_drawn(
@@ -87,7 +87,7 @@ def test_texts_are_copied(new_page: Callable[..., Page], answer: str, live: Live
     for one in take_away(read_output(OptimizeOut, body), f"http://127.0.0.1:{live.port}").snippets:
         panel.get_by_text(f"Copy as {one.name}", exact=True).press("Enter")
         panel.locator(f"[data-copy=snippet-{one.key}]").click()
-        expect(page.locator("#said")).to_have_text("Copied")
+        expect(page.locator("#announcement")).to_have_text("Copied")
         assert page.evaluate("navigator.clipboard.readText()") == one.text
         assert panel.locator("details[open]").count() == 1
 
@@ -101,7 +101,7 @@ def test_where_there_is_no_clipboard_the_text_is_selected(
     page.goto(f"/ui/answers/{answer}")
     page.get_by_text("Copy as curl", exact=True).click()
     page.locator("[data-copy=snippet-curl]").click()
-    expect(page.locator("#said")).not_to_be_empty()
+    expect(page.locator("#announcement")).not_to_be_empty()
     shown = page.locator("#snippet-curl").text_content()
     assert page.evaluate("getSelection().toString()").strip() == (shown or "").strip()
 

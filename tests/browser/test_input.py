@@ -65,7 +65,7 @@ def test_a_spreadsheet_with_a_header_is_pasted(browser_page: Page) -> None:
     assert browser_page.input_value("#overhead-unit") == "ns"
     assert browser_page.input_value("#cost-unit") == "gbit_per_s"
     expect(browser_page.locator("#stage-count")).to_have_text("2 of 64 stages")
-    expect(browser_page.locator("#said")).to_have_text("2 rows pasted.")
+    expect(browser_page.locator("#announcement")).to_have_text("2 rows pasted.")
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,9 @@ def test_numbers_without_units_say_how_they_were_read(browser_page: Page) -> Non
     browser_page.goto("/")
     paste(browser_page, "copy\t1.2\t9.5\nwire\t0.4\t11.2")
     expect(browser_page.locator("#pasted")).to_contain_text("Read as µs and ns/byte")
-    expect(browser_page.locator("#said")).to_contain_text("2 rows pasted. Read as µs and ns/byte")
+    expect(browser_page.locator("#announcement")).to_contain_text(
+        "2 rows pasted. Read as µs and ns/byte"
+    )
 
 
 def test_an_answer_shows_the_units_that_were_sent(

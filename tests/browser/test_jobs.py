@@ -80,9 +80,9 @@ def test_a_job_leads_to_its_answer(
     page.goto("/")
     job = start(IMPROVES)
     page.goto(f"/ui/jobs/{job}?follow=1")
-    expect(page.locator("[data-told=word]")).to_have_text("running")
-    expect(page.locator("[data-told=best]")).to_contain_text("ms")
-    expect(page.locator("[data-told=fragments]")).to_have_text("2")
+    expect(page.locator("[data-field=word]")).to_have_text("running")
+    expect(page.locator("[data-field=best]")).to_contain_text("ms")
+    expect(page.locator("[data-field=fragments]")).to_have_text("2")
     expect(page.locator("[data-job-chart] canvas")).to_be_visible()
     assert axe(page) == []
     gate.touch()
@@ -100,10 +100,10 @@ def test_cancel_says_when_it_has_stopped_and_keeps_the_best(
     page = browser_page
     job = start(IMPROVES)
     page.goto(f"/ui/jobs/{job}?follow=1")
-    expect(page.locator("[data-told=fragments]")).to_have_text("2")
+    expect(page.locator("[data-field=fragments]")).to_have_text("2")
     page.get_by_role("button", name="Cancel").click()
-    expect(page.locator("[data-told=word]")).to_have_text("stopped")
-    expect(page.locator("#said")).to_have_text("Stopped. The best answer so far is kept.")
+    expect(page.locator("[data-field=word]")).to_have_text("stopped")
+    expect(page.locator("#announcement")).to_have_text("Stopped. The best answer so far is kept.")
     expect(page.locator("#job")).to_contain_text("The best answer so far is kept")
     expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
     page.get_by_role("link", name="See the answer").click()
@@ -127,7 +127,7 @@ def test_a_failure_is_told(browser_page: Page, start: Callable[..., str], axe: A
     """With the problem's own words, beside the question."""
     page = browser_page
     page.goto(f"/ui/jobs/{start(CRASHES)}?follow=1")
-    expect(page.locator("[data-told=word]")).to_have_text("failed")
+    expect(page.locator("[data-field=word]")).to_have_text("failed")
     expect(page.locator("#job")).to_contain_text("solver_failed")
     assert axe(page) == []
 
@@ -151,12 +151,12 @@ def test_a_job_that_has_ended_is_shown_as_it_was(
     page = browser_page
     job = start(IMPROVES)
     page.goto(f"/ui/jobs/{job}")
-    expect(page.locator("[data-told=fragments]")).to_have_text("2")
+    expect(page.locator("[data-field=fragments]")).to_have_text("2")
     gate.touch()
     page.wait_for_url("**/ui/answers/*")
     answer = page.url
     page.goto(f"/ui/jobs/{job}")
-    expect(page.locator("[data-told=word]")).to_have_text("done")
+    expect(page.locator("[data-field=word]")).to_have_text("done")
     expect(page.locator("[data-job-chart] canvas")).to_be_visible()
     expect(page.locator("#job-rows tr")).to_have_count(2)
     page.goto(f"/ui/jobs/{job}?follow=1")
@@ -171,15 +171,15 @@ def test_a_silent_service_is_said_to_be_silent(
     seen = {"content_type": "text/event-stream", "body": ""}
     page.route("**/events", lambda route: route.fulfill(**seen))
     page.goto(f"/ui/jobs/{job}")
-    trouble, clock = page.locator("[data-told=trouble]"), page.locator("[data-told=elapsed]")
+    trouble, clock = page.locator("[data-field=trouble]"), page.locator("[data-field=elapsed]")
     expect(trouble).to_contain_text(re.compile(r"has not answered for [1-9]\d* s"))
     stood = clock.inner_text()
     expect(trouble).to_contain_text(re.compile(r"has not answered for [2-9]\d* s"))
     assert clock.inner_text() == stood
-    expect(page.locator("[data-told=again]")).to_be_hidden()
+    expect(page.locator("[data-field=again]")).to_be_hidden()
     again = {**live.client.get(f"/jobs/{job}").json(), "attempts": 2}
     seen["body"] = f"event: progress\ndata: {json.dumps(again)}\n\n"
-    expect(page.locator("[data-told=again]")).to_contain_text("This is attempt 2.")
+    expect(page.locator("[data-field=again]")).to_contain_text("This is attempt 2.")
 
 
 def test_it_works_without_scripts(
@@ -215,8 +215,8 @@ def test_a_comparison_has_a_table(browser_page: Page, live: Live) -> None:
     page = browser_page
     page.goto(f"/ui/jobs/{response.json()['id']}")
     expect(page.locator("#job-title")).to_have_text("Comparing strategies on 2 messages")
-    expect(page.locator("[data-told=word]")).to_have_text("done")
-    expect(page.locator("[data-told=steps]")).to_have_text("4 of 4 cells")
+    expect(page.locator("[data-field=word]")).to_have_text("done")
+    expect(page.locator("[data-field=steps]")).to_have_text("4 of 4 cells")
     expect(page.locator("#compared-title + .scroll tbody tr")).to_have_count(4)
 
 
@@ -243,7 +243,7 @@ def test_every_kind_of_work_has_a_page(browser_page: Page, live: Live, opened: N
         job = response.json()["id"]
         page.goto(f"/ui/jobs/{job}")
         expect(page.get_by_role("heading", level=2)).to_contain_text(title)
-        expect(page.locator("[data-told=word]")).to_have_text("done")
+        expect(page.locator("[data-field=word]")).to_have_text("done")
         page.goto(f"/ui/jobs/{job}?follow=1")
         expect(page.locator(".notice.good, .exported, .audited").first).to_be_visible()
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.web.answers import stored as stored_answers
 from tests.app.serving import MYRINET, Live
 
 NAME = "listed-nic"
@@ -109,7 +108,7 @@ def test_ticks_go_along_from_page_to_page(
     has_script: bool,
 ) -> None:
     """Also without scripts, and what is ticked anywhere is compared."""
-    monkeypatch.setattr(stored_answers, "PAGE_SIZE", 1)
+    monkeypatch.setattr("app.web.answers.stored.PAGE_SIZE", 1)
     page = new_page(java_script_enabled=has_script)
     page.goto(f"/ui/answers?profile={NAME}")
     page.get_by_role("checkbox").check()

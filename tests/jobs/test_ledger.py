@@ -11,7 +11,7 @@ from domain.errors import NotFound, Overloaded
 from models.records import JobRecord, JobState
 from models.session import Store
 from tests.jobs.support import accepted
-from tests.support.job_operations import Kept, Scripted
+from tests.support.job_operations import AlreadyStored, Scripted
 
 
 def finish(store: Store, state: JobState) -> JobRecord:
@@ -63,7 +63,7 @@ def test_a_result_is_taken_again_where_its_job_alone_keeps_it(
 
 def test_what_is_stored_is_a_job_that_is_done(store: Store) -> None:
     """The first one that says so is the job of all who ask."""
-    kept = Kept(1, named="table")
+    kept = AlreadyStored(1, named="table")
     done = accept_job(store, kept)
     assert (done.state, done.best, done.claim) == (JobState.DONE, b'{"kept": true}', 0)
     assert accept_job(store, kept) == done
@@ -76,7 +76,7 @@ def test_too_many_are_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> 
     assert accepted(store, 1, long=True) == jobs[1]
     with pytest.raises(Overloaded):
         accepted(store, 3)
-    assert accept_job(store, Kept(1, named="table")).state is JobState.DONE
+    assert accept_job(store, AlreadyStored(1, named="table")).state is JobState.DONE
     finish(store, JobState.DONE)
     assert accepted(store, 3).state is JobState.QUEUED
 

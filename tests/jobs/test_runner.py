@@ -15,7 +15,7 @@ from domain.errors import StoreUnavailable
 from models.records import JobState
 from models.session import Store, UnitOfWork, create_store
 from tests.jobs.support import accepted, answers, ended, found, running, wait_until
-from tests.support.job_operations import Kept, Word
+from tests.support.job_operations import AlreadyStored, Word
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_what_is_stored_already_is_not_run(store: Store) -> None:
     with running(store):
         job = ended(store, job)
     assert (job.state, job.best, job.crashes) == (JobState.DONE, b'{"kept": true}', 0)
-    done = accept_job(store, Kept(2, named="table"))
+    done = accept_job(store, AlreadyStored(2, named="table"))
     assert (done.state, done.claim, done.best) == (JobState.DONE, 0, b'{"kept": true}')
 
 

@@ -29,7 +29,7 @@ from app.execution.engine import (
     Task,
 )
 from app.execution.fair_queue import FairQueue
-from app.execution.slot import Running
+from app.execution.slot import SubmittedTask
 from domain.errors import NotReady, Overloaded, SluiceError, SolverFailed
 
 JOIN_LIMIT_S = 30.0
@@ -47,7 +47,7 @@ class _Ended(BaseException):
 class _Report:
     """Passes on what an operation reports, and ends it where it has to."""
 
-    running: Running
+    running: SubmittedTask
     closing: threading.Event
     started_s: float = field(default_factory=time.monotonic)
 
@@ -80,10 +80,10 @@ class InProcessEngine:
         self, slots: int = 1, *, max_waiting: int = 1000, max_of_requester: int = 1000
     ) -> None:
         self._changed = threading.Condition()
-        self._queue: FairQueue[Running] = FairQueue(
+        self._queue: FairQueue[SubmittedTask] = FairQueue(
             max_waiting=max_waiting, max_of_requester=max_of_requester
         )
-        self._known: dict[tuple[str, int], Running] = {}
+        self._known: dict[tuple[str, int], SubmittedTask] = {}
         self._slots = slots
         self._busy = 0
         self._is_closed = False
@@ -98,7 +98,7 @@ class InProcessEngine:
                 raise NotReady("the service is stopping")
             if (task.id, task.claim) in self._known:
                 return
-            running = Running.of(task, sink)
+            running = SubmittedTask.of(task, sink)
             try:
                 if self._queue.add(running, requester=task.requester) is not None:
                     raise Overloaded("too many tasks of this client are waiting")
@@ -139,7 +139,7 @@ class InProcessEngine:
             with self._changed:
                 self._busy -= 1
 
-    def _next(self) -> Running | None:
+    def _next(self) -> SubmittedTask | None:
         with self._changed:
             while (running := self._queue.take()) is None:
                 if self._is_closed:
@@ -149,7 +149,7 @@ class InProcessEngine:
             return running
 
 
-def _end_of(running: Running, closing: threading.Event) -> End:
+def _end_of(running: SubmittedTask, closing: threading.Event) -> End:
     report = _Report(running, closing)
     try:
         report.check()

@@ -136,14 +136,14 @@ class Word(Scripted):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept(Scripted):
+class AlreadyStored(Scripted):
     """One whose result is at hand already."""
 
     def stored(self, unit: UnitOfWork) -> Outcome:
         return Outcome(b'{"kept": true}')
 
 
-_MAKERS = {"compare": Word, "table": Kept}
+_MAKERS = {"compare": Word, "table": AlreadyStored}
 
 
 def prepare(kind: str, request: bytes, unit: UnitOfWork) -> Scripted:

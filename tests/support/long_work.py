@@ -61,7 +61,7 @@ def note_questions(monkeypatch: pytest.MonkeyPatch, name: str) -> list[Any]:
     return questions
 
 
-class Held:
+class GatedRun:
     """In place of a `run`: goes on until it is let go, or ended from outside."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ import pytest
 from app.schemas.base import ProfileRevisionOut
 from app.schemas.stages import ConstraintsOut
 from app.web.workbench.choices import EXAMPLES
-from app.web.workbench.form import Mistaken, asked_of, changed, form_fields
+from app.web.workbench.form import InvalidForm, asked_of, changed, form_fields
 from app.web.workbench.request import request_of
 from app.web.workbench.state import InputSource, InputState, StageRow
 from domain.errors import FieldProblem, Infeasible, InvalidFields, InvalidInput, NotFound
@@ -24,7 +24,7 @@ RANGED = (StageRow("in", "1", "2", "4 KiB"), StageRow("", "3", "1"), StageRow("o
 
 def mistakes(entry: InputState) -> dict[str, str]:
     """What is wrong, by field."""
-    with pytest.raises(Mistaken) as refusal:
+    with pytest.raises(InvalidForm) as refusal:
         asked_of(entry)
     return dict(refusal.value.entry.mistakes)
 

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from app.plots.curves_svg import Across, Curve, CurvesPlot, Upwards, curves_element
+from app.plots.curves_svg import Curve, CurvesPlot, HorizontalAxis, VerticalAxis, curves_element
 from app.schemas.base import dump_json
 from app.schemas.optimize import OptimizeOut
 from tests.app.serving import Live
@@ -103,8 +103,8 @@ def test_curves_leave_out_what_no_axis_holds() -> None:
     assert curves_element(_plot()) == ""
 
 
-@pytest.mark.parametrize("across", list(Across))
-@pytest.mark.parametrize("upwards", list(Upwards))
+@pytest.mark.parametrize("across", list(HorizontalAxis))
+@pytest.mark.parametrize("upwards", list(VerticalAxis))
 @pytest.mark.parametrize(
     "points",
     [
@@ -116,7 +116,7 @@ def test_curves_leave_out_what_no_axis_holds() -> None:
     ids=["one point", "many decades", "small", "level"],
 )
 def test_curves_stay_inside_and_have_ticks(
-    across: Across, upwards: Upwards, points: tuple[tuple[float, float], ...]
+    across: HorizontalAxis, upwards: VerticalAxis, points: tuple[tuple[float, float], ...]
 ) -> None:
     """Well-formed, labelled, every coordinate in the picture."""
     plot = CurvesPlot("t", across, upwards, (Curve("a", points), Curve("b", points, is_mark=True)))
@@ -130,4 +130,4 @@ def test_curves_stay_inside_and_have_ticks(
 
 
 def _plot(*curves: Curve) -> CurvesPlot:
-    return CurvesPlot("t", Across.FRAGMENTS, Upwards.LATENCY, curves)
+    return CurvesPlot("t", HorizontalAxis.FRAGMENTS, VerticalAxis.LATENCY, curves)

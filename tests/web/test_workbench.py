@@ -80,7 +80,7 @@ def test_what_was_typed_is_shown_again(
     units = ShownUnits.of({"overhead_unit": overhead, "cost_unit": cost})
     text = f"{typed:.6g}"
     ns, us = units.cost.to_ns_per_byte(float(text)), units.overhead.to_us(float(text))
-    assert float(units.cost_text(ns)) == float(units.overhead_text(us)) == float(text)
+    assert float(units.format_cost(ns)) == float(units.format_overhead(us)) == float(text)
 
 
 def test_what_may_take_long_becomes_a_job(live: Live) -> None:

@@ -1,9 +1,9 @@
-"""What keeps the lookups of a running service fresh.
+"""Refreshing the lookups of a running service.
 
-A commit of this process that may change a choice empties the front before the writer goes on, so
-that whoever was told of it reads it: the framework answers, from the database, until the choices
-are read anew. What other processes write is seen within SLUICE_LOOKUP_REFRESH_S. While the
-database cannot be reached the front goes on with what it has.
+A commit of this process that may change the active tables empties the fast path before the writer
+goes on, so that its client reads what it wrote: the framework answers, from the database, until the
+active tables are read anew. What other processes write is seen within SLUICE_LOOKUP_REFRESH_S.
+While the database cannot be reached the fast path goes on with what it has.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TypeVar
 
-from app.http.fastpath.front import Choices, Front
+from app.http.fastpath.fast_path import ActiveTables, FastPath
 from app.http.fastpath.table_cache import BOOK_BYTES, LoadedTable
 from domain.errors import SluiceError
 from models.session import Store
@@ -31,14 +31,14 @@ T = TypeVar("T")
 class Lookups:
     """One per service. Coroutines are for the event loop's thread, `outdated` for any."""
 
-    def __init__(self, store: Store, front: Front, *, refresh_s: int) -> None:
-        self.front = front
+    def __init__(self, store: Store, fast_path: FastPath, *, refresh_s: int) -> None:
+        self.fast_path = fast_path
         self._store = store
         self._refresh_s = refresh_s
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sluice-lookup")
         self._lock = threading.Lock()
         self._generation = 0
-        self._last = Choices()
+        self._last = ActiveTables()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._due = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -46,7 +46,7 @@ class Lookups:
         store.watch_choices(self.outdated)
 
     async def start(self) -> None:
-        """Read the choices and load their tables, as far as they fit; then keep them fresh."""
+        """Read the active tables and load them, as far as they fit; then keep them fresh."""
         self._loop = asyncio.get_running_loop()
         await self._refresh()
         self._task = asyncio.create_task(self._keep_fresh())
@@ -59,20 +59,20 @@ class Lookups:
                 await self._task
         with self._lock:
             self._loop = None
-            self.front.choices = Choices()
+            self.fast_path.active = ActiveTables()
         self._thread.shutdown(cancel_futures=True)
 
     def outdated(self) -> None:
-        """Another choice may have been committed: the front forgets what it knew."""
+        """Forget the active tables: others may have been committed."""
         with self._lock:
             self._generation += 1
-            self.front.choices = Choices()
+            self.fast_path.active = ActiveTables()
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(self._due.set)
 
     def keep(self, table: LoadedTable) -> None:
-        """Hold a table that was just used."""
-        self.front.shelf.put(table)
+        """Cache a table that was just used."""
+        self.fast_path.cache.put(table)
 
     async def _keep_fresh(self) -> None:
         while True:
@@ -83,7 +83,7 @@ class Lookups:
                 await self._refresh()
             except Exception:
                 self._has_failed = True
-                log.exception("the choices of tables could not be read")
+                log.exception("the active tables could not be read")
 
     def _pause_s(self) -> float | None:
         if self._has_failed:
@@ -94,7 +94,7 @@ class Lookups:
         with self._lock:
             generation = self._generation
         try:
-            found = await self._apart(self._read)
+            found = await self._in_thread(self._read)
         except SluiceError as refusal:
             if not self._has_failed:
                 log.warning("lookups go on with the tables in memory: %s", refusal.detail)
@@ -105,33 +105,33 @@ class Lookups:
         self._last = found
         with self._lock:
             if generation == self._generation:
-                self.front.choices = self._last
+                self.fast_path.active = self._last
         for digest in fresh:
-            if self.front.shelf.free_bytes < BOOK_BYTES:
+            if self.fast_path.cache.free_bytes < BOOK_BYTES:
                 break  # no table needs less: thousands more need not be read to be left out
             await self._load(digest)
 
-    def _read(self) -> Choices:
+    def _read(self) -> ActiveTables:
         with self._store.reading() as unit:
-            return Choices(unit.tables.active_all())
+            return ActiveTables(unit.tables.active_all())
 
     async def _load(self, digest: str) -> None:
-        """Hold a table that was chosen anew, where there is room that no other one takes."""
-        shelf = self.front.shelf
-        if shelf.peek(digest) is not None:
+        """Load a table that became active, where it fits without displacing another one."""
+        cache = self.fast_path.cache
+        if cache.peek(digest) is not None:
             return
         try:
-            table = await self._apart(lambda: self._held(digest))
+            table = await self._in_thread(lambda: self._loaded(digest))
         except SluiceError as refusal:
-            log.warning("the table %s is not held: %s", digest[:16], refusal.detail)
+            log.warning("the table %s is not cached: %s", digest[:16], refusal.detail)
             return
-        if table.memory_bytes <= shelf.free_bytes:
-            shelf.put(table)
+        if table.memory_bytes <= cache.free_bytes:
+            cache.put(table)
 
-    def _held(self, digest: str) -> LoadedTable:
+    def _loaded(self, digest: str) -> LoadedTable:
         with self._store.reading() as unit:
             file = unit.tables.get(digest).file
         return LoadedTable.of(digest, file)
 
-    async def _apart(self, work: Callable[[], T]) -> T:
+    async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)

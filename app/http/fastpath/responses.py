@@ -1,4 +1,4 @@
-"""What is sent, by the front and by the framework's routes alike: status, headers, bytes."""
+"""Responses of the fast path and of the framework's routes alike: status, headers, bytes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.schemas.queries import TableFormat
 
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 
-# The templates of the routes that the front answers.
+# The templates of the routes that the fast path answers.
 SCHEDULE = "/profiles/{name}/schedule"
 ACTIVE = "/profiles/{name}/table"
 STORED = "/tables/{digest}"
@@ -20,33 +20,33 @@ NO_CACHE = (b"cache-control", REVALIDATED.encode())
 JSON_HEADER = (b"content-type", b"application/json")
 
 
-# A header of every answer of the service, whoever gives it.
+# A header of every answer of the service.
 SECURITY = (b"x-content-type-options", b"nosniff")
 
 
 Kind: TypeAlias = tuple[str, int]  # a route's template and a status
 
 
-class Served(NamedTuple):
-    """A whole answer as a server takes it, and what it counts as."""
+class AsgiResponse(NamedTuple):
+    """A whole response as a server takes it, and what it counts as."""
 
     start: dict[str, Any]
     end: dict[str, Any]
     kind: Kind
 
 
-class Ready(NamedTuple):
-    """A whole answer, and the template of its route."""
+class CachedResponse(NamedTuple):
+    """A whole response, and the template of its route."""
 
     status: int
     headers: Headers
     body: bytes
     route: str
 
-    def served(self) -> Served:
-        """The same for a server, with the headers that every answer has."""
+    def as_asgi(self) -> AsgiResponse:
+        """Return it as a server takes it, with the headers that every answer has."""
         status, headers, body, route = self
-        return Served(
+        return AsgiResponse(
             {
                 "type": "http.response.start",
                 "status": status,
@@ -58,7 +58,7 @@ class Ready(NamedTuple):
 
 
 def holds(wanted: str, etag: str) -> bool:
-    """Whether If-None-Match says that the client holds the bytes of this tag."""
+    """Return whether If-None-Match says that the client holds the bytes of this tag."""
     tags = [tag.strip().removeprefix("W/") for tag in wanted.split(",")]
     return "*" in tags or etag in tags
 
@@ -71,36 +71,36 @@ def conditional(
     *,
     route: str = "",
     disposition: str | None = None,
-) -> Ready:
-    """200, or 304 where the client holds the bytes.
+) -> CachedResponse:
+    """Return 200, or 304 where the client holds the bytes.
 
-    `shared` are the headers of both, the tag first. Only what the front answers needs its route's
-    template.
+    `shared` are the headers of both, the tag first. Only a response of the fast path needs its
+    route's template.
     """
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in shared]
     if wanted and holds(wanted, shared[0][1]):
-        return Ready(304, headers, b"", route)
+        return CachedResponse(304, headers, b"", route)
     if disposition is not None:
         headers.append((b"content-disposition", disposition.encode("latin-1")))
     headers.append((b"content-length", b"%d" % len(body)))
     headers.append((b"content-type", media_type.encode("latin-1")))
-    return Ready(200, headers, body, route)
+    return CachedResponse(200, headers, body, route)
 
 
-# --- bodies that were rendered already, by their tag ----------------------------------------------
+# --- rendered bodies, by their tag ----------------------------------------------------------------
 
 
 _GENERATION = 10_240  # bodies in each of two generations
 _SEEN_ONCE = 32_768  # tags that are remembered until they come again
-_MAX_KEPT_BYTES = 1024  # of a body that is kept; 64 fragments take less
+_MAX_BODY_BYTES = 1024  # of a body that is stored; 64 fragments take less
 
 
-class Rendered:
+class RenderedBodies:
     """The last few thousand bodies that were asked for again. A tag never stands for another body.
 
     Two generations: when the young one is full it becomes the old one, and the old one goes. What
-    was asked for once is only remembered, as a number. Nothing but bytes is kept: an answer's many
-    small objects would be fetched from slow memory one by one.
+    was asked for once is only remembered, as a number. Nothing but bytes is stored: an answer's
+    many small objects would be fetched from slow memory one by one.
     """
 
     def __init__(self) -> None:
@@ -109,17 +109,17 @@ class Rendered:
         self._seen: set[int] = set()
 
     def older(self, tag: bytes) -> bytes | None:
-        """A body of the old generation, which is young again."""
+        """Return a body of the old generation, which is young again."""
         found = self._old.get(tag)
         if found is not None:
             self._add(tag, found)
         return found
 
     def see(self, tag: bytes, body: bytes) -> None:
-        """Keep a body whose tag was seen before, and which is not long."""
+        """Store a body whose tag was seen before, and which is not long."""
         number = hash(tag)
         if number in self._seen:
-            if len(body) <= _MAX_KEPT_BYTES:
+            if len(body) <= _MAX_BODY_BYTES:
                 self._add(tag, body)
             return
         if len(self._seen) >= _SEEN_ONCE:
@@ -132,7 +132,7 @@ class Rendered:
         self.young[tag] = body
 
 
-# --- the forms of a compiled table: which one a request asks for, and how each is answered --------
+# --- the forms of a compiled table ----------------------------------------------------------------
 
 
 JSON = "application/json"
@@ -145,7 +145,7 @@ _TAGS = {TableFormat.SLT: "", TableFormat.JSON: "-json", TableFormat.SUMMARY: "-
 
 
 def accepted(values: Sequence[str]) -> TableFormat:
-    """The first media type in the Accept headers that there is; else what is told."""
+    """Return the first media type in the Accept headers that there is; else the summary."""
     for part in ",".join(values).split(","):
         named = part.split(";")[0].strip().lower()
         for wanted, media in MEDIA.items():
@@ -156,16 +156,16 @@ def accepted(values: Sequence[str]) -> TableFormat:
     return TableFormat.SUMMARY
 
 
-def immutable_form(wanted: str, digest: str, form: TableFormat, body: bytes) -> Ready:
-    """A table under its digest, where it never changes. `wanted` is If-None-Match."""
+def immutable_form(wanted: str, digest: str, form: TableFormat, body: bytes) -> CachedResponse:
+    """Return a table under its digest, where it never changes. `wanted` is If-None-Match."""
     shared = [_tagged(digest, form), ("cache-control", IMMUTABLE), _VARY]
     return conditional(
         wanted, body, MEDIA[form], shared, route=STORED, disposition=_disposition(digest, form)
     )
 
 
-def active_form(wanted: str, digest: str, form: TableFormat, body: bytes) -> Ready:
-    """The active table of a profile, which another may follow."""
+def active_form(wanted: str, digest: str, form: TableFormat, body: bytes) -> CachedResponse:
+    """Return the active table of a profile, which another may follow."""
     where = "content-location", f"/tables/{digest}"
     shared = [_tagged(digest, form), ("cache-control", REVALIDATED), _VARY, where]
     return conditional(

@@ -1,10 +1,10 @@
-"""One compiled table, ready to answer from."""
+"""Compiled tables that are ready to answer from, and the cache that holds them."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 
-from app.http.fastpath.responses import JSON_HEADER, NO_CACHE, SCHEDULE, Ready, holds
+from app.http.fastpath.responses import JSON_HEADER, NO_CACHE, SCHEDULE, CachedResponse, holds
 from app.schemas.simulate import FORM, ScheduleRenderer
 from exports.table.lookup import TableReader, answer_by
 from exports.table.lookup_native import open_reader
@@ -41,20 +41,22 @@ class LoadedTable:
 
     @classmethod
     def of(cls, digest: str, file: bytes) -> LoadedTable:
-        """A table out of its file. Raises InvalidTable."""
+        """Return a table out of its file. Raises InvalidTable."""
         return cls(digest, file, open_reader(file))
 
     def sibling(self) -> LoadedTable:
-        """The same table for another thread."""
+        """Return the same table for another thread."""
         return LoadedTable(self.digest, self.file, self._reader.sibling())
 
     def short_body(self, message_bytes: int) -> bytes | None:
-        """The JSON about a message in the range, or None where it is long for the event loop."""
+        """Return the JSON about a message in the range; None where it takes the event loop too
+        long.
+        """
         answer = self._answer(message_bytes)
         return None if answer is None else self._renderer.body(message_bytes, answer)
 
-    def schedule(self, wanted: str, message_bytes: int) -> Ready:
-        """The answer to a lookup in the range, however long; `wanted` is If-None-Match."""
+    def schedule(self, wanted: str, message_bytes: int) -> CachedResponse:
+        """Return the response to a lookup in the range; `wanted` is If-None-Match."""
         tag = self.tag % message_bytes
         if wanted and holds(wanted, tag.decode()):
             return unchanged(tag)
@@ -67,60 +69,60 @@ class LoadedTable:
 
 
 def tag_of(digest: str) -> bytes:
-    """The ETag of a table's answers, with room for the message.
+    """Return the ETag of a table's answers, with a place for the message.
 
     The digest says which file, the message which answer, the form how it is written.
     """
     return f'"{digest[:_TAG_DIGITS]}-%d-{FORM}"'.encode()
 
 
-def unchanged(tag: bytes) -> Ready:
-    """304: the client holds the answer of this tag."""
-    return Ready(304, [(b"etag", tag), NO_CACHE], b"", SCHEDULE)
+def unchanged(tag: bytes) -> CachedResponse:
+    """Return 304: the client holds the answer of this tag."""
+    return CachedResponse(304, [(b"etag", tag), NO_CACHE], b"", SCHEDULE)
 
 
-def found(tag: bytes, body: bytes) -> Ready:
-    """200: the answer of this tag."""
+def found(tag: bytes, body: bytes) -> CachedResponse:
+    """Return 200 with the answer of this tag."""
     length = b"content-length", b"%d" % len(body)
-    return Ready(200, [(b"etag", tag), NO_CACHE, length, JSON_HEADER], body, SCHEDULE)
+    return CachedResponse(200, [(b"etag", tag), NO_CACHE, length, JSON_HEADER], body, SCHEDULE)
 
 
-# --- the tables that are held in memory: at most so many bytes, the least recently used -----------
+# --- the cache: at most so many bytes, the least recently used table goes first -------------------
 
 
-class Shelf:
-    """Tables by digest. For the event loop's thread; only `peek` may be asked by others."""
+class TableCache:
+    """Tables by digest, the least recently used one first. Only `peek` is for any thread."""
 
     def __init__(self, room_bytes: int) -> None:
         self._room_bytes = room_bytes
         self._tables: OrderedDict[str, LoadedTable] = OrderedDict()
-        self.held_bytes = 0
+        self.loaded_bytes = 0
 
     @property
     def free_bytes(self) -> int:
         """Room that no table takes."""
-        return self._room_bytes - self.held_bytes
+        return self._room_bytes - self.loaded_bytes
 
     def __len__(self) -> int:
         return len(self._tables)
 
     def peek(self, digest: str) -> LoadedTable | None:
-        """The table of this digest, without using it."""
+        """Return the table of this digest, without using it."""
         return self._tables.get(digest)
 
     def get(self, digest: str) -> LoadedTable | None:
-        """The table of this digest, which is then the most recently used one."""
+        """Return the table of this digest, which is then the most recently used one."""
         found = self._tables.get(digest)
         if found is not None:
             self._tables.move_to_end(digest)
         return found
 
     def put(self, table: LoadedTable) -> None:
-        """Hold a table, in the place of others; one that is larger than the room is not held."""
+        """Hold a table, in the place of others; one that is larger than all space is not held."""
         if table.digest in self._tables or table.memory_bytes > self._room_bytes:
             return
         while table.memory_bytes > self.free_bytes:
             _, dropped = self._tables.popitem(last=False)
-            self.held_bytes -= dropped.memory_bytes
+            self.loaded_bytes -= dropped.memory_bytes
         self._tables[table.digest] = table
-        self.held_bytes += table.memory_bytes
+        self.loaded_bytes += table.memory_bytes

@@ -1,4 +1,4 @@
-"""A stored answer: the page at once, and the parts of it that take a while by themselves."""
+"""A stored answer: the page at once, and its slower parts by themselves."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from app.web.answers.parts import (
     AT_ONCE_CELLS,
     EXPLORED_CELLS,
     IN_THREAD_CELLS,
-    Beside,
     Drawing,
+    DrawnBelow,
     Part,
     TimelineDrawing,
     part_of,
@@ -35,8 +35,8 @@ from app.web.answers.parts import (
     with_reader,
 )
 from app.web.answers.snippets import base_url_of, take_away_of
-from app.web.answers.view import AnswerView, latency_unit, through_words
-from app.web.answers.why import UntoldWhy, WhyView, advice_of
+from app.web.answers.view import AnswerView, format_path, latency_unit
+from app.web.answers.why import UnexplainedAnswer, WhyView, advice_of
 from app.web.pages import page, says_refusals
 from app.web.panel import panel_page
 from app.web.workbench.choices import ShownUnits
@@ -69,7 +69,7 @@ async def answer(
     beside: Annotated[str, Query()] = "",
     sizes: Annotated[str, Query()] = "",
 ) -> Response:
-    """The answer as it is stored; `beside=fixed` draws the best fixed size below it, and
+    """Show the answer as it is stored; `beside=fixed` draws the best fixed size below it, and
     `sizes=latency` has the curves over messages show times instead of ratios. The question is shown
     in the units of the address.
     """
@@ -100,7 +100,7 @@ async def timeline(
     from_us: Annotated[str, Query()] = "",
     to_us: Annotated[str, Query()] = "",
 ) -> Response:
-    """The timeline of an answer with many fragments, or of a stretch of its time."""
+    """Show the timeline of an answer with many fragments, or of a stretch of its time."""
     body, units = await _body(request, id), ShownUnits.of(request.query_params)
     service, wanted = service_of(request), Drawing(_beside(beside), window_of(from_us, to_us))
     answer = await service.call(lambda: read_output(OptimizeOut, body))
@@ -119,7 +119,7 @@ async def timeline(
 @router.get("/ui/answers/{id}/parts/cut")
 @says_refusals
 async def cut(request: Request, id: str) -> Response:
-    """Every size of a long cut."""
+    """Show every size of a long cut."""
     body = await _body(request, id)
 
     def made() -> Response:
@@ -131,7 +131,7 @@ async def cut(request: Request, id: str) -> Response:
 @router.get("/ui/answers/{id}/parts/why")
 @says_refusals
 async def why(request: Request, id: str) -> Response:
-    """The critical path by stage, and what cheaper costs would save: the most in one sentence."""
+    """Show the critical path by stage, and what cheaper costs would save."""
     body, cap = await _body(request, id), _fragment_cap(request)
     units = ShownUnits.of(request.query_params)
 
@@ -139,8 +139,8 @@ async def why(request: Request, id: str) -> Response:
         answer = with_unique_names(read_output(OptimizeOut, body))
         asked = explained_of(answer, cheaper_by=_CHEAPER_BY, fragment_cap=cap)
         if asked.cells > MAX_CELLS:
-            unspecified = UntoldWhy.of(answer, asked.cells, MAX_CELLS)
-            return {"why": None, "advice": "", "unspecified": unspecified}
+            unexplained = UnexplainedAnswer.of(answer, asked.cells, MAX_CELLS)
+            return {"why": None, "advice": "", "unexplained": unexplained}
         found = explain(asked)
         advice = advice_of(found, answer.pipeline, units) if answer.pipeline else ""
         return {"why": WhyView.of(found), "advice": advice}
@@ -151,7 +151,7 @@ async def why(request: Request, id: str) -> Response:
 @router.get("/ui/answers/{id}/parts/counts")
 @says_refusals
 async def counts(request: Request, id: str) -> Response:
-    """Latency against the number of fragments."""
+    """Show latency against the number of fragments."""
     body, cap = await _body(request, id), _fragment_cap(request)
 
     def drawn() -> dict[str, Any]:
@@ -168,7 +168,7 @@ async def counts(request: Request, id: str) -> Response:
 async def sizes(
     request: Request, id: str, shown: Annotated[str, Query(alias="as")] = ""
 ) -> Response:
-    """Latency against the size of the message, for every strategy."""
+    """Show latency against the size of the message, for every strategy."""
     body, cap = await _body(request, id), _fragment_cap(request)
 
     def drawn() -> dict[str, Any]:
@@ -185,7 +185,7 @@ async def sizes(
 @router.get("/ui/answers/{id}/parts/alternatives")
 @says_refusals
 async def alternatives(request: Request, id: str) -> Response:
-    """Every strategy on the answer's message."""
+    """Show every strategy on the answer's message."""
     body, cap = await _body(request, id), _fragment_cap(request)
 
     def priced() -> dict[str, Any]:
@@ -205,7 +205,7 @@ def _fragment_cap(request: Request) -> int:
 
 
 def _about(answer: OptimizeOut) -> str:
-    return f"{through_words(answer)}; the table below has the numbers"
+    return f"{format_path(answer)}; the table below has the numbers"
 
 
 async def _record(request: Request, id: str) -> AnswerRecord:
@@ -220,7 +220,7 @@ async def _body(request: Request, id: str) -> bytes:
 def _stored_earlier(
     request: Request, record: AnswerRecord, refusal: UnreadableRecord, units: ShownUnits
 ) -> Response:
-    """The question of an answer that cannot be read, to be asked again."""
+    """Show the question of an answer that cannot be read, to be asked again."""
     problem = ProblemOut.of(refusal)
     return panel_page(
         request,
@@ -233,17 +233,17 @@ def _stored_earlier(
     )
 
 
-def _beside(given: str) -> Beside:
-    """What a page never sends counts as nothing."""
-    return Beside.FIXED if given == Beside.FIXED else Beside.NOTHING
+def _beside(given: str) -> DrawnBelow:
+    """Return what to draw below; what a page never sends counts as nothing."""
+    return DrawnBelow.FIXED if given == DrawnBelow.FIXED else DrawnBelow.NOTHING
 
 
 def _shown(given: str) -> str:
-    """What the axis of the curves over messages shows."""
+    """Return what the axis of the curves over messages shows."""
     return "latency" if given == "latency" else "ratio"
 
 
-def _values(store: Store, answer: OptimizeOut, beside: Beside, base_url: str) -> dict[str, Any]:
+def _values(store: Store, answer: OptimizeOut, beside: DrawnBelow, base_url: str) -> dict[str, Any]:
     is_drawn = answer.pipeline is not None and answer.cells <= AT_ONCE_CELLS
     return {
         "view": AnswerView.of(with_unique_names(answer)),

@@ -79,7 +79,7 @@ class Chart(Generic[Data]):
 
 
 def surroundings_of(answer: OptimizeOut, *, fragment_cap: int) -> Surroundings:
-    """What the flows around a stored answer need of it. Raises InvalidInput."""
+    """Return the input of the analyses around a stored answer. Raises InvalidInput."""
     return Surroundings(
         model=answer.model.to_domain(),
         message_bytes=answer.message_bytes,
@@ -96,7 +96,7 @@ def surroundings_of(answer: OptimizeOut, *, fragment_cap: int) -> Surroundings:
 
 
 def counts_chart(answer: OptimizeOut, points: Sequence[CountPoint]) -> Chart[CountsData]:
-    """Equal fragments, the optimum, the bound, and where the answer stands."""
+    """Return equal fragments, the optimum, the bound, and where the answer stands."""
     best = answer.best_fixed
     unit = latency_unit(answer)
     curves = [_drawable(point.equal_us) for point in points]
@@ -160,7 +160,7 @@ def _count_remarks(answer: OptimizeOut, points: Sequence[CountPoint]) -> Iterato
 
 
 def sizes_chart(answer: OptimizeOut, lines: Sequence[Line]) -> Chart[SizesData]:
-    """Every strategy and static size on messages around this one."""
+    """Return every strategy and static size on messages around this one."""
     drawn = [line for line in lines if any(point.latency_us for point in line.points)]
     messages = [point.message_bytes for point in lines[0].points] if lines else []
     best = [_minimum(line.points[place] for line in lines) for place in range(len(messages))]
@@ -180,7 +180,7 @@ def sizes_chart(answer: OptimizeOut, lines: Sequence[Line]) -> Chart[SizesData]:
 
 
 def line_name(line: Line) -> str:
-    """The strategy, with its size where it has one."""
+    """Return the strategy, with its size where it has one."""
     return f"{format_bytes(line.static_bytes)} each" if line.static_bytes else str(line.strategy)
 
 
@@ -202,10 +202,10 @@ def _minimum(points: Iterable[Point]) -> float | None:
 def _times_best(point: Point, best_us: float | None) -> str:
     if not point.latency_us:
         return "–"
-    reported = format_time(point.latency_us)
+    text = format_time(point.latency_us)
     if best_us and point.latency_us > best_us:
-        reported += f" ({format_excess(point.latency_us, best_us)})"
-    return reported + ("*" if point.is_partial else "")
+        text += f" ({format_excess(point.latency_us, best_us)})"
+    return text + ("*" if point.is_partial else "")
 
 
 def _size_remarks(lines: Sequence[Line], drawn: Sequence[Line]) -> Iterator[str]:
@@ -218,7 +218,7 @@ def _size_remarks(lines: Sequence[Line], drawn: Sequence[Line]) -> Iterator[str]
 
 
 def about_size(message_bytes: int) -> str:
-    """Bytes in a unit, three digits where they are no whole number of it."""
+    """Return bytes in a unit, three digits where they are no whole number of it."""
     for factor, unit in _KNOWN_SIZES:
         if message_bytes >= factor:
             return f"{message_bytes / factor:.4g} {unit}"
@@ -229,7 +229,7 @@ def about_size(message_bytes: int) -> str:
 
 
 def alternatives_of(answer: OptimizeOut, lines: Sequence[Line]) -> tuple[Alternative, ...]:
-    """A row for each strategy and static size, the fastest first; what declined comes last."""
+    """Return a row for each strategy and static size, the fastest first, declined ones last."""
     unit = latency_unit(answer)
     own = Alternative(
         answer.strategy,
@@ -247,7 +247,7 @@ def alternatives_of(answer: OptimizeOut, lines: Sequence[Line]) -> tuple[Alterna
 
 
 def alternatives_remarks(answer: OptimizeOut, lines: Sequence[Line]) -> tuple[str, ...]:
-    """What a star means, and the column of bounds where not all rows share one."""
+    """Return what a star means, and the column of bounds where not all rows share one."""
     is_partial = any(line.points[0].is_partial for line in lines)
     star = "* Time ended this search, and more of it may find less."
     return tuple(filter(None, (star if is_partial else "", _bounds_remark(answer))))
@@ -279,7 +279,7 @@ def _alternative(answer: OptimizeOut, line: Line, unit: TimeUnit) -> Alternative
 
 
 def _bound_us(answer: OptimizeOut, line: Line, point: Point) -> float:
-    """The best bound known of its class: the answer's, but for one that cuts anew on its own."""
+    """Return the best bound known of its class: the answer's, unless it cuts anew by itself."""
     bound_us = answer.lower_bound_us
     is_wider = line.strategy in _NESTED
     was_wider = answer.allow_refragmentation or answer.levels
@@ -306,5 +306,5 @@ _HOW = {
 
 
 def _drawable(value: float | None) -> float | None:
-    """A number that JSON has and a logarithmic axis can place; None for any other."""
+    """Return a number that JSON has and a logarithmic axis can place; None for any other."""
     return value if value is not None and isfinite(value) and value > 0.0 else None

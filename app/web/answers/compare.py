@@ -20,9 +20,9 @@ from app.text.units import format_given_time
 from app.web.answers.parts import AT_ONCE_CELLS, IN_THREAD_CELLS, arrivals_chart
 from app.web.answers.view import (
     bottleneck_name,
+    format_constraints,
     latency_and_bound,
     latency_unit,
-    limits_words,
     proof_of,
 )
 from app.web.forms import address
@@ -65,14 +65,14 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What the answers say of one thing."""
+    """What the answers have in one respect."""
 
     name: str
     values: tuple[str, ...]
 
     @property
     def differs(self) -> bool:
-        """Whether they do not all say the same."""
+        """Whether they differ."""
         return len(set(self.values)) > 1
 
 
@@ -93,7 +93,6 @@ class CompareView:
 
     @classmethod
     def of(cls, answers: Sequence[OptimizeOut], *, shows_all: bool) -> CompareView:
-        """Of two or more OptimizeOut."""
         rows = [row for row in _rows(answers) if any(row.values)]
         shown = tuple(row for row in rows if shows_all or row.differs)
         part = max(max(one.fragment_bytes) / one.message_bytes for one in answers)
@@ -114,13 +113,13 @@ class CompareView:
 
 
 def letters_of(answers: Sequence[OptimizeOut]) -> Iterator[str]:
-    """A letter and the strategy of each, which is what it is called in the picture."""
+    """Return a letter and the strategy of each, its name in the picture."""
     for letter, answer in zip(LETTERS, answers, strict=False):
         yield f"{letter} {answer.strategy.replace('_', ' ')}"
 
 
 def _same_cuts(answers: Sequence[OptimizeOut]) -> Iterator[str]:
-    """Which of them cut the message alike, at every stage."""
+    """Return which of them cut the message alike, at every stage."""
     groups: dict[tuple[Any, ...], list[str]] = {}
     for letter, answer in zip(LETTERS, answers, strict=False):
         cuts = answer.levels or (answer.fragment_bytes,)
@@ -160,14 +159,14 @@ def _counted(fragments: int) -> str:
 
 
 def _highest(answers: Sequence[OptimizeOut], part: float) -> str:
-    """What the highest bar is: a size where the message is the same, else a part of it."""
+    """Return what the highest bar is: a size where the message is the same, else a part of it."""
     if len({answer.message_bytes for answer in answers}) > 1:
         return f"{format_percent(part)} of its message"
     return format_bytes(max(max(answer.fragment_bytes) for answer in answers))
 
 
 def _bars(cut: Sequence[int], max_part: float) -> Iterator[Bar]:
-    """A bar a fragment, as wide as its part of the message; of very many those that touch."""
+    """Yield a bar a fragment, as wide as its part of the message; of very many those that touch."""
     scale = WIDTH / sum(cut)
     tallest = max_part * sum(cut)
     step = -(-len(cut) // MAX_BARS)
@@ -189,8 +188,8 @@ def _bars(cut: Sequence[int], max_part: float) -> Iterator[Bar]:
 def _bar_title(first: int, some: Sequence[int]) -> str:
     if len(some) == 1:
         return f"fragment {first + 1}: {format_bytes(some[0])}"
-    min_message, max_fragments = format_bytes(min(some)), format_bytes(max(some))
-    each = min_message if min_message == max_fragments else f"{min_message} to {max_fragments}"
+    smallest, largest = format_bytes(min(some)), format_bytes(max(some))
+    each = smallest if smallest == largest else f"{smallest} to {largest}"
     return f"fragments {first + 1} to {first + len(some)}: {each}"
 
 
@@ -212,7 +211,7 @@ def _rows(answers: Sequence[OptimizeOut]) -> Iterator[Row]:
     yield _row("Greatest fragment", answers, lambda one: format_bytes(max(one.fragment_bytes)))
     yield _row("Last fragment", answers, lambda one: format_bytes(one.fragment_bytes[-1]))
     yield _row("Best fixed size", answers, _best_fixed)
-    yield _row("Limits", answers, lambda one: ", ".join(limits_words(one)) or _NONE)
+    yield _row("Limits", answers, lambda one: ", ".join(format_constraints(one)) or _NONE)
     yield _row("Cuts anew between stages", answers, _refragments)
     yield _row("Bottleneck", answers, _bottleneck)
     stages = [_stages(answer) for answer in answers]
@@ -276,7 +275,7 @@ def _costs(stage: StageOut) -> str:
 
 
 def drawn(answers: Sequence[OptimizeOut]) -> str:
-    """The timelines one above the other, on one time scale. Raises LimitReached."""
+    """Return the timelines one above the other, on one time scale. Raises LimitReached."""
     from app.operations.draw import answer_schedules
     from app.plots.timeline_svg import timeline_element
 
@@ -287,7 +286,7 @@ def drawn(answers: Sequence[OptimizeOut]) -> str:
     return timeline_element(named, rules="")
 
 
-# --- stored answers side by side; which ones, the address says ------------------------------------
+# --- routes: the address has the identifiers of the answers ---------------------------------------
 
 
 router = APIRouter(include_in_schema=False)
@@ -303,7 +302,6 @@ class Timelines:
 
     @property
     def noun(self) -> str:
-        """In refusals."""
         return "timelines"
 
     def draw(self) -> str:
@@ -314,7 +312,7 @@ class Timelines:
 @router.get(PLACE)
 @says_refusals
 async def compare(request: Request) -> Response:
-    """Two to six answers: cuts, timelines where they can be compared, and what differs."""
+    """Show two to six answers: cuts, timelines where they can be compared, and what differs."""
     ids = _ids(request)
     shows_all = bool(request.query_params.get("all"))
     service = service_of(request)
@@ -325,7 +323,7 @@ async def compare(request: Request) -> Response:
 @router.get(f"{PLACE}/timeline")
 @says_refusals
 async def timeline(request: Request) -> Response:
-    """The timelines of answers with many fragments."""
+    """Show the timelines of answers with many fragments."""
     ids = _ids(request)
     service = service_of(request)
     bodies = await service.call(lambda: _bodies(service.context.store, ids))
@@ -341,7 +339,7 @@ async def timeline(request: Request) -> Response:
 
 
 def _ids(request: Request) -> tuple[str, ...]:
-    """Each once, in their order."""
+    """Return each identifier once, in order."""
     ids = tuple(dict.fromkeys(request.query_params.getlist("id")))
     if not 2 <= len(ids) <= MAX:
         raise InvalidInput(f"expected two to {MAX} different answers to compare", field="id")

@@ -1,4 +1,4 @@
-"""What is made of a stored answer for its files, in a thread or by a worker."""
+"""A stored answer as files: CSV, JSON, the timeline as SVG, and the report that stands alone."""
 
 from __future__ import annotations
 
@@ -45,11 +45,10 @@ class FileTask:
 
     @property
     def noun(self) -> str:
-        """In refusals."""
         return f"{self.kind} file"
 
     def draw(self) -> bytes:
-        """The file. Raises StrategyDeclined for a picture of an aggregate, and LimitReached."""
+        """Return the file. Raises StrategyDeclined for a picture of an aggregate; LimitReached."""
         answer = read_output(OptimizeOut, self.body)
         if self.kind is FileKind.SVG:
             return _picture(answer)
@@ -67,11 +66,10 @@ class ReportTask:
 
     @property
     def noun(self) -> str:
-        """In refusals."""
         return "report"
 
     def draw(self) -> Report:
-        """All of it. Raises LimitReached."""
+        """Return all of it. Raises LimitReached."""
         from app.web.answers.report import report_of
 
         return report_of(self.body, fragment_cap=self.fragment_cap)
@@ -88,7 +86,7 @@ def _picture(answer: OptimizeOut) -> bytes:
     return render_timeline_svg(list(answer_schedules(answer))).encode()
 
 
-# --- a stored answer as files: CSV, JSON, the timeline as SVG, and the report that ----------------
+# --- routes ---------------------------------------------------------------------------------------
 
 
 router = APIRouter(include_in_schema=False)
@@ -105,7 +103,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-a
 @router.get("/ui/answers/{id}/schedule.json")
 @says_refusals
 async def stored(request: Request, id: str) -> Response:
-    """The answer, byte for byte as it was first sent."""
+    """Show the answer, byte for byte as it was first sent."""
     record = await _record(request, id)
     return _file(
         record.body, "application/json", f"{file_stem(record.message_bytes, record.id)}.json"
@@ -115,21 +113,21 @@ async def stored(request: Request, id: str) -> Response:
 @router.get("/ui/answers/{id}/schedule.csv")
 @says_refusals
 async def table(request: Request, id: str) -> Response:
-    """A row for each fragment: offset, size, and its times in every stage."""
+    """Show a row for each fragment: offset, size, and its times in every stage."""
     return await _made(request, id, FileKind.CSV)
 
 
 @router.get("/ui/answers/{id}/schedule.svg")
 @says_refusals
 async def picture(request: Request, id: str) -> Response:
-    """The timeline, with the best fixed size below the answer."""
+    """Show the timeline, with the best fixed size below the answer."""
     return await _made(request, id, FileKind.SVG)
 
 
 @router.get("/ui/answers/{id}/report.html")
 @says_refusals
 async def report(request: Request, id: str) -> Response:
-    """All that is known of the answer, in one file."""
+    """Show all that is known of the answer, in one file."""
     service, pages = service_of(request), request.app.state.pages
     record = await _record(request, id)
     answer = await service.call(lambda: read_output(OptimizeOut, record.body))
@@ -147,7 +145,7 @@ async def report(request: Request, id: str) -> Response:
 
 
 async def _made(request: Request, id: str, kind: FileKind) -> Response:
-    """In a thread for calls, at this reader's turn, or by a worker, by how much there is."""
+    """Draw in a thread for calls, queued by reader, or in a worker, by how much there is."""
     service = service_of(request)
     record = await _record(request, id)
     answer = await service.call(lambda: read_output(OptimizeOut, record.body))

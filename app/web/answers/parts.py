@@ -1,9 +1,10 @@
-"""A stored answer's schedule as CSV (RFC 4180), for spreadsheets and scripts.
+"""Parts of an answer's page: its schedule as CSV, arrivals, timelines, and parts by themselves.
 
-One row a fragment: its number from 1, its offset and its size, and when it enters and leaves each
-stage, µs from the start of the message; the constant delay that may follow is in no stage. Where
-stages cut differently there is one row a fragment of each stage. Of an aggregate sizes alone are
-known. Where there are very many blocks, the stages between the first and the last are left out.
+The CSV (RFC 4180) has one row a fragment: its number from 1, its offset and its size, and when it
+enters and leaves each stage, µs from the start of the message; the constant delay that may follow
+is in no stage. Where stages cut differently there is one row a fragment of each stage. Of an
+aggregate sizes alone are known. Where there are very many blocks, the stages between the first and
+the last are left out.
 """
 
 from __future__ import annotations
@@ -44,18 +45,18 @@ _SEPARATORS = str.maketrans(dict.fromkeys(";,|\t\r\n\"'", " "))
 
 
 def schedule_csv(answer: OptimizeOut) -> bytes:
-    """The file of an answer, in UTF-8. Raises LimitReached for one with too many intervals."""
+    """Return the file of an answer, in UTF-8. Raises LimitReached for too many intervals."""
     return "".join(f"{line}\r\n" for line in _lines(answer)).encode()
 
 
 def cell_of(text: str) -> str:
-    """A text of others as a cell that no spreadsheet takes for a formula, or for several cells."""
+    """Return a text as a cell that no spreadsheet takes for a formula, or for several cells."""
     plain = "".join(mark if mark.isprintable() else " " for mark in text.translate(_SEPARATORS))
     return f"'{plain}" if plain.lstrip().startswith(_FORMULA) else plain
 
 
 def leaves_out_times(answer: OptimizeOut) -> bool:
-    """Whether there are so many blocks that only the pipeline's first and last stage are timed."""
+    """Return whether there are too many blocks to time more than the first and the last stage."""
     if answer.pipeline is None or answer.levels:
         return False
     return answer.fragments * len(answer.pipeline.stages) > MAX_TIMED_CELLS
@@ -76,7 +77,7 @@ def _lines(answer: OptimizeOut) -> Iterator[str]:
 
 
 def timeline_of_answer(answer: OptimizeOut) -> Timeline:
-    """The course of an answer about a pipeline."""
+    """Return the timeline of an answer about a pipeline."""
     from app.operations.draw import answer_schedules
 
     return next(answer_schedules(answer)).timeline
@@ -110,11 +111,11 @@ def _cut_columns(sizes: Sequence[int]) -> tuple[Column, ...]:
 
 
 def _numbers(values: Iterable[float]) -> list[str]:
-    """Each as JSON has it, the shortest that gives the same double again; written in bulk."""
+    """Return each as JSON has it: the shortest text of the same double; written in bulk."""
     return orjson.dumps(list(values)).decode()[1:-1].split(",")
 
 
-# --- answers in one picture: how much of the message has arrived by when --------------------------
+# --- arrivals: how much of the message is there by when -------------------------------------------
 
 
 MAX_CELLS = 100_000  # fragments times stages of all answers: some 100 ms
@@ -132,11 +133,13 @@ class _Arrivals:
     arrived_bytes: Sequence[int]
 
     def when_us(self, share: float) -> float:
-        """When this share of the message is there."""
+        """Return when this share of the message is there, µs."""
         return self.exit_us[bisect_left(self.arrived_bytes, share * self.arrived_bytes[-1])]
 
     def points(self) -> Iterator[tuple[float, float]]:
-        """Time and per cent, from nothing at the start; of many fragments some, and the last."""
+        """Return time and per cent, from nothing at the start; of many fragments some, and the
+        last.
+        """
         yield 0.0, 0.0
         last, step = len(self.exit_us) - 1, -(-len(self.exit_us) // MAX_POINTS)
         for at in sorted({*range(step - 1, last, step), last}):
@@ -165,7 +168,7 @@ _NO_DATA = ArrivalsData(unit="µs", us=1.0, lines=[])
 
 
 def arrivals_chart(answers: Sequence[OptimizeOut], names: Sequence[str]) -> Chart[ArrivalsData]:
-    """A curve for each of these OptimizeOut, and the times at which shares of it are there."""
+    """Return a curve for each of these OptimizeOut, and the times at which shares are there."""
     why_empty = _why_empty(answers)
     if why_empty:
         return Chart(_NO_DATA, (), (), (), why_empty)
@@ -198,18 +201,18 @@ def _arrivals(answer: OptimizeOut) -> _Arrivals:
     return _Arrivals([us + timeline.delay_us for us in last.exit_us], arrived)
 
 
-# --- the timeline of an answer for its page: at once where it is small, else as a part ------------
+# --- the timeline: at once where it is small, else as a part of the page --------------------------
 
 
 Window: TypeAlias = tuple[float, float]
 
 MAX_US = 1e300
 AT_ONCE_CELLS = 4_000  # fragments times stages: some 10 ms
-IN_THREAD_CELLS = 60_000  # some 50 ms; beyond, readers take turns
+IN_THREAD_CELLS = 60_000  # some 50 ms; beyond, readers are queued
 EXPLORED_CELLS = 1_000_000  # beyond, a worker draws it
 
 
-class Beside(StrEnum):
+class DrawnBelow(StrEnum):
     """What is drawn below the answer, on the same time scale."""
 
     NOTHING = ""
@@ -220,7 +223,7 @@ class Beside(StrEnum):
 class Drawing:
     """What of an answer is drawn: `window`, from and to in µs, where it is not all of its time."""
 
-    beside: Beside
+    beside: DrawnBelow
     window: Window | None = None
 
     @property
@@ -245,7 +248,7 @@ class TimelineView:
     from_us: float
     to_us: float
     is_merged: bool
-    beside: Beside
+    beside: DrawnBelow
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +260,6 @@ class TimelineDrawing:
 
     @property
     def noun(self) -> str:
-        """In refusals."""
         return "timeline"
 
     def draw(self) -> TimelineView:
@@ -266,7 +268,7 @@ class TimelineDrawing:
 
 
 def window_of(from_us: str, to_us: str) -> Window | None:
-    """A stretch of time as an address has it; what is none, a page never sends, is all of it."""
+    """Return a stretch of time as an address has it; None, all of it, for any other text."""
     try:
         begin_us, end_us = float(from_us), float(to_us)
     except ValueError:
@@ -280,7 +282,7 @@ def timeline_of(answer: OptimizeOut, drawing: Drawing) -> TimelineView:
     from app.plots.timeline_svg import timeline_picture
 
     every = answer_schedules(answer)
-    schedules = list(every) if drawing.beside is Beside.FIXED else [next(every)]
+    schedules = list(every) if drawing.beside is DrawnBelow.FIXED else [next(every)]
     picture = timeline_picture(schedules, rules="", window=drawing.window)
     return TimelineView(
         picture.markup,
@@ -292,7 +294,7 @@ def timeline_of(answer: OptimizeOut, drawing: Drawing) -> TimelineView:
     )
 
 
-# --- the turns of those who look at answers, and what a part says while others are ----------------
+# --- parts by themselves, computed in the render queue --------------------------------------------
 
 
 _MIN_WAIT_S, _MAX_WAIT_S = 2, 10
@@ -311,21 +313,21 @@ class Part:
 
 
 def with_reader(request: Request, response: Response) -> Response:
-    """The response, with a name for this reader's turns where the browser has none yet."""
+    """Return the response, with a cookie that names this reader where the browser has none yet."""
     if not request.cookies.get(READER_COOKIE):
         response.set_cookie(READER_COOKIE, secrets.token_hex(8), httponly=True, samesite="lax")
     return response
 
 
 def requester_of(request: Request, id: str) -> Requester:
-    """Whose turn a request takes: that of its address and reader, for this answer."""
+    """Return the requester of a request: its address and reader, for this answer."""
     return Requester(client_of(request).name, id)
 
 
 async def explored(request: Request, id: str, what: str, work: Callable[[], T]) -> T:
-    """What the work returns, at this reader's turn. Raises what it raises, Overloaded, Cancelled.
+    """Return what the work returns, queued by reader. Raises what it raises, Overloaded, Cancelled.
 
-    `what` tells apart what is asked about the same answer.
+    `what` distinguishes questions about the same answer.
     """
     return await service_of(request).pictures.run(
         work,
@@ -344,7 +346,7 @@ async def part_of(
     query: str = "",
     **values: Any,
 ) -> Response:
-    """The part with what the work returns; where too much waits, one that asks again by itself."""
+    """Show the part with what the work returns; where the queue is full, one that asks again."""
     try:
         found = await explored(request, id, part.name + query, work)
     except Overloaded as refusal:

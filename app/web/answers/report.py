@@ -1,4 +1,4 @@
-"""What surrounds an answer, for its report: other counts, other messages, other strategies."""
+"""The report of a stored answer: one HTML file that stands alone, with further analyses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from analysis import explore
-from app.plots.curves_svg import Across, Curve, CurvesPlot, Upwards, curves_element
+from app.plots.curves_svg import Curve, CurvesPlot, HorizontalAxis, VerticalAxis, curves_element
 from app.schemas.base import read_output
 from app.schemas.optimize import OptimizeOut, with_unique_names
 from app.schemas.stages import StageOut
@@ -43,8 +43,8 @@ _COUNTS_S, _SIZES_S, _ALTERNATIVES_S = (
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
-    """Two pictures as markup, the table of strategies, and what has to be said of them."""
+class Surroundings:
+    """Two pictures as markup, the table of strategies, and remarks on them."""
 
     counts_svg: str
     sizes_svg: str
@@ -53,8 +53,8 @@ class Around:
     remarks: tuple[str, ...]
 
     @classmethod
-    def of(cls, answer: OptimizeOut, fragment_cap: int) -> Around:
-        """Of an answer; each part has a time of its own."""
+    def of(cls, answer: OptimizeOut, fragment_cap: int) -> Surroundings:
+        """Analyse an answer; each part has a time of its own."""
         asked = surroundings_of(answer, fragment_cap=fragment_cap)
         points = explore.counts(asked, time_limit_s=min(_COUNTS_S, explore.COUNTS_LIMIT_S))
         counts = counts_chart(answer, points)
@@ -76,7 +76,7 @@ class Around:
 
 
 def counts_plot(data: CountsData) -> CurvesPlot:
-    """Latency against the number of fragments, with the proven bound."""
+    """Draw latency against the number of fragments, with the proven bound."""
     curves = [
         Curve(name, _pairs(data.fragments, upwards))
         for name, upwards in (
@@ -90,17 +90,17 @@ def counts_plot(data: CountsData) -> CurvesPlot:
         Curve(name, _pairs([point[0]], [point[1]]), is_mark=True) for name, point in marks if point
     ]
     title = "Latency by number of fragments, with the proven bound"
-    return CurvesPlot(title, Across.FRAGMENTS, Upwards.LATENCY, tuple(curves))
+    return CurvesPlot(title, HorizontalAxis.FRAGMENTS, VerticalAxis.LATENCY, tuple(curves))
 
 
 def sizes_plot(data: SizesData) -> CurvesPlot:
-    """How far each strategy is above the best known, by message size."""
+    """Draw how far each strategy is above the best known, by message size."""
     curves = tuple(
         Curve(line.name, _excesses(data.messages, line.latency_us, data.best_us))
         for line in data.lines
     )
     title = "Latency above the best known, by size of the message, for every strategy"
-    return CurvesPlot(title, Across.MESSAGE, Upwards.EXCESS, curves, floor=MIN_SHOWN)
+    return CurvesPlot(title, HorizontalAxis.MESSAGE, VerticalAxis.EXCESS, curves, floor=MIN_SHOWN)
 
 
 def _pairs(
@@ -114,12 +114,10 @@ def _excesses(
     messages: Sequence[float], latencies: Sequence[float | None], best: Sequence[float | None]
 ) -> tuple[tuple[float, float], ...]:
     rows = zip(messages, latencies, best, strict=True)
-    return tuple(
-        (float(x), us / min_message - 1.0) for x, us, min_message in rows if us and min_message
-    )
+    return tuple((float(x), us / best_us - 1.0) for x, us, best_us in rows if us and best_us)
 
 
-# --- the report of a stored answer: one HTML file that stands alone, for a reader and -------------
+# --- the report -----------------------------------------------------------------------------------
 
 
 MAX_ROWS = 60  # of the table of fragments; equal neighbours are one
@@ -185,7 +183,7 @@ class Report:
 
 
 def report_of(body: bytes, *, fragment_cap: int) -> Report:
-    """The report of a stored answer. Solves what surrounds it, for up to two seconds.
+    """Return the report of a stored answer. Solves what surrounds it, for up to two seconds.
 
     Raises UnreadableRecord.
     """
@@ -193,7 +191,7 @@ def report_of(body: bytes, *, fragment_cap: int) -> Report:
     drawn, no_timeline = _drawn(answer)
     explained = _explained(answer, fragment_cap) if drawn else None
     lines = tuple(_fragment_lines(answer))
-    around = Around.of(answer, fragment_cap)
+    around = Surroundings.of(answer, fragment_cap)
     return Report(
         view=AnswerView.of(answer),
         message=format_bytes(answer.message_bytes),
@@ -220,7 +218,7 @@ def report_of(body: bytes, *, fragment_cap: int) -> Report:
 
 
 def _drawn(answer: OptimizeOut) -> tuple[list[DrawnSchedule], str]:
-    """The answer's schedule and the best fixed size, or why they are not drawn."""
+    """Return pictures of the answer and the best fixed size, or why they are not drawn."""
     if answer.pipeline is None:
         return [], (
             "The pipeline is known from outside, by its total and its slowest stage: which "
@@ -278,7 +276,7 @@ def _lines_of(
         yield StageLine(
             number=number if is_first else "",
             name=stage.name if is_first else "",
-            sizes=_sizes_text(from_bytes, up_to),
+            sizes=_format_message_range(from_bytes, up_to),
             overhead=format_cost(one.overhead_us),
             per_byte=format_cost(one.ns_per_byte),
             busy=busy if is_first else "",
@@ -289,7 +287,7 @@ def _lines_of(
         from_bytes = (up_to or 0) + 1
 
 
-def _sizes_text(from_bytes: int, up_to_bytes: int | None) -> str:
+def _format_message_range(from_bytes: int, up_to_bytes: int | None) -> str:
     if up_to_bytes is None:
         return "any" if from_bytes == 1 else f"above {format_bytes(from_bytes - 1)}"
     return format_byte_range(from_bytes, up_to_bytes)
@@ -319,7 +317,7 @@ def _best(one: Saving) -> str:
 
 
 def _fragment_lines(answer: OptimizeOut) -> Iterator[FragmentLine]:
-    """The cut that all stages share, or the coarsest one."""
+    """Yield the cut that all stages share, or the coarsest one."""
     from app.web.answers.view import runs_of
 
     offset = 0
@@ -338,11 +336,11 @@ def _source(answer: OptimizeOut) -> str:
     return "Costs as they were given with the question"
 
 
-# --- the report of a stored answer as a file. It has no script and loads nothing, so --------------
+# --- the file: it has no script and loads nothing -------------------------------------------------
 
 
 def report_html(pages: Pages, report: Report, *, base_url: str, version: str) -> bytes:
-    """The file. `base_url` is where the service is that has the answer."""
+    """Return the file. `base_url` is where the service is that has the answer."""
     body = pages.html(
         "report.html", report=report, view=report.view, base_url=base_url, version=version
     )

@@ -1,7 +1,7 @@
-"""A schedule as a program in C11: the sizes themselves, or a lookup in a compiled table.
+"""What can be taken away of an answer: its question as C, Python and shell, and its files.
 
-Equal neighbours are one run, so that long cuts stay short. Nothing that somebody named stands in
-the code, but for the profile, whose name holds neither quotes nor backslashes.
+In C, equal neighbours are one run, so that long cuts stay short. Nothing that somebody named stands
+in the code, but for the profile, whose name holds neither quotes nor backslashes.
 """
 
 from __future__ import annotations
@@ -95,9 +95,7 @@ int main(void)
 
 
 def c_of_schedule(answer: OptimizeOut) -> str:
-    """A program that prints offset and size of every fragment; a stage after the other where
-    they cut differently.
-    """
+    """Return a program that prints offset and size of every fragment, by stage if these differ."""
     levels = _distinct(answer)
     names = ["runs"] if len(levels) == 1 else [f"stage_{n}_runs" for n in range(1, len(levels) + 1)]
     arrays = "\n".join(_array(name, cut) for name, cut in zip(names, levels, strict=True))
@@ -108,18 +106,18 @@ def c_of_schedule(answer: OptimizeOut) -> str:
 
 
 def is_too_long(answer: OptimizeOut) -> bool:
-    """Whether the sizes are too many to be pasted."""
+    """Return whether the sizes are too many to be pasted."""
     return sum(1 for cut in _distinct(answer) for _ in groupby(cut)) > MAX_RUNS
 
 
 def _distinct(answer: OptimizeOut) -> Sequence[Sequence[int]]:
-    """The cut of each stage, or the one that all share."""
+    """Return the cut of each stage, or the one that all share."""
     levels: Sequence[Sequence[int]] = answer.levels or (answer.fragment_bytes,)
     return levels[:1] if all(cut == levels[0] for cut in levels) else levels
 
 
 def c_of_table(profile: ProfileRevisionOut, message_bytes: int, base_url: str) -> str:
-    """A program that looks a message up in the table of its profile, as a file beside it."""
+    """Return a program that looks a message up in the table of its profile, as a file beside it."""
     revision = profile.reference
     address = f"{base_url}/profiles/{revision}/table?format=slt"
     return _TABLE.format(
@@ -143,11 +141,11 @@ def _array(name: str, cut: Sequence[int]) -> str:
 
 
 def _in_comment(text: str) -> str:
-    """Without what would end the comment."""
+    """Return the text without what would end the comment."""
     return text.replace("*/", "* /").replace("\\", "/")
 
 
-# --- a question as a program in Python: with its standard library alone, or with ------------------
+# --- a question as a program in Python ------------------------------------------------------------
 
 
 Question = dict[str, Any]
@@ -157,7 +155,7 @@ _WIDTH = 96
 
 
 def plain_python_of(question: Question, base_url: str) -> str:
-    """The same as `python_of` for any Python 3, with nothing to install."""
+    """Return the same as `python_of` for any Python 3, with nothing to install."""
     lines = [
         "# Python 3; its standard library is enough.",
         "import json",
@@ -175,7 +173,7 @@ def plain_python_of(question: Question, base_url: str) -> str:
 
 
 def python_of(question: Question, base_url: str) -> str:
-    """A program that asks what the panel asks, and prints sizes and latency."""
+    """Return a program that asks what the panel asks, and prints sizes and latency."""
     names = sorted(_imports(question))
     lines = [
         "# In a checkout of the project, once: pip install ./clients/python",
@@ -253,7 +251,7 @@ def _given(question: Question) -> Iterator[str]:
         yield "allow_refragmentation=True"
 
 
-# --- a stored answer to take away: the same question for a shell, for Python, the -----------------
+# --- everything that an answer can be taken away as -----------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +284,7 @@ class TakeAway:
 
 
 def take_away_of(store: Store, answer: OptimizeOut, base_url: str) -> TakeAway:
-    """The same, for an answer of this store."""
+    """Return the same for an answer of this store."""
     profile = answer.profile
     has_table = profile is not None and has_active_table(
         store, profile.name, profile.revision, answer.message_bytes
@@ -295,7 +293,7 @@ def take_away_of(store: Store, answer: OptimizeOut, base_url: str) -> TakeAway:
 
 
 def take_away(answer: OptimizeOut, base_url: str, *, has_table: bool = False) -> TakeAway:
-    """Everything that an answer can be taken away as.
+    """Return everything that an answer can be taken away as.
 
     `base_url` is the service's own address, without a slash at its end. `has_table`: the profile
     has an active compiled table that holds this message.
@@ -311,24 +309,24 @@ def take_away(answer: OptimizeOut, base_url: str, *, has_table: bool = False) ->
 
 
 def base_url_of(request: Request) -> str:
-    """The address that this request was sent to, without a slash at its end."""
+    """Return the address that this request was sent to, without a slash at its end."""
     return str(request.base_url).rstrip("/")
 
 
 def file_stem(message_bytes: int, id: str) -> str:
-    """How files of an answer are named: safe in a header and on every disk."""
+    """Return how files of an answer are named: safe in a header and on every disk."""
     return f"sluice-{message_bytes}-bytes-{id[-8:]}"
 
 
 def _files(answer: OptimizeOut, place: str) -> Iterator[AnswerFile]:
     yield AnswerFile(f"{place}/report.html", "Report", "one page that stands alone, to print")
-    yield AnswerFile(f"{place}/schedule.csv", "CSV", _csv_words(answer))
+    yield AnswerFile(f"{place}/schedule.csv", "CSV", _format_csv_contents(answer))
     yield AnswerFile(f"{place}/schedule.json", "JSON", "the stored answer, byte for byte")
     if answer.pipeline:
         yield AnswerFile(f"{place}/schedule.svg", "SVG", "the timeline")
 
 
-def _csv_words(answer: OptimizeOut) -> str:
+def _format_csv_contents(answer: OptimizeOut) -> str:
     if leaves_out_times(answer):
         return "fragments with offsets and sizes; of the many times when each begins and arrives"
     return "fragments with offsets, sizes and times"
@@ -364,7 +362,7 @@ def _snippets(answer: OptimizeOut, base_url: str, *, has_table: bool) -> Iterato
 
 
 def curl_of(answer: OptimizeOut, base_url: str) -> str:
-    """A command for a shell: its output is an OptimizeOut."""
+    """Return a command for a shell: its output is an OptimizeOut."""
     body = json_lines(question_of(answer))
     return (
         f"curl -sS {quote(base_url + '/optimize')} \\\n"

@@ -75,21 +75,21 @@ class AnswersForm:
         return not (self.profile or self.message or self.strategy)
 
     def page_address(self, after: str) -> str:
-        """The page that begins behind this answer, with what is ticked."""
+        """Return the page that begins behind this answer, with what is ticked."""
         ticked = [("id", one) for one in self.ticked]
         return address(PLACE, (*self._filters(), *ticked, ("after", after)))
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What tells answers of one message apart; empty where an answer is not read for a list."""
+class AnswerDetails:
+    """What distinguishes answers of one message; empty where an answer is not read for a list."""
 
     bottleneck: str = ""
     first: str = ""
 
     @classmethod
-    def of(cls, body: bytes) -> Known:
-        """Of an answer as it is stored. Raises UnreadableRecord."""
+    def of(cls, body: bytes) -> AnswerDetails:
+        """Read a stored answer. Raises UnreadableRecord."""
         answer = read_output(OptimizeOut, body)
         first = format_bytes(answer.fragment_bytes[0])
         if answer.pipeline is None:
@@ -113,11 +113,10 @@ class AnswerRow:
     badge: str
     profile: str
     name: str
-    known: Known
+    known: AnswerDetails
 
     @classmethod
-    def of(cls, summary: AnswerSummary, known: Known) -> AnswerRow:
-        """Of a stored answer."""
+    def of(cls, summary: AnswerSummary, known: AnswerDetails) -> AnswerRow:
         words, badge = STATUS_WORDS[summary.status]
         named = summary.profile_name is not None
         latency_us, bound_us = summary.latency_us, summary.lower_bound_us
@@ -143,12 +142,12 @@ class AnswerRow:
 @router.get(PLACE)
 @says_refusals
 async def stored_answers(request: Request) -> Response:
-    """A page of stored answers. Filters that cannot be read are marked, and nothing is listed."""
+    """Show a page of stored answers; filters that cannot be read are marked."""
     form, wanted = read_filters(request.query_params)
     form = replace(form, ticked=_ticked(request))
     if request.query_params.get("compare"):
         return moved(request, address(COMPARE, [("id", one) for one in form.ticked]))
-    found, known = AnswerPage((), None), dict[str, Known]()
+    found, known = AnswerPage((), None), dict[str, AnswerDetails]()
     after = request.query_params.get("after") or None
     if wanted is not None:
         store = service_of(request).context.store
@@ -162,37 +161,37 @@ async def stored_answers(request: Request) -> Response:
         status=422 if form.mistakes else 200,
         section=SECTION,
         form=form,
-        rows=[AnswerRow.of(one, known.get(one.id, Known())) for one in found.summaries],
+        rows=[AnswerRow.of(one, known.get(one.id, AnswerDetails())) for one in found.summaries],
         elsewhere=_elsewhere(form.ticked, found),
         later=found.after or "",
         first=form.page_address("") if after else "",
     )
 
 
-def _known(store: Store, found: AnswerPage) -> dict[str, Known]:
-    """Of the answers with few enough fragments that reading them takes no time."""
+def _known(store: Store, found: AnswerPage) -> dict[str, AnswerDetails]:
+    """Return the answers with few enough fragments to be read at once."""
     short = [one.id for one in found.summaries if one.fragments <= MAX_READ]
     known = {}
     for id, record in get_answers(store, short).items():
         with suppress(UnreadableRecord):
-            known[id] = Known.of(record.body)
+            known[id] = AnswerDetails.of(record.body)
     return known
 
 
 def _ticked(request: Request) -> tuple[str, ...]:
-    """The answers that are ticked, each once; more than can be compared are kept, and counted."""
+    """Return the ticked answers, each once; more than can be compared are kept and counted."""
     given = dict.fromkeys(request.query_params.getlist("id"))
     return tuple(one for one in given if _IDENTIFIER.fullmatch(one))[:MAX_TICKED]
 
 
 def _elsewhere(ticked: tuple[str, ...], found: AnswerPage) -> list[str]:
-    """Those of them that are on other pages."""
+    """Return those of them that are on other pages."""
     here = {summary.id for summary in found.summaries}
     return [one for one in ticked if one not in here]
 
 
 def read_filters(given: Mapping[str, str]) -> tuple[AnswersForm, AnswerFilter | None]:
-    """The filters as typed, and as meant; None where one of them cannot be read."""
+    """Return the filters as typed, and as meant; None where one of them cannot be read."""
     typed = {name: given.get(name, "").strip()[:200] for name in ("profile", "message", "strategy")}
     mistakes = dict(_mistakes(typed))
     form = AnswersForm(typed["profile"], typed["message"], typed["strategy"], mistakes=mistakes)

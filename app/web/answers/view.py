@@ -1,4 +1,4 @@
-"""What an answer says in words: what was proven and never more, limits, cuts in groups."""
+"""An answer as its page shows it: its proof and never more, its limits, its cuts in groups."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Cut:
 
 
 def runs_of(sizes: Sequence[int]) -> Iterator[SizeRun]:
-    """Equal neighbours together."""
+    """Yield equal neighbours together."""
     first = 1
     for size_bytes, members in groupby(sizes):
         count = sum(1 for _ in members)
@@ -75,7 +75,7 @@ def runs_of(sizes: Sequence[int]) -> Iterator[SizeRun]:
 
 
 def cut_of(sizes: Sequence[int], *, name: str = "") -> Cut:
-    """All groups, or the first and the last of many."""
+    """Return all groups, or the first and the last of many."""
     runs = tuple(runs_of(sizes))
     if len(runs) <= MAX_RUNS:
         return Cut(name, len(sizes), runs, 0, (), min(sizes), max(sizes))
@@ -85,7 +85,7 @@ def cut_of(sizes: Sequence[int], *, name: str = "") -> Cut:
 
 
 def latency_and_bound(answer: OptimizeOut) -> tuple[str, str]:
-    """Both in one unit, with as many digits as tell the gap between them."""
+    """Return both in one unit, with as many digits as show their gap."""
     return format_proven(answer.latency_us, answer.lower_bound_us)
 
 
@@ -95,12 +95,12 @@ def latency_unit(answer: OptimizeOut) -> TimeUnit:
 
 
 def is_at_most(answer: OptimizeOut) -> bool:
-    """Whether the latency is the most that a pipeline with these costs can take."""
+    """Return whether the latency is the maximum of all pipelines with these costs."""
     return any(found.code == _AT_MOST for found in answer.warnings)
 
 
 def proof_of(answer: OptimizeOut) -> Proof:
-    """What was proven of an answer."""
+    """Return what was proven of an answer."""
     status, gap = Status(answer.status), answer.relative_gap
     _, bound = latency_and_bound(answer)
     admitted = _class_of(answer)
@@ -111,13 +111,13 @@ def proof_of(answer: OptimizeOut) -> Proof:
         return Proof("good", "optimal before rounding", _before_rounding(answer, admitted))
     between = f"No {admitted} is faster than {bound}; this one is {_about(gap)} above that."
     if status is Status.TIME_LIMIT:
-        reported = "The time limit ended the search: this is the best found until then. "
-        return Proof("warn", "time limit reached", reported + between)
+        ended = "The time limit ended the search: this is the best found until then. "
+        return Proof("warn", "time limit reached", ended + between)
     return Proof("", "proven gap", between)
 
 
 def _class_of(answer: OptimizeOut) -> str:
-    """Which schedules the proof speaks of."""
+    """Return which schedules the proof speaks of."""
     if answer.allow_refragmentation or answer.levels:
         return "schedule within these limits, also one that cuts anew between stages,"
     return "schedule within these limits"
@@ -128,7 +128,7 @@ def _by_more_than(gap: float) -> str:
 
 
 def _about(gap: float) -> str:
-    """A gap inside a sentence."""
+    """Return a gap inside a sentence."""
     return format_gap(gap).replace("< ", "less than ")
 
 
@@ -143,16 +143,16 @@ def _before_rounding(answer: OptimizeOut, admitted: str) -> str:
     )
 
 
-def limited_words(answer: OptimizeOut) -> str:
-    """What keeps another fragment from helping; nothing where nothing does."""
+def format_limiting(answer: OptimizeOut) -> str:
+    """Return what keeps another fragment from helping; "" where nothing does."""
     name = answer.limited_by
     if not name:
         return ""
     return f"More fragments could be faster, but for {_LIMITS.get(name, name)}."
 
 
-def limits_words(answer: OptimizeOut) -> tuple[str, ...]:
-    """Each limit that the schedule keeps, in a few words; none where any cut was admitted."""
+def format_constraints(answer: OptimizeOut) -> tuple[str, ...]:
+    """Return each limit that the schedule keeps; none where any cut was admitted."""
     limits, found = answer.constraints, []
     if limits.min_fragment_bytes > 1:
         found.append(f"fragments of at least {format_bytes(limits.min_fragment_bytes)}")
@@ -167,8 +167,8 @@ def limits_words(answer: OptimizeOut) -> tuple[str, ...]:
     return tuple(found)
 
 
-def through_words(answer: OptimizeOut) -> str:
-    """The message and what it crosses."""
+def format_path(answer: OptimizeOut) -> str:
+    """Return the message and what it crosses."""
     message = format_bytes(answer.message_bytes)
     if answer.pipeline is None:
         return f"{message} through a pipeline seen from outside"
@@ -177,13 +177,13 @@ def through_words(answer: OptimizeOut) -> str:
 
 
 def bottleneck_name(answer: OptimizeOut) -> str:
-    """The name of the stage that is occupied longest; "" where no stage is known."""
+    """Return the name of the stage that is occupied longest; "" where no stage is known."""
     if answer.pipeline is None or answer.bottleneck_stage is None:
         return ""
     return answer.pipeline.stages[answer.bottleneck_stage].name
 
 
-# --- an answer as its page shows it at once: all of it out of the stored answer -------------------
+# --- the page of an answer ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,22 +235,21 @@ class AnswerView:
 
     @classmethod
     def of(cls, answer: OptimizeOut) -> AnswerView:
-        """Of an OptimizeOut."""
         unit = latency_unit(answer)
         return cls(
             id=answer.id,
-            title=through_words(answer),
+            title=format_path(answer),
             created_at=answer.created_at,
             is_aggregate=answer.pipeline is None,
             proof=proof_of(answer),
-            limited=limited_words(answer),
+            limited=format_limiting(answer),
             figures=tuple(_figures(answer)),
             gains=tuple(_gains(answer)),
             profile=answer.profile.reference if answer.profile else "",
             warnings=tuple(dict.fromkeys(one.detail for one in answer.warnings)),
             cut=cut_of(answer.fragment_bytes),
             levels=tuple(_levels(answer)),
-            limits=limits_words(answer),
+            limits=format_constraints(answer),
             unit=unit.name,
             alternatives=tuple(_alternatives(answer, unit)),
         )
@@ -262,27 +261,23 @@ def _figures(answer: OptimizeOut) -> Iterator[Figure]:
     yield Figure("Latency", latency, at_most)
     yield Figure("Proven bound", bound)
     yield Figure("Gap to the bound", format_gap(answer.relative_gap))
-    yield Figure("Fragments", format_count(answer.fragments), _range_words(answer))
+    yield Figure("Fragments", format_count(answer.fragments), _format_size_range(answer))
     yield Figure("Strategy", answer.strategy)
     best = answer.best_fixed
     if best:
-        yield Figure("Best fixed size", format_bytes(best.size_bytes), _cost_words(answer, best))
+        yield Figure("Best fixed size", format_bytes(best.size_bytes), _format_cost(answer, best))
     if answer.pipeline is not None:
         yield Figure("Bottleneck", bottleneck_name(answer), is_name=True)
 
 
-def _range_words(answer: OptimizeOut) -> str:
+def _format_size_range(answer: OptimizeOut) -> str:
     cut = answer.fragment_bytes
-    min_message, max_message = format_bytes(min(cut)), format_bytes(max(cut))
+    smallest, largest = format_bytes(min(cut)), format_bytes(max(cut))
     each = "each" if len(cut) > 1 else ""
-    return (
-        f"{min_message} to {max_message}"
-        if min_message != max_message
-        else f"{min_message} {each}".strip()
-    )
+    return f"{smallest} to {largest}" if smallest != largest else f"{smallest} {each}".strip()
 
 
-def _cost_words(answer: OptimizeOut, best: BestFixedOut) -> str:
+def _format_cost(answer: OptimizeOut, best: BestFixedOut) -> str:
     more_us = best.latency_us - answer.latency_us
     unit = latency_unit(answer)
     latency = unit.named(best.latency_us)
@@ -306,12 +301,11 @@ def _signed_share(more_us: float, reference_us: float) -> str:
     return f" ({format_signed_percent(more_us / reference_us)})"
 
 
-# --- beside the default settings
-# --------------------------------------------------------------------
+# --- beside the default settings ------------------------------------------------------------------
 
 
 def _gains(answer: OptimizeOut) -> Iterator[str]:
-    """What the answer saves of the latency of each usual setting, in words."""
+    """Yield in words what the answer saves of the latency of each default setting."""
     best = answer.best_fixed
     if best:
         repeated = f"repeating the best fixed size of {format_bytes(best.size_bytes)}"
@@ -381,7 +375,7 @@ def _alternative(
 
 
 def _levels(answer: OptimizeOut) -> Iterator[Cut]:
-    """The cut of each stage, neighbours with the same one together; none for a shared cut."""
+    """Return the cut of each stage, equal neighbours together; none for a shared cut."""
     cuts = answer.levels
     if not cuts or answer.pipeline is None or all(cut == cuts[0] for cut in cuts):
         return

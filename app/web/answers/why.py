@@ -59,47 +59,46 @@ class WhyView:
 
     @classmethod
     def of(cls, found: Explanation) -> WhyView:
-        """Of what the flow found."""
         unit = TimeUnit.of(found.latency_us)
         rows = tuple(_saving_row(one, found.latency_us, unit) for one in worthwhile(found))
         return cls(
             unit=unit.name,
-            binding=_binding_words(found),
+            binding=_format_binding(found),
             shares=tuple(_share_rows(found, unit)),
             savings=rows[:MAX_SAVINGS],
             more=rows[MAX_SAVINGS:],
             useless=len(found.savings) - len(rows),
-            cheaper_by=_part_words(found.cheaper_by),
+            cheaper_by=_format_part(found.cheaper_by),
             is_solved=any(one.is_solved for one in rows),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class UntoldWhy:
+class UnexplainedAnswer:
     """Why an answer is not explained, and what is known of it all the same."""
 
     reason: str
     known: str
 
     @classmethod
-    def of(cls, answer: OptimizeOut, cells: int, max_fragments: int) -> UntoldWhy:
-        """Of an answer about stages with more fragments times stages than are followed."""
+    def of(cls, answer: OptimizeOut, cells: int, max_cells: int) -> UnexplainedAnswer:
+        """Describe an answer with more fragments times stages than are followed."""
         stage = bottleneck_name(answer)
         return cls(
             f"This answer has {format_count(cells)} blocks, fragments times stages. The critical "
             f"path is followed, and cheaper costs are tried, for up to "
-            f"{format_count(max_fragments)}.",
+            f"{format_count(max_cells)}.",
             f"Known all the same: {stage} is occupied longest, so its cost per byte is what a long "
             "message mostly waits for. An answer for a shorter message, or for larger fragments, "
             "through the same stages is explained.",
         )
 
 
-def _part_words(part: float) -> str:
+def _format_part(part: float) -> str:
     return "a tenth" if part == 0.1 else format_percent(part)
 
 
-def _binding_words(found: Explanation) -> str:
+def _format_binding(found: Explanation) -> str:
     binding = found.binding
     if not binding:
         return (
@@ -151,7 +150,7 @@ def _width(part_us: float, whole_us: float) -> float:
 
 
 def _time(time_us: float, unit: TimeUnit) -> str:
-    """In the unit of its column; what is too small for its digits says so."""
+    """Return a time in the unit of its column, or that it is below its digits."""
     if 0.0 < time_us < 0.5 * unit.step_us:
         return f"< {unit.text(unit.step_us)}"
     return unit.text(time_us)
@@ -174,18 +173,18 @@ def _saving_row(one: Saving, latency_us: float, unit: TimeUnit) -> SavingRow:
 
 
 def saved_us(one: Saving) -> float:
-    """With the schedule that is best then, where that was solved, else with the one there is."""
+    """Return what the best schedule then saves where that was solved, else the same schedule."""
     return one.same_cut_us if one.best_cut_us is None else one.best_cut_us
 
 
 def worthwhile(found: Explanation) -> list[Saving]:
-    """The savings that are more than nothing, the greatest first."""
+    """Return the savings that are more than nothing, the largest first."""
     ranked = sorted(found.savings, key=lambda one: -saved_us(one))
     return [one for one in ranked if saved_us(one) > _MIN_SHARE * found.latency_us]
 
 
 def advice_of(found: Explanation, pipeline: PipelineOut, units: ShownUnits) -> str:
-    """The one cost of one stage whose change helps most; "" where none does."""
+    """Return the one cost of one stage whose change helps most; "" where none does."""
     useful = worthwhile(found)
     if not useful:
         return ""
@@ -214,7 +213,7 @@ def _change(stage: StageOut, saving: Saving, units: ShownUnits, *, left: float) 
 
 
 def _instead(values: Iterable[float], factor: float) -> str:
-    """The values changed, and as they are; of several ranges from the first to the last."""
+    """Return the values changed, and as they are; of several ranges the first to the last."""
     kept = list(values)
     return f"{_from_to([value * factor for value in kept])} instead of {_from_to(kept)}"
 

@@ -1,5 +1,5 @@
 // The timeline: time can be zoomed and moved by wheel, keys, buttons and dragging, and a block that
-// is pointed at tells its size and times. Rows keep their height and letters their shape: only the
+// is pointed at shows its size and times. Rows keep their height and letters their shape: only the
 // time axis is stretched. Where blocks are merged into runs the server draws a stretch that is zoomed
 // into anew, so that they come apart. What is shown stands in the address, so that a link shows the same.
 "use strict";
@@ -28,7 +28,7 @@
       this.axes = [...svg.querySelectorAll(".schedule")].map((one) => this.axisOf(one));
       // A title inside a picture would show a second time, later and smaller.
       for (const title of svg.querySelectorAll("g > title")) {
-        title.parentElement.dataset.reported = title.textContent;
+        title.parentElement.dataset.tip = title.textContent;
         title.remove();
       }
     }
@@ -47,7 +47,7 @@
       };
     }
 
-    /** Where a moment stands in this drawing. */
+    /** Where a time stands in this drawing. */
     place(us) {
       return MARGIN + ROOM * ((us - this.from) / (this.to - this.from));
     }
@@ -57,7 +57,7 @@
       return from >= this.from - slack && until <= this.to + slack;
     }
 
-    /** Show `width` of this drawing from `left` on; `shown` are the moments at both ends. */
+    /** Show `width` of this drawing from `left` on; `shown` are the times at both ends. */
     show(left, width, shown) {
       this.left = left;
       this.scale = SHEET / width;
@@ -104,7 +104,7 @@
       this.closer = null;
       this.span = Number(part.dataset.spanUs);
       // What is drawn block by block cannot be seen better; runs are drawn anew, closer.
-      this.max_fragments = this.whole.isMerged ? MAX_CLOSER : MAX;
+      this.maxScale = this.whole.isMerged ? MAX_CLOSER : MAX;
       this.left = 0;
       this.scale = 1;
       this.listen();
@@ -114,7 +114,7 @@
     // --- what is shown --------------------------------------------------------------------------
 
     show(left, scale) {
-      this.scale = Math.min(this.max_fragments, Math.max(1, scale));
+      this.scale = Math.min(this.maxScale, Math.max(1, scale));
       const width = SHEET / this.scale;
       this.left = Math.min(SHEET - width, Math.max(0, left));
       const isWhole = this.scale === 1;
@@ -140,7 +140,7 @@
       return (this.span * (x - MARGIN)) / ROOM;
     }
 
-    /** The first and the last moment that are shown, µs. */
+    /** The first and the last time that are shown, µs. */
     window() {
       const at = (x) => Math.min(this.span, Math.max(0, this.timeAt(x)));
       return [at(this.left), at(this.left + SHEET / this.scale)];
@@ -148,19 +148,19 @@
 
     zoom(factor, share = 0.5) {
       const width = SHEET / this.scale;
-      const scale = Math.min(this.max_fragments, Math.max(1, this.scale * factor));
+      const scale = Math.min(this.maxScale, Math.max(1, this.scale * factor));
       this.show(this.left + share * (width - SHEET / scale), scale);
-      this.tell();
+      this.announce();
     }
 
     move(share) {
       this.show(this.left + (share * SHEET) / this.scale, this.scale);
-      this.tell();
+      this.announce();
     }
 
     all() {
       this.show(0, 1);
-      this.tell();
+      this.announce();
     }
 
     // --- a closer drawing, where runs are merged ------------------------------------------------
@@ -170,7 +170,7 @@
       this.looking?.abort();
       const isEnough = this.best !== this.whole && (!this.best.isMerged || this.best.scale < 3);
       if (this.scale === 1 || !this.whole.isMerged || isEnough) {
-        this.sayClosing("");
+        this.showCloserState("");
         return;
       }
       const looking = new AbortController();
@@ -180,11 +180,11 @@
       const place = new URL(this.part.dataset.closer, location.href);
       place.searchParams.set("from_us", String(Math.max(0, from - beside)));
       place.searchParams.set("to_us", String(Math.min(this.span, until + beside)));
-      this.sayClosing(" · drawing it closer …");
+      this.showCloserState(" · drawing it closer …");
       try {
         const response = await fetch(place, {signal: looking.signal, headers: {Accept: "text/html"}});
         if (response.status === 503) {
-          this.sayClosing(" · busy, trying again …");
+          this.showCloserState(" · busy, trying again …");
           const wait = 1000 * Number(response.headers.get("Retry-After") || 2);
           setTimeout(() => !looking.signal.aborted && this.part.isConnected && this.lookCloser(), wait);
           return;
@@ -192,7 +192,7 @@
         const text = response.ok ? await response.text() : "";
         const found = new DOMParser().parseFromString(text, "text/html").querySelector(".timeline");
         if (!found || looking.signal.aborted) {
-          this.sayClosing(found ? "" : " · a closer drawing could not be had");
+          this.showCloserState(found ? "" : " · a closer drawing could not be had");
           return;
         }
         this.closer?.svg.remove();
@@ -201,23 +201,23 @@
         this.closer = new Picture(svg, found.dataset);
         this.hideTip();
         this.show(this.left, this.scale);
-        this.sayClosing("");
+        this.showCloserState("");
       } catch (error) {
         if (error.name !== "AbortError") {
-          this.sayClosing(" · a closer drawing could not be had");
+          this.showCloserState(" · a closer drawing could not be had");
         }
       }
     }
 
-    sayClosing(text) {
+    showCloserState(text) {
       this.part.querySelector(".timeline-closing").textContent = text;
     }
 
-    // --- in words, and in the address -----------------------------------------------------------
+    // --- the text, and the address -----------------------------------------------------------
 
-    tell() {
-      clearTimeout(this.telling);
-      this.telling = setTimeout(() => {
+    announce() {
+      clearTimeout(this.announcing);
+      this.announcing = setTimeout(() => {
         const place = new URL(location.href);
         const shown = this.window();
         ["from_us", "to_us"].forEach((name, i) => {
@@ -228,9 +228,9 @@
           }
         });
         history.replaceState(history.state, "", place);
-        const words = this.words();
-        this.part.querySelector(".timeline-window").textContent = words;
-        Sluice.say(`Timeline: ${words}`);
+        const text = this.windowText();
+        this.part.querySelector(".timeline-window").textContent = text;
+        Sluice.say(`Timeline: ${text}`);
         this.lookCloser();
       }, 250);
     }
@@ -240,7 +240,7 @@
       return Math.ceil(Math.log10(this.scale));
     }
 
-    words() {
+    windowText() {
       const shown = this.window().map((us) => SluiceText.time(us, Math.min(15, 4 + this.digits())));
       return this.scale === 1 ? "all of it" : shown.join(" to ");
     }
@@ -251,7 +251,7 @@
       if (this.span > 0 && until > from && from >= 0) {
         const place = (at) => MARGIN + (ROOM * at) / this.span;
         this.show(from > 0 ? place(from) : 0, SHEET / (place(until) - (from > 0 ? place(from) : 0)));
-        this.part.querySelector(".timeline-window").textContent = this.words();
+        this.part.querySelector(".timeline-window").textContent = this.windowText();
         this.lookCloser();
       } else {
         this.show(0, 1);
@@ -314,7 +314,7 @@
       };
       const drop = () => {
         this.frame.removeEventListener("pointermove", drag);
-        this.tell();
+        this.announce();
       };
       this.frame.setPointerCapture(event.pointerId);
       this.frame.addEventListener("pointermove", drag);
@@ -323,7 +323,7 @@
     }
 
     point(event) {
-      const found = event.target.closest?.("[data-told]");
+      const found = event.target.closest?.("[data-tip]");
       if (!found || !this.frame.contains(found)) {
         this.hideTip();
         return;
@@ -334,9 +334,9 @@
         found.classList.add("pointed");
       }
       const row = found.closest(".stage");
-      const name = row && row !== found ? row.dataset.reported.split(/[:,] /)[0] : "";
+      const name = row && row !== found ? row.dataset.tip.split(/[:,] /)[0] : "";
       const tip = this.part.querySelector(".timeline-tip");
-      tip.textContent = name ? `${name}\n${found.dataset.reported}` : found.dataset.reported;
+      tip.textContent = name ? `${name}\n${found.dataset.tip}` : found.dataset.tip;
       tip.hidden = false;
       const [box, size] = [this.part.getBoundingClientRect(), tip.getBoundingClientRect()];
       const x = Math.min(event.clientX - box.left + 14, box.width - size.width - 4);
@@ -358,9 +358,9 @@
     return element;
   }
 
-  function niceStep(min_message) {
-    const power = 10 ** Math.floor(Math.log10(min_message));
-    return [1, 2, 5, 10].map((one) => one * power).find((one) => one >= min_message * (1 - 1e-9));
+  function niceStep(minStep) {
+    const power = 10 ** Math.floor(Math.log10(minStep));
+    return [1, 2, 5, 10].map((one) => one * power).find((one) => one >= minStep * (1 - 1e-9));
   }
 
   Sluice.onPart(".timeline", (part) => new Timeline(part));

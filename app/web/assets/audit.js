@@ -6,7 +6,7 @@ Sluice.onPart(".regret-chart", (place) => {
   const chart = echarts.init(place, null, {renderer: "canvas"});
   const dark = matchMedia("(prefers-color-scheme: dark)");
 
-  const reported = (value, format) => (value === null ? "unbounded" : format(value / 100));
+  const formatBound = (value, format) => (value === null ? "unbounded" : format(value / 100));
 
   function draw() {
     const style = getComputedStyle(document.documentElement);
@@ -42,7 +42,7 @@ Sluice.onPart(".regret-chart", (place) => {
         textStyle: {color: color("--text")},
         formatter: (points) => {
           const at = points[0].dataIndex;
-          return `${data.names[at]}\nat least ${reported(data.atLeast[at], SluiceText.percent)}\nat most ${reported(data.atMost[at], SluiceText.gap)}`;
+          return `${data.names[at]}\nat least ${formatBound(data.atLeast[at], SluiceText.percent)}\nat most ${formatBound(data.atMost[at], SluiceText.gap)}`;
         },
       },
       xAxis: {...axis, type: "category", data: data.names, boundaryGap: false, name: "message size", nameLocation: "middle", nameGap: 28, axisLabel: {...text, hideOverlap: true}},

@@ -93,7 +93,7 @@ window.SluiceCharts = (() => {
     live.forEach((one) => one.draw());
   }
 
-  function forgetGone() {
+  function disposeRemoved() {
     for (const one of live) {
       if (!one.place.isConnected) {
         one.watch.disconnect();
@@ -112,11 +112,11 @@ window.SluiceCharts = (() => {
       ? [{name, type: "scatter", data: [point], symbol, symbolSize: 13, z: 5, ...more}] : [];
     const [equal, optimum, bound, fixed] = [colour.series[1], colour.series[0], colour.series[3], colour.series[1]];
     // What lies far above the answer is of no interest: the curves leave the picture there.
-    const min_message = Math.min(data.answer[1] ?? Infinity, ...data.bound_us.filter((us) => us !== null));
-    const max_fragments = Math.max(...data.equal_us.filter((us) => us !== null));
-    const reach = Math.min(max_fragments, 1.4 * (data.answer[1] ?? max_fragments));
-    const room = Math.max(0, reach - min_message);
-    const valueAxis = {type: "value", min: Math.max(0, min_message - 0.12 * room), max: reach + 0.02 * room};
+    const minUs = Math.min(data.answer[1] ?? Infinity, ...data.bound_us.filter((us) => us !== null));
+    const maxUs = Math.max(...data.equal_us.filter((us) => us !== null));
+    const topUs = Math.min(maxUs, 1.4 * (data.answer[1] ?? maxUs));
+    const height = Math.max(0, topUs - minUs);
+    const valueAxis = {type: "value", min: Math.max(0, minUs - 0.12 * height), max: topUs + 0.02 * height};
     return {
       ...base(colour, isNarrow),
       xAxis: axis(colour, {
@@ -245,7 +245,7 @@ window.SluiceCharts = (() => {
   function startChart(place) {
     const data = Sluice.data(`${place.dataset.chart}-data`);
     if (data && makers[data.kind]) {
-      forgetGone();
+      disposeRemoved();
       mount(place, makers[data.kind](data, choiceOf(place.dataset.chart)));
     }
   }
@@ -268,6 +268,6 @@ window.SluiceCharts = (() => {
   Sluice.onPart("[data-chart]", startChart);
   Sluice.onPart("[data-choice]", startChoice);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
-  document.addEventListener("htmx:after:swap", forgetGone);
+  document.addEventListener("htmx:after:swap", disposeRemoved);
   return {base, axis, mount, colours};
 })();

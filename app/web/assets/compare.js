@@ -2,19 +2,19 @@
 "use strict";
 
 Sluice.onPart("form.picking", (form) => {
-  const max_fragments = Number(form.dataset.max_fragments);
+  const maxPicked = Number(form.dataset.max);
   const button = form.querySelector("[data-compare]");
-  const stated = form.querySelector("[data-picked]");
+  const note = form.querySelector("[data-picked]");
 
   function count() {
     const elsewhere = form.querySelectorAll("input[type=hidden][name=id]").length;
     const picked = form.querySelectorAll("input[name=id]:checked").length + elsewhere;
-    button.disabled = picked < 2 || picked > max_fragments;
-    stated.textContent = picked === 0 ? `Tick two to ${max_fragments}.`
-      : picked === 1 ? "One is ticked: tick another." : picked > max_fragments ? `${picked} are ticked: at most ${max_fragments}.`
+    button.disabled = picked < 2 || picked > maxPicked;
+    note.textContent = picked === 0 ? `Tick two to ${maxPicked}.`
+      : picked === 1 ? "One is ticked: tick another." : picked > maxPicked ? `${picked} are ticked: at most ${maxPicked}.`
         : `${picked} are ticked.`;
     if (elsewhere) {
-      stated.textContent += ` On other pages: ${elsewhere}.`;
+      note.textContent += ` On other pages: ${elsewhere}.`;
     }
   }
 

@@ -17,14 +17,14 @@ window.SluiceFit = (() => {
 
   const normal = (value) => parts(value).join("|");
 
-  /** A log axis cannot hold 0: samples there stand at its least value. */
+  /** A log axis cannot hold 0: samples there stand at its minimum. */
   function extent(values, isLog) {
     const usable = isLog ? values.filter((one) => one > 0) : values;
-    const min_message = Math.min(...usable);
-    const max_message = Math.max(...usable);
-    if (isLog) return [min_message / 1.3, max_message * 1.3];
-    const room = (max_message - min_message || max_message || 1) * 0.04;
-    return [Math.max(0, min_message - room), max_message + room];
+    const min = Math.min(...usable);
+    const max = Math.max(...usable);
+    if (isLog) return [min / 1.3, max * 1.3];
+    const room = (max - min || max || 1) * 0.04;
+    return [Math.max(0, min - room), max + room];
   }
 
   /** The samples that the form leaves out, and what shows them. */
@@ -38,9 +38,9 @@ window.SluiceFit = (() => {
       this.before = new Map(boxes.map((box) => [normal(box.value), box.value]));
       this.values = new Map(this.before);
       document.addEventListener("change", ({target}) => this.onChange(target));
-      form.addEventListener("input", () => this.reported());
+      form.addEventListener("input", () => this.showCount());
       form.addEventListener("formdata", ({formData}) => this.send(formData));
-      this.reported();
+      this.showCount();
     }
 
     boxes() {
@@ -59,7 +59,7 @@ window.SluiceFit = (() => {
     onChange(box) {
       if (box.form !== this.form) return;
       if (box.name === "excluded") this.set(box.value, box.checked);
-      else this.reported();
+      else this.showCount();
     }
 
     set(value, isOut) {
@@ -67,7 +67,7 @@ window.SluiceFit = (() => {
       else this.values.delete(normal(value));
       this.list();
       for (const box of this.boxes()) box.checked = this.has(box.value);
-      this.reported();
+      this.showCount();
       this.watchers.forEach((again) => again(this));
       const [size, time] = parts(value);
       window.Sluice.say(`${SluiceText.bytes(size)}, ${SluiceText.time(time)}: ${isOut ? "left out" : "kept"}`);
@@ -103,7 +103,7 @@ window.SluiceFit = (() => {
     }
 
     /** How many samples go, on the button. */
-    reported() {
+    showCount() {
       const count = this.values.size;
       this.button.disabled = !this.isChanged();
       this.button.textContent = count === 0 ? "Fit again" : `Fit again without ${count} ${count === 1 ? "sample" : "samples"}`;
@@ -124,23 +124,23 @@ window.SluiceFit = (() => {
   }
 
   /** Places of labels on a log axis: 1, 2, 5 where there are few decades. */
-  function timeTicks(min_message, max_message) {
-    const decades = Math.log10(max_message / min_message);
+  function timeTicks(min, max) {
+    const decades = Math.log10(max / min);
     const digits = decades < 2.2 ? [1, 2, 5] : decades < 3.5 ? [1, 3] : [1];
-    const [first, last] = [Math.floor(Math.log10(min_message)), Math.ceil(Math.log10(max_message))];
+    const [first, last] = [Math.floor(Math.log10(min)), Math.ceil(Math.log10(max))];
     const powers = Array.from({length: last - first + 1}, (_, place) => first + place);
-    return within(powers.flatMap((power) => digits.map((digit) => Number(`${digit}e${power}`))), min_message, max_message);
+    return within(powers.flatMap((power) => digits.map((digit) => Number(`${digit}e${power}`))), min, max);
   }
 
   /** The same for sizes: powers of 2, 4 or 16. */
-  function sizeTicks(min_message, max_message) {
-    const doublings = Math.log2(max_message / min_message);
+  function sizeTicks(min, max) {
+    const doublings = Math.log2(max / min);
     const step = doublings < 5 ? 1 : doublings < 20 ? 2 : 4;
     const powers = Array.from({length: 64 / step}, (_, place) => 2 ** (place * step));
-    return within(powers, min_message, max_message);
+    return within(powers, min, max);
   }
 
-  const within = (values, min_message, max_message) => values.filter((one) => one >= min_message && one <= max_message);
+  const within = (values, min, max) => values.filter((one) => one >= min && one <= max);
 
   /** A log axis whose lines and labels stand at these values. */
   function logAxis(values, more) {
@@ -219,12 +219,12 @@ window.SluiceFit = (() => {
             axisLabel: {color: colour.quiet, hideOverlap: true, formatter: SluiceText.percent},
           }),
         ],
-        tooltip: {...base.tooltip, trigger: "item", formatter: (found) => this.words(found.data.point)},
+        tooltip: {...base.tooltip, trigger: "item", formatter: (found) => this.tipText(found.data.point)},
         series: [...this.lines(colour, logTime ? minTime : 0), ...this.samples(colour, minTime)],
       };
     }
 
-    words(point) {
+    tipText(point) {
       if (!point) return "";
       const kind = KINDS[point[3]];
       const off = point[2] === null ? "" : `${SluiceText.signedPercent(point[2])} off the line`;

@@ -55,9 +55,9 @@
     show() {
       const start = this.page * ROWS;
       const shown = this.rows.slice(start, start + ROWS);
-      const [words] = ORDERS[this.order];
+      const [order] = ORDERS[this.order];
       this.place.querySelector("tbody").replaceChildren(...shown.map((row) => this.row(row)));
-      this.caption.textContent = `${start + 1} to ${start + shown.length} of ${this.caption.dataset.of}, ${words}`;
+      this.caption.textContent = `${start + 1} to ${start + shown.length} of ${this.caption.dataset.of}, ${order}`;
       for (const button of this.steps) {
         const next = start + Number(button.dataset.page) * ROWS;
         button.disabled = next < 0 || next >= this.rows.length;
@@ -80,12 +80,12 @@
       return row;
     }
 
-    box(one, words) {
+    box(one, label) {
       const cell = document.createElement("td");
       const box = document.createElement("input");
       Object.assign(box, {type: "checkbox", name: "excluded", value: one.value, checked: Fit.choice().has(one.value)});
       box.setAttribute("form", "again-form");
-      box.setAttribute("aria-label", `Leave out ${words}`);
+      box.setAttribute("aria-label", `Leave out ${label}`);
       cell.append(box);
       return cell;
     }

@@ -1,4 +1,4 @@
-// Follows a job by the service's events, and says what it has come to without saying too much.
+// Follows a job by the service's events, and shows how far it has come.
 "use strict";
 
 window.SluiceJob = (() => {
@@ -6,28 +6,28 @@ window.SluiceJob = (() => {
   const TICK_MS = 100;
   const ENDS = ["done", "failed", "cancelled"];
 
-  function secondsText(s) {
+  function formatSeconds(s) {
     return s < 60 ? `${s.toFixed(1)} s` : `${Math.floor(s / 60)} min ${Math.floor(s % 60)} s`;
   }
 
-  /** How far the counted part has come, as app/web/views/work_view.py says it. */
-  function stepsText(done, total, unit) {
+  /** How far the counted part has come, as app/web/jobs/work.py says it. */
+  function formatSteps(done, total, unit) {
     if (!total) {
       return "";
     }
     return unit ? `${SluiceText.count(done)} of ${SluiceText.count(total)} ${unit}` : `${Math.floor((100 * done) / total)} % of the range`;
   }
 
-  function silentText(s) {
+  function formatSilence(s) {
     return `The service has not answered for ${Math.floor(s)} s; trying again. If it stopped, the job starts again with it.`;
   }
 
-  /** That a job was begun before, as app/web/views/work_view.py says it. */
-  function againText(attempts) {
+  /** That a job was begun before, as app/web/jobs/work.py says it. */
+  function formatAttempts(attempts) {
     return attempts > 1 ? `Started again: what ran it stopped. This is attempt ${attempts}.` : "";
   }
 
-  /** One job and the part of the page that shows it; `told(job)`, `ended(job)` and `ticked(elapsed)` are its. */
+  /** One job and the part of the page that shows it; `reported(job)`, `ended(job)` and `ticked(elapsed)` are called. */
   class Follower {
     constructor(part, identifier, {reported, ended, ticked}) {
       this.part = part;
@@ -54,16 +54,16 @@ window.SluiceJob = (() => {
      * job goes on is not known then, so its clock stands still.
      */
     failed() {
-      if (this.wait_disconnected()) {
+      if (this.isRemoved()) {
         return;
       }
       this.silentAt ??= performance.now();
       if (this.source.readyState === EventSource.CLOSED) {
-        setTimeout(() => this.wait_disconnected() || this.listen(), AGAIN_MS);
+        setTimeout(() => this.isRemoved() || this.listen(), AGAIN_MS);
       }
     }
 
-    wait_disconnected() {
+    isRemoved() {
       if (this.part.isConnected) {
         return false;
       }
@@ -77,12 +77,12 @@ window.SluiceJob = (() => {
     }
 
     reported(job) {
-      if (this.wait_disconnected()) {
+      if (this.isRemoved()) {
         return;
       }
       this.silentAt = null;
-      this.tell("trouble", "");
-      this.tell("again", againText(job.attempts));
+      this.toggle("trouble", "");
+      this.toggle("again", formatAttempts(job.attempts));
       this.startedAt = job.state === "running" ? performance.now() - 1000 * job.progress.elapsed_s : null;
       this.put("word", job.cancel_requested ? "stopping…" : {queued: "waiting"}[job.state] ?? job.state);
       this.calls.reported?.(job);
@@ -90,41 +90,41 @@ window.SluiceJob = (() => {
 
     ended(job) {
       this.source.close();
-      if (!this.wait_disconnected()) {
+      if (!this.isRemoved()) {
         this.stop();
         this.calls.ended(job);
       }
     }
 
     tick() {
-      if (this.wait_disconnected()) {
+      if (this.isRemoved()) {
         return;
       }
       if (this.silentAt !== null) {
-        this.tell("trouble", silentText((performance.now() - this.silentAt) / 1000));
+        this.toggle("trouble", formatSilence((performance.now() - this.silentAt) / 1000));
         return;
       }
       if (this.startedAt === null) {
         return;
       }
       const elapsed = (performance.now() - this.startedAt) / 1000;
-      this.put("elapsed", secondsText(elapsed));
+      this.put("elapsed", formatSeconds(elapsed));
       this.calls.ticked?.(elapsed);
     }
 
     put(name, text) {
-      const place = this.part.querySelector(`[data-told=${name}]`);
+      const place = this.part.querySelector(`[data-field=${name}]`);
       if (place && place.textContent !== text) {
         place.textContent = text;
       }
     }
 
-    /** Something that is not always to be said. */
-    tell(name, text) {
+    /** A field that is hidden while it is empty. */
+    toggle(name, text) {
       this.put(name, text);
-      this.part.querySelector(`[data-told=${name}]`).hidden = !text;
+      this.part.querySelector(`[data-field=${name}]`).hidden = !text;
     }
   }
 
-  return {Follower, secondsText, stepsText};
+  return {Follower, formatSeconds, formatSteps};
 })();

@@ -16,7 +16,7 @@
     constructor(form) {
       this.form = form;
       this.table = form.querySelector("#stages");
-      this.max_fragments = Number(form.dataset.maxStages);
+      this.maxStages = Number(form.dataset.maxStages);
       this.units = {};
       for (const chooser of this.table.querySelectorAll("[data-unit]")) {
         this.units[chooser.dataset.unit] = chooser.value;
@@ -51,7 +51,7 @@
       const row = this.rows[0].cloneNode(true);
       row.querySelector(".mistakes")?.remove();
       for (const column of COLUMNS) {
-        this.cell(row, column).removeAttribute("aria-invalid"); // what is said is the first row's
+        this.cell(row, column).removeAttribute("aria-invalid"); // the mistake is the first row's
         this.clear(this.cell(row, column));
       }
       this.table.insertBefore(row, after ? after.nextSibling : null);
@@ -133,8 +133,8 @@
       });
       this.noteNames();
       const count = this.form.querySelector("#stage-count");
-      count.textContent = `${stages} of ${this.max_fragments} stages`;
-      count.classList.toggle("over", stages > this.max_fragments);
+      count.textContent = `${stages} of ${this.maxStages} stages`;
+      count.classList.toggle("over", stages > this.maxStages);
     }
 
     /** Say at the cell where a name was there before: answers number the later ones. */
@@ -151,10 +151,10 @@
           note.className = "notes";
           note.append(document.createElement("td"), document.createElement("td"));
           note.lastChild.colSpan = 4;
-          const words = document.createElement("p");
-          words.className = "quiet";
-          words.textContent = `Stage: an earlier stage has this name; answers call this one “${name} (${count})”.`;
-          note.lastChild.append(words);
+          const line = document.createElement("p");
+          line.className = "quiet";
+          line.textContent = `Stage: an earlier stage has this name; answers call this one “${name} (${count})”.`;
+          note.lastChild.append(line);
           row.append(note);
         }
       }
@@ -257,7 +257,7 @@
     }
 
     setUnit(column, unit) {
-      this.pasting.reported(column);
+      this.pasting.clearQuestion(column);
       this.chooser(column).value = unit;
       this.units[column] = unit;
     }

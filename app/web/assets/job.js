@@ -11,7 +11,7 @@
     htmx.ajax("GET", address, {target: "#main", select: "#main", swap: "outerHTML"});
   }
 
-  /** The points of one curve: a step at each improvement, and on to this moment. */
+  /** The points of one curve: a step at each improvement, and on to now. */
   function stepsOf(progress, name) {
     const points = progress.history.map((point) => [point.elapsed_s, point[name]]);
     if (points.length) {
@@ -34,11 +34,11 @@
       }),
       tooltip: {
         ...SluiceCharts.base(colour).tooltip,
-        formatter: (found) => [`after ${SluiceJob.secondsText(found[0].value[0])}`,
+        formatter: (found) => [`after ${SluiceJob.formatSeconds(found[0].value[0])}`,
           ...found.map((one) => `${one.seriesName}: ${TEXTS[one.seriesIndex](one.value[1])}`)].join("\n"),
       },
-      series: STEPS.map(([name, words], at) => ({
-        name: words, type: "line", step: "end", data: stepsOf(progress, name), symbolSize: 6,
+      series: STEPS.map(([name, label], at) => ({
+        name: label, type: "line", step: "end", data: stepsOf(progress, name), symbolSize: 6,
         showSymbol: progress.history.length < 40, color: colour.series[at],
         lineStyle: {width: 2, type: at ? "dashed" : "solid"},
       })),
@@ -69,7 +69,7 @@
     constructor(part) {
       this.progress = Sluice.data("job-data")?.progress;
       this.chart = null;
-      this.toldBest = this.progress?.best_latency_us ?? null;
+      this.shownBest = this.progress?.best_latency_us ?? null;
       this.drawnAt = 0;
       this.units = part.dataset.units;
       this.bar = part.querySelector("progress");
@@ -94,7 +94,7 @@
 
     countCells({steps_done: done, steps_total: total}) {
       if (total) {
-        this.put("steps", SluiceJob.stepsText(done, total, "cells"));
+        this.put("steps", SluiceJob.formatSteps(done, total, "cells"));
       }
       if (total && this.bar?.dataset.counts !== undefined) {
         this.bar.max = total;
@@ -112,10 +112,10 @@
       this.put("bound", known.bound);
       this.put("gap", known.gap);
       this.put("fragments", job.best ? SluiceText.count(job.best.fragments) : "–");
-      if (this.toldBest === null) {
+      if (this.shownBest === null) {
         Sluice.say(`A first answer: ${known.latency}`);
       }
-      this.toldBest = best;
+      this.shownBest = best;
     }
 
     ended(job) {

@@ -29,8 +29,8 @@
   }
 
   /** Ends that are never the same, nor so close that no power of 2 lies between. */
-  function spread(min_message, max_message) {
-    return max_message < 2 * min_message ? {min: min_message / 2, max: max_message * 2} : {min: min_message, max: max_message};
+  function spread(min, max) {
+    return max < 2 * min ? {min: min / 2, max: max * 2} : {min, max};
   }
 
   function signature(place) {
@@ -40,7 +40,7 @@
     const levels = (colour) => ({
       silent: true, symbol: "none", lineStyle: {color: colour.quiet, type: "dashed"},
       label: {color: colour.quiet, formatter: "{b}"},
-      // The words of the upper one above it, of the lower one below: they never meet.
+      // The label of the upper one is above it, that of the lower one below: they never meet.
       data: [...data.levels].sort((one, other) => other[1] - one[1]).map(([name, us], place) => ({
         name, yAxis: us, label: {position: place === 0 ? "insideEndTop" : "insideEndBottom"},
       })),
@@ -98,12 +98,12 @@
     const times = data.flatMap((series) => series.points.flatMap(([, us, low, high]) => [us, Math.max(low, us / 4), Math.min(high, us * 4)]));
     Charts.mount(place, (colour, isNarrow) => {
       const base = Charts.base(colour, isNarrow);
-      const [min_message, max_message] = [Math.min(...sizes), Math.max(...sizes)];
+      const [min, max] = [Math.min(...sizes), Math.max(...sizes)];
       return {
         ...base,
         ...axes(colour, isNarrow, "time, µs", {
           name: "message size", text: SluiceText.bytes, ends: ends(times),
-          axis: spread(min_message / 1.3, max_message * 1.3),
+          axis: spread(min / 1.3, max * 1.3),
         }),
         tooltip: {
           ...base.tooltip, trigger: "item",

@@ -8,7 +8,7 @@ window.SluiceText = (() => {
   const PLAIN_US = [1e-9, 1e21]; // beyond, times have an exponent
   const TELLING_US = [1e-9, 1e15]; // beyond, DIGITS do
   const READ_OFF = 0.05; // relative, of a gap
-  const MIN_SHARE = 1e-6; // of a whole; less is told in words
+  const MIN_SHARE = 1e-6; // of a whole; less is written in words
   const HUGE_SHARE = 1e300; // more stands for what nothing can be divided by
 
   /** The magnitude of a number: 3 for 1234. */
@@ -182,7 +182,7 @@ window.SluiceText = (() => {
     return value.toLocaleString("en").replaceAll(",", "\u202f");
   }
 
-  /** Bytes in the greatest binary unit that divides them: 64 KiB. */
+  /** Bytes in the largest binary unit that divides them: 64 KiB. */
   function bytes(value) {
     for (const [power, unit] of [[40, "TiB"], [30, "GiB"], [20, "MiB"], [10, "KiB"]]) {
       if (value >= 2 ** power && value % 2 ** power === 0) {

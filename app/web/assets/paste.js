@@ -1,4 +1,4 @@
-// Pasting into the stage table, and cells that hold more than a number: what was read is said, what
+// Pasting into the stage table, and cells that hold more than a number: what was read is shown, what
 // was not is marked at once, and all of it can be undone.
 "use strict";
 
@@ -93,12 +93,12 @@ window.SluicePaste = (() => {
       });
     }
 
-    /** Rows that join others take the units of those; a cell keeps its own where those are not told. */
+    /** Rows that join others take the units of those; a cell keeps its own where those are not named. */
     convert(rows, column, unit) {
       const ours = this.stages.units[column];
       for (const row of rows) {
         if (Number.isNaN(Units.read(row[column] || "")) || unit === ours) continue;
-        row[column] = Units.convert(column, row[column], unit, ours) ?? `${row[column]} ${Units.wordsOf(column, unit)}`;
+        row[column] = Units.convert(column, row[column], unit, ours) ?? `${row[column]} ${Units.unitName(column, unit)}`;
       }
     }
 
@@ -108,7 +108,7 @@ window.SluicePaste = (() => {
       const found = [wrong ? `${counted(rows.length, "row")} pasted, ${counted(wrong, "cell")} not read.`
         : `${counted(rows.length, "row")} pasted.`];
       const count = stages.form.querySelector("#stage-count");
-      if (count.classList.contains("over")) found.push(`That makes ${count.textContent}: ${stages.max_fragments} is the limit.`);
+      if (count.classList.contains("over")) found.push(`That makes ${count.textContent}: ${stages.maxStages} is the limit.`);
       if (changed.length > 0) found.push(`${counted(changed.length, "number was", "numbers were")} rewritten: ${quote(changed)}.`);
       found.push(...notes, ...Object.keys(asked).map((column) => this.question(column, asked[column])));
       const bare = Object.keys(TITLES).filter((column) => rows.some((row) => row[column])
@@ -150,7 +150,7 @@ window.SluicePaste = (() => {
       cell.value = made;
       cell.dataset.typed = number;
       cell.dataset.typedUnit = unit;
-      this.say([`“${text}” was read as ${made} ${Units.wordsOf(column, stages.units[column])}.`], false);
+      this.say([`“${text}” was read as ${made} ${Units.unitName(column, stages.units[column])}.`], false);
     }
 
     /** A cell's text with its number as a plain one, as far as that is certain in its column. */
@@ -171,12 +171,12 @@ window.SluicePaste = (() => {
     /** Mark a cell that is not read, and say whether it is one. */
     check(cell, text = cell.value.trim()) {
       const {column} = cell.dataset;
-      const words = column in TITLES && text ? Units.wrong(text, column) : "";
-      if (words) this.mark(cell, `${TITLES[column]}: ${words}.`);
-      return words !== "";
+      const mistake = column in TITLES && text ? Units.wrong(text, column) : "";
+      if (mistake) this.mark(cell, `${TITLES[column]}: ${mistake}.`);
+      return mistake !== "";
     }
 
-    mark(cell, words) {
+    mark(cell, text) {
       this.stages.unmark(cell);
       const row = cell.closest("tbody");
       let place = row.querySelector(".mistakes");
@@ -187,17 +187,17 @@ window.SluicePaste = (() => {
         place.lastChild.colSpan = 4;
         row.insertBefore(place, row.querySelector(".notes"));
       }
-      place.lastElementChild.append(this.mistake(cell, words));
+      place.lastElementChild.append(this.mistake(cell, text));
     }
 
-    mistake(field, words) {
-      const stated = document.createElement("p");
-      stated.className = "mistake";
-      stated.id = `mistake-${field.id}`;
-      stated.textContent = words;
+    mistake(field, text) {
+      const note = document.createElement("p");
+      note.className = "mistake";
+      note.id = `mistake-${field.id}`;
+      note.textContent = text;
       field.setAttribute("aria-invalid", "true");
-      field.setAttribute("aria-describedby", stated.id);
-      return stated;
+      field.setAttribute("aria-describedby", note.id);
+      return note;
     }
 
     // --- a column whose unit is not known ---------------------------------------------------------
@@ -209,14 +209,14 @@ window.SluicePaste = (() => {
 
     ask(column, text) {
       const {stages} = this;
-      this.reported(column);
+      this.clearQuestion(column);
       const chooser = stages.chooser(column);
       chooser.prepend(new Option("which unit?", Units.UNSPECIFIED));
       chooser.value = stages.units[column] = Units.UNSPECIFIED;
       stages.form.querySelector("#unit-mistakes").append(this.mistake(chooser, this.question(column, text)));
     }
 
-    reported(column) {
+    clearQuestion(column) {
       const chooser = this.stages.chooser(column);
       chooser.querySelector(`[value=${Units.UNSPECIFIED}]`)?.remove();
       document.getElementById(`mistake-${chooser.id}`)?.remove();

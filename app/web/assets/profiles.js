@@ -4,17 +4,17 @@
 Sluice.onPart("[data-copy]", (button) => {
   const label = button.textContent;
   button.addEventListener("click", async () => {
-    const text = document.getElementById(button.dataset.copy);
-    let words = "Copied";
+    const source = document.getElementById(button.dataset.copy);
+    let text = "Copied";
     try {
-      await navigator.clipboard.writeText(text.textContent);
+      await navigator.clipboard.writeText(source.textContent);
     } catch {
       // No permission, or a page without TLS: it is selected, for the keyboard to copy.
-      window.getSelection().selectAllChildren(text);
-      words = "Selected: copy with Ctrl+C";
+      window.getSelection().selectAllChildren(source);
+      text = "Selected: copy with Ctrl+C";
     }
-    button.textContent = words;
-    Sluice.say(words);
+    button.textContent = text;
+    Sluice.say(text);
     setTimeout(() => { button.textContent = label; }, 2500);
   });
 });

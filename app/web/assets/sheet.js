@@ -108,15 +108,15 @@ window.SluiceSheet = (() => {
     if (all.length === 0) return made;
     made.hasHeader = isHeader(all[0]);
     const columns = made.hasHeader ? columnsOf(all[0], made) : guessed(all[0], start);
-    const stated = {};
+    const heading = {};
     columns.forEach((column, place) => {
-      if (made.hasHeader && COSTS.includes(column)) stated[column] = unitIn(all[0][place], column);
+      if (made.hasHeader && COSTS.includes(column)) heading[column] = unitIn(all[0][place], column);
     });
-    const min_message = Math.min(...all.map((row) => row.length));
+    const shortest = Math.min(...all.map((row) => row.length));
     made.rows = all.slice(made.hasHeader ? 1 : 0).map((row, place) => {
       const line = lines[place + (made.hasHeader ? 1 : 0)];
       const one = rowOf(row, columns);
-      const more = row.slice(columns.length).some((cell) => cell) || (separator === "," && row.length > min_message);
+      const more = row.slice(columns.length).some((cell) => cell) || (separator === "," && row.length > shortest);
       if (more && (made.hasHeader || COMMA_IN_NUMBER.test(line))) doubt(one, place, made);
       return one;
     });
@@ -124,7 +124,7 @@ window.SluiceSheet = (() => {
       made.notes.push("Cells right of the table's columns were not pasted.");
     }
     leaveSumOut(made);
-    for (const column of COSTS) readColumn(column, stated[column] ?? {}, chosen[column], made);
+    for (const column of COSTS) readColumn(column, heading[column] ?? {}, chosen[column], made);
     return made;
   }
 
@@ -151,17 +151,17 @@ window.SluiceSheet = (() => {
   }
 
   /** Plain numbers in one unit, as far as that is certain; the rest stays as it was written. */
-  function readColumn(column, stated, chosen, made) {
+  function readColumn(column, heading, chosen, made) {
     const rows = made.rows.filter((row) => row[column]);
     if (rows.length === 0) return;
     const parts = rows.map((row) => partsOf(row[column], column));
     const sign = Units.decimalSign(parts.filter((part) => part.number).map((part) => part.number));
     const own = parts.filter((part) => part.unit);
     const bare = parts.filter((part) => part.number && !part.name);
-    const unit = stated.unit ?? (own.length > 0 ? own[0].unit : null);
+    const unit = heading.unit ?? (own.length > 0 ? own[0].unit : null);
     if (unit) made.units[column] = unit;
-    else if (stated.asked !== undefined && (stated.asked || !Units.isBandwidth(chosen))) made.asked[column] = stated.asked;
-    const isMixed = !stated.unit && own.length > 0 && bare.length > 0;
+    else if (heading.asked !== undefined && (heading.asked || !Units.isBandwidth(chosen))) made.asked[column] = heading.asked;
+    const isMixed = !heading.unit && own.length > 0 && bare.length > 0;
     rows.forEach((row, place) => {
       row[column] = writeCell(row[column], parts[place], {column, sign, unit, isMixed, made});
     });

@@ -1,4 +1,4 @@
-// What every page does: it says what has changed, says when the service is silent, and hands the
+// What every page does: it announces what has changed, shows when the service is silent, and hands the
 // parts that a swap brought to the scripts that bring them to life. Other scripts register with
 // Sluice.onPart(selector, start).
 "use strict";
@@ -23,9 +23,9 @@ window.Sluice = (() => {
     startIn(document);
   }
 
-  /** Say something to those who listen instead of looking. */
+  /** Announce a text to screen readers. */
   function say(text) {
-    const place = document.getElementById("said");
+    const place = document.getElementById("announcement");
     if (place) {
       place.textContent = "";
       place.textContent = text;
@@ -71,15 +71,15 @@ window.Sluice = (() => {
     return made;
   }
 
-  // Where the focus was in what has gone, it goes to what has come.
+  // Move the focus from a removed part to the one that replaced it.
   function keepFocus(target) {
     if (target?.id === "main" && document.activeElement === document.body) {
       document.getElementById("main")?.focus({preventScroll: true});
     }
   }
 
-  // Who has asked is led to the heading of what came of it, also over the page of a job; who follows
-  // a link begins at the top.
+  // After a question the focus goes to the heading of the result, also over the page of a job; after
+  // a link the page begins at its top.
   const ASKED = "sluice.asked";
   function arrive(heading) {
     const focused = document.activeElement;

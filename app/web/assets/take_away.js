@@ -3,7 +3,7 @@
 
 (() => {
   const SCALE = 2; // pixels of the PNG for each of the picture
-  const REPORTED_MS = 2000;
+  const SHOWN_MS = 2000;
 
   async function toClipboard(text) {
     if (!navigator.clipboard || !window.isSecureContext) {
@@ -31,27 +31,27 @@
   }
 
   Sluice.onPart("[data-copy]", (button) => {
-    const words = button.textContent;
+    const label = button.textContent;
     button.hidden = false;
     button.addEventListener("click", async () => {
       const place = document.getElementById(button.dataset.copy);
       const isCopied = await copy(place);
-      const stated = isCopied ? "Copied" : "Press Ctrl+C";
-      button.textContent = stated;
+      const text = isCopied ? "Copied" : "Press Ctrl+C";
+      button.textContent = text;
       Sluice.say(isCopied ? "Copied" : "The text is selected: copy it with Ctrl+C");
-      setTimeout(() => { button.textContent = words; }, REPORTED_MS);
+      setTimeout(() => { button.textContent = label; }, SHOWN_MS);
     });
   });
 
   // The address has all of what is seen; one that cannot be copied is in the browser's own bar.
   Sluice.onPart("[data-copy-link]", (button) => {
-    const words = button.textContent;
+    const label = button.textContent;
     button.hidden = false;
     button.addEventListener("click", async () => {
-      const stated = await toClipboard(location.href) ? "Link copied" : "Copy it from the address bar";
-      button.textContent = stated;
-      Sluice.say(stated);
-      setTimeout(() => { button.textContent = words; }, REPORTED_MS);
+      const text = await toClipboard(location.href) ? "Link copied" : "Copy it from the address bar";
+      button.textContent = text;
+      Sluice.say(text);
+      setTimeout(() => { button.textContent = label; }, SHOWN_MS);
     });
   });
 
@@ -81,7 +81,7 @@
     link.href = URL.createObjectURL(blob);
     link.download = name;
     link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), REPORTED_MS);
+    setTimeout(() => URL.revokeObjectURL(link.href), SHOWN_MS);
   }
 
   async function saveCanvas(canvas, name) {

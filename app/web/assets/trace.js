@@ -50,9 +50,9 @@
       const length = files.reduce((sum, file) => sum + file.size, 0);
       const limits = this.form.dataset;
       this.begins = await Promise.all(files.filter((file) => file.size > 0).slice(0, MAX_NAMED).map(beginning));
-      const max_fragments = Number(files.length > 1 ? limits.maxBodyBytes : limits.maxTraceBytes);
-      if (length > max_fragments) {
-        this.refuse(`expected ${files.length > 1 ? "files" : "a file"} of at most ${max_fragments / MIB} MiB`);
+      const maxBytes = Number(files.length > 1 ? limits.maxBodyBytes : limits.maxTraceBytes);
+      if (length > maxBytes) {
+        this.refuse(`expected ${files.length > 1 ? "files" : "a file"} of at most ${maxBytes / MIB} MiB`);
       } else if (length === 0) this.refuse("the file is empty");
       else this.send(await body(files));
     }
@@ -89,7 +89,7 @@
     onAnswer(request) {
       const place = request.getResponseHeader("HX-Location");
       if (place) window.location.assign(JSON.parse(place).path);
-      else if (reported(request)) this.explain(reported(request));
+      else if (refusalOf(request)) this.explain(refusalOf(request));
       else this.refuse(detail(request));
     }
 
@@ -100,40 +100,40 @@
       this.form.querySelector("#file").value = "";
     }
 
-    refuse(words) {
-      const stated = document.createElement("div");
-      stated.className = "mistake";
-      stated.id = "mistake-trace";
-      stated.append(paragraph(words));
-      this.explain(stated);
-      return stated;
+    refuse(text) {
+      const note = document.createElement("div");
+      note.className = "mistake";
+      note.id = "mistake-trace";
+      note.append(paragraph(text));
+      this.explain(note);
+      return note;
     }
 
     /** The same once more, where nobody answered. */
     offer(sent) {
-      const stated = this.refuse("The service does not answer. Is it running?");
+      const note = this.refuse("The service does not answer. Is it running?");
       const again = document.createElement("button");
       again.type = "button";
       again.textContent = "Send again";
       again.addEventListener("click", () => this.sending || this.send(sent));
-      stated.append(again);
+      note.append(again);
     }
 
     /** Below the field: what is wrong, in a sentence or with the nearest formats, and of which file. */
-    explain(stated) {
+    explain(note) {
       this.clear();
-      stated.append(...this.begins.map(({name, line}) => {
-        const words = paragraph(line ? `${name} begins: ` : `${name} is no plain text.`);
-        words.className = "quiet";
-        if (line) words.append(Object.assign(document.createElement("code"), {textContent: line}));
-        return words;
+      note.append(...this.begins.map(({name, line}) => {
+        const first = paragraph(line ? `${name} begins: ` : `${name} is no plain text.`);
+        first.className = "quiet";
+        if (line) first.append(Object.assign(document.createElement("code"), {textContent: line}));
+        return first;
       }));
       const area = this.form.querySelector("#trace");
-      area.after(stated);
+      area.after(note);
       area.setAttribute("aria-invalid", "true");
-      area.setAttribute("aria-describedby", stated.id);
+      area.setAttribute("aria-describedby", note.id);
       area.focus();
-      window.Sluice.say(stated.querySelector("p")?.textContent ?? stated.textContent);
+      window.Sluice.say(note.querySelector("p")?.textContent ?? note.textContent);
     }
 
     clear() {
@@ -144,8 +144,8 @@
     }
   }
 
-  function paragraph(words) {
-    return Object.assign(document.createElement("p"), {textContent: words});
+  function paragraph(text) {
+    return Object.assign(document.createElement("p"), {textContent: text});
   }
 
   /** A file's name and its first line, so that what is said of a line can be seen beside it. */
@@ -165,7 +165,7 @@
   }
 
   /** What the server wrote of a file that is in no format; null where it said something else. */
-  function reported(request) {
+  function refusalOf(request) {
     if (!request.getResponseHeader("Content-Type")?.startsWith("text/html")) return null;
     return new DOMParser().parseFromString(request.responseText, "text/html").getElementById("mistake-trace");
   }

@@ -4,7 +4,7 @@
 "use strict";
 
 window.SluiceUnits = (() => {
-  const UNSPECIFIED = "unspecified"; // a column's unit while nobody has said it
+  const UNSPECIFIED = "unspecified"; // a column's unit while it is not chosen
   const PLAIN = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?$/i;
   const CELL = /^([+-]?[.,]?\d[\d.,'’\s]*(?:e[+-]?\d{1,3})?)(\D.*)?$/i;
   const IN_GROUPS = /^[+-]?\d{1,3}([\s'’]\d{3})+([.,]\d+)?$/; // 1 200,5
@@ -63,7 +63,7 @@ window.SluiceUnits = (() => {
     return null;
   }
 
-  function wordsOf(column, unit) {
+  function unitName(column, unit) {
     return units()[column][unit].words;
   }
 
@@ -101,7 +101,7 @@ window.SluiceUnits = (() => {
     return DECIMAL_COMMA.test(text) ? text.replace(",", ".") : text;
   }
 
-  /** What is wrong with a cell of a cost, in words, or "". */
+  /** What is wrong with a cell of a cost, or "". */
   function wrong(text, column) {
     const {number, unit} = split(text);
     if (ONE_COMMA.test(number)) {
@@ -125,5 +125,5 @@ window.SluiceUnits = (() => {
     return Number(found[1]) * unit;
   }
 
-  return {UNSPECIFIED, read, convert, named, split, decimalSign, plain, wrong, shown, bytes, wordsOf, isBandwidth};
+  return {UNSPECIFIED, read, convert, named, split, decimalSign, plain, wrong, shown, bytes, unitName, isBandwidth};
 })();

@@ -5,7 +5,7 @@
 (() => {
   const QUARTERS = 4;
 
-  /** Where the focus was in what has gone, it goes to what has come. */
+  /** Move the focus from a removed part to the one that replaced it. */
   async function exchange(part, address, selector) {
     const hadFocus = part.contains(document.activeElement);
     const target = selector ? document.querySelector(selector) : part;
@@ -31,7 +31,7 @@
       });
       part.querySelector("form")?.addEventListener("submit", () => this.stopping());
       this.follower.follow();
-      Sluice.say(part.dataset.stated);
+      Sluice.say(part.dataset.announce);
     }
 
     reported(job) {
@@ -42,7 +42,7 @@
       if (!total) {
         return;
       }
-      const text = SluiceJob.stepsText(done, total, this.unit);
+      const text = SluiceJob.formatSteps(done, total, this.unit);
       this.follower.put("steps", text);
       this.bar.max = total;
       this.bar.value = done;
@@ -63,5 +63,5 @@
   }
 
   Sluice.onPart("[data-work]", (part) => new Work(part));
-  Sluice.onPart("[data-said]", (part) => Sluice.say(part.dataset.stated));
+  Sluice.onPart("[data-announce]", (part) => Sluice.say(part.dataset.announce));
 })();

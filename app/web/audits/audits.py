@@ -1,4 +1,4 @@
-"""An audit of the page as a command, for a CI job to guard a setting with."""
+"""Audits of existing settings: the form, the job, the result, and the audit as a command."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class AuditCommand:
 
     @classmethod
     def of(cls, form: AuditForm) -> AuditCommand | None:
-        """None without a limit, which is what a CI job is for, and without a stored profile."""
+        """Return None without a limit, which a CI job is for, and without a stored profile."""
         if not (form.text("max_regret") and form.text("profile")):
             return None
         return cls(shlex.join(["sluice", "audit", *_words(form)]), "; ".join(_files(form)))
@@ -77,13 +77,13 @@ def _files(form: AuditForm) -> Iterator[str]:
 
 
 def _narrow(text: str) -> str:
-    """A single size or share without its space: 512KiB, 5%."""
+    """Return a single size or share without its space: 512KiB, 5%."""
     words = text.split(" ")
     is_one = len(words) == 2 and words[0].replace(".", "", 1).isdigit()
     return "".join(words) if is_one else text
 
 
-# --- audits of existing settings: the form, and beside it the job that audits, then its -----------
+# --- routes ---------------------------------------------------------------------------------------
 
 
 router = APIRouter(include_in_schema=False)
@@ -98,7 +98,7 @@ MAX_NAMES = 200
 @router.get(PLACE)
 @says_refusals
 async def audit(request: Request) -> Response:
-    """The form; where the address has a setting, also a place for its result."""
+    """Show the form; where the address has a setting, also a place for its result."""
     form = AuditForm.of(request.query_params.multi_items())
     asked = None
     if form.is_asked:
@@ -111,7 +111,7 @@ async def audit(request: Request) -> Response:
 @router.post(PLACE)
 @says_refusals
 async def ask(request: Request) -> Response:
-    """To the address of the result: the question's own, or its job's where it is too long."""
+    """Lead to the result: the question's own address, or its job's where that is too long."""
     form = AuditForm.of(await read_form(request))
     asked, form = form.asked()
     if asked is None:
@@ -132,7 +132,7 @@ async def ask(request: Request) -> Response:
 @router.post(RESULT)
 @says_refusals
 async def result(request: Request) -> Response:
-    """Start what the address asks, or join it; its result where that takes no time."""
+    """Start the audit that the address asks for, or join it; show its result if it is there."""
     asked, form = AuditForm.of(request.query_params.multi_items()).asked()
     if asked is None:
         return _part(request, {"form": form}, status=422)
@@ -152,7 +152,7 @@ async def result(request: Request) -> Response:
 @router.get(KEPT)
 @says_refusals
 async def kept(request: Request, id: str) -> Response:
-    """What a job was asked, and how far it is or what it found."""
+    """Show what a job was asked, and how far it is or what it found."""
     job, form = await _find(request, id)
     return await _form_page(request, form, _outcome(job, form, here=KEPT.format(id=id)))
 
@@ -160,7 +160,7 @@ async def kept(request: Request, id: str) -> Response:
 @router.get(KEPT + "/result")
 @says_refusals
 async def kept_result(request: Request, id: str) -> Response:
-    """What takes the place of a job that was waited for."""
+    """Show what replaces a job that was waited for."""
     job, form = await _find(request, id)
     return _part(request, _outcome(job, form, here=KEPT.format(id=id)), status=200)
 
@@ -185,7 +185,7 @@ async def _find(request: Request, identifier: str) -> tuple[JobRecord, AuditForm
 
 
 def _outcome(job: JobRecord, form: AuditForm, *, here: str) -> dict[str, Any]:
-    """What audit_part.html is given: the result, the refusal, or the work."""
+    """Return what audit_part.html is given: the result, the refusal, or the work."""
     shown: dict[str, Any] = {"form": form}
     problem = problem_of(job) if job.state is JobState.FAILED else None
     if job.state is JobState.DONE and job.best is not None:

@@ -16,10 +16,11 @@ from app.schemas.audit import (
     StepsIn,
     WholeIn,
     WorkloadSizeIn,
+    parse_setting,
     parse_workload,
-    setting_of_text,
 )
 from app.schemas.base import FieldProblemOut, ProblemOut, dump_json, parse_json
+from app.text.numbers import format_step_size
 from app.web.forms import FieldReader
 from app.web.workbench.request import request_of
 from app.web.workbench.state import InputSource, InputState, StageRow
@@ -77,18 +78,18 @@ class AuditForm:
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str]]) -> AuditForm:
-        """As a form was sent, or as an address has it."""
+        """Read what a form sent, or what an address has."""
         given = list(pairs)
         names = (*_TEXTS, *_DEFAULT)
         texts = {name: value.strip() for name, value in given if name in names}
         return cls(texts, InputState.of_form(given))
 
     def text(self, name: str) -> str:
-        """One field."""
+        """Return one field."""
         return self.texts.get(name) or _DEFAULT.get(name, "")
 
     def is_default(self, name: str) -> bool:
-        """Whether a field has what it has by default."""
+        """Return whether a field has what it has by default."""
         return self.text(name) == _DEFAULT.get(name, "")
 
     @property
@@ -109,14 +110,14 @@ class AuditForm:
 
     @classmethod
     def of_request(cls, asked: AuditIn) -> AuditForm:
-        """As a job was asked, as far as the form has fields for it."""
+        """Return what a job was asked, as far as the form has fields for it."""
         texts = {
             "profile": asked.profile or "",
             **_setting_texts(asked.setting),
-            "min_message": _size_text(asked.min_message_bytes),
-            "max_message": _size_text(asked.max_message_bytes),
+            "min_message": _format_size(asked.min_message_bytes),
+            "max_message": _format_size(asked.max_message_bytes),
             "workload": "\n".join(_workload_lines(asked.workload or ())),
-            "max_regret": _share_text(asked.max_regret),
+            "max_regret": _format_share(asked.max_regret),
             "objective": str(asked.objective),
             "over": str(asked.over),
             "time_limit": f"{asked.time_limit_s:g}",
@@ -143,7 +144,7 @@ class AuditForm:
         return (("", "none"), *((one.name, one.title) for one in readable))
 
     def query(self) -> str:
-        """The same as the query of an address; what is as usual is left out."""
+        """Return the same as the query of an address; defaults are left out."""
         pairs = [(name, text) for name, text in self.texts.items() if text]
         pairs = [pair for pair in pairs if _DEFAULT.get(pair[0]) != pair[1]]
         if not self.text("profile"):
@@ -152,11 +153,11 @@ class AuditForm:
         return urlencode(pairs)
 
     def units(self) -> list[tuple[str, str]]:
-        """The units of the stages that came along, and their delay."""
+        """Return the units of the stages that came along, and their delay."""
         return [(name, str(getattr(self.stages, name))) for name in _UNITS]
 
     def asked(self) -> tuple[AuditIn | None, AuditForm]:
-        """The request, or None and the form with its mistakes."""
+        """Return the request, or None and the form with its mistakes."""
         reader = FieldReader(self.texts)
         body = self._body(reader)
         if reader.mistakes:
@@ -170,7 +171,7 @@ class AuditForm:
         return given, self
 
     def refused(self, refusal: SluiceError) -> AuditForm:
-        """The form with what was refused."""
+        """Return the form with what was refused."""
         found: dict[str, str] = {}
         for problem in field_problems(refusal):
             found.setdefault(_place(problem.pointer), problem.detail)
@@ -180,7 +181,7 @@ class AuditForm:
         return replace(self, mistakes=found)
 
     def failed(self, problem: ProblemOut) -> AuditForm:
-        """The form with why a job failed."""
+        """Return the form with why a job failed."""
         found: dict[str, str] = {}
         for fault in problem.errors or (FieldProblemOut("", problem.detail),):
             found.setdefault(_place(fault.pointer), fault.detail)
@@ -228,11 +229,11 @@ class AuditForm:
             reader.mistakes["target"] = "expected the library that reads this configuration"
         elif content:
             return {"configuration": {"target": self.text("target"), "content": content + "\n"}}
-        return _long(reader, "setting", setting_of_text)
+        return _long(reader, "setting", parse_setting)
 
 
 def _long(reader: FieldReader, name: str, read: Callable[[str], T]) -> T | None:
-    """What a text of any length says; None where it is empty or wrong."""
+    """Return the value of a text of any length; None where it is empty or wrong."""
     try:
         return read(reader.text(name)) if reader.text(name) else None
     except InvalidInput as refusal:
@@ -261,23 +262,21 @@ def _setting_texts(setting: StaticIn | WholeIn | StepsIn | ConfiguredIn) -> dict
     if isinstance(setting, StaticIn):
         return {"setting": format_bytes(setting.static_bytes)}
     if isinstance(setting, WholeIn):
-        return {"setting": _cut_text(None)}
+        return {"setting": format_step_size(None)}
     steps = setting.steps
     if len(steps) == 1 and steps[0].from_bytes == 1:
-        return {"setting": _cut_text(steps[0].size_bytes)}
-    words = [f"{format_bytes(step.from_bytes)}: {_cut_text(step.size_bytes)}" for step in steps]
+        return {"setting": format_step_size(steps[0].size_bytes)}
+    words = [
+        f"{format_bytes(step.from_bytes)}: {format_step_size(step.size_bytes)}" for step in steps
+    ]
     return {"setting": ", ".join(words)}
 
 
-def _cut_text(size_bytes: int | None) -> str:
-    return "whole" if size_bytes is None else format_bytes(size_bytes)
-
-
-def _size_text(size_bytes: int | None) -> str:
+def _format_size(size_bytes: int | None) -> str:
     return "" if size_bytes is None else format_bytes(size_bytes)
 
 
-def _share_text(share: float | None) -> str:
+def _format_share(share: float | None) -> str:
     return "" if share is None else f"{100.0 * share:.12g} %"
 
 

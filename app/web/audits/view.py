@@ -6,7 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.schemas.audit import AuditOut, AuditRowOut, PricedOut, SpanOut, StepOut
-from app.text.numbers import format_count, format_percent, format_proven_regret, format_regret
+from app.text.numbers import (
+    format_count,
+    format_percent,
+    format_proven_regret,
+    format_regret,
+    format_step_size,
+)
 from app.text.units import format_time
 from domain.units import format_bytes
 
@@ -58,11 +64,10 @@ class AuditView:
 
     @classmethod
     def of(cls, audit: AuditOut) -> AuditView:
-        """Of an AuditOut."""
         badge, badge_words, verdict = _verdict(audit)
         notices = (*audit.warnings, *audit.fit_warnings)
         return cls(
-            title=setting_words(audit.setting.steps),
+            title=format_setting(audit.setting.steps),
             verdict=verdict,
             badge=badge,
             badge_words=badge_words,
@@ -78,24 +83,22 @@ class AuditView:
         )
 
 
-def setting_words(steps: Sequence[StepOut]) -> str:
-    """A setting, of many steps the first."""
+def format_setting(steps: Sequence[StepOut]) -> str:
+    """Return a setting, of many steps the first."""
     if len(steps) == 1:
-        one = _size(steps[0].size_bytes)
+        one = format_step_size(steps[0].size_bytes)
         return "every message whole" if one == "whole" else f"{one} for every message"
-    shown = [f"{_size(one.size_bytes)} from {format_bytes(one.from_bytes)}" for one in steps]
+    shown = [
+        f"{format_step_size(one.size_bytes)} from {format_bytes(one.from_bytes)}" for one in steps
+    ]
     more = len(shown) - MAX_STEPS
     return ", ".join(shown[:MAX_STEPS]) + (f" and {more} more steps" if more > 0 else "")
 
 
-def _size(size_bytes: int | None) -> str:
-    return "whole" if size_bytes is None else format_bytes(size_bytes)
-
-
 def _span(span: SpanOut) -> str:
-    min_message = format_regret(span.at_least)
-    max_fragments = format_proven_regret(span.at_most, span.at_least)
-    return min_message if min_message == max_fragments else f"{min_message} to {max_fragments}"
+    minimum = format_regret(span.at_least)
+    maximum = format_proven_regret(span.at_most, span.at_least)
+    return minimum if minimum == maximum else f"{minimum} to {maximum}"
 
 
 def _figures(audit: AuditOut) -> Iterator[AuditFigure]:
@@ -117,14 +120,14 @@ def _figures(audit: AuditOut) -> Iterator[AuditFigure]:
 
 
 def _size_steps(audit: AuditOut) -> str:
-    """The best sizes by message size; "" where a library takes one, or one is best."""
+    """Return the best sizes by message size; "" where a library takes one, or one is best."""
     size_steps = audit.best_size_steps
-    return setting_words(size_steps.steps) if size_steps and len(size_steps.steps) > 1 else ""
+    return format_setting(size_steps.steps) if size_steps and len(size_steps.steps) > 1 else ""
 
 
 def _priced(name: str, priced: PricedOut) -> AuditFigure:
     at = format_regret(priced.worst.regret.at_least)
-    chosen = _size(priced.steps[0].size_bytes)
+    chosen = format_step_size(priced.steps[0].size_bytes)
     return AuditFigure(name, chosen, f"mean {_mean(priced)}, worst {at}")
 
 
@@ -133,7 +136,7 @@ def _mean(priced: PricedOut) -> str:
 
 
 def _verdict(audit: AuditOut) -> tuple[str, str, str]:
-    """Its colour, its word and its sentence; empty without a limit."""
+    """Return its colour, its word and its sentence; empty without a limit."""
     if audit.verdict is None or audit.max_regret is None:
         return "", "", ""
     allowed = format_percent(audit.max_regret)
@@ -150,22 +153,22 @@ def _verdict(audit: AuditOut) -> tuple[str, str, str]:
 def _line(row: AuditRowOut, allowed: float | None) -> AuditLine:
     regret = row.regret
     repeat = row.best_repeat_bytes
-    min_message = regret.at_least
+    minimum = regret.at_least
     return AuditLine(
         message=format_bytes(row.message_bytes),
         size=format_bytes(row.size_bytes),
         fragments=format_count(row.fragments),
         latency=format_time(row.latency_us),
         best=format_time(row.best_us),
-        at_least=format_regret(min_message),
-        at_most=format_proven_regret(regret.at_most, min_message),
+        at_least=format_regret(minimum),
+        at_most=format_proven_regret(regret.at_most, minimum),
         best_repeat=format_bytes(repeat) if repeat else "none",
-        is_over=allowed is not None and (min_message is None or min_message > allowed),
+        is_over=allowed is not None and (minimum is None or minimum > allowed),
     )
 
 
 def _chart(audit: AuditOut) -> Mapping[str, object]:
-    """Message sizes in bytes and regrets in per cent; what is unbounded is null."""
+    """Return message sizes in bytes and regrets in per cent; what is unbounded is null."""
     rows = audit.at_powers
     limit = audit.max_regret
     return {

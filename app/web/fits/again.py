@@ -1,4 +1,4 @@
-"""What is different from the fit that this one was made from."""
+"""Fits that pages make: one more time with other options, and what differs from the fit before."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.questions.fits import FittedTrace, get_trace, keep_fit, known_kind, utf
 from app.questions.question import LoadedTrace
 from app.text.notices import MEANINGS, named, notice_items
 from app.web.workbench.choices import METHODS, SHAPES
-from app.web.workbench.form import Mistaken
+from app.web.workbench.form import InvalidForm
 from app.web.workbench.request import request_of
 from app.web.workbench.state import InputState
 from domain.errors import InvalidInput, Overloaded, SluiceError
@@ -54,7 +54,7 @@ class ChangeRow:
 
 @dataclass(frozen=True, slots=True)
 class FitChanges:
-    """`asked` says what was asked differently, in words; `rows` the greatest changes first.
+    """`asked` is what was asked differently, in words; `rows` the largest changes first.
 
     `ranges` says where their number changed, `stages` which came instead of which.
     """
@@ -65,7 +65,7 @@ class FitChanges:
     ranges: tuple[str, ...]
     stages: str
     unchanged: tuple[str, ...]
-    wait_disconnected: tuple[str, ...]
+    removed: tuple[str, ...]
     new: tuple[str, ...]
 
     @property
@@ -80,14 +80,14 @@ class FitChanges:
 
 
 def fitted_stages(fit: TraceFit) -> tuple[StageFit, ...]:
-    """What was fitted: stages, or total and bottleneck."""
+    """Return what was fitted: stages, or total and bottleneck."""
     if fit.aggregate is not None:
         return (fit.aggregate.total, fit.aggregate.bottleneck)
     return fit.stages
 
 
 def fit_changes(before: FitRecord, after: FitRecord) -> FitChanges:
-    """The differences of two fits of the same measurements."""
+    """Return the differences of two fits of the same measurements."""
     old = {stage.name: stage for stage in fitted_stages(before.fit)}
     new = {stage.name: stage for stage in fitted_stages(after.fit)}
     rows, remarks, same = list[ChangeRow](), list[str](), list[str]()
@@ -101,7 +101,7 @@ def fit_changes(before: FitRecord, after: FitRecord) -> FitChanges:
         rows += found
     if before.fit.delay_us != after.fit.delay_us:
         rows.append(_row("all", "delay, µs", before.fit.delay_us, after.fit.delay_us))
-    reported_before, reported_after = _reported(before), _reported(after)
+    notices_before, notices_after = _notices(before), _notices(after)
     rows.sort(key=lambda row: -abs(row.share) if row.share is not None else 0.0)
     return FitChanges(
         before_id=before.id,
@@ -110,13 +110,13 @@ def fit_changes(before: FitRecord, after: FitRecord) -> FitChanges:
         ranges=tuple(remarks),
         stages="; ".join(_stages_moved(old, new)),
         unchanged=tuple(same),
-        wait_disconnected=tuple(_words(reported_before, reported_after)),
-        new=tuple(_words(reported_after, reported_before)),
+        removed=tuple(_differing(notices_before, notices_after)),
+        new=tuple(_differing(notices_after, notices_before)),
     )
 
 
 def _rows(old: StageFit, new: StageFit) -> Iterator[ChangeRow]:
-    """Parameters where the lines are of the same ranges, else times at the ends of the sizes."""
+    """Yield parameters where the ranges are the same, else times at the ends of the sizes."""
     if [line.up_to_bytes for line in old.lines] == [line.up_to_bytes for line in new.lines]:
         for one, other in zip(old.lines, new.lines, strict=True):
             reach = ""
@@ -145,21 +145,17 @@ def _is_change(row: ChangeRow) -> bool:
 
 
 def _stages_moved(old: Mapping[str, StageFit], new: Mapping[str, StageFit]) -> Iterator[str]:
-    wait_disconnected, come = (
+    removed, come = (
         [name for name in old if name not in new],
         [name for name in new if name not in old],
     )
     if come:
-        yield (
-            f"{named(come)} instead of {named(wait_disconnected)}"
-            if wait_disconnected
-            else f"{named(come)} came"
-        )
-    elif wait_disconnected:
-        yield f"{named(wait_disconnected)} went"
+        yield (f"{named(come)} instead of {named(removed)}" if removed else f"{named(come)} came")
+    elif removed:
+        yield f"{named(removed)} went"
 
 
-# --- what was asked -------------------------------------------------------------------------------
+# --- differences of the requests ------------------------------------------------------------------
 
 
 def _options(record: FitRecord) -> FitOptions:
@@ -191,11 +187,11 @@ def _samples(count: int) -> str:
     return f"{count} sample" if count == 1 else f"{count} samples"
 
 
-# --- what was said --------------------------------------------------------------------------------
+# --- differences of the notices -------------------------------------------------------------------
 
 
-def _reported(record: FitRecord) -> dict[str, list[str]]:
-    """Codes, important ones first, and the measured steps each is said of."""
+def _notices(record: FitRecord) -> dict[str, list[str]]:
+    """Return codes, important ones first, and the measured steps each is about."""
     steps = {group.name: group.steps for group in _options(record).groups}
     return {
         item.code: [step for stage in item.stages or ("",) for step in steps.get(stage, (stage,))]
@@ -203,8 +199,8 @@ def _reported(record: FitRecord) -> dict[str, list[str]]:
     }
 
 
-def _words(these: dict[str, list[str]], those: dict[str, list[str]]) -> Iterator[str]:
-    """What is said here and not there."""
+def _differing(these: dict[str, list[str]], those: dict[str, list[str]]) -> Iterator[str]:
+    """Yield what is reported here and not there."""
     for code, stages in these.items():
         only = [stage for stage in stages if stage not in those.get(code, ())]
         if not only:
@@ -213,14 +209,14 @@ def _words(these: dict[str, list[str]], those: dict[str, list[str]]) -> Iterator
         yield f"{named(only)}: {title}" if any(only) else title
 
 
-# --- fits that pages make: stored without a profile, so that each has an address of its -----------
+# --- fits that pages make: stored without a profile, so that each has an address ------------------
 
 
 _OF_THE_TRACE = ("trace", "kind")
 
 
 async def fit_and_store(request: Request, traces: Sequence[LoadedTrace], asked: FitRequest) -> str:
-    """Fit and store; the fit's address. Raises what `Service.fit` does."""
+    """Fit and store; return the fit's address. Raises what `Service.fit` does."""
     service = service_of(request)
     fitted = await _fitted(request, traces, asked)
 
@@ -232,7 +228,7 @@ async def fit_and_store(request: Request, traces: Sequence[LoadedTrace], asked: 
 
 
 async def fit_again(request: Request, record: FitRecord, wanted: FitRequest) -> str:
-    """The measurements of a stored fit fitted in another way; the new fit's address.
+    """Fit the measurements of a stored fit in another way; return the new fit's address.
 
     Raises NotFound, and what `Service.fit` does.
     """
@@ -256,7 +252,7 @@ async def _fitted(
 
 
 async def stored_traces(request: Request, record: FitRecord) -> tuple[LoadedTrace, ...]:
-    """The files that a fit was made of. Raises NotFound."""
+    """Return the files that a fit was made of. Raises NotFound."""
     service = service_of(request)
     store = service.context.store
 
@@ -270,11 +266,11 @@ async def stored_traces(request: Request, record: FitRecord) -> tuple[LoadedTrac
 
 
 async def fit_of_entry(request: Request, entry: InputState) -> str:
-    """The same of what was pasted into the panel. Raises Mistaken for what is wrong with that."""
+    """Fit and store what was pasted into the panel. Raises InvalidForm where that is wrong."""
     read = request_of(entry)
     wrong = {name: words for name, words in read.mistakes.items() if name in _OF_THE_TRACE}
     if wrong:
-        raise Mistaken(entry.with_mistakes(wrong))
+        raise InvalidForm(entry.with_mistakes(wrong))
     try:
         trace = LoadedTrace.of(utf8(entry.trace))
         return await fit_and_store(request, (trace,), fit_request_of(entry))
@@ -284,18 +280,18 @@ async def fit_of_entry(request: Request, entry: InputState) -> str:
         place = "kind" if refusal.field == "kind" else "trace"
         marked = entry.with_mistakes({place: refusal.detail})
         unread = refusal if isinstance(refusal, UnrecognisedTrace | UnreadableRows) else None
-        raise Mistaken(replace(marked, unread=unread)) from None
+        raise InvalidForm(replace(marked, unread=unread)) from None
 
 
 def fit_request_of(entry: InputState) -> FitRequest:
-    """How the panel asks to fit. Raises UnreadableTrace; a method that is none is the usual one."""
+    """Return how to fit, with the default method for an unknown one. Raises UnreadableTrace."""
     method = entry.method if entry.method in tuple(FitMethod) else FitMethod.ROBUST
     shape = entry.shape if entry.shape == FitShape.LINE else FitShape.RANGES
     options = FitOptions(FitMethod(method), FitShape(shape))
     return FitRequest(options, None, (known_kind(entry.kind or None),))
 
 
-# --- the form that fits once more: what it offers, and what was asked with it ---------------------
+# --- the form that fits again ---------------------------------------------------------------------
 
 
 Kind = TypeVar("Kind", FitMethod, FitShape)
@@ -344,7 +340,7 @@ class AgainForm:
 
 
 def again_form(record: FitRecord) -> AgainForm:
-    """The form as the fit was made."""
+    """Return the form as the fit was made."""
     request = record.request or FitRequest()
     options = request.options
     narrowed = (_NARROWED,) if options.shape is FitShape.NARROWED else ()
@@ -372,7 +368,7 @@ def _steps(record: FitRecord) -> Iterable[StepChoice]:
 
 
 def asked_again(record: FitRecord, pairs: Sequence[tuple[str, str]]) -> FitRequest:
-    """The request that the form makes of a fit's own. Raises InvalidInput naming the field."""
+    """Return a fit's own request as the form changes it. Raises InvalidInput naming the field."""
     given: dict[str, list[str]] = {}
     for name, value in pairs:
         given.setdefault(name, []).append(value)
@@ -411,7 +407,7 @@ def _maximum(text: str, default: int) -> int:
 def _groups(
     names: Sequence[str], joins: Sequence[str], before: Sequence[StepGroup]
 ) -> tuple[StepGroup, ...]:
-    """Runs of joined steps; `joins` begins with the second step."""
+    """Return runs of joined steps; `joins` begins with the second step."""
     runs: list[tuple[list[str], set[str]]] = []
     for name, join in zip_longest(names, ("", *joins[: len(names) - 1]), fillvalue=OWN):
         if join in tuple(Combine) and runs:
@@ -438,7 +434,7 @@ def _group(steps: tuple[str, ...], kinds: set[str], before: Sequence[StepGroup])
 
 
 def sample_of(value: str) -> ExcludedSample:
-    """What a form names. Raises InvalidInput."""
+    """Return the sample that a form names. Raises InvalidInput."""
     size, _, rest = value.partition("|")
     time, _, stage = rest.partition("|")
     try:

@@ -1,4 +1,4 @@
-"""Fits: made from a file that is sent, shown, made again without some samples, and gone on with."""
+"""Pages of fits: made from a file, shown, made again without some samples, and used."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def fit(request: Request, query: Annotated[SentQuery, Query()]) -> Respons
 async def beside(
     request: Request, fit_id: str, message: Annotated[str, Query(max_length=40)] = ""
 ) -> Response:
-    """The measurements of a fit together with a further file: the body, or what was pasted."""
+    """Fit the measurements of a fit together with a further file: the body, or a pasted text."""
     record = await stored_fit(request, fit_id)
     together = partial(fit_beside, request, record)
     if media_type(request)[0] != FORM:
@@ -85,14 +85,14 @@ async def _of_body(request: Request, wanted: FitRequest, keep: Keep, message: st
 @router.get("/ui/fits/{fit_id}")
 @says_refusals
 async def shown(request: Request, fit_id: str) -> Response:
-    """A stored fit, and with `before` what has changed since that one."""
+    """Show a stored fit, and with `before` what has changed since that one."""
     return await _page(request, fit_id, message=request.query_params.get("bytes", ""))
 
 
 @router.get("/ui/fits/{fit_id}/parts/charts")
 @says_refusals
 async def charts(request: Request, fit_id: str) -> Response:
-    """Its charts and its samples, which need its measurements to be read again."""
+    """Show its charts and its samples, for which its measurements are read again."""
     plot = await service_of(request).plot(fit_id, client_of(request))
     fit = (await stored_fit(request, fit_id)).fit
     return page(
@@ -107,7 +107,7 @@ async def charts(request: Request, fit_id: str) -> Response:
 @router.get("/ui/fits/{fit_id}/plot.svg")
 @says_refusals
 async def drawn(request: Request, fit_id: str) -> Response:
-    """All its plots as one drawing, the same that the command line writes."""
+    """Show all its plots as one drawing, the same that the command line writes."""
     service = service_of(request)
     record = await stored_fit(request, fit_id)
     plot = await service.plot(fit_id, client_of(request))
@@ -119,7 +119,7 @@ async def drawn(request: Request, fit_id: str) -> Response:
 @router.post("/ui/fits/{fit_id}/again")
 @says_refusals
 async def again(request: Request, fit_id: str) -> Response:
-    """The same in another way, or without some samples: a fit with an address of its own."""
+    """Fit in another way, or without some samples: a fit with an address of its own."""
     pairs = await read_form(request)
     record = await stored_fit(request, fit_id)
     message = dict(pairs).get("message", "")
@@ -163,13 +163,13 @@ async def save(request: Request, fit_id: str) -> Response:
 
 
 async def stored_fit(request: Request, fit_id: str) -> FitRecord:
-    """The stored fit. Raises NotFound."""
+    """Return the stored fit. Raises NotFound."""
     service = service_of(request)
     return await service.call(lambda: get_fit(service.context.store, fit_id))
 
 
 def with_message(message: str, *, before: str = "") -> str:
-    """The query of a fit's address: the message to go on with, and the fit it was made from."""
+    """Return the query of a fit's address: the message, and the fit that it was made from."""
     given = {"bytes": message, "before": before}
     kept = {name: value for name, value in given.items() if value}
     return f"?{urlencode(kept)}" if kept else ""
@@ -201,7 +201,7 @@ async def _page(
 
 
 async def _changes(request: Request, record: FitRecord) -> FitChanges | None:
-    """What is new since the fit that the address names; None where it names none of these data."""
+    """Return what is new since the fit that the address names; None without one of these data."""
     before = request.query_params.get("before", "")
     if not before or before == record.id:
         return None
@@ -214,7 +214,7 @@ async def _changes(request: Request, record: FitRecord) -> FitChanges | None:
 async def _mistaken(
     request: Request, fit_id: str, refusal: SluiceError, typed: Mapping[str, str], **more: str
 ) -> Response:
-    """The page again, with what was typed and what is wrong with it."""
+    """Show the page again, with what was typed and what is wrong with it."""
     status = kind_of(refusal.code).status
     if status >= 500:
         raise refusal

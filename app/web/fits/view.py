@@ -1,4 +1,4 @@
-"""A further file of measurements beside those of a stored fit: both fitted together."""
+"""The page of a fit: stages in words and numbers, charts, tables, and a further file beside it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WANTED = {
 async def fit_beside(
     request: Request, record: FitRecord, more: Sequence[LoadedTrace], added: FitRequest
 ) -> str:
-    """The stored measurements and these as one; the new fit's address.
+    """Fit the stored measurements and these together; return the new fit's address.
 
     `added` has the kinds and exclusions that came with them. Raises what `Service.fit` does.
     """
@@ -53,7 +53,7 @@ def _kinds(kinds: Sequence[TraceKind | None], count: int) -> Sequence[TraceKind 
     return kinds or (None,) * count
 
 
-# --- what the charts of a fit draw, and the same samples as rows of a table -----------------------
+# --- charts, and the same samples as rows of a table ----------------------------------------------
 
 
 ROWS_A_PAGE = 50
@@ -119,13 +119,13 @@ class SignatureView:
 
 
 def chart_views(plot: FitPlot) -> tuple[ChartView, ...]:
-    """The charts of a fit's stages; a stage without a line has none."""
+    """Return the charts of a fit's stages; a stage without a line has none."""
     shown = (stage for stage in plot.stages if stage.fit.lines)
     return tuple(_chart(number, stage) for number, stage in enumerate(shown))
 
 
 def sample_value(sample: ExcludedSample) -> str:
-    """How a form names a sample."""
+    """Return how a form names a sample."""
     return f"{sample.message_bytes}|{sample.time_us!r}|{sample.stage}"
 
 
@@ -169,7 +169,7 @@ def _remark(stage: StagePlot) -> str:
 
 
 def _beyond(points: PlotPoints) -> str:
-    """Which samples the axis of residuals has no place for; "" for none."""
+    """Return which samples the axis of residuals has no place for; "" for none."""
     end = _residual_end(points)
     off = [one for one in points.relative_residual if one is not None and abs(one) > end]
     if not off:
@@ -217,7 +217,7 @@ def _data(stage: StagePlot) -> dict[str, Any]:
 
 
 def _samples(points: PlotPoints) -> Iterator[tuple[int, float, float | None, int]]:
-    """Size, time, residual, and 0 used, 1 an outlier, 2 outside the sizes that were fitted to."""
+    """Yield size, time, residual, and 0 used, 1 an outlier, 2 outside the fitted sizes."""
     states = zip(points.is_outlier, points.is_used, strict=True)
     for size, time_us, residual, (is_outlier, is_used) in zip(
         points.message_bytes, points.time_us, points.relative_residual, states, strict=True
@@ -229,7 +229,7 @@ _STATES = ("", "outlier", "not fitted to")
 
 
 def _rows(stage: StagePlot) -> Iterator[SampleRow]:
-    """Each size and time once."""
+    """Yield each size and time once."""
     counts: dict[tuple[int, float], int] = {}
     last: dict[tuple[int, float], tuple[float | None, int]] = {}
     for size, time_us, residual, state in _samples(stage.points):
@@ -247,7 +247,7 @@ def _is_wide(values: Iterable[float]) -> bool:
 
 
 def _residual_end(points: PlotPoints) -> float:
-    """How far the axis of residuals reaches: what lies beyond is drawn at its edge."""
+    """Return how far the axis of residuals extends: what lies beyond is drawn at its edge."""
     default = [
         abs(residual)
         for residual, is_outlier in zip(points.relative_residual, points.is_outlier, strict=True)
@@ -257,7 +257,7 @@ def _residual_end(points: PlotPoints) -> float:
 
 
 def _key(stage: StagePlot) -> str:
-    """How samples name the stage that they are of."""
+    """Return how samples name the stage that they are of."""
     return stage.name if stage.role is PlotRole.STAGE else str(stage.role)
 
 
@@ -265,7 +265,7 @@ def _key(stage: StagePlot) -> str:
 
 
 def signature_views(plot: FitPlot, fit: LogGPFit | None) -> tuple[SignatureView, ...]:
-    """The charts of an end point's signatures, with the levels that were found in them."""
+    """Return the charts of an end point's signatures, with the levels that were found in them."""
     found = {size.message_bytes: size for size in fit.sizes} if fit else {}
     shown = [signature for signature in plot.signatures if signature.curves]
     return tuple(
@@ -274,7 +274,7 @@ def signature_views(plot: FitPlot, fit: LogGPFit | None) -> tuple[SignatureView,
 
 
 def parameters_data(fit: LogGPFit) -> list[dict[str, Any]]:
-    """The series of LogP parameters over message size: [bytes, µs, low, high] each."""
+    """Return the series of LogP parameters over message size: [bytes, µs, low, high] each."""
     return [
         {
             "name": words,
@@ -329,7 +329,7 @@ def _levels(found: object) -> list[tuple[str, float]]:
     return levels
 
 
-# --- what the page of a fit shows: words and numbers of its stages --------------------------------
+# --- the page of a fit ----------------------------------------------------------------------------
 
 
 TITLES = {
@@ -409,7 +409,7 @@ class FitView:
 
 
 def fit_view(record: FitRecord) -> FitView:
-    """The page of a stored fit."""
+    """Return the page of a stored fit."""
     fit = record.fit
     options = record.request.options if record.request else None
     return FitView(

@@ -1,4 +1,4 @@
-"""Where the answer to a question can be seen: at once, or where its job is watched."""
+"""Pages of durable jobs: a job while it runs and afterwards, and where its answer is."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from app.web.jobs.work import WorkView
 from app.web.pages import has_own_place, is_htmx, moved, page, says_refusals
 from app.web.panel import panel_page
 from app.web.workbench.choices import ShownUnits
-from app.web.workbench.form import Asked
+from app.web.workbench.form import ValidRequest
 from models.records import JobRecord, JobState
 
 WAIT_S = 2.0  # for an answer, before it becomes a job that the browser watches
 
 
-async def answer_address(request: Request, asked: Asked) -> str:
-    """The address of the answer, or of the job that will have it. Raises what solving does."""
+async def answer_address(request: Request, asked: ValidRequest) -> str:
+    """Return the address of the answer, or of its job. Raises what solving does."""
     service = service_of(request)
     make = partial(
         optimize_operation,
@@ -47,7 +47,7 @@ async def answer_address(request: Request, asked: Asked) -> str:
     return job_address(await service.start_job(lambda _: operation))
 
 
-# --- a job while it runs and afterwards: state, best so far, the bound on it, and Cancel ----------
+# --- routes ---------------------------------------------------------------------------------------
 
 
 router = APIRouter(include_in_schema=False)
@@ -56,14 +56,14 @@ OWN = re.compile(r"/ui/[^\x00-\x20\\]{1,8000}", re.ASCII)
 
 
 def job_address(job: JobRecord) -> str:
-    """Where somebody is sent who has asked for this job: its page, and on to the answer."""
+    """Return the page of a job that was asked for, which leads on to the answer."""
     return f"/ui/jobs/{job.id}?follow=1"
 
 
 @router.get("/ui/jobs/{id}")
 @says_refusals
 async def job(request: Request, id: str, follow: Annotated[str, Query()] = "") -> Response:
-    """The job as it stands. With `follow` a job that is done leads on to its answer.
+    """Show the job as it stands. With `follow` a job that is done leads on to its answer.
 
     The question is shown in the units of the address, and so is the answer's.
     """
@@ -91,7 +91,7 @@ async def job(request: Request, id: str, follow: Annotated[str, Query()] = "") -
 @router.post("/ui/jobs/{id}/cancel")
 @says_refusals
 async def cancel(request: Request, id: str) -> Response:
-    """Stop the job; the page that shows it says when it has stopped.
+    """Stop the job; its page shows when it has stopped.
 
     The best answer of a solve so far is kept.
     """

@@ -1,4 +1,4 @@
-"""Where the page of a job leads: to what it was asked, and what it has found."""
+"""What the page of a job shows: its progress, its question, its result and where they lead."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from app.text.numbers import format_count, format_gap
 from app.text.units import TimeUnit, format_proven, format_time
 from app.web.audits.form import AuditForm
 from app.web.forms import address, in_path
-from app.web.jobs.work import WORDS, WorkPlace, again_words, seconds_words, steps_words
-from app.web.profiles.tables import range_words, work_address
+from app.web.jobs.work import WORDS, WorkPlace, format_attempt, format_seconds, format_steps
+from app.web.profiles.tables import format_table_range, work_address
 from app.web.workbench.state import InputState
 from domain.errors import UnreadableRecord
 from domain.regret import Objective
@@ -48,7 +48,7 @@ _LIMITS = {
 
 
 def place_of(job: JobRecord) -> WorkPlace:
-    """Of a table, an export or an audit: its own page."""
+    """Return the page of a table, an export or an audit."""
     title, result, words = _MAKERS[OperationKind(job.kind)](job)
     if job.state is not JobState.DONE:
         words = "See what was asked"
@@ -65,7 +65,7 @@ def _audit(job: JobRecord) -> tuple[str, str, str]:
 
 def _table(job: JobRecord) -> tuple[str, str, str]:
     asked = read_request(TableJobIn, job.request)
-    title = f"Compiling {range_words(asked)} for {asked.profile}"
+    title = f"Compiling {format_table_range(asked)} for {asked.profile}"
     return title, work_address(asked.profile, job.id), "See the table"
 
 
@@ -78,7 +78,7 @@ def _export(job: JobRecord) -> tuple[str, str, str]:
 
 
 def _choices(asked: ExportJobIn) -> Iterator[tuple[str, str]]:
-    """As the page of an export has them in its address."""
+    """Yield the request as the page of an export has it in its address."""
     for name, value in asked.options.items():
         yield f"option.{name}", value
     for name, bound in (
@@ -98,7 +98,7 @@ def _choices(asked: ExportJobIn) -> Iterator[tuple[str, str]]:
 _MAKERS = {OperationKind.AUDIT: _audit, OperationKind.TABLE: _table, OperationKind.EXPORT: _export}
 
 
-# --- what the page of a job shows, and the question that it was asked, for the input panel --------
+# --- the page of a job ----------------------------------------------------------------------------
 
 
 MAX_ROWS = 40  # of the table of improvements, the newest ones
@@ -106,7 +106,7 @@ MAX_ROWS = 40  # of the table of improvements, the newest ones
 
 @dataclass(frozen=True, slots=True)
 class Improvement:
-    """A row of the table: what was known from a moment on."""
+    """A row of the table: what was known from a time on."""
 
     elapsed: str
     best: str
@@ -115,7 +115,7 @@ class Improvement:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedRow:
     """A row of a comparison's table."""
 
     message: str
@@ -146,7 +146,7 @@ class JobView:
     steps: str
     again: str
     history: tuple[Improvement, ...]
-    compared: tuple[Compared, ...]
+    compared: tuple[ComparedRow, ...]
     is_comparison: bool
     answer_id: str
     error_title: str
@@ -157,7 +157,6 @@ class JobView:
 
     @classmethod
     def of(cls, job: JobRecord) -> JobView:
-        """Of a row of the store."""
         asked, progress = _asked(job), JobProgressOut.of(job)
         kind, word = WORDS[job.state]
         is_stopping = job.cancel_requested and not job.state.is_terminal
@@ -171,7 +170,7 @@ class JobView:
             word="stopping…" if is_stopping else word,
             is_open=not job.state.is_terminal,
             is_stopping=is_stopping,
-            elapsed=seconds_words(progress.elapsed_s),
+            elapsed=format_seconds(progress.elapsed_s),
             limit=format_number(asked.time_limit_s),
             limit_s=asked.time_limit_s,
             elapsed_s=progress.elapsed_s,
@@ -179,8 +178,8 @@ class JobView:
             bound=bound_text,
             gap=_gap(progress.relative_gap),
             fragments=format_count(found.fragments) if isinstance(found, BestSoFarOut) else "–",
-            steps=steps_words(job),
-            again=again_words(job),
+            steps=format_steps(job),
+            again=format_attempt(job),
             history=tuple(_improvements(history_of(job))),
             compared=tuple(_compared(found) if isinstance(found, CompareOut) else ()),
             is_comparison=job.kind == OperationKind.COMPARE,
@@ -194,7 +193,7 @@ class JobView:
 
 
 def entry_of(job: JobRecord) -> InputState:
-    """The input panel as the job was asked for."""
+    """Return the input panel with the question of the job."""
     asked = _asked(job)
     entry = InputState.of_question(
         asked.message_bytes if isinstance(asked, OptimizeIn) else asked.message_bytes[0],
@@ -221,7 +220,7 @@ def _asked(job: JobRecord) -> OptimizeIn | CompareIn:
 
 
 def _found(job: JobRecord) -> tuple[BestSoFarOut | CompareOut | None, ProblemOut | None]:
-    """What the job has found, and why it failed, or why what it found cannot be shown."""
+    """Return what the job has found, and why it failed, or why what it found cannot be shown."""
     try:
         if job.best is None:
             return None, problem_of(job)
@@ -268,9 +267,9 @@ def _improvements(history: Sequence[JobPointOut]) -> Iterator[Improvement]:
         yield Improvement(elapsed, best, bound, format_gap(gap))
 
 
-def _compared(comparison: CompareOut) -> Iterator[Compared]:
+def _compared(comparison: CompareOut) -> Iterator[ComparedRow]:
     for row in comparison.rows:
-        yield Compared(
+        yield ComparedRow(
             format_bytes(row.message_bytes),
             row.strategy,
             "–" if row.latency_us is None else format_time(row.latency_us),

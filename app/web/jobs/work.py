@@ -109,7 +109,6 @@ class WorkView:
 
     @classmethod
     def of(cls, job: JobRecord, place: WorkPlace) -> WorkView:
-        """Of a row of the store."""
         kind, word = WORDS[job.state]
         is_stopping = job.cancel_requested and not job.state.is_terminal
         error = problem_of(job)
@@ -119,12 +118,12 @@ class WorkView:
             word="stopping…" if is_stopping else word,
             is_open=not job.state.is_terminal,
             is_stopping=is_stopping,
-            steps=steps_words(job),
+            steps=format_steps(job),
             done=job.steps_done or 0,
             total=job.steps_total or 0,
             unit=UNITS.get(OperationKind(job.kind), ""),
-            elapsed=seconds_words(elapsed_s(job)),
-            again=again_words(job),
+            elapsed=format_seconds(elapsed_s(job)),
+            again=format_attempt(job),
             stated=_reported(job),
             ending=_ending(job),
             error_title=error.title if error else "",
@@ -134,8 +133,8 @@ class WorkView:
         )
 
 
-def steps_words(job: JobRecord) -> str:
-    """How far the counted part has come; assets/follow.js goes on with the same words."""
+def format_steps(job: JobRecord) -> str:
+    """Return how far the counted part is; assets/follow.js goes on with the same text."""
     done, total = job.steps_done or 0, job.steps_total
     if not total:
         return ""
@@ -145,15 +144,15 @@ def steps_words(job: JobRecord) -> str:
     return f"{format_count(done)} of {format_count(total)} {unit}"
 
 
-def again_words(job: JobRecord) -> str:
-    """That a job was begun before; assets/follow.js goes on with the same words."""
+def format_attempt(job: JobRecord) -> str:
+    """Return that a job was begun before; assets/follow.js goes on with the same text."""
     if job.claim < 2:
         return ""
     return f"Started again: what ran it stopped. This is attempt {job.claim}."
 
 
-def seconds_words(seconds: float) -> str:
-    """A time that somebody waits: a tenth of a second is enough."""
+def format_seconds(seconds: float) -> str:
+    """Return a time of waiting, to a tenth of a second."""
     if seconds < 60.0:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(int(seconds), 60)
@@ -167,9 +166,9 @@ def _reported(job: JobRecord) -> str:
 
 
 def _ending(job: JobRecord) -> str:
-    after = seconds_words(elapsed_s(job))
+    after = format_seconds(elapsed_s(job))
     if job.state is JobState.CANCELLED:
-        steps = steps_words(job)
+        steps = format_steps(job)
         reached = f" and {steps}" if steps else ""
         return f"Stopped after {after}{reached}. Nothing of it is kept."
     return f"It ended after {after}." if job.state is not JobState.DONE else f"It took {after}."

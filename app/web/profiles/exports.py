@@ -1,4 +1,4 @@
-"""Export targets as pages offer them, and what is asked of one."""
+"""Exports of a profile as pages offer them: targets, their options, and what is asked."""
 
 from __future__ import annotations
 
@@ -78,13 +78,13 @@ class ExportForm:
 
     @property
     def takes_words(self) -> str:
-        """What the target is told."""
+        """What the target is given."""
         return TAKES_WORDS[self.target.takes]
 
     @property
     def rule_words(self) -> str:
         """The sizes that the target takes; "" where it takes any, or none."""
-        return rule_words(self.target.sizes) if self.has_sizes else ""
+        return format_size_rule(self.target.sizes) if self.has_sizes else ""
 
     @property
     def finer(self) -> tuple[OfferedTarget, ...]:
@@ -107,7 +107,7 @@ class ExportForm:
             yield OptionField(one.name, one.meaning, value, one.default or "empty", offers)
 
     def query(self) -> list[tuple[str, str]]:
-        """The same as the query of the export's own address. Only where nothing is wrong."""
+        """Return the same as the query of the export's own address. Only where nothing is wrong."""
         assert self.scope is not None
         limits = self.scope.limits
         sizes = {
@@ -121,7 +121,7 @@ class ExportForm:
         return pairs + [("option", f"{name}:{value}") for name, value in self.scope.options]
 
     def file_address(self, reference: str) -> str:
-        """Where the text is, for browsers and programs alike."""
+        """Return where the text is, for browsers and programs alike."""
         return address(f"/profiles/{in_path(reference)}/exports/{self.target.name}", self.query())
 
 
@@ -129,7 +129,7 @@ _LIMITS = ("min_fragment_bytes", "max_fragment_bytes", "alignment_bytes", "max_f
 
 
 def offered_targets() -> tuple[OfferedTarget, ...]:
-    """Every target, by name."""
+    """Return every target, by name."""
     return tuple(map(_offered, _by_title()))
 
 
@@ -141,8 +141,8 @@ def _offered(target: Target) -> OfferedTarget:
     return OfferedTarget(target.name, target.title, TAKES_WORDS[target.takes])
 
 
-def rule_words(rule: SizeRule) -> str:
-    """The sizes of a rule: 64 KiB to 16 MiB, multiples of 64 B; "" where it takes any."""
+def format_size_rule(rule: SizeRule) -> str:
+    """Return the sizes of a rule: 64 KiB to 16 MiB, multiples of 64 B; "" where it takes any."""
     if rule == SizeRule():
         return ""
     words = [format_byte_range(rule.min_bytes, rule.max_bytes)]
@@ -153,8 +153,8 @@ def rule_words(rule: SizeRule) -> str:
     return ", ".join(words)
 
 
-def cost_words(chosen: ChosenOut) -> str:
-    """What the sizes of an export cost."""
+def format_export_cost(chosen: ChosenOut) -> str:
+    """Return what the sizes of an export cost."""
     mean, worst = format_regret(chosen.mean_regret), format_regret(chosen.worst_regret)
     steps = chosen.steps
     if len(steps) > 1:
@@ -167,7 +167,7 @@ def cost_words(chosen: ChosenOut) -> str:
 
 
 def export_form(name: str, given: Mapping[str, str]) -> ExportForm:
-    """The form of a target as it was filled in. Raises NotFound."""
+    """Return the form of a target as it was filled in. Raises NotFound."""
     target = next((one for one in TARGETS if one.name == name), None)
     if target is None:
         raise NotFound("there is no export target of this name")
@@ -194,7 +194,7 @@ def export_form(name: str, given: Mapping[str, str]) -> ExportForm:
 
 
 def _options(target: Target, texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The options that are not as by default."""
+    """Yield the options that are not as by default."""
     for one in target.options:
         value = texts.get(f"option.{one.name}", "")
         if value and value != one.default:
@@ -206,7 +206,7 @@ def _objective(text: str) -> Objective:
 
 
 def _field(target: Target, refusal: SluiceError) -> str:
-    """The field that a refusal is about: of an option the one that its sentence names."""
+    """Return the field that a refusal is about: of an option the one that its sentence names."""
     for one in target.options:
         if refusal.detail.startswith(f"expected {one.name} to "):
             return f"option.{one.name}"

@@ -1,4 +1,4 @@
-"""Hardware profiles: the list, and one with its revisions and compiled tables."""
+"""Pages of hardware profiles: the list, a profile, its compiled tables and its exports."""
 
 from __future__ import annotations
 
@@ -15,8 +15,14 @@ from app.jobs.ledger import get_job
 from app.operations.exports import export_operation
 from app.operations.operation import OperationKind
 from app.operations.tables import table_operation
-from app.questions import profiles as questions
-from app.questions.profiles import get_revision, known_reference
+from app.questions.profiles import (
+    delete_profile,
+    get_revision,
+    known_reference,
+    list_profiles,
+    list_revisions,
+    set_current,
+)
 from app.questions.tables import TablePage, activate_table, active_table, get_table, list_tables
 from app.schemas.base import read_output, read_request
 from app.schemas.exports import ExportedOut
@@ -25,9 +31,9 @@ from app.schemas.tables import TableOut
 from app.web.forms import address, in_path, sent_fields
 from app.web.jobs.work import SHORT_S, WorkPlace, WorkView
 from app.web.pages import is_htmx, moved, page, says_refusals
-from app.web.profiles.exports import ExportForm, cost_words, export_form, offered_targets
+from app.web.profiles.exports import ExportForm, export_form, format_export_cost, offered_targets
 from app.web.profiles.tables import (
-    Running,
+    RunningCompilation,
     TableForm,
     TableView,
     TableWork,
@@ -55,7 +61,7 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ShownProfile:
     """A profile with its revisions, the one that is looked at, and its compiled tables."""
 
     profile: HardwareProfile
@@ -64,18 +70,18 @@ class Found:
     tables: TablePage
     is_first: bool
     work: TableWork | None
-    running: tuple[Running, ...]
+    running: tuple[RunningCompilation, ...]
 
 
 @router.get(PLACE)
 @says_refusals
 async def profiles(request: Request) -> Response:
-    """Profiles by name, those that contain what was searched for."""
+    """Show profiles by name, those that contain the text that was searched for."""
     wanted = request.query_params.get("q", "").strip()[:64]
     after = request.query_params.get("after", "") or None
     service = service_of(request)
     found = await service.call(
-        lambda: questions.list_profiles(
+        lambda: list_profiles(
             service.context.store, containing=wanted.lower(), after=after, limit=PAGE_SIZE
         )
     )
@@ -93,7 +99,7 @@ async def profiles(request: Request) -> Response:
 @router.get(PLACE + "/{name}")
 @says_refusals
 async def profile(request: Request, name: str) -> Response:
-    """A profile at its current revision; `name@2`, or `?revision=2`, shows another."""
+    """Show a profile at its current revision; `name@2`, or `?revision=2`, shows another."""
     given = request.query_params
     reference = _reference(name, given.get("revision", ""))
     return await profile_page(request, reference, TableForm())
@@ -102,7 +108,7 @@ async def profile(request: Request, name: str) -> Response:
 async def profile_page(
     request: Request, reference: ProfileReference, form: TableForm, *, status: int = 200
 ) -> Response:
-    """The page of a profile, with the form of a table as it was filled in."""
+    """Show the page of a profile, with the form of a table as it was filled in."""
     service = service_of(request)
     before = _number(request.query_params.get("before", ""))
     after = request.query_params.get("tables") or None
@@ -139,7 +145,7 @@ async def make_current(request: Request, name: str) -> Response:
     if not number:
         raise InvalidInput("expected the number of a revision", field="revision")
     service = service_of(request)
-    await service.write(lambda: questions.set_current(service.context.store, name, number))
+    await service.write(lambda: set_current(service.context.store, name, number))
     return moved(request, f"{PLACE}/{in_path(name)}")
 
 
@@ -149,12 +155,12 @@ async def delete(request: Request, name: str) -> Response:
     """Delete a profile, and show those that are left."""
     await sent_fields(request)
     service = service_of(request)
-    await service.write(lambda: questions.delete_profile(service.context.store, name))
+    await service.write(lambda: delete_profile(service.context.store, name))
     return moved(request, PLACE)
 
 
-def _find(store: Store, reference: ProfileReference, after: str | None, work: str) -> Found:
-    found, revisions = questions.list_revisions(store, reference.name)
+def _find(store: Store, reference: ProfileReference, after: str | None, work: str) -> ShownProfile:
+    found, revisions = list_revisions(store, reference.name)
     number = reference.revision or found.current.number
     shown = next((one for one in revisions if one.number == number), None)
     if shown is None:
@@ -165,20 +171,20 @@ def _find(store: Store, reference: ProfileReference, after: str | None, work: st
     running = running_tables(store, reference.name, work)
     if asked is None and running:  # who comes back without its address sees it all the same
         asked, running = table_work(store, reference.name, running[0].id), running[1:]
-    return Found(found, revisions, shown, tables, is_first, asked, running)
+    return ShownProfile(found, revisions, shown, tables, is_first, asked, running)
 
 
 def _reference(name: str, revision: str) -> ProfileReference:
     text = f"{name}@{revision}" if revision and "@" not in name else name
-    return questions.known_reference(text)
+    return known_reference(text)
 
 
 def _number(text: str) -> int:
-    """A revision's number; 0 for text that is none."""
+    """Return a revision's number; 0 for text that is none."""
     return int(text) if _NUMBER.fullmatch(text) else 0
 
 
-# --- compiled tables on a profile's page: compile one, switch to one ------------------------------
+# --- compiled tables ------------------------------------------------------------------------------
 
 
 @router.post(PLACE + "/{name}/tables")
@@ -231,7 +237,7 @@ async def activate(request: Request, name: str) -> Response:
 @router.get(PLACE + "/{name}/tables/{digest}")
 @says_refusals
 async def table(request: Request, name: str, digest: str) -> Response:
-    """What is proven of a table and where it misses its tolerance; where it can be activated."""
+    """Show what is proven of a table and where it misses its tolerance."""
     reference = known_reference(name)
     service = service_of(request)
     view = await service.call(lambda: _view(service.context.store, reference, digest))
@@ -250,7 +256,7 @@ def _view(store: Store, reference: ProfileReference, digest: str) -> TableView:
     return TableView.of(read_output(TableOut, found.document), is_active=is_active)
 
 
-# --- a profile as a library's configuration: the form at once, the text by a job as ---------------
+# --- exports --------------------------------------------------------------------------------------
 
 
 MAX_SHOWN = 200_000  # characters; the file has all of them
@@ -260,7 +266,7 @@ WORK = "work"
 @router.get(PLACE + "/{name}/exports/{target}")
 @says_refusals
 async def export(request: Request, name: str, target: str) -> Response:
-    """The form of a target, and a place for its text, which comes by itself."""
+    """Show the form of a target, and a place for its text, which comes by itself."""
     reference = known_reference(name)
     form = export_form(target, _choices(request))
     service = service_of(request)
@@ -287,7 +293,7 @@ async def export(request: Request, name: str, target: str) -> Response:
 @router.post(PLACE + "/{name}/exports/{target}/text")
 @says_refusals
 async def write(request: Request, name: str, target: str) -> Response:
-    """Start to write the text, or join who does; the text where that takes no time."""
+    """Start to write the text, or join its job; show the text if it is there."""
     reference = known_reference(name)
     form = export_form(target, _choices(request))
     if form.scope is None:
@@ -304,7 +310,7 @@ async def write(request: Request, name: str, target: str) -> Response:
 @router.get(PLACE + "/{name}/exports/{target}/text")
 @says_refusals
 async def text(request: Request, name: str, target: str) -> Response:
-    """What takes the place of the job that was waited for."""
+    """Show what replaces the job that was waited for."""
     reference = known_reference(name)
     form = export_form(target, _choices(request))
     job = await _find_export(request, reference, target, request.query_params.get(WORK, ""))
@@ -314,7 +320,7 @@ async def text(request: Request, name: str, target: str) -> Response:
 @router.get("/ui/exports/{id}")
 @says_refusals
 async def file(request: Request, id: str) -> Response:
-    """The text that a job has written, as a file."""
+    """Return the text that a job has written, as a file."""
     service = service_of(request)
     job = await service.call(lambda: get_job(service.context.store, id))
     if job.kind != OperationKind.EXPORT or job.best is None:
@@ -332,7 +338,7 @@ def _choices(request: Request) -> dict[str, str]:
 
 
 def _address(request: Request, name: str, path: str, job: JobRecord | None = None) -> str:
-    """A page below this profile's exports with the same choices."""
+    """Return a page below this profile's exports with the same choices."""
     pairs = list(_choices(request).items()) + ([(WORK, job.id)] if job else [])
     return address(f"{PLACE}/{in_path(name)}/exports/{path}", pairs)
 
@@ -340,7 +346,7 @@ def _address(request: Request, name: str, path: str, job: JobRecord | None = Non
 async def _find_export(
     request: Request, reference: ProfileReference, target: str, identifier: str
 ) -> JobRecord:
-    """The job, where it is an export of this profile to this target. Raises NotFound."""
+    """Return the job, where it is an export of this profile to this target. Raises NotFound."""
     service = service_of(request)
     job = await service.call(lambda: get_job(service.context.store, identifier))
     if job.kind == OperationKind.EXPORT:
@@ -351,7 +357,7 @@ async def _find_export(
 
 
 def _audit_address(reference: str, size_bytes: int | None) -> str:
-    """An audit of one size, which names the best one that no rule of a target narrows."""
+    """Return an audit of one size, which names the best one that no rule of a target narrows."""
     setting = "whole" if size_bytes is None else format_bytes(size_bytes)
     return address("/ui/audit", (("profile", reference), ("setting", setting)))
 
@@ -362,12 +368,12 @@ def _part(request: Request, name: str, form: ExportForm, job: JobRecord) -> Resp
 
 
 def _outcome(request: Request, name: str, form: ExportForm, job: JobRecord) -> dict[str, Any]:
-    """What profile_export_part.html is given: the text, or the work."""
+    """Return what profile_export_part.html is given: the text, or the work."""
     if job.state is JobState.DONE and job.best is not None:
         made = read_output(ExportedOut, job.best)
         steps = made.chosen.steps if made.chosen else ()
         return {
-            "costs": cost_words(made.chosen) if made.chosen else "",
+            "costs": format_export_cost(made.chosen) if made.chosen else "",
             "audit_address": _audit_address(name, steps[0].size_bytes) if steps else "",
             "text": made.text[:MAX_SHOWN],
             "is_cut": len(made.text) > MAX_SHOWN,

@@ -1,4 +1,4 @@
-"""The form that compiles a table: texts as typed, the scope that they mean, and mistakes."""
+"""Compiled tables of a profile: the form, a compilation while it runs, and a table's own page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.schemas.jobs import TableJobIn, elapsed_s, problem_of
 from app.schemas.tables import GapRangeOut, TableIn, TableOut
 from app.text.numbers import format_count, format_gap, format_percent
 from app.web.forms import FieldReader, in_path
-from app.web.jobs.work import WorkPlace, WorkView, seconds_words
+from app.web.jobs.work import WorkPlace, WorkView, format_seconds
 from domain.errors import NotFound, SluiceError, UnreadableRecord
 from domain.plan_table import DEFAULT_TABLE_GAP
 from domain.units import format_byte_range, format_bytes, parse_share
@@ -56,12 +56,12 @@ class TableForm:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> TableForm:
-        """As a form was sent."""
+        """Return the form as it was sent."""
         texts = {name: given.get(name, "").strip() for name in (*_FIELDS.values(), "activate")}
         return cls(mistakes={}, **texts)
 
     def scope(self) -> tuple[TableScope | None, TableForm]:
-        """What is to be compiled, or None and the form with its mistakes."""
+        """Return what is to be compiled, or None and the form with its mistakes."""
         reader = FieldReader({one: getattr(self, one) for one in _FIELDS.values()})
         min_message, max_message = reader.size("min_message") or 1, reader.size("max_message")
         tolerance = reader.read("tolerance", parse_share)
@@ -78,26 +78,26 @@ class TableForm:
 
     @classmethod
     def of_request(cls, asked: TableIn) -> TableForm:
-        """As a job was asked for it."""
+        """Return the form as a job was asked."""
         given = {**dict(asked), **dict(asked.constraints)}
         texts = {name: _text(given[key], name) for key, name in _FIELDS.items()}
         return cls(activate="yes" if asked.activate else "", mistakes={}, **texts)
 
     def failed(self, problem: ProblemOut) -> TableForm:
-        """The form with why a job failed."""
+        """Return the form with why a job failed."""
         found = {
             _FIELDS.get(one.pointer.rpartition("/")[2], ""): one.detail for one in problem.errors
         }
         return replace(self, mistakes={name: words for name, words in found.items() if name})
 
     def refused(self, refusal: SluiceError) -> TableForm:
-        """The form with what was refused."""
+        """Return the form with what was refused."""
         name = _FIELDS.get((refusal.field or "").rpartition(".")[2], "")
         return replace(self, mistakes={name: refusal.detail})
 
 
 def _text(value: float | None, name: str) -> str:
-    """A field's text; what excludes nothing is left empty."""
+    """Return a field's text; what excludes nothing is left empty."""
     if value is None or (name in ("min", "align") and value == 1):
         return ""
     if name == "tolerance":
@@ -105,7 +105,7 @@ def _text(value: float | None, name: str) -> str:
     return str(value) if name == "max_fragments" else format_bytes(int(value))
 
 
-# --- a compilation on its profile's page: while it runs, and what lookups do once it -------------
+# --- a compilation while it runs and once it is done ----------------------------------------------
 
 
 PLACE = "/ui/profiles"
@@ -115,7 +115,7 @@ FORM = "compile-form"
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What is said of a table that was just compiled; `missed` where it misses its tolerance."""
+    """The notice about a table that was just compiled; `missed` where it misses its tolerance."""
 
     title: str
     words: str
@@ -133,7 +133,7 @@ class TableWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningCompilation:
     """A compilation that runs, and where it is shown."""
 
     id: str
@@ -142,12 +142,12 @@ class Running:
 
 
 def work_address(reference: str, identifier: str) -> str:
-    """The page of a profile with this compilation."""
+    """Return the page of a profile with this compilation."""
     return f"{PLACE}/{in_path(reference)}?work={identifier}{INTO}"
 
 
 def table_work(store: Store, name: str, identifier: str) -> TableWork | None:
-    """The compilation for this profile; None where there is none of this identifier. Blocks."""
+    """Return the compilation of this identifier for this profile, or None. Blocks."""
     try:
         job = get_job(store, identifier)
     except NotFound:
@@ -168,7 +168,7 @@ def table_work(store: Store, name: str, identifier: str) -> TableWork | None:
     if problem := problem_of(job):
         form = form.failed(problem)
     place = WorkPlace(
-        title=f"Compiling {range_words(asked)}",
+        title=f"Compiling {format_table_range(asked)}",
         here=work_address(asked.profile, job.id),
         part=work_address(asked.profile, job.id).removesuffix(INTO),
         into=INTO,
@@ -177,41 +177,37 @@ def table_work(store: Store, name: str, identifier: str) -> TableWork | None:
     return TableWork(form, WorkView.of(job, place), None)
 
 
-def running_tables(store: Store, name: str, shown: str) -> tuple[Running, ...]:
-    """The compilations for this profile that run, besides the one that is shown. Blocks."""
+def running_tables(store: Store, name: str, shown: str) -> tuple[RunningCompilation, ...]:
+    """Return the running compilations for this profile, but for the one shown. Blocks."""
     found = []
     for job in running_jobs(store, OperationKind.TABLE):
         asked = read_request(TableJobIn, job.request)
         if job.id != shown and asked.reference.name == name:
-            words = f"{range_words(asked)} for revision {asked.reference.revision}"
-            found.append(Running(job.id, words, work_address(asked.profile, job.id)))
+            words = f"{format_table_range(asked)} for revision {asked.reference.revision}"
+            found.append(RunningCompilation(job.id, words, work_address(asked.profile, job.id)))
     return tuple(found)
 
 
-def range_words(range: TableIn | TableOut) -> str:
-    """The messages of a table."""
+def format_table_range(range: TableIn | TableOut) -> str:
+    """Return the messages of a table."""
     return format_byte_range(range.min_message_bytes, range.max_message_bytes)
 
 
-def missed_words(table: TableOut) -> str:
-    """By how much a table misses its tolerance; "" where it keeps it."""
+def format_missed(table: TableOut) -> str:
+    """Return by how much a table misses its tolerance; "" where it keeps it."""
     if not table.missed_total:
         return ""
     worst, asked = table.worst, format_percent(table.relative_gap)
     return (
         f"It misses its tolerance of {asked} for {format_count(table.missed_bytes)} message "
-        f"sizes: proven is {format_gap(worst.relative_gap)} at worst, at {range_text(worst)}."
+        f"sizes: proven is {format_gap(worst.relative_gap)} at worst, at {format_gap_range(worst)}."
     )
 
 
-def range_text(one: GapRangeOut) -> str:
-    """Message sizes, inclusive."""
-    min_message, max_message = one.from_bytes, one.to_bytes
-    return (
-        format_bytes(min_message)
-        if min_message == max_message
-        else format_byte_range(min_message, max_message)
-    )
+def format_gap_range(one: GapRangeOut) -> str:
+    """Return message sizes, inclusive."""
+    first, last = one.from_bytes, one.to_bytes
+    return format_bytes(first) if first == last else format_byte_range(first, last)
 
 
 def _compiled(job: JobRecord, table: TableOut, tables: tuple[TableSummary, ...]) -> Compiled:
@@ -223,12 +219,12 @@ def _compiled(job: JobRecord, table: TableOut, tables: tuple[TableSummary, ...])
             words = f"It is the first of revision {revision}, so lookups answer from it now."
     else:
         words = f"Lookups of revision {revision} still answer from the active one."
-    took = seconds_words(elapsed_s(job))
-    title = f"{range_words(table)} is compiled, in {took}."
-    return Compiled(title, words, table.digest, missed_words(table))
+    took = format_seconds(elapsed_s(job))
+    title = f"{format_table_range(table)} is compiled, in {took}."
+    return Compiled(title, words, table.digest, format_missed(table))
 
 
-# --- a compiled table on a page of its own: what is proven, and where it misses its ---------------
+# --- a compiled table on a page of its own --------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,19 +254,18 @@ class TableView:
 
     @classmethod
     def of(cls, table: TableOut, *, is_active: bool) -> TableView:
-        """Of a TableOut whose table belongs to a profile."""
         lines = table.missed
         more = table.missed_total - len(lines)
         return cls(
             reference=table.profile.reference if table.profile else "",
             digest=table.digest,
-            range=range_words(table),
+            range=format_table_range(table),
             tolerance=format_percent(table.relative_gap),
             worst=_worst(table.worst),
             worst_repeat=_worst(table.worst_repeat),
             entries=f"{format_count(table.cut_entries)} cuts, "
             f"{format_count(table.repeat_entries)} repeated sizes",
-            missed=missed_words(table),
+            missed=format_missed(table),
             lines=tuple(_missed(one) for one in lines),
             more=format_count(more) if more else "",
             warnings=tuple(one.detail for one in table.warnings),
@@ -279,8 +274,8 @@ class TableView:
 
 
 def _missed(one: GapRangeOut) -> MissedLine:
-    return MissedLine(range_text(one), format_gap(one.relative_gap))
+    return MissedLine(format_gap_range(one), format_gap(one.relative_gap))
 
 
 def _worst(one: GapRangeOut) -> str:
-    return f"{format_gap(one.relative_gap)}, at {range_text(one)}"
+    return f"{format_gap(one.relative_gap)}, at {format_gap_range(one)}"

@@ -1,4 +1,4 @@
-"""What changed from one revision of a profile to the next, in words."""
+"""A hardware profile as its page shows it: stages, revisions with their changes, tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_LISTED = 12
 
 
 def changes_between(before: CostModel, after: CostModel) -> tuple[str, ...]:
-    """Which stages differ and by how much; of many the first, and how many more there are."""
+    """Return which stages differ and by how much; of many the first, and the number left."""
     found = list(_changes(before, after))
     if len(found) > MAX_LISTED:
         found = [*found[: MAX_LISTED - 1], f"and {len(found) - MAX_LISTED + 1} more"]
@@ -43,7 +43,7 @@ def _changes(before: CostModel, after: CostModel) -> Iterator[str]:
 
 
 def _stages(before: Sequence[Stage], after: Sequence[Stage]) -> Iterator[str]:
-    """Stages of one name are one stage, where names are distinguished; else those of one place."""
+    """Yield changes by name where names are unique, else by place."""
     old, new = {one.name: one for one in before}, {one.name: one for one in after}
     if len(old) < len(before) or len(new) < len(after):
         yield from _by_place(before, after)
@@ -107,12 +107,12 @@ def _range(one: FitRange) -> str:
     )
 
 
-def delay_words(model: CostModel) -> str:
-    """The constant delay; "" where there is none."""
+def format_delay(model: CostModel) -> str:
+    """Return the constant delay; "" where there is none."""
     return format_given_time(model.delay_us) if model.delay_us else ""
 
 
-# --- a hardware profile as its page shows it: stages, revisions, compiled tables ------------------
+# --- the page of a profile ------------------------------------------------------------------------
 
 
 REVISIONS_SHOWN = 20
@@ -162,7 +162,6 @@ class TableRow:
 
     @classmethod
     def of(cls, summary: TableSummary) -> TableRow:
-        """Of a stored table that belongs to a profile."""
         revision = summary.profile_revision or 0
         return cls(
             digest=summary.digest,
@@ -170,7 +169,7 @@ class TableRow:
             is_active=summary.is_active,
             created=format_timestamp(summary.created_at),
             range=format_byte_range(summary.min_message_bytes, summary.max_message_bytes),
-            limits=", ".join(limits_words(summary.limits)) or "none",
+            limits=", ".join(format_limits(summary.limits)) or "none",
             tolerance=format_percent(summary.relative_gap),
             worst=format_gap(summary.worst_gap),
             is_missed=summary.worst_gap > summary.relative_gap,
@@ -207,7 +206,7 @@ class ProfileView:
     def of(
         cls, profile: HardwareProfile, revisions: Sequence[Revision], shown: Revision, before: int
     ) -> ProfileView:
-        """Of a profile and its revisions; those below number `before` are listed, newest first.
+        """Show a profile and its revisions; those below number `before` are listed, newest first.
 
         `before` 0 lists from the newest on. `ProfileView.before` is where the list goes on, or 0.
         """
@@ -215,20 +214,20 @@ class ProfileView:
         cut = known[-REVISIONS_SHOWN:]
         rows = _rows(known[-REVISIONS_SHOWN - 1 :], current=profile.current.number, shown=shown)
         lines = tuple(_lines(shown.model))
-        reported = shown.provenance
+        provenance = shown.provenance
         return cls(
             name=profile.name,
             number=shown.number,
             current=profile.current.number,
             latest=profile.latest,
             created=format_timestamp(shown.created_at),
-            origin=ORIGINS[reported.origin],
-            detail=reported.detail,
-            fit_id=reported.fit_id or "",
+            origin=ORIGINS[provenance.origin],
+            detail=provenance.detail,
+            fit_id=provenance.fit_id or "",
             is_pipeline=isinstance(shown.model, Pipeline),
             stages=lines,
             has_ranges=any(line.fragments != "any" for line in lines),
-            delay=delay_words(shown.model),
+            delay=format_delay(shown.model),
             revisions=tuple(reversed(rows[-len(cut) :])) if cut else (),
             before=cut[0].number if len(known) > len(cut) else 0,
         )
@@ -248,7 +247,6 @@ class ProfileRow:
 
     @classmethod
     def of(cls, profile: HardwareProfile) -> ProfileRow:
-        """Of a profile at its current revision."""
         current = profile.current
         return cls(
             name=profile.name,
@@ -257,19 +255,19 @@ class ProfileRow:
             revised=format_timestamp(current.created_at),
             origin=ORIGINS[current.provenance.origin],
             detail=current.provenance.detail,
-            shape=shape_words(current.model),
+            shape=format_shape(current.model),
         )
 
 
-def shape_words(model: CostModel) -> str:
-    """How many stages there are."""
+def format_shape(model: CostModel) -> str:
+    """Return how many stages there are."""
     if not isinstance(model, Pipeline):
         return "total and bottleneck"
     return f"{len(model.stages)} stage{'s' if len(model.stages) > 1 else ''}"
 
 
-def limits_words(limits: FragmentLimits) -> Iterator[str]:
-    """The limits that exclude anything."""
+def format_limits(limits: FragmentLimits) -> Iterator[str]:
+    """Yield the limits that exclude anything."""
     if limits.min_fragment_bytes > 1:
         yield f"at least {format_bytes(limits.min_fragment_bytes)}"
     if limits.max_fragment_bytes is not None:
@@ -281,7 +279,7 @@ def limits_words(limits: FragmentLimits) -> Iterator[str]:
 
 
 def _rows(revisions: Sequence[Revision], *, current: int, shown: Revision) -> list[RevisionRow]:
-    """Oldest first; the first one's changes are against none."""
+    """Return the revisions, oldest first; the first one's changes are against none."""
     first = [_row(one, (), current=current, shown=shown) for one in revisions[:1]]
     return first + [
         _row(
@@ -294,15 +292,15 @@ def _rows(revisions: Sequence[Revision], *, current: int, shown: Revision) -> li
 def _row(
     revision: Revision, changes: tuple[str, ...], *, current: int, shown: Revision
 ) -> RevisionRow:
-    reported = revision.provenance
+    provenance = revision.provenance
     return RevisionRow(
         number=revision.number,
         is_current=revision.number == current,
         is_shown=revision.number == shown.number,
         created=format_timestamp(revision.created_at),
-        origin=ORIGINS[reported.origin],
-        detail=reported.detail,
-        fit_id=reported.fit_id or "",
+        origin=ORIGINS[provenance.origin],
+        detail=provenance.detail,
+        fit_id=provenance.fit_id or "",
         changes=changes,
     )
 

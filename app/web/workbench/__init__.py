@@ -1,1 +1,1 @@
-"""The panel in which a question is put: its state, its form, the request that it makes."""
+"""The input panel: its state, its form, and the request that it makes."""

@@ -1,4 +1,4 @@
-"""The units that costs were given in, in the address of what was found, so that a link shows them.
+"""The choices of the input panel: units of costs, ready examples, common sizes.
 
 Answers and jobs are stored in µs and ns a byte, whatever was typed.
 """
@@ -33,7 +33,7 @@ class ShownUnits:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> ShownUnits:
-        """As an address has them; what a page never sends counts as nothing."""
+        """Return units as an address has them; what a page never sends counts as nothing."""
         default = cls()
         return cls(
             _reported(given.get("overhead_unit", ""), default.overhead),
@@ -42,7 +42,7 @@ class ShownUnits:
 
     @property
     def query(self) -> str:
-        """As an address has them, without what is usual: "cost_unit=gb_per_s", or ""."""
+        """Return units for an address, without the defaults: "cost_unit=gb_per_s", or ""."""
         default = ShownUnits()
         pairs = (
             ("overhead_unit", self.overhead, default.overhead),
@@ -61,15 +61,15 @@ class ShownUnits:
         return f"&{self.query}" if self.query else ""
 
     def onto(self, address: str) -> str:
-        """The address with these units."""
+        """Return the address with these units."""
         return address + (self.also if "?" in address else self.asked)
 
-    def overhead_text(self, overhead_us: float) -> str:
-        """A fixed time in its unit, as it was typed: the shortest number that means the same."""
+    def format_overhead(self, overhead_us: float) -> str:
+        """Return a fixed time in its unit: the shortest number that means the same."""
         return _typed(self.overhead.to_us, overhead_us / self.overhead.to_us(1.0), overhead_us)
 
-    def cost_text(self, ns_per_byte: float) -> str:
-        """A cost a byte in its unit, as it was typed; "" for no cost as a bandwidth."""
+    def format_cost(self, ns_per_byte: float) -> str:
+        """Return a cost a byte in its unit; "" for no cost as a bandwidth."""
         one = self.cost.to_ns_per_byte(1.0)
         if not self.cost.is_bandwidth:
             return _typed(self.cost.to_ns_per_byte, ns_per_byte / one, ns_per_byte)
@@ -79,7 +79,7 @@ class ShownUnits:
 
 
 def _typed(read: Callable[[float], float], near: float, value: float) -> str:
-    """The shortest number about `near` that is read as this value; `near` where none is."""
+    """Return the shortest number about `near` that is read as this value; `near` where none is."""
     for digits in range(1, _EXACT_DIGITS + 1):
         short = float(f"{near:.{digits}g}")
         if short > 0.0 and read(short) == value:
@@ -92,7 +92,7 @@ def _reported(given: str, default: Unit) -> Unit:
     return kinds.get(given, default)
 
 
-# --- what the input panel offers: ready examples, common sizes, and choices in words --------------
+# --- offers: ready examples, common sizes, and choices in words -----------------------------------
 
 
 FOLDER = Path(__file__).resolve().parents[3] / "examples"
@@ -161,7 +161,7 @@ EXAMPLES = (
 
 @cache
 def trace_formats() -> tuple[TraceFormat, ...]:
-    """The formats that are read: readers are loaded when the panel is first shown."""
+    """Return the formats that are read: readers are loaded when the panel is first shown."""
     from fitting import formats
 
     return formats()
@@ -169,11 +169,13 @@ def trace_formats() -> tuple[TraceFormat, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """All that can be chosen in the panel, each with its words."""
+    """All that can be chosen in the panel, each with its text."""
 
     examples: tuple[InputExample, ...] = EXAMPLES
     sizes: tuple[str, ...] = COMMON_SIZES
-    overhead_units: tuple[OverheadUnit, ...] = tuple(OverheadUnit)[:-1]  # all that are told
+    overhead_units: tuple[OverheadUnit, ...] = tuple(OverheadUnit)[
+        :-1
+    ]  # all but the unspecified one
     cost_units: tuple[CostUnit, ...] = tuple(CostUnit)[:-1]
     strategies: tuple[tuple[str, str], ...] = STRATEGIES
     kinds: tuple[tuple[str, str], ...] = KINDS
@@ -195,20 +197,20 @@ OFFERS = Offers()
 
 
 def example_named(name: str) -> InputExample:
-    """The example of this name. Raises NotFound."""
+    """Return the example of this name. Raises NotFound."""
     found = next((one for one in EXAMPLES if one.name == name), None)
     if found is None:
         raise NotFound("there is no example of this name", field="example")
     return found
 
 
-def trace_text(example: InputExample) -> str:
-    """The measurements of an example that is a trace."""
+def read_example_trace(example: InputExample) -> str:
+    """Return the measurements of an example that is a trace."""
     return (FOLDER / f"{example.name}.csv").read_text(encoding="utf-8")
 
 
 def unit_table() -> dict[str, dict[str, dict[str, Any]]]:
-    """All units for the page's script: words, spelling, and what one is in µs or ns a byte.
+    """Return all units for the page's script: words, spelling, and what one is in µs or ns a byte.
 
     Of a bandwidth the `inverse` divided by it is the time.
     """

@@ -24,15 +24,15 @@ _CHANGE = re.compile(r"(add|reverse|(?:up|down|delete)\.[0-9]{1,4})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ValidRequest:
     """A request whose every field is valid."""
 
     given: OptimizeIn
     question: Question
 
 
-class Mistaken(Exception):
-    """The form holds mistakes: `entry` says which."""
+class InvalidForm(Exception):
+    """The form holds mistakes; `entry` has them."""
 
     def __init__(self, entry: InputState) -> None:
         super().__init__("the form holds mistakes")
@@ -40,7 +40,7 @@ class Mistaken(Exception):
 
 
 async def read_form(request: Request) -> list[tuple[str, str]]:
-    """The fields of a form of this page.
+    """Return the fields of a form of this page.
 
     Raises UnsupportedMediaType, InvalidInput, and what `held_body` does.
     """
@@ -53,7 +53,7 @@ async def read_form(request: Request) -> list[tuple[str, str]]:
 
 
 def form_fields(body: bytes) -> list[tuple[str, str]]:
-    """The fields of a form. Raises InvalidInput."""
+    """Return the fields of a form. Raises InvalidInput."""
     try:
         return parse_qsl(
             body.decode("ascii"),
@@ -67,31 +67,31 @@ def form_fields(body: bytes) -> list[tuple[str, str]]:
         ) from None
 
 
-def asked_of(entry: InputState) -> Asked:
-    """The question that the panel asks. Raises Mistaken."""
+def asked_of(entry: InputState) -> ValidRequest:
+    """Return the question that the panel asks. Raises InvalidForm."""
     request = request_of(entry)
     if request.mistakes:
-        raise Mistaken(entry.with_mistakes(request.mistakes))
+        raise InvalidForm(entry.with_mistakes(request.mistakes))
     try:
         return asked_document(request.document)
     except SluiceError as refusal:
-        raise Mistaken(entry.with_mistakes(request.mistakes_in(refusal))) from None
+        raise InvalidForm(entry.with_mistakes(request.mistakes_in(refusal))) from None
 
 
-def asked_document(document: Mapping[str, object]) -> Asked:
-    """The question of a request's fields. Raises InvalidInput."""
+def asked_document(document: Mapping[str, object]) -> ValidRequest:
+    """Return the question of a request's fields. Raises InvalidInput."""
     given = parse_json(OptimizeIn, dump_json(document))
-    return Asked(given, given.to_domain())
+    return ValidRequest(given, given.to_domain())
 
 
 def change_of(pairs: list[tuple[str, str]]) -> str:
-    """The change of the table that a button asks for, or ""."""
+    """Return the change of the table that a button asks for, or ""."""
     asked = next((value for name, value in reversed(pairs) if name == "do"), "")
     return asked if _CHANGE.fullmatch(asked) else ""
 
 
 def changed(entry: InputState, change: str) -> InputState:
-    """The panel with its table changed, for browsers that run no script."""
+    """Return the panel with its table changed, for browsers that run no script."""
     rows = list(entry.rows)
     verb, _, number = change.partition(".")
     place = int(number or 0)
@@ -111,7 +111,7 @@ def _move(rows: list[StageRow], place: int, verb: str) -> None:
 
 
 def _reversed(rows: list[StageRow]) -> list[StageRow]:
-    """The stages in the other direction, the ranges of each in their order."""
+    """Return the stages in the other direction, the ranges of each in their order."""
     stages: list[list[StageRow]] = []
     goes_on = False
     for row in rows:

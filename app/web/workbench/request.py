@@ -1,4 +1,4 @@
-"""The question that leads to a stored answer's schedule again: a body for POST /optimize."""
+"""The input panel's texts as a request, and a stored answer as a request that gives it again."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ _UNLIMITED = {
 
 
 def question_of(answer: OptimizeOut) -> dict[str, Any]:
-    """The body for POST /optimize, without what is left to its default anyway.
+    """Return the body for POST /optimize, without what is left to its default anyway.
 
-    It names the strategy that gave the schedule: whoever asked with `auto` gets the same one.
+    It names the strategy that gave the schedule: a question with `auto` gets the same one.
     """
     return dict(_fields(answer))
 
 
 def whole_question_of(answer: OptimizeOut) -> dict[str, Any]:
-    """The same with the costs themselves in place of a profile's name: it needs no store."""
+    """Return the same with costs in place of a profile's name: it needs no store."""
     return question_of(replace(answer, profile=None))
 
 
@@ -71,12 +71,12 @@ def _source(answer: OptimizeOut) -> tuple[str, Any]:
 
 
 def _plain(part: object) -> Any:
-    """As JSON has it: objects and lists."""
+    """Return a part as JSON has it: objects and lists."""
     return orjson.loads(dump_json(part))
 
 
 def json_lines(question: dict[str, Any]) -> str:
-    """A question as JSON, a line for each field and for each stage."""
+    """Return a question as JSON, a line for each field and for each stage."""
     return (
         "{\n" + ",\n".join(f"  {_dump(key)}: {_field(question[key])}" for key in question) + "\n}"
     )
@@ -97,7 +97,7 @@ def _dump(value: Any) -> str:
     return text if text.isprintable() else json.dumps(value)
 
 
-# --- the input panel's texts to a request's document, and which field each part of it -------------
+# --- the panel's texts as a request ---------------------------------------------------------------
 
 
 _LIMITS = (
@@ -121,7 +121,7 @@ class InputRequest:
     mistakes: Mapping[str, str]
 
     def mistakes_in(self, error: SluiceError) -> dict[str, str]:
-        """What an error says of this request, by the field's name; "" for what fits none."""
+        """Return what an error means for this request, by field; "" for what fits none."""
         found: dict[str, str] = {}
         for problem in field_problems(error):
             found.setdefault(self._field(problem.pointer), problem.detail)
@@ -139,7 +139,7 @@ class InputRequest:
 
 
 def request_of(entry: InputState) -> InputRequest:
-    """The request that the panel's texts make."""
+    """Return the request that the panel's texts make."""
     reader = _Reader(entry)
     document = reader.common()
     if entry.source is InputSource.TABLE:
@@ -160,7 +160,7 @@ class _Reader:
     mistakes: dict[str, str] = field(default_factory=dict)
 
     def common(self) -> dict[str, Any]:
-        """All but where the costs come from."""
+        """Return all but where the costs come from."""
         entry = self.entry
         document: dict[str, Any] = {
             "message_bytes": self._size("message", "/message_bytes", needed=True),
@@ -168,9 +168,7 @@ class _Reader:
             "strategy": entry.strategy,
             "allow_refragmentation": entry.may_refragment,
             "relative_gap": self._share("relative_gap", "/relative_gap"),
-            "time_limit_s": self._number(
-                "time_limit", "/time_limit_s", max_fragments=MAX_TIME_LIMIT_S
-            ),
+            "time_limit_s": self._number("time_limit", "/time_limit_s", maximum=MAX_TIME_LIMIT_S),
         }
         self.places |= {"/strategy": "strategy", "/save_as": "save_as"}
         self.places["/allow_refragmentation"] = "may_refragment"
@@ -183,7 +181,7 @@ class _Reader:
         return document
 
     def pipeline(self) -> dict[str, Any]:
-        """The stage table."""
+        """Return the stage table."""
         stages = _stages(self.entry.rows)
         if not stages:
             self.mistakes["overhead.0"] = "expected at least one stage"
@@ -194,18 +192,18 @@ class _Reader:
         self.places["/pipeline"] = f"overhead.{stages[0][0][0]}" if stages else "overhead.0"
         return {
             "stages": [self._stage(number, rows) for number, rows in enumerate(stages)],
-            "delay_us": self._number("delay", "/pipeline/delay_us", max_fragments=MAX_OVERHEAD_US),
+            "delay_us": self._number("delay", "/pipeline/delay_us", maximum=MAX_OVERHEAD_US),
         }
 
     def profile(self) -> str:
-        """The reference to a stored profile."""
+        """Return the reference to a stored profile."""
         self.places["/profile"] = "profile"
         if not self.entry.profile:
             self.mistakes["profile"] = "expected the name of a stored profile"
         return self.entry.profile
 
     def measurements(self) -> dict[str, Any]:
-        """Pasted measurements."""
+        """Return pasted measurements."""
         self.places |= {"/measurements": "trace", "/fit_options": "trace"}
         self.places["/measurements/kind"] = self.places["/kind"] = "kind"
         if not self.entry.trace:
@@ -257,7 +255,7 @@ class _Reader:
         if is_last:
             return {"up_to_bytes": None, **costs}
         name = f"up_to.{row[0]}"
-        end = self._size_text(name, f"{place}/up_to_bytes", row[1].up_to)
+        end = self._read_size(name, f"{place}/up_to_bytes", row[1].up_to)
         if end is not None and row[0] > 0 and end <= self._end_above(row[0]):
             self.mistakes[name] = "expected more than the size at which the range above ends"
         return {"up_to_bytes": end, **costs}
@@ -300,7 +298,7 @@ class _Reader:
     def _measured(
         self, name: str, text: str, unit: Unit, chooser: str
     ) -> tuple[float, Unit] | None:
-        """A cell's number and unit; one that nobody told is asked for at the column's chooser."""
+        """Return a cell's number and unit; an unspecified one is asked for at the chooser."""
         try:
             found = parse_quantity(text, unit)
         except UnitMismatch as refusal:
@@ -326,9 +324,9 @@ class _Reader:
         self.places[pointer] = name
         if not text and not needed:
             return None
-        return self._size_text(name, pointer, text)
+        return self._read_size(name, pointer, text)
 
-    def _size_text(self, name: str, pointer: str, text: str) -> int | None:
+    def _read_size(self, name: str, pointer: str, text: str) -> int | None:
         self.places[pointer] = name
         try:
             size = parse_bytes(text)
@@ -340,11 +338,11 @@ class _Reader:
         self.mistakes[name] = "expected at least 1 and at most 256 TiB"
         return None
 
-    def _number(self, name: str, pointer: str, *, max_fragments: float) -> float | None:
+    def _number(self, name: str, pointer: str, *, maximum: float) -> float | None:
         self.places[pointer] = name
-        rule = f"expected a number from 0 to {max_fragments:g}"
+        rule = f"expected a number from 0 to {maximum:g}"
         value = self._parsed(name, getattr(self.entry, name), rule=rule)
-        if value is None or value <= max_fragments:
+        if value is None or value <= maximum:
             return value
         self.mistakes[name] = rule
         return None
@@ -373,7 +371,7 @@ class _Reader:
 
 
 def _stages(rows: Iterable[StageRow]) -> list[list[Row]]:
-    """The rows of each stage, with their numbers; blank rows count for nothing."""
+    """Return the rows of each stage, with their numbers; blank rows count for nothing."""
     stages: list[list[Row]] = []
     goes_on = False
     for number, row in enumerate(rows):

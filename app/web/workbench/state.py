@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from app.schemas.base import read_part
 from app.schemas.optimize import OptimizeOut
 from app.schemas.stages import ConstraintsOut, PipelineOut
-from app.web.workbench.choices import OFFERS, Offers, ShownUnits, example_named, trace_text
+from app.web.workbench.choices import OFFERS, Offers, ShownUnits, example_named, read_example_trace
 from domain.pipeline import MAX_RANGES, MAX_STAGES, Pipeline, Stage, unique_names
 from domain.problem import FragmentLimits
 from domain.trace_formats import UnreadableRows, UnrecognisedTrace
@@ -37,7 +37,7 @@ class InputSource(StrEnum):
 
     @property
     def words(self) -> str:
-        """As a page writes it."""
+        """Its name on a page."""
         return {"table": "Stages", "profile": "Stored profile", "trace": "Trace"}[self.value]
 
 
@@ -125,13 +125,13 @@ class InputState:
 
     @property
     def name_notes(self) -> Mapping[int, str]:
-        """What is said of names that were there before, by the row's place."""
+        """Notes on repeated names, by the row's place."""
         first = [i for i, number in enumerate(self.stage_numbers) if number]
         named = [i for i in first if self.rows[i].name]
-        reported = unique_names([self.rows[i].name for i in named])
+        unique = unique_names([self.rows[i].name for i in named])
         return {
             i: f"an earlier stage has this name; answers call this one “{name}”"
-            for i, name in zip(named, reported, strict=True)
+            for i, name in zip(named, unique, strict=True)
             if name != self.rows[i].name
         }
 
@@ -152,26 +152,25 @@ class InputState:
         return OFFERS
 
     def with_mistakes(self, mistakes: Mapping[str, str]) -> InputState:
-        """The same with what is wrong."""
+        """Return the same with what is wrong."""
         return replace(self, mistakes=dict(mistakes))
 
     @classmethod
     def empty(cls) -> InputState:
-        """Nothing yet."""
         return cls()
 
     @classmethod
     def of_example(cls, name: str) -> InputState:
-        """A ready example. Raises NotFound."""
+        """Return a ready example. Raises NotFound."""
         found = example_named(name)
         given = cls(message=found.message)
         if found.pipeline is None:
-            return replace(given, source=InputSource.TRACE, trace=trace_text(found))
+            return replace(given, source=InputSource.TRACE, trace=read_example_trace(found))
         return given.with_pipeline(found.pipeline)
 
     @classmethod
     def of_form(cls, pairs: Iterable[tuple[str, str]]) -> InputState:
-        """As a form was sent: fields by name, and the columns of the table as repeated fields."""
+        """Read what a form sent: fields by name, columns of the table as repeated fields."""
         given: dict[str, list[str]] = {}
         for name, value in pairs:
             given.setdefault(name, []).append(value.strip())
@@ -195,13 +194,13 @@ class InputState:
         profile: str | None = None,
         pipeline: Pipeline | None = None,
     ) -> InputState:
-        """What was asked, as far as the panel has fields for it."""
+        """Return a question, as far as the panel has fields for it."""
         found = cls(
-            message=_size_text(message_bytes),
-            min_fragment=_size_text(limits.min_fragment_bytes, default=1),
-            max_fragment=_size_text(limits.max_fragment_bytes),
-            alignment=_size_text(limits.alignment_bytes, default=1),
-            max_schedule_fragments=_whole_text(limits.max_fragments),
+            message=_format_size(message_bytes),
+            min_fragment=_format_size(limits.min_fragment_bytes, default=1),
+            max_fragment=_format_size(limits.max_fragment_bytes),
+            alignment=_format_size(limits.alignment_bytes, default=1),
+            max_schedule_fragments=_format_count(limits.max_fragments),
             may_refragment=may_refragment,
         )
         if pipeline is not None:
@@ -210,7 +209,7 @@ class InputState:
 
     @classmethod
     def of_answer(cls, answer: OptimizeOut) -> InputState:
-        """What a stored answer was asked with, as far as it says so."""
+        """Return the question of a stored answer, as far as it is in it."""
         return cls.of_question(
             answer.message_bytes,
             answer.constraints.to_domain(),
@@ -221,7 +220,7 @@ class InputState:
 
     @classmethod
     def of_record(cls, record: AnswerRecord) -> InputState:
-        """What an answer of another version was asked with, as far as its body can be read."""
+        """Return the question of an answer of another version, as far as its body can be read."""
         limits = read_part(ConstraintsOut, record.body, "constraints")
         pipeline = read_part(PipelineOut, record.body, "pipeline")
         name, revision = record.profile_name, record.profile_revision
@@ -234,18 +233,18 @@ class InputState:
 
     @property
     def units(self) -> ShownUnits:
-        """The units of the table's columns; the usual ones where the costs are not in it."""
+        """Return the units of the table's columns; the defaults where the costs are not in it."""
         if self.source is not InputSource.TABLE:
             return ShownUnits()
         return ShownUnits.of({"overhead_unit": self.overhead_unit, "cost_unit": self.cost_unit})
 
     def in_units(self, units: ShownUnits) -> InputState:
-        """The same, of µs and ns a byte, in the units that it was typed in; each column as a whole.
+        """Return costs of µs and ns a byte in the units of the question, each column as a whole.
 
         A stage without a cost a byte has no bandwidth: then the costs stay as they are.
         """
         kept = units
-        if any(row.cost and not units.cost_text(float(row.cost)) for row in self.rows):
+        if any(row.cost and not units.format_cost(float(row.cost)) for row in self.rows):
             kept = ShownUnits(units.overhead)
         return replace(
             self,
@@ -255,11 +254,11 @@ class InputState:
         )
 
     def with_profile(self, reference: str) -> InputState:
-        """The same with this stored profile as where the costs come from."""
+        """Return the same with this stored profile as where the costs come from."""
         return replace(self, source=InputSource.PROFILE, profile=reference)
 
     def with_pipeline(self, pipeline: Pipeline) -> InputState:
-        """The same with this pipeline in the table, in µs and ns a byte."""
+        """Return the same with this pipeline in the table, in µs and ns a byte."""
         rows = [row for stage in pipeline.stages for row in _rows_of(stage)]
         return replace(
             self,
@@ -298,8 +297,8 @@ def _rows(given: Mapping[str, list[str]]) -> tuple[StageRow, ...]:
 def _in_units(row: StageRow, units: ShownUnits) -> StageRow:
     return replace(
         row,
-        overhead=row.overhead and units.overhead_text(float(row.overhead)),
-        cost=row.cost and units.cost_text(float(row.cost)),
+        overhead=row.overhead and units.format_overhead(float(row.overhead)),
+        cost=row.cost and units.format_cost(float(row.cost)),
     )
 
 
@@ -309,22 +308,22 @@ def _rows_of(stage: Stage) -> Iterable[StageRow]:
             stage.name if number == 0 else "",
             format_number(part.overhead_us),
             format_number(part.ns_per_byte),
-            _size_text(part.up_to_bytes),
+            _format_size(part.up_to_bytes),
         )
 
 
-def _size_text(size: int | None, *, default: int | None = None) -> str:
+def _format_size(size: int | None, *, default: int | None = None) -> str:
     return "" if size is None or size == default else format_bytes(size)
 
 
-def _whole_text(number: int | None) -> str:
+def _format_count(number: int | None) -> str:
     return "" if number is None else str(number)
 
 
 def _one_of(
     kind: type[Choice], given: Mapping[str, list[str]], name: str, *, other: str = ""
 ) -> Choice:
-    """The choice that was sent: the first one where none was, `other` or it where it is unknown."""
+    """Return the choice that was sent: the first for none, `other` or the first if unknown."""
     first = next(iter(kind))
     sent = given.get(name, [""])[-1] or first
     return next((one for wanted in (sent, other) for one in kind if one == wanted), first)

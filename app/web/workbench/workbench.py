@@ -15,7 +15,7 @@ from app.web.fits.fits import with_message
 from app.web.jobs.jobs import answer_address
 from app.web.pages import moved, page, says_refusals
 from app.web.panel import panel_page
-from app.web.workbench.form import Mistaken, asked_of, change_of, changed, read_form
+from app.web.workbench.form import InvalidForm, asked_of, change_of, changed, read_form
 from app.web.workbench.request import request_of
 from app.web.workbench.state import InputSource, InputState
 from domain.errors import Overloaded, SluiceError, UnitMismatch
@@ -31,7 +31,7 @@ MAX_NAMES = 500
 @router.get("/")
 @says_refusals
 async def workbench(request: Request) -> Response:
-    """The workbench: empty, with an example, or with a stored profile."""
+    """Show the workbench: empty, with an example, or with a stored profile."""
     given = request.query_params
     entry = InputState.of_example(given["example"]) if "example" in given else InputState.empty()
     if "profile" in given:
@@ -44,7 +44,7 @@ async def workbench(request: Request) -> Response:
 @router.get("/ui/parts/profiles")
 @says_refusals
 async def profile_names(request: Request) -> Response:
-    """The names of stored profiles, for the panel to offer."""
+    """Show the names of stored profiles, for the panel to offer."""
     service = service_of(request)
     found = await service.call(lambda: list_profiles(service.context.store, limit=MAX_NAMES))
     names = [profile.name for profile in found.profiles]
@@ -54,20 +54,20 @@ async def profile_names(request: Request) -> Response:
 @router.post("/ui/optimize")
 @says_refusals
 async def optimize(request: Request) -> Response:
-    """Answer what the panel asks, or say what is wrong with it."""
+    """Answer what the panel asks, or show what is wrong with it."""
     pairs = await read_form(request)
     entry = InputState.of_form(pairs)
     if change := change_of(pairs):
         return await _panel(request, changed(entry, change))
     try:
         return moved(request, await _outcome(request, entry))
-    except Mistaken as refusal:
+    except InvalidForm as refusal:
         return await _panel(request, refusal.entry, status=422)
 
 
 @router.get("/ui/optimize")
 async def asked_again(request: Request) -> Response:
-    """Where a browser stands that was told of mistakes: its address leads back to the panel."""
+    """Lead back to the panel: a browser with mistakes shown may load its address again."""
     return moved(request, "/")
 
 
@@ -80,7 +80,7 @@ async def _outcome(request: Request, entry: InputState) -> str:
     except SluiceError as refusal:
         if isinstance(refusal, Overloaded) or kind_of(refusal.code).status >= 500:
             raise
-        raise Mistaken(entry.with_mistakes(request_of(entry).mistakes_in(refusal))) from None
+        raise InvalidForm(entry.with_mistakes(request_of(entry).mistakes_in(refusal))) from None
 
 
 async def _of_profile(request: Request, reference: str) -> InputState:
@@ -103,6 +103,6 @@ def _with_message(entry: InputState, text: str) -> InputState:
 
 
 async def _panel(request: Request, entry: InputState, *, status: int = 200) -> Response:
-    """The panel as it was sent. Thousands of rows take a while, so a thread renders it."""
+    """Show the panel as it was sent. Thousands of rows take a while, so a thread renders it."""
     make = partial(panel_page, request, "workbench.html", entry, status=status, section="Workbench")
     return await service_of(request).call(make)

@@ -1,7 +1,7 @@
 """In front of the framework: lookups that memory answers, and nothing else.
 
-The front answers what it understands in every byte, with what the framework's own routes would
-say; whatever is odd about a request, or not in memory, it leaves to them. For the event loop's
+The fast path answers what it understands in every byte, with what the framework's own routes would
+send; whatever is odd about a request, or not in memory, it leaves to them. For the event loop's
 thread.
 """
 
@@ -15,15 +15,15 @@ from app.http.fastpath.responses import (
     NO_CACHE,
     SCHEDULE,
     SECURITY,
+    AsgiResponse,
     Kind,
-    Rendered,
-    Served,
+    RenderedBodies,
     accepted,
     active_form,
     holds,
     immutable_form,
 )
-from app.http.fastpath.table_cache import Shelf, tag_of, unchanged
+from app.http.fastpath.table_cache import TableCache, tag_of, unchanged
 from app.schemas.queries import TableFormat
 from models.records import ActiveTable
 
@@ -36,7 +36,7 @@ _AFTER_TABLES, _AFTER_BYTES = len(_TABLES), len(_BYTES)
 _MAX_DIGITS = 19  # what the framework's rule for numbers takes as well
 
 
-class Lane:
+class CachedRoute:
     """A path whose lookups one table answers: its digest, and the ETag around the message."""
 
     __slots__ = ("after", "before", "digest")
@@ -46,7 +46,7 @@ class Lane:
         self.before, self.after = tag_of(digest).split(b"%d")
 
 
-class Choices:
+class ActiveTables:
     """Which table each reference answers from; its mapping never changes.
 
     `schedules` and `tables` are the same by path.
@@ -55,22 +55,22 @@ class Choices:
     def __init__(self, active: Iterable[ActiveTable] = ()) -> None:
         self.digests: Mapping[str, str] = _by_reference(active)
         self.schedules = {
-            f"/profiles/{reference}/schedule": Lane(digest)
+            f"/profiles/{reference}/schedule": CachedRoute(digest)
             for reference, digest in self.digests.items()
         }
         self.tables = {
             f"/profiles/{reference}/table": digest for reference, digest in self.digests.items()
         }
 
-    def since(self, earlier: Choices) -> list[str]:
-        """The digests that were not chosen earlier, those of current revisions first."""
+    def since(self, earlier: ActiveTables) -> list[str]:
+        """Return the digests that were not active earlier, those of current revisions first."""
         known = set(earlier.digests.values())
         ordered = (self.digests[one] for one in sorted(self.digests, key=lambda one: "@" in one))
         return [digest for digest in dict.fromkeys(ordered) if digest not in known]
 
 
 def _by_reference(active: Iterable[ActiveTable]) -> dict[str, str]:
-    """By "name", where the current revision has a table, and by "name@revision"."""
+    """Return digests by "name", where the current revision has a table, and by "name@revision"."""
     digests: dict[str, str] = {}
     for one in active:
         digests[f"{one.profile_name}@{one.revision}"] = one.digest
@@ -79,73 +79,73 @@ def _by_reference(active: Iterable[ActiveTable]) -> dict[str, str]:
     return digests
 
 
-class Front:
-    """Answers from `choices`, which are exchanged as a whole, and from the tables on `shelf`."""
+class FastPath:
+    """Answers from `active`, which is exchanged as a whole, and from the tables in `cache`."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self.shelf = shelf
-        self.choices = Choices()
-        self.rendered = Rendered()
+    def __init__(self, cache: TableCache) -> None:
+        self.cache = cache
+        self.active = ActiveTables()
+        self.rendered = RenderedBodies()
 
-    def answer(self, scope: Scope) -> Served | None:
-        """The answer to this request, or None where the framework is to give it."""
+    def answer(self, scope: Scope) -> AsgiResponse | None:
+        """Return the answer to this request, or None where the framework is to give it."""
         if scope["method"] != "GET":
             return None
-        choices, path = self.choices, scope["path"]
-        lane = choices.schedules.get(path)
-        if lane is not None:
-            return self._schedule(scope, lane)
-        digest = choices.tables.get(path)
+        active, path = self.active, scope["path"]
+        route = active.schedules.get(path)
+        if route is not None:
+            return self._schedule(scope, route)
+        digest = active.tables.get(path)
         if digest is not None:
             return self._active(scope, digest)
         return self._stored(scope, path) if path.startswith(_TABLES) else None
 
-    def _schedule(self, scope: Scope, lane: Lane) -> Served | None:
+    def _schedule(self, scope: Scope, route: CachedRoute) -> AsgiResponse | None:
         query: bytes = scope["query_string"]
         if not query.startswith(_BYTES):
             return None
         digits, wanted = query[_AFTER_BYTES:], _if_none_match(scope)
-        tag = lane.before + digits + lane.after
+        tag = route.before + digits + route.after
         body = self.rendered.young.get(tag)
         if body is not None and not wanted:
-            return _served(tag, body)
+            return _asgi_response(tag, body)
         if not (digits.isdigit() and len(digits) <= _MAX_DIGITS):
             return None
-        return self._by_table(lane, int(digits), wanted)
+        return self._by_table(route, int(digits), wanted)
 
-    def _by_table(self, lane: Lane, message_bytes: int, wanted: str) -> Served | None:
-        tag = lane.before + b"%d" % message_bytes + lane.after  # without zeros in front
+    def _by_table(self, route: CachedRoute, message_bytes: int, wanted: str) -> AsgiResponse | None:
+        tag = route.before + b"%d" % message_bytes + route.after  # without zeros in front
         if not wanted and (body := self.rendered.older(tag)) is not None:
-            return _served(tag, body)
-        table = self.shelf.get(lane.digest)
+            return _asgi_response(tag, body)
+        table = self.cache.get(route.digest)
         if table is None or not table.min_message_bytes <= message_bytes <= table.max_message_bytes:
             return None
         if wanted and holds(wanted, tag.decode()):
-            return unchanged(tag).served()
+            return unchanged(tag).as_asgi()
         body = table.short_body(message_bytes)
         if body is None:
             return None
         self.rendered.see(tag, body)
-        return _served(tag, body)
+        return _asgi_response(tag, body)
 
-    def _active(self, scope: Scope, digest: str) -> Served | None:
-        table = self.shelf.get(digest) if _wants_file(scope) else None
+    def _active(self, scope: Scope, digest: str) -> AsgiResponse | None:
+        table = self.cache.get(digest) if _wants_file(scope) else None
         if table is None:
             return None
-        ready = active_form(_if_none_match(scope), digest, TableFormat.SLT, table.file)
-        return ready.served()
+        response = active_form(_if_none_match(scope), digest, TableFormat.SLT, table.file)
+        return response.as_asgi()
 
-    def _stored(self, scope: Scope, path: str) -> Served | None:
+    def _stored(self, scope: Scope, path: str) -> AsgiResponse | None:
         digest = path[_AFTER_TABLES:]
-        table = self.shelf.get(digest) if _wants_file(scope) else None
+        table = self.cache.get(digest) if _wants_file(scope) else None
         if table is None:
             return None
-        ready = immutable_form(_if_none_match(scope), digest, TableFormat.SLT, table.file)
-        return ready.served()
+        response = immutable_form(_if_none_match(scope), digest, TableFormat.SLT, table.file)
+        return response.as_asgi()
 
 
-def _served(tag: bytes, body: bytes) -> Served:
-    """What `held.found` says, for a server, in as few steps as there can be."""
+def _asgi_response(tag: bytes, body: bytes) -> AsgiResponse:
+    """Return what `table_cache.found` does, for a server, in as few steps as possible."""
     headers = (
         (b"etag", tag),
         NO_CACHE,
@@ -153,7 +153,7 @@ def _served(tag: bytes, body: bytes) -> Served:
         JSON_HEADER,
         SECURITY,
     )
-    return Served(
+    return AsgiResponse(
         {"type": "http.response.start", "status": 200, "headers": headers},
         {"type": "http.response.body", "body": body},
         _FOUND,

@@ -146,7 +146,7 @@ class Priced:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What an audit found. `single` and `size steps` are the best of their kind that was found.
+    """What an audit found. `single` and `size_steps` are the best of their kind that was found.
 
     `worst_of` is how many message sizes each worst regret was looked for among: those of the
     workload; and of a whole range also its powers of two and where the settings turn.
@@ -179,7 +179,7 @@ class Audit:
 def audit(question: AuditQuestion, progress: Callable[[int, int], None] | None = None) -> Audit:
     """Price the setting and its alternatives. Raises InvalidInput, LimitReached.
 
-    `progress` is told messages solved and messages in all.
+    `progress` is called with messages solved and messages in all.
     """
     started_s = time.perf_counter()
     scope, model = question.scope, question.model
@@ -335,12 +335,12 @@ class _Solved:
         self.best = tuple(sorted((*self.best, *known), key=lambda one: one.message_bytes))
 
     def _counted_from(self, before: int) -> Callable[[int, int], None] | None:
-        tell = self._progress
-        return None if tell is None else lambda done, total: tell(before + done, before + total)
+        report = self._progress
+        return None if report is None else lambda done, total: report(before + done, before + total)
 
 
 def _looked_at(question: AuditQuestion, best: Sequence[BestKnown]) -> tuple[int, ...]:
-    """The messages beside the workload among which the worst is looked for: of a given workload none."""
+    """The messages beside the workload that may be the worst; none beside a given workload."""
     return () if question.scope.workload is not None else tuple(one.message_bytes for one in best)
 
 
@@ -357,7 +357,7 @@ def _with(regret: Regret) -> BestKnown:
 def _chosen(
     question: AuditQuestion, best: Sequence[BestKnown], workload: Workload
 ) -> Iterator[FragmentSetting]:
-    """The best single size, and the best size steps where the library takes one."""
+    """The best single size, and the best size steps where the library takes them."""
     scope = question.scope
     ways = (solvers.choose_size, *((solvers.choose_size_steps,) if scope.takes_size_steps else ()))
     for choose in ways:

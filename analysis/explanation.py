@@ -4,7 +4,7 @@ Source    own derivation, on the critical path of the recurrence (Wang98 eq. (1)
 Cost      `path_shares`: O(length of the path). `cheaper`: O(stages).
 Exact     the shares sum to the latency without the delay, up to the rounding of sums.
 Traps     stages off the critical path have a share of 0 and may still matter a little: another cut
-          may be better once they are cheaper. So a saving is told twice, for the same cut, which
+          may be better once they are cheaper. So a saving is stated twice, for the same cut, which
           the evaluator prices, and for the best cut of the cheaper pipeline, which somebody solves.
 """
 

@@ -33,7 +33,7 @@ def fit_narrowed(
     """The fit over the sizes that the schedules of its own model use, and a notice that says so.
 
     `fit` is given the least and the greatest size in bytes to fit over, both included;
-    `sizes_used` tells the fragment sizes of the best schedule; `measured` are the distinct sizes,
+    `sizes_used` returns the fragment sizes of the best schedule; `measured` are the distinct sizes,
     ascending, of each group of samples. Raises what the two functions raise.
     """
     current = hull([(sizes[0], sizes[-1]) for sizes in measured])
@@ -95,8 +95,8 @@ def _equal_us(problem: AnyProblem, count: int) -> float:
 
 def hull(ranges: Iterable[Range]) -> Range:
     """The range that holds all of these."""
-    leasts, greatests = zip(*ranges, strict=True)
-    return min(leasts), max(greatests)
+    minima, maxima = zip(*ranges, strict=True)
+    return min(minima), max(maxima)
 
 
 def _with_notice(found: TraceFit, notice: Notice) -> TraceFit:

@@ -1,1 +1,1 @@
-"""The nouns of Sluice: frozen, validated, units in their names. Standard library only."""
+"""The domain types of Sluice: frozen, validated, units in their names. Standard library only."""

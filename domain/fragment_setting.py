@@ -1,4 +1,4 @@
-"""A setting: how a library that repeats one size is told to cut, for every message size."""
+"""A setting: how a library that repeats one size cuts messages, for every message size."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A stage is a store-and-forward resource that handles one fragment at a time. Its time for a
 fragment of x bytes is overhead_us + ns_per_byte * x / 1000 (Wang98 sec. 2: g and G), or one such
-line for each range of fragment sizes. Whoever needs a cost asks the stage for it.
+line for each range of fragment sizes. Costs are asked of the stage.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class FitRange:
 class Stage:
     """One store-and-forward step: a name and its fit ranges, ascending, the last without end.
 
-    `Stage.of_line` makes the usual stage of one line. Raises InvalidStage.
+    `Stage.of_line` makes a stage of one line. Raises InvalidStage.
     """
 
     name: str

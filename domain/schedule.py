@@ -1,4 +1,4 @@
-"""Schedules of one cut shared by all stages, and the evaluator that judges them.
+"""Schedules of one cut shared by all stages, and the evaluator of their latency.
 
 The recurrence (Wang98 eq. 1-3): a fragment enters a stage when it has left the stage before it and
 when the fragment before it has left this stage. Plain Python on purpose: every latency that Sluice

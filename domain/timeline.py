@@ -96,7 +96,7 @@ class Timeline:
     def busiest_stage(self) -> int:
         """Index of the stage occupied longest; the first one of equals.
 
-        Judged by the stages' times for the cut, as in `domain.schedule.busiest_stage`.
+        Measured by the stages' times for the cut, as in `domain.schedule.busiest_stage`.
         """
         busy = [one.priced_us for one in self.stages]
         return busy.index(max(busy))
@@ -104,7 +104,7 @@ class Timeline:
     def critical_path(self) -> tuple[tuple[int, int], ...]:
         """(fragment, stage) pairs of a chain without a pause from 0 to the last exit.
 
-        Each starts at the very moment at which the one before it ends. Of two that end then, the
+        Each starts at the very time at which the one before it ends. Of two that end then, the
         one in the same stage is taken: it shows the queue.
         """
         return tuple(

@@ -37,7 +37,7 @@ class WorkloadSize:
 class Workload:
     """Message sizes, ascending, and how much each counts. Raises InvalidInput.
 
-    `words` says in a sentence what it is, for whoever reads a mean over it.
+    `words` says in a sentence what it is, for readers of a mean over it.
     """
 
     sizes: tuple[WorkloadSize, ...]

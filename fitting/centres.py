@@ -8,8 +8,8 @@ Notation  x sizes in bytes, y times in µs, c how many samples an entry stands f
           m cells: sizes, or bins of neighbouring ones where there are more than MAX_CELLS.
 Cost      at most 64 samples a cell look at each other; O(N) otherwise.
 Exact     no; where outliers are slow ones, centres hold beyond half of them.
-Traps     one time a size shows no spread: it is then judged by how far a time lies off the chord of
-          its neighbours. Within a bin times grow with the size: they are carried to the bin's own
+Traps     one time a size shows no spread: it is then how far a time lies off the chord of its
+          neighbours. Within a bin times grow with the size: they are carried to the bin's own
           size by the slope between its neighbours, in logarithms, which lies between 0 and 1 for
           every line with both parameters >= 0.
 """

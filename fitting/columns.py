@@ -1,4 +1,4 @@
-"""Columns of measurements: plain arrays that tell their extremes without a loop in Python."""
+"""Columns of measurements: plain arrays that give their extremes without a loop in Python."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ Which formats a file that nothing recognises comes near to, and what it lacks of
 
 Every format names a few marks that all of its files have. Those that a file has some of are near
 it, by the share that it has. Headers of simple tables (`size,time`) get the names that the
-project's own CSV would give them. What is told of the file are line numbers, and names of columns
-that are short and plain.
+project's own CSV would give them. Reported of the file are line numbers, and names of columns that
+are short and plain.
 """
 
 from __future__ import annotations

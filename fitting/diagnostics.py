@@ -1,13 +1,13 @@
 """What a careful engineer would say about a stage's samples and its fit, in words.
 
-Source    usual practice; each check compares an effect with its own standard error and with the
+Source    common practice; each check compares an effect with its own standard error and with the
           least effect that matters, so that neither noise nor trifles speak.
 Notation  by cell of fitting/centres.py, (m,): x, z, s; r = z / f - 1 with f the fitted time; e the
           standard error of r; q a quadratic in log x, freed of what a line can explain.
 Cost      O(N + m).
 Traps     one size that sits off the line alone looks like curvature: the worst size is left out
           before curvature is asked, and what a quadratic leaves over widens its error. In a trace
-          with outliers the first repetition is one of them now and then: warm-up is judged by its
+          with outliers the first repetition is one of them now and then: warm-up is measured by its
           rank among all repetitions, over all sizes.
 """
 
@@ -71,7 +71,7 @@ class Evidence:
         return r, np.sqrt(self.centres.errors()[piece.cells] ** 2 + MODEL**2 + tick**2)
 
 
-def judged(evidence: Evidence) -> list[tuple[Verdict, Verdict]]:
+def verdicts_of(evidence: Evidence) -> list[tuple[Verdict, Verdict]]:
     """The verdict on overhead and per-byte cost of every piece."""
     if _decides_nothing(evidence):
         return [(Verdict.UNSUPPORTED, Verdict.UNSUPPORTED)] * len(evidence.pieces)

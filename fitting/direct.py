@@ -22,7 +22,7 @@ def fit_direct(
     trace: DirectTrace, options: FitOptions, *, understood: tuple[tuple[str, str], ...] = ()
 ) -> TraceFit:
     """A fit for every stage. Raises PoorFit where the trace cannot support one, InvalidInput."""
-    # NumPy is loaded for a fit, not for whoever only names this room.
+    # NumPy is loaded for a fit, not where this package is only named.
     from fitting.overlap import explain_total
     from fitting.stage import fit_stage
 

@@ -80,11 +80,11 @@ class Bursts:
             for part, middle in zip(parts, medians, strict=True)
             if len(part) >= 3 and middle >= _MIN_US
         ]
-        default = float(np.median(pooled)) if pooled else 0.0
+        typical = float(np.median(pooled)) if pooled else 0.0
         return cls(
             distinct.astype(np.int64),
             medians,
-            np.full(len(distinct), default),
+            np.full(len(distinct), typical),
             np.array([len(part) for part in parts], dtype=np.int64),
         )
 

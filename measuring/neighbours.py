@@ -89,8 +89,8 @@ def points_of(
     if samples is None:
         return [], Noise(None, 0.0)
     sizes, medians, spreads, counts = _by_size(samples)
-    reported = (counts >= _MIN_SAMPLES) & (medians > _MIN_US)
-    spread = float(np.median(spreads[reported])) if reported.any() else None
+    usable = (counts >= _MIN_SAMPLES) & (medians > _MIN_US)
+    spread = float(np.median(spreads[usable])) if usable.any() else None
     noise = Noise(spread, _unit_us(medians))
     inside = np.flatnonzero((sizes >= minimum) & (sizes <= maximum))
     if len(inside) > MAX_SIZES:

@@ -1,5 +1,5 @@
-"""Persistence: the only room that knows SQL. `models.session.create_store` is the door.
+"""Persistence: the only package that knows SQL. Its entry point is `models.session.create_store`.
 
 Repositories take and return domain objects, or the frozen records of `models.records`; rows never
-leave this room. Nothing is opened, and no database driver imported, when it is imported.
+leave this package. Nothing is opened, and no database driver imported, when it is imported.
 """

@@ -1,4 +1,4 @@
-"""Problems in, solutions out. `solve` is the one public door; nothing heavy is imported before it.
+"""Problems in, solutions out. `solve` is the one entry point; nothing heavy is imported before it.
 
 from solvers import solve
 solution = solve(Problem(pipeline, 4096))
@@ -135,8 +135,8 @@ def compile_table(
     Whatever a reader computes between two entries is within the gap that its stretch states;
     `relative_gap` is what is aimed at, and missed only where whole bytes, alignment, limits or
     costs with several ranges do not let it be met, or where it takes more cuts than are tried:
-    `on_loosened` is then told the tolerance that all of them are compiled to. `on_progress` is
-    told the share that is done. Raises InvalidInput, Infeasible and TimeLimitReached, and
+    `on_loosened` is then called with the tolerance that all of them are compiled to,
+    `on_progress` with the share that is done. Raises InvalidInput, Infeasible, TimeLimitReached and
     StrategyDeclined where models of this kind have no tables.
     """
     from solvers.backends import table_compiler

@@ -1,4 +1,4 @@
-"""What a strategy is given and what it returns. Shared by every module of this room."""
+"""What a strategy is given and what it returns. Shared by every module of this package."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SolveOptions:
     """How to solve, as against what: none of this changes which schedules are admitted.
 
     `on_incumbent` is called with a complete, valid answer each time a better one is known, so that
-    whoever has to stop the solve keeps the best so far. Raises InvalidInput.
+    a caller that has to stop the solve keeps the best so far. Raises InvalidInput.
     """
 
     relative_gap: float = DEFAULT_RELATIVE_GAP

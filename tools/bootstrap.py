@@ -53,7 +53,7 @@ LAUNCHER = """#!/bin/sh
 ' '''
 import sys
 
-sys.path[0] = {root!r}  # the rooms run from the checkout
+sys.path[0] = {root!r}  # the packages run from the checkout
 from app.cli import main
 
 sys.exit(main())

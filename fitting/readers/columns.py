@@ -13,7 +13,7 @@ points give d.
 Notation: m, the digits without the point; d, how many of them come after it.
 Cost: about 60 ns a number; rows with exponents, signs or blanks go through numpy.loadtxt, 200 ns.
 Exact: equal to reading row by row (tests/fitting/test_fast_rows.py).
-Traps: what is unusual in any way is not judged here: the answer is None, and the slow path, which
+Traps: what is unusual in any way is not decided here: the answer is None, and the slow path, which
 names line and rule, has to look.
 """
 
@@ -250,11 +250,11 @@ def read_blocks(content: bytes, block_of: Callable[[tuple[str, ...], int], Block
     """Read every row into the block that `block_of(names, line number)` has for its header line.
 
     A header line is one that begins with a name of the size column. Raises UnreadableTrace; rows
-    that break a rule are told together.
+    that break a rule are reported together.
     """
     block: Block | None = None
     bad = BadRows()
-    with bad.reported():
+    with bad.collected():
         for chunk, first in _chunks(content.removeprefix(codecs.BOM_UTF8)):
             if block is not None and block.take(chunk):
                 continue

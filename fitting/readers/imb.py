@@ -138,8 +138,8 @@ def _missing(others: tuple[str, ...]) -> str:
 
 
 def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], ...]:
-    fewest, maximum = min(output.repetitions), max(output.repetitions)
-    count = str(fewest) if fewest == maximum else f"{fewest} to {maximum}"
+    low, high = min(output.repetitions), max(output.repetitions)
+    count = str(low) if low == high else f"{low} to {high}"
     stated = [("format", FORMAT)]
     if output.version:
         stated.append(("tool_version", output.version))

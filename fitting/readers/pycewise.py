@@ -89,7 +89,7 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
     if layout is None:
         refuse(f"line {number}: expected a header line with {_SIZE} and {_SECONDS}")
     if not layout.has_header:
-        _check_reported(kind)
+        _check_kind(kind)
         rows = _rows(decoded(content))
     samples, operations = Collector(), dict[str, int]()
     for number, fields in rows:
@@ -142,7 +142,7 @@ def _row(
     samples.add(size, value * layout.scale)
 
 
-def _check_reported(kind: TraceKind | None) -> None:
+def _check_kind(kind: TraceKind | None) -> None:
     if kind not in (TraceKind.END_TO_END, TraceKind.INDIRECT):
         refuse(
             "two columns of numbers without a header line do not say what was timed: pass kind "

@@ -149,8 +149,8 @@ def left_out_text(*collectors: Collector) -> tuple[tuple[str, str], ...]:
             reasons[why] = reasons.get(why, 0) + count
     if not reasons:
         return ()
-    reported = "; ".join(f"{count} {why}" for why, count in reasons.items())
-    return (("rows_left_out", f"{sum(reasons.values())}: {reported}"),)
+    listed = "; ".join(f"{count} {why}" for why, count in reasons.items())
+    return (("rows_left_out", f"{sum(reasons.values())}: {listed}"),)
 
 
 def sizes_text(*parts: Samples | None) -> tuple[tuple[str, str], ...]:
@@ -217,7 +217,7 @@ def check_kind(trace: Trace, kind: TraceKind | None, format_name: str) -> None:
 
 
 MAX_LISTED = 10
-Given = ParamSpec("Given")
+Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
@@ -225,38 +225,41 @@ class BadRows:
     """The refusals of the rows of one file, in their order."""
 
     def __init__(self) -> None:
-        self._reported: list[str] = []
+        self._refusals: list[str] = []
 
     def tried(
-        self, read: Callable[Given, Result], *given: Given.args, **named: Given.kwargs
+        self,
+        read: Callable[Arguments, Result],
+        *arguments: Arguments.args,
+        **named: Arguments.kwargs,
     ) -> Result | None:
         """What reading a row gives; None where it is refused, which is kept.
 
-        Raises UnreadableRows once there are more than can be told.
+        Raises UnreadableRows once there are more than MAX_LISTED.
         """
         try:
-            return read(*given, **named)
+            return read(*arguments, **named)
         except UnreadableTrace as refusal:
-            if len(self._reported) == MAX_LISTED:
-                raise UnreadableRows(tuple(self._reported), has_more=True) from None
-            self._reported.append(refusal.detail)
+            if len(self._refusals) == MAX_LISTED:
+                raise UnreadableRows(tuple(self._refusals), has_more=True) from None
+            self._refusals.append(refusal.detail)
             return None
 
     @contextmanager
-    def reported(self) -> Iterator[None]:
+    def collected(self) -> Iterator[None]:
         """Read rows inside; what was refused is raised at the end. Raises UnreadableTrace.
 
-        A refusal that leaves the block ends the reading; it is told after those of rows.
+        A refusal that leaves the block ends the reading; it comes after those of rows.
         """
         try:
             yield
         except UnreadableRows:
             raise
         except UnreadableTrace as refusal:
-            if not self._reported:
+            if not self._refusals:
                 raise
-            self._reported.append(refusal.detail)
-        if len(self._reported) == 1:
-            raise UnreadableTrace(self._reported[0], field="measurements")
-        if self._reported:
-            raise UnreadableRows(tuple(self._reported))
+            self._refusals.append(refusal.detail)
+        if len(self._refusals) == 1:
+            raise UnreadableTrace(self._refusals[0], field="measurements")
+        if self._refusals:
+            raise UnreadableRows(tuple(self._refusals))

@@ -61,9 +61,9 @@ class _Row:
 
     def is_bandwidth(self, kind: TraceKind | None) -> bool:
         """A stream of messages, by the names of the test or by what the user says of the file."""
-        reported = " ".join(self.names).lower()
-        if "lat" in reported or "bw" in reported or "_mr" in reported:
-            return "lat" not in reported
+        tests = " ".join(self.names).lower()
+        if "lat" in tests or "bw" in tests or "_mr" in tests:
+            return "lat" not in tests
         if kind is None:
             refuse(
                 "the ucx_perftest CSV does not say whether it is of a latency or of a bandwidth "

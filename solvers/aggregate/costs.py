@@ -101,8 +101,8 @@ def lower_bounds_us(problem: AggregateProblem, k: Ints) -> Floats:
     first, single = np.full(len(k), minimum), np.zeros(len(k))
     if not problem.allow_refragmentation:
         first = np.maximum(minimum, total - (k - 1.0) * maximum)
-        single = _LeastFrom(aggregate, minimum, maximum, _totals)(total / k)
-    others = _LeastFrom(aggregate, minimum, maximum, _others)(first)
+        single = _MinFrom(aggregate, minimum, maximum, _totals)(total / k)
+    others = _MinFrom(aggregate, minimum, maximum, _others)(first)
     others = others - Costs(aggregate, after_bytes=0).drops_us(first, np.full(len(k), maximum))
     queue = np.maximum(0.0, others) + closed_form_us(bottleneck_problem(problem), k)
     bound: Floats = np.maximum(queue, single) * _SAFETY - _MIN_US * (k + 1.0)
@@ -148,7 +148,7 @@ def _totals(S: Floats, b: Floats) -> Floats:
     return np.maximum(S, b)
 
 
-class _LeastFrom:
+class _MinFrom:
     """x -> the least value on [x, greatest] of S - b or of S.
 
     Between two ends of ranges both are lines and the value is least at one side: at x, at the end,

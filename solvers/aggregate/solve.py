@@ -21,7 +21,7 @@ from domain.problem import AggregateProblem
 from domain.solution import Notice, Solution, Strategy
 from solvers.aggregate.costs import Costs, is_convex, lower_bound_us
 from solvers.aggregate.cuts import best_count, fixed_cut, repeat_cut
-from solvers.assemble import judged_us, solution_of
+from solvers.assemble import evaluated_us, solution_of
 from solvers.backends import Backend
 from solvers.contract import Candidate, Deadline, SolveOptions
 from solvers.default_settings import STATIC_BYTES, Baseline, BaselineSet, BestRepeat
@@ -103,7 +103,7 @@ class _Contest:
         """Let a candidate take part."""
         self._is_cut_off |= candidate.cut_off
         cut = candidate.fragment_bytes
-        rank = (judged_us(self._problem, candidate), len(cut), cut[0])
+        rank = (evaluated_us(self._problem, candidate), len(cut), cut[0])
         if rank >= self._rank:
             return
         self._best, self._rank = (strategy, candidate), rank
@@ -129,7 +129,7 @@ class _Contest:
             replace(candidate, notices=notices, cut_off=self._is_cut_off),
             bound_us=self._bound_us,
             relative_gap=self._options.relative_gap,
-            judged=self._rank[0],
+            evaluated=self._rank[0],
             unrounded_us=None if real is None else problem.aggregate.latency_us(real),
             limited_by=_limited_by(problem, len(candidate.fragment_bytes)),
         )

@@ -109,7 +109,7 @@ class Iterate:
 ChainMethod: TypeAlias = Callable[[Chain, ChainOptions], Iterate | None]
 
 
-def apart_of(chain: Chain, y: Floats, repeated_y: float, p: Floats) -> float:
+def bound_distance(chain: Chain, y: Floats, repeated_y: float, p: Floats) -> float:
     """Relative distance of the two bounds."""
     sizes = np.concatenate(
         [

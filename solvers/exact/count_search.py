@@ -78,7 +78,7 @@ class CountSearch:
         """
         last = _last_that_could_win(problem, lines, known_us, near=near)
         counts = np.arange(lines.k_min, last + 1, dtype=np.int64)
-        every = closed_form_us(problem, counts, max_message_bytes=lines.M)
+        every = closed_form_us(problem, counts, max_fragment_bytes=lines.M)
         narrowed = last < lines.k_max or problem.largest_fragment_bytes > lines.M
         lower = every - problem.pipeline.delay_us
         return cls(problem, lines, lower, known_us if narrowed else np.inf)
@@ -271,7 +271,7 @@ def _last_that_could_win(
     if high - low < worth_bisecting:
         return high
     samples = np.unique(np.geomspace(low, high, _SAMPLES).astype(np.int64))
-    values = closed_form_us(problem, samples, max_message_bytes=lines.M)
+    values = closed_form_us(problem, samples, max_fragment_bytes=lines.M)
     below = np.flatnonzero(values <= limit)
     at = int(below[-1]) if len(below) else int(np.argmin(values))
     low, high = int(samples[at]), int(samples[min(at + 1, len(samples) - 1)])
@@ -279,7 +279,7 @@ def _last_that_could_win(
         return high
     while low < high:
         middle = (low + high + 1) // 2
-        if closed_form_us(problem, np.array([middle]), max_message_bytes=lines.M)[0] <= limit:
+        if closed_form_us(problem, np.array([middle]), max_fragment_bytes=lines.M)[0] <= limit:
             low = middle
         else:
             high = middle - 1

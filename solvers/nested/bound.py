@@ -178,11 +178,11 @@ def _triples(problem: Problem, stages: list[_StageLines], b: int) -> list[_Tripl
 def _best_stream(stages: list[_StageLines], reference: float) -> tuple[Line | None, float]:
     """The stream that adds most, with the cost of one block that it takes the place of."""
     best: tuple[Line | None, float] = (None, 0.0)
-    max_us = 0.0
+    max_gain_us = 0.0
     for stage in stages:
         line, gain_us = stage.as_stream(reference)
-        if gain_us > max_us:
-            max_us, best = gain_us, (line, stage.min_us)
+        if gain_us > max_gain_us:
+            max_gain_us, best = gain_us, (line, stage.min_us)
     return best
 
 

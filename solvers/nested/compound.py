@@ -14,7 +14,7 @@ Source    Wang98 sec. 4.1 (ramp-up), 4.2 (ramp-up-and-down), 4.3.1 and 5.5 (algo
           theory sec. 3-5.
 Notation  g, G: µs, µs/byte of a line; before, slow, behind: the three lines, of which before or
           behind may be missing; k blocks x_0..x_{k-1}, bytes; peak: index of the largest one.
-Cost      O(k^2) NumPy work for all ramps of at most MAX_BLOCKS blocks, O(k) for each one judged.
+Cost      O(k^2) NumPy work for all ramps of at most MAX_BLOCKS blocks, O(k) for each one evaluated.
 Exact     the best ramp where the slow line is above the others at every size; else a heuristic.
 Traps     sizes follow from the peak outwards (x' = (t(x) - g_slow)/G_slow, t the compound line):
           that does not amplify rounding as Wang's order does, and needs no special case for a = 1,

@@ -1,4 +1,4 @@
-"""What the hierarchical strategies share: proposals of nested cuts, judged by the true latency.
+"""What the hierarchical strategies share: proposals of nested cuts, evaluated by the true latency.
 
 Source    theory sec. 5 (refragmentation; which of the two latencies chooses).
 Notation  k: blocks of the slow stage; counts: (k, n) or (1, n) pieces of each block at each stage.
@@ -10,7 +10,7 @@ Small moves of a nested cut while its true latency falls: what the lines of a ra
 
 Source    our own; the objective is theory sec. 5's true pipelined latency.
 Notation  blocks (k,) of the slow stage, bytes; counts (k, n) pieces of each block at each stage.
-Cost      at most POLISH_STEPS judged cuts.
+Cost      at most POLISH_STEPS evaluated cuts.
 Exact     no: a descent from the best cut known.
 Traps     pieces of a part that is split again must stay multiples of each other, so only the counts
           of flat parts move.

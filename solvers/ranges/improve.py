@@ -45,7 +45,7 @@ from solvers.rounding import nearest_cut, round_cut
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-HELD_CELLS = 2_000  # k*n up to which a linear program with held regions is solved
+FIXED_REGION_CELLS = 2_000  # k*n up to which a linear program with held regions is solved
 _ROUNDS = 3  # times that regions are held, sizes solved for and moved, for one start
 _ROUNDING = 1e-12  # relative gain of a move that may be rounding alone
 _ABOVE = 1.0 + 1e-9  # how far a cost must lie above its minorant for a size to be moved to an end
@@ -66,7 +66,7 @@ def improved(
         latency = cut_us(problem, sizes)
         if latency < best_us:
             best, best_us = sizes, latency
-        x = held_optimum(problem, sizes, deadline) if cells > 0 else None
+        x = fixed_region_optimum(problem, sizes, deadline) if cells > 0 else None
         whole = None if x is None else round_cut(problem, x, search_cells=0)
         if x is None or whole is None or deadline.passed:
             break
@@ -92,10 +92,10 @@ def _candidate(sizes: Ints, real: Floats | None) -> Candidate:
     return Candidate(cut, tuple(real.tolist()) if known and real is not None else None)
 
 
-def held_optimum(problem: Problem, sizes: Ints, deadline: Deadline) -> Floats | None:
+def fixed_region_optimum(problem: Problem, sizes: Ints, deadline: Deadline) -> Floats | None:
     """The best real sizes with every fragment in its region; None where that is too large."""
     count, stages = len(sizes), problem.pipeline.stages
-    if count < 2 or len(stages) < 2 or count * len(stages) > HELD_CELLS:
+    if count < 2 or len(stages) < 2 or count * len(stages) > FIXED_REGION_CELLS:
         return None
     low, high = regions_of(problem, sizes)
     ranges = [[stage.range_at(int(size)) for stage in stages] for size in sizes]

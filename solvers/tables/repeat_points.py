@@ -50,7 +50,7 @@ class Between(NamedTuple):
     high_move: Floats
 
 
-class Least(NamedTuple):
+class Minimum(NamedTuple):
     """Of each function, (P,) each: the best s, its value, a value below all, its slope in B."""
 
     size: Floats
@@ -59,7 +59,7 @@ class Least(NamedTuple):
     slope: Floats
 
 
-def min_between(value: Value, ends: Between) -> Least:
+def min_between(value: Value, ends: Between) -> Minimum:
     """The least of each function between its ends; `value` gives f, d and r, (P,) each, at s."""
     low, high, low_move, high_move = ends
     f0, d0, r0 = value(low)
@@ -92,7 +92,7 @@ def min_between(value: Value, ends: Between) -> Least:
     slope = np.where(
         inner, slope, np.where(rises, r0 + d0 * low_move, r1 + np.minimum(d1, 0.0) * high_move)
     )
-    return Least(size, best, np.minimum(lower, best) * (1.0 - 1e-12), slope)
+    return Minimum(size, best, np.minimum(lower, best) * (1.0 - 1e-12), slope)
 
 
 Ints = NDArray[np.int64]

@@ -234,7 +234,7 @@ def clock() -> Clock:
     return Clock()
 
 
-LOST = Failure(was_sent=True, is_timeout=False, stated="lost")
+LOST = Failure(was_sent=True, is_timeout=False, reason="lost")
 
 
 @pytest.mark.parametrize("chance", [0.0, 0.5, 1.0])

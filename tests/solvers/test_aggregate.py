@@ -207,7 +207,7 @@ class TestSearches:
             assert found.latency_us == pytest.approx(min(times), rel=1e-12)
 
     def test_no_number_of_equal_fragments_is_better(self) -> None:
-        """Brute force over every number, in real sizes; whole bytes are judged as they are."""
+        """Brute force over every number, in real sizes; whole bytes are evaluated as they are."""
         for problem in noisy_problems(count(1500), seed=9):
             counts = problem.count_range()
             every = np.arange(counts.minimum, counts.maximum + 1)

@@ -39,7 +39,7 @@ def repeated(total: int, size: int) -> tuple[int, ...]:
     return (size,) * full + ((rest,) if rest else ())
 
 
-def judged(model: CostModel, cut: Sequence[int]) -> float:
+def evaluated(model: CostModel, cut: Sequence[int]) -> float:
     """What the evaluator says."""
     return latency_us(model, cut) if isinstance(model, Pipeline) else model.latency_us(cut)
 
@@ -79,7 +79,7 @@ def test_latencies_are_the_judges() -> None:
             if rng.random() < 0.3:
                 size = -(-total // int(rng.integers(1, 9)))
             priced = repeated_latencies_us(model, np.array([size]), np.array([total]))[0]
-            assert priced == pytest.approx(judged(model, repeated(total, size)), rel=1e-11)
+            assert priced == pytest.approx(evaluated(model, repeated(total, size)), rel=1e-11)
 
 
 def test_a_byte_repeated_in_the_largest_message_is_priced_in_closed_form() -> None:

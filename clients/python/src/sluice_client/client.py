@@ -216,22 +216,22 @@ class Client:
         self.close()
 
     def _answer(self, call: Call[Any]) -> Answer:
-        held = self._memory.get(call.target) if call.remembers else None
+        stored = self._memory.get(call.target) if call.remembers else None
         state = self._retry_state(call)
         while True:
             try:
-                answer = self._attempt(call, state, held)
+                answer = self._attempt(call, state, stored)
             except httpx.RequestError as error:
                 time.sleep(state.after_failure(failure_of(error)))
                 continue
             wait_s = state.after_answer(answer)
             if wait_s is None:
-                return self._memory.settle(call.target, answer, held) if call.remembers else answer
+                return self._memory.take(call.target, answer, stored) if call.remembers else answer
             time.sleep(wait_s)
 
-    def _attempt(self, call: Call[Any], state: RetryState, held: Answer | None) -> Answer:
+    def _attempt(self, call: Call[Any], state: RetryState, stored: Answer | None) -> Answer:
         body = bytearray()
-        known = {"If-None-Match": held.headers["etag"]} if held else {}
+        known = {"If-None-Match": stored.headers["etag"]} if stored else {}
         with self._open(call, state, known) as response:
             for piece in response.iter_bytes():
                 body += piece

@@ -52,13 +52,13 @@ def timeout_of(call_s: float, timeout_s: float) -> httpx.Timeout:
 
 def failure_of(error: httpx.RequestError) -> Failure:
     """What a failure of httpx means for sending again."""
-    stated = type(error).__name__
+    reason = type(error).__name__
     if text := str(error):
-        stated = f"{stated}: {text}"
+        reason = f"{reason}: {text}"
     return Failure(
         was_sent=not isinstance(error, _NOT_SENT),
         is_timeout=isinstance(error, httpx.TimeoutException),
-        stated=stated,
+        reason=reason,
     )
 
 

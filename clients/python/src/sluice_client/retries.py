@@ -60,11 +60,11 @@ class Failure:
 
     was_sent: bool
     is_timeout: bool
-    stated: str
+    reason: str
 
 
 STREAM_ENDED = Failure(
-    was_sent=True, is_timeout=False, stated="the stream of events ended before the job did"
+    was_sent=True, is_timeout=False, reason="the stream of events ended before the job did"
 )
 
 
@@ -102,7 +102,7 @@ class RetryState:
     ) -> None:
         self._call, self._retry = call, retry
         self._clock, self._chance = clock, chance
-        # What a request says that it takes is the service's to judge, and may be anything.
+        # The service decides on the time that a request asks for; it may be anything.
         takes_s = min(max(call.takes_s, 0.0), _MAX_TAKES_S)
         self._answer_s = takes_s + timeout_s
         self._total_s = max(retry.deadline_s, self._answer_s if takes_s else 0.0)
@@ -127,9 +127,9 @@ class RetryState:
         if wait_s is not None:
             return wait_s
         if failure.is_timeout:
-            raise DeadlineExceeded(f"no answer came in time: {failure.stated}")
+            raise DeadlineExceeded(f"no answer came in time: {failure.reason}")
         times = "" if self._sent == 1 else f" ({self._sent} times)"
-        raise Unreachable(f"no answer came: {failure.stated}{times}")
+        raise Unreachable(f"no answer came: {failure.reason}{times}")
 
     def after_answer(self, answer: Answer) -> float | None:
         """How long to wait before asking again, s; None for an answer to keep."""
@@ -168,15 +168,15 @@ class RetryState:
 
 def _retry_after_s(answer: Answer) -> float:
     """Seconds, or the time until a date; 0 for none and for what is neither."""
-    reported = answer.headers.get("retry-after", "").strip()
-    if reported.isascii() and reported.isdigit():
-        return float(reported[:9])
+    header = answer.headers.get("retry-after", "").strip()
+    if header.isascii() and header.isdigit():
+        return float(header[:9])
     try:
-        timestamp = parsedate_to_datetime(reported)
+        date = parsedate_to_datetime(header)
     except ValueError:
         return 0.0
-    timestamp = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
-    return max(0.0, (timestamp - datetime.now(UTC)).total_seconds())
+    date = date if date.tzinfo else date.replace(tzinfo=UTC)
+    return max(0.0, (date - datetime.now(UTC)).total_seconds())
 
 
 def _code_of(answer: Answer) -> str:

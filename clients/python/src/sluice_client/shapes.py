@@ -1,6 +1,6 @@
 """What goes into requests and comes back in answers alike: pipelines, aggregates, constraints.
 
-Sizes are whole bytes, times µs, per-byte costs ns. The service judges the values; here they are
+Sizes are whole bytes, times µs, per-byte costs ns. The service checks the values; here they are
 only carried.
 """
 
@@ -106,7 +106,7 @@ class Constraints:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The text of one trace, and its kind where the text does not tell it."""
+    """The text of one trace, and its kind where the text does not show it."""
 
     content: str
     kind: str | None = None

@@ -3,8 +3,8 @@
 Source    docs/format.md of Sluice, version 1, whose integer arithmetic this is to the byte.
 Cost      opening: linear in the file, once. A lookup: a bisection, and for a schedule one pass
           over its fragments.
-Traps     the file must not be changed in place while it is mapped; whoever replaces it writes
-          another one beside it and renames, as `fetch_table` does.
+Traps     the file must not be changed in place while it is mapped: to replace it, write another
+          one beside it and rename, as `fetch_table` does.
 """
 
 from __future__ import annotations
@@ -194,9 +194,9 @@ class Table:
         self.close()
 
     def __repr__(self) -> str:
-        reported = self.description
-        name = f"{reported.profile}@{reported.revision}" if reported.profile else "unnamed"
-        return f"<Table {name}, {reported.min_message_bytes} to {reported.max_message_bytes} bytes>"
+        about = self.description
+        name = f"{about.profile}@{about.revision}" if about.profile else "unnamed"
+        return f"<Table {name}, {about.min_message_bytes} to {about.max_message_bytes} bytes>"
 
     def _outside(self) -> OutOfRange:
         return OutOfRange(f"expected {self._minimum} <= message_bytes <= {self._maximum}")

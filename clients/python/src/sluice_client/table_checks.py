@@ -171,7 +171,7 @@ def _check_cuts(header: Header, columns: Columns) -> None:
 
 def _check_cut(message: int, ends: list[int], header: Header) -> None:
     unit, maximum = header.alignment_bytes, header.max_fragment_bytes or message
-    if len(ends) + 1 > header.max_schedule_fragments:
+    if len(ends) + 1 > header.fragment_limit:
         raise InvalidTable("a cut must keep the cap on fragments")
     if not ends:
         if message > maximum:
@@ -236,7 +236,7 @@ def _check_repeat(message: int, size: int, header: Header) -> None:
     fragments = -(-message // size)
     if min(size, message) > (header.max_fragment_bytes or message):
         raise InvalidTable("a repeated size must keep max_fragment_bytes")
-    if fragments > header.max_schedule_fragments:
+    if fragments > header.fragment_limit:
         raise InvalidTable("a repeated size must keep the cap on fragments")
     if fragments == 1:
         return

@@ -51,7 +51,7 @@ class Header(NamedTuple):
         return cls(*_HEADER.unpack(data[CHECKED_FROM:HEADER_BYTES]))
 
     @property
-    def max_schedule_fragments(self) -> int:
+    def fragment_limit(self) -> int:
         """The cap on the number of fragments of any message."""
         return min(self.max_fragments or self.fragment_cap, self.fragment_cap)
 

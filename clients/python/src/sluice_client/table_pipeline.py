@@ -1,4 +1,4 @@
-"""The pipeline's section of a table file: rule 8, and the stages for whoever wants to see them."""
+"""The pipeline's section of a table file: rule 8, and the stages for display."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def fit(
 ) -> Call[Fit]:
     """Fit one file of measurements, as it was written; gzip too.
 
-    The service tells formats by their content. `content_type` "application/json" is for its own
+    The service detects formats by their content. `content_type` "application/json" is for its own
     JSON format alone.
     """
     query = _fit_query(method, shape, max_ranges, groups, message_bytes, save_as, plot)

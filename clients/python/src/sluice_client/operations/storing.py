@@ -119,7 +119,7 @@ def tables(
 
 
 def table(digest: str) -> Call[CompiledTable]:
-    """What is told of a compiled table."""
+    """Return the description of a compiled table."""
     return get(_by(digest), reads(CompiledTable), remembers=True, format="summary")
 
 
@@ -134,7 +134,7 @@ def table_twin(digest: str) -> Call[Any]:
 
 
 def active_table(name: str) -> Call[CompiledTable]:
-    """What is told of the table that lookups of this profile are answered from."""
+    """Return the description of the table that lookups of this profile are answered from."""
     return get(_at(name, "table"), reads(CompiledTable), remembers=True, format="summary")
 
 

@@ -34,7 +34,7 @@ def best_known(
     time_limit_s: float,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[BestKnown, ...]:
-    """The best known for each of these message sizes, in their order.
+    """Return the best known for each of these message sizes, in their order.
 
     `table` is used where it is of this model, these limits and this cap, and covers the sizes. Else
     each message is solved in this process, by `auto` and by `repeat`; what one leaves of its equal

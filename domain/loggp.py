@@ -46,7 +46,8 @@ SEND_STAGE, NETWORK_STAGE, RECEIVE_STAGE = "send", "network", "receive"
 
 
 def pipeline_assumptions(stages: tuple[str, ...]) -> tuple[str, ...]:
-    """What the pipeline that follows from the parameters takes for granted, and what it loses.
+    """Return what the pipeline that follows from the parameters takes for granted, and what it
+    loses.
 
     Derivation: in LogP k small messages take o_s + (k - 1) max(g, o_s, o_r) + L + o_r. The pipeline
     of sender, network and receiver with a constant delay d takes o_s + g + o_r + (k - 1) max(...) +

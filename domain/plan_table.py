@@ -106,7 +106,8 @@ class PlanTable:
             _check_repeats(one, other, self.limits)
 
     def cut_at(self, message_bytes: int) -> tuple[int, ...]:
-        """The fragment sizes for this message, whole bytes, in sending order. Raises InvalidInput.
+        """Return the fragment sizes for this message, whole bytes, in sending order. Raises
+        InvalidInput.
 
         Derivation: f = floor(2^32 (B - B1) / (B2 - B1)); each position inside the message, in
         units of the alignment, is U1 + floor(((U2 - U1) f + 2^31) / 2^32).
@@ -128,7 +129,7 @@ class PlanTable:
         return (*sizes, message_bytes - start)
 
     def repeated_size_at(self, message_bytes: int) -> int:
-        """The best repeated size for this message, bytes; 0 where none is admitted.
+        """Return the best repeated size for this message, bytes; 0 where none is admitted.
 
         Raises InvalidInput.
 
@@ -148,11 +149,11 @@ class PlanTable:
         return here.size_bytes + unit * grown
 
     def relative_gap_at(self, message_bytes: int) -> float:
-        """What is proven of `cut_at` for this message. Raises InvalidInput."""
+        """Return what is proven of `cut_at` for this message. Raises InvalidInput."""
         return self.cuts[self._index(self.cuts, message_bytes)].relative_gap
 
     def repeat_gap_at(self, message_bytes: int) -> float:
-        """What is proven of `repeated_size_at` for this message. Raises InvalidInput."""
+        """Return what is proven of `repeated_size_at` for this message. Raises InvalidInput."""
         return self.repeats[self._index(self.repeats, message_bytes)].relative_gap
 
     def _index(self, entries: Sequence[TableCut] | Sequence[TableRepeat], size: int) -> int:

@@ -132,7 +132,7 @@ class OverheadUnit(StrEnum):
         }.get(self.value, "")
 
     def to_us(self, value: float) -> float:
-        """A time in this unit as µs. Raises UnitMismatch where the unit is unspecified."""
+        """Return a time in this unit as µs. Raises UnitMismatch where the unit is unspecified."""
         if self is OverheadUnit.UNSPECIFIED:
             raise UnitMismatch("expected a unit")
         return value / 1e3 if self is OverheadUnit.NS else value * _US[self.value]
@@ -198,7 +198,7 @@ class CostUnit(StrEnum):
         return self.value in _BYTES
 
     def to_ns_per_byte(self, value: float) -> float:
-        """A cost in this unit as ns a byte.
+        """Return a cost in this unit as ns a byte.
 
         Raises UnitMismatch for a bandwidth of 0 or less, and where the unit is unspecified.
         """

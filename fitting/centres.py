@@ -50,7 +50,7 @@ class Centres:
     last: Ints
 
     def errors(self) -> Floats:
-        """Relative standard error of every centre, (m,)."""
+        """Return the relative standard error of every centre, (m,)."""
         out: Floats = self.s / np.sqrt(self.n)
         return out
 
@@ -80,7 +80,8 @@ class _Cells:
 def centres_of(
     samples: SortedSamples, ends: tuple[int, ...] = (), *, resolution_us: float = 0.0
 ) -> Centres:
-    """The centre of every size, or of every bin; no bin reaches over one of these sizes by index.
+    """Return the centre of every size, or of every bin; no bin reaches over one of these sizes by
+    index.
 
     Times of exactly 0 count as next to 0.
     """
@@ -204,7 +205,9 @@ def _chord_scale(x: Floats, z: Floats) -> float:
 
 
 def chord_residuals(x: Floats, z: Floats) -> Floats:
-    """Each inner time against the chord of its neighbours, (m - 2,), scaled to unit variance."""
+    """Return each inner time against the chord of its neighbours, (m - 2,), scaled to unit
+    variance.
+    """
     z = z / float(z.max())  # squares of times next to 0 would be 0
     share = (x[1:-1] - x[:-2]) / (x[2:] - x[:-2])
     off = z[1:-1] - ((1.0 - share) * z[:-2] + share * z[2:])

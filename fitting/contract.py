@@ -22,7 +22,7 @@ FIRST_SIZE = r'^"?((message|msg)[_ ]?)?(bytes|size)\b"?\s*,'
 
 
 def mark(words: str, pattern: str) -> Mark:
-    """A mark that is recognised whatever its case."""
+    """Return a mark that is recognised whatever its case."""
     return Mark(words, re.compile(pattern, re.IGNORECASE))
 
 

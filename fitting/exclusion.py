@@ -33,7 +33,8 @@ _INTERARRIVALS = (PlotRole.BOTTLENECK,)
 
 
 def without_excluded(readings: Sequence[Reading], options: FitOptions) -> Sequence[Reading]:
-    """The readings without what the options leave out. Raises PoorFit where nothing would stay.
+    """Return the readings without what the options leave out. Raises PoorFit where nothing would
+    stay.
 
     A notice of the first one says what is in none of them.
     """

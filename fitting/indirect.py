@@ -25,7 +25,7 @@ _MIN_EXCESS = 0.02  # nor is a smaller relative difference worth a word
 def fit_messages(
     trace: MessageTrace, options: FitOptions, *, understood: tuple[tuple[str, str], ...] = ()
 ) -> TraceFit:
-    """The aggregate, or the one stage that half of it gives. Raises PoorFit."""
+    """Return the aggregate, or the one stage that half of it gives. Raises PoorFit."""
     total, total_notices = _stage(trace.latency, END_TO_END_STAGE, options)
     bottleneck, notices = _stage(trace.interarrival, BOTTLENECK_STAGE, options)
     found = (*total_notices, *notices)

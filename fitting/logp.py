@@ -64,7 +64,9 @@ class _Size:
 def fit_signatures(
     trace: SignatureTrace, options: FitOptions, *, understood: tuple[tuple[str, str], ...] = ()
 ) -> TraceFit:
-    """Parameters at every size, and the pipeline where there are sizes enough. Raises PoorFit."""
+    """Return parameters at every size, and the pipeline where there are sizes enough. Raises
+    PoorFit.
+    """
     columns = (trace.message_bytes, trace.bursts, trace.computation_us, trace.cost_us)
     x, bursts, computation, cost = (np.asarray(column, dtype=np.float64) for column in columns)
     sizes = []

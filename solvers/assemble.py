@@ -41,7 +41,7 @@ def solution_of(
     limited_by: str | None = None,
     notices: tuple[Notice, ...] = (),
 ) -> Solution:
-    """The complete answer. Raises SolverFailed where a bound lies above a real schedule.
+    """Return the complete answer. Raises SolverFailed where a bound lies above a real schedule.
 
     `evaluated` is what `evaluated_us` gave for this candidate, where the caller has it already.
     """
@@ -83,7 +83,7 @@ def status_of(
     relative_gap: float,
     cut_off: bool = False,
 ) -> Status:
-    """The strongest true statement about these three numbers."""
+    """Return the strongest true statement about these three numbers."""
     if relative_excess(latency_us, bound_us, bound_us) <= relative_gap:
         return Status.OPTIMAL
     real = unrounded_us if unrounded_us is not None else float("inf")

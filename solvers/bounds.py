@@ -33,7 +33,8 @@ def closed_form_us(
     *,
     max_fragment_bytes: float | None = None,
 ) -> Floats:
-    """Proven lower bound (µs, delay included) on every cut into k fragments, for each k asked.
+    """Return the proven lower bound (µs, delay included) on every cut into k fragments, for each k
+    asked.
 
     With `max_fragment_bytes`, on those cuts alone that have no greater fragment. C and NumPy give
     the same bits.

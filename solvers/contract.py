@@ -44,7 +44,7 @@ class Deadline:
 
     @classmethod
     def after(cls, seconds: float) -> Deadline:
-        """The deadline this many seconds from now."""
+        """Return the deadline this many seconds from now."""
         return cls(time.monotonic() + seconds)
 
     @property
@@ -58,7 +58,7 @@ class Deadline:
         return time.monotonic() >= self.at_s
 
     def share(self, part: float) -> Deadline:
-        """The deadline after this part of the time that is left."""
+        """Return the deadline after this part of the time that is left."""
         return Deadline(time.monotonic() + part * self.remaining_s)
 
 

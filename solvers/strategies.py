@@ -84,7 +84,9 @@ class _Proposal:
 
 
 def spec_of(strategy: Strategy) -> StrategySpec:
-    """The registered strategy of this name. Raises InvalidInput for `auto`, which is a rule."""
+    """Return the registered strategy of this name. Raises InvalidInput for `auto`, which is a
+    rule.
+    """
     for spec in REGISTRY:
         if spec.name is strategy:
             return spec
@@ -359,6 +361,6 @@ def _limited_by(problem: Problem, candidate: Candidate, search: CountSearch | No
 
 
 def names() -> Iterator[Strategy]:
-    """Every strategy name, `auto` first."""
+    """Yield every strategy name, `auto` first."""
     yield Strategy.AUTO
     yield from (spec.name for spec in REGISTRY)

@@ -403,7 +403,7 @@ def _header_entries(header: _Header) -> tuple[tuple[str, str], ...]:
 
 
 def understood(trace: DirectTrace) -> tuple[tuple[str, str], ...]:
-    """What was read, said back so that a misreading is seen: (name, value) pairs."""
+    """Return what was read, said back so that a misreading is seen: (name, value) pairs."""
     repeats = Counter(trace.message_bytes)
     low, high = min(repeats.values()), max(repeats.values())
     return (

@@ -26,7 +26,7 @@ from domain.measurement import (
 from domain.pipeline import MAX_NAME_LENGTH, MAX_STAGES, stage_name
 from fitting.contract import ReaderSpec, mark
 from fitting.readers.columns import BURST, REPETITION, SIZE, Column
-from fitting.readers.text import check_kind, decoded, refuse, sizes_text
+from fitting.readers.text import check_kind, decoded, format_sizes, refuse
 
 FORMAT = "JSON"
 _KEYS = {
@@ -63,7 +63,7 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
     check_kind(trace, kind, FORMAT)
     check_kind(trace, trace_kind, FORMAT)
     stated = (("format", f"{FORMAT}, {trace_kind}"), ("time_unit", "µs"), ("size_unit", "bytes"))
-    return Reading(FORMAT, trace, (*stated, *sizes_text(*_parts(trace))))
+    return Reading(FORMAT, trace, (*stated, *format_sizes(*_parts(trace))))
 
 
 def _document(text: str) -> dict[str, Any]:

@@ -29,11 +29,11 @@ from fitting.readers.text import (
     Collector,
     check_kind,
     decoded,
-    left_out_text,
+    format_left_out,
+    format_sizes,
     number_of,
     refuse,
     size_of,
-    sizes_text,
 )
 
 FORMAT = "pycewise CSV"
@@ -103,7 +103,7 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
     understood = _understood(layout, trace, operations)
     notices = () if layout.scale == 1.0 else (_unit_assumed(layout),)
     return Reading(
-        FORMAT, trace, (*understood, *sizes_text(found), *left_out_text(samples)), notices
+        FORMAT, trace, (*understood, *format_sizes(found), *format_left_out(samples)), notices
     )
 
 

@@ -60,7 +60,9 @@ def solve_aggregate(
 
 
 def baselines_of_aggregate(problem: AggregateProblem) -> BaselineSet:
-    """What the default settings cost at most. Raises Infeasible where nothing is admitted."""
+    """Return what the default settings cost at most. Raises Infeasible where nothing is
+    admitted.
+    """
     problem.count_range()
     entries = [
         _baseline(problem, Strategy.SINGLE, None),
@@ -71,7 +73,9 @@ def baselines_of_aggregate(problem: AggregateProblem) -> BaselineSet:
 
 
 def is_quick_aggregate(problem: AggregateProblem, strategy: Strategy) -> bool:
-    """Whether solving this is certain to end within 50 ms; a rule about work, not about time."""
+    """Return whether solving this is certain to end within 50 ms; a rule about work, not about
+    time.
+    """
     counts = problem.count_range()
     pieces = 1 + len(problem.aggregate.range_ends)
     if (counts.maximum - counts.minimum) * pieces > QUICK_COUNTS:

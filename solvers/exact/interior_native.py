@@ -108,7 +108,7 @@ class NativeMethod:
         )
 
     def repaired(self, p: Floats) -> Floats:
-        """As dual.repaired, row by row in one pass."""
+        """Return the same as dual.repaired, row by row in one pass."""
         out = np.array(p, dtype=np.float64, order="C")
         self._repair(out.shape[0], out.shape[1], out.ctypes.data)
         return out

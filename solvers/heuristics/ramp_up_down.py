@@ -69,14 +69,14 @@ class Peaks:
     cut_off: bool = False
 
     def sizes(self, peak: Peak) -> Floats:
-        """All sizes of this pair in sending order."""
+        """Return all sizes of this pair in sending order."""
         before = self.up.sizes(peak.size, peak.before + 1)[::-1]
         behind = self.down.sizes(peak.size, peak.behind + 1)[1:]
         return np.concatenate([before, behind])
 
 
 def search_peaks(lines: LineProblem, deadline: Deadline) -> Peaks:
-    """The best pairs whose sizes and count keep the limits; none where there are none.
+    """Return the best pairs whose sizes and count keep the limits; none where there are none.
 
     Counts that cost the middle stage more than equal fragments take are left out at first.
     """
@@ -177,7 +177,9 @@ _FREE = 1e-6  # bytes: a least size so small that it binds no better cut
 
 
 def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidate:
-    """The best ramp up and down. Raises StrategyDeclined where it cannot run or nothing fits."""
+    """Return the best ramp up and down. Raises StrategyDeclined where it cannot run or nothing
+    fits.
+    """
     lines = _lines(problem)
     slowest = bool((lines.g[1] >= lines.g).all() and (lines.G[1] >= lines.G).all())
     cuts = _proven_cuts(lines, deadline) if slowest else []

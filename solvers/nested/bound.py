@@ -61,7 +61,7 @@ _REFERENCE_SHARE = 8  # stages are ranked by what they add to a prefix of this p
 
 
 def nested_lower_bound_us(problem: Problem) -> float:
-    """Lower bound (µs, delay included) on all nested cuts that the limits admit.
+    """Return the lower bound (µs, delay included) on all nested cuts that the limits admit.
 
     Raises Infeasible where no cut satisfies the limits.
     """

@@ -54,7 +54,9 @@ class Proposal:
 
 
 def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidate:
-    """Algorithm B. Raises StrategyDeclined for a single stage, Infeasible where nothing fits."""
+    """Run algorithm B. Raises StrategyDeclined for a single stage, Infeasible where nothing
+    fits.
+    """
     check_stages(problem, Strategy.HIERARCHICAL)
     search = NestedSearch(problem, options, deadline)
     improve_equal(search)
@@ -76,7 +78,7 @@ def improve_equal(search: NestedSearch) -> tuple[Proposal, ...]:
 
 
 def equal_proposals(problem: Problem) -> tuple[Proposal, ...]:
-    """Splits and numbers of blocks, best first by the convention in real sizes."""
+    """Return splits and numbers of blocks, best first by the convention in real sizes."""
     counts = problem.count_range()
     spread = np.geomspace(counts.minimum, counts.maximum, _COUNTS)
     few = np.arange(counts.minimum, min(counts.minimum + 8, counts.maximum + 1))

@@ -53,7 +53,7 @@ _NO_GAIN = Notice(
 
 
 def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidate:
-    """C or C'. Raises StrategyDeclined for a single stage and for stages with ranges."""
+    """Run C or C'. Raises StrategyDeclined for a single stage and for stages with ranges."""
     check_stages(problem, Strategy.HIERARCHICAL_RAMP)
     _check_lines(problem)
     search = NestedSearch(problem, options, deadline)

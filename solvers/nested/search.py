@@ -72,11 +72,11 @@ class NestedSearch:
         return self.cut_off or self._blocks_left <= 0
 
     def blocks(self, real_sizes: Floats) -> Ints | None:
-        """Whole-byte blocks near these sizes, or None where the limits admit none."""
+        """Return whole-byte blocks near these sizes, or None where the limits admit none."""
         return nearest_cut(self.problem, real_sizes)
 
     def offer(self, plan: NestedPlan) -> float:
-        """True latency of this plan; the plan is kept if it is the best so far."""
+        """Return the true latency of this plan; the plan is kept if it is the best so far."""
         levels = levels_of(self.problem, plan.grouping, plan.blocks, plan.counts)
         self._blocks_left -= sum(len(level) for level in levels)
         latency = nested_latency_us(self.problem.pipeline, levels)
@@ -85,7 +85,7 @@ class NestedSearch:
         return latency
 
     def candidate(self, notices: tuple[Notice, ...]) -> Candidate:
-        """The best nested cut as a strategy's proposal."""
+        """Return the best nested cut as a strategy's proposal."""
         known: dict[int, tuple[int, ...]] = {}
         for level in self._levels:
             known.setdefault(id(level), tuple(level.tolist()))
@@ -105,7 +105,8 @@ class NestedSearch:
 
 
 def room_for(problem: Problem, x: Floats) -> Floats:
-    """Pieces, at least one, that blocks of these sizes may have: their share of the greatest count.
+    """Return pieces, at least one, that blocks of these sizes may have: their share of the greatest
+    count.
 
     Pieces keep the least size, too. Shape of x.
     """

@@ -55,7 +55,8 @@ _AT_END = 1e-6  # bytes, relative: what a solver's size may miss an end by
 def improved(
     problem: Problem, start: tuple[int, ...], deadline: Deadline, *, cells: int
 ) -> tuple[Candidate, int]:
-    """This cut after moves between, and programs within, the regions; and the cells that are left.
+    """Return this cut after moves between, and programs within, the regions; and the cells that are
+    left.
 
     What it returns is no worse than the start.
     """
@@ -79,7 +80,7 @@ def improved(
 def polished(
     problem: Problem, candidate: Candidate, deadline: Deadline, *, cells: int
 ) -> Candidate:
-    """The same after every move that gains anything at all, of the least units too."""
+    """Return the same after every move that gains anything at all, of the least units too."""
     sizes = np.array(candidate.fragment_bytes, dtype=np.int64)
     moved, _ = descend(problem, sizes, deadline, cells=cells, worthwhile=_ROUNDING)
     real = candidate.real_sizes
@@ -93,7 +94,9 @@ def _candidate(sizes: Ints, real: Floats | None) -> Candidate:
 
 
 def fixed_region_optimum(problem: Problem, sizes: Ints, deadline: Deadline) -> Floats | None:
-    """The best real sizes with every fragment in its region; None where that is too large."""
+    """Return the best real sizes with every fragment in its region; None where that is too
+    large.
+    """
     count, stages = len(sizes), problem.pipeline.stages
     if count < 2 or len(stages) < 2 or count * len(stages) > FIXED_REGION_CELLS:
         return None
@@ -148,7 +151,9 @@ def _on_ends(x: Floats, low: Ints, high: Ints, total: float) -> Floats:
 
 
 def regions_of(problem: Problem, sizes: Ints) -> tuple[Ints, Ints]:
-    """Least and greatest whole size (k,) on which all stages keep the ranges they have here."""
+    """Return the least and greatest whole size (k,) on which all stages keep the ranges they have
+    here.
+    """
     minimum, maximum = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
     ends = {part.up_to_bytes for stage in problem.pipeline.stages for part in stage.ranges}
     inner = np.array(sorted(end for end in ends if end is not None and minimum <= end < maximum))
@@ -159,7 +164,7 @@ def regions_of(problem: Problem, sizes: Ints) -> tuple[Ints, Ints]:
 
 
 def on_vertices(problem: Problem, convex: ConvexProblem, x: Floats) -> tuple[int, ...] | None:
-    """A whole-byte cut near relaxed sizes x that pays little more than the minorants say.
+    """Return a whole-byte cut near relaxed sizes x that pays little more than the minorants say.
 
     Where some stage costs more than its minorant, the size goes to an end of the minorant's piece
     there, and the bytes that this moves are carried on to the next fragments.
@@ -210,7 +215,9 @@ def ranged_cuts(
     relative_gap: float,
     deadline: Deadline,
 ) -> Iterable[Candidate]:
-    """Whole-byte cuts that the limits admit; none where a known one already meets the bound."""
+    """Return whole-byte cuts that the limits admit; none where a known one already meets the
+    bound.
+    """
     problem = search.problem
     found = {cut: cut_us(problem, np.array(cut)) for cut in known}
     met = (1.0 + relative_gap) * search.bound_us

@@ -50,7 +50,7 @@ class Memory:
         self._is_open, self._room = False, _MAX_CELLS
 
     def open(self) -> None:
-        """From now on what is known is used."""
+        """Use what is known from now on."""
         self._is_open = True
 
     def of(
@@ -61,7 +61,9 @@ class Memory:
         holds: Callable[[Value], bool] = lambda known: True,
         cells: Callable[[Value], int] = lambda made: 1,
     ) -> Value:
-        """What is known for this key and holds, or else made now, and kept while there is room."""
+        """Return what is known for this key and holds, or else made now, and kept while there is
+        room.
+        """
         if self._is_open and key in self._kept:
             known: Value = self._kept[key]
             if holds(known):
@@ -81,7 +83,7 @@ class Compiler(Protocol[Entry]):
         """Begin anew to this tolerance, with what is known of single messages and stretches."""
 
     def run(self, deadline: Deadline, reached: Reached) -> list[Entry]:
-        """The entries, ascending. Raises TimeLimitReached."""
+        """Return the entries, ascending. Raises TimeLimitReached."""
 
     @property
     def is_spent(self) -> bool:
@@ -106,7 +108,7 @@ class EvenCompilation(Generic[Entry]):
         self._compiler, self._asked = compiler, relative_gap
 
     def first(self, deadline: Deadline, reached: Reached) -> None:
-        """The pass to what was asked for; nothing is reported once it is spent.
+        """Make the pass to what was asked for; nothing is reported once it is spent.
 
         Raises what a pass raises.
         """
@@ -118,7 +120,7 @@ class EvenCompilation(Generic[Entry]):
     def loosened(
         self, deadline: Deadline, reached: Callable[[int, float], None]
     ) -> tuple[list[Entry], float]:
-        """The entries, and the tolerance that they are compiled to, by the deadline.
+        """Return the entries, and the tolerance that they are compiled to, by the deadline.
 
         `reached` is called with the message a pass is at, and the share of the passes before it.
         Where no rung is better than the first pass, this is it, with the worst that it states.
@@ -205,15 +207,15 @@ class CompileProgress:
         self._first: float | None = None  # what was reported when the first passes were done
 
     def cuts_at(self, message_bytes: int) -> None:
-        """The cuts have come to this message."""
+        """Report that the cuts have come to this message."""
         self._grow(_OF_CUTS * self._part(message_bytes))
 
     def repeats_at(self, message_bytes: int) -> None:
-        """So have the repeated sizes; all cuts are there."""
+        """Report that the repeated sizes have come to this message; all cuts are there."""
         self._grow(_OF_CUTS + (1.0 - _OF_CUTS) * self._part(message_bytes))
 
     def again(self, message_bytes: int, before: float) -> None:
-        """A pass to a looser tolerance has come to this message; `before` is the share before it.
+        """Report that a looser pass has come to this message; `before` is the share before it.
 
         How many passes there are shows at the end.
         """
@@ -223,7 +225,7 @@ class CompileProgress:
         self._grow(self._first + (_MAX_SHARE - self._first) * min(1.0, share))
 
     def end(self) -> None:
-        """Everything is there."""
+        """Report that everything is there."""
         self._report(1.0)
 
     def _grow(self, share: float) -> None:

@@ -90,7 +90,7 @@ class CutCompiler:
         return self._points > _MAX_POINTS
 
     def run(self, deadline: Deadline, reached: Callable[[int], None]) -> list[TableCut]:
-        """The entries, ascending; `reached` is called with the message that it is at.
+        """Return the entries, ascending; `reached` is called with the message that it is at.
 
         Raises Infeasible and TimeLimitReached.
         """
@@ -316,7 +316,7 @@ def compile_table(
     on_progress: Callable[[float], None] = lambda share: None,
     on_loosened: Callable[[float], None] = lambda relative_gap: None,
 ) -> PlanTable:
-    """The plan table of a pipeline, limits, range of message sizes and tolerance.
+    """Return the plan table of a pipeline, limits, range of message sizes and tolerance.
 
     `on_progress` is called with the share done, 1 at the end alone, `on_loosened` with the gap
     that the cuts were compiled to, where the one asked for takes too many of them (theory.md,

@@ -136,7 +136,7 @@ def test_a_table_of_another_pipeline_is_refused(printed: Any, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "stated"),
     [
         ((), 2, "--target NAME"),
         ((MYRINET,), 2, "--target NAME"),

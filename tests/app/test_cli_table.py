@@ -149,7 +149,7 @@ def test_long_lists_are_shortened(printed: Any, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "stated"),
     [
         (("nothing",), 4, "nothing"),
         ((MYRINET, "--from", "2", "--to", "1"), 2, "max_message_bytes"),

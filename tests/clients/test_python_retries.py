@@ -252,7 +252,7 @@ def test_waits_double_up_to_the_longest_and_vary(clock: Clock, chance: float) ->
 
 
 @pytest.mark.parametrize(
-    ("told", "min_s", "max_s"),
+    ("reported", "min_s", "max_s"),
     [
         ("7", 7.0, 7.1),
         ("0", 0.0, 0.1),

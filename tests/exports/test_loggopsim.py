@@ -120,7 +120,7 @@ def test_a_fast_wire_needs_a_decimal_or_a_finer_unit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "stated"),
     [
         ({"message_bytes": "0"}, "1 <= message_bytes"),
         ({"message_bytes": "999999999999999"}, "message_bytes <= 281474976710656"),

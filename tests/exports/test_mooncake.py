@@ -66,7 +66,7 @@ def test_settings_that_people_have(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "stated"),
     [
         ("", "expected MC_SLICE_SIZE"),
         ("MC_SLICE=1", "expected MC_SLICE_SIZE"),

@@ -219,7 +219,7 @@ def test_a_stage_may_be_named_by_any_name(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("chosen", "said"),
+    ("chosen", "stated"),
     [
         ({"os": "d"}, "os names no stage"),
         ({"or": "4"}, "or names no stage"),

@@ -70,7 +70,7 @@ def test_the_rules_of_the_timeline_are_those_of_the_picture() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "word", "told"),
+    ("changes", "word", "reported"),
     [
         (
             {"status": "optimal", "relative_gap": 0.0},
@@ -118,7 +118,7 @@ def test_a_long_cut_is_summarised() -> None:
 
 
 @pytest.mark.parametrize(
-    ("time_us", "told"),
+    ("time_us", "reported"),
     [
         (0.0, "0 µs"),
         (184.361, "184.4 µs"),
@@ -153,7 +153,7 @@ def test_why_in_words(live: Live, ask: Ask) -> None:
 
 
 @pytest.mark.parametrize(
-    ("units", "told"),
+    ("units", "reported"),
     [
         ("", "at 21.88 instead of 24.32 ns/byte"),
         ("?cost_unit=gb_per_s", "at 0.04569 instead of 0.04112 GB/s"),
@@ -272,7 +272,7 @@ def test_numbers_that_no_axis_has_are_left_out(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "told"), [(64, "64 B"), (4096, "4 KiB"), (200_000, "195.3 KiB"), (2**31, "2 GiB")]
+    ("size", "reported"), [(64, "64 B"), (4096, "4 KiB"), (200_000, "195.3 KiB"), (2**31, "2 GiB")]
 )
 def test_sizes_on_an_axis(size: int, reported: str) -> None:
     """Short, and rounded where they are no whole number of a unit."""

@@ -26,7 +26,7 @@ OUTSIDE = Aggregate(line("total"), line("bottleneck"))
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "said"),
+    ("before", "after", "stated"),
     [
         (AB, AB, ()),
         (AB, Pipeline((line("in", 1.25), B)), ("in: overhead +25 %",)),

@@ -8,7 +8,7 @@ from app.text.notices import sentence
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "stated"),
     [
         ("there is no such path", "There is no such path."),
         ("message_bytes is missing", "message_bytes is missing."),

@@ -18,7 +18,7 @@ from tests.support.answers import solved
 
 
 @pytest.mark.parametrize(
-    ("names", "told"),
+    ("names", "reported"),
     [
         (["a", "b"], ["a", "b"]),
         (["a", "a", "a"], ["a", "a (2)", "a (3)"]),

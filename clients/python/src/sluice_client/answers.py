@@ -409,7 +409,7 @@ class Job:
         return self.state in ("done", "failed", "cancelled")
 
     def check(self) -> Job:
-        """The job itself. Raises the ProblemError that it ended with."""
+        """Return the job itself. Raises the ProblemError that it ended with."""
         if self.error is not None:
             raise self.error.as_error()
         return self

@@ -164,14 +164,14 @@ class AsyncClient:
         return await asyncio.to_thread(file.take, answer)
 
     async def wait_job(self, id: str, *, within_s: float | None = None) -> Job:
-        """The job when it has ended. Raises DeadlineExceeded if it has not by then."""
+        """Return the job when it has ended. Raises DeadlineExceeded if it has not by then."""
         pauses = Pauses(within_s)
         while not (job := await self.send(storing.job(id))).has_ended:
             await asyncio.sleep(pauses.next_s())
         return job
 
     async def job_events(self, id: str) -> AsyncIterator[JobEvent]:
-        """Each change of a job, to its end; a connection that breaks is made again."""
+        """Yield each change of a job, to its end; a connection that breaks is made again."""
         call, parser = storing.job_events(id), EventParser()
         state = self._retry_state(call)
         while True:
@@ -195,7 +195,7 @@ class AsyncClient:
             await asyncio.sleep(wait_s)
 
     def options(self, *, timeout_s: float | None = None, retry: Retry | None = None) -> AsyncClient:
-        """The same client with other patience; connections and memory are shared."""
+        """Return the same client with other patience; connections and memory are shared."""
         other = copy.copy(self)
         if timeout_s is not None:
             other._timeout_s = checked_timeout_s(timeout_s)

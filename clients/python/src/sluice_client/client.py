@@ -160,14 +160,14 @@ class Client:
         return file.take(self._answer(file.request(name)))
 
     def wait_job(self, id: str, *, within_s: float | None = None) -> Job:
-        """The job when it has ended. Raises DeadlineExceeded if it has not by then."""
+        """Return the job when it has ended. Raises DeadlineExceeded if it has not by then."""
         pauses = Pauses(within_s)
         while not (job := self.send(storing.job(id))).has_ended:
             time.sleep(pauses.next_s())
         return job
 
     def job_events(self, id: str) -> Iterator[JobEvent]:
-        """Each change of a job, to its end; a connection that breaks is made again."""
+        """Yield each change of a job, to its end; a connection that breaks is made again."""
         call, parser = storing.job_events(id), EventParser()
         state = self._retry_state(call)
         while True:
@@ -191,7 +191,7 @@ class Client:
             time.sleep(wait_s)
 
     def options(self, *, timeout_s: float | None = None, retry: Retry | None = None) -> Client:
-        """The same client with other patience; connections and memory are shared."""
+        """Return the same client with other patience; connections and memory are shared."""
         other = copy.copy(self)
         if timeout_s is not None:
             other._timeout_s = checked_timeout_s(timeout_s)

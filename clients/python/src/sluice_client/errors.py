@@ -59,7 +59,7 @@ class Problem:
     errors: tuple[FieldProblem, ...] = ()
 
     def as_error(self) -> ProblemError:
-        """The error to raise for it."""
+        """Return the error to raise for it."""
         return _class_of(self.code, self.status)(self)
 
 
@@ -143,7 +143,7 @@ def _class_of(code: str, status: int) -> type[ProblemError]:
 
 
 def problem_of(document: Any, *, status: int) -> Problem:
-    """The problem of a body, as far as it is one; what it lacks follows from the status."""
+    """Return the problem of a body, as far as it is one; what it lacks follows from the status."""
     fields = document if isinstance(document, dict) else {}
     listed = fields.get("errors")
     return Problem(

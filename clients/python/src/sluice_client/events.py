@@ -33,7 +33,7 @@ class EventParser:
         self._id = self.last_id
 
     def feed(self, piece: bytes) -> Iterator[tuple[str, bytes]]:
-        """The events that end in this piece: name and data. Raises UnexpectedAnswer."""
+        """Yield the events that end in this piece: name and data. Raises UnexpectedAnswer."""
         pending = self._rest + piece
         at = 0
         for end in _END_OF_LINE.finditer(pending):
@@ -63,7 +63,7 @@ class EventParser:
 
 
 def job_event(name: str, data: bytes) -> JobEvent:
-    """An event of a job's stream. Raises UnexpectedAnswer."""
+    """Return an event of a job's stream. Raises UnexpectedAnswer."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):

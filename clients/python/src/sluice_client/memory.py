@@ -21,7 +21,7 @@ class Memory:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def get(self, target: str) -> Answer | None:
-        """The answer that is kept for this target."""
+        """Return the answer that is kept for this target."""
         with self._lock:
             answer = self._stored.get(target)
             if answer is not None:
@@ -29,7 +29,9 @@ class Memory:
             return answer
 
     def take(self, target: str, answer: Answer, stored: Answer | None) -> Answer:
-        """The answer to read: the kept one for a 304, or the new one, which is kept by its ETag."""
+        """Return the answer to read: the kept one for a 304, or the new one, which is kept by its
+        ETag.
+        """
         if answer.status == 304 and stored is not None:
             return stored
         if answer.status == 200 and "etag" in answer.headers:

@@ -78,7 +78,7 @@ class Pauses:
         self._pause_s = 0.05
 
     def next_s(self) -> float:
-        """How long to wait before the next look, s. Raises DeadlineExceeded."""
+        """Return how long to wait before the next look, s. Raises DeadlineExceeded."""
         pause_s, self._pause_s = self._pause_s, min(1.0, 1.5 * self._pause_s)
         if self._within_s is None:
             return pause_s
@@ -110,7 +110,7 @@ class RetryState:
         self._sent = 0
 
     def begin_attempt(self) -> float:
-        """How long the service may be silent in this attempt, s. Raises DeadlineExceeded."""
+        """Return how long the service may be silent in this attempt, s. Raises DeadlineExceeded."""
         self.check()
         self._sent += 1
         return min(self._answer_s, self._ends_s - self._clock())
@@ -121,7 +121,9 @@ class RetryState:
             raise self._too_late()
 
     def after_failure(self, failure: Failure) -> float:
-        """How long to wait before the next attempt, s. Raises Unreachable, DeadlineExceeded."""
+        """Return how long to wait before the next attempt, s. Raises Unreachable,
+        DeadlineExceeded.
+        """
         may_repeat = self._call.may_repeat or not failure.was_sent
         wait_s = self._wait_s(0.0) if may_repeat else None
         if wait_s is not None:
@@ -132,13 +134,15 @@ class RetryState:
         raise Unreachable(f"no answer came: {failure.reason}{times}")
 
     def after_answer(self, answer: Answer) -> float | None:
-        """How long to wait before asking again, s; None for an answer to keep."""
+        """Return how long to wait before asking again, s; None for an answer to keep."""
         if not self._may_ask_again(answer):
             return None
         return self._wait_s(_retry_after_s(answer))
 
     def after_refusal(self, answer: Answer) -> float:
-        """The same for an answer that cannot be kept. Raises ProblemError, UnexpectedAnswer."""
+        """Return the same for an answer that cannot be kept. Raises ProblemError,
+        UnexpectedAnswer.
+        """
         wait_s = self.after_answer(answer)
         if wait_s is not None:
             return wait_s

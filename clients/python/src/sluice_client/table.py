@@ -108,11 +108,12 @@ class Table:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Table:
-        """A table from the bytes of its file. Raises InvalidTable."""
+        """Return a table from the bytes of its file. Raises InvalidTable."""
         return cls(memoryview(data))
 
     def repeat(self, message_bytes: int) -> int:
-        """The best repeated size for this message, bytes: fragments of it, then what is left.
+        """Return the best repeated size for this message, bytes: fragments of it, then what is
+        left.
 
         0 where the table's limits admit cuts and none that repeats one size. Raises OutOfRange.
         """
@@ -132,7 +133,8 @@ class Table:
         return size - self._unit * ((size - after) // self._unit * share >> 32)
 
     def schedule(self, message_bytes: int) -> list[int]:
-        """The fragment sizes for this message, whole bytes, in sending order; they sum to it.
+        """Return the fragment sizes for this message, whole bytes, in sending order; they sum to
+        it.
 
         Raises OutOfRange.
         """
@@ -159,7 +161,7 @@ class Table:
         return list(map(sub, ends, [0, *ends]))
 
     def certificate(self, message_bytes: int) -> Certificate:
-        """What is proven of this message's schedule and repeated size. Raises OutOfRange."""
+        """Return what is proven of this message's schedule and repeated size. Raises OutOfRange."""
         message = index(message_bytes)
         if not self._minimum <= message <= self._maximum:
             raise self._outside()

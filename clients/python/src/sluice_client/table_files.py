@@ -26,7 +26,7 @@ class TableFile:
 
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> TableFile:
-        """What lies at this path now; a link is followed. Raises OSError."""
+        """Return what lies at this path now; a link is followed. Raises OSError."""
         place = os.path.realpath(path)
         try:
             with open(place, "rb") as file:
@@ -35,7 +35,7 @@ class TableFile:
             return cls(place, "")
 
     def request(self, name: str) -> Call[Answer]:
-        """Asks for the active table of a profile, unless it is this one."""
+        """Return the request for the active table of a profile, unless it is this one."""
         headers = {"Accept": _TYPE}
         if self.digest:
             headers["If-None-Match"] = f'"{self.digest}"'

@@ -47,7 +47,8 @@ class Recurrence:
     def starts_within(self, minimum: float, maximum: float) -> tuple[Floats, Floats]:
         """Return between which starts all sizes of each length lie in [minimum, maximum].
 
-        None does where low > high. The sizes rise or fall all along, so the first and the last one are enough.
+        None does where low > high. The sizes rise or fall all along, so the first and the last one
+        are enough.
         """
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             low = (minimum - self.offsets) / self.powers

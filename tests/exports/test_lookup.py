@@ -155,7 +155,7 @@ def test_a_native_reader_is_what_opens_a_file() -> None:
     assert isinstance(open_reader(FILES[0].read_bytes()), NativeReader)
 
 
-def test_without_a_judge_in_c_python_judges() -> None:
+def test_without_an_evaluator_in_c_python_evaluates() -> None:
     """The same numbers."""
     file = (DATA / "v1" / "worked-example.slt").read_bytes()
     reader = opened_natively(file)

@@ -179,7 +179,7 @@ class TestSameAsTheTruth:
 class TestSearches:
     """The searches find the least latency that the evaluator says, on aggregates of any shape."""
 
-    def test_the_judge_and_the_vectors_agree(self) -> None:
+    def test_the_evaluator_and_the_vectors_agree(self) -> None:
         """On repeated sizes, with falls between size and remainder."""
         rng = np.random.default_rng(7)
         for aggregate in noisy_aggregates(count(1000), seed=7):

@@ -81,7 +81,9 @@ def true_us(problem: Problem, candidate: Candidate) -> float:
 
 
 @given(st.lists(stages(), min_size=1, max_size=5), st.integers(1, 300), st.data())
-def test_the_kernel_equals_the_judge(parts: list[Stage], size: int, data: st.DataObject) -> None:
+def test_the_kernel_equals_the_evaluator(
+    parts: list[Stage], size: int, data: st.DataObject
+) -> None:
     """Any cuts, nested or not."""
     pipeline = Pipeline(tuple(parts), 1.5)
     levels = []

@@ -71,7 +71,7 @@ class TestRecurrence:
     # Around the lengths at which the kernel changes its ways: groups of 4 stages, 256 fragments.
     @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 9, 64])
     @pytest.mark.parametrize("k", [1, 2, 255, 256, 257, 700])
-    def test_the_bits_of_the_judge(
+    def test_the_bits_of_the_evaluator(
         self, native: NativeRecurrence, rng: np.random.Generator, n: int, k: int
     ) -> None:
         pipeline = some_pipeline(rng, n)

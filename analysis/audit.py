@@ -113,7 +113,7 @@ class AuditQuestion:
     measured_bytes: int | None = None
 
     def digest(self) -> str:
-        """SHA-256 in hexadecimal; equal exactly for questions of one answer."""
+        """Return SHA-256 in hexadecimal; equal exactly for questions of one answer."""
         parts = (getattr(self, name) for name in self.__slots__)
         return hashlib.sha256("\n".join(map(repr, parts)).encode()).hexdigest()
 
@@ -140,13 +140,13 @@ class Priced:
         return span_of(self.worst)
 
     def value(self, objective: Objective) -> Span:
-        """The span that the objective speaks of."""
+        """Return the span that the objective speaks of."""
         return self.mean if objective is Objective.MEAN else self.worst_span
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What an audit found. `single` and `size steps` are the best of their kind that was found.
+    """What an audit found. `single` and `size_steps` are the best of their kind that was found.
 
     `worst_of` is how many message sizes each worst regret was looked for among: those of the
     workload; and of a whole range also its powers of two and where the settings turn.
@@ -179,7 +179,7 @@ class Audit:
 def audit(question: AuditQuestion, progress: Callable[[int, int], None] | None = None) -> Audit:
     """Price the setting and its alternatives. Raises InvalidInput, LimitReached.
 
-    `progress` is told messages solved and messages in all.
+    `progress` is called with messages solved and messages in all.
     """
     started_s = time.perf_counter()
     scope, model = question.scope, question.model
@@ -223,12 +223,12 @@ def audit(question: AuditQuestion, progress: Callable[[int, int], None] | None =
 
 
 def span_of(regret: Regret) -> Span:
-    """One message's regret as far as it is known."""
+    """Return one message's regret as far as it is known."""
     return Span(regret.over_best, max(regret.over_best, regret.over_bound))
 
 
 def verdict(span: Span, max_regret: float | None) -> Verdict | None:
-    """What is proven about the limit; None without one."""
+    """Return what is proven about the limit; None without one."""
     if max_regret is None:
         return None
     if span.at_most <= max_regret:
@@ -237,7 +237,7 @@ def verdict(span: Span, max_regret: float | None) -> Verdict | None:
 
 
 def powers_of_two(min_message_bytes: int, max_message_bytes: int) -> tuple[int, ...]:
-    """The powers of two of the range, inclusive."""
+    """Return the powers of two of the range, inclusive."""
     powers = (1 << bit for bit in range(max_message_bytes.bit_length()))
     return tuple(power for power in powers if power >= min_message_bytes)
 
@@ -245,7 +245,8 @@ def powers_of_two(min_message_bytes: int, max_message_bytes: int) -> tuple[int, 
 def breakpoints(
     setting: FragmentSetting, min_message_bytes: int, max_message_bytes: int
 ) -> tuple[int, ...]:
-    """Message sizes of the range at which a setting's cut changes most: its regret peaks there.
+    """Return message sizes of the range at which a setting's cut changes most: its regret peaks
+    there.
 
     Of each step the first and the last message, the first that is whole fragments, and the one
     beyond it, whose last fragment is a byte. Of more than MAX_BREAKPOINTS an even choice.
@@ -276,7 +277,7 @@ def price(
     *,
     also: Sequence[int] = (),
 ) -> Priced:
-    """A setting's mean regret over a workload, and the worst in it or at the sizes `also`.
+    """Return a setting's mean regret over a workload, and the worst in it or at the sizes `also`.
 
     Messages without a share do not count.
     """
@@ -335,12 +336,12 @@ class _Solved:
         self.best = tuple(sorted((*self.best, *known), key=lambda one: one.message_bytes))
 
     def _counted_from(self, before: int) -> Callable[[int, int], None] | None:
-        tell = self._progress
-        return None if tell is None else lambda done, total: tell(before + done, before + total)
+        report = self._progress
+        return None if report is None else lambda done, total: report(before + done, before + total)
 
 
 def _looked_at(question: AuditQuestion, best: Sequence[BestKnown]) -> tuple[int, ...]:
-    """The messages beside the workload among which the worst is looked for: of a given workload none."""
+    """The messages beside the workload that may be the worst; none beside a given workload."""
     return () if question.scope.workload is not None else tuple(one.message_bytes for one in best)
 
 
@@ -357,7 +358,7 @@ def _with(regret: Regret) -> BestKnown:
 def _chosen(
     question: AuditQuestion, best: Sequence[BestKnown], workload: Workload
 ) -> Iterator[FragmentSetting]:
-    """The best single size, and the best size steps where the library takes one."""
+    """The best single size, and the best size steps where the library takes them."""
     scope = question.scope
     ways = (solvers.choose_size, *((solvers.choose_size_steps,) if scope.takes_size_steps else ()))
     for choose in ways:

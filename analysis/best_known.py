@@ -34,12 +34,12 @@ def best_known(
     time_limit_s: float,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[BestKnown, ...]:
-    """The best known for each of these message sizes, in their order.
+    """Return the best known for each of these message sizes, in their order.
 
     `table` is used where it is of this model, these limits and this cap, and covers the sizes. Else
     each message is solved in this process, by `auto` and by `repeat`; what one leaves of its equal
     share of the time is there for the next, and a search that time ends leaves a wider bound, not
-    a wrong one. `progress` is told messages done and messages in all.
+    a wrong one. `progress` is called with messages done and messages in all.
 
     Raises Infeasible where the limits admit no cut of a message, and TimeLimitReached
     where the solves of long pipelines of many ranges take more than twice the time.

@@ -54,13 +54,13 @@ class Explained:
         return stages * sum(map(len, self.stage_bytes))
 
     def timeline(self, pipeline: Pipeline) -> Timeline:
-        """The course of the same cuts through this pipeline."""
+        """Return the timeline of the same cuts through this pipeline."""
         if self.is_nested:
             return nested_timeline_of(pipeline, NestedSchedule(self.stage_bytes))
         return timeline_of(pipeline, self.stage_bytes[0])
 
     def latencies_us(self, pipelines: Iterable[Pipeline]) -> Iterator[float]:
-        """How long the same cuts take through each of these, by the evaluator.
+        """Return how long the same cuts take through each of these, by the evaluator.
 
         Many fragments by the kernel, which is within `_NOISE` of it and lets other threads run.
         """
@@ -74,7 +74,8 @@ class Explained:
 
 
 def explain(asked: Explained) -> Explanation:
-    """Shares of the critical path, and what each cost, made cheaper, would take off the latency.
+    """Return shares of the critical path, and what each cost, made cheaper, would take off the
+    latency.
 
     The best cut of each cheaper pipeline is solved anew where that is quick and all stages share
     one cut. Raises InvalidInput for an answer with too many fragments times stages.

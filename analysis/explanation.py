@@ -4,7 +4,7 @@ Source    own derivation, on the critical path of the recurrence (Wang98 eq. (1)
 Cost      `path_shares`: O(length of the path). `cheaper`: O(stages).
 Exact     the shares sum to the latency without the delay, up to the rounding of sums.
 Traps     stages off the critical path have a share of 0 and may still matter a little: another cut
-          may be better once they are cheaper. So a saving is told twice, for the same cut, which
+          may be better once they are cheaper. So a saving is stated twice, for the same cut, which
           the evaluator prices, and for the best cut of the cheaper pipeline, which somebody solves.
 """
 
@@ -86,7 +86,7 @@ class Explanation:
 
 
 def path_shares(timeline: Timeline) -> tuple[PathShare, ...]:
-    """What each stage contributes to the critical path, in the order of the stages."""
+    """Return what each stage contributes to the critical path, in the order of the stages."""
     parts = {part.stage: part for part in timeline.critical_parts()}
     return tuple(_share(timeline, j, parts[j]) for j in range(len(timeline.stages)))
 
@@ -116,7 +116,7 @@ def _overhead_us(stage: Stage, size_bytes: int) -> float:
 
 
 def cheaper(pipeline: Pipeline, stage: int, cost: Cost, *, by: float = DEFAULT_SHARE) -> Pipeline:
-    """The pipeline with one cost of one stage less by this share, in every range of sizes.
+    """Return the pipeline with one cost of one stage less by this share, in every range of sizes.
 
     Raises InvalidInput for a share outside 0 to 1 and for a stage that there is not.
     """
@@ -139,7 +139,7 @@ def cheaper(pipeline: Pipeline, stage: int, cost: Cost, *, by: float = DEFAULT_S
 def cheaper_pipelines(
     pipeline: Pipeline, *, by: float = DEFAULT_SHARE
 ) -> Iterator[tuple[int, Cost, Pipeline]]:
-    """Every stage's two costs made cheaper in turn; a cost of 0 is passed over."""
+    """Yield every stage's two costs made cheaper in turn; a cost of 0 is passed over."""
     for stage, old in enumerate(pipeline.stages):
         for cost in Cost:
             name = "overhead_us" if cost is Cost.OVERHEAD else "ns_per_byte"

@@ -80,7 +80,9 @@ class Line:
 
 
 def shown_counts(near: int) -> tuple[int, ...]:
-    """From 1 to some four times a count: all of them, or some evenly on a logarithmic axis."""
+    """Return counts from 1 to some four times a count: all of them, or some evenly on a
+    logarithmic axis.
+    """
     last = max(16, round(_FARTHEST * near))
     if last <= _ALL_UP_TO:
         return tuple(range(1, last + 1))
@@ -90,7 +92,7 @@ def shown_counts(near: int) -> tuple[int, ...]:
 
 
 def counts(asked: Surroundings, *, time_limit_s: float) -> tuple[CountPoint, ...]:
-    """Latency against the number of fragments. Raises Infeasible.
+    """Return the latency against the number of fragments. Raises Infeasible.
 
     Of an aggregate for equal fragments alone, with the answer's bound, which is of all counts.
     """
@@ -121,7 +123,7 @@ def _counts_outside(asked: Surroundings, wanted: tuple[int, ...]) -> Iterator[Co
 
 
 def shown_sizes(message_bytes: int) -> tuple[int, ...]:
-    """The message, and halves and doubles of it."""
+    """Return the message, and halves and doubles of it."""
     found = {message_bytes}
     for octave in range(1, _OCTAVES + 1):
         found |= {max(1, message_bytes >> octave), message_bytes << octave}
@@ -129,13 +131,13 @@ def shown_sizes(message_bytes: int) -> tuple[int, ...]:
 
 
 def sizes(asked: Surroundings, *, time_limit_s: float) -> tuple[Line, ...]:
-    """Every strategy, and every static size, on the messages around the answer's."""
+    """Return every strategy, and every static size, on the messages around the answer's."""
     messages = shown_sizes(asked.message_bytes)
     return _lines(asked, messages, time_limit_s=time_limit_s, is_priced=True)
 
 
 def alternatives(asked: Surroundings, *, time_limit_s: float) -> tuple[Line, ...]:
-    """Every strategy, and every static size, on the answer's message."""
+    """Return every strategy, and every static size, on the answer's message."""
     return _lines(asked, (asked.message_bytes,), time_limit_s=time_limit_s, is_priced=False)
 
 

@@ -30,10 +30,11 @@ SizesUsed: TypeAlias = Callable[[CostModel], Sequence[int]]
 def fit_narrowed(
     fit: FitWithin, sizes_used: SizesUsed, measured: Sequence[Sequence[int]]
 ) -> TraceFit:
-    """The fit over the sizes that the schedules of its own model use, and a notice that says so.
+    """Return the fit over the sizes that the schedules of its own model use, and a notice that says
+    so.
 
     `fit` is given the least and the greatest size in bytes to fit over, both included;
-    `sizes_used` tells the fragment sizes of the best schedule; `measured` are the distinct sizes,
+    `sizes_used` returns the fragment sizes of the best schedule; `measured` are the distinct sizes,
     ascending, of each group of samples. Raises what the two functions raise.
     """
     current = hull([(sizes[0], sizes[-1]) for sizes in measured])
@@ -53,7 +54,7 @@ def fit_narrowed(
 
 
 def range_around(used: Sequence[int], measured: Sequence[Sequence[int]]) -> Range:
-    """The least and greatest measured size that hold all sizes used between them.
+    """Return the least and greatest measured size that hold all sizes used between them.
 
     Wider where that leaves a group of samples fewer distinct sizes than support a line.
     """
@@ -72,7 +73,8 @@ def _of_one_group(minimum: int, maximum: int, sizes: Sequence[int]) -> Range:
 
 
 def equal_sizes(problem: AnyProblem) -> tuple[int, ...]:
-    """The sizes of the best cut into equal fragments, in real sizes, of stages of one line each.
+    """Return the sizes of the best cut into equal fragments, in real sizes, of stages of one line
+    each.
 
     k fragments take sum_j t_j(B/k) + (k-1) max_j t_j(B/k), which is convex in k: it is the greatest
     of k g_j + (G - G_j) B/k + constants, G the sum of all G_j (Wang98 sec. 4.1: algorithm A).
@@ -94,9 +96,9 @@ def _equal_us(problem: AnyProblem, count: int) -> float:
 
 
 def hull(ranges: Iterable[Range]) -> Range:
-    """The range that holds all of these."""
-    leasts, greatests = zip(*ranges, strict=True)
-    return min(leasts), max(greatests)
+    """Return the range that holds all of these."""
+    minima, maxima = zip(*ranges, strict=True)
+    return min(minima), max(maxima)
 
 
 def _with_notice(found: TraceFit, notice: Notice) -> TraceFit:
@@ -106,8 +108,8 @@ def _with_notice(found: TraceFit, notice: Notice) -> TraceFit:
 def _stands(over: Range, rounds: int) -> Notice:
     return Notice(
         "narrowed_fit",
-        f"one line a stage over the fragment sizes that the schedule uses, {_text(over)}; the "
-        f"range stands after {rounds} {'fit' if rounds == 1 else 'fits'}. Costs of other sizes "
+        f"one line a stage over the fragment sizes that the schedule uses, {_format_range(over)}; "
+        f"the range stands after {rounds} {'fit' if rounds == 1 else 'fits'}. Costs of other sizes "
         "are not described",
     )
 
@@ -116,7 +118,7 @@ def _goes_round(over: Range) -> Notice:
     return Notice(
         "narrowed_fit_alternates",
         f"the schedule of each fit uses other sizes than the fit is of, and round again; the lines "
-        f"are over all of these, {_text(over)}",
+        f"are over all of these, {_format_range(over)}",
     )
 
 
@@ -124,9 +126,9 @@ def _not_yet(over: Range) -> Notice:
     return Notice(
         "narrowed_fit_unsettled",
         f"the range of fragment sizes still moves after {MAX_ROUNDS} fits; the lines are over the "
-        f"last one, {_text(over)}",
+        f"last one, {_format_range(over)}",
     )
 
 
-def _text(over: Range) -> str:
+def _format_range(over: Range) -> str:
     return f"{format_bytes(over[0])} to {format_bytes(over[1])}"

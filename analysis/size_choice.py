@@ -65,7 +65,7 @@ def choose_sizes(
     """Return the best single size, or the best steps, that the rule admits, with their regrets.
 
     `table` answers for the best known where it serves; else every message is solved. `progress` is
-    told messages solved and messages in all. Raises Infeasible and TimeLimitReached.
+    called with messages solved and messages in all. Raises Infeasible and TimeLimitReached.
     """
     workload = Workload.log_uniform(messages.min_message_bytes, messages.max_message_bytes)
     admitted = narrowed(rule, messages.limits, messages.max_message_bytes)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.profiling import profile
 from bench.registry import specs
-from bench.report import RESULTS, as_text, document, unmet, write_page, write_result
+from bench.report import RESULTS, document, format_result, unmet, write_page, write_result
 from bench.spec import FULL, QUICK, BenchSpec
 
 
@@ -46,7 +46,7 @@ def _run(spec: BenchSpec, *, effort_quick: bool, folder: Path | None) -> None:
     print(f"\n== {spec.name}: {spec.title}", flush=True)
     started_s = time.perf_counter()
     result = spec.run(effort)
-    print(as_text(result))
+    print(format_result(result))
     print(f"   {time.perf_counter() - started_s:.0f} s")
     for sentence in unmet(result.checks):
         print(f"   target missed: {sentence}")

@@ -46,7 +46,7 @@ class Spin:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Reports so many results, each the moment of its report, and so many steps after each."""
+    """Reports so many results, each the time of its report, and so many steps after each."""
 
     number: int
     pause_s: float

@@ -32,7 +32,7 @@ MEAN_BYTES = (None, None, 64, 512, 4096, 32768)
 # Of each class, two that are in it at growing k with fragments of the same mean size too: the first
 # and the last for which that was found (b: another stage is slowest for some; d: fragments wait).
 GROWING = {"a": (1, 6), "b": (2, 6), "c": (1, 6), "d": (3, 6), "e": (1, 6)}
-_MIN_MESSAGE_BYTES = 2.0**16
+_MIN_BYTES = 2.0**16
 _MAX_BYTES = 2.0**40
 _STEP = 16.0
 _BISECTIONS = 16
@@ -144,7 +144,7 @@ def _fitting(
 
 def _best_at(pipeline: Pipeline) -> int | None:
     """A message size of three digits for which COUNT is near the best number of fragments."""
-    low = high = _MIN_MESSAGE_BYTES
+    low = high = _MIN_BYTES
     while _more_is_better(pipeline, high) > 0:
         low, high = high, high * _STEP
         if high > _MAX_BYTES:

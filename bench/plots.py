@@ -243,8 +243,8 @@ def _svg(title: str, about: str, content: Iterable[str]) -> str:
 
 def _decades(values: Iterable[float], *, start: float, end: float) -> Axis:
     """A logarithmic axis from a power of ten to another, or half of one where that is enough."""
-    held = [value for value in values if value > 0.0]
-    minimum, maximum = log10(min(held)), log10(max(held))
+    positive = [value for value in values if value > 0.0]
+    minimum, maximum = log10(min(positive)), log10(max(positive))
     return Axis(10.0 ** (floor(minimum * 2) / 2), 10.0 ** (ceil(maximum * 2) / 2), start, end)
 
 

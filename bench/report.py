@@ -67,7 +67,7 @@ def write_page(folder: Path = RESULTS, page: Path = PAGE) -> None:
     page.write_text("\n".join(parts))
 
 
-def as_text(result: CaseResult) -> str:
+def format_result(result: CaseResult) -> str:
     """The same tables for the terminal."""
     checks = [_check_row(asdict(check) | {"met": check.met}) for check in result.checks]
     parts = [_markdown(table) for table in result.tables]

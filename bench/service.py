@@ -91,7 +91,7 @@ def _is_ready(port: int, answers: str) -> bool:
 
 
 def _end(process: psutil.Process) -> None:
-    """Tell it to stop; what has not stopped in time is killed with its workers."""
+    """Ask it to stop; what has not stopped in time is killed with its workers."""
     members = process.children(recursive=True)
     process.terminate()
     _, alive = psutil.wait_procs([process], timeout=_STOP_S)

@@ -29,7 +29,7 @@ end
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one run told; latencies in ms. `failures` are answers that are no 2xx or 3xx."""
+    """What one run reported; latencies in ms. `failures` are answers that are no 2xx or 3xx."""
 
     requests: int
     per_second: float
@@ -69,23 +69,23 @@ def run(script: Path, port: int, *, seconds: int) -> Figures:
     return _figures(done.stdout)
 
 
-def _figures(reported: str) -> Figures:
-    if "Socket errors" in reported:
-        raise RuntimeError(reported)
-    failures = re.search(r"Non-2xx or 3xx responses: (\d+)", reported)
+def _figures(output: str) -> Figures:
+    if "Socket errors" in output:
+        raise RuntimeError(output)
+    failures = re.search(r"Non-2xx or 3xx responses: (\d+)", output)
     return Figures(
-        requests=int(_found(r"(\d+) requests in", reported)[1]),
-        per_second=float(_found(r"Requests/sec:\s+([\d.]+)", reported)[1]),
-        p50_ms=_ms(_found(rf"\s50%\s+{_NUMBER}", reported)),
-        p99_ms=_ms(_found(rf"\s99%\s+{_NUMBER}", reported)),
+        requests=int(_found(r"(\d+) requests in", output)[1]),
+        per_second=float(_found(r"Requests/sec:\s+([\d.]+)", output)[1]),
+        p50_ms=_ms(_found(rf"\s50%\s+{_NUMBER}", output)),
+        p99_ms=_ms(_found(rf"\s99%\s+{_NUMBER}", output)),
         failures=int(failures[1]) if failures else 0,
     )
 
 
-def _found(pattern: str, reported: str) -> re.Match[str]:
-    found = re.search(pattern, reported)
+def _found(pattern: str, output: str) -> re.Match[str]:
+    found = re.search(pattern, output)
     if found is None:
-        raise RuntimeError(reported)
+        raise RuntimeError(output)
     return found
 
 

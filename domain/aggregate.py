@@ -66,11 +66,12 @@ class Aggregate:
         return self.total.time_us(fragment_bytes) + queued_us
 
     def total_us(self, fragment_bytes: float) -> float:
-        """S(x) in µs: never below the bottleneck's time, whatever the two fits say."""
+        """Return S(x) in µs: never below the bottleneck's time, whatever the two fits say."""
         return max(self.total.time_us(fragment_bytes), self.bottleneck.time_us(fragment_bytes))
 
     def falls(self, *, after_bytes: int = 1) -> tuple[Fall, ...]:
-        """Where S or b drops from one whole byte to the next, by the greater of the two drops.
+        """Return where S or b drops from one whole byte to the next, by the greater of the two
+        drops.
 
         That happens at ends of ranges alone. With `after_bytes` 0 the drop is to the limit behind
         the end, which counts for real sizes.
@@ -88,7 +89,8 @@ class Aggregate:
         return max(0.0, *drops)
 
     def latency_us(self, fragment_bytes: Sequence[float]) -> float:
-        """The latency, in µs, that this cut does not exceed in any pipeline with these two costs.
+        """Return the latency, in µs, that this cut does not exceed in any pipeline with these two
+        costs.
 
         T(x) <= S(x_m) + sum_{i != m} b(x_i), x_m the greatest fragment, delay included; equality
         where all fragments are equal. Derivation: a path through the grid of fragments and stages

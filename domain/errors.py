@@ -22,7 +22,7 @@
     `- LimitReached            a solve was stopped before it had any answer
        |- TimeLimitReached     by its time limit
        |- MemoryLimitReached   by its memory limit
-       `- Cancelled            by whoever asked for it
+       `- Cancelled            by the requester
 
 None of them knows HTTP. `code` is stable: clients, the command line and the documents use it.
 """
@@ -150,7 +150,7 @@ class MemoryLimitReached(LimitReached):
 
 
 class Cancelled(LimitReached):
-    """Whoever asked for the work cancelled it before there was any answer."""
+    """The requester cancelled the work before there was any answer."""
 
     code = "cancelled"
 

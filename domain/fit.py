@@ -135,7 +135,7 @@ class LineFit:
     clipped: tuple[str, ...] = ()
 
     def to_range(self) -> FitRange:
-        """The domain's fit range of this line."""
+        """Return the domain's fit range of this line."""
         return FitRange(self.overhead_us, self.ns_per_byte, self.up_to_bytes)
 
 
@@ -178,7 +178,7 @@ class StageFit:
     outlier_influence: float = 0.0
 
     def to_stage(self) -> Stage:
-        """The stage that this fit describes."""
+        """Return the stage that this fit describes."""
         return Stage(self.name, tuple(line.to_range() for line in self.lines))
 
 
@@ -190,7 +190,7 @@ class AggregateFit:
     bottleneck: StageFit
 
     def to_aggregate(self) -> Aggregate:
-        """The cost model that this fit describes."""
+        """Return the cost model that this fit describes."""
         return Aggregate(self.total.to_stage(), self.bottleneck.to_stage())
 
 
@@ -215,7 +215,9 @@ class TraceFit:
     notices: tuple[Notice, ...] = field(default=())
 
     def to_model(self) -> CostModel:
-        """What messages can be cut by. Raises MeasurementMissing naming what is not there yet."""
+        """Return what messages can be cut by. Raises MeasurementMissing naming what is not there
+        yet.
+        """
         if self.aggregate is not None:
             return self.aggregate.to_aggregate()
         check_enough(self.kind)

@@ -1,4 +1,4 @@
-"""A setting: how a library that repeats one size is told to cut, for every message size."""
+"""A setting: how a library that repeats one size cuts messages, for every message size."""
 
 from __future__ import annotations
 
@@ -47,11 +47,13 @@ class FragmentSetting:
 
     @classmethod
     def always(cls, size_bytes: int | None) -> FragmentSetting:
-        """One size for every message; None: every message is sent whole."""
+        """Return one size for every message; None: every message is sent whole."""
         return cls((SettingStep(1, size_bytes),))
 
     def size_at(self, message_bytes: int) -> int:
-        """The size that a message of this many bytes (>= 1) repeats, at most the message itself."""
+        """Return the size that a message of this many bytes (>= 1) repeats, at most the message
+        itself.
+        """
         at = bisect_right(self.steps, message_bytes, key=lambda step: step.from_bytes) - 1
         return min(self.steps[at].size_bytes or message_bytes, message_bytes)
 

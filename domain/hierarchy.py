@@ -53,11 +53,11 @@ class Grouping:
         return self.last - self.first + 1
 
     def parts(self) -> tuple[Grouping, ...]:
-        """The compound stages inside, in the order of the pipeline."""
+        """Return the compound stages inside, in the order of the pipeline."""
         return tuple(part for part in (self.before, self.behind) if part is not None)
 
     def cuts(self) -> Iterator[tuple[int, ...]]:
-        """The sets of stages that share a cut, coarser before finer."""
+        """Yield the sets of stages that share a cut, coarser before finer."""
         yield (self.slow,) if self.slow is not None else tuple(range(self.first, self.last + 1))
         for part in self.parts():
             yield from part.cuts()
@@ -66,7 +66,7 @@ class Grouping:
 def convention_latency_us(
     pipeline: Pipeline, grouping: Grouping, schedule: NestedSchedule
 ) -> float:
-    """Latency by the convention of Wang98 sec. 5.5, the constant delay included.
+    """Return the latency by the convention of Wang98 sec. 5.5, the constant delay included.
 
     With c the time of a compound stage for one block: a += c(before); d = max(d, a) + slow;
     e = max(e, d) + c(behind). A flat group's c is the latency of the block's pieces in an empty

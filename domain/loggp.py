@@ -46,7 +46,8 @@ SEND_STAGE, NETWORK_STAGE, RECEIVE_STAGE = "send", "network", "receive"
 
 
 def pipeline_assumptions(stages: tuple[str, ...]) -> tuple[str, ...]:
-    """What the pipeline that follows from the parameters takes for granted, and what it loses.
+    """Return what the pipeline that follows from the parameters takes for granted, and what it
+    loses.
 
     Derivation: in LogP k small messages take o_s + (k - 1) max(g, o_s, o_r) + L + o_r. The pipeline
     of sender, network and receiver with a constant delay d takes o_s + g + o_r + (k - 1) max(...) +
@@ -54,21 +55,21 @@ def pipeline_assumptions(stages: tuple[str, ...]) -> tuple[str, ...]:
     """
     if not stages:
         return ()
-    reported = [
+    assumptions = [
         "sender and receiver are one stage each: a processor that sends does not receive meanwhile",
         "the send and the receive overhead hold for messages in one direction",
     ]
     if NETWORK_STAGE in stages:
-        reported += [
+        assumptions += [
             "the interval between messages is that of one network stage; several stages in there "
             "are seen only by the slowest of them",
             "the delay is the wire latency less the network stage's own time at the smallest size, "
             "so that an unpipelined message takes half a round trip",
         ]
     else:
-        reported += [
+        assumptions += [
             "the interval between messages is explained by the two end points: no stage of the "
             "network is seen, and none is in the pipeline",
             "the delay is the wire latency at the smallest size",
         ]
-    return tuple(reported)
+    return tuple(assumptions)

@@ -58,7 +58,9 @@ class NestedTimeline:
 
 
 def simulate_nested(pipeline: Pipeline, schedule: NestedSchedule) -> NestedTimeline:
-    """Every (stage, block) interval, O(total blocks). Raises InvalidInput for a wrong count."""
+    """Return every (stage, block) interval, O(total blocks). Raises InvalidInput for a wrong
+    count.
+    """
     _check_count(pipeline, schedule)
     starts: list[tuple[float, ...]] = []
     exits: list[tuple[float, ...]] = []
@@ -78,7 +80,7 @@ def simulate_nested(pipeline: Pipeline, schedule: NestedSchedule) -> NestedTimel
 
 
 def nested_latency_us(pipeline: Pipeline, schedule: NestedSchedule) -> float:
-    """Latency of nested cuts, the constant delay included.
+    """Return the latency of nested cuts, the constant delay included.
 
     As `simulate_nested` has it, to the last bit, without keeping every start. Raises InvalidInput
     for a wrong count.

@@ -2,7 +2,7 @@
 
 A stage is a store-and-forward resource that handles one fragment at a time. Its time for a
 fragment of x bytes is overhead_us + ns_per_byte * x / 1000 (Wang98 sec. 2: g and G), or one such
-line for each range of fragment sizes. Whoever needs a cost asks the stage for it.
+line for each range of fragment sizes. Costs are asked of the stage.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Line:
     ns_per_byte: float
 
     def time_us(self, fragment_bytes: float) -> float:
-        """Time in µs for one fragment of this many bytes."""
+        """Return the time in µs for one fragment of this many bytes."""
         return self.overhead_us + self.ns_per_byte * fragment_bytes / 1000.0
 
 
@@ -70,7 +70,7 @@ class FitRange:
 class Stage:
     """One store-and-forward step: a name and its fit ranges, ascending, the last without end.
 
-    `Stage.of_line` makes the usual stage of one line. Raises InvalidStage.
+    `Stage.of_line` makes a stage of one line. Raises InvalidStage.
     """
 
     name: str
@@ -93,7 +93,7 @@ class Stage:
 
     @classmethod
     def of_line(cls, name: str, *, overhead_us: float, ns_per_byte: float) -> Stage:
-        """A stage whose cost is one line at every fragment size."""
+        """Return a stage whose cost is one line at every fragment size."""
         return cls(name, (FitRange(overhead_us, ns_per_byte),))
 
     @property
@@ -102,26 +102,31 @@ class Stage:
         return len(self.ranges) == 1
 
     def range_at(self, fragment_bytes: float) -> FitRange:
-        """The range that holds this fragment size (ends are inclusive)."""
+        """Return the range that holds this fragment size (ends are inclusive)."""
         for part in self.ranges:
             if part.up_to_bytes is None or fragment_bytes <= part.up_to_bytes:
                 return part
         raise AssertionError("the last range is open")
 
     def time_us(self, fragment_bytes: float) -> float:
-        """Time in µs that one fragment of this many bytes occupies the stage (Wang98: t_ij)."""
+        """Return the time in µs that one fragment of this many bytes occupies the stage (Wang98:
+        t_ij).
+        """
         part = self.ranges[0] if len(self.ranges) == 1 else self.range_at(fragment_bytes)
         return part.overhead_us + part.ns_per_byte * fragment_bytes / 1000.0
 
     def line_over(self, min_bytes: float, max_bytes: float) -> Line | None:
-        """The one line that covers these fragment sizes, or None where more than one range does."""
+        """Return the one line that covers these fragment sizes, or None where more than one range
+        does.
+        """
         first, last = self.range_at(min_bytes), self.range_at(max_bytes)
         return first.line if first is last else None
 
     def minorant_points(
         self, min_bytes: float, max_bytes: float
     ) -> tuple[tuple[float, float], ...]:
-        """Vertices (bytes, µs) of the greatest convex function below the cost on these sizes.
+        """Return vertices (bytes, µs) of the greatest convex function below the cost on these
+        sizes.
 
         A lower bound on a schedule may use this and nothing above it (a regressed line gives no
         bound). It is the lower hull of the ends of all pieces, each taken as a limit from inside
@@ -212,19 +217,19 @@ class Pipeline(Derived):
         return sum(times) + (count - 1) * max(times)
 
     def bottleneck_at(self, fragment_bytes: float) -> int:
-        """Index of the slowest stage for this fragment size; the first one of equals."""
+        """Return the index of the slowest stage for this fragment size; the first one of equals."""
         times = self.times_us(fragment_bytes)
         return times.index(max(times))
 
     def reversed(self) -> Pipeline:
-        """The same stages in the opposite order (Wang98 sec. 4.1.1: reversibility)."""
+        """Return the same stages in the opposite order (Wang98 sec. 4.1.1: reversibility)."""
         return Pipeline(self.stages[::-1], self.delay_us)
 
 
 def pipeline_of_lines(
     lines: Sequence[tuple[str, float, float]], *, delay_us: float = 0.0
 ) -> Pipeline:
-    """A pipeline from (name, overhead_us, ns_per_byte) rows."""
+    """Return a pipeline from (name, overhead_us, ns_per_byte) rows."""
     stages = tuple(
         Stage.of_line(name, overhead_us=overhead, ns_per_byte=cost)
         for name, overhead, cost in lines

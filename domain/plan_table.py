@@ -97,16 +97,17 @@ class PlanTable:
                 _check_certificate(entry, field=name)
         count = min(self.limits.max_fragments or self.fragment_cap, self.fragment_cap)
         for cut in self.cuts:
-            _check_cut(cut, self.limits, max_schedule_fragments=count)
+            _check_cut(cut, self.limits, max_fragments=count)
         for low, high in pairwise(self.cuts):
             _check_stretch(low, high, self.limits)
         for repeat in self.repeats:
-            _check_repeat(repeat, self.limits, max_schedule_fragments=count)
+            _check_repeat(repeat, self.limits, max_fragments=count)
         for one, other in pairwise(self.repeats):
             _check_repeats(one, other, self.limits)
 
     def cut_at(self, message_bytes: int) -> tuple[int, ...]:
-        """The fragment sizes for this message, whole bytes, in sending order. Raises InvalidInput.
+        """Return the fragment sizes for this message, whole bytes, in sending order. Raises
+        InvalidInput.
 
         Derivation: f = floor(2^32 (B - B1) / (B2 - B1)); each position inside the message, in
         units of the alignment, is U1 + floor(((U2 - U1) f + 2^31) / 2^32).
@@ -128,7 +129,7 @@ class PlanTable:
         return (*sizes, message_bytes - start)
 
     def repeated_size_at(self, message_bytes: int) -> int:
-        """The best repeated size for this message, bytes; 0 where none is admitted.
+        """Return the best repeated size for this message, bytes; 0 where none is admitted.
 
         Raises InvalidInput.
 
@@ -148,11 +149,11 @@ class PlanTable:
         return here.size_bytes + unit * grown
 
     def relative_gap_at(self, message_bytes: int) -> float:
-        """What is proven of `cut_at` for this message. Raises InvalidInput."""
+        """Return what is proven of `cut_at` for this message. Raises InvalidInput."""
         return self.cuts[self._index(self.cuts, message_bytes)].relative_gap
 
     def repeat_gap_at(self, message_bytes: int) -> float:
-        """What is proven of `repeated_size_at` for this message. Raises InvalidInput."""
+        """Return what is proven of `repeated_size_at` for this message. Raises InvalidInput."""
         return self.repeats[self._index(self.repeats, message_bytes)].relative_gap
 
     def _index(self, entries: Sequence[TableCut] | Sequence[TableRepeat], size: int) -> int:
@@ -203,7 +204,7 @@ def _check_sizes(sizes: Sequence[int], table: PlanTable, *, field: str) -> None:
         raise InvalidInput(f"{field} must ascend by less than 2 GiB", field=field)
 
 
-def _check_cut(cut: TableCut, limits: FragmentLimits, *, max_schedule_fragments: int) -> None:
+def _check_cut(cut: TableCut, limits: FragmentLimits, *, max_fragments: int) -> None:
     sizes, unit = cut.fragment_bytes, limits.alignment_bytes
     if not sizes or min(sizes) < 1 or sum(sizes) != cut.message_bytes:
         raise InvalidInput("a cut must sum to its message", field="cuts")
@@ -213,7 +214,7 @@ def _check_cut(cut: TableCut, limits: FragmentLimits, *, max_schedule_fragments:
         raise InvalidInput("a cut must keep min_fragment_bytes", field="cuts")
     if max(sizes) > (limits.max_fragment_bytes or cut.message_bytes):
         raise InvalidInput("a cut must keep max_fragment_bytes", field="cuts")
-    if len(sizes) > max_schedule_fragments:
+    if len(sizes) > max_fragments:
         raise InvalidInput("a cut must keep the cap on fragments", field="cuts")
 
 
@@ -257,9 +258,7 @@ def _check_last(low: TableCut, high: TableCut, limits: FragmentLimits) -> None:
         raise InvalidInput("a last fragment may become too large between entries", field="cuts")
 
 
-def _check_repeat(
-    repeat: TableRepeat, limits: FragmentLimits, *, max_schedule_fragments: int
-) -> None:
+def _check_repeat(repeat: TableRepeat, limits: FragmentLimits, *, max_fragments: int) -> None:
     size, message = repeat.size_bytes, repeat.message_bytes
     if size == 0 and repeat.latency_us == repeat.relative_gap == 0.0:
         return
@@ -267,7 +266,7 @@ def _check_repeat(
         raise InvalidInput("a repeated size must be at least one byte, or 0 alone", field="repeats")
     if min(size, message) > (limits.max_fragment_bytes or message):
         raise InvalidInput("a repeated size must keep max_fragment_bytes", field="repeats")
-    if repeat.fragments > max_schedule_fragments:
+    if repeat.fragments > max_fragments:
         raise InvalidInput("a repeated size must keep the cap on fragments", field="repeats")
     if repeat.fragments == 1:
         return

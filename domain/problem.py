@@ -92,7 +92,8 @@ class MessageProblem(Derived, ABC):
         return min(self.message_bytes, self.limits.min_fragment_bytes)
 
     def aligned_sizes(self) -> tuple[int, int]:
-        """Least and greatest multiple of the alignment that a fragment before the last may have.
+        """Return the least and greatest multiple of the alignment that a fragment before the last
+        may have.
 
         The least exceeds the greatest where no such fragment is possible.
         """
@@ -105,7 +106,7 @@ class MessageProblem(Derived, ABC):
         return minimum, self.largest_fragment_bytes // unit * unit
 
     def count_range(self) -> CountRange:
-        """The admitted numbers of fragments; they are contiguous.
+        """Return the admitted numbers of fragments; they are contiguous.
 
         Raises Infeasible naming the two limits that clash.
         """
@@ -167,7 +168,7 @@ class MessageProblem(Derived, ABC):
         )
 
     def admits(self, fragment_bytes: tuple[int, ...]) -> bool:
-        """Whether this cut of the message satisfies every limit."""
+        """Return whether this cut of the message satisfies every limit."""
         limits, count = self.limits, len(fragment_bytes)
         if sum(fragment_bytes) != self.message_bytes or count == 0:
             return False
@@ -183,7 +184,7 @@ class MessageProblem(Derived, ABC):
         return unit == 1 or all(size % unit == 0 for size in fragment_bytes[:-1])
 
     def digest(self) -> str:
-        """SHA-256 of the question, in hexadecimal; equal exactly for identical questions."""
+        """Return SHA-256 of the question, in hexadecimal; equal exactly for identical questions."""
         limits, model = self.limits, self.model
         document = {
             **{name: _key(cost) for name, cost in model.costs().items()},
@@ -255,7 +256,9 @@ def problem_of(
     fragment_cap: int = DEFAULT_FRAGMENT_CAP,
     allow_refragmentation: bool = False,
 ) -> AnyProblem:
-    """The problem of a message that crosses what this model describes. Raises InvalidInput."""
+    """Return the problem of a message that crosses what this model describes. Raises
+    InvalidInput.
+    """
     rest = (message_bytes, limits, fragment_cap, allow_refragmentation)
     return PROBLEMS[model.kind](model, *rest)
 

@@ -64,7 +64,7 @@ class Objective(StrEnum):
 class SizeRule:
     """The sizes that a library takes: multiples of `multiple_of`, inclusive limits; or 2^i only.
 
-    Raises InvalidInput. Whether any size keeps the rule is for whoever chooses one.
+    Raises InvalidInput. Whether any size keeps the rule is checked where one is chosen.
     """
 
     min_bytes: int = 1

@@ -1,4 +1,4 @@
-"""Schedules of one cut shared by all stages, and the evaluator that judges them.
+"""Schedules of one cut shared by all stages, and the evaluator of their latency.
 
 The recurrence (Wang98 eq. 1-3): a fragment enters a stage when it has left the stage before it and
 when the fragment before it has left this stage. Plain Python on purpose: every latency that Sluice
@@ -51,13 +51,13 @@ class FragmentTimes:
         return self.exit_us[-1][-1] + self.delay_us
 
     def busy_us(self) -> tuple[float, ...]:
-        """Total time that each stage is occupied, (n,)."""
+        """Return the total time that each stage is occupied, (n,)."""
         columns = range(len(self.exit_us[0]))
         rows = range(len(self.exit_us))
         return tuple(sum(self.exit_us[i][j] - self.start_us[i][j] for i in rows) for j in columns)
 
     def critical_path(self) -> tuple[tuple[int, int], ...]:
-        """(fragment, stage) pairs of a longest path, first to last.
+        """Return (fragment, stage) pairs of a longest path, first to last.
 
         Of two equal predecessors the one in the same stage is taken: it shows the queue.
         """
@@ -95,7 +95,9 @@ def latency_us(pipeline: Pipeline, fragment_bytes: Sequence[float]) -> float:
 
 
 def simulate(pipeline: Pipeline, fragment_bytes: Sequence[int]) -> FragmentTimes:
-    """Every (fragment, stage) interval of this cut. Raises InvalidInput for sizes that are none."""
+    """Return every (fragment, stage) interval of this cut. Raises InvalidInput for sizes that are
+    none.
+    """
     check_sizes(fragment_bytes)
     starts: list[tuple[float, ...]] = []
     exits: list[tuple[float, ...]] = []
@@ -112,6 +114,6 @@ def simulate(pipeline: Pipeline, fragment_bytes: Sequence[int]) -> FragmentTimes
 
 
 def busiest_stage(pipeline: Pipeline, fragment_bytes: Sequence[int]) -> int:
-    """Index of the stage occupied longest by this cut; the first one of equals."""
+    """Return the index of the stage occupied longest by this cut; the first one of equals."""
     busy = [sum(stage.time_us(size) for size in fragment_bytes) for stage in pipeline.stages]
     return busy.index(max(busy))

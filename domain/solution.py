@@ -106,7 +106,7 @@ class Solution:
 
 
 def relative_excess(value: float, reference: float, scale: float) -> float:
-    """(value - reference) / scale, never negative and always finite."""
+    """Return (value - reference) / scale, never negative and always finite."""
     if value <= reference:
         return 0.0
     if scale <= 0.0 or (value - reference) >= scale * sys.float_info.max:

@@ -96,15 +96,15 @@ class Timeline:
     def busiest_stage(self) -> int:
         """Index of the stage occupied longest; the first one of equals.
 
-        Judged by the stages' times for the cut, as in `domain.schedule.busiest_stage`.
+        Measured by the stages' times for the cut, as in `domain.schedule.busiest_stage`.
         """
         busy = [one.priced_us for one in self.stages]
         return busy.index(max(busy))
 
     def critical_path(self) -> tuple[tuple[int, int], ...]:
-        """(fragment, stage) pairs of a chain without a pause from 0 to the last exit.
+        """Return (fragment, stage) pairs of a chain without a pause from 0 to the last exit.
 
-        Each starts at the very moment at which the one before it ends. Of two that end then, the
+        Each starts at the very time at which the one before it ends. Of two that end then, the
         one in the same stage is taken: it shows the queue.
         """
         return tuple(
@@ -114,7 +114,7 @@ class Timeline:
         )
 
     def critical_parts(self) -> tuple[CriticalPathPart, ...]:
-        """The critical path stage by stage. O(its length)."""
+        """Return the critical path stage by stage. O(its length)."""
         return tuple(reversed(list(self._path_backwards())))
 
     def _path_backwards(self) -> Iterator[CriticalPathPart]:
@@ -129,13 +129,13 @@ class Timeline:
 
 
 def timeline_of(pipeline: Pipeline, fragment_bytes: tuple[int, ...]) -> Timeline:
-    """The course of one cut that all stages share. O(k n). Raises InvalidInput."""
+    """Return the timeline of one cut that all stages share. O(k n). Raises InvalidInput."""
     schedule = Schedule(fragment_bytes)
     return _timeline(pipeline, (schedule.fragment_bytes,) * len(pipeline))
 
 
 def nested_timeline_of(pipeline: Pipeline, schedule: NestedSchedule) -> Timeline:
-    """The course of a cut for each stage. O(total fragments). Raises InvalidInput."""
+    """Return the timeline of a cut for each stage. O(total fragments). Raises InvalidInput."""
     if len(schedule.stage_bytes) != len(pipeline):
         raise InvalidInput(
             f"expected {len(pipeline)} cuts, one per stage, got {len(schedule.stage_bytes)}",

@@ -1,4 +1,4 @@
-"""Formats of measurements, as a user is told of them; and refusals of a file that tell more.
+"""Formats of measurements, as a user reads of them; and refusals of a file that say more.
 
 That of a file which is in none of them, and that of one with several unreadable rows.
 """

@@ -132,7 +132,7 @@ class OverheadUnit(StrEnum):
         }.get(self.value, "")
 
     def to_us(self, value: float) -> float:
-        """A time in this unit as µs. Raises UnitMismatch where the unit was not told."""
+        """Return a time in this unit as µs. Raises UnitMismatch where the unit is unspecified."""
         if self is OverheadUnit.UNSPECIFIED:
             raise UnitMismatch("expected a unit")
         return value / 1e3 if self is OverheadUnit.NS else value * _US[self.value]
@@ -198,9 +198,9 @@ class CostUnit(StrEnum):
         return self.value in _BYTES
 
     def to_ns_per_byte(self, value: float) -> float:
-        """A cost in this unit as ns a byte.
+        """Return a cost in this unit as ns a byte.
 
-        Raises UnitMismatch for a bandwidth of 0 or less, and where the unit was not told.
+        Raises UnitMismatch for a bandwidth of 0 or less, and where the unit is unspecified.
         """
         if self is CostUnit.UNSPECIFIED:
             raise UnitMismatch("expected a unit")
@@ -263,8 +263,8 @@ def unit_named(text: str, kind: type[Unit]) -> Unit | None:
 
 
 def _rule(text: str, unit: OverheadUnit | CostUnit) -> str:
-    reported = f" of {unit.words}" if unit.value != "unspecified" else ""
-    rule = f"expected a number{reported}, 0 or more, or one with its unit"
+    of_unit = f" of {unit.words}" if unit.value != "unspecified" else ""
+    rule = f"expected a number{of_unit}, 0 or more, or one with its unit"
     if not text:
         return rule
     shown = text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}…"
@@ -287,7 +287,7 @@ SHARE_RULE = "expected a share, as 5 % or 0.05"
 def parse_share(text: str) -> float:
     """Return a share of 0 or more: "5 %", "5%" and "0.05" are the same.
 
-    Raises InvalidInput, also for a bare "5": whoever types it hardly means 500 %, and what was
+    Raises InvalidInput, also for a bare "5": someone who types it hardly means 500 %, and what was
     meant is not guessed.
     """
     plain = text.strip()

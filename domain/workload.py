@@ -19,7 +19,9 @@ _GOLDEN = 0.6180339887498949  # the fraction whose multiples are spread most eve
 
 
 def default_min_message_bytes(max_message_bytes: int, *, known_min_bytes: int = 1) -> int:
-    """Where a range begins that only its greatest message is stated of, and maybe a known least."""
+    """Return where a range begins that only its greatest message is stated of, and maybe a known
+    least.
+    """
     if max_message_bytes < DEFAULT_MIN_MESSAGE_BYTES:
         return min(known_min_bytes, max_message_bytes)
     return max(known_min_bytes, DEFAULT_MIN_MESSAGE_BYTES)
@@ -37,7 +39,7 @@ class WorkloadSize:
 class Workload:
     """Message sizes, ascending, and how much each counts. Raises InvalidInput.
 
-    `words` says in a sentence what it is, for whoever reads a mean over it.
+    `words` says in a sentence what it is, for readers of a mean over it.
     """
 
     sizes: tuple[WorkloadSize, ...]
@@ -65,7 +67,8 @@ class Workload:
     def log_uniform(
         cls, min_message_bytes: int, max_message_bytes: int, *, points: int = 128
     ) -> Workload:
-        """Equal weight to every octave of the range, sampled at up to this many sizes.
+        """Return a workload of equal weight for every octave of the range, sampled at up to this
+        many sizes.
 
         Derivation: one point in each of `points` equal strips of log B, at the multiples of the
         golden ratio inside them, so that no power of two and no multiple of a setting is
@@ -87,7 +90,9 @@ class Workload:
 
     @classmethod
     def weighted(cls, weights: list[tuple[int, float]], words: str) -> Workload:
-        """Sizes with weights of any sum above 0; equal sizes are added up. Raises InvalidInput."""
+        """Return the workload of sizes with weights of any sum above 0; equal sizes are added up.
+        Raises InvalidInput.
+        """
         if any(not isfinite(weight) or weight < 0.0 for _, weight in weights):
             raise InvalidInput("expected finite weights of at least 0", field="workload")
         total = sum(weight for _, weight in weights)

@@ -36,7 +36,7 @@ def read(content: bytes, *, kind: TraceKind | None = None) -> Reading:
 
 
 def formats() -> tuple[TraceFormat, ...]:
-    """Every format that is read, for people."""
+    """Return every format that is read, for people."""
     from fitting.detect import known_formats
 
     return known_formats()
@@ -56,7 +56,7 @@ def fit(readings: Sequence[Reading], options: FitOptions | None = None) -> Trace
 
 
 def without_excluded(readings: Sequence[Reading], options: FitOptions) -> Sequence[Reading]:
-    """The readings without the samples that are left out by hand, as `fit` takes them.
+    """Return the readings without the samples that are left out by hand, as `fit` takes them.
 
     Raises PoorFit where nothing would stay.
     """
@@ -66,21 +66,23 @@ def without_excluded(readings: Sequence[Reading], options: FitOptions) -> Sequen
 
 
 def join(readings: Sequence[Reading]) -> Trace:
-    """One trace of all. Raises UnreadableTrace for traces that do not go together."""
+    """Return one trace of all. Raises UnreadableTrace for traces that do not go together."""
     from fitting.combine import joined
 
     return joined([reading.trace for reading in readings])
 
 
 def measured_sizes(trace: Trace) -> tuple[tuple[int, ...], ...]:
-    """The distinct sizes in bytes, ascending, of each group of samples that gets a line."""
+    """Return the distinct sizes in bytes, ascending, of each group of samples that gets a line."""
     from fitting.narrow import measured_sizes as find_sizes
 
     return find_sizes(trace)
 
 
 def part_within(trace: Trace, min_message_bytes: int, max_message_bytes: int) -> Trace:
-    """The samples of sizes from the least to the greatest. Raises UnreadableTrace for none."""
+    """Return the samples of sizes from the least to the greatest. Raises UnreadableTrace
+    for none.
+    """
     from fitting.narrow import part_within as cut
 
     return cut(trace, min_message_bytes, max_message_bytes)
@@ -89,7 +91,7 @@ def part_within(trace: Trace, min_message_bytes: int, max_message_bytes: int) ->
 def plot(
     found: TraceFit, readings: Sequence[Reading], options: FitOptions | None = None
 ) -> FitPlot:
-    """What a plot of this fit shows: samples, lines and bands, in data coordinates.
+    """Return what a plot of this fit shows: samples, lines and bands, in data coordinates.
 
     `readings` and `options` are those that it was fitted with.
     """

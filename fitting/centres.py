@@ -8,8 +8,8 @@ Notation  x sizes in bytes, y times in µs, c how many samples an entry stands f
           m cells: sizes, or bins of neighbouring ones where there are more than MAX_CELLS.
 Cost      at most 64 samples a cell look at each other; O(N) otherwise.
 Exact     no; where outliers are slow ones, centres hold beyond half of them.
-Traps     one time a size shows no spread: it is then judged by how far a time lies off the chord of
-          its neighbours. Within a bin times grow with the size: they are carried to the bin's own
+Traps     one time a size shows no spread: it is then how far a time lies off the chord of its
+          neighbours. Within a bin times grow with the size: they are carried to the bin's own
           size by the slope between its neighbours, in logarithms, which lies between 0 and 1 for
           every line with both parameters >= 0.
 """
@@ -50,7 +50,7 @@ class Centres:
     last: Ints
 
     def errors(self) -> Floats:
-        """Relative standard error of every centre, (m,)."""
+        """Return the relative standard error of every centre, (m,)."""
         out: Floats = self.s / np.sqrt(self.n)
         return out
 
@@ -80,7 +80,8 @@ class _Cells:
 def centres_of(
     samples: SortedSamples, ends: tuple[int, ...] = (), *, resolution_us: float = 0.0
 ) -> Centres:
-    """The centre of every size, or of every bin; no bin reaches over one of these sizes by index.
+    """Return the centre of every size, or of every bin; no bin reaches over one of these sizes by
+    index.
 
     Times of exactly 0 count as next to 0.
     """
@@ -204,7 +205,9 @@ def _chord_scale(x: Floats, z: Floats) -> float:
 
 
 def chord_residuals(x: Floats, z: Floats) -> Floats:
-    """Each inner time against the chord of its neighbours, (m - 2,), scaled to unit variance."""
+    """Return each inner time against the chord of its neighbours, (m - 2,), scaled to unit
+    variance.
+    """
     z = z / float(z.max())  # squares of times next to 0 would be 0
     share = (x[1:-1] - x[:-2]) / (x[2:] - x[:-2])
     off = z[1:-1] - ((1.0 - share) * z[:-2] + share * z[2:])

@@ -1,4 +1,4 @@
-"""Columns of measurements: plain arrays that tell their extremes without a loop in Python."""
+"""Columns of measurements: plain arrays that give their extremes without a loop in Python."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Sizes(_Whole):
     __slots__ = ()
 
     def min(self) -> int:
-        """The least one."""
+        """Return the least one."""
         return int(_view(self, "q").min())
 
     def max(self) -> int:
-        """The greatest one."""
+        """Return the greatest one."""
         return int(_view(self, "q").max())
 
 
@@ -34,11 +34,11 @@ class Times(_Real):
     __slots__ = ()
 
     def min(self) -> float:
-        """The least one."""
+        """Return the least one."""
         return float(_view(self, "d").min())
 
     def max(self) -> float:
-        """The greatest one."""
+        """Return the greatest one."""
         return float(_view(self, "d").max())
 
 

@@ -40,7 +40,7 @@ def fit_readings(readings: Sequence[Reading], options: FitOptions) -> TraceFit:
 
 
 def joined(traces: Sequence[Trace]) -> Trace:
-    """One trace of all. Raises UnreadableTrace for traces that do not go together."""
+    """Return one trace of all. Raises UnreadableTrace for traces that do not go together."""
     if len(traces) == 1:
         return traces[0]
     direct = [trace for trace in traces if isinstance(trace, DirectTrace)]

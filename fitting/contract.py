@@ -1,4 +1,4 @@
-"""What a reader is. Shared by every module of this room."""
+"""What a reader is. Shared by every module of this package."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIRST_SIZE = r'^"?((message|msg)[_ ]?)?(bytes|size)\b"?\s*,'
 
 
 def mark(words: str, pattern: str) -> Mark:
-    """A mark that is told whatever its case."""
+    """Return a mark that is recognised whatever its case."""
     return Mark(words, re.compile(pattern, re.IGNORECASE))
 
 
@@ -30,9 +30,9 @@ def mark(words: str, pattern: str) -> Mark:
 class ReaderSpec:
     """A registered file format.
 
-    `about` says what it holds or which program writes it, and `layout` how it is told ("a header
-    line message_bytes,..."), in a few words each; `marks`, one or more, are for a file that nothing
-    recognises, to say what it lacks. `recognises(head)` is given the first 64 KiB as text,
+    `about` says what it holds or which program writes it, and `layout` how to recognise it ("a
+    header line message_bytes,..."), in a few words each; `marks`, one or more, are for a file that
+    nothing recognises, to say what it lacks. `detects(head)` is given the first 64 KiB as text,
     undecodable bytes replaced; it answers whether the file claims this format, and never raises.
     `read(content, kind)` is given the whole file; it raises UnreadableTrace naming line and rule.
     """

@@ -4,8 +4,8 @@ Which formats a file that nothing recognises comes near to, and what it lacks of
 
 Every format names a few marks that all of its files have. Those that a file has some of are near
 it, by the share that it has. Headers of simple tables (`size,time`) get the names that the
-project's own CSV would give them. What is told of the file are line numbers, and names of columns
-that are short and plain.
+project's own CSV would give them. Reported of the file are line numbers, and names of columns that
+are short and plain.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _MICROSECONDS = {"us", "usec", "µs", "μs"}
 
 
 def nearest_formats(head: str, readers: Sequence[ReaderSpec]) -> tuple[FormatMiss, ...]:
-    """What the file has some marks of, nearest first; none where it has none."""
+    """Return what the file has some marks of, nearest first; none where it has none."""
     lines = _lines(head)
     found = [(*_miss(lines, reader), place) for place, reader in enumerate(readers)]
     near = sorted((-share, -count, place) for share, count, _, place in found if count)
@@ -75,7 +75,9 @@ def _miss(lines: list[tuple[int, str]], reader: ReaderSpec) -> tuple[float, int,
 
 
 def header_hint(head: str) -> HeaderHint | None:
-    """How the header of a simple table would be written; None where there is none to be seen."""
+    """Return how the header of a simple table would be written; None where there is none to be
+    seen.
+    """
     content = [line for _, line in _lines(head) if not line.startswith("#")]
     separator, names = _columns(content[0]) if content else (None, [])
     if not 2 <= len(names) <= _MAX_COLUMNS:
@@ -165,7 +167,9 @@ def read_recognised(content: bytes, kind: TraceKind | None) -> Reading:
 
 
 def reader_of(content: bytes) -> ReaderSpec:
-    """The reader for this content. Raises UnreadableTrace; UnrecognisedTrace if none knows it."""
+    """Return the reader for this content. Raises UnreadableTrace; UnrecognisedTrace if none knows
+    it.
+    """
     if not content.strip():
         raise UnreadableTrace("the file is empty", field=_FIELD)
     if content[:2] == b"\x1f\x8b":
@@ -182,7 +186,7 @@ def reader_of(content: bytes) -> ReaderSpec:
 
 
 def known_formats() -> tuple[TraceFormat, ...]:
-    """What is read, in the order in which it is looked for."""
+    """Return what is read, in the order in which it is looked for."""
     return tuple(TraceFormat(one.format, one.about, one.layout) for one in READERS)
 
 

@@ -1,13 +1,13 @@
 """What a careful engineer would say about a stage's samples and its fit, in words.
 
-Source    usual practice; each check compares an effect with its own standard error and with the
+Source    common practice; each check compares an effect with its own standard error and with the
           least effect that matters, so that neither noise nor trifles speak.
 Notation  by cell of fitting/centres.py, (m,): x, z, s; r = z / f - 1 with f the fitted time; e the
           standard error of r; q a quadratic in log x, freed of what a line can explain.
 Cost      O(N + m).
 Traps     one size that sits off the line alone looks like curvature: the worst size is left out
           before curvature is asked, and what a quadratic leaves over widens its error. In a trace
-          with outliers the first repetition is one of them now and then: warm-up is judged by its
+          with outliers the first repetition is one of them now and then: warm-up is measured by its
           rank among all repetitions, over all sizes.
 """
 
@@ -50,29 +50,29 @@ class Evidence:
     tick_us: float
 
     def fitted(self) -> Floats:
-        """Fitted times of all entries, (N,), µs."""
+        """Return fitted times of all entries, (N,), µs."""
         return np.concatenate([piece.estimate.times_us(piece.samples.x) for piece in self.pieces])
 
     def weights(self) -> Floats:
-        """Weights of all entries, (N,)."""
+        """Return weights of all entries, (N,)."""
         return np.concatenate([piece.estimate.weights for piece in self.pieces])
 
     def fitted_centres(self) -> Floats:
-        """Fitted times at all cells, (m,), µs."""
+        """Return fitted times at all cells, (m,), µs."""
         return np.concatenate(
             [piece.estimate.times_us(self.centres.x[piece.cells]) for piece in self.pieces]
         )
 
     def residuals(self, piece: Piece) -> tuple[Floats, Floats]:
-        """r and e of a piece's cells."""
+        """Return r and e of a piece's cells."""
         f = piece.at(self.centres.x[piece.cells])
         tick = self.tick_us / f / 2.0
         r = np.clip(self.centres.z[piece.cells] / f - 1.0, -1.0, 1e9)
         return r, np.sqrt(self.centres.errors()[piece.cells] ** 2 + MODEL**2 + tick**2)
 
 
-def judged(evidence: Evidence) -> list[tuple[Verdict, Verdict]]:
-    """The verdict on overhead and per-byte cost of every piece."""
+def verdicts_of(evidence: Evidence) -> list[tuple[Verdict, Verdict]]:
+    """Return the verdict on overhead and per-byte cost of every piece."""
     if _decides_nothing(evidence):
         return [(Verdict.UNSUPPORTED, Verdict.UNSUPPORTED)] * len(evidence.pieces)
     out = []
@@ -85,7 +85,7 @@ def judged(evidence: Evidence) -> list[tuple[Verdict, Verdict]]:
 
 
 def diagnose(evidence: Evidence, stage: StageFit) -> tuple[Notice, ...]:
-    """At most MAX_NOTICES, the important ones first."""
+    """Return at most MAX_NOTICES, the important ones first."""
     if _decides_nothing(evidence):
         found = [_nothing(evidence), _few_sizes(evidence), _few_repetitions(evidence)]
     else:
@@ -324,7 +324,7 @@ def _unsupported_overhead(evidence: Evidence, stage: StageFit) -> Notice | None:
     ]
     if not found or _narrow(evidence, stage) is not None:
         return None
-    stated = "; ".join(_estimate_words(evidence, one, "µs") for one in found)
+    stated = "; ".join(_format_estimate(evidence, one, "µs") for one in found)
     return Notice.of_stage(
         evidence.name,
         "overhead_not_supported",
@@ -340,7 +340,7 @@ def _unsupported_cost(evidence: Evidence, stage: StageFit) -> Notice | None:
     ]
     if not found or _narrow(evidence, stage) is not None:
         return None
-    stated = "; ".join(_estimate_words(evidence, one, "ns per byte") for one in found)
+    stated = "; ".join(_format_estimate(evidence, one, "ns per byte") for one in found)
     return Notice.of_stage(
         evidence.name,
         "cost_not_supported",
@@ -348,7 +348,7 @@ def _unsupported_cost(evidence: Evidence, stage: StageFit) -> Notice | None:
     )
 
 
-def _estimate_words(
+def _format_estimate(
     evidence: Evidence, one: tuple[Piece, float, tuple[float, float]], unit: str
 ) -> str:
     piece, value, (low, high) = one

@@ -21,8 +21,10 @@ Column = tuple[str, Sequence[float]]
 def fit_direct(
     trace: DirectTrace, options: FitOptions, *, understood: tuple[tuple[str, str], ...] = ()
 ) -> TraceFit:
-    """A fit for every stage. Raises PoorFit where the trace cannot support one, InvalidInput."""
-    # NumPy is loaded for a fit, not for whoever only names this room.
+    """Return a fit for every stage. Raises PoorFit where the trace cannot support one,
+    InvalidInput.
+    """
+    # NumPy is loaded for a fit, not where this package is only named.
     from fitting.overlap import explain_total
     from fitting.stage import fit_stage
 
@@ -44,7 +46,7 @@ def fit_direct(
 
 
 def abstract_stages(trace: DirectTrace, groups: Sequence[StepGroup]) -> tuple[Column, ...]:
-    """The columns with every group combined into one, in order. Raises InvalidInput."""
+    """Return the columns with every group combined into one, in order. Raises InvalidInput."""
     begins = _check_groups(trace.stage_names, groups)
     out, place = list[Column](), 0
     while place < len(trace.stage_names):

@@ -5,7 +5,7 @@ Cost: one pass over each column for every sample that is left out.
 Exact: selects, never computes.
 Traps: a direct trace has one time of every stage a row, so leaving out a stage's sample leaves out
 the whole measured message, in every stage; a stage may be a group of columns, and its steps keep
-their names. A sample may be in one of several files: only what no file has is told as not found.
+their names. A sample may be in one of several files: only what no file has counts as not found.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ _INTERARRIVALS = (PlotRole.BOTTLENECK,)
 
 
 def without_excluded(readings: Sequence[Reading], options: FitOptions) -> Sequence[Reading]:
-    """The readings without what the options leave out. Raises PoorFit where nothing would stay.
+    """Return the readings without what the options leave out. Raises PoorFit where nothing would
+    stay.
 
-    A notice of the first one tells what is in none of them.
+    A notice of the first one says what is in none of them.
     """
     if not options.excluded or not readings:
         return readings
@@ -60,10 +61,10 @@ def _not_found(missed: Sequence[ExcludedSample], of: int) -> Notice:
 
 def _left(reading: Reading, options: FitOptions, found: set[ExcludedSample]) -> Reading:
     trace = _trace_left(reading.trace, options, found)
-    wait_disconnected = len(reading.trace) - len(trace)
-    if not wait_disconnected:
+    excluded = len(reading.trace) - len(trace)
+    if not excluded:
         return reading
-    stated = (LEFT_OUT, f"{wait_disconnected} of {len(reading.trace)} measured messages")
+    stated = (LEFT_OUT, f"{excluded} of {len(reading.trace)} measured messages")
     return replace(reading, trace=trace, understood=(*reading.understood, stated))
 
 

@@ -19,13 +19,13 @@ from domain.units import format_bytes
 
 BOTTLENECK_STAGE = "bottleneck"
 _SPREADS = 3.0  # robust standard deviations beyond which a difference is no noise
-_MIN = 0.02  # nor is a smaller relative difference worth a word
+_MIN_EXCESS = 0.02  # nor is a smaller relative difference worth a word
 
 
 def fit_messages(
     trace: MessageTrace, options: FitOptions, *, understood: tuple[tuple[str, str], ...] = ()
 ) -> TraceFit:
-    """The aggregate, or the one stage that half of it gives. Raises PoorFit."""
+    """Return the aggregate, or the one stage that half of it gives. Raises PoorFit."""
     total, total_notices = _stage(trace.latency, END_TO_END_STAGE, options)
     bottleneck, notices = _stage(trace.interarrival, BOTTLENECK_STAGE, options)
     found = (*total_notices, *notices)
@@ -84,7 +84,7 @@ def _check_order(total: StageFit, bottleneck: StageFit) -> tuple[Notice, ...]:
         whole_us = model.time_us(size.message_bytes)
         noise = _SPREADS * max(size.relative_spread / size.num_samples**0.5, 0.0)
         excess = size.median_us / whole_us - 1.0 if whole_us > 0.0 else 0.0
-        if excess > max(noise, _MIN) and (worst is None or excess > worst[0]):
+        if excess > max(noise, _MIN_EXCESS) and (worst is None or excess > worst[0]):
             worst = (excess, size.message_bytes)
     if worst is None:
         return ()

@@ -35,7 +35,7 @@ def uncertainty(
     tick: float,
     freedom: int,
 ) -> tuple[Floats, tuple[float, float], tuple[float, float]]:
-    """Covariance (2, 2), standard errors and half widths of a and b.
+    """Return covariance (2, 2), standard errors and half widths of a and b.
 
     `fitted` is the line with the scale and the weight of every sample; `tick` the clock's step as a
     share of the greatest time; `freedom` how many sizes there are beyond the parameters in all
@@ -66,7 +66,7 @@ def uncertainty(
 
 
 def quantile(freedom: float) -> float:
-    """Two-sided quantile of Student's t."""
+    """Return the two-sided quantile of Student's t."""
     return float(stdtrit(freedom, 0.5 + CONFIDENCE / 2.0))
 
 

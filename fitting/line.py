@@ -44,13 +44,13 @@ class Line:
     clipped: str | None = None
 
     def at(self, x: Floats) -> Floats:
-        """Fitted times, at least TINY."""
+        """Return fitted times, at least TINY."""
         out: Floats = np.maximum(self.a + self.b * x, TINY)
         return out
 
 
 def solve(x: Floats, y: Floats, w: Floats) -> Line:
-    """min sum w (y - a - b x)^2 over a, b >= 0."""
+    """Return min sum w (y - a - b x)^2 over a, b >= 0."""
     w = w / float(w.max())  # they may be as large as 1/TINY^2
     total = float(w.sum())
     mean_x, mean_y = float(w @ x) / total, float(w @ y) / total
@@ -67,12 +67,12 @@ def solve(x: Floats, y: Floats, w: Floats) -> Line:
 
 
 def first_line(x: Floats, y: Floats, c: Floats) -> Line:
-    """Where iterations start: weights 1/y^2, bounded for times next to 0."""
+    """Return where iterations start: weights 1/y^2, bounded for times next to 0."""
     return solve(x, y, c / np.maximum(y, 1e-3 * float(np.median(y)) + TINY) ** 2)
 
 
 def is_settled(line: Line, f: Floats, x: Floats, within: float) -> bool:
-    """Whether no fitted time moved by more than this share of itself."""
+    """Return whether no fitted time moved by more than this share of itself."""
     return bool(np.max(np.abs(line.at(x) - f) / f) < within)
 
 
@@ -81,7 +81,7 @@ _SETTLED = 1e-9
 
 
 def weighted_line(x: Floats, y: Floats, c: Floats) -> Line:
-    """The line; weights are those of the line itself."""
+    """Return the line; weights are those of the line itself."""
     line = first_line(x, y, c)
     for _ in range(_STEPS):
         f = line.at(x)
@@ -92,7 +92,7 @@ def weighted_line(x: Floats, y: Floats, c: Floats) -> Line:
 
 
 def relative_scale(x: Floats, y: Floats, c: Floats, line: Line) -> float:
-    """Standard deviation of relative residuals."""
+    """Return the standard deviation of relative residuals."""
     f = line.at(x)
     # From a line at 0 the residual of a time that is not 0 has no bound; its square must have one.
     r = np.minimum(np.abs(y - f) / f, 1e9)

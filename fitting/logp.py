@@ -64,7 +64,9 @@ class _Size:
 def fit_signatures(
     trace: SignatureTrace, options: FitOptions, *, understood: tuple[tuple[str, str], ...] = ()
 ) -> TraceFit:
-    """Parameters at every size, and the pipeline where there are sizes enough. Raises PoorFit."""
+    """Return parameters at every size, and the pipeline where there are sizes enough. Raises
+    PoorFit.
+    """
     columns = (trace.message_bytes, trace.bursts, trace.computation_us, trace.cost_us)
     x, bursts, computation, cost = (np.asarray(column, dtype=np.float64) for column in columns)
     sizes = []
@@ -324,7 +326,7 @@ def _missing(sizes: list[_Size]) -> tuple[Notice, ...]:
     notices = [
         Notice(
             "regime_missing",
-            f"missing for {_reported(places, len(sizes))}: {what}",
+            f"missing for {_share_of(places, len(sizes))}: {what}",
         )
         for what, places in lacking.items()
     ]
@@ -339,7 +341,7 @@ def _missing(sizes: list[_Size]) -> tuple[Notice, ...]:
     return tuple(notices)
 
 
-def _reported(places: list[int], of: int) -> str:
+def _share_of(places: list[int], of: int) -> str:
     if len(places) == of:
         return "every size"
     shown = ", ".join(format_bytes(place) for place in places[:4])
@@ -350,7 +352,7 @@ def _negative(sizes: list[_Size]) -> tuple[Notice, ...]:
     notices = [
         Notice(
             "negative_overhead_clipped",
-            f"the {what} comes out below 0 for {_reported(places, len(sizes))} and is set to 0: do "
+            f"the {what} comes out below 0 for {_share_of(places, len(sizes))} and is set to 0: do "
             "the costs include the computation between messages?",
         )
         for what in ("send overhead", "receive overhead")
@@ -362,7 +364,7 @@ def _negative(sizes: list[_Size]) -> tuple[Notice, ...]:
             Notice(
                 "negative_wire_latency_clipped",
                 "half the round trip is below the two overheads for "
-                f"{_reported([size.message_bytes for size in below], len(sizes))}: the wire "
+                f"{_share_of([size.message_bytes for size in below], len(sizes))}: the wire "
                 "latency is set to 0; is the round trip that of the same messages?",
             )
         )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def measured_sizes(trace: Trace) -> tuple[tuple[int, ...], ...]:
-    """The distinct sizes in bytes, ascending, of each group of samples that gets a line."""
+    """Return the distinct sizes in bytes, ascending, of each group of samples that gets a line."""
     import numpy as np
 
     return tuple(
@@ -39,7 +39,7 @@ def _columns(trace: Trace) -> tuple[Sequence[int], ...]:
 
 
 def part_within(trace: Trace, min_message_bytes: int, max_message_bytes: int) -> Trace:
-    """The samples of sizes from the least to the greatest, both included.
+    """Return the samples of sizes from the least to the greatest, both included.
 
     Raises UnreadableTrace where a column would be left without a row.
     """
@@ -63,7 +63,7 @@ def part_within(trace: Trace, min_message_bytes: int, max_message_bytes: int) ->
 
 
 def direct_rows(trace: DirectTrace, mask: Mask) -> DirectTrace:
-    """The measured messages that a mask (N,) keeps. Raises UnreadableTrace for none."""
+    """Return the measured messages that a mask (N,) keeps. Raises UnreadableTrace for none."""
     return DirectTrace(
         trace.stage_names,
         _sizes(trace.message_bytes, mask),
@@ -82,7 +82,7 @@ def _samples_within(
 
 
 def sample_rows(samples: Samples, mask: Mask) -> Samples | None:
-    """The samples that a mask (N,) keeps; None where there are none."""
+    """Return the samples that a mask (N,) keeps; None where there are none."""
     if not mask.any():
         return None
     return Samples(_sizes(samples.message_bytes, mask), _times(samples.times_us, mask))

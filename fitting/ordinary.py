@@ -47,7 +47,9 @@ class OrdinaryLine:
 def fit_line(
     x: NDArray[np.float64], y: NDArray[np.float64], c: NDArray[np.float64]
 ) -> OrdinaryLine:
-    """The line through these samples. Needs N >= 3 and two distinct sizes; the caller checks."""
+    """Return the line through these samples. Needs N >= 3 and two distinct sizes; the caller
+    checks.
+    """
     free = _free_line(x, y, c)
     scale = float(y.max())
     if free.a < -_ROUNDING * scale:

@@ -35,7 +35,7 @@ def explain_total(
     columns: Sequence[tuple[str, Sequence[float]]],
     total_us: Sequence[float],
 ) -> list[Notice]:
-    """What to say where totals and sums of the steps disagree; [] where they agree."""
+    """Return what to say where totals and sums of the steps disagree; [] where they agree."""
     chosen = np.unique(np.linspace(0, len(total_us) - 1, _MAX_ROWS).astype(np.int64))
     steps = np.array([np.asarray(times, np.float64)[chosen] for _, times in columns])
     total = np.asarray(total_us, np.float64)[chosen]

@@ -45,7 +45,7 @@ class Estimate:
     clipped: str | None = None
 
     def times_us(self, x: Floats) -> Floats:
-        """Fitted times."""
+        """Return fitted times."""
         out: Floats = self.a + self.b * x
         return out
 
@@ -139,13 +139,13 @@ class Piece:
         return f"{format_bytes(self.from_bytes)} to {format_bytes(self.to_bytes)}"
 
     def at(self, x: Floats) -> Floats:
-        """Fitted times in µs, never 0 nor next to nothing beside the greatest time."""
+        """Return fitted times in µs, never 0 nor next to nothing beside the greatest time."""
         minimum = max(float(self.samples.y.max()) * TINY, 5e-324)
         out: Floats = np.maximum(self.estimate.times_us(x), minimum)
         return out
 
     def intervals(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """95 % intervals of a and of b."""
+        """Return 95 % intervals of a and of b."""
         found, (a_half, b_half) = self.estimate, self.estimate.half
         return (
             (max(0.0, found.a - a_half), found.a + a_half),
@@ -153,7 +153,7 @@ class Piece:
         )
 
     def verdicts(self) -> tuple[Verdict, Verdict]:
-        """What the intervals alone say about a and b."""
+        """Return what the intervals alone say about a and b."""
         a, b = self.intervals()
         minimum, maximum = self.at(np.array([float(self.from_bytes), float(self.to_bytes)]))
         return (
@@ -162,7 +162,7 @@ class Piece:
         )
 
     def to_line(self, verdicts: tuple[Verdict, Verdict]) -> LineFit:
-        """The domain's line, in ns per byte."""
+        """Return the domain's line, in ns per byte."""
         found, (a, b) = self.estimate, self.intervals()
         return LineFit(
             overhead_us=found.a,

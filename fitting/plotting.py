@@ -59,7 +59,9 @@ _MIN_QUANTILE, _MAX_QUANTILE = 1.959964, 12.7063  # Student's t, for 1 to any de
 
 
 def plot_fit(fit: TraceFit, readings: Sequence[Reading], options: FitOptions) -> FitPlot:
-    """What a plot of this fit of these readings shows; `options` are those it was made with."""
+    """Return what a plot of this fit of these readings shows; `options` are those it was made
+    with.
+    """
     trace = joined([reading.trace for reading in readings]) if readings else None
     found = _columns(trace, options.groups)
     parts = list(_parts(fit))

@@ -33,7 +33,7 @@ _MOVE = 2  # cells an end may move when samples are asked
 
 
 def find_ends(samples: SortedSamples, centres: Centres, maximum: int) -> tuple[int, ...]:
-    """The index of the last size of every range but the last one; () for one range."""
+    """Return the index of the last size of every range but the last one; () for one range."""
     if maximum < 2 or len(centres.x) < 2 * MIN_SIZES or float(samples.y.max()) <= 0.0:
         return ()
     count = max(float(samples.c.sum()), 2.0 * len(centres.x))

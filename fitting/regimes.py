@@ -49,14 +49,14 @@ class Measured:
         return float(stdtrit(max(self.freedom, _MIN_FREEDOM), 0.5 + CONFIDENCE / 2)) * self.error
 
     def less(self, *others: Measured) -> Measured:
-        """This value less the others, which were measured independently."""
+        """Return this value less the others, which were measured independently."""
         value = self.value - sum(other.value for other in others)
         error = float(np.sqrt(self.error**2 + sum(other.error**2 for other in others)))
         freedom = min(self.freedom, *(other.freedom for other in others))
         return Measured(value, error, freedom)
 
     def halved(self) -> Measured:
-        """Half of it."""
+        """Return half of it."""
         return Measured(self.value / 2.0, self.error / 2.0, self.freedom)
 
 
@@ -71,7 +71,7 @@ class Bursts:
 
     @classmethod
     def of(cls, lengths: Ints, cost_us: Floats) -> Bursts:
-        """Grouped by length."""
+        """Return the bursts grouped by length."""
         distinct, group = np.unique(lengths, return_inverse=True)
         parts = [cost_us[group == place] for place in range(len(distinct))]
         medians = np.array([np.median(part) for part in parts])
@@ -80,11 +80,11 @@ class Bursts:
             for part, middle in zip(parts, medians, strict=True)
             if len(part) >= 3 and middle >= _MIN_US
         ]
-        default = float(np.median(pooled)) if pooled else 0.0
+        typical = float(np.median(pooled)) if pooled else 0.0
         return cls(
             distinct.astype(np.int64),
             medians,
-            np.full(len(distinct), default),
+            np.full(len(distinct), typical),
             np.array([len(part) for part in parts], dtype=np.int64),
         )
 
@@ -96,7 +96,7 @@ class Bursts:
 
 
 def short_plateau(bursts: Bursts) -> tuple[Measured, int]:
-    """The cost of short bursts, and how many burst lengths agree on it."""
+    """Return the cost of short bursts, and how many burst lengths agree on it."""
     upto = 1
     while upto < len(bursts.lengths):
         middle = float(np.median(bursts.cost_us[:upto]))
@@ -113,7 +113,8 @@ def short_plateau(bursts: Bursts) -> tuple[Measured, int]:
 
 
 def long_rate(bursts: Bursts) -> tuple[Measured, int] | None:
-    """The time that each message more adds to a long burst, and the shortest burst that is one.
+    """Return the time that each message more adds to a long burst, and the shortest burst that is
+    one.
 
     None where there are no two lengths, or where bursts take less time for more messages.
     """

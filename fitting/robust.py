@@ -30,13 +30,13 @@ _TICK = 0.5  # of a clock's step is noise that any sample may have
 
 
 def tukey_weights(u: Floats) -> Floats:
-    """Tukey's biweight of u = r / (4.685 s)."""
+    """Return Tukey's biweight of u = r / (4.685 s)."""
     out: Floats = np.maximum(1.0 - np.minimum(u * u, 1.0), 0.0) ** 2
     return out
 
 
 def tukey_loss(u: Floats) -> Floats:
-    """Tukey's loss, scaled so that a small residual costs (r / s)^2 / 2."""
+    """Return Tukey's loss, scaled so that a small residual costs (r / s)^2 / 2."""
     out: Floats = (1.0 - (1.0 - np.minimum(u * u, 1.0)) ** 3) * (TUKEY**2 / 6.0)
     return out
 
@@ -44,7 +44,7 @@ def tukey_loss(u: Floats) -> Floats:
 def robust_line(
     samples: SortedSamples, x: Floats, y: Floats, scales: Floats | None, tick: float
 ) -> tuple[Line, Floats, Floats]:
-    """The line, the scale of every sample and Tukey's weights; (N,).
+    """Return the line, the scale of every sample and Tukey's weights; (N,).
 
     `scales` (N,) are those of the relative noise, where the caller knows them; `tick` is the step
     of the clock, as a share of the greatest time.
@@ -61,7 +61,7 @@ def robust_line(
 
 
 def scaled(x: Floats, y: Floats, line: Line, scale: Floats) -> Floats:
-    """u of every sample."""
+    """Return u of every sample."""
     f = line.at(x)
     out: Floats = np.clip((y - f) / (f * scale * TUKEY), -1e9, 1e9)
     return out
@@ -107,7 +107,7 @@ def _spans(x: Floats, w: Floats) -> bool:
 
 
 def mad(r: Floats, c: Floats) -> float:
-    """Normalised median of |r|, weighted, of those that a line is not free to make 0."""
+    """Return the normalised median of |r|, weighted, of those that a line is not free to make 0."""
     size = np.abs(r)
     order = np.argsort(size, kind="stable")
     reached = np.cumsum(c[order])

@@ -51,7 +51,7 @@ class SortedSamples:
         return np.repeat(np.arange(len(self.sizes)), self.entries)
 
     def between(self, first: int, last: int) -> SortedSamples:
-        """The samples of sizes first..last, both included, by index."""
+        """Return the samples of sizes first..last, both included, by index."""
         low = int(self.start[first])
         high = int(self.start[last + 1]) if last + 1 < len(self.start) else len(self.x)
         sizes = slice(first, last + 1)
@@ -66,11 +66,11 @@ class SortedSamples:
         )
 
     def places(self, share: float) -> Ints:
-        """The entry of each size at this share of its sorted times, (m,)."""
+        """Return the entry of each size at this share of its sorted times, (m,)."""
         return self.start + ((self.entries - 1) * share).astype(np.int64)
 
     def medians(self) -> Floats:
-        """The median time of each size, (m,)."""
+        """Return the median time of each size, (m,)."""
         last = self.entries - 1
         out: Floats = (self.y[self.start + last // 2] + self.y[self.start + (last + 1) // 2]) / 2.0
         return out
@@ -96,7 +96,9 @@ def sort_samples(message_bytes: Sequence[int], times_us: Sequence[float]) -> Sor
 
 
 def clock_step(samples: SortedSamples) -> float:
-    """The step of the clock in µs, where equal times and whole multiples show one; 0 otherwise."""
+    """Return the step of the clock in µs, where equal times and whole multiples show one; 0
+    otherwise.
+    """
     inside = np.ones(len(samples.x), dtype=bool)
     inside[samples.start] = False
     apart = np.diff(samples.y, prepend=samples.y[:1])[inside]

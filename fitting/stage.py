@@ -20,7 +20,7 @@ from domain.pipeline import MAX_NS_PER_BYTE
 from domain.solution import Notice
 from domain.units import format_bytes
 from fitting.centres import Centres, centres_of
-from fitting.diagnostics import Evidence, diagnose, judged
+from fitting.diagnostics import Evidence, diagnose, verdicts_of
 from fitting.line import TINY, Line, solve
 from fitting.pieces import Estimate, Piece, estimate_line
 from fitting.ranges import find_ends
@@ -44,7 +44,7 @@ def fit_stage(
         centres = centres_of(samples, ends, resolution_us=tick)
     pieces = _pieces(samples, centres, ends, method=options.method, tick=tick)
     evidence = Evidence(name, options.method, samples, centres, pieces, tick)
-    verdicts = judged(evidence)
+    verdicts = verdicts_of(evidence)
     lines = tuple(piece.to_line(both) for piece, both in zip(pieces, verdicts, strict=True))
     sizes = _sizes(evidence)
     relative, std_us, r_squared = _goodness(evidence)

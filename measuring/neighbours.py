@@ -41,7 +41,8 @@ class Noise:
     unit_us: float
 
     def error_us(self, time_us: float, samples: int, unknown: float) -> float:
-        """Standard error of a median; `unknown` is the relative one where the spread is not known.
+        """Return the standard error of a median; `unknown` is the relative one where the spread is
+        not known.
 
         A median's is 1.25 times that of a mean.
         """
@@ -85,12 +86,14 @@ class Run:
 def points_of(
     samples: Samples | None, minimum: int, maximum: int, unknown: float
 ) -> tuple[list[Point], Noise]:
-    """The sizes in these limits, ascending, at most MAX_SIZES of them, and the noise of all."""
+    """Return the sizes in these limits, ascending, at most MAX_SIZES of them, and the noise of
+    all.
+    """
     if samples is None:
         return [], Noise(None, 0.0)
     sizes, medians, spreads, counts = _by_size(samples)
-    reported = (counts >= _MIN_SAMPLES) & (medians > _MIN_US)
-    spread = float(np.median(spreads[reported])) if reported.any() else None
+    usable = (counts >= _MIN_SAMPLES) & (medians > _MIN_US)
+    spread = float(np.median(spreads[usable])) if usable.any() else None
     noise = Noise(spread, _unit_us(medians))
     inside = np.flatnonzero((sizes >= minimum) & (sizes <= maximum))
     if len(inside) > MAX_SIZES:
@@ -143,7 +146,7 @@ def _unit_us(times: Floats) -> float:
 
 
 def runs_of(points: list[Point]) -> list[Run]:
-    """The division of all points into runs on one line each that costs least."""
+    """Return the division of all points into runs on one line each that costs least."""
     best, before = [0.0], [0]
     sums = _Sums(points)
     for end in range(1, len(points) + 1):

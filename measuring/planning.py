@@ -47,7 +47,7 @@ Wanted = dict[int, str]  # sizes to measure, and why
 
 
 def plan_measurements(trace: MessageTrace | None, limits: PlanLimits) -> MeasurementPlan:
-    """What to measure next for the bottleneck between two sizes, or that it is known."""
+    """Return what to measure next for the bottleneck between two sizes, or that it is known."""
     samples = trace.interarrival if trace is not None else None
     points, noise = points_of(
         samples, limits.min_message_bytes, limits.max_message_bytes, limits.tolerance / SPREADS

@@ -30,7 +30,7 @@ class UtcTime(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """The moment as the database keeps it. Raises ValueError for a time without a zone."""
+        """Return the time as the database keeps it. Raises ValueError for a time without a zone."""
         if value is None:
             return None
         if value.tzinfo is None:
@@ -40,7 +40,7 @@ class UtcTime(TypeDecorator[datetime]):
         return timestamp.replace(tzinfo=None) if dialect.name == "sqlite" else timestamp
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """The moment as it was given, in UTC."""
+        """Return the time as it was given, in UTC."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
@@ -59,5 +59,5 @@ class Base(DeclarativeBase):
 
 
 def utc_now() -> datetime:
-    """The present moment, aware, in UTC."""
+    """Return the present time, aware, in UTC."""
     return datetime.now(UTC)

@@ -1,6 +1,6 @@
 """The stored form of what messages cross: one versioned JSON document each.
 
-Floats are written by `repr` and so read back to the same bits. `kind` tells a pipeline by its
+Floats are written by `repr` and so read back to the same bits. `kind` names a pipeline by its
 stages from an aggregate, and leaves room for more. Reading a document that this version does not
 know is refused: it was written by newer software.
 """

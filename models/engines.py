@@ -5,8 +5,8 @@ where threads of this process queue in order, and begin with BEGIN IMMEDIATE, wh
 for each other (`busy_timeout`): a transaction that read first and wrote later could be refused
 half-way. Readings have connections of their own, see the last commit (WAL), and wait for nobody.
 
-On both databases a wait that takes longer than LIMIT_S ends as StoreUnavailable: whoever asked is
-told to come again, instead of holding up what is behind it. Migrations are outside that limit.
+On both databases a wait that takes longer than LIMIT_S ends as StoreUnavailable: the caller is
+asked to come again, instead of holding up what is behind it. Migrations are outside that limit.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class IdentifierSource:
     def new(self) -> str:
         """The next identifier."""
         with self._lock:
-            return _text(*self._advance(time.time_ns() // 1_000_000))
+            return _format_identifier(*self._advance(time.time_ns() // 1_000_000))
 
     def _advance(self, now: int) -> tuple[int, int]:
         # A clock that stands still or steps back must not give a smaller identifier.
@@ -46,7 +46,7 @@ class IdentifierSource:
         self._random = (1 << _RANDOM_BITS) - 1
 
 
-def _text(milliseconds: int, random: int) -> str:
+def _format_identifier(milliseconds: int, random: int) -> str:
     high, low = random >> 62, random & ((1 << 62) - 1)
     value = milliseconds << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low
     return f"{value:032x}"

@@ -1,4 +1,4 @@
-"""Frozen records of what is stored and is not a noun of the domain: answers, compiled tables, fits
+"""Frozen records of what is stored and is not a type of the domain: answers, compiled tables, fits
 and jobs.
 """
 
@@ -97,7 +97,7 @@ class ActiveTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRecord:
-    """A compiled plan table: `file` by the digest of its bytes, `document` what told of it.
+    """A compiled plan table: `file` by the digest of its bytes, `document` what described it.
 
     `question_digest` is equal exactly for questions that the same table answers.
     """
@@ -193,7 +193,7 @@ class JobRecord:
     `steps_done` of `steps_total` is how far it is, where that can be counted.
 
     `runner` is set exactly while it runs. `claim` counts how often it was taken to be run and never
-    goes down: it guards each write of whoever runs it. `pool` is where its task runs.
+    goes down: it guards each write of its runner. `pool` is where its task runs.
     """
 
     id: str
@@ -223,7 +223,7 @@ class JobRecord:
 
 
 class JobChanges(TypedDict, total=False):
-    """What whoever runs a job may write while it runs, and with its end."""
+    """What the runner of a job may write while it runs, and with its end."""
 
     best_latency_us: float | None
     lower_bound_us: float | None

@@ -1,4 +1,4 @@
-"""The door of this room: a store, and units of work in it."""
+"""The entry point of this package: a store, and units of work in it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class UnitOfWork:
     """The repositories of one transaction. It belongs to one thread and ends with its block.
 
     Answers, which every optimisation looks for and adds, go to the connection itself; a session,
-    which costs more than their statements, is opened for whoever asks for another repository.
+    which costs more than their statements, is opened when another repository is asked for.
     """
 
     __slots__ = ("_connection", "_session", "answers")

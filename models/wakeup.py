@@ -1,4 +1,4 @@
-"""What PostgreSQL tells of jobs, so that a runner elsewhere need not poll to begin them at once.
+"""Notifications of jobs by PostgreSQL, so that a runner elsewhere begins them without polling.
 
 It is an accelerator alone: a notice that is lost costs as long as a runner waits between polls.
 """

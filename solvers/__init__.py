@@ -57,7 +57,8 @@ def solve(
     static_bytes: int | None = None,
     on_incumbent: Callable[[Solution], None] | None = None,
 ) -> Solution:
-    """The best schedule that the strategy finds within the time limit, and a proof of its quality.
+    """Return the best schedule that the strategy finds within the time limit, and a proof of its
+    quality.
 
     `relative_gap` is the gap (0 to 1) at which an answer counts as optimal, `static_bytes` the size
     that `static` repeats. `on_incumbent` is called with each better answer on the way. Raises
@@ -78,7 +79,7 @@ def solve(
 
 
 def strategy_named(name: Strategy | str) -> Strategy:
-    """The strategy of this name. Raises InvalidInput with the names there are."""
+    """Return the strategy of this name. Raises InvalidInput with the names there are."""
     try:
         return Strategy(name)
     except ValueError:
@@ -88,22 +89,24 @@ def strategy_named(name: Strategy | str) -> Strategy:
 
 
 def registered_strategies() -> tuple[StrategySpec, ...]:
-    """The registered strategies: names, what each needs, when each is optimal."""
+    """Return the registered strategies: names, what each needs, when each is optimal."""
     from solvers.strategies import REGISTRY
 
     return REGISTRY
 
 
 def is_quick(problem: AnyProblem, strategy: Strategy) -> bool:
-    """Whether solving this is certain to end within 50 ms, so that it needs no child process."""
+    """Return whether solving this is certain to end within 50 ms, so that it needs no child
+    process.
+    """
     from solvers.backends import backend_of
 
     return backend_of(problem.model).is_quick(problem, strategy)
 
 
 def baselines(problem: AnyProblem) -> BaselineSet:
-    """What the default settings cost on this problem: single, static sizes, the best repeated
-    one.
+    """Return what the default settings cost on this problem: single, static sizes, the best
+    repeated one.
     """
     from solvers.backends import backend_of
 
@@ -111,7 +114,8 @@ def baselines(problem: AnyProblem) -> BaselineSet:
 
 
 def evaluator_of(pipeline: Pipeline) -> Evaluator:
-    """The latency of any cut through this pipeline, in µs, as `domain.schedule.latency_us` has it.
+    """Return the latency of any cut through this pipeline, in µs, as `domain.schedule.latency_us`
+    has it.
 
     For many cuts, one at a time: what the pipeline needs is made ready once.
     """
@@ -132,13 +136,13 @@ def compile_table(
     on_progress: Callable[[float], None] | None = None,
     on_loosened: Callable[[float], None] | None = None,
 ) -> PlanTable:
-    """Schedules and repeated sizes for every message of a range, each with a proven gap.
+    """Return schedules and repeated sizes for every message of a range, each with a proven gap.
 
     Whatever a reader computes between two entries is within the gap that its stretch states;
     `relative_gap` is what is aimed at, and missed only where whole bytes, alignment, limits or
     costs with several ranges do not let it be met, or where it takes more cuts than are tried:
-    `on_loosened` is then told the tolerance that all of them are compiled to. `on_progress` is
-    told the share that is done. Raises InvalidInput, Infeasible and TimeLimitReached, and
+    `on_loosened` is then called with the tolerance that all of them are compiled to,
+    `on_progress` with the share that is done. Raises InvalidInput, Infeasible, TimeLimitReached and
     StrategyDeclined where models of this kind have no tables.
     """
     from solvers.backends import table_compiler
@@ -159,7 +163,8 @@ def compile_table(
 def count_curve(
     problem: Problem, counts: Sequence[int], *, near: int, time_limit_s: float
 ) -> tuple[CountPoint, ...]:
-    """Latency of equal fragments, the optimum and the proven bound at each admitted count of these.
+    """Return the latency of equal fragments, the optimum and the proven bound at each admitted
+    count of these.
 
     Optima as far as the time goes, that of the count nearest to `near` first. Raises Infeasible.
     """
@@ -171,7 +176,7 @@ def count_curve(
 def regrets(
     pipeline: CostModel, setting: FragmentSetting, best: Sequence[BestKnown]
 ) -> tuple[Regret, ...]:
-    """What a setting costs on each of these messages, beside the best known for it."""
+    """Return what a setting costs on each of these messages, beside the best known for it."""
     from solvers.settings.regret import regrets as priced
 
     return priced(pipeline, setting, best)
@@ -185,7 +190,7 @@ def choose_size(
     rule: SizeRule,
     objective: Objective = Objective.MEAN,
 ) -> ChosenSetting:
-    """The single size, among those that the rule admits, of least regret over the workload.
+    """Return the single size, among those that the rule admits, of least regret over the workload.
 
     `best` has each size of the workload and each power of two in its range. Raises InvalidInput.
     """
@@ -203,7 +208,7 @@ def choose_size_steps(
     objective: Objective = Objective.MEAN,
     max_steps: int = 24,
 ) -> ChosenSetting:
-    """A size for each octave of messages, neighbours merged where one size serves both.
+    """Return a size for each octave of messages, neighbours merged where one size serves both.
 
     `best` has each size of the workload and each power of two in its range. Raises InvalidInput.
     """

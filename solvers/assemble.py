@@ -1,4 +1,4 @@
-"""From a strategy's proposal to a Solution: judged, checked against the limits, and labelled.
+"""From a strategy's proposal to a Solution: evaluated, checked against the limits, and labelled.
 
 Every number that a user sees passes through here: the latency is the evaluator's on the whole
 bytes, the bound is proven, and the status says no more than the two of them show.
@@ -17,7 +17,7 @@ from solvers.contract import Candidate
 _BOUND_TOLERANCE = 1e-9  # how far a bound may exceed a latency before it is a defect, relative
 
 
-def judged_us(problem: AnyProblem, candidate: Candidate) -> float:
+def evaluated_us(problem: AnyProblem, candidate: Candidate) -> float:
     """Return the latency of a cut that all stages share, in µs. Raises SolverFailed."""
     check_limits(problem, (candidate.fragment_bytes,))
     return problem.model.latency_us(candidate.fragment_bytes)
@@ -36,16 +36,16 @@ def solution_of(
     *,
     bound_us: float,
     relative_gap: float,
-    judged: float | None = None,
+    evaluated: float | None = None,
     unrounded_us: float | None = None,
     limited_by: str | None = None,
     notices: tuple[Notice, ...] = (),
 ) -> Solution:
-    """The complete answer. Raises SolverFailed where a bound lies above a real schedule.
+    """Return the complete answer. Raises SolverFailed where a bound lies above a real schedule.
 
-    `judged` is what `judged_us` gave for this very candidate, where the caller has it already.
+    `evaluated` is what `evaluated_us` gave for this candidate, where the caller has it already.
     """
-    latency = judged_us(problem, candidate) if judged is None else judged
+    latency = evaluated_us(problem, candidate) if evaluated is None else evaluated
     unrounded_us = _behind(latency, unrounded_us)
     if bound_us > latency * (1.0 + _BOUND_TOLERANCE):
         raise SolverFailed("a lower bound lies above a real schedule")
@@ -83,7 +83,7 @@ def status_of(
     relative_gap: float,
     cut_off: bool = False,
 ) -> Status:
-    """The strongest true statement about these three numbers."""
+    """Return the strongest true statement about these three numbers."""
     if relative_excess(latency_us, bound_us, bound_us) <= relative_gap:
         return Status.OPTIMAL
     real = unrounded_us if unrounded_us is not None else float("inf")

@@ -31,20 +31,21 @@ def closed_form_us(
     problem: Problem,
     counts: Ints,
     *,
-    max_message_bytes: float | None = None,
+    max_fragment_bytes: float | None = None,
 ) -> Floats:
-    """Proven lower bound (µs, delay included) on every cut into k fragments, for each k asked.
+    """Return the proven lower bound (µs, delay included) on every cut into k fragments, for each k
+    asked.
 
-    With `max_message_bytes`, on those cuts alone that have no greater fragment. C and NumPy give
+    With `max_fragment_bytes`, on those cuts alone that have no greater fragment. C and NumPy give
     the same bits.
     """
     minimum, maximum = float(problem.smallest_fragment_bytes), float(problem.largest_fragment_bytes)
-    narrowed = max_message_bytes is not None and max_message_bytes != maximum
+    narrowed = max_fragment_bytes is not None and max_fragment_bytes != maximum
     if active.NATIVE is not None and not narrowed:
         whole = whole_of(problem)
         if whole is not None:
             return active.NATIVE.whole.bounds_us(whole, counts)
-    maximum = maximum if max_message_bytes is None else max_message_bytes
+    maximum = maximum if max_fragment_bytes is None else max_fragment_bytes
     minorants = [_Minorant.of(stage, minimum, maximum) for stage in problem.pipeline.stages]
     size = float(problem.message_bytes)
     ends = np.maximum(minimum, size - (counts - 1.0) * maximum)

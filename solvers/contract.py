@@ -1,4 +1,4 @@
-"""What a strategy is given and what it returns. Shared by every module of this room."""
+"""What a strategy is given and what it returns. Shared by every module of this package."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SolveOptions:
     """How to solve, as against what: none of this changes which schedules are admitted.
 
     `on_incumbent` is called with a complete, valid answer each time a better one is known, so that
-    whoever has to stop the solve keeps the best so far. Raises InvalidInput.
+    a caller that has to stop the solve keeps the best so far. Raises InvalidInput.
     """
 
     relative_gap: float = DEFAULT_RELATIVE_GAP
@@ -44,7 +44,7 @@ class Deadline:
 
     @classmethod
     def after(cls, seconds: float) -> Deadline:
-        """The deadline this many seconds from now."""
+        """Return the deadline this many seconds from now."""
         return cls(time.monotonic() + seconds)
 
     @property
@@ -58,7 +58,7 @@ class Deadline:
         return time.monotonic() >= self.at_s
 
     def share(self, part: float) -> Deadline:
-        """The deadline after this part of the time that is left."""
+        """Return the deadline after this part of the time that is left."""
         return Deadline(time.monotonic() + part * self.remaining_s)
 
 

@@ -46,7 +46,7 @@ class CountPoint:
 def count_points(
     problem: Problem, counts: Sequence[int], *, near: int, time_limit_s: float
 ) -> tuple[CountPoint, ...]:
-    """A point for each of these counts that is admitted, ascending. Raises Infeasible."""
+    """Return a point for each of these counts that is admitted, ascending. Raises Infeasible."""
     deadline, admitted = Deadline.after(time_limit_s), problem.count_range()
     wanted = sorted({k for k in counts if admitted.minimum <= k <= admitted.maximum})
     if not wanted:

@@ -22,7 +22,7 @@ _DEADLINE_S = 60.0  # a guard; each baseline takes milliseconds
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """One usual setting; where the limits forbid its cut, `declined` says why."""
+    """One default setting; where the limits forbid its cut, `declined` says why."""
 
     strategy: Strategy
     static_bytes: int | None

@@ -1,9 +1,9 @@
 """Whether a solve is small enough to be tried in the caller's own process.
 
 The rule counts work and never asks the clock, so that the same question always goes the same way.
-It is about the usual case: how many counts could still win in whole bytes shows only on the way, so
-who needs certainty also sets a time limit and looks at `Solution.cut_off`. `make bench` prints the
-times of every strategy against k*n.
+It is about the common case: how many counts could still win in whole bytes shows only on the way,
+so who needs certainty also sets a time limit and looks at `Solution.cut_off`. `make bench` prints
+the times of every strategy against k*n.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from solvers.kernels import active
 from solvers.line_problem import LineProblem
 
 QUICK_RANGED_CELLS = 10  # k*n near the optimum where schedules are improved on stages with ranges
-QUICK_JUDGED_CELLS = 20_000  # k*n that the evaluator may have to evaluate for the default settings
+QUICK_EVALUATED_CELLS = 20_000  # k*n that may have to be evaluated for the default settings
 _FLAT_CELLS = 32_000  # k*k*n where all counts up to k may have to be rounded and compared
 _SMALLEST_DEFAULT_BYTES = 4096
 
@@ -51,7 +51,7 @@ def is_quick(problem: Problem, strategy: Strategy) -> bool:
     if refragments or (counts.maximum - counts.minimum) * stages > quick.count_cells:
         return False
     typical_count = min(problem.message_bytes // _SMALLEST_DEFAULT_BYTES + 1, counts.maximum)
-    if typical_count * stages > QUICK_JUDGED_CELLS:
+    if typical_count * stages > QUICK_EVALUATED_CELLS:
         return False
     ranged = LineProblem.of(problem) is None
     best = best_count(problem)

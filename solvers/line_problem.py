@@ -45,11 +45,11 @@ class LineProblem(Derived):
         return len(self.g)
 
     def free_bytes(self, k: int) -> float:
-        """What is left of the message when each of k fragments has its least size."""
+        """Return what is left of the message when each of k fragments has its least size."""
         return max(0.0, self.B - k * self.m)
 
     def pipeline(self) -> Pipeline:
-        """The stages as domain objects without delay, for the evaluator."""
+        """Return the stages as domain objects without delay, for the evaluator."""
         return Pipeline(
             tuple(
                 Stage.of_line(str(j), overhead_us=float(g), ns_per_byte=float(cost) * 1000.0)

@@ -35,7 +35,7 @@ def round_cut(
     *,
     search_cells: int = SEARCH_CELLS,
 ) -> tuple[int, ...] | None:
-    """The best whole-byte cut found near these sizes, or None where the limits admit none.
+    """Return the best whole-byte cut found near these sizes, or None where the limits admit none.
 
     The cumulative positions are rounded with several offsets (floor, nearest and ceiling among
     them), repaired into the limits and compared; then single cut positions move by one unit while
@@ -58,7 +58,9 @@ def round_cut(
 
 
 def nearest_cut(problem: Problem, real_sizes: Floats) -> Ints | None:
-    """The nearest multiples of the cumulative positions, moved into the limits; None where none."""
+    """Return the nearest multiples of the cumulative positions, moved into the limits; None where
+    none.
+    """
     unit = problem.limits.alignment_bytes
     positions = np.rint(np.cumsum(real_sizes)[:-1] / unit) * unit
     return _repair(problem, positions.astype(np.int64))
@@ -173,14 +175,15 @@ def _best_move(problem: Problem, sizes: Ints) -> Ints | None:
 
 
 def within(problem: Problem, pairs: Ints) -> NDArray[np.bool_]:
-    """Whether all sizes of each column lie within the limits."""
+    """Return whether all sizes of each column lie within the limits."""
     low, high = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
     inside: NDArray[np.bool_] = np.logical_and(pairs.min(axis=0) >= low, pairs.max(axis=0) <= high)
     return inside
 
 
 def moved_us(pipeline: Pipeline, pairs: Ints, places: Ints, tau: Floats, rest: Floats) -> Floats:
-    """Latency, without delay, after fragments i and i+1 take the sizes pairs[:, c]; i = places[c].
+    """Return the latency, without delay, after fragments i and i+1 take the sizes pairs[:, c]; i =
+    places[c].
 
     The path up to fragment i-1 and the path from fragment i+2 on do not change: two rows of the
     recurrence join what lies before with what lies behind.

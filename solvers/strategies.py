@@ -22,7 +22,7 @@ from domain.nested import NestedSchedule, nested_latency_us
 from domain.problem import Problem
 from domain.schedule import latency_us
 from domain.solution import Notice, Solution, Strategy
-from solvers.assemble import check_limits, judged_us, solution_of
+from solvers.assemble import check_limits, evaluated_us, solution_of
 from solvers.bounds import closed_form_us
 from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
 from solvers.exact import strategy as exact
@@ -84,7 +84,9 @@ class _Proposal:
 
 
 def spec_of(strategy: Strategy) -> StrategySpec:
-    """The registered strategy of this name. Raises InvalidInput for `auto`, which is a rule."""
+    """Return the registered strategy of this name. Raises InvalidInput for `auto`, which is a
+    rule.
+    """
     for spec in REGISTRY:
         if spec.name is strategy:
             return spec
@@ -109,7 +111,7 @@ def _heuristic(
     problem: Problem, spec: StrategySpec, options: SolveOptions, deadline: Deadline
 ) -> Solution:
     candidate = spec.run(problem, options, deadline)
-    judged = _judged_us(problem, candidate)
+    evaluated = _evaluated_us(problem, candidate)
     unrounded_us = _unrounded_us(problem, candidate)
     nested = spec.refragments or problem.allow_refragmentation
 
@@ -120,7 +122,7 @@ def _heuristic(
             replace(candidate, cut_off=candidate.cut_off or deadline.passed),
             bound_us=_bound_us(problem, search, nested=nested),
             relative_gap=options.relative_gap,
-            judged=judged,
+            evaluated=evaluated,
             unrounded_us=unrounded_us,
             limited_by=_limited_by(problem, candidate, search),
         )
@@ -130,10 +132,10 @@ def _heuristic(
     return answer(None if nested else _certificate(problem, options, deadline))
 
 
-def _judged_us(problem: Problem, candidate: Candidate) -> float:
+def _evaluated_us(problem: Problem, candidate: Candidate) -> float:
     """Latency of the candidate on its whole bytes; of cuts that differ, the true pipelined one."""
     if candidate.levels is None:
-        return judged_us(problem, candidate)
+        return evaluated_us(problem, candidate)
     check_limits(problem, candidate.levels)
     return nested_latency_us(problem.pipeline, NestedSchedule(candidate.levels))
 
@@ -208,7 +210,9 @@ class _Contest:
         # Whether a heuristic is proven is said by the answer's own bound, not by its notice.
         if candidate.notices:
             candidate = replace(candidate, notices=())
-        proposal = _Proposal(credited or spec.name, candidate, _judged_us(self._problem, candidate))
+        proposal = _Proposal(
+            credited or spec.name, candidate, _evaluated_us(self._problem, candidate)
+        )
         if spec.name in _EXACT_STARTS:
             self._starts.append(proposal)
         self._offer(proposal, None)
@@ -265,7 +269,7 @@ class _Contest:
         self._report(search)
 
     def _enter(self, candidate: Candidate, search: CountSearch) -> _Proposal:
-        latency = _judged_us(self._problem, candidate)
+        latency = _evaluated_us(self._problem, candidate)
         proposal = _Proposal(Strategy.EXACT, candidate, latency)
         self._offer(proposal, search)
         return proposal
@@ -297,7 +301,7 @@ class _Contest:
             replace(best.candidate, cut_off=cut_off),
             bound_us=bound_us,
             relative_gap=self._options.relative_gap,
-            judged=best.latency_us,
+            evaluated=best.latency_us,
             unrounded_us=self._unrounded_us(search),
             limited_by=_limited_by(problem, best.candidate, search),
             notices=self._notices(search, bound_us) if not nested else (),
@@ -357,6 +361,6 @@ def _limited_by(problem: Problem, candidate: Candidate, search: CountSearch | No
 
 
 def names() -> Iterator[Strategy]:
-    """Every strategy name, `auto` first."""
+    """Yield every strategy name, `auto` first."""
     yield Strategy.AUTO
     yield from (spec.name for spec in REGISTRY)

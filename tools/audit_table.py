@@ -32,7 +32,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 DOCUMENT = CHECKOUT / "docs" / "audit.md"
 TRACE = "examples/local-path-direct.csv"
 BEGIN, END = "<!-- made by tools.audit_table -->", "<!-- end -->"
-USUAL = (2**16, 2**19, 2**20, 2**22)
+DEFAULT = (2**16, 2**19, 2**20, 2**22)
 SHOWN = (2**12, 2**14, 2**16, 2**18, 2**20, 2**22, 2**24)
 _TIME_LIMIT_S = 600.0  # far beyond what is needed: no search is to be ended by a slow machine
 
@@ -114,7 +114,7 @@ def _table(of: Studied) -> Iterator[str]:
 
 
 def _settings(of: Studied) -> Iterator[tuple[str, FragmentSetting]]:
-    for size in USUAL:
+    for size in DEFAULT:
         yield f"always {format_bytes(size)}", FragmentSetting.always(size)
     yield "always whole", FragmentSetting.always(None)
     single = solvers.choose_size(of.model, of.best, of.workload, rule=SizeRule()).setting

@@ -53,7 +53,7 @@ LAUNCHER = """#!/bin/sh
 ' '''
 import sys
 
-sys.path[0] = {root!r}  # the rooms run from the checkout
+sys.path[0] = {root!r}  # the packages run from the checkout
 from app.cli import main
 
 sys.exit(main())
@@ -127,7 +127,7 @@ def prepare(what: str, *, system_packages: bool) -> None:
     write(UNFINISHED, "")
     install(find_installer(system_packages=system_packages), LOCKS[what][-1])
     compile_all()
-    write(os.path.join(VENV, "bin", "sluice"), launcher_text(), mode=0o755)
+    write(os.path.join(VENV, "bin", "sluice"), format_launcher(), mode=0o755)
     os.remove(UNFINISHED)
     write(stamp_path(what), digest(what))
     say("ready after {:.0f} s".format(time.time() - started))
@@ -154,7 +154,7 @@ def stamp_holds(level: str) -> bool:
 
 def digest(level: str) -> str:
     """SHA-256 over all that the environment depends on: its place, the launcher, its locks."""
-    total = hashlib.sha256(launcher_text().encode())
+    total = hashlib.sha256(format_launcher().encode())
     for name in LOCKS[level]:
         with open(os.path.join(ROOT, name), "rb") as file:
             total.update(hashlib.sha256(file.read()).digest())
@@ -174,7 +174,7 @@ def create_environment() -> None:
         )
 
 
-def launcher_text() -> str:
+def format_launcher() -> str:
     """The `sluice` command; run through sh, because a #! line has no room for a long path."""
     return LAUNCHER.format(python=shlex.quote(VENV_PYTHON), root=ROOT)
 

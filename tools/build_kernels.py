@@ -58,7 +58,7 @@ def loader(folder: Path) -> ModuleType:
 
 
 def compiler() -> list[str] | None:
-    """The compiler's command: $CC, or the first of the usual names."""
+    """The compiler's command: $CC, or the first of the common names."""
     asked = os.environ.get("CC", "").split()
     if asked and shutil.which(asked[0]):
         return asked

@@ -47,16 +47,16 @@ class _Run:
 
     def started(self) -> tuple[float, Started]:
         """When it reached its worker."""
-        moment_s, message = self.next()
+        received_s, message = self.next()
         assert isinstance(message, Started)
-        return moment_s, message
+        return received_s, message
 
     def end(self) -> tuple[float, End]:
         """How it ended, and when; what it reports is passed over."""
         while True:
-            moment_s, message = self.next()
+            received_s, message = self.next()
             if not isinstance(message, Event):
-                return moment_s, message
+                return received_s, message
 
     def result(self) -> object:
         """Its result."""
@@ -93,7 +93,7 @@ def _engine(workers: int = 1) -> Iterator[LocalEngine]:
 def _run(effort: Effort) -> CaseResult:
     with _engine() as engine:
         round_trips, noop = _noop(engine, effort)
-        reported, wait_disconnected, usable = _cancel(engine, effort)
+        ended, exited, usable = _cancel(engine, effort)
         events = _events(engine, effort)
         late = _limit(engine, effort)
         carried = _carried(engine, effort)
@@ -105,8 +105,8 @@ def _run(effort: Effort) -> CaseResult:
             ("event", "p50 ms", "p99 ms", "max ms", "number"),
             (
                 _row("a result every 2 ms", events),
-                _row("cancel to the end, process gone", reported),
-                _row("the same, its pid gone", wait_disconnected),
+                _row("cancel to the end, process gone", ended),
+                _row("the same, its pid gone", exited),
                 _row("cancel to the next result of this slot", usable),
                 _row("beyond the time limit", late),
             ),
@@ -117,9 +117,7 @@ def _run(effort: Effort) -> CaseResult:
     )
     checks = (
         Check("engine: a task that does nothing, p50", noop.median_ms, 3.0, "ms"),
-        Check(
-            "engine: cancel to process gone, p99", wait_disconnected.quantile_ms(0.99), 200.0, "ms"
-        ),
+        Check("engine: cancel to process gone, p99", exited.quantile_ms(0.99), 200.0, "ms"),
         Check("engine: cancel to slot usable, p99", usable.quantile_ms(0.99), 1500.0, "ms"),
         Check("engine: event to listener, p99", events.quantile_ms(0.99), 50.0, "ms"),
         Check("engine: beyond the time limit, slowest", late.max_ms, 1000.0, "ms"),
@@ -187,11 +185,11 @@ def _echo() -> Iterator[Callable[[], object]]:
 
 
 def _cancel(engine: LocalEngine, effort: Effort) -> tuple[Timing, Timing, Timing]:
-    """Cancel a call in C that holds the lock: until told, until its process has gone, and until the
-    slot has run something else.
+    """Cancel a call in C that holds the lock: until its end is reported, until its process has
+    exited, and until the slot has run something else.
     """
-    reported: list[float] = []
-    wait_disconnected: list[float] = []
+    ended: list[float] = []
+    exited: list[float] = []
     usable: list[float] = []
     for _ in range(effort.pick(50, quick=5)):
         run = _begin(engine, Spin())
@@ -199,17 +197,17 @@ def _cancel(engine: LocalEngine, effort: Effort) -> tuple[Timing, Timing, Timing
         pid = int(started.where.rpartition(":")[2])
         time.sleep(0.01)
         begun_s = time.monotonic()
-        watcher = threading.Thread(target=_until_gone, args=(pid, begun_s, wait_disconnected))
+        watcher = threading.Thread(target=_until_exited, args=(pid, begun_s, exited))
         watcher.start()
         engine.cancel(*run.key)
-        reported.append((run.end()[0] - begun_s) * 1e3)
+        ended.append((run.end()[0] - begun_s) * 1e3)
         _begin(engine, Nothing()).result()
         usable.append((time.monotonic() - begun_s) * 1e3)
         watcher.join()
-    return Timing(tuple(reported)), Timing(tuple(wait_disconnected)), Timing(tuple(usable))
+    return Timing(tuple(ended)), Timing(tuple(exited)), Timing(tuple(usable))
 
 
-def _until_gone(pid: int, begun_s: float, into: list[float]) -> None:
+def _until_exited(pid: int, begun_s: float, into: list[float]) -> None:
     while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
         time.sleep(0.001)
     into.append((time.monotonic() - begun_s) * 1e3)
@@ -220,11 +218,11 @@ def _events(engine: LocalEngine, effort: Effort) -> Timing:
     run.started()
     late: list[float] = []
     while True:
-        moment_s, message = run.next()
+        received_s, message = run.next()
         if not isinstance(message, Event):
             return Timing(tuple(late))
         assert isinstance(message, Best)
-        late.append((moment_s - pickle.loads(message.result)) * 1e3)
+        late.append((received_s - pickle.loads(message.result)) * 1e3)
 
 
 def _limit(engine: LocalEngine, effort: Effort) -> Timing:

@@ -127,7 +127,7 @@ def _detail_row(
     name: str, side: Timed[EngineRun], sides: dict[str, Timed[EngineRun]]
 ) -> tuple[Cell, ...]:
     ours = sides[OURS.name]
-    apart = _apart(side.result, ours.result)
+    distance = _distance(side.result, ours.result)
     return (
         name,
         side.timing.ratio_to(ours.timing),
@@ -135,11 +135,11 @@ def _detail_row(
         side.timing.spread,
         side.result.status,
         f"{side.result.objective_us:.6f}" if side.result.objective_us is not None else None,
-        apart,
+        distance,
     )
 
 
-def _apart(run: EngineRun, ours: EngineRun) -> float | None:
+def _distance(run: EngineRun, ours: EngineRun) -> float | None:
     """Relative difference of an objective from ours; None where there is none."""
     if run.objective_us is None or not ours.objective_us:
         return None
@@ -168,12 +168,12 @@ def _notes(found: list[tuple[_Instance, dict[str, Timed[EngineRun]]]]) -> tuple[
     for instance, sides in found:
         ours = sides[OURS.name].result
         for name, side in sides.items():
-            apart = _apart(side.result, ours)
+            distance = _distance(side.result, ours)
             if not _says_solved(side.result):
                 notes.append(f"{instance.size}, {instance.name}: {name} ended {side.result.status}")
-            elif apart is not None and apart > AGREEMENT:
+            elif distance is not None and distance > AGREEMENT:
                 notes.append(
-                    f"{instance.size}, {instance.name}: the objective of {name} is {apart:.1e} "
+                    f"{instance.size}, {instance.name}: the objective of {name} is {distance:.1e} "
                     f"{_direction(side.result, ours)} ours, which is certified to "
                     f"{ours.certified_gap:.1e}"
                 )

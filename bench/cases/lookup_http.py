@@ -32,7 +32,7 @@ from bench.wrk import CONNECTIONS, Figures, run, write_script
 _PROFILE = "myrinet-gam"
 _MAX_MESSAGE_BYTES = MIB  # at most 64 fragments each
 _REPEATED = 10_000
-_AT_MAX_PER_SECOND = 30_000  # so that no size comes twice in a run of new ones
+_MAX_PER_SECOND = 30_000  # so that no size comes twice in a run of new ones
 _HEAVY = 8
 _NEW, _AGAIN, _BARE = "new sizes", "repeated sizes", "bare application"
 _NEW_RATIO, _AGAIN_RATIO, _P99_MS = 0.60, 0.85, 25.0
@@ -109,7 +109,7 @@ def _rounds(
 
 def _measured_new(servers: _Servers, sizes: Iterator[int], seconds: int) -> _Side:
     """A run in which no message is one that was ever asked for. Raises RuntimeError."""
-    number = _AT_MAX_PER_SECOND * seconds
+    number = _MAX_PER_SECOND * seconds
     paths = [_path(next(sizes)) for _ in range(number)]
     side = _measured(servers.service, write_script(servers.folder / "new.lua", paths), seconds)
     if side.figures.requests > number:

@@ -139,7 +139,7 @@ def _reported(line: list[str]) -> dict[str, Any]:
     return reported
 
 
-# --- what is told ---------------------------------------------------------------------------------
+# --- what is reported -----------------------------------------------------------------------------
 
 
 def _checks(instance: _Instance, compiler: str, reported: dict[str, Any]) -> Iterator[Check]:
@@ -164,9 +164,9 @@ def _checks(instance: _Instance, compiler: str, reported: dict[str, Any]) -> Ite
 def _c_row(instance: _Instance, compiler: str, reported: dict[str, Any]) -> tuple[Cell, ...]:
     return (
         f"{instance.name}, {compiler}",
-        reported["repeat_ns"]["median"] / reported["size_steps_ns"]["median"],
+        reported["repeat_ns"]["median"] / reported["if_chain_ns"]["median"],
         reported["repeat_ns"]["median"],
-        reported["size_steps_ns"]["median"],
+        reported["if_chain_ns"]["median"],
         reported["constant_ns"]["median"],
         reported["schedule_ns"]["median"],
         reported["cut_ns"]["median"],

@@ -9,13 +9,13 @@ from functools import partial
 
 import numpy as np
 
-from bench.apart import CAP_S, NATIVE, NUMPY, Apart, solve_apart
 from bench.engines import highs, linear_solver, model_builder, pulp_cbc
 from bench.engines.ours import certified, has_native
 from bench.engines.primal import TIME_LIMIT_S, Engine
 from bench.hardness import CLASSES, STAGES
 from bench.pipelines import BenchPipeline, growing, named
 from bench.spec import BenchSpec, CaseResult, Cell, Check, Effort, Table
+from bench.worker import CAP_S, NATIVE, NUMPY, WorkerRun, solve_in_process
 
 _COUNTS = (50, 125, 500, 1_250, 4_000, 12_500, 40_000, 125_000)
 _QUICK_COUNTS = (1_250, 40_000)
@@ -29,7 +29,7 @@ _OTHERS = (
     highs.INTERIOR_POINT,
 )
 _OTHERS_ON = "b2"
-_MAX = _COUNTS[-1]
+_MAX_COUNT = _COUNTS[-1]
 _POWER = 1.1
 _POWER_FROM = 10_000  # cells
 _GAP, _TIME_S, _TIME_A_S, _MEMORY_MIB = 1e-7, 10.0, 1.0, 2048.0
@@ -43,7 +43,7 @@ class _Point:
     side: str
     one: BenchPipeline
     k: int
-    found: Apart
+    found: WorkerRun
 
     @property
     def cells(self) -> int:
@@ -78,7 +78,9 @@ def _run(effort: Effort) -> CaseResult:
 
 def _series(side: str, chosen: list[BenchPipeline], counts: tuple[int, ...]) -> list[_Point]:
     """Every k, also beyond one that was not solved within the cap: a larger one may be easier."""
-    return [_Point(side, one, k, solve_apart(side, one.name, k)) for one in chosen for k in counts]
+    return [
+        _Point(side, one, k, solve_in_process(side, one.name, k)) for one in chosen for k in counts
+    ]
 
 
 def _others(sides: tuple[Engine, ...]) -> list[_Point]:
@@ -86,7 +88,7 @@ def _others(sides: tuple[Engine, ...]) -> list[_Point]:
     one, points = named(_OTHERS_ON), []
     for other in sides:
         for k in _OTHER_COUNTS:
-            found = solve_apart(other.name, one.name, k, cap_s=TIME_LIMIT_S)
+            found = solve_in_process(other.name, one.name, k, cap_s=TIME_LIMIT_S)
             points.append(_Point(other.name, one, k, found))
             if found.ms is None or found.ms > TIME_LIMIT_S * 1e3 / 4.0:
                 break
@@ -123,10 +125,10 @@ def _checks(points: list[_Point]) -> Iterable[Check]:
     """Of the native side: the worst of the two pipelines of each class."""
     for hardness in CLASSES:
         own = [p for p in points if p.side == NATIVE and p.one.letter == hardness.letter]
-        largest = [point.found for point in own if point.k == _MAX]
+        largest = [point.found for point in own if point.k == _MAX_COUNT]
         if not largest:
             continue
-        where = f"{_MAX:,} x {STAGES}, class {hardness.letter}"
+        where = f"{_MAX_COUNT:,} x {STAGES}, class {hardness.letter}"
         names = dict.fromkeys(point.one.name for point in own)
         power = max(_power(_of(own, NATIVE, name)) for name in names)
         limit_s = _TIME_A_S if hardness.letter == "a" else _TIME_S
@@ -136,15 +138,15 @@ def _checks(points: list[_Point]) -> Iterable[Check]:
         yield Check(f"peak memory, {where}", _worst(largest, "peak_mib"), _MEMORY_MIB, "MiB")
 
 
-def _worst(found: list[Apart], what: str) -> float:
+def _worst(found: list[WorkerRun], what: str) -> float:
     """The greatest; where a process had to be ended, what says that no limit was kept."""
     values = [getattr(one, what) for one in found]
     return max(CAP_S * 1e3 if value is None else abs(value) for value in values)
 
 
 def _workload(name: str) -> AbstractContextManager[Callable[[], object]]:
-    lines = named(name).lines_for(_MAX)
-    return nullcontext(partial(certified, lines, _MAX, time_limit_s=CAP_S))
+    lines = named(name).lines_for(_MAX_COUNT)
+    return nullcontext(partial(certified, lines, _MAX_COUNT, time_limit_s=CAP_S))
 
 
 SPEC = BenchSpec(

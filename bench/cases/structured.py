@@ -110,11 +110,11 @@ def _contending(first: Sides, others: list[Engine]) -> list[Engine]:
 
 
 def _reached(run: EngineRun, ours: EngineRun) -> bool:
-    apart = _apart(run, ours)
-    return run.status == "optimal" and apart is not None and abs(apart) <= _SAME_OPTIMUM
+    distance = _distance(run, ours)
+    return run.status == "optimal" and distance is not None and abs(distance) <= _SAME_OPTIMUM
 
 
-def _apart(run: EngineRun, ours: EngineRun) -> float | None:
+def _distance(run: EngineRun, ours: EngineRun) -> float | None:
     """Relative difference of an objective from our certified one; None where there is none."""
     if run.objective_us is None or not ours.objective_us:
         return None
@@ -240,8 +240,8 @@ def _end_row(side: str, found: list[_Measured]) -> tuple[Cell, ...]:
         for run, measured in zip(runs, found, strict=True)
     )
     ended = sorted({run.status for run in runs})
-    every = [_apart(run, measured.ours) for run, measured in zip(runs, found, strict=True)]
-    apart = [abs(value) for value in every if value is not None]
+    every = [_distance(run, measured.ours) for run, measured in zip(runs, found, strict=True)]
+    distance = [abs(value) for value in every if value is not None]
     return (
         side,
         reached,
@@ -249,7 +249,7 @@ def _end_row(side: str, found: list[_Measured]) -> tuple[Cell, ...]:
         statistics.median(ms),
         max(ms),
         ", ".join(f"{word} {sum(run.status == word for run in runs)}" for word in ended),
-        max(apart, default=None),
+        max(distance, default=None),
     )
 
 
@@ -280,14 +280,14 @@ def _notes(found: list[_Measured]) -> Iterable[str]:
     for measured in found:
         for side, timed in measured.first.items():
             run = timed.result
-            apart = _apart(run, measured.ours)
+            distance = _distance(run, measured.ours)
             if run.status not in ("optimal", CERTIFIED):
                 yield f"{measured.one.name}: {side} ended {run.status}"
-            elif apart is not None and abs(apart) > AGREEMENT:
+            elif distance is not None and abs(distance) > AGREEMENT:
                 yield (
                     f"{measured.one.name}: the objective of {side}, which ended {run.status}, is "
-                    f"{abs(apart):.1e} {'above' if apart > 0 else 'below'} ours, certified to "
-                    f"{measured.ours.certified_gap:.1e}"
+                    f"{abs(distance):.1e} {'above' if distance > 0 else 'below'} ours, "
+                    f"certified to {measured.ours.certified_gap:.1e}"
                 )
     yield f"Objectives agree to {AGREEMENT:g} relative where nothing else is said."
 

@@ -57,8 +57,8 @@ def numpy_engine() -> Iterator[Engine]:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
         with patch.dict(os.environ, {KERNELS: CHOICES[-1]}):  # which the process reads at its start
             assert not process.submit(has_native).result()
-        yield Engine("sluice numpy", partial(_apart, process))
+        yield Engine("sluice numpy", partial(_in_worker, process))
 
 
-def _apart(process: ProcessPoolExecutor, lines: LineProblem, k: int) -> EngineRun:
+def _in_worker(process: ProcessPoolExecutor, lines: LineProblem, k: int) -> EngineRun:
     return process.submit(certified, lines, k).result()

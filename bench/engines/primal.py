@@ -23,7 +23,7 @@ from solvers.line_problem import LineProblem
 
 Floats = NDArray[np.float64]
 
-TIME_LIMIT_S = 30.0  # what each library is told; it ends with its own word for that
+TIME_LIMIT_S = 30.0  # what each library gets; it ends with its own word for that
 
 
 @dataclass(frozen=True, slots=True)

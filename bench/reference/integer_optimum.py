@@ -121,7 +121,7 @@ class _Known:
 
     @classmethod
     def of(cls, problem: Problem, fragments: int | None, deadline: Deadline) -> _Known:
-        """What the production path tells: its whole-byte cut, and bounds in real sizes."""
+        """What the production path finds: its whole-byte cut, and bounds in real sizes."""
         delay_us = problem.pipeline.delay_us
         plain = replace(problem, pipeline=replace(problem.pipeline, delay_us=0.0))
         search = exact.start(plain)
@@ -164,9 +164,9 @@ class _Known:
         """Keep this cut if it is the best. Raises SolverFailed where it breaks the limits."""
         if not self.problem.admits(cut):
             raise SolverFailed("the integer program returned a cut that breaks the limits")
-        judged = latency_us(self.problem.pipeline, cut)
-        if judged < self.best_us:
-            self.best, self.best_us = cut, judged
+        evaluated = latency_us(self.problem.pipeline, cut)
+        if evaluated < self.best_us:
+            self.best, self.best_us = cut, evaluated
 
     def take(self, scaling: Scaling, report: Report) -> None:
         """Keep what the program reported."""

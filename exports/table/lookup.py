@@ -22,7 +22,7 @@ from exports.table.layout import CHECKED_FROM, HEADER, HEADER_BYTES, Header
 from exports.table.pipeline import unpack_pipeline
 from exports.table.slt import decode
 
-STORED_FRAGMENTS = 4096  # of a schedule: a reader keeps buffers for so many
+BUFFERED_FRAGMENTS = 4096  # of a schedule: a reader keeps buffers for so many
 _DECODED = 12  # bytes of a decoded plan table for each byte of its file, about
 
 Evaluator: TypeAlias = Callable[[Sequence[int]], float]  # fragment sizes to latency, µs
@@ -180,7 +180,7 @@ class PythonReader:
     def answerer(self, evaluator: Evaluator) -> Answerer:
         """All of this in one call, by this evaluator; None for more fragments than are kept."""
         return lambda message_bytes: answer_by(
-            self, evaluator, message_bytes, maximum=STORED_FRAGMENTS
+            self, evaluator, message_bytes, maximum=BUFFERED_FRAGMENTS
         )
 
     def sibling(self) -> PythonReader:

@@ -16,7 +16,7 @@ from typing import Any
 from domain.errors import InvalidTable
 from exports.native import library
 from exports.table.lookup import (
-    STORED_FRAGMENTS,
+    BUFFERED_FRAGMENTS,
     Answer,
     Answerer,
     Evaluator,
@@ -69,7 +69,7 @@ class _Description(ctypes.Structure):
 class _Answer(ctypes.Structure):
     _fields_ = [
         ("table", ctypes.c_void_p),
-        ("judge", ctypes.c_void_p),
+        ("evaluator", ctypes.c_void_p),
         ("pipeline", ctypes.c_void_p),
         ("capacity", ctypes.c_uint64),
         ("fragment_bytes", ctypes.c_void_p),
@@ -108,8 +108,8 @@ class _Native:
     def check_file(self, code: int) -> None:
         """Raise InvalidTable for what opening returned."""
         if code:
-            reported: bytes = self.text(code)
-            raise InvalidTable(f"not a valid table file: {reported.decode()}")
+            text: bytes = self.text(code)
+            raise InvalidTable(f"not a valid table file: {text.decode()}")
 
 
 def _function(loaded: ctypes.PyDLL, name: str, *takes: Any) -> Any:
@@ -135,7 +135,7 @@ class NativeReader:
         described = _Description()
         native.describe(self.at, ctypes.addressof(described))
         self.max_schedule_fragments = int(described.max_schedule_fragments)
-        room = min(self.max_schedule_fragments, STORED_FRAGMENTS)
+        room = min(self.max_schedule_fragments, BUFFERED_FRAGMENTS)
         self.memory_bytes = 8 * room + ctypes.sizeof(table)
         self._buffer, self._room = _Buffer(room), room
         self._words, self._gaps = _Buffer(1), (ctypes.c_double * 2)()
@@ -191,7 +191,7 @@ class NativeReader:
         """
         native = getattr(evaluator, "native", None)
         if native is None:
-            return partial(answer_by, self, evaluator, maximum=STORED_FRAGMENTS)
+            return partial(answer_by, self, evaluator, maximum=BUFFERED_FRAGMENTS)
         return _NativeAnswers(self, evaluator, native)
 
     def sibling(self) -> NativeReader:
@@ -212,15 +212,15 @@ class _NativeAnswers:
         self, reader: NativeReader, evaluator: Evaluator, native: tuple[int, int, float]
     ) -> None:
         function, pipeline, self._delay_us = native
-        room = STORED_FRAGMENTS
+        room = BUFFERED_FRAGMENTS
         arrays = _Buffer(room), (ctypes.c_double * room)(), (ctypes.c_char * (room * _TEXT_BYTES))()
         buffer, sizes, text = arrays
-        reported = _Answer(reader.at, function, pipeline, room, buffer.at)
-        reported.sizes, reported.text = ctypes.addressof(sizes), ctypes.addressof(text)
-        self._kept = reader, evaluator, arrays, reported
+        answer = _Answer(reader.at, function, pipeline, room, buffer.at)
+        answer.sizes, answer.text = ctypes.addressof(sizes), ctypes.addressof(text)
+        self._kept = reader, evaluator, arrays, answer
         self._check = reader.check
-        self._ask, self._at = reader.native.answer, ctypes.addressof(reported)
-        plain = memoryview(reported).cast("B")
+        self._ask, self._at = reader.native.answer, ctypes.addressof(answer)
+        plain = memoryview(answer).cast("B")
         self._words, self._numbers = plain.cast("Q"), plain.cast("d")
         self._text = memoryview(text).cast("B")
 

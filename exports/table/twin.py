@@ -20,7 +20,7 @@ from exports.table.stored import StoredTable
 
 FORMAT = "sluice-table"
 VERSION = 1
-_MAX = 2**63
+_MAX_VALUE = 2**63
 _LIMITS = tuple(FragmentLimits.__slots__)
 _ENTRY = ("message_bytes", "latency_us", "relative_gap")
 
@@ -188,7 +188,7 @@ def _list(value: object, read: Callable[[object], T], *, where: str) -> tuple[T,
 def _whole(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidTable("expected a whole number where one belongs")
-    if abs(value) > _MAX:
+    if abs(value) > _MAX_VALUE:
         raise InvalidTable("expected whole numbers of at most 2^63")
     return value
 

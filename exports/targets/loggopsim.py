@@ -50,7 +50,8 @@ def render(given: ExportInput) -> str:
     )
     head = commentary(given, TARGET) + "".join(f"# {note}\n" for note in notes)
     line = (
-        f"-L {found.latency} -o {found.overhead} -g {found.interval} -G {_text(found.per_byte)} "
+        f"-L {found.latency} -o {found.overhead} -g {found.interval} "
+        f"-G {_format_cost(found.per_byte)} "
         f"-O 0 -S {found.eager_bytes}"
     )
     return f"{head}{line}\n"
@@ -108,7 +109,7 @@ def _checked(found: _Arguments) -> _Arguments:
     return found
 
 
-def _text(per_byte: Fraction) -> str:
+def _format_cost(per_byte: Fraction) -> str:
     return str(per_byte.numerator) if per_byte.denominator == 1 else repr(float(per_byte))
 
 

@@ -37,9 +37,9 @@ def render(given: ExportInput) -> str:
     """Variables, or the JSON of a TENT configuration. Raises InvalidInput."""
     size, form = one_size(given, SIZES), given.options["form"]
     if form == "tent":
-        reported = [*commentary(given, TARGET, prefix="").splitlines(), *_notes(form)]
+        comment = [*commentary(given, TARGET, prefix="").splitlines(), *_notes(form)]
         rdma = {"workers": {"block_size": size}}
-        return json.dumps({"sluice": reported, "transports": {"rdma": rdma}}, indent=2) + "\n"
+        return json.dumps({"sluice": comment, "transports": {"rdma": rdma}}, indent=2) + "\n"
     head = commentary(given, TARGET) + "".join(f"# {note}\n" for note in _notes(form))
     if form == "tcp":
         return f"{head}{_TCP}={size}\n"

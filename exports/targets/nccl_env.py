@@ -34,7 +34,7 @@ DEFAULT_BUFFER_BYTES = 2**22
 _FORBIDDEN = "NCCL_CHUNK_SIZE"
 _GRAIN_BYTES = 512  # ncclProtoGrainSize of protocol Simple, src/include/device.h
 _DIGITS = 4  # u32fp8: a power of two and three binary digits
-_MAX = 2**31 - 1  # NCCL keeps both in an int
+_MAX_SIZE = 2**31 - 1  # NCCL keeps both in an int
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,15}|0[0-7]{0,20}|[1-9][0-9]{0,17}", re.ASCII)
 P2P_SIZES = SizeRule(2**14, DEFAULT_BUFFER_BYTES // STEPS, is_power_of_two=True)
 BUFFER_SIZES = SizeRule(2**17, 2**20, is_power_of_two=True)
@@ -81,7 +81,7 @@ def read_p2p(text: str) -> FragmentSetting:
         for entry in entries
         if entry.name == BUFFER
     }
-    buffer = the_one(buffers, what=BUFFER).size_at(_MAX) if buffers else DEFAULT_BUFFER_BYTES
+    buffer = the_one(buffers, what=BUFFER).size_at(_MAX_SIZE) if buffers else DEFAULT_BUFFER_BYTES
     found = {
         f"{entry.name} (line {entry.number})": _chunk(entry, buffer)
         for entry in entries
@@ -135,8 +135,8 @@ def _size(entry: Entry) -> int:
         refuse(entry.number, "expected plain digits: NCCL reads 512K as 512")
     is_octal = entry.value[0] == "0" and entry.value[1:2] not in ("x", "X")
     size = int(entry.value, 8) if is_octal else int(entry.value, 0)
-    if not 1 <= size <= _MAX:
-        refuse(entry.number, f"expected 1 to {_MAX} bytes")
+    if not 1 <= size <= _MAX_SIZE:
+        refuse(entry.number, f"expected 1 to {_MAX_SIZE} bytes")
     return size
 
 

@@ -3,7 +3,7 @@
 Source    ompi/mca/coll/tuned/coll_tuned_dynamic_file.c (`ompi_coll_tuned_read_rules_config_file`)
           and coll_tuned_dynamic_rules.c of 4.1.4 and 5.0.7; numbers:
           `ompi_coll_base_file_getnext_long` in ompi/mca/coll/base/coll_base_util.c.
-Exact     whole bytes; the size steps's own steps.
+Exact     whole bytes; the steps of the setting as they are.
 Traps     a file that it cannot read is left out in silence, and the built-in rules count. The first
           rule has to be for 0 bytes. The line rule-file-version-2 has to be the very first, and
           4.x refuses it. A communicator smaller than the first size listed takes its rules all the
@@ -56,7 +56,7 @@ _OPTIONS = (
 
 
 def steps_of(chosen: ChosenSetting | None) -> tuple[SettingStep, ...]:
-    """The size steps's steps. Raises InvalidInput where the library does not take its sizes."""
+    """The steps of the setting. Raises InvalidInput where the library does not take its sizes."""
     if chosen is None:
         raise InvalidInput("expected size steps", field="setting")
     for step in chosen.setting.steps:

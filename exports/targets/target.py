@@ -15,7 +15,7 @@ from exports.table.stored import StoredTable
 
 
 class Takes(StrEnum):
-    """What a target is told, and so what has to be chosen or looked up before it is written."""
+    """What a target takes, and so what has to be chosen or looked up before it is written."""
 
     ONE_SIZE = "one_size"  # one size for every message: `ExportInput.chosen` has one step
     SIZE_STEPS = (

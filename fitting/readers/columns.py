@@ -13,7 +13,7 @@ points give d.
 Notation: m, the digits without the point; d, how many of them come after it.
 Cost: about 60 ns a number; rows with exponents, signs or blanks go through numpy.loadtxt, 200 ns.
 Exact: equal to reading row by row (tests/fitting/test_fast_rows.py).
-Traps: what is unusual in any way is not judged here: the answer is None, and the slow path, which
+Traps: what is unusual in any way is not decided here: the answer is None, and the slow path, which
 names line and rule, has to look.
 """
 
@@ -47,7 +47,7 @@ _MAX_PLAIN_LINE = 4_000  # int() refuses more digits than this on its own accoun
 
 
 def plain_rows(chunk: bytes, num_columns: int, *, num_whole: int = 2) -> Matrix | None:
-    """Whole lines as numbers, (rows, num_columns); None unless every line is a plain row.
+    """Return whole lines as numbers, (rows, num_columns); None unless every line is a plain row.
 
     The first `num_whole` columns are whole numbers. Empty lines and comments are left out. Nothing
     is said about the range of a value, beyond that it is exact up to 2^53.
@@ -158,7 +158,9 @@ class Column:
     may_be_empty: bool = False
 
     def value(self, word: str, where: str) -> float:
-        """The number in this field, NaN where it may be empty and is. Raises UnreadableTrace."""
+        """Return the number in this field, NaN where it may be empty and is. Raises
+        UnreadableTrace.
+        """
         if not word and self.may_be_empty:
             return nan
         value = size_of(word) if self.is_whole else number_of(word)
@@ -191,13 +193,13 @@ class Block:
         return len(self._values[0])
 
     def whole(self, name: str) -> Sizes:
-        """A column of whole numbers."""
+        """Return a column of whole numbers."""
         found = self._of(name)
         assert isinstance(found, Sizes)
         return found
 
     def times(self, name: str) -> Times:
-        """A column of times in µs, NaN where a field was empty."""
+        """Return a column of times in µs, NaN where a field was empty."""
         found = self._of(name)
         assert isinstance(found, Times)
         return found
@@ -250,11 +252,11 @@ def read_blocks(content: bytes, block_of: Callable[[tuple[str, ...], int], Block
     """Read every row into the block that `block_of(names, line number)` has for its header line.
 
     A header line is one that begins with a name of the size column. Raises UnreadableTrace; rows
-    that break a rule are told together.
+    that break a rule are reported together.
     """
     block: Block | None = None
     bad = BadRows()
-    with bad.reported():
+    with bad.collected():
         for chunk, first in _chunks(content.removeprefix(codecs.BOM_UTF8)):
             if block is not None and block.take(chunk):
                 continue
@@ -298,7 +300,7 @@ def _lines(chunk: bytes, first: int) -> Iterator[tuple[int, str]]:
 
 
 def fields_of(line: str, number: int) -> list[str]:
-    """The fields of a line, without the white space around them. Raises UnreadableTrace."""
+    """Return the fields of a line, without the white space around them. Raises UnreadableTrace."""
     if '"' not in line:
         return [field.strip() for field in line.split(",")]
     try:
@@ -308,7 +310,7 @@ def fields_of(line: str, number: int) -> list[str]:
 
 
 def header_of(head: str) -> tuple[str, ...]:
-    """The first header line's columns in the beginning of a file; empty where it has none.
+    """Return the first header line's columns in the beginning of a file; empty where it has none.
 
     A header line begins with a column of sizes.
     """
@@ -321,7 +323,7 @@ def header_of(head: str) -> tuple[str, ...]:
 
 
 def samples_of(blocks: Iterable[Block], name: str) -> Samples | None:
-    """The sizes and times where this column was measured; None where it never was."""
+    """Return the sizes and times where this column was measured; None where it never was."""
     import numpy as np
 
     sizes, times = Sizes("q"), Times("d")

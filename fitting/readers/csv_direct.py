@@ -52,12 +52,12 @@ def _read_file(content: bytes) -> tuple[_Header, DirectTrace]:
     """The columns and the trace in this file, in one pass, 8 bytes a number.
 
     A chunk of plain rows is read at once, one with anything else in it row by row: that is where
-    every refusal comes from, with its line. Those of several rows are told together.
+    every refusal comes from, with its line. Those of several rows are reported together.
     """
     body = content.removeprefix(codecs.BOM_UTF8)
     header, place = _find_header(body, _Place(0, len(content) - len(body), 1))
     columns, bad = _Columns(header), BadRows()
-    with bad.reported():
+    with bad.collected():
         for chunk, where in _chunks(body, place):
             if not columns.take(chunk):
                 for number, line in _content_lines(_decoded(chunk, where.offset), where.number):
@@ -377,7 +377,7 @@ def _detects(head: str) -> bool:
     lines = (line.strip() for line in head.removeprefix("\ufeff").splitlines())
     first = next((line for line in lines if line and not line.startswith("#")), "")
     columns = [column.strip().strip('"').strip() for column in first.split(",")]
-    # Those that are told by these columns are other formats.
+    # Files with these columns are of other formats.
     if columns[1:2] == ["burst"] or not _OF_OTHERS.isdisjoint(columns[1:]):
         return False
     if first.removeprefix('"').startswith(SIZE_COLUMN):
@@ -389,10 +389,10 @@ def _detects(head: str) -> bool:
 def _read(content: bytes, kind: TraceKind | None) -> Reading:
     header, trace = _read_file(content)
     check_kind(trace, kind, "direct CSV")
-    return Reading("direct CSV", trace, (*understood(trace), *_reported_of(header)))
+    return Reading("direct CSV", trace, (*understood(trace), *_header_entries(header)))
 
 
-def _reported_of(header: _Header) -> tuple[tuple[str, str], ...]:
+def _header_entries(header: _Header) -> tuple[tuple[str, str], ...]:
     """What of the columns is not as the format's own header has it."""
     stated = []
     if header.size != SIZE_COLUMN:
@@ -403,16 +403,16 @@ def _reported_of(header: _Header) -> tuple[tuple[str, str], ...]:
 
 
 def understood(trace: DirectTrace) -> tuple[tuple[str, str], ...]:
-    """What was read, said back so that a misreading is seen: (name, value) pairs."""
+    """Return what was read, said back so that a misreading is seen: (name, value) pairs."""
     repeats = Counter(trace.message_bytes)
-    fewest, maximum = min(repeats.values()), max(repeats.values())
+    low, high = min(repeats.values()), max(repeats.values())
     return (
         ("format", "direct CSV"),
         ("time_unit", "µs"),
         ("size_unit", "bytes"),
         ("rows", str(len(trace))),
         ("sizes", f"{len(repeats)}: {format_bytes(min(repeats))} to {format_bytes(max(repeats))}"),
-        ("rows_per_size", str(fewest) if fewest == maximum else f"{fewest} to {maximum}"),
+        ("rows_per_size", str(low) if low == high else f"{low} to {high}"),
         ("stages", ", ".join(trace.stage_names)),
         *((("total", "measured too, in the last column"),) if trace.total_us is not None else ()),
     )

@@ -22,7 +22,7 @@ from fitting.readers.columns import (
     read_blocks,
     samples_of,
 )
-from fitting.readers.text import check_kind, is_repetition, refuse, sizes_text
+from fitting.readers.text import check_kind, format_sizes, is_repetition, refuse
 
 FORMAT = "message CSV"
 _LATENCY, _INTERARRIVAL = "latency_us", "interarrival_us"
@@ -60,7 +60,7 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
         stated.append(("latency_is", "one way, as the file says"))
     if interarrival is not None:
         stated.append(("interarrival_is", "between arrivals, as the file says"))
-    return Reading(FORMAT, trace, (*stated, *sizes_text(latency, interarrival)))
+    return Reading(FORMAT, trace, (*stated, *format_sizes(latency, interarrival)))
 
 
 def _check_header(names: tuple[str, ...], number: int) -> None:

@@ -24,7 +24,7 @@ from fitting.readers.columns import (
     read_blocks,
     samples_of,
 )
-from fitting.readers.text import check_kind, refuse, sizes_text
+from fitting.readers.text import check_kind, format_sizes, refuse
 
 FORMAT = "signature CSV"
 _COMPUTATION, _COST, _ROUND_TRIP = "computation_us", "cost_us", "round_trip_us"
@@ -64,7 +64,7 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
     ]
     if round_trip is not None:
         stated.append(("round_trips", f"{len(round_trip)}, full round trips"))
-    return Reading(FORMAT, trace, (*stated, *sizes_text(Samples(sizes, cost))))
+    return Reading(FORMAT, trace, (*stated, *format_sizes(Samples(sizes, cost))))
 
 
 SPEC = ReaderSpec(

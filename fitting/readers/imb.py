@@ -23,12 +23,12 @@ from fitting.readers.text import (
     Collector,
     Line,
     check_kind,
-    left_out_text,
+    format_left_out,
+    format_sizes,
     lines_of,
     number_of,
     refuse,
     size_of,
-    sizes_text,
 )
 
 FORMAT = "Intel MPI Benchmarks"
@@ -138,8 +138,8 @@ def _missing(others: tuple[str, ...]) -> str:
 
 
 def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], ...]:
-    fewest, maximum = min(output.repetitions), max(output.repetitions)
-    count = str(fewest) if fewest == maximum else f"{fewest} to {maximum}"
+    low, high = min(output.repetitions), max(output.repetitions)
+    count = str(low) if low == high else f"{low} to {high}"
     stated = [("format", FORMAT)]
     if output.version:
         stated.append(("tool_version", output.version))
@@ -152,7 +152,7 @@ def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], 
     ]
     if output.others:
         stated.append(("benchmarks_left_out", ", ".join(output.others)[:200]))
-    return (*stated, *sizes_text(trace.latency), *left_out_text(output.samples))
+    return (*stated, *format_sizes(trace.latency), *format_left_out(output.samples))
 
 
 SPEC = ReaderSpec(

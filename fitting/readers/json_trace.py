@@ -26,7 +26,7 @@ from domain.measurement import (
 from domain.pipeline import MAX_NAME_LENGTH, MAX_STAGES, stage_name
 from fitting.contract import ReaderSpec, mark
 from fitting.readers.columns import BURST, REPETITION, SIZE, Column
-from fitting.readers.text import check_kind, decoded, refuse, sizes_text
+from fitting.readers.text import check_kind, decoded, format_sizes, refuse
 
 FORMAT = "JSON"
 _KEYS = {
@@ -53,17 +53,17 @@ def _detects(head: str) -> bool:
 def _read(content: bytes, kind: TraceKind | None) -> Reading:
     document = _document(decoded(content))
     try:
-        reported = TraceKind(document.get("kind", kind or ""))
+        trace_kind = TraceKind(document.get("kind", kind or ""))
     except (ValueError, TypeError):
         refuse(f"kind: expected one of {', '.join(TraceKind)}")
-    unknown = sorted(set(document) - _KEYS[reported])
+    unknown = sorted(set(document) - _KEYS[trace_kind])
     if unknown:
-        refuse(f"{unknown[0][:60]}: not a key of {reported} traces")
-    trace = _TRACES[reported](document)
+        refuse(f"{unknown[0][:60]}: not a key of {trace_kind} traces")
+    trace = _TRACES[trace_kind](document)
     check_kind(trace, kind, FORMAT)
-    check_kind(trace, reported, FORMAT)
-    stated = (("format", f"{FORMAT}, {reported}"), ("time_unit", "µs"), ("size_unit", "bytes"))
-    return Reading(FORMAT, trace, (*stated, *sizes_text(*_parts(trace))))
+    check_kind(trace, trace_kind, FORMAT)
+    stated = (("format", f"{FORMAT}, {trace_kind}"), ("time_unit", "µs"), ("size_unit", "bytes"))
+    return Reading(FORMAT, trace, (*stated, *format_sizes(*_parts(trace))))
 
 
 def _document(text: str) -> dict[str, Any]:

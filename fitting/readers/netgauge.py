@@ -26,12 +26,12 @@ from fitting.readers.text import (
     Collector,
     Line,
     check_kind,
-    left_out_text,
+    format_left_out,
+    format_sizes,
     lines_of,
     number_of,
     refuse,
     size_of,
-    sizes_text,
 )
 
 FORMAT = "Netgauge LogGP"
@@ -113,8 +113,8 @@ def _understood(trace: SignatureTrace, rows: _Rows) -> tuple[tuple[str, str], ..
         ("statistic", "median over the tests of a size"),
         ("columns_left_out", "L, g, G and lsqu: Netgauge's own fit"),
         ("runs", str(rows.runs)),
-        *sizes_text(trace.round_trip),
-        *left_out_text(rows.round_trip, rows.receive),
+        *format_sizes(trace.round_trip),
+        *format_left_out(rows.round_trip, rows.receive),
     )
 
 

@@ -22,12 +22,12 @@ from fitting.readers.text import (
     Line,
     check_kind,
     clean,
-    left_out_text,
+    format_left_out,
+    format_sizes,
     lines_of,
     number_of,
     refuse,
     size_of,
-    sizes_text,
 )
 
 FORMAT = "OSU micro-benchmarks"
@@ -161,10 +161,10 @@ def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], 
         stated.append(("interarrival_is", "size / bandwidth, MB/s of 10^6 bytes"))
     stated += [("statistic", "mean over the iterations of a run"), ("runs", str(output.runs))]
     if output.others:
-        reported = "; ".join(f"{name}: {why}" for name, why in output.others.items())
-        stated.append(("tests_left_out", reported[:500]))
-    parts = left_out_text(output.latency, output.interarrival)
-    return (*stated, *sizes_text(trace.latency, trace.interarrival), *parts)
+        reasons = "; ".join(f"{name}: {why}" for name, why in output.others.items())
+        stated.append(("tests_left_out", reasons[:500]))
+    parts = format_left_out(output.latency, output.interarrival)
+    return (*stated, *format_sizes(trace.latency, trace.interarrival), *parts)
 
 
 SPEC = ReaderSpec(

@@ -24,12 +24,12 @@ from fitting.readers.text import (
     Collector,
     Line,
     check_kind,
-    left_out_text,
+    format_left_out,
+    format_sizes,
     lines_of,
     number_of,
     refuse,
     size_of,
-    sizes_text,
 )
 
 FORMAT = "perftest"
@@ -190,8 +190,8 @@ def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], 
     stated += [("statistic", ", ".join(output.columns)), ("runs", str(output.runs))]
     if output.warnings:
         stated.append(("tool_warnings", f"{output.warnings}: {_WARNING} detected"))
-    left_out = left_out_text(output.latency, output.interarrival)
-    return (*stated, *sizes_text(trace.latency, trace.interarrival), *left_out)
+    left_out = format_left_out(output.latency, output.interarrival)
+    return (*stated, *format_sizes(trace.latency, trace.interarrival), *left_out)
 
 
 def _notices(trace: MessageTrace, output: _Output) -> tuple[Notice, ...]:

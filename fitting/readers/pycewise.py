@@ -29,11 +29,11 @@ from fitting.readers.text import (
     Collector,
     check_kind,
     decoded,
-    left_out_text,
+    format_left_out,
+    format_sizes,
     number_of,
     refuse,
     size_of,
-    sizes_text,
 )
 
 FORMAT = "pycewise CSV"
@@ -89,7 +89,7 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
     if layout is None:
         refuse(f"line {number}: expected a header line with {_SIZE} and {_SECONDS}")
     if not layout.has_header:
-        _check_reported(kind)
+        _check_kind(kind)
         rows = _rows(decoded(content))
     samples, operations = Collector(), dict[str, int]()
     for number, fields in rows:
@@ -103,7 +103,7 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
     understood = _understood(layout, trace, operations)
     notices = () if layout.scale == 1.0 else (_unit_assumed(layout),)
     return Reading(
-        FORMAT, trace, (*understood, *sizes_text(found), *left_out_text(samples)), notices
+        FORMAT, trace, (*understood, *format_sizes(found), *format_left_out(samples)), notices
     )
 
 
@@ -142,7 +142,7 @@ def _row(
     samples.add(size, value * layout.scale)
 
 
-def _check_reported(kind: TraceKind | None) -> None:
+def _check_kind(kind: TraceKind | None) -> None:
     if kind not in (TraceKind.END_TO_END, TraceKind.INDIRECT):
         refuse(
             "two columns of numbers without a header line do not say what was timed: pass kind "

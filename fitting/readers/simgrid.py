@@ -24,12 +24,12 @@ from fitting.readers.text import (
     Collector,
     Line,
     check_kind,
-    left_out_text,
+    format_left_out,
+    format_sizes,
     lines_of,
     number_of,
     refuse,
     size_of,
-    sizes_text,
 )
 
 FORMAT = "SimGrid calibration CSV"
@@ -57,7 +57,9 @@ _WITHOUT_HEADER = _Places()
 
 
 def is_calls(head: str) -> bool:
-    """Whether the beginning of this file is rows of MPI calls, with or without a header line."""
+    """Return whether the beginning of this file is rows of MPI calls, with or without a header
+    line.
+    """
     lines = (line.strip().lstrip("\ufeff") for line in head.splitlines()[:1000])
     kept = (line for line in lines if line and not line.startswith("#"))
     names = _split(next(kept, ""))
@@ -165,7 +167,7 @@ def _understood(found: _PingPongs, trace: MessageTrace) -> tuple[tuple[str, str]
         stated.append(
             ("calls_left_out", f"{others}: costs of calls that are no latencies (of {names})")
         )
-    return (*stated, *sizes_text(trace.latency), *left_out_text(found.samples))
+    return (*stated, *format_sizes(trace.latency), *format_left_out(found.samples))
 
 
 def _missing(found: _PingPongs) -> str:

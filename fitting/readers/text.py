@@ -52,7 +52,7 @@ class Line:
 
 
 def lines_of(content: bytes) -> Iterator[Line]:
-    """The cleaned lines that are not empty. Raises UnreadableTrace for what is no text."""
+    """Yield the cleaned lines that are not empty. Raises UnreadableTrace for what is no text."""
     text = decoded(content)
     is_html = "<br" in text or "&nbsp;" in text or "&gt;" in text
     start, number = 0, 0
@@ -70,7 +70,7 @@ def lines_of(content: bytes) -> Iterator[Line]:
 
 
 def decoded(content: bytes) -> str:
-    """The text. Raises UnreadableTrace for bytes that are not text in UTF-8."""
+    """Return the text. Raises UnreadableTrace for bytes that are not text in UTF-8."""
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         refuse("the file is UTF-16: expected UTF-8")
     if b"\0" in content:
@@ -82,14 +82,14 @@ def decoded(content: bytes) -> str:
 
 
 def clean(line: str, *, is_html: bool) -> str:
-    """A line without HTML, quoting marks and outer white space."""
+    """Return a line without HTML, quoting marks and outer white space."""
     if is_html:
         line = html.unescape(_HTML_TAG.sub("", line))
     return _QUOTING.sub("", line).replace("\xa0", " ").strip()
 
 
 def number_of(word: str) -> float | None:
-    """A plain decimal number; nan and inf as they are; None for anything else."""
+    """Return a plain decimal number; nan and inf as they are; None for anything else."""
     if _NUMBER.fullmatch(word):
         return float(word)
     if _NOT_FINITE.fullmatch(word):
@@ -98,7 +98,7 @@ def number_of(word: str) -> float | None:
 
 
 def size_of(word: str) -> int | None:
-    """A whole number of bytes, or None."""
+    """Return a whole number of bytes, or None."""
     return int(word) if word.isascii() and word.isdigit() and len(word) <= 20 else None
 
 
@@ -137,24 +137,24 @@ class Collector:
         return len(self.sizes)
 
     def samples(self) -> Samples | None:
-        """What was collected; None where that is nothing."""
+        """Return what was collected; None where that is nothing."""
         return Samples(tuple(self.sizes), tuple(self.times_us)) if self.sizes else None
 
 
-def left_out_text(*collectors: Collector) -> tuple[tuple[str, str], ...]:
-    """The entry of `understood` that says what was left out and why."""
+def format_left_out(*collectors: Collector) -> tuple[tuple[str, str], ...]:
+    """Return the entry of `understood` that says what was left out and why."""
     reasons: dict[str, int] = {}
     for collector in collectors:
         for why, count in collector.left_out.items():
             reasons[why] = reasons.get(why, 0) + count
     if not reasons:
         return ()
-    reported = "; ".join(f"{count} {why}" for why, count in reasons.items())
-    return (("rows_left_out", f"{sum(reasons.values())}: {reported}"),)
+    listed = "; ".join(f"{count} {why}" for why, count in reasons.items())
+    return (("rows_left_out", f"{sum(reasons.values())}: {listed}"),)
 
 
-def sizes_text(*parts: Samples | None) -> tuple[tuple[str, str], ...]:
-    """The entries of `understood` that count rows and sizes."""
+def format_sizes(*parts: Samples | None) -> tuple[tuple[str, str], ...]:
+    """Return the entries of `understood` that count rows and sizes."""
     known = [part for part in parts if part is not None]
     distinct = set[int]().union(*(part.message_bytes for part in known))
     span = f"{len(distinct)}: {format_bytes(min(distinct))} to {format_bytes(max(distinct))}"
@@ -183,17 +183,19 @@ _STATISTIC = re.compile(
 
 
 def is_size(name: str) -> bool:
-    """Whether a column of this name holds the sizes of messages, in bytes."""
+    """Return whether a column of this name holds the sizes of messages, in bytes."""
     return _SIZE.fullmatch(name) is not None
 
 
 def is_repetition(name: str) -> bool:
-    """Whether it numbers the repetitions."""
+    """Return whether it numbers the repetitions."""
     return _REPETITION.fullmatch(name) is not None
 
 
 def is_no_stage(name: str) -> bool:
-    """Whether this, without its unit, names a whole message or a statistic and not a stage."""
+    """Return whether this, without its unit, names a whole message or a statistic and not a
+    stage.
+    """
     return any(rule.fullmatch(name) for rule in (OF_WHOLE_MESSAGES, INTERARRIVAL, _STATISTIC))
 
 
@@ -217,7 +219,7 @@ def check_kind(trace: Trace, kind: TraceKind | None, format_name: str) -> None:
 
 
 MAX_LISTED = 10
-Given = ParamSpec("Given")
+Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
@@ -225,38 +227,41 @@ class BadRows:
     """The refusals of the rows of one file, in their order."""
 
     def __init__(self) -> None:
-        self._reported: list[str] = []
+        self._refusals: list[str] = []
 
     def tried(
-        self, read: Callable[Given, Result], *given: Given.args, **named: Given.kwargs
+        self,
+        read: Callable[Arguments, Result],
+        *arguments: Arguments.args,
+        **named: Arguments.kwargs,
     ) -> Result | None:
-        """What reading a row gives; None where it is refused, which is kept.
+        """Return what reading a row gives; None where it is refused, which is kept.
 
-        Raises UnreadableRows once there are more than can be told.
+        Raises UnreadableRows once there are more than MAX_LISTED.
         """
         try:
-            return read(*given, **named)
+            return read(*arguments, **named)
         except UnreadableTrace as refusal:
-            if len(self._reported) == MAX_LISTED:
-                raise UnreadableRows(tuple(self._reported), has_more=True) from None
-            self._reported.append(refusal.detail)
+            if len(self._refusals) == MAX_LISTED:
+                raise UnreadableRows(tuple(self._refusals), has_more=True) from None
+            self._refusals.append(refusal.detail)
             return None
 
     @contextmanager
-    def reported(self) -> Iterator[None]:
+    def collected(self) -> Iterator[None]:
         """Read rows inside; what was refused is raised at the end. Raises UnreadableTrace.
 
-        A refusal that leaves the block ends the reading; it is told after those of rows.
+        A refusal that leaves the block ends the reading; it comes after those of rows.
         """
         try:
             yield
         except UnreadableRows:
             raise
         except UnreadableTrace as refusal:
-            if not self._reported:
+            if not self._refusals:
                 raise
-            self._reported.append(refusal.detail)
-        if len(self._reported) == 1:
-            raise UnreadableTrace(self._reported[0], field="measurements")
-        if self._reported:
-            raise UnreadableRows(tuple(self._reported))
+            self._refusals.append(refusal.detail)
+        if len(self._refusals) == 1:
+            raise UnreadableTrace(self._refusals[0], field="measurements")
+        if self._refusals:
+            raise UnreadableRows(tuple(self._refusals))

@@ -26,12 +26,12 @@ from fitting.readers.text import (
     Collector,
     Line,
     check_kind,
-    left_out_text,
+    format_left_out,
+    format_sizes,
     lines_of,
     number_of,
     refuse,
     size_of,
-    sizes_text,
 )
 
 FORMAT = "ucx_perftest CSV"
@@ -61,9 +61,9 @@ class _Row:
 
     def is_bandwidth(self, kind: TraceKind | None) -> bool:
         """A stream of messages, by the names of the test or by what the user says of the file."""
-        reported = " ".join(self.names).lower()
-        if "lat" in reported or "bw" in reported or "_mr" in reported:
-            return "lat" not in reported
+        tests = " ".join(self.names).lower()
+        if "lat" in tests or "bw" in tests or "_mr" in tests:
+            return "lat" not in tests
         if kind is None:
             refuse(
                 "the ucx_perftest CSV does not say whether it is of a latency or of a bandwidth "
@@ -189,7 +189,7 @@ def _row_of(line: Line, part: Collector) -> _Row | None:
 
 
 def notices(latency_test: str) -> tuple[Notice, ...]:
-    """What a user must see of a latency test of this name or description."""
+    """Return what a user must see of a latency test of this name or description."""
     if not is_whole_operation(latency_test):
         return ()
     stated = (
@@ -200,7 +200,10 @@ def notices(latency_test: str) -> tuple[Notice, ...]:
 
 
 def is_whole_operation(test: str) -> bool:
-    """Tests that ask and wait, whose time the tool does not halve: get, fetch-and-add, swap."""
+    """Return whether a test asks and waits: get, fetch-and-add, swap.
+
+    The tool does not halve their times.
+    """
     return re.search(r"(?:^|[^a-z])(?:get|fadd|fetch|c?swap)", test.lower()) is not None
 
 
@@ -217,8 +220,8 @@ def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], 
         stated.append(("interarrival_is", "1 / overall message rate"))
     stated.append(("size_is", "from the test's name, or overall bandwidth (2^20 bytes) / rate"))
     stated.append(("runs", str(output.runs)))
-    left_out = left_out_text(output.latency, output.interarrival)
-    return (*stated, *sizes_text(trace.latency, trace.interarrival), *left_out)
+    left_out = format_left_out(output.latency, output.interarrival)
+    return (*stated, *format_sizes(trace.latency, trace.interarrival), *left_out)
 
 
 SPEC = ReaderSpec(

@@ -22,12 +22,12 @@ from fitting.readers.text import (
     Collector,
     Line,
     check_kind,
-    left_out_text,
+    format_left_out,
+    format_sizes,
     lines_of,
     number_of,
     refuse,
     size_of,
-    sizes_text,
 )
 from fitting.readers.ucx_perftest import is_whole_operation, notices
 
@@ -134,8 +134,8 @@ def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], 
     if trace.interarrival is not None:
         stated.append(("interarrival_is", "1 / overall message rate"))
     stated.append(("runs", str(output.runs)))
-    left_out = left_out_text(output.latency, output.interarrival)
-    return (*stated, *sizes_text(trace.latency, trace.interarrival), *left_out)
+    left_out = format_left_out(output.latency, output.interarrival)
+    return (*stated, *format_sizes(trace.latency, trace.interarrival), *left_out)
 
 
 SPEC = ReaderSpec(

@@ -96,13 +96,13 @@ class AnswerRepository:
         if after is not None:
             statement = statement.where(columns.id < after)
         found = self._connection.execute(statement).mappings()
-        return [AnswerSummary(**_reported(row)) for row in found]
+        return [AnswerSummary(**_typed(row)) for row in found]
 
     def _first(self, statement: Select[Any], **values: str) -> AnswerRecord | None:
         found = self._connection.execute(statement, values).mappings().first()
-        return None if found is None else AnswerRecord(**_reported(found))
+        return None if found is None else AnswerRecord(**_typed(found))
 
 
-def _reported(row: Mapping[Any, Any]) -> dict[str, Any]:
+def _typed(row: Mapping[Any, Any]) -> dict[str, Any]:
     """Return the columns with the types that records have."""
     return {**row, "strategy": Strategy(row["strategy"]), "status": Status(row["status"])}

@@ -1,7 +1,7 @@
 """Durable jobs. Every change is one guarded UPDATE, so that of two writers one wins.
 
-A job is claimed in the database by whoever has room for it. Its claim number goes up with each
-claim and never down, and guards every later write: of a runner that lost its job, for whatever
+A job is claimed in the database by a runner that has a slot for it. Its claim number goes up with
+each claim and never down, and guards every later write: of a runner that lost its job, for whatever
 reason and however late it writes, nothing is kept.
 """
 
@@ -200,7 +200,7 @@ class JobRepository:
         Raises Fenced.
         """
         values: dict[str, Any] = dict(changes) or {"claim": JobRow.claim}
-        guarded = _held(job).values(**values).returning(JobRow.cancel_requested)
+        guarded = _owned(job).values(**values).returning(JobRow.cancel_requested)
         found = self._session.execute(_unsynchronized(guarded)).scalar_one_or_none()
         if found is None:
             raise Fenced(job.id)
@@ -225,7 +225,7 @@ class JobRepository:
         """
         values = _given_back(blame, error)
         values["not_before"] = self._now(timedelta(seconds=wait_s)) if wait_s else None
-        guarded = _held(job).values(**values).returning(JobRow.state)
+        guarded = _owned(job).values(**values).returning(JobRow.state)
         found = self._session.execute(_unsynchronized(guarded)).scalar_one_or_none()
         if found is None:
             raise Fenced(job.id)
@@ -269,7 +269,7 @@ class JobRepository:
             "request_digest": request_digest or job.request_digest,
             "finished_at": utc_now(),
         }
-        if not self._execute(_held(job), values):
+        if not self._execute(_owned(job), values):
             raise Fenced(job.id)
 
     # --- in parts ---------------------------------------------------------------------------------
@@ -346,7 +346,7 @@ def _given_back(blame: Blame, error: bytes) -> dict[str, Any]:
     }
 
 
-def _held(job: JobRecord) -> Update:
+def _owned(job: JobRecord) -> Update:
     """Return the guard of a claim."""
     return update(JobRow).where(JobRow.id == job.id, JobRow.claim == job.claim, _IS_RUNNING)
 

@@ -1,4 +1,4 @@
-"""The processes that run jobs. Whether one lives is told by its beats, not by any clock.
+"""The processes that run jobs. Whether one is alive is shown by its beats, not by any clock.
 
 A runner counts up its beats. Who sees no change for long enough by its own clock removes it, and
 what it ran goes back into the queue. A runner that was wrongly removed, since it was stopped for a

@@ -19,7 +19,7 @@ _CHANGED_JOBS = "changed_jobs"
 
 
 def insert_if_absent(session: Session, row: type[Base], values: Mapping[str, Any]) -> int:
-    """Insert a row unless its key is taken, also by a writer of this moment; rows inserted: 0, 1.
+    """Insert a row unless its key is taken, also by a concurrent writer; rows inserted: 0, 1.
 
     Unlike an insert that fails, this leaves a PostgreSQL transaction usable.
     """

@@ -28,7 +28,7 @@ class TableRepository:
     at most one of a revision's tables, the active one.
 
     A file never changes. One of a profile that is deleted stays under its digest, belonging to no
-    profile: whoever reads it by its digest goes on doing so.
+    profile: a reader by its digest goes on reading it.
     """
 
     def __init__(self, session: Session) -> None:
@@ -37,7 +37,7 @@ class TableRepository:
     def add(self, record: TableRecord) -> None:
         """Store a table; one of these very bytes only gets its revision back where it lost it.
 
-        The profile is locked first, as whoever deletes it does: in another order both would wait
+        The profile is locked first, as its deletion does: in another order both would wait
         for each other. Raises Conflict where the revision that it belongs to is not stored.
         """
         named = record.profile_name

@@ -1,4 +1,4 @@
-"""Table `answer_body`: the exact bytes that were sent; apart, so that pages stay small."""
+"""Table `answer_body`: the exact bytes that were sent; separate, so that pages stay small."""
 
 from __future__ import annotations
 

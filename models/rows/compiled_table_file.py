@@ -1,4 +1,4 @@
-"""Table `compiled_table_file`: the bytes themselves; apart, so that pages stay small."""
+"""Table `compiled_table_file`: the bytes themselves; separate, so that pages stay small."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from models.base import Base
 
 
 class CompiledTableFileRow(Base):
-    """The table file of one digest, and the document that told of it when it was compiled."""
+    """The table file of one digest, and the document that described it when it was compiled."""
 
     __tablename__ = "compiled_table_file"
 

@@ -11,7 +11,7 @@ from models.base import Base
 
 
 class RunnerRow(Base):
-    """One process. `beats` goes up while it lives; `process` tells its own machine which it is."""
+    """One process. `beats` goes up while it lives; `process` identifies it on its own machine."""
 
     __tablename__ = "runner"
 

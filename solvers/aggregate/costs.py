@@ -44,7 +44,9 @@ Ints = NDArray[np.int64]
 
 
 def bottleneck_problem(problem: AggregateProblem) -> Problem:
-    """The same message through the bottleneck alone: what fragments that queue behind it cost."""
+    """Return the same message through the bottleneck alone: what fragments that queue behind it
+    cost.
+    """
     alone = Pipeline((problem.aggregate.bottleneck,))
     return Problem(alone, problem.message_bytes, problem.limits, problem.fragment_cap)
 
@@ -59,25 +61,25 @@ class Costs:
         self._fallen = np.cumsum([0.0, *(fall.drop_us for fall in falls)])
 
     def times_us(self, x: Floats) -> tuple[Floats, Floats]:
-        """S(x) and b(x)."""
+        """Return S(x) and b(x)."""
         t = stage_times_us(self._both, x)
         return t.max(axis=-1), t[..., 1]
 
     def drops_us(self, minimum: Floats, maximum: Floats) -> Floats:
-        """D: by how much the costs drop between these sizes, in all."""
+        """Return D: by how much the costs drop between these sizes, in all."""
         ends = self._fall_ends
         upper = np.searchsorted(ends, maximum, side="left")
         dropped: Floats = self._fallen[upper] - self._fallen[np.searchsorted(ends, minimum)]
         return dropped
 
     def equal_us(self, total: int, k: Ints) -> Floats:
-        """T(k) = S(B/k) + (k-1) b(B/k) of k equal real fragments, without delay: exact."""
+        """Return T(k) = S(B/k) + (k-1) b(B/k) of k equal real fragments, without delay: exact."""
         S, b = self.times_us(total / k)
         latency: Floats = S + (k - 1) * b
         return latency
 
     def repeated_us(self, q: Ints, size: Ints, rest: Ints) -> Floats:
-        """At most what q fragments of `size` and then a remainder smaller than it take."""
+        """Return at most what q fragments of `size` and then a remainder smaller than it take."""
         s, r = size.astype(float), rest.astype(float)
         (S, b), (S_rest, b_rest) = self.times_us(s), self.times_us(r)
         behind = np.minimum(b_rest + self.drops_us(r, s), S_rest)
@@ -91,7 +93,8 @@ _STRAIGHT = 1e-9  # relative difference of two times that is rounding alone
 
 
 def lower_bounds_us(problem: AggregateProblem, k: Ints) -> Floats:
-    """Proven lower bound (µs, delay included) on every cut into k fragments, for each k asked.
+    """Return the proven lower bound (µs, delay included) on every cut into k fragments, for each k
+    asked.
 
     Where the question allows refragmentation it covers nested cuts too, whose slowest stage takes
     k fragments.
@@ -101,8 +104,8 @@ def lower_bounds_us(problem: AggregateProblem, k: Ints) -> Floats:
     first, single = np.full(len(k), minimum), np.zeros(len(k))
     if not problem.allow_refragmentation:
         first = np.maximum(minimum, total - (k - 1.0) * maximum)
-        single = _LeastFrom(aggregate, minimum, maximum, _totals)(total / k)
-    others = _LeastFrom(aggregate, minimum, maximum, _others)(first)
+        single = _MinFrom(aggregate, minimum, maximum, _totals)(total / k)
+    others = _MinFrom(aggregate, minimum, maximum, _others)(first)
     others = others - Costs(aggregate, after_bytes=0).drops_us(first, np.full(len(k), maximum))
     queue = np.maximum(0.0, others) + closed_form_us(bottleneck_problem(problem), k)
     bound: Floats = np.maximum(queue, single) * _SAFETY - _MIN_US * (k + 1.0)
@@ -110,14 +113,14 @@ def lower_bounds_us(problem: AggregateProblem, k: Ints) -> Floats:
 
 
 def lower_bound_us(problem: AggregateProblem) -> float:
-    """The bound over every admitted number of fragments."""
+    """Return the bound over every admitted number of fragments."""
     counts = problem.count_range()
     every = np.arange(counts.minimum, counts.maximum + 1, dtype=np.int64)
     return float(lower_bounds_us(problem, every).min())
 
 
 def is_convex(problem: AggregateProblem) -> bool:
-    """Whether the bottleneck's time is convex in whole bytes, as that of several lines is.
+    """Return whether the bottleneck's time is convex in whole bytes, as that of several lines is.
 
     From one whole byte to the next, across the end of a range, it then rises by no less than
     before and by no more than behind it.
@@ -148,7 +151,7 @@ def _totals(S: Floats, b: Floats) -> Floats:
     return np.maximum(S, b)
 
 
-class _LeastFrom:
+class _MinFrom:
     """x -> the least value on [x, greatest] of S - b or of S.
 
     Between two ends of ranges both are lines and the value is least at one side: at x, at the end,

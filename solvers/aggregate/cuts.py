@@ -49,7 +49,9 @@ _TIE = 1e-13
 
 
 def fixed_cut(problem: AggregateProblem) -> Candidate:
-    """The best equal cut in whole bytes. Raises StrategyDeclined where the limits admit none."""
+    """Return the best equal cut in whole bytes. Raises StrategyDeclined where the limits admit
+    none.
+    """
     cuts = _near_the_best(problem)
     if not len(cuts.k):
         raise StrategyDeclined(
@@ -63,7 +65,7 @@ def fixed_cut(problem: AggregateProblem) -> Candidate:
 
 
 def best_count(problem: AggregateProblem) -> int:
-    """The k whose equal real fragments take the least time; the fewest of equals."""
+    """Return the k whose equal real fragments take the least time; the fewest of equals."""
     k = np.unique(np.fromiter(_candidate_counts(problem), dtype=np.int64))
     latency = Costs(problem.aggregate).equal_us(problem.message_bytes, k)
     return int(k[int(np.argmax(latency <= latency.min() * (1.0 + _TIE)))])
@@ -139,7 +141,7 @@ CHUNK_CELLS = 2**18  # values of q * candidates that are evaluated together
 
 
 def repeat_cut(problem: AggregateProblem, deadline: Deadline) -> Candidate:
-    """The cut of the best repeated size. Raises StrategyDeclined where none is admitted."""
+    """Return the cut of the best repeated size. Raises StrategyDeclined where none is admitted."""
     best = Best()
     cut_off = _Search(problem, best).run(deadline)
     if not best.q:

@@ -21,7 +21,7 @@ from domain.problem import AggregateProblem
 from domain.solution import Notice, Solution, Strategy
 from solvers.aggregate.costs import Costs, is_convex, lower_bound_us
 from solvers.aggregate.cuts import best_count, fixed_cut, repeat_cut
-from solvers.assemble import judged_us, solution_of
+from solvers.assemble import evaluated_us, solution_of
 from solvers.backends import Backend
 from solvers.contract import Candidate, Deadline, SolveOptions
 from solvers.default_settings import STATIC_BYTES, Baseline, BaselineSet, BestRepeat
@@ -60,7 +60,9 @@ def solve_aggregate(
 
 
 def baselines_of_aggregate(problem: AggregateProblem) -> BaselineSet:
-    """What the default settings cost at most. Raises Infeasible where nothing is admitted."""
+    """Return what the default settings cost at most. Raises Infeasible where nothing is
+    admitted.
+    """
     problem.count_range()
     entries = [
         _baseline(problem, Strategy.SINGLE, None),
@@ -71,7 +73,9 @@ def baselines_of_aggregate(problem: AggregateProblem) -> BaselineSet:
 
 
 def is_quick_aggregate(problem: AggregateProblem, strategy: Strategy) -> bool:
-    """Whether solving this is certain to end within 50 ms; a rule about work, not about time."""
+    """Return whether solving this is certain to end within 50 ms; a rule about work, not about
+    time.
+    """
     counts = problem.count_range()
     pieces = 1 + len(problem.aggregate.range_ends)
     if (counts.maximum - counts.minimum) * pieces > QUICK_COUNTS:
@@ -103,7 +107,7 @@ class _Contest:
         """Let a candidate take part."""
         self._is_cut_off |= candidate.cut_off
         cut = candidate.fragment_bytes
-        rank = (judged_us(self._problem, candidate), len(cut), cut[0])
+        rank = (evaluated_us(self._problem, candidate), len(cut), cut[0])
         if rank >= self._rank:
             return
         self._best, self._rank = (strategy, candidate), rank
@@ -129,7 +133,7 @@ class _Contest:
             replace(candidate, notices=notices, cut_off=self._is_cut_off),
             bound_us=self._bound_us,
             relative_gap=self._options.relative_gap,
-            judged=self._rank[0],
+            evaluated=self._rank[0],
             unrounded_us=None if real is None else problem.aggregate.latency_us(real),
             limited_by=_limited_by(problem, len(candidate.fragment_bytes)),
         )

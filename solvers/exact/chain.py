@@ -90,7 +90,7 @@ class Iterate:
     iterations: int
 
     def all_y(self, chain: Chain) -> Floats:
-        """y of every fragment of the cut."""
+        """Return y of every fragment of the cut."""
         if chain.repeats == 1:
             return self.y
         split = chain.repeat_step + 1
@@ -98,7 +98,7 @@ class Iterate:
         return np.concatenate([self.y[:split], middle, self.y[split:]])
 
     def all_p(self, chain: Chain) -> Floats:
-        """p of every step of the cut."""
+        """Return p of every step of the cut."""
         if chain.repeats == 1:
             return self.p
         times = np.ones(len(self.p), dtype=np.int64)
@@ -109,8 +109,8 @@ class Iterate:
 ChainMethod: TypeAlias = Callable[[Chain, ChainOptions], Iterate | None]
 
 
-def apart_of(chain: Chain, y: Floats, repeated_y: float, p: Floats) -> float:
-    """Relative distance of the two bounds."""
+def bound_distance(chain: Chain, y: Floats, repeated_y: float, p: Floats) -> float:
+    """Return the relative distance of the two bounds."""
     sizes = np.concatenate(
         [
             y[: chain.repeat_step + 1],

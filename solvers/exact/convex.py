@@ -71,7 +71,9 @@ class ConvexProblem:
 
     @classmethod
     def of(cls, problem: Problem) -> ConvexProblem:
-        """The relaxation of any problem. Raises Infeasible where no cut satisfies the limits."""
+        """Return the relaxation of any problem. Raises Infeasible where no cut satisfies the
+        limits.
+        """
         counts = problem.count_range()
         return cls.over(
             problem.pipeline.stages,
@@ -89,7 +91,7 @@ class ConvexProblem:
         sizes: tuple[float, float],
         counts: tuple[int, int],
     ) -> ConvexProblem:
-        """The relaxation for sizes and counts (least, greatest) that are given."""
+        """Return the relaxation for sizes and counts (least, greatest) that are given."""
         hulls = tuple(np.array(stage.minorant_points(*sizes)) for stage in stages)
         at = np.unique(np.concatenate([hull[:, 0] for hull in hulls]))
         costs = np.stack([_between(hull[:, 0], hull[:, 1][None, :], at)[0] for hull in hulls])
@@ -118,7 +120,7 @@ class ConvexProblem:
         return bool((self.ends_before <= phi).all() and (self.ends_behind <= phi).all())
 
     def narrowed(self, known_us: float) -> ConvexProblem:
-        """Without the sizes that no cut below this latency (µs, no delay) can have.
+        """Return it without the sizes that no cut below this latency (µs, no delay) can have.
 
         A path that crosses the stages a..c with a fragment of x bytes meets the bytes before it in
         stage a and those behind it in stage c: T >= sum_{j=a..c} t_j(x) + min(r_a, r_c) (B - x),
@@ -156,7 +158,7 @@ class ConvexProblem:
         return costs * (1.0 - _MARGIN)
 
     def without_limits(self) -> ConvexProblem:
-        """The same message and stages, sizes from 0 to the message."""
+        """Return the same message and stages, sizes from 0 to the message."""
         return ConvexProblem.over(
             self.stages,
             message_bytes=self.B,
@@ -165,16 +167,18 @@ class ConvexProblem:
         )
 
     def free_bytes(self, k: int) -> float:
-        """What is left of the message when each of k fragments has its least size."""
+        """Return what is left of the message when each of k fragments has its least size."""
         return max(0.0, self.B - k * self.m)
 
     def times_us(self, x: Floats) -> Floats:
-        """phi_j(x_i) as (k, n) for sizes x (k,) within the limits."""
+        """Return phi_j(x_i) as (k, n) for sizes x (k,) within the limits."""
         times: Floats = _between(self.at, self.costs, x).T
         return times
 
     def latency_us(self, x: Floats) -> float:
-        """Latency of real sizes x (k,) with the minorants for costs, without the delay."""
+        """Return the latency of real sizes x (k,) with the minorants for costs, without the
+        delay.
+        """
         return float(exit_times_us(self.times_us(x))[-1, -1])
 
 
@@ -231,7 +235,8 @@ _NO_SLACK = 1e-9  # of the price of a byte: a step this close to it may be repea
 
 
 def value_us(convex: ConvexProblem, p: Floats) -> float:
-    """Proven lower bound on T*(k), k = len(p) + 1, for repaired p; rounding errors deducted.
+    """Return the proven lower bound on T*(k), k = len(p) + 1, for repaired p; rounding errors
+    deducted.
 
     Beyond MAX_PRICED entries of Phi it is 0, which is below everything.
     """
@@ -242,7 +247,7 @@ def value_us(convex: ConvexProblem, p: Floats) -> float:
 
 
 def flow_of(p: Floats) -> Floats:
-    """f (k, n): how much of the mixture of paths passes through each cell."""
+    """Return f (k, n): how much of the mixture of paths passes through each cell."""
     n = p.shape[1]
     running = np.minimum(np.cumsum(p, axis=1), 1.0)
     running[:, -1] = 1.0
@@ -256,7 +261,7 @@ def flow_of(p: Floats) -> Floats:
 
 
 def true_value_us(convex: ConvexProblem, p: Floats) -> float:
-    """The same bound with the costs themselves in place of their minorants: never less.
+    """Return the same bound with the costs themselves in place of their minorants: never less.
 
     T(x) >= sum_i sum_j f_ij t_j(x_i) holds for any costs, and at a price of a byte the least of
     each sum over j lies at an end of a range of some stage. It is above the bound of the minorants
@@ -354,7 +359,9 @@ def _partly(fill: _Fill, Phi: Floats, at: Floats, i: int, rest: float) -> _Fill:
 
 
 def resampled(p: Floats, k: int) -> Floats:
-    """A mixture of paths for k fragments that is like this one for another number of them."""
+    """Return a mixture of paths for k fragments that is like this one for another number of
+    them.
+    """
     rows = len(p)
     if k == 1 or rows == 0:
         return np.zeros((k - 1, p.shape[1])) if k == 1 else _straight(k, p.shape[1])
@@ -386,7 +393,9 @@ class Steps:
 
 
 def bound_above(convex: ConvexProblem, p: Floats, steps: Steps) -> float:
-    """Proven lower bound on T*(k+1) from a dual for k (docs/theory.md sec. 5, stretch)."""
+    """Return the proven lower bound on T*(k+1) from a dual for k (docs/theory.md sec. 5,
+    stretch).
+    """
     alpha = step_weights(steps.price - steps.slope)
     found = [] if alpha is None else [stretched(p, alpha)]
     slow = np.flatnonzero(steps.price - steps.slope <= _NO_SLACK * abs(steps.price))
@@ -397,7 +406,9 @@ def bound_above(convex: ConvexProblem, p: Floats, steps: Steps) -> float:
 
 
 def bound_below(convex: ConvexProblem, p: Floats, steps: Steps) -> float:
-    """Proven lower bound on T*(k-1) from a dual for k >= 3 (docs/theory.md sec. 5, squeeze)."""
+    """Return the proven lower bound on T*(k-1) from a dual for k >= 3 (docs/theory.md sec. 5,
+    squeeze).
+    """
     alpha = step_weights(steps.price - steps.slope)
     found = []
     if alpha is not None:

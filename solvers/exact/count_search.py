@@ -69,7 +69,7 @@ class CountSearch:
     def start(
         cls, problem: Problem, lines: Relaxation, *, known_us: float = np.inf, near: int = 1
     ) -> CountSearch:
-        """A search that knows only the closed-form bounds.
+        """Return a search that knows only the closed-form bounds.
 
         `known_us` is the latency of some admitted whole-byte cut: counts whose bound lies above it
         are left out, because neither a real nor a whole-byte cut of theirs can win. Where `lines`
@@ -78,7 +78,7 @@ class CountSearch:
         """
         last = _last_that_could_win(problem, lines, known_us, near=near)
         counts = np.arange(lines.k_min, last + 1, dtype=np.int64)
-        every = closed_form_us(problem, counts, max_message_bytes=lines.M)
+        every = closed_form_us(problem, counts, max_fragment_bytes=lines.M)
         narrowed = last < lines.k_max or problem.largest_fragment_bytes > lines.M
         lower = every - problem.pipeline.delay_us
         return cls(problem, lines, lower, known_us if narrowed else np.inf)
@@ -100,7 +100,9 @@ class CountSearch:
         return self.best.upper_us + self.problem.pipeline.delay_us
 
     def is_proven(self, relative_gap: float) -> bool:
-        """Whether the best real cut is within this gap of the bound over all admitted counts."""
+        """Return whether the best real cut is within this gap of the bound over all admitted
+        counts.
+        """
         if not self.solved:
             return False
         return self.unrounded_us <= self.bound_us * (1.0 + relative_gap)
@@ -144,7 +146,7 @@ class CountSearch:
         return result
 
     def tighten(self, known_us: float, deadline: Deadline) -> None:
-        """Bounds at the true costs, where ranges make these differ from their minorants.
+        """Tighten bounds to the true costs, where ranges make these differ from their minorants.
 
         For the counts that could still beat a known cut, each by the mixtures of paths of the
         nearest counts that were solved.
@@ -164,7 +166,7 @@ class CountSearch:
                 self._raise(int(k) - relaxed.k_min, value)
 
     def unsolved_below(self, latency_us: float) -> Ints:
-        """Counts not solved yet whose bound lies below this latency (delay included)."""
+        """Return counts not solved yet whose bound lies below this latency (delay included)."""
         limit = latency_us - self.problem.pipeline.delay_us
         below = self.lower < limit
         for k in self.solved:
@@ -174,12 +176,13 @@ class CountSearch:
         return out
 
     def lower_at(self, counts: Ints) -> Floats:
-        """L(k), without delay, for these counts."""
+        """Return L(k), without delay, for these counts."""
         values: Floats = self.lower[counts - self.lines.k_min]
         return values
 
     def more_could_win(self) -> bool:
-        """Whether one fragment more than the greatest admitted count could lower the latency.
+        """Return whether one fragment more than the greatest admitted count could lower the
+        latency.
 
         Asked of the dual at the greatest count (results sec. 2); a single fragment has none, so
         two fragments without a least size are solved instead.
@@ -271,7 +274,7 @@ def _last_that_could_win(
     if high - low < worth_bisecting:
         return high
     samples = np.unique(np.geomspace(low, high, _SAMPLES).astype(np.int64))
-    values = closed_form_us(problem, samples, max_message_bytes=lines.M)
+    values = closed_form_us(problem, samples, max_fragment_bytes=lines.M)
     below = np.flatnonzero(values <= limit)
     at = int(below[-1]) if len(below) else int(np.argmin(values))
     low, high = int(samples[at]), int(samples[min(at + 1, len(samples) - 1)])
@@ -279,7 +282,7 @@ def _last_that_could_win(
         return high
     while low < high:
         middle = (low + high + 1) // 2
-        if closed_form_us(problem, np.array([middle]), max_message_bytes=lines.M)[0] <= limit:
+        if closed_form_us(problem, np.array([middle]), max_fragment_bytes=lines.M)[0] <= limit:
             low = middle
         else:
             high = middle - 1

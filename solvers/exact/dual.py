@@ -40,7 +40,7 @@ def repaired(p: Floats) -> Floats:
 
 
 def weights(lines: LineProblem, p: Floats) -> Floats:
-    """w (k,): Q.p_{i+1} - Q-.p_i for each fragment i, with p_0 = e_0 and p_k = e_{n-1}."""
+    """Return w (k,): Q.p_{i+1} - Q-.p_i for each fragment i, with p_0 = e_0 and p_k = e_{n-1}."""
     Q = np.cumsum(lines.G)
     lead = np.append(p @ Q, Q[-1])
     trail = np.append(0.0, p @ (Q - lines.G))
@@ -49,7 +49,8 @@ def weights(lines: LineProblem, p: Floats) -> Floats:
 
 
 def value_us(lines: LineProblem, p: Floats) -> float:
-    """Proven lower bound on T*(k), k = len(p) + 1, for repaired p; floating-point error deducted.
+    """Return the proven lower bound on T*(k), k = len(p) + 1, for repaired p; floating-point error
+    deducted.
 
     The mixture of paths gives T >= const + w.x for every cut x, so the bound is the least value of
     w.x over sizes in [m, M] that sum to B: a fractional knapsack.
@@ -74,7 +75,7 @@ def _knapsack(ascending: Floats, amount: float, capacity: float) -> float:
 
 
 def marginal_us(lines: LineProblem, p: Floats) -> float:
-    """lambda: the weight of the fragment that takes the last byte of the knapsack."""
+    """Return lambda: the weight of the fragment that takes the last byte of the knapsack."""
     ascending = np.sort(weights(lines, p))
     spread = lines.M - lines.m
     free = lines.free_bytes(len(p) + 1)
@@ -84,7 +85,7 @@ def marginal_us(lines: LineProblem, p: Floats) -> float:
 
 
 def bound_above(lines: LineProblem, p: Floats) -> float:
-    """Proven lower bound on T*(k+1) from a dual for k >= 2 (results sec. 2, stretch)."""
+    """Return the proven lower bound on T*(k+1) from a dual for k >= 2 (results sec. 2, stretch)."""
     if active.NATIVE is not None:
         return active.NATIVE.dual.bound_above(lines.native, p)
     step, price = p @ lines.G, marginal_us(lines, p)
@@ -98,7 +99,7 @@ def bound_above(lines: LineProblem, p: Floats) -> float:
 
 
 def bound_below(lines: LineProblem, p: Floats) -> float:
-    """Proven lower bound on T*(k-1) from a dual for k >= 3 (results sec. 2, squeeze)."""
+    """Return the proven lower bound on T*(k-1) from a dual for k >= 3 (results sec. 2, squeeze)."""
     if active.NATIVE is not None:
         return active.NATIVE.dual.bound_below(lines.native, p)
     step, price = p @ lines.G, marginal_us(lines, p)
@@ -113,7 +114,7 @@ def bound_below(lines: LineProblem, p: Floats) -> float:
 
 
 def step_weights(slack: Floats) -> Floats | None:
-    """alpha_i proportional to 1 / (lambda - G.p_i), or None in case (ii) of the theorem."""
+    """Return alpha_i proportional to 1 / (lambda - G.p_i), or None in case (ii) of the theorem."""
     if (slack <= 0.0).any():
         return None
     inverse = slack.min() / slack
@@ -122,7 +123,7 @@ def step_weights(slack: Floats) -> Floats | None:
 
 
 def stretched(p: Floats, alpha: Floats) -> Floats:
-    """q_i = a_i p_{i-1} + (1 - a_i) p_i for i = 1..k, a_i the sum of alpha before i."""
+    """Return q_i = a_i p_{i-1} + (1 - a_i) p_i for i = 1..k, a_i the sum of alpha before i."""
     a = np.append(0.0, np.cumsum(alpha))[:, None]
     a[-1] = 1.0
     before = np.vstack([p[:1], p])

@@ -1,4 +1,4 @@
-"""The native interior-point method behind the same door as the one in NumPy.
+"""The native interior-point method behind the same interface as the one in NumPy.
 
 Notation  as in chain.py.
 Source    kernels/native/interior_point.c; docs/theory.md sec. 14.
@@ -91,9 +91,9 @@ class NativeMethod:
             options.check_order_at,
         )
         y, p, violation = np.empty(k + 1), np.empty((k - 1, n)), np.zeros(n)
-        reported = _Outcome()
+        outcome = _Outcome()
         status = self._solve(
-            asked, y.ctypes.data, p.ctypes.data, violation.ctypes.data, ctypes.byref(reported)
+            asked, y.ctypes.data, p.ctypes.data, violation.ctypes.data, ctypes.byref(outcome)
         )
         if status == _REFUSED:
             return None
@@ -102,13 +102,13 @@ class NativeMethod:
             repeated_y=float(y[k]),
             p=p,
             violation=violation[:-1],
-            complementarity=reported.complementarity,
-            apart=reported.apart,
-            iterations=reported.iterations,
+            complementarity=outcome.complementarity,
+            apart=outcome.apart,
+            iterations=outcome.iterations,
         )
 
     def repaired(self, p: Floats) -> Floats:
-        """As dual.repaired, row by row in one pass."""
+        """Return the same as dual.repaired, row by row in one pass."""
         out = np.array(p, dtype=np.float64, order="C")
         self._repair(out.shape[0], out.shape[1], out.ctypes.data)
         return out

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve_banded, cholesky_banded
 
-from solvers.exact.chain import Chain, ChainOptions, Iterate, apart_of
+from solvers.exact.chain import Chain, ChainOptions, Iterate, bound_distance
 
 Floats = NDArray[np.float64]
 
@@ -104,7 +104,7 @@ def iterate(chain: Chain, options: ChainOptions) -> Iterate:
         if share < 0.5 * best:
             best, stalls = share, 0
         if share <= 2.0 * options.close:
-            apart = apart_of(chain, _sizes(z, point), _repeated(z, point), point.p)
+            apart = bound_distance(chain, _sizes(z, point), _repeated(z, point), point.p)
             done = share < 1e-14 or (share < 1e-3 * options.close and apart > 0.5 * closest)
             if apart <= options.close or done:
                 break

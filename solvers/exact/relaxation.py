@@ -27,31 +27,33 @@ Relaxation: TypeAlias = LineProblem | ConvexProblem
 
 
 def relaxation_of(problem: Problem) -> Relaxation:
-    """Lines where every stage is one over the admitted sizes, else the minorants."""
+    """Return lines where every stage is one over the admitted sizes, else the minorants."""
     return LineProblem.of(problem) or ConvexProblem.of(problem)
 
 
 def vertices_of(relaxed: Relaxation) -> int:
-    """How many sizes a bound prices for each fragment; at least the number of stages."""
+    """Return how many sizes a bound prices for each fragment; at least the number of stages."""
     return max(relaxed.n, len(relaxed.at)) if isinstance(relaxed, ConvexProblem) else relaxed.n
 
 
 def solve_relaxed(
     relaxed: Relaxation, k: int, deadline: Deadline, *, aim: float = AIM
 ) -> CountResult:
-    """T*(k) between two proven bounds; `aim` is how close they shall be, where that can be had."""
+    """Return T*(k) between two proven bounds; `aim` is how close they shall be, where that can be
+    had.
+    """
     if isinstance(relaxed, ConvexProblem):
         return solve_convex_count(relaxed, k, deadline)
     return solve_count(relaxed, k, deadline, aim=aim)
 
 
 def is_convex_in_count(relaxed: Relaxation) -> bool:
-    """Whether T*(k) is known to be convex in k."""
+    """Return whether T*(k) is known to be convex in k."""
     return isinstance(relaxed, LineProblem) or relaxed.is_rising
 
 
 def above_us(relaxed: Relaxation, result: CountResult) -> float:
-    """Proven lower bound on T*(k+1) from the dual for k >= 2."""
+    """Return the proven lower bound on T*(k+1) from the dual for k >= 2."""
     if isinstance(relaxed, LineProblem):
         return dual.bound_above(relaxed, result.p)
     if isinstance(result, ConvexResult):
@@ -60,7 +62,7 @@ def above_us(relaxed: Relaxation, result: CountResult) -> float:
 
 
 def below_us(relaxed: Relaxation, result: CountResult) -> float:
-    """Proven lower bound on T*(k-1) from the dual for k >= 3."""
+    """Return the proven lower bound on T*(k-1) from the dual for k >= 3."""
     if isinstance(relaxed, LineProblem):
         return dual.bound_below(relaxed, result.p)
     if isinstance(result, ConvexResult):
@@ -69,20 +71,24 @@ def below_us(relaxed: Relaxation, result: CountResult) -> float:
 
 
 def like_us(relaxed: Relaxation, result: CountResult, k: int) -> float:
-    """Proven lower bound on T*(k) for any k, from a dual for another count, adapted to it."""
+    """Return the proven lower bound on T*(k) for any k, from a dual for another count, adapted
+    to it.
+    """
     if isinstance(relaxed, LineProblem):
         return dual.value_us(relaxed, convex.resampled(result.p, k))
     return convex.value_us(relaxed, convex.resampled(result.p, k))
 
 
 def true_like_us(relaxed: ConvexProblem, result: CountResult, k: int) -> float:
-    """Proven lower bound on every cut into k fragments at the true costs, from any dual."""
+    """Return the proven lower bound on every cut into k fragments at the true costs, from any
+    dual.
+    """
     p = result.p if result.k == k else convex.resampled(result.p, k)
     return convex.true_value_us(relaxed, p)
 
 
 def two_fragments_us(relaxed: Relaxation) -> float:
-    """Latency of the best two fragments without limits on their sizes."""
+    """Return the latency of the best two fragments without limits on their sizes."""
     if isinstance(relaxed, ConvexProblem):
         return solve_convex_count(relaxed.without_limits(), 2, _shortly()).upper_us
     free = replace(relaxed, m=0.0, M=relaxed.B)

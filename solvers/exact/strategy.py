@@ -29,12 +29,14 @@ _WORTHWHILE = 1e-6  # relative gain below which no further count is tried in who
 
 
 def start(problem: Problem) -> CountSearch:
-    """A search on this problem, or on its minorants where stages have ranges."""
+    """Return a search on this problem, or on its minorants where stages have ranges."""
     return CountSearch.start(problem, relaxation_of(problem))
 
 
 def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidate:
-    """The whole-byte cut of the exact optimum; see `whole_bytes` for how counts are tried."""
+    """Return the whole-byte cut of the exact optimum; see `whole_bytes` for how counts are
+    tried.
+    """
     search = start(problem)
     search.run(near=best_count(problem), relative_gap=options.relative_gap, deadline=deadline)
     found = list(whole_bytes(search, options, deadline, best_us=lambda: float("inf")))
@@ -48,7 +50,7 @@ def whole_bytes(
     *,
     best_us: Callable[[], float],
 ) -> Iterable[Candidate]:
-    """Whole-byte cuts of every count that could still win, the most promising first.
+    """Return whole-byte cuts of every count that could still win, the most promising first.
 
     `best_us` tells the least whole-byte latency known to the caller, asked anew for each count.
     The first candidate always comes, even when time is up; of the others those that are as good as
@@ -86,7 +88,9 @@ def _worth_trying(search: CountSearch, tried: set[int], limit_us: float) -> list
 
 
 def rank_of(problem: Problem, candidate: Candidate) -> tuple[float, int, int]:
-    """The written rule for ties: least latency, then fewer fragments, then smaller first one."""
+    """Return the written rule for ties: least latency, then fewer fragments, then smaller first
+    one.
+    """
     cut = candidate.fragment_bytes
     return (_kernel_us(problem, cut), len(cut), cut[0])
 

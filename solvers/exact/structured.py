@@ -125,7 +125,7 @@ def _is_close(result: CountResult, close: float) -> bool:
 
 
 def closer(one: CountResult, other: CountResult) -> CountResult:
-    """The better of each side."""
+    """Return the better of each side."""
     low = one if one.lower_us >= other.lower_us else other
     high = one if one.upper_us <= other.upper_us else other
     return CountResult(one.k, low.lower_us, high.upper_us, high.x, low.p)

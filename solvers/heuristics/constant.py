@@ -18,14 +18,18 @@ from solvers.contract import Candidate, Deadline, SolveOptions, StrategySpec
 
 
 def run_static(problem: MessageProblem, options: SolveOptions, deadline: Deadline) -> Candidate:
-    """Fragments of `options.static_bytes`. Raises InvalidInput without it, StrategyDeclined."""
+    """Return fragments of `options.static_bytes`. Raises InvalidInput without it,
+    StrategyDeclined.
+    """
     if options.static_bytes is None:
         raise InvalidInput("the strategy static needs static_bytes", field="static_bytes")
     return Candidate(repeated_cut(problem, options.static_bytes))
 
 
 def repeated_cut(problem: MessageProblem, size: int) -> tuple[int, ...]:
-    """floor(B/s) fragments of s and the remainder. Raises StrategyDeclined, naming the limit."""
+    """Return floor(B/s) fragments of s and the remainder. Raises StrategyDeclined, naming the
+    limit.
+    """
     full, rest = divmod(problem.message_bytes, size)
     if full == 0:
         full, size, rest = 1, problem.message_bytes, 0
@@ -59,7 +63,9 @@ STATIC = StrategySpec(
 
 
 def run_single(problem: MessageProblem, options: SolveOptions, deadline: Deadline) -> Candidate:
-    """The message as one fragment. Raises StrategyDeclined where a greatest size forbids it."""
+    """Return the message as one fragment. Raises StrategyDeclined where a greatest size forbids
+    it.
+    """
     if problem.count_range().minimum > 1:
         raise StrategyDeclined(
             f"single needs a fragment of all {problem.message_bytes} bytes, and "

@@ -61,7 +61,7 @@ class BalancedCuts:
 
     @classmethod
     def of(cls, problem: Problem, k: Ints) -> BalancedCuts:
-        """Those of these counts that the limits admit."""
+        """Return those of these counts that the limits admit."""
         total, unit = problem.message_bytes, problem.limits.alignment_bytes
         small = total // (k * unit) * unit
         large, rest = np.divmod(total - k * small, unit)
@@ -75,7 +75,7 @@ class BalancedCuts:
         return cls(problem, k, small, large, rest, _lower_us(problem, k, small, large, rest))
 
     def take(self, index: Ints) -> BalancedCuts:
-        """The cuts of these positions, in this order."""
+        """Return the cuts of these positions, in this order."""
         return BalancedCuts(
             self.problem,
             self.k[index],
@@ -86,7 +86,7 @@ class BalancedCuts:
         )
 
     def order(self, *, near: int) -> Iterator[int]:
-        """Positions in the order in which to try them: the nearest count, then by bound."""
+        """Yield positions in the order in which to try them: the nearest count, then by bound."""
         if not len(self.k):
             return
         first = int(np.argmin(np.abs(self.k - near)))
@@ -94,11 +94,11 @@ class BalancedCuts:
         yield from (int(i) for i in np.argsort(self.lower_us, kind="stable") if i != first)
 
     def cells(self, index: int) -> int:
-        """How many matrix cells the orders of this count cost."""
+        """Return how many matrix cells the orders of this count cost."""
         return int(self.k[index]) * len(self.problem.pipeline)
 
     def best_order(self, index: int) -> tuple[float, Ints]:
-        """The best of several orders of this count's sizes, with its latency."""
+        """Return the best of several orders of this count's sizes, with its latency."""
         unit, rest = self.problem.limits.alignment_bytes, int(self.rest[index])
         k = int(self.k[index])
         places = k - 1 if rest else k
@@ -149,7 +149,9 @@ _TIE = 1e-13  # relative difference of two latencies that is rounding alone
 
 
 def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidate:
-    """The best equal cut in whole bytes. Raises StrategyDeclined where the limits admit none."""
+    """Return the best equal cut in whole bytes. Raises StrategyDeclined where the limits admit
+    none.
+    """
     best, cut_off = equal_cut(problem, deadline)
     if best is None:
         raise StrategyDeclined(
@@ -214,7 +216,9 @@ def _native_count(problem: Problem) -> int | None:
 
 
 def equal_latency_us(problem: Problem, k: Ints) -> Floats:
-    """T(k) = sum_j t_j(B/k) + (k-1) max_j t_j(B/k), without delay, for each k (Wang98 (10))."""
+    """Return T(k) = sum_j t_j(B/k) + (k-1) max_j t_j(B/k), without delay, for each k (Wang98
+    (10)).
+    """
     t = stage_times_us(problem.pipeline, problem.message_bytes / k)
     latency: Floats = t.sum(axis=-1) + (k - 1) * t.max(axis=-1)
     return latency

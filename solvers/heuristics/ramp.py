@@ -37,7 +37,7 @@ _TIE = 1e-12  # relative difference of two latencies that is rounding alone
 
 
 def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidate:
-    """The best ramp over every admitted k. Raises StrategyDeclined where there is none."""
+    """Return the best ramp over every admitted k. Raises StrategyDeclined where there is none."""
     lines = _lines(problem)
     length = promising_length(lines)
     candidate = _best_ramp(problem, lines, length, deadline)

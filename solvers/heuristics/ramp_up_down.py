@@ -45,7 +45,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 GRID_CELLS = 300_000  # pairs that are all evaluated
-KEPT = 8  # pairs that are handed on
+MAX_PAIRS = 8  # pairs that are handed on
 _SAMPLES = 48  # counts that bracket the best one
 
 
@@ -69,14 +69,14 @@ class Peaks:
     cut_off: bool = False
 
     def sizes(self, peak: Peak) -> Floats:
-        """All sizes of this pair in sending order."""
+        """Return all sizes of this pair in sending order."""
         before = self.up.sizes(peak.size, peak.before + 1)[::-1]
         behind = self.down.sizes(peak.size, peak.behind + 1)[1:]
         return np.concatenate([before, behind])
 
 
 def search_peaks(lines: LineProblem, deadline: Deadline) -> Peaks:
-    """The best pairs whose sizes and count keep the limits; none where there are none.
+    """Return the best pairs whose sizes and count keep the limits; none where there are none.
 
     Counts that cost the middle stage more than equal fragments take are left out at first.
     """
@@ -114,7 +114,7 @@ class _Search:
         i = np.arange(self._before)[:, None]
         j = np.arange(self._behind)[None, :]
         value, peak = self._evaluate(i, j)
-        order = np.argsort(value, axis=None, kind="stable")[:KEPT]
+        order = np.argsort(value, axis=None, kind="stable")[:MAX_PAIRS]
         pairs = (divmod(int(index), self._behind) for index in order)
         return tuple(
             Peak(float(value[at]), *at, float(peak[at])) for at in pairs if value[at] < np.inf
@@ -141,7 +141,7 @@ class _Search:
             else:
                 low, high = (low, k) if behind else (k, high)
         order = sorted(known.values(), key=lambda peak: peak.value_us)
-        return tuple(peak for peak in order if peak.value_us < np.inf)[:KEPT]
+        return tuple(peak for peak in order if peak.value_us < np.inf)[:MAX_PAIRS]
 
     def _best_of_count(self, k: int) -> Peak:
         i = np.arange(max(0, k - self._behind), min(k, self._before))
@@ -177,7 +177,9 @@ _FREE = 1e-6  # bytes: a least size so small that it binds no better cut
 
 
 def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidate:
-    """The best ramp up and down. Raises StrategyDeclined where it cannot run or nothing fits."""
+    """Return the best ramp up and down. Raises StrategyDeclined where it cannot run or nothing
+    fits.
+    """
     lines = _lines(problem)
     slowest = bool((lines.g[1] >= lines.g).all() and (lines.G[1] >= lines.G).all())
     cuts = _proven_cuts(lines, deadline) if slowest else []

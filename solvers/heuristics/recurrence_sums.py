@@ -32,7 +32,7 @@ class Recurrence:
 
     @classmethod
     def of(cls, ratio: float, step: float, length: int) -> Recurrence:
-        """All lengths up to this one."""
+        """Return all lengths up to this one."""
         with np.errstate(over="ignore", invalid="ignore"):
             powers = _powers(ratio, length)
             power_sums = np.cumsum(powers)
@@ -40,14 +40,15 @@ class Recurrence:
             return cls(powers, offsets, power_sums, np.cumsum(offsets))
 
     def sizes(self, start: float, count: int) -> Floats:
-        """The first `count` sizes from this start on."""
+        """Return the first `count` sizes from this start on."""
         out: Floats = self.powers[:count] * start + self.offsets[:count]
         return out
 
     def starts_within(self, minimum: float, maximum: float) -> tuple[Floats, Floats]:
-        """Between which starts all sizes of each length lie in [least, greatest]; low > high: none.
+        """Return between which starts all sizes of each length lie in [minimum, maximum].
 
-        The sizes rise or fall all along, so the first and the last one are enough.
+        None does where low > high. The sizes rise or fall all along, so the first and the last one
+        are enough.
         """
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             low = (minimum - self.offsets) / self.powers
@@ -72,7 +73,9 @@ def _powers(ratio: float, length: int) -> Floats:
 
 
 def promising_length(lines: LineProblem) -> int:
-    """No larger count can win: it costs some stage k g_b + B G_b, and equal sizes cost less."""
+    """Return the count that no larger one can beat: it costs some stage k g_b + B G_b, and equal
+    sizes cost less.
+    """
     k = np.geomspace(lines.k_min, lines.k_max, _SAMPLES).astype(np.int64)
     t = lines.g + lines.G * (lines.B / k)[:, None]
     reached = float((t.sum(axis=1) + (k - 1) * t.max(axis=1)).min())

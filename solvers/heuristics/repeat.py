@@ -253,14 +253,16 @@ BASELINE_S = 2.0  # what a baseline may take; only thousands of ranges come near
 
 
 def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidate:
-    """The cut of the best repeated size. Raises StrategyDeclined where none is admitted."""
+    """Return the cut of the best repeated size. Raises StrategyDeclined where none is admitted."""
     best = Best()
     cut_off = search(problem, best, deadline)
     return Candidate(repeated_cut(problem, best.size), cut_off=cut_off)
 
 
 def best_repeat(problem: Problem) -> tuple[int, tuple[int, ...]]:
-    """The best repeated size in bytes, and its cut, to compare with. Raises StrategyDeclined."""
+    """Return the best repeated size in bytes, and its cut, to compare with. Raises
+    StrategyDeclined.
+    """
     best = Best()
     search(problem, best, Deadline.after(BASELINE_S))
     return best.size, repeated_cut(problem, best.size)

@@ -77,21 +77,21 @@ class NativeDual:
         )
 
     def repaired(self, p: Floats) -> Floats:
-        """As dual.repaired."""
+        """Return the same as dual.repaired."""
         out = np.array(p, dtype=np.float64, order="C")
         self._repair(out.shape[0], out.shape[1], address_of(out))
         return out
 
     def value_us(self, lines: NativeLines, p: Floats) -> float:
-        """As dual.value_us. Raises MemoryError."""
+        """Return the same as dual.value_us. Raises MemoryError."""
         return self._bound(self._value, lines, p)
 
     def bound_above(self, lines: NativeLines, p: Floats) -> float:
-        """As dual.bound_above. Raises MemoryError."""
+        """Return the same as dual.bound_above. Raises MemoryError."""
         return self._bound(self._above, lines, p)
 
     def bound_below(self, lines: NativeLines, p: Floats) -> float:
-        """As dual.bound_below. Raises MemoryError."""
+        """Return the same as dual.bound_below. Raises MemoryError."""
         return self._bound(self._below, lines, p)
 
     def _bound(self, function: Any, lines: NativeLines, p: Floats) -> float:
@@ -104,7 +104,7 @@ class NativeDual:
     def solve(
         self, lines: NativeLines, k: int, *, close: float, aim: float, time_limit_s: float
     ) -> tuple[float, float, Floats, Floats] | None:
-        """(lower, upper, x, p) for k >= 2 fragments, or None where these are not close."""
+        """Return (lower, upper, x, p) for k >= 2 fragments, or None where these are not close."""
         x: Floats = np.empty(k)
         p: Floats = np.empty((k - 1, lines.n))
         bounds = _Bounds()

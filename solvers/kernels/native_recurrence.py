@@ -115,9 +115,9 @@ class NativeRecurrence:
         n = len(g)
         return self._one(_native([1] * n, [inf] * n, g.tolist(), G.tolist(), 1.0), x)
 
-    def evaluator(self, pipeline: Pipeline) -> NativeJudge:
+    def evaluator(self, pipeline: Pipeline) -> NativeEvaluator:
         """Return the evaluator of this pipeline, for many cuts one at a time."""
-        return NativeJudge(self._at_once, pipeline)
+        return NativeEvaluator(self._at_once, pipeline)
 
     def _one(self, stages: NativePipeline, x: Floats) -> float:
         sizes = np.ascontiguousarray(x, dtype=np.float64)
@@ -133,7 +133,7 @@ class NativeRecurrence:
         return out
 
 
-class NativeJudge:
+class NativeEvaluator:
     """The latency of one cut after another, the delay included; any number of threads may call it.
 
     A call costs about 1 µs and 20 ns a fragment, and keeps the interpreter's lock, so give it cuts

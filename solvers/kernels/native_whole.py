@@ -121,14 +121,16 @@ class NativeWhole:
         self._repeat = _typed(library.sluice_repeat, None, whole, _Long, ctypes.POINTER(_Repeated))
 
     def bounds_us(self, whole: Whole, counts: Ints) -> Floats:
-        """As bounds.closed_form_us."""
+        """Return the same as bounds.closed_form_us."""
         asked = np.ascontiguousarray(counts, dtype=np.int64)
         bounds: Floats = np.empty(asked.shape)
         self._bounds(whole, address_of(asked), asked.size, address_of(bounds))
         return bounds
 
     def counts_within(self, whole: Whole, limit_us: float, *, near: int) -> tuple[int, int]:
-        """First and last count above k_min whose bound is within the limit; 1, 0 without any."""
+        """Return the first and last count above k_min whose bound is within the limit; 1, 0 without
+        any.
+        """
         first, last = _Long(), _Long()
         self._within(whole, near, limit_us, first, last)
         return first.value, last.value
@@ -136,7 +138,9 @@ class NativeWhole:
     def rounded(
         self, whole: Whole, x: Floats, offsets: Floats, *, passes: int
     ) -> tuple[bool, Ints | None]:
-        """Whether these sizes are for this kernel, and the best whole-byte cut found near them."""
+        """Return whether these sizes are for this kernel, and the best whole-byte cut found near
+        them.
+        """
         real = np.ascontiguousarray(x, dtype=np.float64)
         asked = _Rounding(len(real), address_of(real), address_of(offsets), len(offsets), passes)
         sizes: Ints = np.empty(len(real), dtype=np.int64)
@@ -144,12 +148,12 @@ class NativeWhole:
         return status in (_FOUND, _NONE), sizes if status == _FOUND else None
 
     def equal_count(self, whole: Whole) -> int:
-        """As fixed.best_count."""
+        """Return the same as fixed.best_count."""
         count: int = self._count(whole)
         return count
 
     def equal_cut(self, whole: Whole, *, near: int, neighbours: int, cells: int) -> Ints | None:
-        """The best equal cut of the counts around one, or None where there is none."""
+        """Return the best equal cut of the counts around one, or None where there is none."""
         sizes: Ints = np.empty(near + neighbours, dtype=np.int64)
         count = _Long()
         asked = _EqualSearch(near, neighbours, cells)
@@ -157,7 +161,9 @@ class NativeWhole:
         return sizes[: count.value] if status == _FOUND else None
 
     def repeated(self, whole: Whole, *, near: int) -> tuple[float, int, int]:
-        """Latency without delay, full fragments (0: none is admitted) and best repeated size."""
+        """Return the latency without delay, full fragments (0: none is admitted) and best repeated
+        size.
+        """
         best = _Repeated()
         self._repeat(whole, near, best)
         return best.latency_us, best.full, best.size_bytes

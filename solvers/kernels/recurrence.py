@@ -38,7 +38,7 @@ class PipelineArrays:
 
     @classmethod
     def of(cls, pipeline: Pipeline) -> PipelineArrays:
-        """The arrays of a pipeline whose stages are all lines."""
+        """Return the arrays of a pipeline whose stages are all lines."""
         lines = [stage.ranges[0] for stage in pipeline.stages]
         return cls(
             np.array([line.overhead_us for line in lines]),
@@ -47,12 +47,12 @@ class PipelineArrays:
 
 
 def stage_times_us(pipeline: Pipeline, x: Floats) -> Floats:
-    """Times t of shape x.shape + (n,) for sizes x in bytes."""
+    """Return times t of shape x.shape + (n,) for sizes x in bytes."""
     return np.stack([_times_of(stage, x) for stage in pipeline.stages], axis=-1)
 
 
 def exit_times_us(t: Floats) -> Floats:
-    """Exit times tau (..., k, n) from stage times t (..., k, n)."""
+    """Return exit times tau (..., k, n) from stage times t (..., k, n)."""
     tau = np.empty_like(t)
     entry = np.zeros(t.shape[:-1])
     for j in range(t.shape[-1]):

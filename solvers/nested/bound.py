@@ -61,7 +61,7 @@ _REFERENCE_SHARE = 8  # stages are ranked by what they add to a prefix of this p
 
 
 def nested_lower_bound_us(problem: Problem) -> float:
-    """Lower bound (µs, delay included) on all nested cuts that the limits admit.
+    """Return the lower bound (µs, delay included) on all nested cuts that the limits admit.
 
     Raises Infeasible where no cut satisfies the limits.
     """
@@ -178,11 +178,11 @@ def _triples(problem: Problem, stages: list[_StageLines], b: int) -> list[_Tripl
 def _best_stream(stages: list[_StageLines], reference: float) -> tuple[Line | None, float]:
     """The stream that adds most, with the cost of one block that it takes the place of."""
     best: tuple[Line | None, float] = (None, 0.0)
-    max_us = 0.0
+    max_gain_us = 0.0
     for stage in stages:
         line, gain_us = stage.as_stream(reference)
-        if gain_us > max_us:
-            max_us, best = gain_us, (line, stage.min_us)
+        if gain_us > max_gain_us:
+            max_gain_us, best = gain_us, (line, stage.min_us)
     return best
 
 

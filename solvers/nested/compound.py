@@ -14,7 +14,7 @@ Source    Wang98 sec. 4.1 (ramp-up), 4.2 (ramp-up-and-down), 4.3.1 and 5.5 (algo
           theory sec. 3-5.
 Notation  g, G: µs, µs/byte of a line; before, slow, behind: the three lines, of which before or
           behind may be missing; k blocks x_0..x_{k-1}, bytes; peak: index of the largest one.
-Cost      O(k^2) NumPy work for all ramps of at most MAX_BLOCKS blocks, O(k) for each one judged.
+Cost      O(k^2) NumPy work for all ramps of at most MAX_BLOCKS blocks, O(k) for each one evaluated.
 Exact     the best ramp where the slow line is above the others at every size; else a heuristic.
 Traps     sizes follow from the peak outwards (x' = (t(x) - g_slow)/G_slow, t the compound line):
           that does not amplify rounding as Wang's order does, and needs no special case for a = 1,
@@ -52,7 +52,7 @@ class Pieces:
 
 
 def plan_pieces(pipeline: Pipeline, group: Grouping, x: Floats, maximum: Floats) -> Pieces:
-    """The best pieces for blocks of x bytes in this group, by the convention."""
+    """Return the best pieces for blocks of x bytes in this group, by the convention."""
     if group.slow is None:
         return _flat(pipeline, group, x, maximum)
     grid = _grid(float(maximum.max()))
@@ -66,7 +66,8 @@ def plan_pieces(pipeline: Pipeline, group: Grouping, x: Floats, maximum: Floats)
 def split_plan(
     pipeline: Pipeline, group: Grouping, y: Floats, q: Floats, maximum: Floats
 ) -> tuple[Floats, Ints]:
-    """Convention time and pieces of q equal blocks of y bytes around the group's slow stage.
+    """Return the convention time and pieces of q equal blocks of y bytes around the group's slow
+    stage.
 
     y, q and most have one shape; the times have it too, the pieces one axis more, a stage each.
     """
@@ -92,7 +93,8 @@ def split_plan(
 def grouping_for(
     pipeline: Pipeline, first: int, last: int, size: float, maximum: float, *, depth: int
 ) -> Grouping:
-    """Flat, or split around the stage that is slowest for this size: what the convention prefers.
+    """Return the group flat, or split around the stage slowest for this size: what the convention
+    prefers.
 
     The parts of a split are grouped in the same way for the blocks that the split makes.
     """
@@ -111,7 +113,7 @@ def grouping_for(
 
 
 def split_at(first: int, last: int, slow: int) -> Grouping:
-    """The group split around this stage, with flat parts."""
+    """Return the group split around this stage, with flat parts."""
     before = Grouping(first, slow - 1) if slow > first else None
     behind = Grouping(slow + 1, last) if slow < last else None
     return Grouping(first, last, slow, before, behind)
@@ -120,7 +122,7 @@ def split_at(first: int, last: int, slow: int) -> Grouping:
 def regrouped(
     pipeline: Pipeline, split: Grouping, size: float, maximum: float, *, depth: int
 ) -> Grouping:
-    """The same split with each part grouped anew for blocks of this size."""
+    """Return the same split with each part grouped anew for blocks of this size."""
     before, behind = (
         part and grouping_for(pipeline, part.first, part.last, size, maximum, depth=depth)
         for part in (split.before, split.behind)
@@ -129,7 +131,7 @@ def regrouped(
 
 
 def fitted_line(x: Floats, times_us: Floats) -> Line:
-    """Least-squares line through (x, times_us)."""
+    """Return the least-squares line through (x, times_us)."""
     middle, level = float(x.mean()), float(times_us.mean())
     spread = x - middle
     square = float(spread @ spread)
@@ -141,7 +143,8 @@ def fitted_line(x: Floats, times_us: Floats) -> Line:
 
 
 def levels_of(problem: Problem, grouping: Grouping, blocks: Ints, counts: Ints) -> list[Ints]:
-    """The cut of every stage: blocks (k,) cut into counts (k or 1, n) pieces, within the limits.
+    """Return the cut of every stage: blocks (k,) cut into counts (k or 1, n) pieces, within the
+    limits.
 
     Finer cuts divide the pieces of the group around them, so that cuts are nested. A number of
     pieces that the limits forbid is lowered. Stages of a flat group share one array.
@@ -238,7 +241,9 @@ def _grid(top: float) -> Floats:
 
 
 def occupied_us(pipeline: Pipeline, group: Grouping, x: Floats, counts: Ints) -> Floats:
-    """How long each block of x bytes, in counts (X, n) pieces, occupies its busiest stage, (X,)."""
+    """Return how long each block of x bytes, in counts (X, n) pieces, occupies its busiest stage,
+    (X,).
+    """
     busiest = np.zeros(len(x))
     for j in range(group.first, group.last + 1):
         pieces = counts[:, j - group.first].astype(float)
@@ -260,7 +265,9 @@ class CompoundLines:
     behind: Line | None
 
     def latency_us(self, sizes: Floats) -> float:
-        """Latency of these blocks by the convention: one block at a time in every stage."""
+        """Return the latency of these blocks by the convention: one block at a time in every
+        stage.
+        """
         before_us = slow_us = behind_us = 0.0
         for size in sizes.tolist():
             before_us += self.before.time_us(size) if self.before else 0.0
@@ -274,7 +281,7 @@ class CompoundLines:
 def best_ramps(
     lines: CompoundLines, message_bytes: float, *, min_blocks: int, max_blocks: int
 ) -> list[tuple[float, Floats]]:
-    """(latency by the lines in µs, sizes) of the most promising ramps, best first.
+    """Return (latency by the lines in µs, sizes) of the most promising ramps, best first.
 
     There is at least the single block, where it is asked for.
     """

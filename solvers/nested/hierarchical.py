@@ -3,8 +3,8 @@
 Source    Wang98 sec. 4.3 (hierarchical fragmentation) and 5.5 (algorithm B); theory sec. 5.
 Notation  k: blocks of the slow stage; b: its index; q: pieces of a block in a compound stage;
           c(x): compound time by the convention; B: message.
-Cost      O(|k| |q| n) NumPy work for the proposals, then at most DESCENT_STEPS judged cuts for each
-          of the best two.
+Cost      O(|k| |q| n) NumPy work for the proposals, then at most DESCENT_STEPS evaluated cuts for
+          each of the best two.
 Exact     no. The convention (a compound stage is free when its last stage is) proposes groupings
           and counts; counts then move while the true pipelined latency falls.
 Traps     which stage is slowest depends on the size of the blocks, so every stage that is slowest
@@ -32,10 +32,10 @@ from solvers.nested.search import NestedPlan, NestedSearch, check_stages, room_f
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-DESCENT_STEPS = 120  # judged cuts of one descent
+DESCENT_STEPS = 120  # evaluated cuts of one descent
 _COUNTS = 48  # numbers of blocks tried in a first round, spread geometrically
 _SPLITS = 6  # slow stages tried
-_JUDGED = 8  # proposals judged by the true latency
+_EVALUATED = 8  # proposals evaluated by the true latency
 _DESCENTS = 2  # and of these, how many are improved
 _NO_GAIN = Notice(
     "no_hierarchy",
@@ -54,7 +54,9 @@ class Proposal:
 
 
 def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidate:
-    """Algorithm B. Raises StrategyDeclined for a single stage, Infeasible where nothing fits."""
+    """Run algorithm B. Raises StrategyDeclined for a single stage, Infeasible where nothing
+    fits.
+    """
     check_stages(problem, Strategy.HIERARCHICAL)
     search = NestedSearch(problem, options, deadline)
     improve_equal(search)
@@ -64,19 +66,19 @@ def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidat
 def improve_equal(search: NestedSearch) -> tuple[Proposal, ...]:
     """Offer the search equal blocks with equal pieces; the proposals, best by convention first."""
     proposals = equal_proposals(search.problem)
-    judged: list[tuple[float, int, Proposal]] = []
-    for order, proposal in enumerate(proposals[:_JUDGED]):
+    evaluated: list[tuple[float, int, Proposal]] = []
+    for order, proposal in enumerate(proposals[:_EVALUATED]):
         if search.ended:
             break
         latency = _offer(search, proposal.grouping, proposal.k, proposal.pieces)
-        judged.append((latency, order, proposal))
-    for latency, _, proposal in sorted(judged, key=lambda entry: entry[:2])[:_DESCENTS]:
+        evaluated.append((latency, order, proposal))
+    for latency, _, proposal in sorted(evaluated, key=lambda entry: entry[:2])[:_DESCENTS]:
         _descend(search, proposal, latency)
     return proposals
 
 
 def equal_proposals(problem: Problem) -> tuple[Proposal, ...]:
-    """Splits and numbers of blocks, best first by the convention in real sizes."""
+    """Return splits and numbers of blocks, best first by the convention in real sizes."""
     counts = problem.count_range()
     spread = np.geomspace(counts.minimum, counts.maximum, _COUNTS)
     few = np.arange(counts.minimum, min(counts.minimum + 8, counts.maximum + 1))

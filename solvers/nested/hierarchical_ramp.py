@@ -4,8 +4,8 @@ Source    Wang98 sec. 4.3 and 5.5 (algorithms C, C'); theory sec. 5; the second 
 Notation  c(x): compound time of a block by the convention; o(x): how long its busiest internal
           stage is occupied by the block; t: times, µs; x: block sizes, bytes.
 Cost      that of `hierarchical`, whose groupings it takes, then FIT_ROUNDS regressions of
-          FIT_SAMPLES sizes and at most RAMPS judged cuts for each grouping and line, then
-          POLISH_STEPS judged cuts near the best one.
+          FIT_SAMPLES sizes and at most RAMPS evaluated cuts for each grouping and line, then
+          POLISH_STEPS evaluated cuts near the best one.
 Exact     no. The compound stages are taken as lines for the ramp, and cut into equal pieces inside.
 Traps     by the convention a compound stage takes c(x) a block; in truth the next block follows
           after o(x). Ramps are made with a line through each, and the true latency decides.
@@ -44,7 +44,7 @@ Ints = NDArray[np.int64]
 Cost = Callable[[Problem, Grouping, Floats], Floats]
 
 FIT_ROUNDS = 12  # regressions at most until the range of sizes stands
-RAMPS = 6  # ramps judged for each grouping and line
+RAMPS = 6  # ramps evaluated for each grouping and line
 _GROUPINGS = 3  # groupings tried
 _STANDS = 1e-6  # change of the range of sizes, relative to the message, at which it stands
 _NO_GAIN = Notice(
@@ -53,7 +53,7 @@ _NO_GAIN = Notice(
 
 
 def run(problem: Problem, options: SolveOptions, deadline: Deadline) -> Candidate:
-    """C or C'. Raises StrategyDeclined for a single stage and for stages with ranges."""
+    """Run C or C'. Raises StrategyDeclined for a single stage and for stages with ranges."""
     check_stages(problem, Strategy.HIERARCHICAL_RAMP)
     _check_lines(problem)
     search = NestedSearch(problem, options, deadline)
@@ -82,7 +82,7 @@ def _check_lines(problem: Problem) -> None:
 
 
 def _offer_ramps(search: NestedSearch, grouping: Grouping, cost: Cost) -> None:
-    """Regress, ramp, and again over the sizes in use until they stand; then judge the ramps."""
+    """Regress, ramp, and again over the sizes in use until they stand; then evaluate the ramps."""
     problem, size = search.problem, float(search.problem.message_bytes)
     counts = problem.count_range()
     low, high = size / FIRST_FIT_SHARE, size

@@ -1,4 +1,4 @@
-"""What the hierarchical strategies share: proposals of nested cuts, judged by the true latency.
+"""What the hierarchical strategies share: proposals of nested cuts, evaluated by the true latency.
 
 Source    theory sec. 5 (refragmentation; which of the two latencies chooses).
 Notation  k: blocks of the slow stage; counts: (k, n) or (1, n) pieces of each block at each stage.
@@ -10,7 +10,7 @@ Small moves of a nested cut while its true latency falls: what the lines of a ra
 
 Source    our own; the objective is theory sec. 5's true pipelined latency.
 Notation  blocks (k,) of the slow stage, bytes; counts (k, n) pieces of each block at each stage.
-Cost      at most POLISH_STEPS judged cuts.
+Cost      at most POLISH_STEPS evaluated cuts.
 Exact     no: a descent from the best cut known.
 Traps     pieces of a part that is split again must stay multiples of each other, so only the counts
           of flat parts move.
@@ -72,11 +72,11 @@ class NestedSearch:
         return self.cut_off or self._blocks_left <= 0
 
     def blocks(self, real_sizes: Floats) -> Ints | None:
-        """Whole-byte blocks near these sizes, or None where the limits admit none."""
+        """Return whole-byte blocks near these sizes, or None where the limits admit none."""
         return nearest_cut(self.problem, real_sizes)
 
     def offer(self, plan: NestedPlan) -> float:
-        """True latency of this plan; the plan is kept if it is the best so far."""
+        """Return the true latency of this plan; the plan is kept if it is the best so far."""
         levels = levels_of(self.problem, plan.grouping, plan.blocks, plan.counts)
         self._blocks_left -= sum(len(level) for level in levels)
         latency = nested_latency_us(self.problem.pipeline, levels)
@@ -85,7 +85,7 @@ class NestedSearch:
         return latency
 
     def candidate(self, notices: tuple[Notice, ...]) -> Candidate:
-        """The best nested cut as a strategy's proposal."""
+        """Return the best nested cut as a strategy's proposal."""
         known: dict[int, tuple[int, ...]] = {}
         for level in self._levels:
             known.setdefault(id(level), tuple(level.tolist()))
@@ -105,7 +105,8 @@ class NestedSearch:
 
 
 def room_for(problem: Problem, x: Floats) -> Floats:
-    """Pieces, at least one, that blocks of these sizes may have: their share of the greatest count.
+    """Return pieces, at least one, that blocks of these sizes may have: their share of the greatest
+    count.
 
     Pieces keep the least size, too. Shape of x.
     """

@@ -61,19 +61,19 @@ class Span:
     tolerance: float
 
     def targets(self) -> tuple[float, float]:
-        """What a bound without delay must reach at both ends."""
+        """Return what a bound without delay must reach at both ends."""
         share = 1.0 / (1.0 + self.tolerance)
         return self.first_us * share - self.delay_us, self.last_us * share - self.delay_us
 
     def at_us(self, size: float) -> float:
-        """The chord of the two latencies."""
+        """Return the chord of the two latencies."""
         if self.last == self.first:
             return self.first_us
         share = (size - self.first) / (self.last - self.first)
         return self.first_us * (1.0 - share) + self.last_us * share
 
     def ratio(self, first_us: Floats, last_us: Floats) -> Floats:
-        """The greater quotient of latency and bound (without delay) at the two ends."""
+        """Return the greater quotient of latency and bound (without delay) at the two ends."""
         quotients = []
         for latency, low in ((self.first_us, first_us), (self.last_us, last_us)):
             total, nothing = low + self.delay_us, 1.0 if latency <= 0.0 else np.inf
@@ -116,12 +116,12 @@ class CountPlanes:
         self.forget()
 
     def forget(self) -> None:
-        """One node again that holds every structure."""
+        """Begin again with one node that holds every structure."""
         ends = np.zeros((1, self.k), dtype=np.int64)
         self.nodes = ends, ends + len(self.regions) - 1
 
     def add(self, p: Floats, price: float) -> None:
-        """One more plane."""
+        """Add a plane."""
         f = flow_of(p)
         a, s = f @ self.regions.g.T, f @ self.regions.G.T
         maximum = min(_MAX_PLANES, _TABLE_CELLS // (self.k * len(self.regions) ** 2))
@@ -133,7 +133,8 @@ class CountPlanes:
         self.price = np.append(self.price, price)
 
     def table(self, minimum: float, maximum: float, start: int = 0) -> tuple[Floats, Floats]:
-        """The least A_c(i, r) over regions from..to, (C, k, R, R) for sizes in [least, greatest].
+        """Return the least A_c(i, r) over regions from..to, (C, k, R, R) for sizes in [least,
+        greatest].
 
         Infinite where these regions have no such size. And what rounding may take, (C,). Of the
         planes from `start` on.
@@ -186,7 +187,7 @@ class SpanBound:
         self._tau: Floats = tau + self._error
 
     def run(self, solve: Callable[[Node, int], Boxed | None], *, fully: bool) -> Found:
-        """The quotient over all structures; `fully` also where it is above the tolerance.
+        """Return the quotient over all structures; `fully` also where it is above the tolerance.
 
         `solve` gives the optimum of a node's relaxation at a message size. Ends early with a
         structure whose sizes are below the chord by more than the tolerance.
@@ -310,7 +311,7 @@ class OpenCounts:
 
 
 def counts_below(problem: Problem, span: Span) -> OpenCounts:
-    """The admitted counts that the closed form does not exclude over this span."""
+    """Return the admitted counts that the closed form does not exclude over this span."""
     limits = problem.limits
     minimum = -(-span.first // (limits.max_fragment_bytes or span.first))
     maximum = span.last // min(limits.min_fragment_bytes, span.last)

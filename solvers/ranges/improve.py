@@ -45,7 +45,7 @@ from solvers.rounding import nearest_cut, round_cut
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-HELD_CELLS = 2_000  # k*n up to which a linear program with held regions is solved
+FIXED_REGION_CELLS = 2_000  # k*n up to which a linear program with held regions is solved
 _ROUNDS = 3  # times that regions are held, sizes solved for and moved, for one start
 _ROUNDING = 1e-12  # relative gain of a move that may be rounding alone
 _ABOVE = 1.0 + 1e-9  # how far a cost must lie above its minorant for a size to be moved to an end
@@ -55,7 +55,8 @@ _AT_END = 1e-6  # bytes, relative: what a solver's size may miss an end by
 def improved(
     problem: Problem, start: tuple[int, ...], deadline: Deadline, *, cells: int
 ) -> tuple[Candidate, int]:
-    """This cut after moves between, and programs within, the regions; and the cells that are left.
+    """Return this cut after moves between, and programs within, the regions; and the cells that are
+    left.
 
     What it returns is no worse than the start.
     """
@@ -66,7 +67,7 @@ def improved(
         latency = cut_us(problem, sizes)
         if latency < best_us:
             best, best_us = sizes, latency
-        x = held_optimum(problem, sizes, deadline) if cells > 0 else None
+        x = fixed_region_optimum(problem, sizes, deadline) if cells > 0 else None
         whole = None if x is None else round_cut(problem, x, search_cells=0)
         if x is None or whole is None or deadline.passed:
             break
@@ -79,7 +80,7 @@ def improved(
 def polished(
     problem: Problem, candidate: Candidate, deadline: Deadline, *, cells: int
 ) -> Candidate:
-    """The same after every move that gains anything at all, of the least units too."""
+    """Return the same after every move that gains anything at all, of the least units too."""
     sizes = np.array(candidate.fragment_bytes, dtype=np.int64)
     moved, _ = descend(problem, sizes, deadline, cells=cells, worthwhile=_ROUNDING)
     real = candidate.real_sizes
@@ -92,10 +93,12 @@ def _candidate(sizes: Ints, real: Floats | None) -> Candidate:
     return Candidate(cut, tuple(real.tolist()) if known and real is not None else None)
 
 
-def held_optimum(problem: Problem, sizes: Ints, deadline: Deadline) -> Floats | None:
-    """The best real sizes with every fragment in its region; None where that is too large."""
+def fixed_region_optimum(problem: Problem, sizes: Ints, deadline: Deadline) -> Floats | None:
+    """Return the best real sizes with every fragment in its region; None where that is too
+    large.
+    """
     count, stages = len(sizes), problem.pipeline.stages
-    if count < 2 or len(stages) < 2 or count * len(stages) > HELD_CELLS:
+    if count < 2 or len(stages) < 2 or count * len(stages) > FIXED_REGION_CELLS:
         return None
     low, high = regions_of(problem, sizes)
     ranges = [[stage.range_at(int(size)) for stage in stages] for size in sizes]
@@ -148,7 +151,9 @@ def _on_ends(x: Floats, low: Ints, high: Ints, total: float) -> Floats:
 
 
 def regions_of(problem: Problem, sizes: Ints) -> tuple[Ints, Ints]:
-    """Least and greatest whole size (k,) on which all stages keep the ranges they have here."""
+    """Return the least and greatest whole size (k,) on which all stages keep the ranges they have
+    here.
+    """
     minimum, maximum = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
     ends = {part.up_to_bytes for stage in problem.pipeline.stages for part in stage.ranges}
     inner = np.array(sorted(end for end in ends if end is not None and minimum <= end < maximum))
@@ -159,7 +164,7 @@ def regions_of(problem: Problem, sizes: Ints) -> tuple[Ints, Ints]:
 
 
 def on_vertices(problem: Problem, convex: ConvexProblem, x: Floats) -> tuple[int, ...] | None:
-    """A whole-byte cut near relaxed sizes x that pays little more than the minorants say.
+    """Return a whole-byte cut near relaxed sizes x that pays little more than the minorants say.
 
     Where some stage costs more than its minorant, the size goes to an end of the minorant's piece
     there, and the bytes that this moves are carried on to the next fragments.
@@ -210,7 +215,9 @@ def ranged_cuts(
     relative_gap: float,
     deadline: Deadline,
 ) -> Iterable[Candidate]:
-    """Whole-byte cuts that the limits admit; none where a known one already meets the bound."""
+    """Return whole-byte cuts that the limits admit; none where a known one already meets the
+    bound.
+    """
     problem = search.problem
     found = {cut: cut_us(problem, np.array(cut)) for cut in known}
     met = (1.0 + relative_gap) * search.bound_us

@@ -31,7 +31,9 @@ _ROUNDED = 3  # real cuts of one kind of move that are rounded
 
 
 def targets_of(problem: Problem) -> Ints:
-    """Aligned sizes at the ends of ranges, within the limits: the last of one, the first after."""
+    """Return aligned sizes at the ends of ranges, within the limits: the last of one, the first
+    after.
+    """
     unit = problem.limits.alignment_bytes
     low, high = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
     ends = {part.up_to_bytes for stage in problem.pipeline.stages for part in stage.ranges}
@@ -49,7 +51,7 @@ def descend(
     cells: int,
     worthwhile: float = WORTHWHILE,
 ) -> tuple[Ints, int]:
-    """The cut after one best move after the other, and how many of the cells are left.
+    """Return the cut after one best move after the other, and how many of the cells are left.
 
     A move that gains less than `worthwhile`, relative to the latency, is not made.
     """
@@ -71,7 +73,7 @@ def descend(
 
 
 def cut_us(problem: Problem, sizes: Ints) -> float:
-    """Latency of one cut by the kernels, the delay included."""
+    """Return the latency of one cut by the kernels, the delay included."""
     return cut_latency_us(problem.pipeline, sizes.astype(float))
 
 

@@ -60,7 +60,7 @@ class Regions:
 
     @classmethod
     def of(cls, pipeline: Pipeline) -> Regions:
-        """The regions between the ends of all stages' ranges."""
+        """Return the regions between the ends of all stages' ranges."""
         parts = [part for stage in pipeline.stages for part in stage.ranges]
         ends = sorted({float(part.up_to_bytes) for part in parts if part.up_to_bytes is not None})
         highs = [*ends, np.inf]
@@ -76,19 +76,19 @@ class Regions:
         return len(self.low)
 
     def structure_of(self, sizes: Floats | Ints | Cut) -> Structure:
-        """The region of each size; an end belongs to the region that it ends."""
+        """Return the region of each size; an end belongs to the region that it ends."""
         at = np.searchsorted(self.high, np.asarray(sizes, dtype=float), side="left")
         return tuple(int(r) for r in at)
 
     def box(self, problem: Problem, structure: Structure) -> tuple[Floats, Floats]:
-        """Least and greatest real size of each fragment within region and limits."""
+        """Return the least and greatest real size of each fragment within region and limits."""
         r = np.array(structure)
         minimum = float(problem.smallest_fragment_bytes) if len(r) > 1 else 0.0
         maximum = float(problem.largest_fragment_bytes)
         return np.maximum(self.low[r], minimum), np.minimum(self.high[r], maximum)
 
     def rounding_us(self, structure: Structure, unit: int) -> float:
-        """The most that positions rounded to the nearest unit add, whatever the sizes are.
+        """Return the most that positions rounded to the nearest unit add, whatever the sizes are.
 
         Each size differs by less than a unit, so the longest path of a G is a bound. Another: in
         one stage the errors of consecutive fragments add up to those of two positions, and to what
@@ -134,7 +134,7 @@ class Hulls:
 
     @classmethod
     def of(cls, vertices: list[Floats]) -> Hulls:
-        """The lines through neighbouring vertices."""
+        """Return the lines through neighbouring vertices."""
         low, first, more = float(vertices[0][0, 0]), [], []
         for stage, (at, cost) in enumerate(vertices):
             slopes = np.diff(cost) / np.diff(at) if len(at) > 1 else np.zeros(1)
@@ -146,7 +146,7 @@ class Hulls:
         return cls(low, c, G, j.astype(np.int64), more_c, more_G, vertices)
 
     def at(self, size: float) -> Floats:
-        """(n,) the minorants at this size."""
+        """Return (n,) the minorants at this size."""
         phi: Floats = self.c + self.G * (size - self.low)
         np.maximum.at(phi, self.j, self.more_c + self.more_G * (size - self.low))
         return phi
@@ -160,7 +160,7 @@ class NodeSolver:
         self._hulls: dict[tuple[float, float], Hulls] = {}
 
     def solve(self, problem: Problem, node: Node) -> Boxed | None:
-        """The optimum, or None where the node cannot make up this message."""
+        """Return the optimum, or None where the node cannot make up this message."""
         low, high = self._box(problem, node)
         B, k, n = float(problem.message_bytes), len(node), self._regions.g.shape[1]
         if (low > high).any() or not low.sum() <= B <= high.sum():
@@ -306,7 +306,7 @@ def _filled(hulls: list[Hulls], low: Floats, high: Floats, total: float) -> tupl
 def whole_cut_within(
     regions: Regions, problem: Problem, structure: Structure, x: Floats
 ) -> Cut | None:
-    """A whole-byte cut near these sizes that stays in the regions, the last one with room.
+    """Return a whole-byte cut near these sizes that stays in the regions, the last one with room.
 
     The room is what a reader's rounding needs where the unit is above a byte.
     """

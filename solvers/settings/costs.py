@@ -32,7 +32,9 @@ CHUNK_CELLS = 2**17  # pairs of a size and a message that are priced together
 
 
 def repeated_latencies_us(model: CostModel, s: Ints, B: Ints) -> Floats:
-    """Latencies in µs, delay included, of messages B that repeat s; the two are broadcast."""
+    """Return latencies in µs, delay included, of messages B that repeat s; the two are
+    broadcast.
+    """
     whole = np.minimum(s, B)
     q = B // whole
     r = B - q * whole
@@ -58,7 +60,10 @@ class WorkloadCosts:
         *,
         objective: Objective,
     ) -> WorkloadCosts:
-        """Sizes without a share do not count. Raises InvalidInput where a best is missing."""
+        """Return the costs of a workload; sizes without a share do not count.
+
+        Raises InvalidInput where a best is missing.
+        """
         known = {one.message_bytes: one.latency_us for one in best}
         counted = [size for size in workload.sizes if size.share > 0.0]
         if any(size.message_bytes not in known for size in counted):
@@ -71,18 +76,20 @@ class WorkloadCosts:
         return cls(model, objective, B, w, min_us)
 
     def part(self, low: int, high: int) -> WorkloadCosts:
-        """The same of messages of low to high bytes alone, inclusive; shares are not scaled."""
+        """Return the same of messages of low to high bytes alone, inclusive; shares are not
+        scaled.
+        """
         kept = np.clip(self.B, low, high) == self.B
         parts = (self.B[kept], self.w[kept], self.min_us[kept])
         return WorkloadCosts(self.model, self.objective, *parts)
 
     def regrets(self, s: Ints) -> Floats:
-        """R: the regret of each size on each message, (p, m)."""
+        """Return R: the regret of each size on each message, (p, m)."""
         latency = repeated_latencies_us(self.model, s[:, None], self.B[None, :])
         return over(latency, self.min_us)
 
     def values(self, s: Ints) -> Floats:
-        """What the objective says of each size, (p,): the less the better."""
+        """Return what the objective says of each size, (p,): the less the better."""
         length = max(1, CHUNK_CELLS // len(self.B))
         parts = [self._valued(s[start : start + length]) for start in range(0, len(s), length)]
         return np.concatenate(parts)
@@ -98,7 +105,7 @@ class WorkloadCosts:
 
 
 def over(latency_us: Floats, min_us: Floats) -> Floats:
-    """(T - T*) / T*, as `domain.regret.Regret` has it."""
+    """Return (T - T*) / T*, as `domain.regret.Regret` has it."""
     with np.errstate(divide="ignore", invalid="ignore"):
         share = (latency_us - min_us) / min_us
     at_zero = np.where(latency_us <= min_us, 0.0, np.inf)

@@ -32,7 +32,7 @@ MERGE_REGRET = 1e-3  # a step is dropped where that adds less than this to its m
 def regrets(
     pipeline: CostModel, setting: FragmentSetting, best: Sequence[BestKnown]
 ) -> tuple[Regret, ...]:
-    """The setting's regret on each of these messages, in their order."""
+    """Return the setting's regret on each of these messages, in their order."""
     sizes = [setting.size_at(one.message_bytes) for one in best]
     s = np.array(sizes, dtype=np.int64)
     B = np.array([one.message_bytes for one in best], dtype=np.int64)
@@ -48,7 +48,8 @@ def choose_size(
     rule: SizeRule,
     objective: Objective = Objective.MEAN,
 ) -> ChosenSetting:
-    """The admitted size of least mean (or worst) regret over the workload; of equals the largest.
+    """Return the admitted size of least mean (or worst) regret over the workload; of equals the
+    largest.
 
     `best` has each size of the workload and each power of two in its range. Raises InvalidInput
     where one of the workload is missing or the rule admits no size.
@@ -68,7 +69,7 @@ def choose_size_steps(
     objective: Objective = Objective.MEAN,
     max_steps: int = 24,
 ) -> ChosenSetting:
-    """A size for each octave of messages, neighbours merged where a size serves both.
+    """Return a size for each octave of messages, neighbours merged where a size serves both.
 
     Two neighbours become one step where one of their sizes costs less than MERGE_REGRET more over
     their messages, the cheapest merger first, and as long as there are more than `max_steps`.

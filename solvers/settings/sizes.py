@@ -55,7 +55,7 @@ class Sizes:
 
     @classmethod
     def of(cls, rule: SizeRule, largest: int) -> Sizes:
-        """Those of the rule, up to the first that sends the largest message whole.
+        """Return those of the rule, up to the first that sends the largest message whole.
 
         Raises InvalidInput where the rule admits none.
         """
@@ -73,7 +73,7 @@ class Sizes:
         return cls(minimum, max(minimum, min(maximum, whole)), unit, rule.is_power_of_two)
 
     def every(self) -> Ints | None:
-        """All of them, ascending; None where they are many."""
+        """Return all of them, ascending; None where they are many."""
         if self.is_power_of_two:
             span = range(self.minimum.bit_length() - 1, self.maximum.bit_length())
             return np.array([1 << bit for bit in span], dtype=np.int64)
@@ -82,12 +82,12 @@ class Sizes:
         return np.arange(self.minimum, self.maximum + 1, self.unit, dtype=np.int64)
 
     def up(self, sizes: Ints) -> Ints:
-        """Each rounded up to an admitted one, ascending, once each."""
+        """Return each rounded up to an admitted one, ascending, once each."""
         whole = -(-sizes // self.unit) * self.unit
         return np.unique(np.clip(whole, self.minimum, self.maximum))
 
     def between(self, low: int, high: int, *, maximum: int) -> Ints:
-        """Those of low to high, or `most` that are evenly spread."""
+        """Return those of low to high, or `most` that are evenly spread."""
         first, last = max(low, self.minimum) // self.unit, min(high, self.maximum) // self.unit
         count = min(maximum, last - first + 1)
         places = first + (np.arange(count, dtype=np.int64) * (last - first)) // max(1, count - 1)
@@ -95,7 +95,9 @@ class Sizes:
 
 
 def best_size(costs: WorkloadCosts, sizes: Sizes, *, also: Ints) -> int:
-    """The admitted size of least objective; of equals the largest. `also` are tried as well."""
+    """Return the admitted size of least objective; of equals the largest. `also` are tried as
+    well.
+    """
     every = sizes.every()
     if every is not None:
         return _best_of(every, costs.values(every))
@@ -168,7 +170,7 @@ class _Step:
 def merged(
     octaves: Sequence[WorkloadCosts], sizes: Sequence[int], *, merge_regret: float, max_steps: int
 ) -> tuple[tuple[int, int], ...]:
-    """(index of its first octave, size) of each step, ascending."""
+    """Return (index of its first octave, size) of each step, ascending."""
     table = _Values.of(octaves, sizes)
     steps = [_Step(i, i, i) for i in range(len(sizes))]
     while len(steps) > 1:

@@ -36,7 +36,7 @@ class Stretch:
 
     @classmethod
     def between(cls, first: Point, last: Point, lines: LineProblem, counts: list[int]) -> Stretch:
-        """The stretch whose bounds rest on these counts, where they are admitted."""
+        """Return the stretch whose bounds rest on these counts, where they are admitted."""
         kept = [k for k in counts if first.solve(k) or last.solve(k)]
         return cls(first, last, lines, kept)
 
@@ -48,7 +48,8 @@ class Stretch:
         return out
 
     def worst_ratio(self, first_us: float, last_us: float, delay_us: float) -> float:
-        """The greatest quotient of the chord of these latencies and the bound, delay included.
+        """Return the greatest quotient of the chord of these latencies and the bound, delay
+        included.
 
         The chord is of the latencies at the stretch's ends, without delay.
         """

@@ -2,8 +2,8 @@
 
 A compilation tries a limited number of message sizes. Where the tolerance takes more than that, a
 single pass would spend them all on the small messages and have none left for the great ones. So it
-is made again to a looser tolerance, the tightest of a fixed size steps that the whole range can be
-compiled to. The size steps does not depend on what was asked for: a stricter tolerance that takes
+is made again to a looser tolerance, the tightest of a fixed scale that the whole range can be
+compiled to. The scale does not depend on what was asked for: a stricter tolerance that takes
 too much gives what a looser one gives, to a rung.
 
 Cost      one pass to what was asked for, and then ten or so of which half are broken off when they
@@ -29,7 +29,7 @@ from domain.errors import TimeLimitReached
 from domain.plan_table import TableCut, TableRepeat
 from solvers.contract import Deadline
 
-RUNGS_PER_DECADE = 256  # of the size steps: 0.9 % from one to the next
+RUNGS_PER_DECADE = 256  # of the scale: 0.9 % from one to the next
 MARGIN = 1.0 - 1e-8  # of the tolerance: what is deducted for rounding must not miss it
 _FIRST_RUNG = 2 * RUNGS_PER_DECADE  # 1 %: next to nothing to compile
 _STRIDE = RUNGS_PER_DECADE // 2
@@ -50,7 +50,7 @@ class Memory:
         self._is_open, self._room = False, _MAX_CELLS
 
     def open(self) -> None:
-        """From now on what is known is used."""
+        """Use what is known from now on."""
         self._is_open = True
 
     def of(
@@ -61,7 +61,9 @@ class Memory:
         holds: Callable[[Value], bool] = lambda known: True,
         cells: Callable[[Value], int] = lambda made: 1,
     ) -> Value:
-        """What is known for this key and holds, or else made now, and kept while there is room."""
+        """Return what is known for this key and holds, or else made now, and kept while there is
+        room.
+        """
         if self._is_open and key in self._kept:
             known: Value = self._kept[key]
             if holds(known):
@@ -81,7 +83,7 @@ class Compiler(Protocol[Entry]):
         """Begin anew to this tolerance, with what is known of single messages and stretches."""
 
     def run(self, deadline: Deadline, reached: Reached) -> list[Entry]:
-        """The entries, ascending. Raises TimeLimitReached."""
+        """Return the entries, ascending. Raises TimeLimitReached."""
 
     @property
     def is_spent(self) -> bool:
@@ -106,7 +108,7 @@ class EvenCompilation(Generic[Entry]):
         self._compiler, self._asked = compiler, relative_gap
 
     def first(self, deadline: Deadline, reached: Reached) -> None:
-        """The pass to what was asked for; nothing is told any more once it is spent.
+        """Make the pass to what was asked for; nothing is reported once it is spent.
 
         Raises what a pass raises.
         """
@@ -118,9 +120,9 @@ class EvenCompilation(Generic[Entry]):
     def loosened(
         self, deadline: Deadline, reached: Callable[[int, float], None]
     ) -> tuple[list[Entry], float]:
-        """The entries, and the tolerance that they are compiled to, by the deadline.
+        """Return the entries, and the tolerance that they are compiled to, by the deadline.
 
-        `reached` is told the message that a pass is at, and the share of the passes before it.
+        `reached` is called with the message a pass is at, and the share of the passes before it.
         Where no rung is better than the first pass, this is it, with the worst that it states.
         """
         if not self._is_spent:
@@ -134,7 +136,7 @@ class EvenCompilation(Generic[Entry]):
 
 
 class _Search(Generic[Entry]):
-    """Looks for the tightest rung of the size steps that is looser than what was asked for and
+    """Looks for the tightest rung of the scale that is looser than what was asked for and
     fits.
     """
 
@@ -151,7 +153,7 @@ class _Search(Generic[Entry]):
         self.found: tuple[list[Entry], float] | None = None
 
     def run(self) -> None:
-        """Down the size steps in strides to the first rung that takes too much, then by halves."""
+        """Down the scale in strides to the first rung that takes too much, then by halves."""
         rung = _FIRST_RUNG
         while not self._fits(rung):
             rung -= RUNGS_PER_DECADE
@@ -191,45 +193,45 @@ class _Search(Generic[Entry]):
 
 _OF_CUTS = 0.5
 _OF_A_PASS = 0.02  # of those to looser tolerances
-_MAX = 0.99  # before the end
+_MAX_SHARE = 0.99  # before the end
 
 
 class CompileProgress:
-    """Tells a share that never falls, and is 1 at the end alone."""
+    """Reports a share that never falls, and is 1 at the end alone."""
 
     def __init__(
-        self, min_message_bytes: int, max_message_bytes: int, tell: Callable[[float], None]
+        self, min_message_bytes: int, max_message_bytes: int, report: Callable[[float], None]
     ) -> None:
         self._minimum, self._maximum = min_message_bytes, max_message_bytes
-        self._tell, self._reported = tell, 0.0
-        self._first: float | None = None  # what was told when the first passes were done
+        self._report, self._reported = report, 0.0
+        self._first: float | None = None  # what was reported when the first passes were done
 
     def cuts_at(self, message_bytes: int) -> None:
-        """The cuts have come to this message."""
+        """Report that the cuts have come to this message."""
         self._grow(_OF_CUTS * self._part(message_bytes))
 
     def repeats_at(self, message_bytes: int) -> None:
-        """So have the repeated sizes; all cuts are there."""
+        """Report that the repeated sizes have come to this message; all cuts are there."""
         self._grow(_OF_CUTS + (1.0 - _OF_CUTS) * self._part(message_bytes))
 
     def again(self, message_bytes: int, before: float) -> None:
-        """A pass to a looser tolerance has come to this message; `before` is the share before it.
+        """Report that a looser pass has come to this message; `before` is the share before it.
 
         How many passes there are shows at the end.
         """
         if self._first is None:
             self._first = self._reported
         share = before + _OF_A_PASS * self._part(message_bytes)
-        self._grow(self._first + (_MAX - self._first) * min(1.0, share))
+        self._grow(self._first + (_MAX_SHARE - self._first) * min(1.0, share))
 
     def end(self) -> None:
-        """Everything is there."""
-        self._tell(1.0)
+        """Report that everything is there."""
+        self._report(1.0)
 
     def _grow(self, share: float) -> None:
-        """A later pass begins with the least message again: nothing is told until it is further."""
+        """A later pass begins with the least message again: what it repeats is not reported."""
         self._reported = max(self._reported, share)
-        self._tell(self._reported)
+        self._report(self._reported)
 
     def _part(self, message_bytes: int) -> float:
         """Of one part; below 1 while the message is below the greatest."""

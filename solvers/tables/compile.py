@@ -90,7 +90,7 @@ class CutCompiler:
         return self._points > _MAX_POINTS
 
     def run(self, deadline: Deadline, reached: Callable[[int], None]) -> list[TableCut]:
-        """The entries, ascending; `reached` is told the message that it is at.
+        """Return the entries, ascending; `reached` is called with the message that it is at.
 
         Raises Infeasible and TimeLimitReached.
         """
@@ -316,9 +316,9 @@ def compile_table(
     on_progress: Callable[[float], None] = lambda share: None,
     on_loosened: Callable[[float], None] = lambda relative_gap: None,
 ) -> PlanTable:
-    """The plan table of a pipeline, limits, range of message sizes and tolerance.
+    """Return the plan table of a pipeline, limits, range of message sizes and tolerance.
 
-    `on_progress` is told the share that is done, 1 at the end alone; `on_loosened` the tolerance
+    `on_progress` is called with the share done, 1 at the end alone, `on_loosened` with the gap
     that the cuts were compiled to, where the one asked for takes too many of them (theory.md,
     section 15). Raises InvalidInput, Infeasible where no cut of some message size satisfies the
     limits, and TimeLimitReached.
@@ -347,15 +347,15 @@ def compile_table(
     )
     even.first(deadline, progress.cuts_at)
     even_repeats.first(deadline, progress.repeats_at)
-    cuts, kept_gap = even.loosened(
+    cuts, loosened_gap = even.loosened(
         deadline.share(_SEARCH_SHARE), lambda size, before: progress.again(size, before / 2)
     )
     repeats, _ = even_repeats.loosened(
         deadline.share(2 * _SEARCH_SHARE),
         lambda size, before: progress.again(size, (1 + before) / 2),
     )
-    if kept_gap > relative_gap:
-        on_loosened(kept_gap)
+    if loosened_gap > relative_gap:
+        on_loosened(loosened_gap)
     progress.end()
     return PlanTable(
         pipeline=pipeline,

@@ -37,7 +37,7 @@ _HALF = 1 << (FRACTION_BITS - 1)
 
 
 def whole_cut(problem: Problem, x: Floats) -> Cut | None:
-    """A whole-byte cut near these real sizes that leaves a reader room for its rounding."""
+    """Return a whole-byte cut near these real sizes that leaves a reader room for its rounding."""
     x = x * (problem.message_bytes / float(x.sum()))
     if len(x) * len(problem.pipeline) <= _FINE_CELLS:
         cut = round_cut(problem, x)
@@ -66,7 +66,7 @@ def _with_room(problem: Problem, cut: Cut) -> Cut | None:
 
 
 def has_room(problem: Problem, cut: Cut) -> bool:
-    """Whether a reader's rounding keeps the last fragment within its limits."""
+    """Return whether a reader's rounding keeps the last fragment within its limits."""
     low, high = _room(problem)
     return problem.limits.alignment_bytes == 1 or len(cut) == 1 or low <= cut[-1] <= high
 
@@ -79,7 +79,7 @@ def _room(problem: Problem) -> tuple[int, int]:
 
 
 def shifts_fit(first: Cut, last: Cut, unit: int) -> bool:
-    """Whether no position moves by more units than a reader's products hold."""
+    """Return whether no position moves by more units than a reader's products hold."""
     if sum(last) // unit <= MAX_SHIFT_UNITS:
         return True
     moved = (other - one for one, other in zip(first[:-1], last[:-1], strict=True))
@@ -87,7 +87,7 @@ def shifts_fit(first: Cut, last: Cut, unit: int) -> bool:
 
 
 def rounding_us(problem: Problem, first: Cut, last: Cut, length: int) -> float:
-    """The most that the reader's rounding adds between two cuts this many bytes apart."""
+    """Return the most that the reader's rounding adds between two cuts this many bytes apart."""
     costs = [stage.ranges[0].ns_per_byte / 1000.0 for stage in problem.pipeline.stages]
     trace = float((length + 1) / 2.0**FRACTION_BITS * sum(costs))
     if first[:-1] == last[:-1]:
@@ -97,7 +97,7 @@ def rounding_us(problem: Problem, first: Cut, last: Cut, length: int) -> float:
 
 
 def reader_cuts(first: Cut, last: Cut, unit: int, sizes: Ints) -> Ints:
-    """(messages, k) sizes that a reader computes for these message sizes of the stretch."""
+    """Return (messages, k) sizes that a reader computes for these message sizes of the stretch."""
     start, length = sum(first), sum(last) - sum(first)
     share = ((sizes - start) << FRACTION_BITS) // length
     U1 = np.cumsum(np.array(first[:-1], dtype=np.int64) // unit)
@@ -109,6 +109,8 @@ def reader_cuts(first: Cut, last: Cut, unit: int, sizes: Ints) -> Ints:
 
 
 def reader_latencies_us(problem: Problem, first: Cut, last: Cut, sizes: Ints) -> Floats:
-    """Latency, delay included, of what a reader computes for each of these message sizes."""
+    """Return the latency, delay included, of what a reader computes for each of these message
+    sizes.
+    """
     cuts = reader_cuts(first, last, problem.limits.alignment_bytes, sizes)
     return latencies_us(problem.pipeline, cuts.astype(float))

@@ -46,7 +46,7 @@ class Solve:
     x: Floats
 
     def line_us(self, size: Floats | float) -> Floats:
-        """A lower bound on T*(k, .) at these message sizes."""
+        """Return a lower bound on T*(k, .) at these message sizes."""
         moved = self.slope * (np.asarray(size, dtype=float) - self.at)
         out: Floats = (self.lower_us + moved) - _LOST * (abs(self.lower_us) + np.abs(moved))
         return out
@@ -63,7 +63,7 @@ class Point:
 
     @classmethod
     def of(cls, problem: Problem) -> Point:
-        """The point of this problem's message size."""
+        """Return the point of this problem's message size."""
         counts = problem.count_range()
         return cls(problem, counts.minimum, counts.maximum)
 
@@ -73,7 +73,7 @@ class Point:
         return self.problem.message_bytes
 
     def solve(self, k: int) -> Solve | None:
-        """The solve for k fragments, or None where k is not admitted."""
+        """Return the solve for k fragments, or None where k is not admitted."""
         if not self.minimum <= k <= self.maximum:
             return None
         found = self.solves.get(k)
@@ -82,7 +82,7 @@ class Point:
         return found
 
     def nearby(self, grid: list[int], index: int) -> int:
-        """The position in the grid of the best admitted count, by descent from this one."""
+        """Return the position in the grid of the best admitted count, by descent from this one."""
         best = min(max(index, self._first(grid)), self._last(grid))
         value = self._upper(grid[best])
         for step, worthwhile in ((1, 1.0 - _WORTHWHILE), (-1, 1.0)):
@@ -105,7 +105,7 @@ class Point:
 
 
 def count_grid(maximum: int) -> list[int]:
-    """Counts that tables are made of: all small ones, then in growing steps."""
+    """Return counts that tables are made of: all small ones, then in growing steps."""
     out = list(range(1, min(_CONSECUTIVE, maximum) + 1))
     while out[-1] < maximum:
         out.append(min(maximum, max(out[-1] + 1, int(out[-1] * _GROWTH))))
@@ -113,12 +113,12 @@ def count_grid(maximum: int) -> list[int]:
 
 
 def between(low: int, high: int) -> int:
-    """A size strictly between, in the middle of the logarithms."""
+    """Return a size strictly between, in the middle of the logarithms."""
     return min(high - 1, max(low + 1, isqrt(low * high)))
 
 
 def up(value: int, unit: int) -> int:
-    """The least multiple of the unit that is not less."""
+    """Return the least multiple of the unit that is not less."""
     return -(-value // unit) * unit
 
 

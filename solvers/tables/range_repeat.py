@@ -68,7 +68,7 @@ class Pieces:
     H: Floats
 
     def interval(self, B: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Least and greatest s, and how these move with B."""
+        """Return the least and greatest s, and how these move with B."""
         q, k = self.q.astype(float), self.q + 1.0
         by_rest, moves = (B - self.high_r) / q, 1.0 / q
         low = np.maximum(np.maximum(self.low_s, B / k), by_rest)
@@ -89,14 +89,14 @@ class Lines:
     slope: Floats
 
     def us(self, B: Floats) -> Floats:
-        """The lines at these messages, (P,)."""
+        """Return the lines at these messages, (P,)."""
         moved = self.slope * (B - self.at)
         out: Floats = self.lower_us + moved - 1e-12 * (np.abs(self.lower_us) + np.abs(moved))
         return out
 
 
 def minimised(pieces: Pieces, B: Floats) -> Lines:
-    """The best s of each piece for its own message, by supporting lines from both ends."""
+    """Return the best s of each piece for its own message, by supporting lines from both ends."""
     ends = Between(*pieces.interval(B))
     return Lines(B, *min_between(lambda s: _value(pieces, B, s), ends))
 

@@ -77,7 +77,7 @@ class RepeatCompiler:
         return self._points > _MAX_POINTS
 
     def run(self, deadline: Deadline, reached: Callable[[int], None]) -> list[TableRepeat]:
-        """The entries, ascending; `reached` is told the message that it is at.
+        """Return the entries, ascending; `reached` is called with the message that it is at.
 
         Raises Infeasible and TimeLimitReached.
         """

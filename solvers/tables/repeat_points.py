@@ -50,7 +50,7 @@ class Between(NamedTuple):
     high_move: Floats
 
 
-class Least(NamedTuple):
+class Minimum(NamedTuple):
     """Of each function, (P,) each: the best s, its value, a value below all, its slope in B."""
 
     size: Floats
@@ -59,8 +59,10 @@ class Least(NamedTuple):
     slope: Floats
 
 
-def min_between(value: Value, ends: Between) -> Least:
-    """The least of each function between its ends; `value` gives f, d and r, (P,) each, at s."""
+def min_between(value: Value, ends: Between) -> Minimum:
+    """Return the least of each function between its ends; `value` gives f, d and r, (P,) each, at
+    s.
+    """
     low, high, low_move, high_move = ends
     f0, d0, r0 = value(low)
     f1, d1, r1 = value(high)
@@ -92,7 +94,7 @@ def min_between(value: Value, ends: Between) -> Least:
     slope = np.where(
         inner, slope, np.where(rises, r0 + d0 * low_move, r1 + np.minimum(d1, 0.0) * high_move)
     )
-    return Least(size, best, np.minimum(lower, best) * (1.0 - 1e-12), slope)
+    return Minimum(size, best, np.minimum(lower, best) * (1.0 - 1e-12), slope)
 
 
 Ints = NDArray[np.int64]
@@ -125,14 +127,14 @@ class RepeatPoint:
         return self.problem.message_bytes
 
     def lines_us(self, sizes: Floats) -> Floats:
-        """(counts, sizes) lower bounds."""
+        """Return (counts, sizes) lower bounds."""
         moved = self.slope[:, None] * (sizes - self.message)
         out: Floats = self.lower_us[:, None] + moved
         return out - 1e-12 * (np.abs(self.lower_us)[:, None] + np.abs(moved))
 
 
 def repeat_point(problem: Problem) -> RepeatPoint:
-    """The best repeated size of every count that can win at this message size."""
+    """Return the best repeated size of every count that can win at this message size."""
     counts = problem.count_range()
     arrays = PipelineArrays.of(problem.pipeline)
     g, G = arrays.g, arrays.G
@@ -184,7 +186,7 @@ def _minimised(
 
 
 def value_us(g: Floats, G: Floats, B: float, k: Ints, s: Floats) -> tuple[Floats, Floats, Floats]:
-    """Latency at s for each count, its slope in s (B fixed) and in B (s fixed)."""
+    """Return the latency at s for each count, its slope in s (B fixed) and in B (s fixed)."""
     q = (k - 1).astype(float)
     alone = k == 1
     r = np.where(alone, B, B - q * s)
@@ -210,14 +212,14 @@ def value_us(g: Floats, G: Floats, B: float, k: Ints, s: Floats) -> tuple[Floats
 
 
 def shared(first: RepeatPoint, last: RepeatPoint, point: RepeatPoint) -> slice:
-    """The part of a point's counts that both points have."""
+    """Return the part of a point's counts that both points have."""
     low = max(first.first, last.first)
     high = min(first.first + len(first.size), last.first + len(last.size))
     return slice(low - point.first, max(low, high) - point.first)
 
 
 def outside(first: RepeatPoint, last: RepeatPoint) -> list[tuple[Floats, Floats]]:
-    """What is known of counts that neither point has: of those above, and of those below."""
+    """Return what is known of counts that neither point has: of those above, and of those below."""
     # The larger message admits the more counts: where it has no line it has them all itself.
     further = first if first.first + len(first.size) > last.first + len(last.size) else last
     above = None if last.above is None else (further.above or last.above)
@@ -227,7 +229,7 @@ def outside(first: RepeatPoint, last: RepeatPoint) -> list[tuple[Floats, Floats]
 
 
 def rows_us(first: RepeatPoint, last: RepeatPoint, sizes: Floats) -> tuple[Floats, Floats]:
-    """Lower bounds from both points for every count of either, (counts, sizes) each."""
+    """Return lower bounds from both points for every count of either, (counts, sizes) each."""
     start = min(first.first, last.first)
     end = max(point.first + len(point.size) for point in (first, last))
     out = []

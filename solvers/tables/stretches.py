@@ -43,7 +43,7 @@ class StretchCompiler(ABC, Generic[End, TableEntry]):
         self._points = 0
 
     def run(self, deadline: Deadline, reached: Callable[[int], None]) -> list[TableEntry]:
-        """Return the entries, ascending; `reached` is told the message that it is at.
+        """Return the entries, ascending; `reached` is called with the message that it is at.
 
         Raises Infeasible and TimeLimitReached.
         """

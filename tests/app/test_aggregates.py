@@ -246,7 +246,7 @@ class TestProfiles:
         assert client.get("/profiles/both-or-none").status_code == 404
         assert client.put("/profiles/gms", json=body).status_code == 422
 
-    def test_the_look_up(self, client: httpx.Client) -> None:
+    def test_the_lookup(self, client: httpx.Client) -> None:
         client.post("/profiles", json={"name": "looked-up", "aggregate": OUTSIDE})
         found = client.get("/profiles/looked-up/schedule?bytes=4096")
         assert found.status_code == 200

@@ -56,7 +56,7 @@ def request(**more: Any) -> dict[str, Any]:
 
 
 class TestFlow:
-    def test_regrets_are_the_judges_over_the_solvers_best(self) -> None:
+    def test_regrets_are_the_evaluators_over_the_solvers_best(self) -> None:
         """At each power of two of the range, by hand."""
         found = audited(scope(5000))
         assert [one.message_bytes for one in found.at_powers] == [2**12, 2**13, 2**14, 2**15]

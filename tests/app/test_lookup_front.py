@@ -201,7 +201,7 @@ def test_tables_are_there_after_a_restart(database_url: str, quick: None) -> Non
 # --- without the database, without room, counted --------------------------------------------------
 
 
-def test_look_ups_go_on_while_the_database_is_away(
+def test_lookups_go_on_while_the_database_is_away(
     own: Live, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From memory, also after the service has seen that it is away; the rest is 503."""

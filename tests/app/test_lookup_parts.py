@@ -23,7 +23,7 @@ from app.schemas.base import read_output
 from app.schemas.simulate import TableScheduleOut, bound_below
 from domain.errors import StoreUnavailable
 from domain.plan_table import PlanTable
-from exports.table.lookup import STORED_FRAGMENTS, PythonReader
+from exports.table.lookup import BUFFERED_FRAGMENTS, PythonReader
 from exports.table.lookup_native import open_reader
 from exports.table.slt import digest_of, encode
 from models.records import ActiveTable
@@ -102,11 +102,11 @@ def test_the_form_of_an_answer() -> None:
 
 def test_long_answers_are_not_for_the_event_loop() -> None:
     """They are the same, made elsewhere."""
-    file = file_of(a_plan_table([(10_000, 20_000, STORED_FRAGMENTS + 1)]))
+    file = file_of(a_plan_table([(10_000, 20_000, BUFFERED_FRAGMENTS + 1)]))
     table = LoadedTable.of(digest_of(file), file)
     assert table.short_body(15_000) is None
     reported = orjson.loads(table.schedule("", 15_000).body)
-    assert reported["fragments"] == STORED_FRAGMENTS + 1 == len(reported["fragment_bytes"])
+    assert reported["fragments"] == BUFFERED_FRAGMENTS + 1 == len(reported["fragment_bytes"])
     assert table.schedule("*", 15_000).status == 304
 
 

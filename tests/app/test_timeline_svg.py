@@ -48,7 +48,7 @@ WIDTH, ROUNDING = 960.0, 0.011  # of the sheet; of a coordinate with two decimal
 
 
 class TestGeometry:
-    def test_every_block_is_where_the_judge_has_it(self) -> None:
+    def test_every_block_is_where_the_evaluator_has_it(self) -> None:
         """Start, the end of the overhead, and exit, of every fragment in every stage."""
         (panel,) = panels(one(timeline_of(FOUR, CUT)))
         timeline, near = simulate(FOUR, CUT), 2 * ROUNDING * panel.us_per_pixel
@@ -121,7 +121,7 @@ class TestCriticalPath:
         assert sum(level) * panel.us_per_pixel == pytest.approx(timeline.latency_us, abs=near)
         assert panel.time_us(places[0][0]) == pytest.approx(0.0, abs=near)
 
-    def test_it_passes_the_blocks_that_the_judge_names(self) -> None:
+    def test_it_passes_the_blocks_that_the_evaluator_names(self) -> None:
         (panel,) = panels(one(timeline_of(FOUR, CUT)))
         marked = [
             (int(re.findall(r"fragment ([0-9]+)", title_of(block))[0]) - 1, j)

@@ -200,7 +200,7 @@ def test_the_reader_notices_a_new_file(tmp_path: Path) -> None:
         assert running.stdout.readline() == f"333 bytes: repeat {expected}\n"
 
 
-def test_the_look_up_goes_on_without_a_table(tmp_path: Path) -> None:
+def test_the_lookup_goes_on_without_a_table(tmp_path: Path) -> None:
     """A library whose table is missing starts all the same, and says so."""
     made = program("examples/lookup", tmp_path, compiler="gcc")
     assert "fragments 146 187 (333 in all)" in run([made, TABLES / "v1/worked-example.slt", "333"])

@@ -239,7 +239,7 @@ FIELDS = (0, 1, 2, 3, 7, 8, 47, 48, 64, 200, 2**31 - 1, 2**31, 2**32 - 1, 2**48,
 
 def test_it_refuses_exactly_what_python_refuses(library: ctypes.CDLL) -> None:
     """Mutated files with length and checksum put right: the two implementations judge alike."""
-    rng, judged = random.Random(5), {True: 0, False: 0}
+    rng, verdicts = random.Random(5), {True: 0, False: 0}
     files = [(TABLES / "v1" / f"{name}.slt").read_bytes() for name in GOLDEN]
     files += [a_file(limits, rng, seed=7) for limits in LIMITS for _ in range(2)]
     files = [data for data in files if len(data) < 2000]
@@ -247,10 +247,10 @@ def test_it_refuses_exactly_what_python_refuses(library: ctypes.CDLL) -> None:
         data = mutated(rng.choice(files), rng)
         is_valid = accepted(data)
         assert (CTable.of(library, data).code == 0) == is_valid, data.hex()
-        judged[is_valid] += 1
+        verdicts[is_valid] += 1
         if is_valid:
             check(library, data, seed=1)
-    assert min(judged.values()) > count(1000)
+    assert min(verdicts.values()) > count(1000)
 
 
 def accepted(data: bytes) -> bool:

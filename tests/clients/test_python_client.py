@@ -265,7 +265,7 @@ def test_a_table_comes_in_its_three_forms(client: Any, name: str) -> None:
     assert Table.from_bytes(data).digest == reported.digest
 
 
-def test_a_look_up_without_a_table_is_solved(client: Any, name: str) -> None:
+def test_a_lookup_without_a_table_is_solved(client: Any, name: str) -> None:
     """And names the stored answer."""
     found = client.schedule(name, 4096)
     assert found.table is None

@@ -106,10 +106,10 @@ def test_the_memory_holds_no_more_than_it_may(uses: list[tuple[int, int]]) -> No
     memory, last = Memory(3000), {}
     for target, size in uses:
         kept = Answer(200, {"etag": f'"{size}"'}, bytes(size))
-        assert memory.settle(str(target), kept, None) is kept
+        assert memory.take(str(target), kept, None) is kept
         last[str(target)] = kept
-        held = [one for one in map(memory.get, map(str, range(6))) if one is not None]
-        assert sum(len(one.body) + 512 for one in held) <= 3000
+        stored = [one for one in map(memory.get, map(str, range(6))) if one is not None]
+        assert sum(len(one.body) + 512 for one in stored) <= 3000
         assert memory.get(str(target)) is kept
         assert all(memory.get(name) in (None, one) for name, one in last.items())
 
@@ -120,15 +120,15 @@ def test_threads_share_the_memory() -> None:
 
     def use(number: int) -> None:
         for at in range(500):
-            memory.settle(str((at * number) % 97), Answer(200, {"etag": "t"}, bytes(at)), None)
+            memory.take(str((at * number) % 97), Answer(200, {"etag": "t"}, bytes(at)), None)
 
     threads = [threading.Thread(target=use, args=(number,)) for number in range(1, 9)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    held = [one for one in map(memory.get, map(str, range(97))) if one is not None]
-    assert sum(len(one.body) + 512 for one in held) == memory._held_bytes <= 20_000
+    stored = [one for one in map(memory.get, map(str, range(97))) if one is not None]
+    assert sum(len(one.body) + 512 for one in stored) == memory._stored_bytes <= 20_000
 
 
 # --- a table file on disk -------------------------------------------------------------------------

@@ -234,7 +234,7 @@ def clock() -> Clock:
     return Clock()
 
 
-LOST = Failure(was_sent=True, is_timeout=False, stated="lost")
+LOST = Failure(was_sent=True, is_timeout=False, reason="lost")
 
 
 @pytest.mark.parametrize("chance", [0.0, 0.5, 1.0])
@@ -395,7 +395,7 @@ def test_a_time_out_that_is_none_is_refused(client_of: Opened, timeout_s: float)
 
 
 @pytest.mark.parametrize("time_limit_s", [-1e300, 0.0, 1e300])
-def test_a_time_limit_is_the_services_to_judge(client_of: Opened, time_limit_s: float) -> None:
+def test_a_time_limit_is_the_services_to_decide(client_of: Opened, time_limit_s: float) -> None:
     """It is sent as it is."""
     with (
         scripted(lambda _: [problem(422, "invalid_input")]) as server,

@@ -349,7 +349,7 @@ def test_an_answer_has_every_field(kind: type, model: type) -> None:
     assert names(kind) == names(model)
 
 
-def test_a_look_up_has_what_both_kinds_of_answer_have() -> None:
+def test_a_lookup_has_what_both_kinds_of_answer_have() -> None:
     """From a table all of it but the id; solved, all of it but the table."""
     found = names(answers.Schedule)
     assert found - {"id"} == names(schedules.TableScheduleOut)

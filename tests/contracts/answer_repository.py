@@ -32,7 +32,7 @@ class AnswerContract:
             assert work.answers.get(answer.id) == answer
         again.dispose()
 
-    def test_times_are_kept_as_moments(self, store: Store) -> None:
+    def test_times_are_kept_as_timestamps(self, store: Store) -> None:
         """A time in another zone is the same moment, read back in UTC."""
         abroad = TIMESTAMP.astimezone(timezone(timedelta(hours=5, minutes=45)))
         answer = an_answer(created_at=abroad)

@@ -63,7 +63,7 @@ def check_path(timeline: Timeline) -> None:
 
 class TestShared:
     @given(PIPELINE, CUT)
-    def test_the_times_are_the_judges_to_the_last_bit(
+    def test_the_times_are_the_evaluators_to_the_last_bit(
         self, pipeline: Pipeline, cut: tuple[int, ...]
     ) -> None:
         timeline, simulated = timeline_of(pipeline, cut), simulate(pipeline, cut)
@@ -77,7 +77,7 @@ class TestShared:
         assert tuple(one.busy_us for one in timeline.stages) == simulated.busy_us()
 
     @given(PIPELINE, CUT)
-    def test_the_critical_path_is_the_judges(
+    def test_the_critical_path_is_the_evaluators(
         self, pipeline: Pipeline, cut: tuple[int, ...]
     ) -> None:
         timeline = timeline_of(pipeline, cut)
@@ -102,7 +102,7 @@ class TestShared:
 class TestNested:
     @example((pipeline_of_lines([("a", 1, 0), ("b", 1, 0)]), NestedSchedule(((2, 2), (4,)))))
     @given(nested())
-    def test_the_times_are_the_judges_to_the_last_bit(
+    def test_the_times_are_the_evaluators_to_the_last_bit(
         self, given_: tuple[Pipeline, NestedSchedule]
     ) -> None:
         timeline, simulated = nested_timeline_of(*given_), simulate_nested(*given_)

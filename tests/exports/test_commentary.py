@@ -46,7 +46,7 @@ def test_what_is_read_back_is_said() -> None:
     assert "UNVERIFIED" not in text
 
 
-def test_a_ladder_and_costs_have_heads_of_their_own() -> None:
+def test_size_steps_and_costs_have_heads_of_their_own() -> None:
     """Every step of a list of size steps; no size at all where costs alone are exported."""
     size_steps = commentary(given_for(SIZE_STEPS), SIZE_STEPS)
     assert "size for from 1: " not in size_steps

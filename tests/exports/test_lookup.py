@@ -10,7 +10,7 @@ import pytest
 
 from domain.errors import InvalidInput, InvalidTable
 from domain.schedule import latency_us
-from exports.table.lookup import STORED_FRAGMENTS, PythonReader, TableReader, answer_by
+from exports.table.lookup import BUFFERED_FRAGMENTS, PythonReader, TableReader, answer_by
 from exports.table.lookup_native import NativeReader, native_reader, open_reader
 from exports.table.slt import decode, encode
 from solvers import evaluator_of
@@ -117,8 +117,8 @@ def test_a_malformed_file_is_refused(path: Path, open_with: Open) -> None:
 
 def test_many_fragments_are_left_to_whoever_has_the_time(open_with: Open) -> None:
     """More than a reader keeps a buffer for: asked for one by one they are there."""
-    fragments = STORED_FRAGMENTS + 1
-    table = a_plan_table([(10_000, 20_000, STORED_FRAGMENTS), (20_001, 30_000, fragments)])
+    fragments = BUFFERED_FRAGMENTS + 1
+    table = a_plan_table([(10_000, 20_000, BUFFERED_FRAGMENTS), (20_001, 30_000, fragments)])
     reader = open_with(encode(table, profile="", revision=0))
     evaluator = evaluator_of(table.pipeline)
     assert reader.max_schedule_fragments == fragments
@@ -155,7 +155,7 @@ def test_a_native_reader_is_what_opens_a_file() -> None:
     assert isinstance(open_reader(FILES[0].read_bytes()), NativeReader)
 
 
-def test_without_a_judge_in_c_python_judges() -> None:
+def test_without_an_evaluator_in_c_python_evaluates() -> None:
     """The same numbers."""
     file = (DATA / "v1" / "worked-example.slt").read_bytes()
     reader = opened_natively(file)

@@ -91,11 +91,11 @@ def test_messages_from_outside() -> None:
     """Latencies and inter-arrival times each lose their own."""
     samples = Samples(SIZES, COPY)
     trace = MessageTrace(samples, samples)
-    wait_disconnected = (
+    excluded = (
         ExcludedSample("total", 64, COPY[0]),
         ExcludedSample("bottleneck", 256, COPY[4]),
     )
-    (left,) = without_excluded([Reading("test", trace)], options(*wait_disconnected))
+    (left,) = without_excluded([Reading("test", trace)], options(*excluded))
     assert isinstance(left.trace, MessageTrace)
     assert left.trace.latency is not None
     assert left.trace.interarrival is not None

@@ -179,7 +179,7 @@ class TestSameAsTheTruth:
 class TestSearches:
     """The searches find the least latency that the evaluator says, on aggregates of any shape."""
 
-    def test_the_judge_and_the_vectors_agree(self) -> None:
+    def test_the_evaluator_and_the_vectors_agree(self) -> None:
         """On repeated sizes, with falls between size and remainder."""
         rng = np.random.default_rng(7)
         for aggregate in noisy_aggregates(count(1000), seed=7):
@@ -207,7 +207,7 @@ class TestSearches:
             assert found.latency_us == pytest.approx(min(times), rel=1e-12)
 
     def test_no_number_of_equal_fragments_is_better(self) -> None:
-        """Brute force over every number, in real sizes; whole bytes are judged as they are."""
+        """Brute force over every number, in real sizes; whole bytes are evaluated as they are."""
         for problem in noisy_problems(count(1500), seed=9):
             counts = problem.count_range()
             every = np.arange(counts.minimum, counts.maximum + 1)

@@ -31,7 +31,7 @@ def test_the_closed_form_finds_the_best_count(pipeline: Pipeline, size: int) -> 
 
 
 @given(pipelines, st.integers(1, 500), st.integers(1, 20))
-def test_the_formula_is_the_judge_on_equal_sizes(pipeline: Pipeline, size: int, k: int) -> None:
+def test_the_formula_is_the_evaluator_on_equal_sizes(pipeline: Pipeline, size: int, k: int) -> None:
     """Wang98 (10) against the recurrence."""
     value = float(equal_latency_us(Problem(pipeline, size), np.array([k]))[0])
     assert value == pytest.approx(latency_us(pipeline, [size / k] * k), rel=1e-12)

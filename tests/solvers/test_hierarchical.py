@@ -81,7 +81,9 @@ def true_us(problem: Problem, candidate: Candidate) -> float:
 
 
 @given(st.lists(stages(), min_size=1, max_size=5), st.integers(1, 300), st.data())
-def test_the_kernel_equals_the_judge(parts: list[Stage], size: int, data: st.DataObject) -> None:
+def test_the_kernel_equals_the_evaluator(
+    parts: list[Stage], size: int, data: st.DataObject
+) -> None:
     """Any cuts, nested or not."""
     pipeline = Pipeline(tuple(parts), 1.5)
     levels = []
@@ -89,9 +91,9 @@ def test_the_kernel_equals_the_judge(parts: list[Stage], size: int, data: st.Dat
         inner = data.draw(st.sets(st.integers(1, max(1, size - 1)), max_size=20))
         ends = [0, *sorted(p for p in inner if p < size), size]
         levels.append(tuple(int(d) for d in np.diff(ends)))
-    judged_us = nested_latency_us(pipeline, NestedSchedule(tuple(levels)))
+    evaluated_us = nested_latency_us(pipeline, NestedSchedule(tuple(levels)))
     arrays = [np.array(level, dtype=np.int64) for level in levels]
-    assert levels_latency_us(pipeline, arrays) == pytest.approx(judged_us, rel=1e-12)
+    assert levels_latency_us(pipeline, arrays) == pytest.approx(evaluated_us, rel=1e-12)
 
 
 @given(

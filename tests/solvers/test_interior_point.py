@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvers.exact.chain import Chain, ChainMethod, ChainOptions, Iterate, apart_of
+from solvers.exact.chain import Chain, ChainMethod, ChainOptions, Iterate, bound_distance
 from solvers.exact.dual import repaired, value_us, weights
 from solvers.exact.interior_native import NativeMethod
 from solvers.exact.interior_point import iterate
@@ -134,7 +134,7 @@ def test_both_bounds_meet(method: ChainMethod, kind: str) -> None:
     assert got.apart <= CLOSE
     assert got.complementarity <= 2.0 * CLOSE
     assert -1e-12 * upper <= upper - lower <= 2.0 * CLOSE * upper
-    assert apart_of(chain, got.y, got.repeated_y, got.p) <= 2.0 * CLOSE
+    assert bound_distance(chain, got.y, got.repeated_y, got.p) <= 2.0 * CLOSE
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -30,7 +30,7 @@ cuts = st.lists(st.integers(1, 5000), min_size=1, max_size=30)
 
 
 @given(pipelines, st.lists(cuts, min_size=1, max_size=4))
-def test_latencies_equal_the_judge(
+def test_latencies_equal_the_evaluator(
     kernels: Choice, pipeline: Pipeline, several: list[list[int]]
 ) -> None:
     """1e-12 relative, lines and ranges alike, one cut or many at once."""
@@ -45,7 +45,7 @@ def test_latencies_equal_the_judge(
 
 
 @given(pipelines, cuts)
-def test_exit_times_equal_the_judge(pipeline: Pipeline, cut: list[int]) -> None:
+def test_exit_times_equal_the_evaluator(pipeline: Pipeline, cut: list[int]) -> None:
     """The whole matrix, not only its last entry."""
     fast = exit_times_us(stage_times_us(pipeline, np.array(cut, dtype=float)))
     slow = np.array(simulate(pipeline, cut).exit_us)

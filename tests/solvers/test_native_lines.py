@@ -171,7 +171,7 @@ def test_equal_counts_and_cuts_are_the_same(problem: Problem) -> None:
         return
     assert problem.admits(tuple(new.tolist()))
     if pair[0] == pair[1]:
-        assert _judged(problem, new) == pytest.approx(_judged(problem, old), rel=TIE)
+        assert _evaluated(problem, new) == pytest.approx(_evaluated(problem, old), rel=TIE)
 
 
 @given(problems())
@@ -184,8 +184,8 @@ def test_repeated_sizes_are_the_same(problem: Problem) -> None:
     old, new = (best for best in found if best is not None)
     assert new.latency_us == pytest.approx(old.latency_us, rel=TIE, abs=1e-300)
     cut = repeated_cut(problem, new.size)
-    judged = latency_us(problem.pipeline, cut) - problem.pipeline.delay_us
-    assert judged == pytest.approx(new.latency_us, rel=1e-9, abs=1e-9)
+    evaluated = latency_us(problem.pipeline, cut) - problem.pipeline.delay_us
+    assert evaluated == pytest.approx(new.latency_us, rel=1e-9, abs=1e-9)
 
 
 @given(problems(), st.integers(2, 40), st.integers(0, 2**32 - 1))
@@ -205,7 +205,7 @@ def test_roundings_are_the_same(problem: Problem, k: int, seed: int) -> None:
         return
     assert problem.admits(new)
     # Moves that tie to rounding may lead the two to different, equally good places.
-    here, there = _judged(problem, np.array(new)), _judged(problem, np.array(old))
+    here, there = _evaluated(problem, np.array(new)), _evaluated(problem, np.array(old))
     assert new == old or here == pytest.approx(there, rel=1e-3)
 
 
@@ -245,7 +245,7 @@ def test_what_is_not_lines_is_left_to_numpy() -> None:
         np.testing.assert_array_equal(same, closed_form_us(problem, counts))
 
 
-def _judged(problem: Problem, cut: np.ndarray) -> float:
+def _evaluated(problem: Problem, cut: np.ndarray) -> float:
     return latency_us(problem.pipeline, tuple(cut.tolist()))
 
 

@@ -91,7 +91,7 @@ def test_every_count_between_two_points_has_a_bound(number: int) -> None:
             assert bound <= latency * (1.0 + ERROR) + 1e-12, (size, k)
 
 
-def test_value_is_the_judge_s() -> None:
+def test_value_is_the_evaluators() -> None:
     """For every size and count of random messages, slopes by differences."""
     for number in range(count(100)):
         pipeline, _, message = drawn(number)

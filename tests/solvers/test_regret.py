@@ -39,7 +39,7 @@ def repeated(total: int, size: int) -> tuple[int, ...]:
     return (size,) * full + ((rest,) if rest else ())
 
 
-def judged(model: CostModel, cut: Sequence[int]) -> float:
+def evaluated(model: CostModel, cut: Sequence[int]) -> float:
     """What the evaluator says."""
     return latency_us(model, cut) if isinstance(model, Pipeline) else model.latency_us(cut)
 
@@ -69,7 +69,7 @@ def best_of(model: CostModel, workload: Workload) -> tuple[BestKnown, ...]:
 # --- pricing --------------------------------------------------------------------------------------
 
 
-def test_latencies_are_the_judges() -> None:
+def test_latencies_are_the_evaluators() -> None:
     """Random models, sizes and messages: sizes above the message and those that divide it too."""
     rng = np.random.default_rng(1)
     for model, maximum in models(count(200), seed=5):
@@ -79,7 +79,7 @@ def test_latencies_are_the_judges() -> None:
             if rng.random() < 0.3:
                 size = -(-total // int(rng.integers(1, 9)))
             priced = repeated_latencies_us(model, np.array([size]), np.array([total]))[0]
-            assert priced == pytest.approx(judged(model, repeated(total, size)), rel=1e-11)
+            assert priced == pytest.approx(evaluated(model, repeated(total, size)), rel=1e-11)
 
 
 def test_a_byte_repeated_in_the_largest_message_is_priced_in_closed_form() -> None:
@@ -279,7 +279,9 @@ def test_admitted_sizes_end_with_the_first_that_sends_all_whole() -> None:
 
 
 @pytest.mark.parametrize("objective", [*Objective])
-def test_a_ladder_is_no_worse_than_one_size_by_more_than_the_mergers(objective: Objective) -> None:
+def test_size_steps_are_no_worse_than_one_size_by_more_than_the_mergers(
+    objective: Objective,
+) -> None:
     """Every octave has its best size, but for what merging may cost."""
     for case in random_cases(count(60), seed=21):
         workload = Workload.log_uniform(256, 2**20, points=48)
@@ -295,7 +297,7 @@ def test_a_ladder_is_no_worse_than_one_size_by_more_than_the_mergers(objective: 
         assert all(begin.bit_count() == 1 for begin in begins)
 
 
-def test_each_octave_of_an_unmerged_ladder_has_its_best_size() -> None:
+def test_each_octave_of_an_unmerged_list_of_size_steps_has_its_best_size() -> None:
     """Without mergers worth their while the steps are the octaves' own choices."""
     workload = Workload.log_uniform(2**14, 2**20, points=48)
     best = best_of(MYRINET, workload)

@@ -185,7 +185,7 @@ def test_a_static_size_above_the_message_sends_it_whole() -> None:
 
 
 def test_baselines_say_what_the_limits_forbid() -> None:
-    """A baseline without an admitted cut has a reason and no latency; the others are judged."""
+    """A baseline without an admitted cut has a reason and no latency; the others are evaluated."""
     problem = Problem(PLAIN, 10_000, FragmentLimits(max_fragment_bytes=5_000))
     found = baselines_of(problem)
     entries = {(entry.strategy.value, entry.static_bytes): entry for entry in found.entries}

@@ -131,7 +131,7 @@ def the_worked_example() -> PlanTable:
     pipeline = pipeline_of_lines([("copy", 1.0, 2.0), ("wire", 2.0, 4.0)])
     cuts = [(1,), (99,), (40, 60), (450, 550)]
     repeats = [(1, 1), (99, 99), (100, 50), (1000, 500)]
-    return _judged(pipeline, PLAIN, cuts, repeats, gaps=(0.0, 0.001, 0.0005, 0.002))
+    return _evaluated(pipeline, PLAIN, cuts, repeats, gaps=(0.0, 0.001, 0.0005, 0.002))
 
 
 def the_aligned_example() -> PlanTable:
@@ -139,7 +139,7 @@ def the_aligned_example() -> PlanTable:
     limits = FragmentLimits(64, 4096, 64, 9)
     cuts = [(200,), (499,), (64, 128, 308), (640, 1280, 1728), (640, 1344, 1665), (576, 1280, 1794)]
     repeats = [(200, 512), (499, 512), (500, 256), (3648, 1920), (3650, 1920)]
-    return _judged(a_ranged_pipeline(), limits, cuts, repeats, gaps=(0.0, 0.01, 1 / 3, 1e-9))
+    return _evaluated(a_ranged_pipeline(), limits, cuts, repeats, gaps=(0.0, 0.01, 1 / 3, 1e-9))
 
 
 def the_huge_example() -> PlanTable:
@@ -147,7 +147,7 @@ def the_huge_example() -> PlanTable:
     top = 2**48
     cuts = [(2**40, top - 2**40 - 2**31), (2**40, top - 2**40 - 5), (2**40 + 5, top - 2**40 - 5)]
     repeats = [(top - 2**31, 2**47), (top - 5, 2**47), (top, 2**47)]
-    return _judged(a_line_pipeline(), PLAIN, cuts, repeats, gaps=(1e-3,))
+    return _evaluated(a_line_pipeline(), PLAIN, cuts, repeats, gaps=(1e-3,))
 
 
 def the_sparse_example() -> PlanTable:
@@ -155,10 +155,10 @@ def the_sparse_example() -> PlanTable:
     cuts = [(16, 8, 11), (16, 8, 16), (16, 16, 9)]
     repeats = [(35, 0), (38, 16), (40, 8), (41, 16)]
     limits = FragmentLimits(6, 16, 8)
-    return _judged(a_line_pipeline(), limits, cuts, repeats, gaps=(0.25,))
+    return _evaluated(a_line_pipeline(), limits, cuts, repeats, gaps=(0.25,))
 
 
-def _judged(
+def _evaluated(
     pipeline: Pipeline,
     limits: FragmentLimits,
     cuts: Sequence[tuple[int, ...]],

@@ -6,9 +6,10 @@
    looked up; sizes outside the table's range are passed over. One JSON object goes to standard
    output; every figure of time is nanoseconds:
 
-     table, min_message_bytes, max_message_bytes, cut_count, repeat_count, file_bytes   what was read
+     table, min_message_bytes, max_message_bytes, cut_count, repeat_count, file_bytes
+                        what was read
      sizes, passes      how many sizes are used, how often all of them are looked up
-     constant_ns, size_steps_ns, repeat_ns, live_ns, schedule_ns, cut_ns, open_ns
+     constant_ns, if_chain_ns, repeat_ns, live_ns, schedule_ns, cut_ns, open_ns
                         each {"median", "best", "worst"} over the passes, of the mean of one pass
                         for one lookup; live is repeat between sluice_live_enter and leave,
                         schedule fills an array, cut is the iterator, open is
@@ -18,7 +19,7 @@
                         by how often; the sizes of one number are looked up together for it
      schedule_counts    [{"fragments", "sizes", "ns", "allowed_ns"}]: those points, each with
                         2 ns a fragment + 50 ns beside it
-     fragments          {"mean", "most"} over the sizes
+     fragments          {"mean", "max"} over the sizes
      checksum           the sum of all that was looked up, so that nothing is optimised away
 
    Every lookup is timed within a pass over all sizes, after one pass that is not timed; the loop's
@@ -70,7 +71,7 @@ static uint64_t constant(const workload *work)
 }
 
 /* What one does that distinguishes sizes. */
-static __attribute__((noinline)) uint64_t size_steps_of(uint64_t size)
+static __attribute__((noinline)) uint64_t if_chain_of(uint64_t size)
 {
     if (size <= 1024) return size;
     if (size <= 8192) return 1024;
@@ -86,11 +87,11 @@ static __attribute__((noinline)) uint64_t size_steps_of(uint64_t size)
     return 1048576;
 }
 
-static uint64_t size_steps(const workload *work)
+static uint64_t if_chain(const workload *work)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < work->count; i++)
-        sum += size_steps_of(work->sizes[i]);
+        sum += if_chain_of(work->sizes[i]);
     return sum;
 }
 
@@ -259,7 +260,7 @@ static int print_by_fragments(const workload *work, uint64_t *checksum)
     slope = spread > 0 ? (all.weight * all.xy - all.x * all.y) / spread : 0;
     printf("\n  ],\n  \"schedule_fit\": {\"per_fragment_ns\": %.4f, \"per_call_ns\": %.3f},\n", slope,
            (all.y - slope * all.x) / all.weight);
-    printf("  \"fragments\": {\"mean\": %.3f, \"most\": %zu},\n", all.x / all.weight,
+    printf("  \"fragments\": {\"mean\": %.3f, \"max\": %zu},\n", all.x / all.weight,
            sorted[work->count - 1].fragments);
     free(sorted);
     free(group);
@@ -280,7 +281,8 @@ static uint64_t *read_sizes(const char *path, const sluice_description *about, s
         uint64_t size;
         errno = 0;
         size = strtoull(line, &end, 10);
-        if (end == line || errno || size < about->min_message_bytes || size > about->max_message_bytes)
+        if (end == line || errno || size < about->min_message_bytes ||
+            size > about->max_message_bytes)
             continue;
         if (*count == room) {
             room = room ? 2 * room : 1024;
@@ -318,7 +320,8 @@ static void print_figures(const char *name, figures found)
 static int report(const workload *work, const sluice_description *about, const char *path)
 {
     uint64_t checksum = 0;
-    printf("{\n  \"table\": \"%s\",\n  \"min_message_bytes\": %llu,\n  \"max_message_bytes\": %llu,\n",
+    printf("{\n  \"table\": \"%s\",\n  \"min_message_bytes\": %llu,\n"
+           "  \"max_message_bytes\": %llu,\n",
            about->profile[0] ? about->profile : path, (unsigned long long)about->min_message_bytes,
            (unsigned long long)about->max_message_bytes);
     printf("  \"cut_count\": %llu,\n  \"repeat_count\": %llu,\n  \"file_bytes\": %llu,\n",
@@ -326,7 +329,7 @@ static int report(const workload *work, const sluice_description *about, const c
            (unsigned long long)about->file_bytes);
     printf("  \"sizes\": %zu,\n  \"passes\": %d,\n", work->count, PASSES);
     print_figures("constant_ns", measure(constant, work, &checksum));
-    print_figures("size_steps_ns", measure(size_steps, work, &checksum));
+    print_figures("if_chain_ns", measure(if_chain, work, &checksum));
     print_figures("repeat_ns", measure(repeat, work, &checksum));
     print_figures("live_ns", measure(live_repeat, work, &checksum));
     print_figures("schedule_ns", measure(schedule, work, &checksum));

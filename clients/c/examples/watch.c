@@ -1,5 +1,5 @@
 /* The reader beside keep_fresh.sh: threads that look up without ever waiting, and one that notices a
-   new file and swaps it in. It needs no network: whoever renames a new file into its place is fine.
+   new file and swaps it in. It needs no network: any program may rename a new file into its place.
 
        watch TABLE.slt BYTES
 

@@ -122,7 +122,7 @@ SLUICE_API void sluice_table_close(sluice_table *table);
 /* What the table is for. */
 SLUICE_API int sluice_table_describe(const sluice_table *table, sluice_description *description);
 
-/* --- lookups --------------------------------------------------------------------------------- */
+/* --- lookups ---------------------------------------------------------------------------------- */
 
 /* The best size to repeat for this message: floor(B / s) fragments of s = *size_bytes, and then what
    is left, if anything. s may exceed the message, which is then sent whole. SLUICE_E_RANGE outside

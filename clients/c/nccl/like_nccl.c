@@ -2,7 +2,7 @@
 
    Every line of its input asks for a chunk: collective, bytes, algorithm, protocol, channels, and the
    size that NCCL proposes. Each thread makes a communicator of its own (several at once, as NCCL may)
-   and asks everything; all have to be told the same, which is printed once, a line each. What the
+   and asks everything; all have to get the same, which is printed once, a line each. What the
    plugin logs goes to stderr. Ends with 1 where the plugin breaks a rule, and says which; with 2 where
    it refuses the communicator, as NCCL would. */
 #define _POSIX_C_SOURCE 200809L

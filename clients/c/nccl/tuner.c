@@ -218,9 +218,9 @@ static int is_pipeline(const struct tuner *tuner, int collective, int algorithm,
    room, because a size that falls short by one byte costs a further fragment. */
 static size_t bounded(const struct tuner *tuner, uint64_t size, size_t proposed)
 {
-    uint64_t maximum = proposed, maximum = tuner->about.max_fragment_bytes;
-    if (maximum != 0 && maximum < maximum)
-        maximum = maximum;
+    uint64_t maximum = proposed, limit = tuner->about.max_fragment_bytes;
+    if (limit != 0 && limit < maximum)
+        maximum = limit;
     maximum -= maximum % GRAIN_BYTES;
     if (maximum < MIN_CHUNK_BYTES)
         return proposed;

@@ -33,7 +33,7 @@ static int read_record(const slt_view *view, uint64_t at, uint64_t first, cut_re
 static int keeps_limits(const slt_view *view, const slt_rules *rules, cut_record *cut)
 {
     uint64_t unit = rules->unit, maximum = (cut->message - 1) / unit, before = 0;
-    if (cut->fragments > rules->max_schedule_fragments)
+    if (cut->fragments > rules->max_fragments)
         return 0;
     for (uint64_t i = 0; i + 1 < cut->fragments; i++) {
         uint64_t position = position_at(view, cut->first + i), size;

@@ -35,7 +35,7 @@ static int keeps_limits(const slt_rules *rules, const repeat_record *repeat)
     if (repeat->size == 0)
         return 1;
     if (smaller(repeat->size, repeat->message) > rules->max_fragment ||
-        repeat->fragments > rules->max_schedule_fragments)
+        repeat->fragments > rules->max_fragments)
         return 0;
     return repeat->fragments == 1 ||
            (repeat->size % rules->unit == 0 &&

@@ -24,7 +24,7 @@ int sluice_cut_begin(sluice_cut *cut, const sluice_table *table, uint64_t messag
     memset(own, 0, sizeof *own);
     if (!view)
         return SLUICE_E_ARGUMENT;
-    if (message_bytes - view->minimum > view->range)
+    if (message_bytes - view->min_message > view->range)
         return SLUICE_E_RANGE;
     code = slt_find_span(view, message_bytes, &own->span);
     if (code != SLUICE_OK)

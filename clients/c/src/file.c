@@ -47,7 +47,7 @@ static int closed(int descriptor, int code)
     return code;
 }
 
-/* Open a regular file for reading: its descriptor and its length. What it is is asked before it is
+/* Open a regular file for reading: its descriptor and its length. Its kind is asked before it is
    opened, because opening a device may do something, and again afterwards, because it may have been
    exchanged; without O_NONBLOCK a pipe that came in between would be waited for. */
 static int open_file(const char *path, int *descriptor, uint64_t *length)

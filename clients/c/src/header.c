@@ -107,21 +107,22 @@ static uint64_t or_none(uint64_t limit)
 
 int slt_check_header(const unsigned char *header, slt_rules *rules)
 {
-    uint64_t cap = slt_u64(header + SLT_AT_CAP), maximum = slt_u64(header + SLT_AT_MAX_FRAGMENTS);
-    uint64_t largest_fragment = slt_u64(header + SLT_AT_MAX_FRAGMENT);
+    uint64_t cap = slt_u64(header + SLT_AT_CAP);
+    uint64_t max_fragments = slt_u64(header + SLT_AT_MAX_FRAGMENTS);
+    uint64_t max_fragment = slt_u64(header + SLT_AT_MAX_FRAGMENT);
     uint64_t tolerance = slt_u64(header + SLT_AT_TOLERANCE);
-    rules->minimum = slt_u64(header + SLT_AT_MIN);
-    rules->maximum = slt_u64(header + SLT_AT_MAX);
+    rules->min_message = slt_u64(header + SLT_AT_MIN_MESSAGE);
+    rules->max_message = slt_u64(header + SLT_AT_MAX_MESSAGE);
     rules->min_fragment = slt_u64(header + SLT_AT_MIN_FRAGMENT);
-    rules->max_fragment = or_none(largest_fragment);
+    rules->max_fragment = or_none(max_fragment);
     rules->unit = slt_u64(header + SLT_AT_ALIGNMENT);
-    rules->max_schedule_fragments = or_none(maximum) < cap ? maximum : cap;
-    if (!is_size(rules->minimum) || !is_size(rules->maximum) || rules->maximum < rules->minimum)
+    rules->max_fragments = or_none(max_fragments) < cap ? max_fragments : cap;
+    if (!is_size(rules->min_message) || !is_size(rules->max_message) || rules->max_message < rules->min_message)
         return SLUICE_E_INVALID;
     if (!slt_is_figure(tolerance) || !(slt_f64(tolerance) >= 1e-6 && slt_f64(tolerance) <= 1.0))
         return SLUICE_E_INVALID;
     if (!is_size(rules->min_fragment) || !is_size(rules->unit) || cap < 1 ||
-        (largest_fragment && !is_size(largest_fragment)) || (maximum && !is_size(maximum)))
+        (max_fragment && !is_size(max_fragment)) || (max_fragments && !is_size(max_fragments)))
         return SLUICE_E_INVALID;
     return is_named(header) ? SLUICE_OK : SLUICE_E_INVALID;
 }

@@ -12,8 +12,8 @@ enum {
     SLT_RANGE_BYTES = 24,
     SLT_MAX_STAGES = 64,
     SLT_MAX_RANGES = 64,
-    SLT_MAX_NAME_BYTES = 64,        /* of a profile */
-    SLT_MAX_NAME_CHARACTERS = 100,  /* of a stage */
+    SLT_MAX_NAME_BYTES = 64,       /* of a profile */
+    SLT_MAX_NAME_CHARACTERS = 100, /* of a stage */
     SLT_MAGIC_BYTES = 8,
     SLT_CHECKED_FROM = 32 /* the checksum covers all from here on */
 };
@@ -25,8 +25,8 @@ enum {
     SLT_AT_FILE_BYTES = 16,
     SLT_AT_CHECKSUM = 24,
     SLT_AT_RESERVED = 28,
-    SLT_AT_MIN = 32,
-    SLT_AT_MAX = 40,
+    SLT_AT_MIN_MESSAGE = 32,
+    SLT_AT_MAX_MESSAGE = 40,
     SLT_AT_TOLERANCE = 48,
     SLT_AT_MIN_FRAGMENT = 56,
     SLT_AT_MAX_FRAGMENT = 64,

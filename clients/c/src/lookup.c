@@ -8,7 +8,7 @@ enum { CHUNK = 64 };
 /* Whether the message is in the table's range. */
 static inline int is_inside(const slt_view *view, uint64_t message)
 {
-    return message - view->minimum <= view->range;
+    return message - view->min_message <= view->range;
 }
 
 /* The repeated size between two records, both sizes not 0 and the counts equal: docs/format.md,

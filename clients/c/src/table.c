@@ -5,7 +5,7 @@ int slt_spans(const unsigned char *records, uint64_t count, uint64_t stride,
               const slt_rules *rules)
 {
     uint64_t before = slt_u64(records);
-    if (before != rules->minimum)
+    if (before != rules->min_message)
         return 0;
     for (uint64_t at = 1; at < count; at++) {
         uint64_t message = slt_u64(records + stride * at);
@@ -13,7 +13,7 @@ int slt_spans(const unsigned char *records, uint64_t count, uint64_t stride,
             return 0;
         before = message;
     }
-    return before == rules->maximum;
+    return before == rules->max_message;
 }
 
 /* As many bits behind the leading one as the index has room for. */
@@ -21,8 +21,8 @@ static void choose_keys(slt_view *view, const slt_rules *rules)
 {
     for (uint64_t shift = 52; shift <= 62; shift++) {
         view->key_shift = shift;
-        view->first_key = slt_key(rules->minimum, shift);
-        if (slt_key(rules->maximum, shift) - view->first_key < SLT_MAX_KEYS)
+        view->first_key = slt_key(rules->min_message, shift);
+        if (slt_key(rules->max_message, shift) - view->first_key < SLT_MAX_KEYS)
             return;
     }
 }
@@ -68,8 +68,8 @@ static int check_content(slt_view *view, const slt_rules *rules, const unsigned 
 
 static void begin_lookups(slt_view *view, const slt_rules *rules)
 {
-    view->minimum = rules->minimum;
-    view->range = rules->maximum - rules->minimum;
+    view->min_message = rules->min_message;
+    view->range = rules->max_message - rules->min_message;
     view->unit = rules->unit;
     choose_keys(view, rules);
     slt_fill_index(view, &view->of_cuts, view->cuts, view->cut_count, SLT_CUT_BYTES);
@@ -126,8 +126,8 @@ int sluice_table_describe(const sluice_table *table, sluice_description *descrip
         return SLUICE_E_ARGUMENT;
     memset(description, 0, sizeof *description);
     describe_limits(view->bytes, description);
-    description->min_message_bytes = view->minimum;
-    description->max_message_bytes = view->minimum + view->range;
+    description->min_message_bytes = view->min_message;
+    description->max_message_bytes = view->min_message + view->range;
     description->relative_gap = slt_f64(slt_u64(view->bytes + SLT_AT_TOLERANCE));
     description->alignment_bytes = view->unit;
     description->max_schedule_fragments = view->max_schedule_fragments;

@@ -29,8 +29,8 @@ typedef struct __attribute__((may_alias)) slt_view {
     uint64_t repeat_count;
     uint64_t position_count;
     uint64_t position_width;
-    uint64_t minimum;
-    uint64_t range; /* greatest - least */
+    uint64_t min_message;
+    uint64_t range; /* the largest message - min_message */
     uint64_t unit;
     uint64_t max_schedule_fragments;
     uint64_t key_shift; /* see slt_key */
@@ -45,12 +45,12 @@ _Static_assert(sizeof(slt_view) <= sizeof(sluice_table), "a view fits a sluice_t
 
 /* The header's fields that are needed to check the rest. */
 typedef struct slt_rules {
-    uint64_t minimum;
-    uint64_t maximum;
+    uint64_t min_message;
+    uint64_t max_message;
     uint64_t min_fragment;
     uint64_t max_fragment; /* 2^64 - 1 where the file says none */
     uint64_t unit;
-    uint64_t max_schedule_fragments; /* the smaller of max_fragments and fragment_cap */
+    uint64_t max_fragments; /* the smaller of the file's max_fragments and fragment_cap */
 } slt_rules;
 
 /* The view of a table; null where it is null or closed. */

@@ -12,13 +12,13 @@
 
 #include "support.h"
 
-enum { MESSAGES = 16, MAX = 64, MIN_READS = 100 };
+enum { MESSAGES = 16, MAX_FRAGMENTS = 64, MIN_READS = 100 };
 
 /* What a table says, found before any thread starts. */
 typedef struct answers {
     sluice_description about;
     uint64_t repeats[MESSAGES];
-    uint64_t fragments[MESSAGES][MAX];
+    uint64_t fragments[MESSAGES][MAX_FRAGMENTS];
     size_t counts[MESSAGES];
 } answers;
 
@@ -39,7 +39,8 @@ static void choose_messages(void)
     uint64_t minimum = larger(one->min_message_bytes, other->min_message_bytes);
     uint64_t maximum = one->max_message_bytes < other->max_message_bytes ? one->max_message_bytes
                                                                      : other->max_message_bytes;
-    CHECK(minimum < maximum && larger(one->max_schedule_fragments, other->max_schedule_fragments) <= MAX);
+    CHECK(minimum < maximum);
+    CHECK(larger(one->max_schedule_fragments, other->max_schedule_fragments) <= MAX_FRAGMENTS);
     for (uint64_t i = 0; i < MESSAGES; i++)
         messages[i] = minimum + (maximum - minimum) * i / (MESSAGES - 1);
 }
@@ -48,7 +49,8 @@ static void answer(const sluice_table *table, answers *found, size_t i)
 {
     size_t count = 0;
     CHECK(sluice_repeat(table, messages[i], &found->repeats[i]) == SLUICE_OK);
-    CHECK(sluice_schedule(table, messages[i], found->fragments[i], MAX, &count) == SLUICE_OK);
+    CHECK(sluice_schedule(table, messages[i], found->fragments[i], MAX_FRAGMENTS, &count) ==
+          SLUICE_OK);
     found->counts[i] = count;
 }
 
@@ -145,7 +147,7 @@ static void swap_often(char **argv, uint64_t swaps)
     atomic_store_explicit(&ended, 1, memory_order_relaxed);
 }
 
-/* Another one who swaps, now and then, and is told so where that is at the same time. */
+/* Another thread that swaps now and then, and gets an error where both do at the same time. */
 static void *alternative(void *path)
 {
     while (!atomic_load_explicit(&ended, memory_order_relaxed)) {

@@ -218,7 +218,7 @@ static void test_null_pointers(const sluice_table *table)
     CHECK(size == 5 && fragments == 5);
 }
 
-static void test_look_ups(const places *where)
+static void test_lookups(const places *where)
 {
     sluice_table table;
     CHECK(sluice_table_open(&table, golden(where, "worked-example.slt")) == SLUICE_OK);
@@ -320,7 +320,7 @@ int main(int argc, char **argv)
     test_a_copy(&where);
     test_what_is_no_table_file(&where);
     test_a_huge_file(&where);
-    test_look_ups(&where);
+    test_lookups(&where);
     test_no_repeated_size(&where);
     test_the_description(&where);
     test_a_live_table(&where);

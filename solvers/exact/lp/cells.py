@@ -97,7 +97,9 @@ class _Entries:
 
 
 def cells_dual(cells: Cells, order_rows: tuple[Ints, Ints]) -> SparseModel:
-    """The model for k >= 2 fragments. Columns: p, lambda, e, mu; rows: byte, unit, split, order."""
+    """Return the model for k >= 2 fragments. Columns: p, lambda, e, mu; rows: byte, unit, split,
+    order.
+    """
     k, n = cells.c.shape
     free, unit = cells.total or 1.0, cells.unit_us or 1.0
     c, G = cells.c / unit, cells.G * (free / unit)

@@ -64,7 +64,9 @@ class SparseModel:
 
 
 def reduced_dual(lines: LineProblem, k: int, order_rows: tuple[Ints, Ints]) -> SparseModel:
-    """The model for k >= 2 fragments; order_rows are index arrays (i, d), i from 0 to k-3."""
+    """Return the model for k >= 2 fragments; order_rows are index arrays (i, d), i from 0
+    to k-3.
+    """
     n = lines.n
     overhead, Q, Q_minus, cap = _scaled(lines, k)
     columns = (k - 1) * n
@@ -117,7 +119,7 @@ def _scaled(lines: LineProblem, k: int) -> tuple[Floats, Floats, Floats, float |
 def order_entries(
     order_rows: tuple[Ints, Ints], n: int, *, first_row: int
 ) -> tuple[Ints, Ints, Floats]:
-    """Entries of the order rows: +1 on p_i(c), -1 on p_{i+1}(c), for every c <= d."""
+    """Return entries of the order rows: +1 on p_i(c), -1 on p_{i+1}(c), for every c <= d."""
     i, d = order_rows
     width = d + 1
     row = first_row + np.repeat(np.arange(len(i)), width)
@@ -191,7 +193,7 @@ def _search(lines: LineProblem, k: int, deadline: Deadline, close: float) -> Cou
 def run_glop(
     model: SparseModel, parameters: str, deadline: Deadline
 ) -> tuple[Floats, Floats] | None:
-    """Variable values and row multipliers, or None where the solver ended without any."""
+    """Return variable values and row multipliers, or None where the solver ended without any."""
     builder: Any = helper.ModelBuilderHelper()  # its stub has a wrong type for the arrays
     builder.fill_model_from_sparse_data(
         model.low, model.high, model.cost, model.row_low, model.row_high, model.matrix
@@ -230,7 +232,9 @@ def _sizes(lines: LineProblem, shares: Floats) -> Floats:
 
 
 def spread_shares(shares: Floats, total: float, maximum: Floats) -> Floats:
-    """Amounts in proportion to the shares, none above its greatest, that sum to the total."""
+    """Return amounts in proportion to the shares, none above its greatest, that sum to the
+    total.
+    """
     k, given = len(shares), float(shares.sum())
     y = shares * (total / given) if given > 0.0 else np.full(k, total / k)
     for _ in range(k):
@@ -246,7 +250,7 @@ def spread_shares(shares: Floats, total: float, maximum: Floats) -> Floats:
 
 
 def with_violated(rows: tuple[Ints, Ints], p: Floats) -> tuple[Ints, Ints]:
-    """The order rows so far, and every row of the stages where p violates one.
+    """Return the order rows so far, and every row of the stages where p violates one.
 
     Adding the violated rows alone takes many rounds, each of which moves the violation by a step.
     """
@@ -259,14 +263,14 @@ def with_violated(rows: tuple[Ints, Ints], p: Floats) -> tuple[Ints, Ints]:
 
 
 def single_fragment(lines: LineProblem) -> CountResult:
-    """The message in one fragment."""
+    """Return the message in one fragment."""
     x = np.array([lines.B])
     latency = float(lines.g.sum() + lines.B * lines.G.sum())
     return CountResult(1, latency, latency, x, np.zeros((0, lines.n)))
 
 
 def equal_sizes(lines: LineProblem, k: int) -> CountResult:
-    """Equal sizes, and the bound of the stage that is slowest at that size (p = e_b)."""
+    """Return equal sizes, and the bound of the stage that is slowest at that size (p = e_b)."""
     x = np.full(k, lines.B / k)
     p = np.zeros((k - 1, lines.n))
     p[:, int(np.argmax(lines.g + lines.G * (lines.B / k)))] = 1.0

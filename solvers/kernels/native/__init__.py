@@ -35,12 +35,14 @@ CHOICES: tuple[Choice, ...] = get_args(Choice)
 
 
 def sources() -> list[Path]:
-    """The C sources, in the order in which they are compiled."""
+    """Return the C sources, in the order in which they are compiled."""
     return sorted(FOLDER.glob("*.c"))
 
 
 def object_path() -> Path:
-    """Where the shared object for these sources, flags and this platform is, once it is built."""
+    """Return where the shared object for these sources, flags and this platform is, once it is
+    built.
+    """
     digest = hashlib.sha256(" ".join(FLAGS).encode())
     for path in sorted(FOLDER.glob("*.[ch]")):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())

@@ -3,7 +3,7 @@
    Blocks are m x m, row by row. diagonal[j] couples block j with itself, upper[j] block j with
    block j+1. The factor replaces both: L D L' of each pivot block and L^-1 times the upper one.
    Pivots that rounding has made too small are replaced by a huge number, so that the unknown is
-   left out of the step (as is usual for interior-point methods). */
+   left out of the step (as is common for interior-point methods). */
 #ifndef SLUICE_BLOCKS_H
 #define SLUICE_BLOCKS_H
 

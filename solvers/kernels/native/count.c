@@ -155,7 +155,7 @@ static int iterate(solve *s, int64_t waiting, double time_limit_s, double *compl
     for (int64_t d = 0; s->k > 2 && d < s->lines->n - 1; d++)
         if (s->waits[d])
             chosen[q++] = d;
-    sluice_ip_outcome reported;
+    sluice_ip_outcome outcome;
     sluice_ip_problem asked = {
         .k = s->k,
         .n = s->lines->n,
@@ -172,8 +172,8 @@ static int iterate(solve *s, int64_t waiting, double time_limit_s, double *compl
         .time_limit_s = time_limit_s,
         .check_order_at = waiting == s->lines->n - 1 ? 0.0 : CHECK_ORDER_AT,
     };
-    int status = sluice_ip_solve(&asked, s->x, s->p, s->violation, &reported);
-    *complementarity = reported.complementarity;
+    int status = sluice_ip_solve(&asked, s->x, s->p, s->violation, &outcome);
+    *complementarity = outcome.complementarity;
     return status;
 }
 

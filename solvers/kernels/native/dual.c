@@ -193,7 +193,7 @@ static int64_t step_weights(const sluice_lines *lines, int64_t k, const double *
 }
 
 /* out = share * one + (1 - share) * other. */
-static void workload(int64_t n, double share, const double *one, const double *other, double *out)
+static void blend(int64_t n, double share, const double *one, const double *other, double *out)
 {
     for (int64_t c = 0; c < n; c++)
         out[c] = share * one[c] + (1.0 - share) * other[c];
@@ -211,7 +211,7 @@ static void stretched(int64_t n, int64_t k, const double *p, const double *alpha
         if (twice >= 0)
             memcpy(q + i * n, p + (i <= twice ? i : i - 1) * n, row);
         else
-            workload(n, i == k - 1 ? 1.0 : share, before, after, q + i * n);
+            blend(n, i == k - 1 ? 1.0 : share, before, after, q + i * n);
         share += i < k - 1 ? alpha[i] : 0.0;
     }
 }
@@ -227,7 +227,7 @@ static void squeezed(int64_t n, int64_t k, const double *p, const double *alpha,
         if (without >= 0)
             memcpy(q + i * n, p + (i < without ? i : i + 1) * n, row);
         else
-            workload(n, share, p + (i + 1) * n, p + i * n, q + i * n);
+            blend(n, share, p + (i + 1) * n, p + i * n, q + i * n);
     }
 }
 

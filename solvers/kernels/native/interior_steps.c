@@ -102,7 +102,7 @@ INLINE void row_change(const state *z, const direction *go, int64_t c, int64_t f
         out[z->at - from] -= ((z->G[c] - z->G_mean[0]) - z->G_mean[1]) * go->Y;
 }
 
-/* The affine direction: its products go into `goal`, and its sums and longest steps are told. */
+/* The affine direction: its products go into `goal`; its sums and longest steps are returned. */
 CLONES static void affine_cells(state *z, const direction *go, steps *out)
 {
     int64_t S = z->S;

@@ -16,8 +16,8 @@ typedef struct {
     double max_bytes;
 } sluice_lines;
 
-/* In whole bytes: a fragment of x bytes takes overhead_us + ns_per_byte x / 1000, the evaluator's own
-   operations in its order. */
+/* In whole bytes: a fragment of x bytes takes overhead_us + ns_per_byte x / 1000, the evaluator's
+   own operations in its order. */
 typedef struct {
     int64_t n;                 /* stages, 1 .. SLUICE_LINES_MAX_STAGES */
     const double *overhead_us; /* (n) */

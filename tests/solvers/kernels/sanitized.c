@@ -277,8 +277,8 @@ static void check_repeat(const sluice_whole *q)
         sizes[i] = i < best.full ? best.size_bytes : rest;
     if (count > 1)
         check_cut(q, count, sizes);
-    double judged = sluice_evaluate(q, count, sizes), reported = best.latency_us + q->delay_us;
-    expect(fabs(judged - reported) <= 1e-9 * judged, "latency of a repeated size");
+    double evaluated = sluice_evaluate(q, count, sizes), reported = best.latency_us + q->delay_us;
+    expect(fabs(evaluated - reported) <= 1e-9 * evaluated, "latency of a repeated size");
     free(sizes);
 }
 
@@ -328,7 +328,8 @@ static void real_sizes(void)
         overhead[j] = wide(1e-3, 1e5);
         cost[j] = wide(1e-7, 10.0);
     }
-    double message = 1.0 + wide(1.0, 1e9), minimum = between(0, 1) ? 0.0 : message / (double)(2 * k);
+    double message = 1.0 + wide(1.0, 1e9);
+    double minimum = between(0, 1) ? 0.0 : message / (double)(2 * k);
     double maximum = between(0, 1) ? message : message / (double)k * (1.0 + uniform());
     sluice_lines lines = {n, overhead, cost, message, minimum, maximum};
     for (int64_t i = 0; i < (k - 1) * n; i++)

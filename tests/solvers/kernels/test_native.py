@@ -71,7 +71,7 @@ class TestRecurrence:
     # Around the lengths at which the kernel changes its ways: groups of 4 stages, 256 fragments.
     @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 9, 64])
     @pytest.mark.parametrize("k", [1, 2, 255, 256, 257, 700])
-    def test_the_bits_of_the_judge(
+    def test_the_bits_of_the_evaluator(
         self, native: NativeRecurrence, rng: np.random.Generator, n: int, k: int
     ) -> None:
         pipeline = some_pipeline(rng, n)
@@ -108,9 +108,9 @@ class TestRecurrence:
         for _ in range(count(300)):
             lines = some_lines(rng, int(rng.integers(1, 13)))
             x = rng.uniform(0.0, 1e5, rng.integers(1, 600))
-            judged = latency_us(lines.pipeline(), x.tolist())
+            evaluated = latency_us(lines.pipeline(), x.tolist())
             with computed_by(kernels):
-                assert lines.latency_us(x) == pytest.approx(judged, rel=1e-12)
+                assert lines.latency_us(x) == pytest.approx(evaluated, rel=1e-12)
 
     def test_more_stages_than_a_pipeline_may_have(self, native: NativeRecurrence) -> None:
         """The kernel refuses what does not fit into its arrays."""

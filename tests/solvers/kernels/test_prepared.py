@@ -31,7 +31,7 @@ def a_random_pipeline(rng: random.Random) -> Pipeline:
 
 
 @pytest.mark.parametrize("kernels", ["native", "numpy"])
-def test_it_is_the_judge(kernels: Choice) -> None:
+def test_it_is_the_evaluator(kernels: Choice) -> None:
     """To the last bit, cut after cut, of one fragment and of thousands."""
     require_native_kernels()
     rng = random.Random(11)

@@ -1,4 +1,4 @@
-"""What the service answers. Times in µs, sizes in whole bytes, moments as RFC 3339 in UTC.
+"""What the service answers. Times in µs, sizes in whole bytes, times of day as RFC 3339 in UTC.
 
 Names that may grow (strategies, states, codes) are strings. docs/service.md of Sluice says what
 each field means.
@@ -46,7 +46,7 @@ class BestFixed:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """One usual setting; `declined` says why where the limits forbid its cut."""
+    """One default setting; `declined` says why where the limits forbid its cut."""
 
     strategy: str
     static_bytes: int | None
@@ -290,7 +290,7 @@ class CountRun:
 
 @dataclass(frozen=True, slots=True)
 class CompiledTable:
-    """What is told of a compiled table; of long lists the first, and how many there are."""
+    """A description of a compiled table; of long lists the first, and how many there are."""
 
     digest: str
     created_at: str
@@ -357,7 +357,7 @@ class BestSoFar:
 
 @dataclass(frozen=True, slots=True)
 class JobPoint:
-    """What an optimisation knew from this moment on."""
+    """What an optimisation knew from this time on."""
 
     elapsed_s: float
     best_latency_us: float
@@ -409,7 +409,7 @@ class Job:
         return self.state in ("done", "failed", "cancelled")
 
     def check(self) -> Job:
-        """The job itself. Raises the ProblemError that it ended with."""
+        """Return the job itself. Raises the ProblemError that it ended with."""
         if self.error is not None:
             raise self.error.as_error()
         return self

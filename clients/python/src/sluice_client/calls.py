@@ -28,14 +28,16 @@ class Answer:
     body: bytes
 
     def json(self) -> Any:
-        """The body as JSON. Raises UnexpectedAnswer."""
+        """Return the body as JSON. Raises UnexpectedAnswer."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
             raise UnexpectedAnswer("the answer is not JSON", status=self.status) from None
 
     def check(self) -> Answer:
-        """The answer itself. Raises ProblemError for a refusal, UnexpectedAnswer otherwise."""
+        """Return the answer itself. Raises ProblemError for a refusal, UnexpectedAnswer
+        otherwise.
+        """
         if 200 <= self.status < 300:
             return self
         if self.status < 400:
@@ -75,7 +77,7 @@ class Call(Generic[T]):
 def get(
     path: str, read: Callable[[Answer], T], *, remembers: bool = False, **query: object
 ) -> Call[T]:
-    """A GET; parameters that are None are left out."""
+    """Return a GET; parameters that are None are left out."""
     return Call("GET", path, read, query, may_repeat=True, remembers=remembers)
 
 
@@ -88,7 +90,9 @@ def send(
     may_repeat: bool,
     takes_s: float = 0.0,
 ) -> Call[T]:
-    """A request with a JSON body; fields that are None are left out. Raises InvalidRequest."""
+    """Return a request with a JSON body; fields that are None are left out. Raises
+    InvalidRequest.
+    """
     given = {name: value for name, value in document.items() if value is not None}
     return Call(
         method,
@@ -102,12 +106,12 @@ def send(
 
 
 def reads(kind: type[T]) -> Callable[[Answer], T]:
-    """Reads a JSON answer as this class."""
+    """Return a reader of JSON answers as this class."""
     return lambda answer: decoded(kind, answer.json())
 
 
 def reads_page(kind: type[T]) -> Callable[[Answer], Page[T]]:
-    """Reads a page of these."""
+    """Return a reader of pages of these."""
 
     def read(answer: Answer) -> Page[T]:
         document = answer.json()
@@ -122,7 +126,7 @@ def reads_page(kind: type[T]) -> Callable[[Answer], Page[T]]:
 
 
 def segment(text: str) -> str:
-    """A name as one segment of a path. Raises InvalidRequest for what cannot be one."""
+    """Return a name as one segment of a path. Raises InvalidRequest for what cannot be one."""
     if text in ("", ".", ".."):
         raise InvalidRequest("expected the name or id of something that is stored")
     return quote(text, safe="@")

@@ -160,14 +160,14 @@ class Client:
         return file.take(self._answer(file.request(name)))
 
     def wait_job(self, id: str, *, within_s: float | None = None) -> Job:
-        """The job when it has ended. Raises DeadlineExceeded if it has not by then."""
+        """Return the job when it has ended. Raises DeadlineExceeded if it has not by then."""
         pauses = Pauses(within_s)
         while not (job := self.send(storing.job(id))).has_ended:
             time.sleep(pauses.next_s())
         return job
 
     def job_events(self, id: str) -> Iterator[JobEvent]:
-        """Each change of a job, to its end; a connection that breaks is made again."""
+        """Yield each change of a job, to its end; a connection that breaks is made again."""
         call, parser = storing.job_events(id), EventParser()
         state = self._retry_state(call)
         while True:
@@ -191,7 +191,7 @@ class Client:
             time.sleep(wait_s)
 
     def options(self, *, timeout_s: float | None = None, retry: Retry | None = None) -> Client:
-        """The same client with other patience; connections and memory are shared."""
+        """Return the same client with other patience; connections and memory are shared."""
         other = copy.copy(self)
         if timeout_s is not None:
             other._timeout_s = checked_timeout_s(timeout_s)
@@ -216,22 +216,22 @@ class Client:
         self.close()
 
     def _answer(self, call: Call[Any]) -> Answer:
-        held = self._memory.get(call.target) if call.remembers else None
+        stored = self._memory.get(call.target) if call.remembers else None
         state = self._retry_state(call)
         while True:
             try:
-                answer = self._attempt(call, state, held)
+                answer = self._attempt(call, state, stored)
             except httpx.RequestError as error:
                 time.sleep(state.after_failure(failure_of(error)))
                 continue
             wait_s = state.after_answer(answer)
             if wait_s is None:
-                return self._memory.settle(call.target, answer, held) if call.remembers else answer
+                return self._memory.take(call.target, answer, stored) if call.remembers else answer
             time.sleep(wait_s)
 
-    def _attempt(self, call: Call[Any], state: RetryState, held: Answer | None) -> Answer:
+    def _attempt(self, call: Call[Any], state: RetryState, stored: Answer | None) -> Answer:
         body = bytearray()
-        known = {"If-None-Match": held.headers["etag"]} if held else {}
+        known = {"If-None-Match": stored.headers["etag"]} if stored else {}
         with self._open(call, state, known) as response:
             for piece in response.iter_bytes():
                 body += piece

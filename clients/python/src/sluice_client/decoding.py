@@ -20,7 +20,9 @@ _Read = Callable[[Any, str], Any]
 
 
 def decoded(kind: type[T], document: Any) -> T:
-    """The document as this class. Raises UnexpectedAnswer, naming the place by JSON pointer."""
+    """Return the document as this class. Raises UnexpectedAnswer, naming the place by JSON
+    pointer.
+    """
     return cast(T, _reader(cast(Any, kind))(document, ""))
 
 

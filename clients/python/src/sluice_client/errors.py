@@ -59,7 +59,7 @@ class Problem:
     errors: tuple[FieldProblem, ...] = ()
 
     def as_error(self) -> ProblemError:
-        """The error to raise for it."""
+        """Return the error to raise for it."""
         return _class_of(self.code, self.status)(self)
 
 
@@ -143,15 +143,15 @@ def _class_of(code: str, status: int) -> type[ProblemError]:
 
 
 def problem_of(document: Any, *, status: int) -> Problem:
-    """The problem of a body, as far as it is one; what it lacks follows from the status."""
-    reported = document if isinstance(document, dict) else {}
-    listed = reported.get("errors")
+    """Return the problem of a body, as far as it is one; what it lacks follows from the status."""
+    fields = document if isinstance(document, dict) else {}
+    listed = fields.get("errors")
     return Problem(
-        type=_text(reported, "type", "about:blank"),
-        title=_text(reported, "title", ""),
+        type=_text(fields, "type", "about:blank"),
+        title=_text(fields, "title", ""),
         status=status,
-        code=_text(reported, "code", f"http_{status}"),
-        detail=_text(reported, "detail", f"the service answered {status}"),
+        code=_text(fields, "code", f"http_{status}"),
+        detail=_text(fields, "detail", f"the service answered {status}"),
         errors=tuple(
             FieldProblem(_text(one, "pointer", ""), _text(one, "detail", ""))
             for one in (listed if isinstance(listed, list) else [])
@@ -160,6 +160,6 @@ def problem_of(document: Any, *, status: int) -> Problem:
     )
 
 
-def _text(reported: Mapping[str, Any], name: str, default: str) -> str:
-    value = reported.get(name, default)
+def _text(fields: Mapping[str, Any], name: str, default: str) -> str:
+    value = fields.get(name, default)
     return value if isinstance(value, str) else default

@@ -33,13 +33,13 @@ class EventParser:
         self._id = self.last_id
 
     def feed(self, piece: bytes) -> Iterator[tuple[str, bytes]]:
-        """The events that end in this piece: name and data. Raises UnexpectedAnswer."""
-        held = self._rest + piece
+        """Yield the events that end in this piece: name and data. Raises UnexpectedAnswer."""
+        pending = self._rest + piece
         at = 0
-        for end in _END_OF_LINE.finditer(held):
-            if end.group() == b"\r" and end.end() == len(held):
+        for end in _END_OF_LINE.finditer(pending):
+            if end.group() == b"\r" and end.end() == len(pending):
                 break  # a line feed may still belong to it
-            line, at = held[at : end.start()], end.end()
+            line, at = pending[at : end.start()], end.end()
             if line:
                 self._field(line)
                 continue
@@ -47,7 +47,7 @@ class EventParser:
             self.last_id = self._id
             if data:
                 yield name or "message", b"\n".join(data)
-        self._rest = held[at:]
+        self._rest = pending[at:]
         if len(self._rest) > _MAX_LINE_BYTES:
             raise UnexpectedAnswer("the events' stream has a line without end")
 
@@ -63,7 +63,7 @@ class EventParser:
 
 
 def job_event(name: str, data: bytes) -> JobEvent:
-    """An event of a job's stream. Raises UnexpectedAnswer."""
+    """Return an event of a job's stream. Raises UnexpectedAnswer."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):

@@ -33,7 +33,7 @@ class ExportOption:
 class ExportTarget:
     """A library that a profile can be exported to.
 
-    `takes` is `one_size`, `size steps`, `costs` or `table`; `verified_by` the program that reads it
+    `takes` is `one_size`, `size_steps`, `costs` or `table`; `verified_by` the program that reads it
     back in the tests, None where none does.
     """
 

@@ -26,42 +26,44 @@ _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.
 
 
 def checked_address(address: str) -> str:
-    """The address without a slash at its end. Raises InvalidRequest."""
+    """Return the address without a slash at its end. Raises InvalidRequest."""
     if not address.lower().startswith(("http://", "https://")):
         raise InvalidRequest("expected an address that begins with http:// or https://")
     return address.rstrip("/")
 
 
 def checked_timeout_s(timeout_s: float) -> float:
-    """The time-out itself. Raises InvalidRequest."""
+    """Return the time-out itself. Raises InvalidRequest."""
     if not 0.0 < timeout_s <= MAX_TIMEOUT_S:
         raise InvalidRequest(f"expected 0 < timeout_s <= {MAX_TIMEOUT_S:g}")
     return timeout_s
 
 
 def headers_of(*, own: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
-    """The headers of a request: the client's own, then the call's, then those of this attempt."""
+    """Return the headers of a request: the client's own, then the call's, then those of this
+    attempt.
+    """
     headers = {"Accept": "*/*", "User-Agent": USER_AGENT, **own, **more}
     return {name: value for name, value in headers.items() if value}
 
 
 def timeout_of(call_s: float, timeout_s: float) -> httpx.Timeout:
-    """How long to wait for an answer, and for everything else."""
+    """Return how long to wait for an answer, and for everything else."""
     return httpx.Timeout(min(call_s, timeout_s), read=call_s)
 
 
 def failure_of(error: httpx.RequestError) -> Failure:
-    """What a failure of httpx means for sending again."""
-    stated = type(error).__name__
+    """Return what a failure of httpx means for sending again."""
+    reason = type(error).__name__
     if text := str(error):
-        stated = f"{stated}: {text}"
+        reason = f"{reason}: {text}"
     return Failure(
         was_sent=not isinstance(error, _NOT_SENT),
         is_timeout=isinstance(error, httpx.TimeoutException),
-        stated=stated,
+        reason=reason,
     )
 
 
 def answer_of(response: httpx.Response, body: bytes) -> Answer:
-    """The answer, its headers as plain texts."""
+    """Return the answer, its headers as plain texts."""
     return Answer(response.status_code, dict(response.headers.items()), body)

@@ -16,22 +16,24 @@ class Memory:
     """The answers used last, by their target, `max_bytes` in all; threads may share it."""
 
     max_bytes: int
-    _held: OrderedDict[str, Answer] = field(default_factory=OrderedDict)
-    _held_bytes: int = 0
+    _stored: OrderedDict[str, Answer] = field(default_factory=OrderedDict)
+    _stored_bytes: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def get(self, target: str) -> Answer | None:
-        """The answer that is kept for this target."""
+        """Return the answer that is kept for this target."""
         with self._lock:
-            answer = self._held.get(target)
+            answer = self._stored.get(target)
             if answer is not None:
-                self._held.move_to_end(target)
+                self._stored.move_to_end(target)
             return answer
 
-    def settle(self, target: str, answer: Answer, held: Answer | None) -> Answer:
-        """The answer to read: the kept one for a 304, or the new one, which is kept by its ETag."""
-        if answer.status == 304 and held is not None:
-            return held
+    def take(self, target: str, answer: Answer, stored: Answer | None) -> Answer:
+        """Return the answer to read: the kept one for a 304, or the new one, which is kept by its
+        ETag.
+        """
+        if answer.status == 304 and stored is not None:
+            return stored
         if answer.status == 200 and "etag" in answer.headers:
             self._keep(target, answer)
         return answer
@@ -42,12 +44,12 @@ class Memory:
             self._drop(target)
             if size > self.max_bytes:
                 return
-            self._held[target] = answer
-            self._held_bytes += size
-            while self._held_bytes > self.max_bytes:
-                self._drop(next(iter(self._held)))
+            self._stored[target] = answer
+            self._stored_bytes += size
+            while self._stored_bytes > self.max_bytes:
+                self._drop(next(iter(self._stored)))
 
     def _drop(self, target: str) -> None:
-        answer = self._held.pop(target, None)
+        answer = self._stored.pop(target, None)
         if answer is not None:
-            self._held_bytes -= len(answer.body) + _OVERHEAD_BYTES
+            self._stored_bytes -= len(answer.body) + _OVERHEAD_BYTES

@@ -17,12 +17,12 @@ def dress(
     """Give a method the name, the words and the parameters of the function that makes its call."""
     name = f"each_{build.__name__.removesuffix('s')}" if is_list else build.__name__
     signature = inspect.signature(build)
-    reported = str(signature.return_annotation).removeprefix("Call[").removesuffix("]")
+    returned = str(signature.return_annotation).removeprefix("Call[").removesuffix("]")
     if is_list:
-        reported = f"Iterator[{reported.removeprefix('Page[').removesuffix(']')}]"
+        returned = f"Iterator[{returned.removeprefix('Page[').removesuffix(']')}]"
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     method.__name__, method.__qualname__ = name, f"{owner}.{name}"
     method.__doc__ = (_EACH if is_list else "") + (build.__doc__ or "")
     method.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[itself, *signature.parameters.values()], return_annotation=reported
+        parameters=[itself, *signature.parameters.values()], return_annotation=returned
     )

@@ -60,11 +60,11 @@ class Failure:
 
     was_sent: bool
     is_timeout: bool
-    stated: str
+    reason: str
 
 
 STREAM_ENDED = Failure(
-    was_sent=True, is_timeout=False, stated="the stream of events ended before the job did"
+    was_sent=True, is_timeout=False, reason="the stream of events ended before the job did"
 )
 
 
@@ -78,7 +78,7 @@ class Pauses:
         self._pause_s = 0.05
 
     def next_s(self) -> float:
-        """How long to wait before the next look, s. Raises DeadlineExceeded."""
+        """Return how long to wait before the next look, s. Raises DeadlineExceeded."""
         pause_s, self._pause_s = self._pause_s, min(1.0, 1.5 * self._pause_s)
         if self._within_s is None:
             return pause_s
@@ -102,7 +102,7 @@ class RetryState:
     ) -> None:
         self._call, self._retry = call, retry
         self._clock, self._chance = clock, chance
-        # What a request says that it takes is the service's to judge, and may be anything.
+        # The service decides on the time that a request asks for; it may be anything.
         takes_s = min(max(call.takes_s, 0.0), _MAX_TAKES_S)
         self._answer_s = takes_s + timeout_s
         self._total_s = max(retry.deadline_s, self._answer_s if takes_s else 0.0)
@@ -110,7 +110,7 @@ class RetryState:
         self._sent = 0
 
     def begin_attempt(self) -> float:
-        """How long the service may be silent in this attempt, s. Raises DeadlineExceeded."""
+        """Return how long the service may be silent in this attempt, s. Raises DeadlineExceeded."""
         self.check()
         self._sent += 1
         return min(self._answer_s, self._ends_s - self._clock())
@@ -121,24 +121,28 @@ class RetryState:
             raise self._too_late()
 
     def after_failure(self, failure: Failure) -> float:
-        """How long to wait before the next attempt, s. Raises Unreachable, DeadlineExceeded."""
+        """Return how long to wait before the next attempt, s. Raises Unreachable,
+        DeadlineExceeded.
+        """
         may_repeat = self._call.may_repeat or not failure.was_sent
         wait_s = self._wait_s(0.0) if may_repeat else None
         if wait_s is not None:
             return wait_s
         if failure.is_timeout:
-            raise DeadlineExceeded(f"no answer came in time: {failure.stated}")
+            raise DeadlineExceeded(f"no answer came in time: {failure.reason}")
         times = "" if self._sent == 1 else f" ({self._sent} times)"
-        raise Unreachable(f"no answer came: {failure.stated}{times}")
+        raise Unreachable(f"no answer came: {failure.reason}{times}")
 
     def after_answer(self, answer: Answer) -> float | None:
-        """How long to wait before asking again, s; None for an answer to keep."""
+        """Return how long to wait before asking again, s; None for an answer to keep."""
         if not self._may_ask_again(answer):
             return None
         return self._wait_s(_retry_after_s(answer))
 
     def after_refusal(self, answer: Answer) -> float:
-        """The same for an answer that cannot be kept. Raises ProblemError, UnexpectedAnswer."""
+        """Return the same for an answer that cannot be kept. Raises ProblemError,
+        UnexpectedAnswer.
+        """
         wait_s = self.after_answer(answer)
         if wait_s is not None:
             return wait_s
@@ -168,15 +172,15 @@ class RetryState:
 
 def _retry_after_s(answer: Answer) -> float:
     """Seconds, or the time until a date; 0 for none and for what is neither."""
-    reported = answer.headers.get("retry-after", "").strip()
-    if reported.isascii() and reported.isdigit():
-        return float(reported[:9])
+    header = answer.headers.get("retry-after", "").strip()
+    if header.isascii() and header.isdigit():
+        return float(header[:9])
     try:
-        timestamp = parsedate_to_datetime(reported)
+        date = parsedate_to_datetime(header)
     except ValueError:
         return 0.0
-    timestamp = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
-    return max(0.0, (timestamp - datetime.now(UTC)).total_seconds())
+    date = date if date.tzinfo else date.replace(tzinfo=UTC)
+    return max(0.0, (date - datetime.now(UTC)).total_seconds())
 
 
 def _code_of(answer: Answer) -> str:

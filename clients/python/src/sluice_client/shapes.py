@@ -1,6 +1,6 @@
 """What goes into requests and comes back in answers alike: pipelines, aggregates, constraints.
 
-Sizes are whole bytes, times µs, per-byte costs ns. The service judges the values; here they are
+Sizes are whole bytes, times µs, per-byte costs ns. The service checks the values; here they are
 only carried.
 """
 
@@ -29,7 +29,7 @@ class Stage:
 
     @classmethod
     def of_line(cls, name: str, *, overhead_us: float, ns_per_byte: float) -> Stage:
-        """A stage whose cost is one line at every fragment size."""
+        """Return a stage whose cost is one line at every fragment size."""
         return cls(name, (FitRange(overhead_us, ns_per_byte),))
 
     @property
@@ -38,7 +38,7 @@ class Stage:
         return len(self.ranges) == 1 and self.ranges[0].up_to_bytes is None
 
     def as_json(self) -> dict[str, Any]:
-        """As requests have it."""
+        """Return it as requests have it."""
         ranges = [
             {
                 "up_to_bytes": one.up_to_bytes,
@@ -61,7 +61,7 @@ class Pipeline:
     def of_lines(
         cls, lines: Iterable[tuple[str, float, float]], *, delay_us: float = 0.0
     ) -> Pipeline:
-        """A pipeline from (name, overhead_us, ns_per_byte) rows."""
+        """Return a pipeline from (name, overhead_us, ns_per_byte) rows."""
         stages = tuple(
             Stage.of_line(name, overhead_us=overhead_us, ns_per_byte=ns_per_byte)
             for name, overhead_us, ns_per_byte in lines
@@ -69,7 +69,7 @@ class Pipeline:
         return cls(stages, delay_us)
 
     def as_json(self) -> dict[str, Any]:
-        """As requests have it."""
+        """Return it as requests have it."""
         return {"stages": [stage.as_json() for stage in self.stages], "delay_us": self.delay_us}
 
 
@@ -82,7 +82,7 @@ class Aggregate:
     delay_us: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
-        """As requests have it."""
+        """Return it as requests have it."""
         return {
             "total": self.total.as_json(),
             "bottleneck": self.bottleneck.as_json(),
@@ -100,19 +100,19 @@ class Constraints:
     max_fragments: int | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """As requests have it."""
+        """Return it as requests have it."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The text of one trace, and its kind where the text does not tell it."""
+    """The text of one trace, and its kind where the text does not show it."""
 
     content: str
     kind: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """As requests have it."""
+        """Return it as requests have it."""
         return {"content": self.content, "kind": self.kind}
 
 
@@ -125,11 +125,11 @@ class StepGroup:
     combine: str
 
     def as_json(self) -> dict[str, Any]:
-        """As bodies have it."""
+        """Return it as bodies have it."""
         return {"name": self.name, "steps": list(self.steps), "combine": self.combine}
 
     def as_word(self) -> str:
-        """As the query of a fit has it."""
+        """Return it as the query of a fit has it."""
         return f"{self.name}:{self.combine}:{','.join(self.steps)}"
 
 
@@ -142,11 +142,11 @@ class ExcludedSample:
     time_us: float
 
     def as_json(self) -> dict[str, Any]:
-        """As bodies have it."""
+        """Return it as bodies have it."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     def as_word(self) -> str:
-        """As the query of a fit has it."""
+        """Return it as the query of a fit has it."""
         return f"{self.message_bytes}:{self.time_us!r}:{self.stage}"
 
 
@@ -161,7 +161,7 @@ class FitOptions:
     excluded: tuple[ExcludedSample, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """As bodies have it."""
+        """Return it as bodies have it."""
         given = {"method": self.method, "shape": self.shape, "max_ranges": self.max_ranges}
         document: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
         if self.groups:
@@ -179,7 +179,7 @@ class SettingStep:
     size_bytes: int | None
 
     def as_json(self) -> dict[str, Any]:
-        """As requests have it."""
+        """Return it as requests have it."""
         return {"from_bytes": self.from_bytes, "size_bytes": self.size_bytes}
 
 
@@ -191,22 +191,22 @@ class Setting:
 
     @classmethod
     def static(cls, static_bytes: int) -> Setting:
-        """Always this size."""
+        """Return the setting that always repeats this size."""
         return cls({"static_bytes": static_bytes})
 
     @classmethod
     def whole(cls) -> Setting:
-        """No cut: every message is sent whole."""
+        """Return the setting that sends every message whole."""
         return cls({"whole": True})
 
     @classmethod
     def stepped(cls, steps: Iterable[SettingStep]) -> Setting:
-        """A size for each range of message sizes."""
+        """Return a size for each range of message sizes."""
         return cls({"steps": [step.as_json() for step in steps]})
 
     @classmethod
     def configured(cls, target: str, content: str) -> Setting:
-        """What a library's configuration says, in the syntax of this export target."""
+        """Return what a library's configuration says, in the syntax of this export target."""
         return cls({"configuration": {"target": target, "content": content}})
 
 
@@ -218,5 +218,5 @@ class WorkloadSize:
     weight: float = 1.0
 
     def as_json(self) -> dict[str, Any]:
-        """As requests have it."""
+        """Return it as requests have it."""
         return {"message_bytes": self.message_bytes, "weight": self.weight}

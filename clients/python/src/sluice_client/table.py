@@ -3,8 +3,8 @@
 Source    docs/format.md of Sluice, version 1, whose integer arithmetic this is to the byte.
 Cost      opening: linear in the file, once. A lookup: a bisection, and for a schedule one pass
           over its fragments.
-Traps     the file must not be changed in place while it is mapped; whoever replaces it writes
-          another one beside it and renames, as `fetch_table` does.
+Traps     the file must not be changed in place while it is mapped: to replace it, write another
+          one beside it and rename, as `fetch_table` does.
 """
 
 from __future__ import annotations
@@ -108,11 +108,12 @@ class Table:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Table:
-        """A table from the bytes of its file. Raises InvalidTable."""
+        """Return a table from the bytes of its file. Raises InvalidTable."""
         return cls(memoryview(data))
 
     def repeat(self, message_bytes: int) -> int:
-        """The best repeated size for this message, bytes: fragments of it, then what is left.
+        """Return the best repeated size for this message, bytes: fragments of it, then what is
+        left.
 
         0 where the table's limits admit cuts and none that repeats one size. Raises OutOfRange.
         """
@@ -132,7 +133,8 @@ class Table:
         return size - self._unit * ((size - after) // self._unit * share >> 32)
 
     def schedule(self, message_bytes: int) -> list[int]:
-        """The fragment sizes for this message, whole bytes, in sending order; they sum to it.
+        """Return the fragment sizes for this message, whole bytes, in sending order; they sum to
+        it.
 
         Raises OutOfRange.
         """
@@ -159,7 +161,7 @@ class Table:
         return list(map(sub, ends, [0, *ends]))
 
     def certificate(self, message_bytes: int) -> Certificate:
-        """What is proven of this message's schedule and repeated size. Raises OutOfRange."""
+        """Return what is proven of this message's schedule and repeated size. Raises OutOfRange."""
         message = index(message_bytes)
         if not self._minimum <= message <= self._maximum:
             raise self._outside()
@@ -194,9 +196,9 @@ class Table:
         self.close()
 
     def __repr__(self) -> str:
-        reported = self.description
-        name = f"{reported.profile}@{reported.revision}" if reported.profile else "unnamed"
-        return f"<Table {name}, {reported.min_message_bytes} to {reported.max_message_bytes} bytes>"
+        about = self.description
+        name = f"{about.profile}@{about.revision}" if about.profile else "unnamed"
+        return f"<Table {name}, {about.min_message_bytes} to {about.max_message_bytes} bytes>"
 
     def _outside(self) -> OutOfRange:
         return OutOfRange(f"expected {self._minimum} <= message_bytes <= {self._maximum}")

@@ -39,7 +39,7 @@ _NAME = re.compile(rb"[a-z0-9][a-z0-9._-]{0,63}")
 
 
 def checked_header(data: memoryview) -> Header:
-    """The header of a file that keeps rules 1 to 3: its sections may be viewed."""
+    """Return the header of a file that keeps rules 1 to 3: its sections may be viewed."""
     _check_prefix(data)
     header = Header.read(data)
     _check_sections(header, len(data))
@@ -49,7 +49,7 @@ def checked_header(data: memoryview) -> Header:
 
 
 def check_records(header: Header, columns: Columns, data: memoryview) -> None:
-    """Rules 2 and 4 to 8, but for the pipeline's section. Raises InvalidTable."""
+    """Check rules 2 and 4 to 8, but for the pipeline's section. Raises InvalidTable."""
     end = header.positions_offset + header.position_count * header.position_width
     if any(data[end : header.pipeline_offset]):
         raise InvalidTable("expected zeros behind the positions")
@@ -171,7 +171,7 @@ def _check_cuts(header: Header, columns: Columns) -> None:
 
 def _check_cut(message: int, ends: list[int], header: Header) -> None:
     unit, maximum = header.alignment_bytes, header.max_fragment_bytes or message
-    if len(ends) + 1 > header.max_schedule_fragments:
+    if len(ends) + 1 > header.fragment_limit:
         raise InvalidTable("a cut must keep the cap on fragments")
     if not ends:
         if message > maximum:
@@ -236,7 +236,7 @@ def _check_repeat(message: int, size: int, header: Header) -> None:
     fragments = -(-message // size)
     if min(size, message) > (header.max_fragment_bytes or message):
         raise InvalidTable("a repeated size must keep max_fragment_bytes")
-    if fragments > header.max_schedule_fragments:
+    if fragments > header.fragment_limit:
         raise InvalidTable("a repeated size must keep the cap on fragments")
     if fragments == 1:
         return

@@ -1,4 +1,4 @@
-"""A table file on disk, kept fresh: whoever maps it sees the old file or the new one, whole."""
+"""A table file on disk, kept fresh: a reader maps the old file or the new one, whole."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TableFile:
 
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> TableFile:
-        """What lies at this path now; a link is followed. Raises OSError."""
+        """Return what lies at this path now; a link is followed. Raises OSError."""
         place = os.path.realpath(path)
         try:
             with open(place, "rb") as file:
@@ -35,7 +35,7 @@ class TableFile:
             return cls(place, "")
 
     def request(self, name: str) -> Call[Answer]:
-        """Asks for the active table of a profile, unless it is this one."""
+        """Return the request for the active table of a profile, unless it is this one."""
         headers = {"Accept": _TYPE}
         if self.digest:
             headers["If-None-Match"] = f'"{self.digest}"'
@@ -58,8 +58,8 @@ class TableFile:
             return False
         data = answer.check().body
         digest = hashlib.sha256(data).hexdigest()
-        reported = _DIGEST_TAG.fullmatch(answer.headers.get("etag", ""))
-        if reported is not None and reported[1] != digest:
+        tag = _DIGEST_TAG.fullmatch(answer.headers.get("etag", ""))
+        if tag is not None and tag[1] != digest:
             raise InvalidTable("the file that came is not the one that was announced")
         Table.from_bytes(data)
         if digest == self.digest:
@@ -86,7 +86,7 @@ def replace_file(path: str, data: bytes) -> None:
 
 
 def _keep_mode(path: str, descriptor: int) -> None:
-    """Whoever may read the old file may read the new one."""
+    """Give the new file the permissions of the old one."""
     with contextlib.suppress(OSError, AttributeError):
         os.fchmod(descriptor, os.stat(path).st_mode & 0o777)
 

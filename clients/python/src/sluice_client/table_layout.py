@@ -47,11 +47,11 @@ class Header(NamedTuple):
 
     @classmethod
     def read(cls, data: memoryview) -> Header:
-        """The header of a file that has one."""
+        """Return the header of a file that has one."""
         return cls(*_HEADER.unpack(data[CHECKED_FROM:HEADER_BYTES]))
 
     @property
-    def max_schedule_fragments(self) -> int:
+    def fragment_limit(self) -> int:
         """The cap on the number of fragments of any message."""
         return min(self.max_fragments or self.fragment_cap, self.fragment_cap)
 
@@ -70,7 +70,7 @@ class Columns(NamedTuple):
 
     @classmethod
     def of(cls, data: memoryview, header: Header) -> Columns:
-        """The views of a file whose sections are where its header says."""
+        """Return the views of a file whose sections are where its header says."""
         cuts = numbers(data[header.cuts_offset : header.repeats_offset], "Q")
         repeats = numbers(data[header.repeats_offset : header.positions_offset], "Q")
         end = header.positions_offset + header.position_count * header.position_width
@@ -82,7 +82,9 @@ class Columns(NamedTuple):
 def numbers(
     data: memoryview, code: Literal["I", "Q"], *, byteorder: str = sys.byteorder
 ) -> memoryview:
-    """Little-endian numbers as a view; a copy, turned round, on machines of the other order."""
+    """Return little-endian numbers as a view; a copy, turned round, on machines of the other
+    order.
+    """
     if byteorder == "little":
         return data.cast(code)
     turned = array(code, data.tobytes())
@@ -91,5 +93,5 @@ def numbers(
 
 
 def padded(length: int) -> int:
-    """The length rounded up to a multiple of eight."""
+    """Return the length rounded up to a multiple of eight."""
     return -(-length // WORD) * WORD

@@ -1,4 +1,4 @@
-"""The pipeline's section of a table file: rule 8, and the stages for whoever wants to see them."""
+"""The pipeline's section of a table file: rule 8, and the stages for display."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RANGE: Final = struct.Struct("<Qdd")  # up to (0: open), overhead, ns per byte
 
 
 def read_pipeline(section: memoryview) -> Pipeline:
-    """The pipeline of a whole section. Raises InvalidTable."""
+    """Return the pipeline of a whole section. Raises InvalidTable."""
     taker = _Taker(section)
     delay_us, stages, zero = taker.take(_PIPELINE)
     if zero or not 1 <= stages <= _MAX_STAGES:

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def as_job(build: Callable[P, Call[T]], *, may_repeat: bool = False) -> Callable[P, Call[Job]]:
-    """The same request answered at once by a durable job.
+    """Return the same request answered at once by a durable job.
 
     `may_repeat`: sent twice it gives the same job; else it would make two.
     """

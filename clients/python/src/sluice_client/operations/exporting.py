@@ -26,7 +26,7 @@ _FILE_NAME = re.compile(r'filename="([^"/\\]+)"')
 
 
 def export_targets() -> Call[tuple[ExportTarget, ...]]:
-    """Every target: what it takes, its options, and what verifies it."""
+    """Return every target: what it takes, its options, and what verifies it."""
     page = reads_page(ExportTarget)
     return get("/exports", lambda answer: page(answer).items, remembers=True)
 
@@ -42,7 +42,7 @@ def export(
     options: Mapping[str, str] | None = None,
     table: str | None = None,
 ) -> Call[ExportedFile]:
-    """A profile as a library's configuration; `name@2` pins a revision.
+    """Return a profile as a library's configuration; `name@2` pins a revision.
 
     Sizes are chosen for messages of `min_message_bytes` to `max_message_bytes`, for the least mean
     regret or, with `objective` "worst", for the least worst one. `options` are the target's own;
@@ -78,7 +78,7 @@ def audit(
     over: str | None = None,
     time_limit_s: float | None = None,
 ) -> Call[Audit]:
-    """What an existing setting costs over the optimum, and what to change.
+    """Return what an existing setting costs over the optimum, and what to change.
 
     Exactly one of `pipeline`, `aggregate`, `profile` and `measurements`. Without a `mix` every
     octave of the range counts the same. `max_regret` is a share, 0.05 for 5 %.

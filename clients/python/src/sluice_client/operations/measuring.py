@@ -30,7 +30,7 @@ def fit(
 ) -> Call[Fit]:
     """Fit one file of measurements, as it was written; gzip too.
 
-    The service tells formats by their content. `content_type` "application/json" is for its own
+    The service detects formats by their content. `content_type` "application/json" is for its own
     JSON format alone.
     """
     query = _fit_query(method, shape, max_ranges, groups, message_bytes, save_as, plot)
@@ -76,17 +76,17 @@ def fit_together(
 
 
 def stored_fit(id: str) -> Call[Fit]:
-    """A stored fit, by its `fit_id`."""
+    """Return a stored fit, by its `fit_id`."""
     return get(f"/fits/{one_segment(id)}", reads(Fit))
 
 
 def fit_plot(id: str) -> Call[FitPlot]:
-    """What a plot of a stored fit shows."""
+    """Return what a plot of a stored fit shows."""
     return get(f"/fits/{one_segment(id)}/plot", reads(FitPlot))
 
 
 def trace(digest: str) -> Call[bytes]:
-    """A stored trace, byte for byte as it was measured."""
+    """Return a stored trace, byte for byte as it was measured."""
     return get(f"/traces/{one_segment(digest)}", _body)
 
 
@@ -97,7 +97,7 @@ def plan_measurements(
     measurements: Measurement | Sequence[Measurement] | None = None,
     tolerance: float | None = None,
 ) -> Call[MeasurementPlan]:
-    """Which message sizes to measure next, from outside."""
+    """Return which message sizes to measure next, from outside."""
     document = {
         "min_message_bytes": min_message_bytes,
         "max_message_bytes": max_message_bytes,

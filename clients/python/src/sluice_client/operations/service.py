@@ -12,22 +12,22 @@ _SAFE = ("GET", "HEAD", "OPTIONS")
 
 
 def limits() -> Call[Limits]:
-    """Everything that a request is measured against."""
+    """Return everything that a request is measured against."""
     return get("/limits", reads(Limits))
 
 
 def is_alive() -> Call[bool]:
-    """Whether the process answers; raises where it does not."""
+    """Return whether the process answers; raises where it does not."""
     return get("/healthz", lambda answer: answer.status == 200)
 
 
 def readiness() -> Call[Readiness]:
-    """The database and the workers answer. Raises Unavailable while they do not."""
+    """Check that the database and the workers answer. Raises Unavailable while they do not."""
     return get("/readyz", reads(Readiness))
 
 
 def metrics() -> Call[str]:
-    """The counters, in Prometheus' text format."""
+    """Return the counters, in Prometheus' text format."""
     return get("/metrics", lambda answer: answer.body.decode())
 
 
@@ -39,7 +39,7 @@ def request(
     query: Mapping[str, object] | None = None,
     may_repeat: bool | None = None,
 ) -> Call[Any]:
-    """Any operation by its path; the answer as JSON, None for an empty one.
+    """Call any operation by its path; the answer as JSON, None for an empty one.
 
     It is sent again after a failure if it is a GET, or if `may_repeat` says that it may be.
     """

@@ -74,7 +74,9 @@ def compare(
     relative_gap: float | None = None,
     time_limit_s: float | None = None,
 ) -> Call[Comparison]:
-    """What each strategy gives on each message size; `time_limit_s` is for the entire table."""
+    """Return what each strategy gives on each message size; `time_limit_s` is for the entire
+    table.
+    """
     document = {
         "message_bytes": list(message_bytes),
         "strategies": list(strategies),
@@ -98,7 +100,9 @@ def simulate(
     fragment_bytes: Sequence[int] | None = None,
     levels: Sequence[Sequence[int]] | None = None,
 ) -> Call[Simulation]:
-    """When each fragment is in each stage: one cut for all stages, or `levels`, one a stage."""
+    """Return when each fragment is in each stage: one cut for all stages, or `levels`, one a
+    stage.
+    """
     document = {
         **_source(pipeline, None, profile),
         "fragment_bytes": None if fragment_bytes is None else list(fragment_bytes),
@@ -108,12 +112,12 @@ def simulate(
 
 
 def optimization(id: str) -> Call[Optimization]:
-    """A stored answer."""
+    """Return a stored answer."""
     return get(f"/optimizations/{segment(id)}", reads(Optimization))
 
 
 def explanation(id: str, *, cheaper_by: float | None = None) -> Call[Explanation]:
-    """Where the latency of a stored answer is spent, and what cheaper stages would buy."""
+    """Return where the latency of a stored answer is spent, and what cheaper stages would buy."""
     call = get(
         f"/optimizations/{segment(id)}/explanation", reads(Explanation), cheaper_by=cheaper_by
     )
@@ -129,7 +133,7 @@ def optimizations(
     cursor: str | None = None,
     limit: int | None = None,
 ) -> Call[Page[OptimizationSummary]]:
-    """A page of stored answers, newest first."""
+    """Return a page of stored answers, newest first."""
     return get(
         "/optimizations",
         reads_page(OptimizationSummary),
@@ -143,7 +147,7 @@ def optimizations(
 
 
 def schedule(name: str, message_bytes: int) -> Call[Schedule]:
-    """The run-time lookup: from the profile's active table, or solved where there is none.
+    """Return the run-time lookup: from the profile's active table, or solved where there is none.
 
     `name@2` pins a revision. The answer is kept, and asked for again only if it has changed.
     """
@@ -158,7 +162,7 @@ start_compare = as_job(compare)
 
 
 def measurements_json(given: Measurement | Sequence[Measurement] | None) -> Any:
-    """Measurements as bodies have them: one, a list, or none."""
+    """Return measurements as bodies have them: one, a list, or none."""
     if given is None or isinstance(given, Measurement):
         return given and given.as_json()
     return [one.as_json() for one in given]

@@ -24,12 +24,12 @@ _EVENT_SILENCE_S = 15.0  # a stream says something this often, if only that it i
 
 
 def profiles(*, cursor: str | None = None, limit: int | None = None) -> Call[Page[Profile]]:
-    """A page of profiles by name, each at its current revision."""
+    """Return a page of profiles by name, each at its current revision."""
     return get("/profiles", reads_page(Profile), cursor=cursor, limit=limit)
 
 
 def profile(name: str) -> Call[Profile]:
-    """A profile at its current revision."""
+    """Return a profile at its current revision."""
     return get(_at(name), reads(Profile))
 
 
@@ -40,7 +40,7 @@ def create_profile(
     aggregate: Aggregate | None = None,
     detail: str | None = None,
 ) -> Call[Profile]:
-    """A new profile with revision 1: a pipeline, or an aggregate in its place."""
+    """Create a profile with revision 1: a pipeline, or an aggregate in its place."""
     document = {"name": name, **_revision(pipeline, aggregate, detail)}
     return send("POST", "/profiles", reads(Profile), document, may_repeat=False)
 
@@ -63,7 +63,7 @@ def delete_profile(name: str) -> Call[None]:
 
 
 def revisions(name: str) -> Call[Revisions]:
-    """Every revision, and where its stages came from."""
+    """Return every revision, and where its stages came from."""
     return get(_at(name, "revisions"), reads(Revisions))
 
 
@@ -114,32 +114,34 @@ start_compile_table = as_job(compile_table, may_repeat=True)  # a second one joi
 def tables(
     name: str, *, cursor: str | None = None, limit: int | None = None
 ) -> Call[Page[TableSummary]]:
-    """A page of a profile's compiled tables, newest first; `name@2` for those of a revision."""
+    """Return a page of a profile's compiled tables, newest first; `name@2` for those of a
+    revision.
+    """
     return get(_at(name, "tables"), reads_page(TableSummary), cursor=cursor, limit=limit)
 
 
 def table(digest: str) -> Call[CompiledTable]:
-    """What is told of a compiled table."""
+    """Return the description of a compiled table."""
     return get(_by(digest), reads(CompiledTable), remembers=True, format="summary")
 
 
 def table_file(digest: str) -> Call[bytes]:
-    """The table file, for `Table.from_bytes`."""
+    """Return the table file, for `Table.from_bytes`."""
     return get(_by(digest), _body, remembers=True, format="slt")
 
 
 def table_twin(digest: str) -> Call[Any]:
-    """The JSON twin of a table file, as it is."""
+    """Return the JSON twin of a table file, as it is."""
     return get(_by(digest), Answer.json, remembers=True, format="json")
 
 
 def active_table(name: str) -> Call[CompiledTable]:
-    """What is told of the table that lookups of this profile are answered from."""
+    """Return the description of the table that lookups of this profile are answered from."""
     return get(_at(name, "table"), reads(CompiledTable), remembers=True, format="summary")
 
 
 def active_table_file(name: str) -> Call[bytes]:
-    """The file of the active table; `fetch_table` keeps one on disk fresh."""
+    """Return the file of the active table; `fetch_table` keeps one on disk fresh."""
     return get(_at(name, "table"), _body, remembers=True, format="slt")
 
 
@@ -154,7 +156,7 @@ def activate_table(name: str, digest: str) -> Call[CompiledTable]:
 
 
 def job(id: str) -> Call[Job]:
-    """Where a job stands."""
+    """Return where a job stands."""
     return get(f"/jobs/{segment(id)}", reads(Job))
 
 
@@ -164,7 +166,7 @@ def cancel_job(id: str) -> Call[Job]:
 
 
 def job_events(id: str) -> Call[Answer]:
-    """The changes of a job as server-sent events; a client reads them as they come."""
+    """Return the changes of a job as server-sent events; a client reads them as they come."""
     path = f"/jobs/{segment(id)}/events"
     headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
     return Call(

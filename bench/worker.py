@@ -1,7 +1,7 @@
-"""One solve in a new process on one core, with what it took: `python -m bench.apart SIDE NAME K`.
+"""One solve in a new process on one core, with what it took: `python -m bench.worker SIDE NAME K`.
 
 SIDE is native, numpy or the name of a library's side; NAME is of bench/data/pipelines.json, whose
-message grows with K so that the mean size stays. The process tells of itself in one line of JSON.
+message grows with K so that the mean size stays. The process prints its figures as a line of JSON.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class WorkerRun:
     """How a solve ended, its median time in ms, and the most memory that its process held.
 
     `ms` and `peak_mib` are None where the process had to be ended.
@@ -45,10 +45,10 @@ class Apart:
     peak_mib: float | None = None
 
 
-def solve_apart(side: str, name: str, k: int, *, cap_s: float = CAP_S) -> Apart:
+def solve_in_process(side: str, name: str, k: int, *, cap_s: float = CAP_S) -> WorkerRun:
     """Solve in a new process that is ended some time after the cap."""
     kernels = {KERNELS: side} if side in (NATIVE, NUMPY) else {}
-    command = [sys.executable, "-m", "bench.apart", side, name, str(k), str(cap_s)]
+    command = [sys.executable, "-m", "bench.worker", side, name, str(k), str(cap_s)]
     environment = {**os.environ, **dict.fromkeys(_ONE_THREAD, "1"), **kernels}
     try:
         done = subprocess.run(
@@ -61,10 +61,10 @@ def solve_apart(side: str, name: str, k: int, *, cap_s: float = CAP_S) -> Apart:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Apart(_PAST_CAP)
+        return WorkerRun(_PAST_CAP)
     if done.returncode:
-        return Apart(f"ended with {done.returncode}")
-    return Apart(**json.loads(done.stdout.splitlines()[-1]))
+        return WorkerRun(f"ended with {done.returncode}")
+    return WorkerRun(**json.loads(done.stdout.splitlines()[-1]))
 
 
 def main(side: str, name: str, k: int, cap_s: float) -> None:

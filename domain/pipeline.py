@@ -143,7 +143,7 @@ class Stage:
         for part in self.ranges:
             end = maximum if part.up_to_bytes is None else float(part.up_to_bytes)
             low, high = max(start, minimum), min(end, maximum)
-            if low <= high:
+            if low <= high and start < maximum:  # a range begins above its start
                 points += [(low, part.line.time_us(low)), (high, part.line.time_us(high))]
             start = end
         return points

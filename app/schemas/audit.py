@@ -247,8 +247,8 @@ WorkloadList = TypeAliasType(
 class AuditIn(Input):
     """A setting, the pipeline it is for, and the messages that count.
 
-    Without a `mix` every octave of the range counts the same. A range that is left out is the
-    mix's, or 1 KiB to 16 MiB; below a greatest message of less than 1 KiB, from 1 byte.
+    Without a `workload` every octave of the range counts the same. A range that is left out is the
+    workload's, or 1 KiB to 16 MiB; below a largest message of less than 1 KiB, from 1 byte.
     """
 
     model_config = ConfigDict(json_schema_extra={"oneOf": exactly_one(*SOURCES)})

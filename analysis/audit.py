@@ -40,7 +40,7 @@ class Reference(StrEnum):
     BOUND = "bound"  # the proven bound: the setting passes only where no schedule can be better
 
 
-class Verdict(StrEnum):
+class RegretVerdict(StrEnum):
     """What an audit finds about a limit."""
 
     WITHIN = "within"  # proven: even over the bound
@@ -163,7 +163,7 @@ class Audit:
     size_steps: Priced | None
     repeats: float | None
     schedules_at_most: float
-    verdict: Verdict | None
+    verdict: RegretVerdict | None
     changes: tuple[Change, ...]
     notices: tuple[Notice, ...]
     audit_ms: float
@@ -171,9 +171,9 @@ class Audit:
     @property
     def is_kept(self) -> bool:
         """Whether the limit, if there is one, is kept by the reference that decides."""
-        if self.verdict is Verdict.BETWEEN:
+        if self.verdict is RegretVerdict.BETWEEN:
             return self.question.scope.reference is Reference.BEST
-        return self.verdict is not Verdict.ABOVE
+        return self.verdict is not RegretVerdict.ABOVE
 
 
 def audit(question: AuditQuestion, progress: Callable[[int, int], None] | None = None) -> Audit:
@@ -227,13 +227,13 @@ def span_of(regret: Regret) -> Span:
     return Span(regret.over_best, max(regret.over_best, regret.over_bound))
 
 
-def verdict(span: Span, max_regret: float | None) -> Verdict | None:
+def verdict(span: Span, max_regret: float | None) -> RegretVerdict | None:
     """Return what is proven about the limit; None without one."""
     if max_regret is None:
         return None
     if span.at_most <= max_regret:
-        return Verdict.WITHIN
-    return Verdict.ABOVE if span.at_least > max_regret else Verdict.BETWEEN
+        return RegretVerdict.WITHIN
+    return RegretVerdict.ABOVE if span.at_least > max_regret else RegretVerdict.BETWEEN
 
 
 def powers_of_two(min_message_bytes: int, max_message_bytes: int) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ from domain.units import format_bytes
 if TYPE_CHECKING:
     from analysis.audit import AuditQuestion, AuditScope
     from app.questions.question import Question
-    from app.schemas.audit import AuditOut, AuditRowOut, PricedOut, SpanOut, StepOut
+    from app.schemas.audit import AuditOut, AuditRowOut, PricedOut, SettingStepOut, SpanOut
 
 
 _MAX_STEPS = 4
@@ -103,7 +103,7 @@ def _priced(priced: PricedOut) -> str:
     )
 
 
-def _format_steps(steps: Sequence[StepOut]) -> str:
+def _format_steps(steps: Sequence[SettingStepOut]) -> str:
     if len(steps) == 1:
         return format_step_size(steps[0].size_bytes)
     shown = [

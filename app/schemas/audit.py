@@ -20,8 +20,8 @@ from analysis.audit import (
     AuditScope,
     Priced,
     Reference,
+    RegretVerdict,
     Span,
-    Verdict,
     span_of,
 )
 from app.questions.question import Question
@@ -361,7 +361,7 @@ class SpanOut(Output):
 
 
 @dataclass(frozen=True)
-class StepOut(Output):
+class SettingStepOut(Output):
     """From this message size on, messages repeat this size; null: they are sent whole."""
 
     from_bytes: int
@@ -404,7 +404,7 @@ class PricedOut(Output):
     greatest.
     """
 
-    steps: tuple[StepOut, ...]
+    steps: tuple[SettingStepOut, ...]
     mean: SpanOut
     worst: AuditRowOut
 
@@ -446,7 +446,7 @@ class AuditOut(Output):
     schedules_at_most: float | None
     max_regret: float | None
     over: Reference
-    verdict: Verdict | None
+    verdict: RegretVerdict | None
     is_kept: bool
     changes: tuple[str, ...]
     audit_ms: float
@@ -488,9 +488,9 @@ def render_audit(audit: Audit) -> bytes:
     return dump_json(AuditOut.of(audit))
 
 
-def steps_out(setting: FragmentSetting) -> tuple[StepOut, ...]:
+def steps_out(setting: FragmentSetting) -> tuple[SettingStepOut, ...]:
     """Return the steps of a setting as they are sent."""
-    return tuple(same_named(StepOut, step) for step in setting.steps)
+    return tuple(same_named(SettingStepOut, step) for step in setting.steps)
 
 
 def finite(share: float | None) -> float | None:

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.questions.settings import Exported, ExportQuestion, ExportScope
-from app.schemas.audit import StepOut, finite, steps_out
+from app.schemas.audit import SettingStepOut, finite, steps_out
 from app.schemas.base import Output, ProfileRevisionOut, dump_json, same_named
 from app.schemas.queries import Digits, Query
 from domain.errors import InconsistentInput
@@ -165,7 +165,7 @@ class ExportTargetsOut(Output):
 class ChosenOut(Output):
     """The sizes that an export has, and what they cost over the best schedules known, as shares."""
 
-    steps: tuple[StepOut, ...]
+    steps: tuple[SettingStepOut, ...]
     mean_regret: float | None
     worst_regret: float | None
 

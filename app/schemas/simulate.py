@@ -196,7 +196,7 @@ class SimulateIn(Input):
 
 
 @dataclass(frozen=True)
-class StepOut(Output):
+class PathStepOut(Output):
     """One step of the critical path."""
 
     fragment: int
@@ -210,7 +210,7 @@ class SimulateOut(Output):
     message_bytes: int
     latency_us: float
     intervals: tuple[Interval, ...]
-    critical_path: tuple[StepOut, ...] | None
+    critical_path: tuple[PathStepOut, ...] | None
     bottleneck_stage: int
     busy_us: tuple[float, ...]
     pipeline: PipelineOut
@@ -224,7 +224,7 @@ class SimulateOut(Output):
             message_bytes=simulation.message_bytes,
             latency_us=simulation.latency_us,
             intervals=simulation.intervals,
-            critical_path=None if path is None else tuple(StepOut(*step) for step in path),
+            critical_path=None if path is None else tuple(PathStepOut(*step) for step in path),
             bottleneck_stage=simulation.bottleneck_stage,
             busy_us=simulation.busy_us,
             pipeline=PipelineOut.of(simulation.pipeline),

@@ -15,8 +15,8 @@ from analysis.audit import (
     AuditQuestion,
     AuditScope,
     Reference,
+    RegretVerdict,
     Span,
-    Verdict,
     audit,
     breakpoints,
     powers_of_two,
@@ -181,18 +181,18 @@ class TestFlow:
 @pytest.mark.parametrize(
     ("span", "limit", "expected"),
     [
-        (Span(0.049, 0.053), 0.06, Verdict.WITHIN),
-        (Span(0.049, 0.053), 0.053, Verdict.WITHIN),
-        (Span(0.049, 0.053), 0.05, Verdict.BETWEEN),
-        (Span(0.049, 0.053), 0.049, Verdict.BETWEEN),
-        (Span(0.049, 0.053), 0.04, Verdict.ABOVE),
-        (Span(0.0, 0.0), 0.0, Verdict.WITHIN),
-        (Span(float("inf"), float("inf")), 1e6, Verdict.ABOVE),
+        (Span(0.049, 0.053), 0.06, RegretVerdict.WITHIN),
+        (Span(0.049, 0.053), 0.053, RegretVerdict.WITHIN),
+        (Span(0.049, 0.053), 0.05, RegretVerdict.BETWEEN),
+        (Span(0.049, 0.053), 0.049, RegretVerdict.BETWEEN),
+        (Span(0.049, 0.053), 0.04, RegretVerdict.ABOVE),
+        (Span(0.0, 0.0), 0.0, RegretVerdict.WITHIN),
+        (Span(float("inf"), float("inf")), 1e6, RegretVerdict.ABOVE),
         (Span(0.5, 0.6), None, None),
     ],
 )
 def test_a_verdict_says_what_is_proven(
-    span: Span, limit: float | None, expected: Verdict | None
+    span: Span, limit: float | None, expected: RegretVerdict | None
 ) -> None:
     """Within and above are proven; between is for the reference."""
     assert verdict(span, limit) == expected
@@ -202,10 +202,10 @@ def test_the_yardstick_decides_only_between() -> None:
     """The best found lets pass what the bound does not."""
     base = audited(scope(max_regret=0.5))
     for found, over, kept in (
-        (Verdict.BETWEEN, Reference.BEST, True),
-        (Verdict.BETWEEN, Reference.BOUND, False),
-        (Verdict.WITHIN, Reference.BOUND, True),
-        (Verdict.ABOVE, Reference.BEST, False),
+        (RegretVerdict.BETWEEN, Reference.BEST, True),
+        (RegretVerdict.BETWEEN, Reference.BOUND, False),
+        (RegretVerdict.WITHIN, Reference.BOUND, True),
+        (RegretVerdict.ABOVE, Reference.BEST, False),
         (None, Reference.BOUND, True),
     ):
         question = replace(base.question, scope=scope(max_regret=0.5, reference=over))

@@ -86,6 +86,13 @@ def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
             node = node[step]
 
 
+def test_schemas_have_names_of_their_own_and_are_used(document: dict[str, Any]) -> None:
+    """Two classes of one name would be distinguished by the modules that they are in."""
+    names = set(document["components"]["schemas"])
+    assert {name for name in names if not name.isalnum()} == set()
+    assert {reference.rpartition("/")[2] for reference in references(document)} >= names
+
+
 def test_every_refusal_is_a_problem_document(document: dict[str, Any]) -> None:
     """And every operation with a body says that it refuses with 400, 413, 415 and 422."""
     for method, path, operation in operations(document):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.schemas.audit import AuditOut, AuditRowOut, PricedOut, SpanOut, StepOut
+from app.schemas.audit import AuditOut, AuditRowOut, PricedOut, SettingStepOut, SpanOut
 from app.text.numbers import (
     format_count,
     format_percent,
@@ -83,7 +83,7 @@ class AuditView:
         )
 
 
-def format_setting(steps: Sequence[StepOut]) -> str:
+def format_setting(steps: Sequence[SettingStepOut]) -> str:
     """Return a setting, of many steps the first."""
     if len(steps) == 1:
         one = format_step_size(steps[0].size_bytes)

@@ -22,7 +22,7 @@ COPY clients/c clients/c
 COPY tools/build_kernels.py tools/
 RUN mkdir -p solvers/kernels/native/build exports/native/build && python3 tools/build_kernels.py
 
-# --- the rooms --------------------------------------------------------------------------------------
+# --- the packages --------------------------------------------------------------------------------------
 FROM ${BASE}
 RUN groupadd --gid 10001 sluice \
     && useradd --uid 10001 --gid sluice --home-dir /var/lib/sluice --create-home sluice

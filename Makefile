@@ -14,7 +14,7 @@ UV     ?= uv
 JOBS   ?= 2
 
 BIN   := .venv/bin
-# A room is checked from the day it exists.
+# A package is checked from the day it exists.
 PACKAGES := $(wildcard domain fitting measuring solvers analysis exports models app)
 TYPED := $(PACKAGES) $(wildcard migrations bench tools clients/python/src)
 
@@ -34,7 +34,7 @@ serve: ready-run  ## only serve (PORT=8080)
 test: check  ## all checks, then all tests (a campaign's tenth, fixed seed)
 	$(BIN)/python -m pytest -n $(JOBS)
 
-check: ready-dev  ## style, types and the walls between the rooms
+check: ready-dev  ## style, types and which package imports which
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(TYPED)

@@ -136,7 +136,7 @@ def test_every_template_and_every_own_asset_is_used() -> None:
 
 
 def test_a_fragment_is_called_a_fragment_on_the_page_too() -> None:
-    """The word that the rooms do not use is not shown either."""
+    """The word that the packages do not use is not shown either."""
     own = [*TEMPLATES, *OWN]
     assert [path.name for path in own if "segment" in path.read_text("utf-8").lower()] == []
 

@@ -152,6 +152,16 @@ def test_simulate_has_every_interval(client: Any) -> None:
     assert client.simulate(pipeline=two, levels=[[100], [50, 50]]).critical_path is None
 
 
+def test_stages_without_a_name_are_named_by_their_place(client: Any) -> None:
+    """By the service, in the answer."""
+    costs = (
+        Stage.of_line(overhead_us=1.0, ns_per_byte=2.0),
+        Stage.of_line("", overhead_us=1.0, ns_per_byte=3.0),
+    )
+    answer = client.optimize(4096, pipeline=Pipeline(costs))
+    assert [stage.name for stage in answer.pipeline.stages] == ["stage 1", "stage 2"]
+
+
 # --- measurements ---------------------------------------------------------------------------------
 
 

@@ -22,13 +22,16 @@ class FitRange:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A name, and a cost line for each range of fragment sizes, ascending, the last one open."""
+    """A name, and a cost line for each range of fragment sizes, ascending, the last one open.
+
+    With the name "" the service names it by its place: "stage 1", "stage 2", ...
+    """
 
     name: str
     ranges: tuple[FitRange, ...]
 
     @classmethod
-    def of_line(cls, name: str, *, overhead_us: float, ns_per_byte: float) -> Stage:
+    def of_line(cls, name: str = "", *, overhead_us: float, ns_per_byte: float) -> Stage:
         """Return a stage whose cost is one line at every fragment size."""
         return cls(name, (FitRange(overhead_us, ns_per_byte),))
 
@@ -47,7 +50,7 @@ class Stage:
             }
             for one in self.ranges
         ]
-        return {"name": self.name, "ranges": ranges}
+        return {"name": self.name, "ranges": ranges} if self.name else {"ranges": ranges}
 
 
 @dataclass(frozen=True, slots=True)

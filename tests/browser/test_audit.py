@@ -14,7 +14,7 @@ MAX_TABS = 40
 
 # A workload of two sizes, for audits to be short: those and the powers of two between them are
 # solved.
-WORKLOAD = "mix=4KiB%0A16KiB+3"
+WORKLOAD = "workload=4KiB%0A16KiB+3"
 ASKED = f"/ui/audit?profile=myrinet-gam&setting=2KiB&{WORKLOAD}"
 STAGES = "name=bus&overhead=5&cost=1&up_to=&name=link&overhead=2&cost=8&up_to=&cost_unit=gbit_per_s"
 

@@ -192,7 +192,7 @@ def test_pointers_of_problems_lead_to_rows() -> None:
         ("/pipeline/stages/0/ranges/0/up_to_bytes", "up_to.1"),
         ("/pipeline/stages/1/ns_per_byte", "cost.3"),
         ("/pipeline/stages/1/unknown", "name.3"),
-        ("/constraints/max_fragments", "max_schedule_fragments"),
+        ("/constraints/max_fragments", "max_fragments"),
         ("/nowhere", ""),
     ):
         error = InvalidFields("wrong", problems=(FieldProblem(pointer, "wrong"),))
@@ -240,7 +240,7 @@ def test_an_answer_fills_the_panel_with_what_it_was_asked() -> None:
     assert (entry.source, entry.profile) == (InputSource.PROFILE, "mine@3")
     assert entry.rows == (StageRow("in", "1", "0.1", "4 KiB"), StageRow("", "3", "0.0625"))
     assert (entry.message, entry.max_fragment, entry.alignment) == ("64 KiB", "8 KiB", "64 B")
-    assert (entry.max_schedule_fragments, entry.delay, entry.min_fragment) == ("9", "1.5", "")
+    assert (entry.max_fragments, entry.delay, entry.min_fragment) == ("9", "1.5", "")
     assert entry.has_constraints
     again = asked_of(replace(entry, source=InputSource.TABLE))
     assert again.given.pipeline is not None

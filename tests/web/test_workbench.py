@@ -109,7 +109,7 @@ def test_mistakes_come_back_in_the_page(live: Live) -> None:
 
 def test_limits_that_clash_are_said_above(live: Live) -> None:
     """They are no single field's mistake."""
-    sent = post(live, *STAGES, ("max_fragment", "1"), ("max_schedule_fragments", "2"))
+    sent = post(live, *STAGES, ("max_fragment", "1"), ("max_fragments", "2"))
     assert sent.status_code == 422
     alert = re.search(r'role="alert"[^>]*>(.*?)</div>', sent.text, re.S)
     assert alert is not None

@@ -104,7 +104,7 @@ _LIMITS = (
     ("min_fragment", "min_fragment_bytes"),
     ("max_fragment", "max_fragment_bytes"),
     ("alignment", "alignment_bytes"),
-    ("max_schedule_fragments", "max_fragments"),
+    ("max_fragments", "max_fragments"),
 )
 Row = tuple[int, StageRow]
 

@@ -77,7 +77,7 @@ class InputState:
     min_fragment: str = ""
     max_fragment: str = ""
     alignment: str = ""
-    max_schedule_fragments: str = ""
+    max_fragments: str = ""
     strategy: str = "auto"
     static_size: str = ""
     relative_gap: str = "1e-6"
@@ -200,7 +200,7 @@ class InputState:
             min_fragment=_format_size(limits.min_fragment_bytes, default=1),
             max_fragment=_format_size(limits.max_fragment_bytes),
             alignment=_format_size(limits.alignment_bytes, default=1),
-            max_schedule_fragments=_format_count(limits.max_fragments),
+            max_fragments=_format_count(limits.max_fragments),
             may_refragment=may_refragment,
         )
         if pipeline is not None:
@@ -274,7 +274,7 @@ _UNUSUAL = (
     "min_fragment",
     "max_fragment",
     "alignment",
-    "max_schedule_fragments",
+    "max_fragments",
     "may_refragment",
     "strategy",
     "static_size",

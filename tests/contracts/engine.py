@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -41,13 +41,11 @@ NewEngine = Callable[..., Engine]
 
 
 class EngineContract:
-    """Rules of the protocol; a subclass says by `new_engine` of which engine."""
+    """Rules of the protocol, for the engines that a subclass makes.
 
-    @pytest.fixture(scope="class")
-    @classmethod
-    def new_engine(cls) -> Iterator[NewEngine]:
-        """Makes engines: slots, max_waiting=, max_of_requester=. Closes them."""
-        raise NotImplementedError
+    Its fixture `new_engine`, of the scope of a class, gives a function that makes engines (slots,
+    max_waiting=, max_of_requester=), and closes them.
+    """
 
     @pytest.fixture(scope="class")
     @classmethod

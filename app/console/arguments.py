@@ -221,6 +221,16 @@ def _add_export(commands: _Commands[Parser]) -> None:
         metavar="NAME=VALUE",
         help="an option of the target; may be repeated",
     )
+    _add_message_range(parser)
+    parser.add_argument(
+        "--objective", choices=[*Objective], metavar="NAME", help="mean (default) or worst regret"
+    )
+    parser.add_argument("--table", metavar="TABLE", help="digest or file of a compiled table")
+    _add_constraints(parser)
+    parser.add_argument("--output", metavar="FILE", help="write it to this file")
+
+
+def _add_message_range(parser: Parser) -> None:
     parser.add_argument(
         "--min-message",
         dest="min_message_bytes",
@@ -235,12 +245,6 @@ def _add_export(commands: _Commands[Parser]) -> None:
         metavar="SIZE",
         help="largest (16 MiB)",
     )
-    parser.add_argument(
-        "--objective", choices=[*Objective], metavar="NAME", help="mean (default) or worst regret"
-    )
-    parser.add_argument("--table", metavar="TABLE", help="digest or file of a compiled table")
-    _add_constraints(parser)
-    parser.add_argument("--output", metavar="FILE", help="write it to this file")
 
 
 def _add_audit(commands: _Commands[Parser]) -> None:
@@ -251,20 +255,7 @@ def _add_audit(commands: _Commands[Parser]) -> None:
     )
     parser.add_argument("--config", metavar="FILE", help="a library's configuration instead")
     parser.add_argument("--target", metavar="NAME", help="whose: an export target that is read")
-    parser.add_argument(
-        "--min-message",
-        dest="min_message_bytes",
-        type=size,
-        metavar="SIZE",
-        help="smallest message (1 KiB)",
-    )
-    parser.add_argument(
-        "--max-message",
-        dest="max_message_bytes",
-        type=size,
-        metavar="SIZE",
-        help="largest (16 MiB)",
-    )
+    _add_message_range(parser)
     parser.add_argument(
         "--workload", metavar="FILE", help="lines SIZE WEIGHT (default log-uniform)"
     )

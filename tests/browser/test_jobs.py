@@ -20,6 +20,7 @@ from tests.app.serving import (
     scripted_engine,
     serving,
     settings_for,
+    wait_for_end,
 )
 
 Axe = Callable[[Page], list[str]]
@@ -111,6 +112,22 @@ def test_cancel_says_when_it_has_stopped_and_keeps_the_best(
     assert live.client.get(f"/jobs/{job}").json()["state"] == "cancelled"
 
 
+def test_cancel_of_what_has_stopped_meanwhile_says_so_too(
+    browser_page: Page, start: Callable[..., str], live: Live
+) -> None:
+    """The answer to Cancel shows the end; no event has told of it."""
+    page = browser_page
+    seen = {"content_type": "text/event-stream", "body": ""}
+    page.route("**/events", lambda route: route.fulfill(**seen))
+    job = start(WAITS)
+    page.goto(f"/ui/jobs/{job}")
+    live.client.delete(f"/jobs/{job}")
+    wait_for_end(live.client, f"/jobs/{job}")
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator("[data-field=word]")).to_have_text("stopped")
+    expect(page.locator("#announcement")).to_have_text("Stopped before there was an answer.")
+
+
 def test_a_cancelled_job_without_an_answer_says_so(
     browser_page: Page, start: Callable[..., str]
 ) -> None:
@@ -129,6 +146,7 @@ def test_a_failure_is_told(browser_page: Page, start: Callable[..., str], axe: A
     page.goto(f"/ui/jobs/{start(CRASHES)}?follow=1")
     expect(page.locator("[data-field=word]")).to_have_text("failed")
     expect(page.locator("#job")).to_contain_text("solver_failed")
+    expect(page.locator("#announcement")).to_have_text("A solver failed.")
     assert axe(page) == []
 
 

@@ -124,9 +124,7 @@
         location.replace(`/ui/answers/${job.answer_id}${this.units}`);
         return;
       }
-      show(location.pathname + this.units);
-      const kept = job.answer_id ? "The best answer so far is kept." : "There is no answer.";
-      Sluice.say(job.state === "cancelled" ? `Stopped. ${kept}` : "The job has ended.");
+      show(location.pathname + this.units); // which announces how it ended, as after a Cancel
     }
 
     ticked(elapsed) {

@@ -7,10 +7,11 @@ window.Sluice = (() => {
   const starts = [];
 
   function startIn(root) {
-    for (const [selector, start] of starts) {
+    for (const [selector, start, begun] of starts) {
       for (const part of root.querySelectorAll(selector)) {
-        if (part.dataset.started !== "yes") {
-          part.dataset.started = "yes";
+        if (!begun.has(part)) {
+          begun.add(part);
+          part.dataset.started = "yes"; // for those who wait for it
           start(part);
         }
       }
@@ -19,7 +20,7 @@ window.Sluice = (() => {
 
   /** Call start(part) for every element of this selector, now and after every swap. */
   function onPart(selector, start) {
-    starts.push([selector, start]);
+    starts.push([selector, start, new WeakSet()]);
     startIn(document);
   }
 
@@ -103,5 +104,6 @@ window.Sluice = (() => {
   document.addEventListener("DOMContentLoaded", () => startIn(document));
   document.addEventListener("submit", ({target}) => target.id === "input" && sessionStorage.setItem(ASKED, "yes"));
   onPart("[data-arrived]", arrive);
+  onPart("[data-announce]", (part) => say(part.dataset.announce));
   return {onPart, say, warn, data};
 })();

@@ -31,7 +31,6 @@
       });
       part.querySelector("form")?.addEventListener("submit", () => this.stopping());
       this.follower.follow();
-      Sluice.say(part.dataset.announce);
     }
 
     reported(job) {
@@ -63,5 +62,4 @@
   }
 
   Sluice.onPart("[data-work]", (part) => new Work(part));
-  Sluice.onPart("[data-announce]", (part) => Sluice.say(part.dataset.announce));
 })();

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
+import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -66,9 +67,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 @pytest.fixture(scope="session")
-def postgres(pytestconfig: pytest.Config) -> PostgresServer:
+def postgres(pytestconfig: pytest.Config) -> Iterator[PostgresServer]:
     """The PostgreSQL server of this run; it starts with the first database."""
-    return PostgresServer(pytestconfig.stash[_RUN].path)
+    server = PostgresServer(pytestconfig.stash[_RUN].path)
+    yield server
+    server.drop_left()
 
 
 @pytest.fixture(params=DIALECTS)
@@ -83,17 +86,35 @@ def empty_database_url(
             yield url
 
 
+@pytest.fixture(scope="session")
+def new_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], str]:
+    """Makes an SQLite database with the schema in a folder, and gives its URL.
+
+    A copy of one on which the migrations ran: running them takes far longer than most tests.
+    """
+    migrated = tmp_path_factory.mktemp("schema") / "sluice.db"
+    store = create_store(f"sqlite:///{migrated}")
+    store.upgrade()
+    store.dispose()
+
+    def made(folder: Path) -> str:
+        path = folder / "sluice.db"
+        shutil.copyfile(migrated, path)
+        return f"sqlite:///{path}"
+
+    return made
+
+
 @pytest.fixture(params=DIALECTS)
 def database_url(
-    request: pytest.FixtureRequest, tmp_path: Path, postgres: PostgresServer
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    postgres: PostgresServer,
+    new_sqlite: Callable[[Path], str],
 ) -> Iterator[str]:
     """The URL of a database with the schema and nothing in it, on each database in turn."""
     if request.param == "sqlite":
-        url = f"sqlite:///{tmp_path / 'sluice.db'}"
-        store = create_store(url)
-        store.upgrade()
-        store.dispose()
-        yield url
+        yield new_sqlite(tmp_path)
     else:
         with postgres.database() as url:
             yield url
@@ -108,10 +129,9 @@ def store(database_url: str) -> Iterator[Store]:
 
 
 @pytest.fixture
-def sqlite_store(tmp_path: Path) -> Iterator[Store]:
+def sqlite_store(tmp_path: Path, new_sqlite: Callable[[Path], str]) -> Iterator[Store]:
     """An empty store with its schema on SQLite."""
-    opened = create_store(f"sqlite:///{tmp_path / 'sluice.db'}")
-    opened.upgrade()
+    opened = create_store(new_sqlite(tmp_path))
     yield opened
     opened.dispose()
 

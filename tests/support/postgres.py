@@ -1,7 +1,8 @@
 """A real PostgreSQL for the tests: SLUICE_TEST_POSTGRES_URL, or one server for the whole run.
 
 All test processes of a run share the server: the first that needs it starts it. Each test has a
-database of its own, copied from a template that is migrated once.
+database to itself: a copy of a template that is migrated once, or one that a test before it has
+left, with every row deleted.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ import psycopg
 from psycopg import sql
 from sqlalchemy import URL, make_url
 
+import models.rows  # noqa: F401 (completes the metadata)
+from models.base import Base
+from models.schema import HEAD
 from models.session import create_store
 from tests.support.postgres_keeper import OWNER, is_installed
 from tests.support.system import require_system
@@ -31,6 +35,10 @@ from tests.support.system import require_system
 GIVEN = "SLUICE_TEST_POSTGRES_URL"
 RUN_FOLDER = "SLUICE_TEST_RUN_FOLDER"
 _START_S = 90.0
+_END_OTHERS = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
 _CHECKOUT = Path(__file__).resolve().parents[2]
 
 
@@ -73,10 +81,20 @@ class PostgresServer:
     def __init__(self, run_folder: Path) -> None:
         self._folder = run_folder
         self._admin: URL | None = None
+        self._left: list[str] = []
 
-    def database(self) -> AbstractContextManager[str]:
-        """The URL of a database that only this block uses, with the schema in it."""
-        return self._copy_of(self._template)
+    @contextmanager
+    def database(self) -> Iterator[str]:
+        """The URL of a database that only this block uses, with the schema and no rows in it."""
+        self._start()
+        name = self._left.pop() if self._left else self._new(self._template)
+        try:
+            yield self._url(name)
+        finally:
+            if self._is_emptied(name):
+                self._left.append(name)
+            else:
+                self._drop(name)
 
     def empty_database(self) -> AbstractContextManager[str]:
         """The URL of a database that only this block uses, without a schema."""
@@ -85,12 +103,16 @@ class PostgresServer:
     @contextmanager
     def _copy_of(self, template: str) -> Iterator[str]:
         self._start()
-        name = f"sluice_test_{uuid.uuid4().hex}"
-        self._create(name, template)
+        name = self._new(template)
         try:
             yield self._url(name)
         finally:
             self._drop(name)
+
+    def drop_left(self) -> None:
+        """Drop the databases that this process has kept for tests to come."""
+        while self._left:
+            self._drop(self._left.pop())
 
     def stop(self) -> None:
         """Drop what this run has made in a given server, and stop the server of its own."""
@@ -153,6 +175,22 @@ class PostgresServer:
     def _url(self, name: str) -> str:
         assert self._admin is not None
         return self._admin.set(database=name).render_as_string(hide_password=False)
+
+    def _new(self, template: str) -> str:
+        name = f"sluice_test_{uuid.uuid4().hex}"
+        self._create(name, template)
+        return name
+
+    def _is_emptied(self, name: str) -> bool:
+        """End what is still connected, and delete every row; not where the schema was changed."""
+        with psycopg.connect(self._url(name), autocommit=True) as connection:
+            connection.execute(_END_OTHERS)
+            revisions = connection.execute("SELECT version_num FROM alembic_version").fetchall()
+            if revisions != [(HEAD,)]:
+                return False
+            for table in reversed(Base.metadata.sorted_tables):
+                connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table.name)))
+        return True
 
     def _create(self, name: str, template: str) -> None:
         self._execute(

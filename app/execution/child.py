@@ -1,13 +1,15 @@
-"""The two processes of a worker: a guardian, and the operation process that it guards.
+"""The processes below an engine: one that forks workers, and the two processes of each worker.
 
-Started as `python -m app.execution.child` with a `ChildOptions`. It forks before anything is
-imported that starts threads: the parent stays small and becomes the guardian, the child runs the
-operations. Nothing of the engine's process is inherited but two sockets and the pipe that takes
-the output.
+The fork server is started as `python -m app.execution.child`. What operations need is imported and
+warmed up in it once, so that a worker is there within milliseconds, also where one that crashed or
+was killed is replaced, and shares that memory with the others. It has one thread when it forks.
+Nothing of the engine's process is inherited but the sockets and the pipe that come with a request.
 
-    guardian            holds `control`. When the operation process ends, or the engine closes its
-                        side or dies, it kills and reaps everything below it, reports how the
-                        operation process ended, and ends.
+    fork server         holds `requests`. Forks a guardian for each. Kills what a killed guardian
+                        has left. Ends when the engine closes its side or dies, after all others.
+    guardian            holds `control`. Says who it is. When the operation process ends, or the
+                        engine shuts its side or dies, it kills and reaps everything below it,
+                        reports how the operation process ended, and ends.
     operation process   holds `channel`. Takes tasks, sends what they report and how they end. Dies
                         with the guardian.
 """
@@ -15,6 +17,8 @@ the output.
 from __future__ import annotations
 
 import contextlib
+import gc
+import json
 import os
 import resource
 import select
@@ -22,66 +26,143 @@ import shutil
 import signal
 import socket
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import NoReturn
 
-from app.execution import processes
+from app.execution import operation_process, processes
 
 _RETRY_S = 0.005
+_REQUEST_BYTES = 2**16
+_ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
 class ChildOptions:
-    """How a worker is set up; travels as command line arguments.
+    """How a worker is set up; travels as JSON, with `control`, `channel` and the output's pipe.
 
     `runner` and `warm_up` are "module:function"; an empty `warm_up` is none.
     """
 
-    control_fd: int
-    channel_fd: int
     folder: str
     runner: str
     warm_up: str
     niceness: int
 
-    def arguments(self) -> list[str]:
-        """Return the command line arguments that `parse` reads."""
-        return [
-            str(self.control_fd),
-            str(self.channel_fd),
-            self.folder,
-            self.runner,
-            self.warm_up,
-            str(self.niceness),
-        ]
+    def pack(self) -> bytes:
+        """Return the bytes that `unpack` reads."""
+        return json.dumps(asdict(self)).encode()
 
     @classmethod
-    def parse(cls, arguments: Sequence[str]) -> ChildOptions:
-        """Return the options of command line arguments."""
-        control, channel, folder, runner, warm_up, niceness = arguments
-        return cls(int(control), int(channel), folder, runner, warm_up, int(niceness))
+    def unpack(cls, packed: bytes) -> ChildOptions:
+        """Return the options of packed bytes."""
+        return cls(**json.loads(packed))
+
+
+# --- the fork server ------------------------------------------------------------------------------
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Fork into guardian and operation process. Only the guardian returns."""
-    options = ChildOptions.parse(arguments)
-    control = socket.socket(fileno=options.control_fd)
-    channel = socket.socket(fileno=options.channel_fd)
-    for end in (control, channel):
-        end.set_inheritable(False)
-    os.chdir(options.folder)
-    processes.adopt_orphans()
-    guardian = os.getpid()
-    pid = os.fork()
-    if pid == 0:
-        control.close()
-        _become_operation_process(guardian, channel, options)
-    channel.close()
-    return _guard(pid, control, options.folder)
+    """Serve forks on the socket of this number until the engine closes its side."""
+    requests = socket.socket(fileno=int(arguments[0]))
+    requests.set_inheritable(False)
+    processes.adopt_orphans()  # those of guardians that were killed
+    wake = _woken_by(signal.SIGCHLD)
+    poll = select.poll()
+    poll.register(requests, select.POLLIN)
+    poll.register(wake, select.POLLIN)
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    guardians: set[int] = set()
+    warm: dict[str, bool] = {"": True}
+    while True:
+        ready = {fd for fd, _ in poll.poll()}
+        if wake.fileno() in ready:
+            with contextlib.suppress(BlockingIOError):
+                wake.recv(_REQUEST_BYTES)
+        _reap_guardians(guardians)
+        if requests.fileno() not in ready:
+            continue
+        packed, files, _, _ = socket.recv_fds(requests, _REQUEST_BYTES, 3)
+        if not packed:
+            break
+        options = ChildOptions.unpack(packed)
+        _print_to(files[2])
+        is_warm = _warm_up(options.warm_up, warm)
+        pid = os.fork()
+        if pid == 0:
+            requests.close()
+            wake.close()
+            _become_guardian(options, files, is_warm=is_warm)
+        guardians.add(pid)
+        for file in files:
+            os.close(file)
+        _print_to(nothing)
+    while guardians or processes.children(os.getpid()):  # each sees that its side is closed, too
+        _reap_guardians(guardians)
+        time.sleep(_RETRY_S)
+    return 0
+
+
+def _warm_up(name: str, warm: dict[str, bool]) -> bool:
+    """Call a warm-up that was not called before; return whether it did not fail.
+
+    One that failed is called again in the operation process, whose end is then reported.
+    """
+    if name not in warm:
+        try:
+            operation_process.named(name)()
+            warm[name] = True
+        except BaseException:
+            warm[name] = False
+        gc.collect()
+        gc.freeze()  # a collection in a worker would write to these pages, and so copy them
+    return warm[name]
+
+
+def _print_to(file: int) -> None:
+    for number in (1, 2):
+        os.dup2(file, number)
+
+
+def _reap_guardians(guardians: set[int]) -> None:
+    """Reap those that have ended; what is below this process besides guardians was left by one."""
+    with contextlib.suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG)[0]) != 0:
+            guardians.discard(ended)
+    for pid in processes.children(os.getpid()):
+        if pid not in guardians:
+            processes.kill_tree(pid)
 
 
 # --- the guardian ---------------------------------------------------------------------------------
+
+
+def _become_guardian(options: ChildOptions, files: Sequence[int], *, is_warm: bool) -> NoReturn:
+    """Turn the forked process into a guardian, and fork the operation process from it."""
+    code = 1
+    try:
+        os.setsid()
+        _forget_wake_up()
+        control, channel = (socket.socket(fileno=file) for file in files[:2])
+        os.close(files[2])
+        os.environ["TMPDIR"], tempfile.tempdir = options.folder, None
+        os.chdir(options.folder)
+        processes.adopt_orphans()
+        guardian = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            control.close()
+            _become_operation_process(guardian, channel, options, is_warm=is_warm)
+        channel.close()
+        with contextlib.suppress(OSError):  # the engine may be gone
+            control.send(str(guardian).encode())
+        code = _guard(pid, control, options.folder)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        os._exit(code)  # a guardian has nothing to finish, and somebody waits for it
 
 
 def _guard(guarded: int, control: socket.socket, folder: str) -> int:
@@ -100,19 +181,13 @@ def _guard(guarded: int, control: socket.socket, folder: str) -> int:
             time.sleep(_RETRY_S)
     shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):  # the engine may be gone
-        control.sendall(str(os.waitstatus_to_exitcode(status or 0)).encode())
+        control.send(str(os.waitstatus_to_exitcode(status or 0)).encode())
     return 0
 
 
 def _wait_for_end(guarded: int, control: socket.socket) -> int | None:
     """Reap orphans until the operation process has ended (its status) or has to (None)."""
-    wake, waker = socket.socketpair()
-    for end in (wake, waker):
-        end.setblocking(False)
-    signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
-    stopping = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    for number in (signal.SIGCHLD, *stopping):
-        signal.signal(number, lambda *_: None)  # the wake-up is all that is wanted
+    wake = _woken_by(signal.SIGCHLD, *_ENDS)
     poll = select.poll()
     poll.register(control, select.POLLIN)
     poll.register(wake, select.POLLIN)
@@ -124,7 +199,7 @@ def _wait_for_end(guarded: int, control: socket.socket) -> int | None:
         if control.fileno() in ready:
             return None
         with contextlib.suppress(BlockingIOError):
-            if set(wake.recv(4096)) & set(stopping):
+            if set(wake.recv(_REQUEST_BYTES)) & set(_ENDS):
                 return None
 
 
@@ -140,11 +215,31 @@ def _reap(guarded: int) -> int | None:
     return status
 
 
+def _woken_by(*numbers: signal.Signals) -> socket.socket:
+    """Return a socket at which the numbers of these signals arrive, one byte each."""
+    wake, waker = socket.socketpair()
+    for end in (wake, waker):
+        end.setblocking(False)
+    signal.set_wakeup_fd(waker.detach(), warn_on_full_buffer=False)
+    for number in numbers:
+        signal.signal(number, lambda *_: None)  # the wake-up is all that is wanted
+    return wake
+
+
+def _forget_wake_up() -> None:
+    """Undo `_woken_by` in a fork."""
+    os.close(signal.set_wakeup_fd(-1))
+    for number in (signal.SIGCHLD, *_ENDS):
+        signal.signal(number, signal.SIG_DFL)
+
+
 # --- the operation process ------------------------------------------------------------------------
 
 
-def _become_operation_process(guardian: int, channel: socket.socket, options: ChildOptions) -> None:
-    """Turn the forked process into the operation process. Does not return."""
+def _become_operation_process(
+    guardian: int, channel: socket.socket, options: ChildOptions, *, is_warm: bool
+) -> NoReturn:
+    """Turn the forked process into the operation process."""
     code = 1
     try:
         processes.die_with_parent()
@@ -155,9 +250,8 @@ def _become_operation_process(guardian: int, channel: socket.socket, options: Ch
             processes.give_way(options.niceness)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         processes.prefer_for_oom_kill()
-        from app.execution.operation_process import serve
-
-        serve(channel, runner_name=options.runner, warm_up_name=options.warm_up)
+        warm_up = "" if is_warm else options.warm_up
+        operation_process.serve(channel, runner_name=options.runner, warm_up_name=warm_up)
         code = 0
     except BaseException:
         sys.excepthook(*sys.exc_info())
@@ -168,4 +262,4 @@ def _become_operation_process(guardian: int, channel: socket.socket, options: Ch
 
 
 if __name__ == "__main__":
-    os._exit(main(sys.argv[1:]))  # a guardian has nothing to finish, and somebody waits for it
+    os._exit(main(sys.argv[1:]))

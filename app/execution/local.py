@@ -14,6 +14,7 @@ from app.execution.engine import Capacity, Pool, Sink, Stopped, Task
 from app.execution.fair_queue import FairQueue, Requester
 from app.execution.frames import MAX_FILES
 from app.execution.slot import Slot, SlotOptions, SubmittedTask
+from app.execution.worker import ForkServer
 from domain.errors import NotReady, Overloaded
 
 Ended = Callable[[SubmittedTask], None]
@@ -36,7 +37,9 @@ class PoolOptions:
 class WorkerPool:
     """Thread-safe. Tasks go to the slot that was used last, so that others may end their worker."""
 
-    def __init__(self, options: PoolOptions, *, name: str, on_end: Ended) -> None:
+    def __init__(
+        self, options: PoolOptions, fork_server: ForkServer, *, name: str, on_end: Ended
+    ) -> None:
         self._options = options
         self._on_end = on_end
         self._lock = threading.Lock()
@@ -49,7 +52,12 @@ class WorkerPool:
         self._busy: Counter[str] = Counter()
         self._is_closed = False
         self._slots = tuple(
-            Slot(options.slot, name=f"sluice-{name}-{number}", on_idle=self._slot_is_idle)
+            Slot(
+                options.slot,
+                fork_server,
+                name=f"sluice-{name}-{number}",
+                on_idle=self._slot_is_idle,
+            )
             for number in range(options.slots)
         )
 
@@ -144,10 +152,15 @@ class LocalEngine:
 
     A task may use its `limits.memory_bytes`, what its worker needs at rest included, together with
     all that it starts. `(id, claim)` that is submitted again changes nothing: the first sink alone
-    hears of it.
+    hears of it. A `fork_server` that is given may be other engines' too, and is left to the caller.
     """
 
-    def __init__(self, pools: Mapping[Pool, PoolOptions]) -> None:
+    def __init__(
+        self, pools: Mapping[Pool, PoolOptions], *, fork_server: ForkServer | None = None
+    ) -> None:
+        self._own_fork_server = ForkServer() if fork_server is None else None
+        forks = fork_server or self._own_fork_server
+        assert forks is not None
         self._lock = threading.Lock()
         self._open: dict[tuple[str, int], SubmittedTask] = {}
         self._ended: OrderedDict[tuple[str, int], None] = OrderedDict()
@@ -156,7 +169,7 @@ class LocalEngine:
         self._stopper = threading.Thread(target=self._send_stops, name="sluice-ends", daemon=True)
         self._pools = MappingProxyType(
             {
-                pool: WorkerPool(options, name=pool.value, on_end=self._forget)
+                pool: WorkerPool(options, forks, name=pool.value, on_end=self._forget)
                 for pool, options in pools.items()
             }
         )
@@ -216,6 +229,8 @@ class LocalEngine:
             workers.end()
         for workers in self._pools.values():
             workers.join(_CLOSE_LIMIT_S)
+        if self._own_fork_server is not None:
+            self._own_fork_server.close()
         with self._lock:
             left = list(self._open.values())
         for running in left:  # given to a slot that ended before it took it

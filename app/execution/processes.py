@@ -88,7 +88,7 @@ def _prctl(option: int, value: int) -> None:
 def descendants(root: int) -> tuple[int, ...]:
     """Return every process below this one, nearest first, zombies included; none where it ended."""
     if not _kernel_lists_children():
-        return _descendants_by_psutil(root)
+        return _below_by_psutil(root, is_recursive=True)
     found: dict[int, None] = {}
     level = [root]
     while level:
@@ -97,16 +97,11 @@ def descendants(root: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def with_environment(entry: str) -> tuple[int, ...]:
-    """Return every process that was started with this entry ("NAME=value") in its environment."""
-    import psutil
-
-    name, _, text = entry.partition("=")
-    return tuple(
-        process.pid
-        for process in psutil.process_iter(["environ"])
-        if (process.info["environ"] or {}).get(name) == text
-    )
+def children(parent: int) -> tuple[int, ...]:
+    """Return the processes right below this one, zombies included; none where it ended."""
+    if not _kernel_lists_children():
+        return _below_by_psutil(parent, is_recursive=False)
+    return tuple(_children(parent))
 
 
 def _kernel_lists_children() -> bool:
@@ -125,11 +120,11 @@ def _children(pid: int) -> Iterator[int]:
                 yield from map(int, file.read().split())
 
 
-def _descendants_by_psutil(root: int) -> tuple[int, ...]:
+def _below_by_psutil(root: int, *, is_recursive: bool) -> tuple[int, ...]:
     import psutil
 
     try:
-        return tuple(child.pid for child in psutil.Process(root).children(recursive=True))
+        return tuple(child.pid for child in psutil.Process(root).children(recursive=is_recursive))
     except psutil.NoSuchProcess:
         return ()
 

@@ -29,7 +29,7 @@ from app.execution.engine import (
     Task,
 )
 from app.execution.frames import BadFrame, Frame, Kind, TaskFrame, unpack_steps
-from app.execution.worker import Worker, WorkerOptions
+from app.execution.worker import ForkServer, Worker, WorkerOptions
 
 _log = logging.getLogger(__name__)
 
@@ -148,11 +148,13 @@ class Slot:
     def __init__(
         self,
         options: SlotOptions,
+        fork_server: ForkServer,
         *,
         name: str,
         on_idle: Callable[[Slot, SubmittedTask | None], None],
     ) -> None:
         self._options = options
+        self._fork_server = fork_server
         self._on_idle = on_idle
         self._inbox: queue.SimpleQueue[SubmittedTask | None] = queue.SimpleQueue()
         self._closing = threading.Event()
@@ -193,9 +195,8 @@ class Slot:
                 self._keep_worker_or_log()
             self._on_idle(self, None)
             while not self._closing.is_set():
-                is_watched = self._worker is not None or self._options.is_always_warm
                 try:
-                    running = self._inbox.get(timeout=_IDLE_S if is_watched else None)
+                    running = self._inbox.get(timeout=self._until_look_s())
                 except queue.Empty:
                     self._keep_worker_or_log()
                     continue
@@ -205,6 +206,14 @@ class Slot:
             self._end_worker()
             self._wake.close()
             self._waker.close()
+
+    def _until_look_s(self) -> float | None:
+        """Return how long the slot may sleep: no time at all where a worker is missing."""
+        if self._worker is not None:
+            return _IDLE_S
+        if not self._options.is_always_warm:
+            return None
+        return min(_IDLE_S, max(0.0, self._start_at_s - time.monotonic()))
 
     def _wake_up(self) -> None:
         with contextlib.suppress(OSError):  # awake anyway, or ended
@@ -347,7 +356,7 @@ class Slot:
 
     def _start(self, has_to_stop: Callable[[], bool]) -> Worker | None:
         try:
-            worker = Worker(self._options.worker)
+            worker = Worker(self._options.worker, self._fork_server)
         except OSError as error:
             _log.error("cannot start a worker process: %s", error)
             return None
@@ -358,6 +367,8 @@ class Slot:
                 return worker
         if not has_to_stop():
             _log.error("a worker process did not start: %s\n%s", worker.ended, worker.tail)
+            if worker.ended is None:
+                self._fork_server.end()  # it may hang in a warm-up
         worker.stop()
         return None
 

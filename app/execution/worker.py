@@ -1,6 +1,7 @@
-"""The engine's handle on one worker: start it, send it tasks, read its frames, end it.
+"""The engine's handles: on the process that forks workers, and on one worker.
 
-Used by one thread. Nothing here waits for the operation process without a limit.
+A worker is started, sent tasks, read and ended by one thread. Nothing here waits for the operation
+process without a limit.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +30,7 @@ RUN_OPERATION = "app.execution.operation_process:run_operation"
 _IMPORTED_FROM = Path(__file__).resolve().parents[__name__.count(".")]
 _SEND_LIMIT_S = 5.0
 _STOP_LIMIT_S = 0.75
+_CLOSE_LIMIT_S = 5.0
 _READ_BYTES = 2**18
 _TAIL_BYTES = 4096
 _MAX_FRAME_BYTES = 4096  # of what is no result
@@ -47,13 +51,90 @@ class WorkerOptions:
     niceness: int = 10
 
 
+class ForkServer:
+    """Starts workers by a fork of a process that has loaded what they need. Thread-safe.
+
+    It is started with the first worker, and anew where it has ended.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._requests: socket.socket | None = None
+
+    def fork(
+        self,
+        options: ChildOptions,
+        control: socket.socket,
+        channel: socket.socket,
+        output: io.FileIO,
+    ) -> None:
+        """Have a worker started with these ends. Raises OSError where no process can be."""
+        files = [control.fileno(), channel.fileno(), output.fileno()]
+        with self._lock:
+            if self._process is None or self._process.poll() is not None:
+                self._end()
+                self._start(output)
+            try:
+                self._send(options, files)
+            except BrokenPipeError:  # it has ended just now
+                self._end()
+                self._start(output)
+                self._send(options, files)
+
+    def end(self) -> None:
+        """End it without its workers: one that hangs. The next worker starts another."""
+        with self._lock:
+            if self._process is not None:
+                self._process.kill()
+            self._end()
+
+    def close(self) -> None:
+        """End it, and wait until it and all workers, whose sides are closed, are gone."""
+        with self._lock:
+            self._end()
+
+    def _start(self, output: io.FileIO) -> None:
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with there:
+            here.settimeout(_SEND_LIMIT_S)
+            self._requests = here
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "app.execution.child", str(there.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=(there.fileno(),),
+                cwd=_IMPORTED_FROM,
+                env=_environment(),
+                start_new_session=True,
+            )
+
+    def _send(self, options: ChildOptions, files: list[int]) -> None:
+        assert self._requests is not None
+        socket.send_fds(self._requests, [options.pack()], files)
+
+    def _end(self) -> None:
+        process, requests, self._process, self._requests = self._process, self._requests, None, None
+        if requests is not None:
+            requests.close()
+        if process is None:
+            return
+        try:
+            process.wait(_CLOSE_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            processes.kill_tree(process.pid)
+            process.wait()
+
+
 class Worker:
     """A guardian and its operation process, from start to end. Raises OSError at failed starts."""
 
-    def __init__(self, options: WorkerOptions) -> None:
+    def __init__(self, options: WorkerOptions, fork_server: ForkServer) -> None:
         self._rest_bytes = 0
         self._memory_bytes = 0
         self._max_frame_bytes = _MAX_FRAME_BYTES
+        self._guardian: int | None = None
         self._pid: int | None = None
         self._ended: str | None = None
         self._tail = b""
@@ -61,32 +142,18 @@ class Worker:
         with contextlib.ExitStack() as undo:
             self._folder = tempfile.mkdtemp(prefix="sluice-worker-")
             undo.callback(shutil.rmtree, self._folder, ignore_errors=True)
-            self._control, control = _socket_pair(undo)
-            self._channel, channel = _socket_pair(undo)
+            self._control, control = _socket_pair(undo, socket.SOCK_SEQPACKET)
+            self._channel, channel = _socket_pair(undo, socket.SOCK_STREAM)
             self._output, output = (undo.enter_context(end) for end in _pipe())
             self._selector = undo.enter_context(selectors.DefaultSelector())
-            self._process = _start(
-                ChildOptions(
-                    control.fileno(),
-                    channel.fileno(),
-                    self._folder,
-                    options.runner,
-                    options.warm_up,
-                    options.niceness,
-                ),
-                output,
-            )
+            asked = ChildOptions(self._folder, options.runner, options.warm_up, options.niceness)
+            fork_server.fork(asked, control, channel, output)
             self._undo = undo.pop_all()
         for end in (control, channel, output):
             end.close()
         self._channel.settimeout(_SEND_LIMIT_S)
         for source in (self._control, self._channel, self._output):
             self._selector.register(source, selectors.EVENT_READ)
-
-    @property
-    def guardian(self) -> int:
-        """The guardian's process id; everything else of this worker is below it."""
-        return self._process.pid
 
     @property
     def pid(self) -> int | None:
@@ -145,7 +212,7 @@ class Worker:
 
         Below 0 they have to be killed, and may have been stopped already.
         """
-        family = processes.descendants(self.guardian)
+        family = self._family()
         used_bytes = processes.resident_bytes(family)
         if used_bytes > self._memory_bytes and len(family) > 1:
             # Perhaps not: what they share has counted for each of them.
@@ -160,30 +227,37 @@ class Worker:
 
         It is not where it keeps so much memory that the next task would miss it.
         """
-        family = processes.descendants(self.guardian)
+        family = self._family()
         processes.send_all(pid for pid in family if pid != self._pid)
         kept_bytes = processes.resident_bytes(family) - self._rest_bytes
         return kept_bytes <= (self._memory_bytes - self._rest_bytes) // 2
 
     def stop(self) -> None:
-        """End the operation process and everything below the guardian, and see them gone."""
+        """End the operation process and everything below the guardian, and see them gone.
+
+        Where there is no guardian yet it will end by itself.
+        """
         self._selector.close()
-        self._control.close()  # has the guardian end it all
-        processes.send_all(processes.descendants(self.guardian))
-        try:
-            clean = self._process.wait(_STOP_LIMIT_S) == 0
-        except subprocess.TimeoutExpired:  # the guardian was stopped, or starved
-            clean = False
-        if not clean:
-            self._stop_without_guardian()
+        with contextlib.suppress(OSError):  # the guardian has ended
+            self._control.shutdown(socket.SHUT_WR)  # has it end everything
+        processes.send_all(self._family())
+        if self._guardian is not None and self._ended is None and not self._reports_its_end():
+            # It was stopped, or starved. What it leaves is killed by the fork server.
+            processes.send_all([*self._family(), self._guardian])
         self._undo.close()
 
-    def _stop_without_guardian(self) -> None:
-        """Kill what was below a guardian that has ended, by the environment it was started with."""
-        processes.send_all(processes.descendants(self.guardian))
-        processes.send_all(processes.with_environment(f"TMPDIR={self._folder}"))
-        self._process.kill()
-        self._process.wait()
+    def _family(self) -> tuple[int, ...]:
+        return () if self._guardian is None else processes.descendants(self._guardian)
+
+    def _reports_its_end(self) -> bool:
+        """Return whether the guardian closes its side in time, which it does at its end."""
+        end_s = time.monotonic() + _STOP_LIMIT_S
+        with contextlib.suppress(OSError):
+            while (left_s := end_s - time.monotonic()) > 0:
+                self._control.settimeout(left_s)
+                if not self._control.recv(64):
+                    return True
+        return False
 
     def _read_channel(self) -> list[Frame]:
         data = self._receive()
@@ -193,11 +267,14 @@ class Worker:
         return []
 
     def _read_report(self) -> list[Frame]:
-        """Return the guardian has finished: read all that the operation had still sent before."""
+        """Read who the guardian is; or how it ended, with all that the operation sent before."""
         try:
-            report = self._control.recv(64)
+            report = self._control.recv(64, socket.MSG_DONTWAIT)
         except OSError:
             report = b""
+        if report and self._guardian is None:
+            self._guardian = int(report)
+            return []
         self._ended = _ending(report)
         self._unwatch(self._control)
         frames: list[Frame] = []
@@ -233,8 +310,10 @@ def _empty(wake: socket.socket) -> None:
         wake.recv(_READ_BYTES, socket.MSG_DONTWAIT)
 
 
-def _socket_pair(undo: contextlib.ExitStack) -> tuple[socket.socket, socket.socket]:
-    here, there = socket.socketpair()
+def _socket_pair(
+    undo: contextlib.ExitStack, kind: socket.SocketKind
+) -> tuple[socket.socket, socket.socket]:
+    here, there = socket.socketpair(socket.AF_UNIX, kind)
     return undo.enter_context(here), undo.enter_context(there)
 
 
@@ -245,27 +324,13 @@ def _pipe() -> tuple[io.FileIO, io.FileIO]:
     return io.FileIO(read, "r"), io.FileIO(write, "w")
 
 
-def _start(options: ChildOptions, output: io.FileIO) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "app.execution.child", *options.arguments()],
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
-        pass_fds=(options.control_fd, options.channel_fd),
-        cwd=_IMPORTED_FROM,
-        env=_environment(options.folder),
-        start_new_session=True,
-    )
-
-
-def _environment(folder: str) -> dict[str, str]:
+def _environment() -> dict[str, str]:
     kept = processes.environment_for_children()
     paths = [str(_IMPORTED_FROM), *filter(None, [kept.get("PYTHONPATH")])]
     return {
         **kept,
         **dict.fromkeys(_ONE_THREAD, "1"),  # workers are as many as cores: threads would fight
         "PYTHONPATH": os.pathsep.join(paths),
-        "TMPDIR": folder,
     }
 
 

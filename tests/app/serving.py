@@ -23,6 +23,7 @@ from app.main import create_app
 from app.operations.tasks import SOLVE_WARM_UP
 from app.serving import configured
 from app.settings import Settings
+from tests.support.engines import local_engine, shared_fork_server
 
 GUARD_S = 60.0  # against tests that hang; nothing that works comes near
 MIB = 2**20
@@ -85,7 +86,8 @@ def scripted_engine(settings: Settings) -> Engine:
         {
             Pool.SOLVE: PoolOptions(settings.worker_count, SlotOptions(options)),
             Pool.LONG: PoolOptions(2, SlotOptions(options, is_always_warm=False)),
-        }
+        },
+        fork_server=shared_fork_server(),
     )
 
 
@@ -94,7 +96,7 @@ def serving(
     settings: Settings, *, open_engine: Callable[[Settings], Engine] | None = None
 ) -> Iterator[Live]:
     """Serve until the block ends; then everything is closed."""
-    app = create_app(settings, **({"open_engine": open_engine} if open_engine else {}))
+    app = create_app(settings, open_engine=open_engine or local_engine)
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     config = configured(app, log_level="error")

@@ -390,6 +390,16 @@ def cannot_warm_up() -> None:
     raise ImportError("no solvers here")
 
 
+def ends_in_warm_up() -> None:
+    """What a library does that is not made for this processor."""
+    os._exit(3)
+
+
+def hangs_in_warm_up() -> None:
+    """What waits for something that never comes."""
+    time.sleep(1000.0)
+
+
 BEHAVIOURS: dict[str, Callable[..., object]] = {
     behaviour.__name__: behaviour
     for behaviour in (

@@ -22,7 +22,7 @@ from app.execution.engine import Crashed, Pool
 from app.execution.limits import JOBS, console_pools, job_slots, service_pools
 from app.execution.local import LocalEngine, PoolOptions
 from app.execution.slot import SlotOptions
-from app.execution.worker import WorkerOptions
+from app.execution.worker import ForkServer, WorkerOptions
 from domain.errors import SluiceError
 from tests.execution.support import (
     MARKER,
@@ -68,18 +68,23 @@ def ready(engine: LocalEngine) -> int:
     return engine.capacity(Pool.SOLVE).ready
 
 
+def fork_server_of(operation: int) -> int:
+    """What forked the guardian of this operation process."""
+    return parent_of(parent_of(operation))
+
+
 class TestProcesses:
     def test_what_a_killed_guardian_guarded_is_killed_too(
         self, new_engine: NewEngine, marker: str
     ) -> None:
         engine = new_engine()
         heard = submit(engine, "forks")
-        wait_until(lambda: len(marked(marker)) == 9)  # the guardian, and what is two cubed
+        wait_until(lambda: len(marked(marker)) == 10)  # two that guard, and what is two cubed
         os.kill(parent_of(heard.pid), signal.SIGKILL)
         end = heard.end()
         assert isinstance(end, Crashed)
         assert "guards" in end.how
-        wait_until(lambda: len(marked(marker)) == 2)
+        wait_until(lambda: len(marked(marker)) == 3)
 
     def test_processes_that_a_task_has_left_are_killed(
         self, new_engine: NewEngine, marker: str
@@ -103,8 +108,9 @@ class TestProcesses:
         )
         server = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2])
         try:
-            # The server, two guardians, two operations, a stubborn orphan, and seven forks.
-            wait_until(lambda: len(marked(marker)) >= 13)
+            # The service, its fork server, two guardians, two operations, a stubborn orphan, and
+            # seven forks.
+            wait_until(lambda: len(marked(marker)) >= 14)
         finally:
             server.kill()
             server.wait()
@@ -150,9 +156,11 @@ class TestWorkers:
         engine = new_engine()
         pid = submit(engine, "process_id").result()
         wait_until(lambda: is_idle(engine))
-        before = marked(marker)
+        stays = {fork_server_of(pid)}
+        before = marked(marker) - stays
         os.kill(pid if whom == "operation" else parent_of(pid), signal.SIGKILL)
-        wait_until(lambda: len(marked(marker)) == 2 and not marked(marker) & before)
+        wait_until(lambda: len(marked(marker)) == 3 and not marked(marker) & before)
+        assert stays < marked(marker)
 
     def test_a_worker_that_does_not_take_its_task_is_replaced(
         self, new_engine: NewEngine, monkeypatch: pytest.MonkeyPatch
@@ -184,6 +192,61 @@ class TestWorkers:
         assert len(heard.messages) == 1
         assert ready(engine) == 0
         engine.close()
+        assert marked(marker) == set()
+
+    def test_a_warm_up_that_ends_the_process(self, marker: str) -> None:
+        """Whatever process it is called in."""
+        engine = LocalEngine(
+            {
+                Pool.SOLVE: pool_options(
+                    worker=WorkerOptions(warm_up=f"{BEHAVIOURS}:ends_in_warm_up")
+                )
+            }
+        )
+        heard = submit(engine, "answers")
+        assert heard.end() == Crashed("no worker process could be started")
+        engine.close()
+        assert marked(marker) == set()
+
+    def test_a_warm_up_that_hangs(
+        self, marker: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Its worker is given up, and with it what should have forked it."""
+        monkeypatch.setattr(slot, "_START_LIMIT_S", 1.0)
+        worker = WorkerOptions(warm_up=f"{BEHAVIOURS}:hangs_in_warm_up")
+        engine = LocalEngine({Pool.SOLVE: pool_options(worker=worker)})
+        heard = submit(engine, "answers")
+        assert heard.end() == Crashed("no worker process could be started")
+        assert "did not start" in caplog.text
+        engine.close()
+        assert marked(marker) == set()
+
+    def test_a_killed_fork_server_is_replaced_when_it_is_missed(
+        self, new_engine: NewEngine, marker: str
+    ) -> None:
+        """What it has forked works on, and is killed and replaced as ever."""
+        engine = new_engine()
+        pid = submit(engine, "process_id").result()
+        server = fork_server_of(pid)
+        os.kill(server, signal.SIGKILL)
+        wait_until(lambda: not is_alive(server))
+        assert submit(engine, "process_id").result() == pid
+        assert isinstance(submit(engine, "exits").end(), Crashed)
+        after = submit(engine, "process_id").result()
+        assert fork_server_of(after) != server
+        wait_until(lambda: len(marked(marker)) == 3)
+
+    def test_engines_share_one_that_is_given(self, marker: str) -> None:
+        """It is nobody's of them to close."""
+        forks = ForkServer()
+        engines = [LocalEngine({Pool.SOLVE: pool_options()}, fork_server=forks) for _ in range(2)]
+        found = [submit(engine, "process_id").result() for engine in engines]
+        assert len({fork_server_of(pid) for pid in found}) == 1
+        engines[0].close()
+        assert submit(engines[1], "process_id").result() == found[1]
+        engines[1].close()
+        assert len(marked(marker)) == 1
+        forks.close()
         assert marked(marker) == set()
 
     def test_a_system_without_processes_left(
@@ -236,7 +299,7 @@ class TestOnDemand:
         first = submit(engine, "process_id").result()
         assert first in marked(marker)
         wait_until(lambda: ready(engine) == 0)
-        wait_until(lambda: marked(marker) == set())
+        wait_until(lambda: len(marked(marker)) == 1)  # what forks the next one
         assert submit(engine, "process_id").result() != first
 
     def test_one_after_the_other_runs_in_one_worker(self, new_engine: NewEngine) -> None:
@@ -281,7 +344,7 @@ class TestShares:
         assert {pool.slot.worker.niceness for pool in console_pools().values()} == {0}
 
 
-def _cannot_start(_: WorkerOptions) -> None:
+def _cannot_start(*_: object) -> None:
     raise OSError("Resource temporarily unavailable")
 
 

@@ -15,6 +15,7 @@ from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.problem import Problem
 from domain.solution import Solution, Status, Strategy
 from tests.execution.support import GUARD_S, MEMORY_BYTES, MIB, pool_options, submit, wait_until
+from tests.support.engines import shared_fork_server
 
 
 def heavy() -> Problem:
@@ -31,7 +32,9 @@ def light() -> Problem:
 @pytest.fixture
 def engine() -> Iterator[LocalEngine]:
     worker = WorkerOptions(warm_up="solvers:warm_up", niceness=0)
-    engine = LocalEngine({Pool.SOLVE: pool_options(worker=worker)})
+    engine = LocalEngine(
+        {Pool.SOLVE: pool_options(worker=worker)}, fork_server=shared_fork_server()
+    )
     yield engine
     engine.close()
 

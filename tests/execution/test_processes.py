@@ -16,6 +16,7 @@ import pytest
 
 from app.execution import processes
 from tests.app.serving import GUARD_S, wait_until
+from tests.execution.support import MARKER, marked
 
 CHECKOUT = Path(__file__).parents[2]
 MIB = 2**20
@@ -98,11 +99,13 @@ class TestDescendants:
             parents = [psutil.Process(pid).ppid() for pid in found]
             assert parents[:2] == [root.pid, root.pid]
             assert parents[2] in found[:2]
+            assert sorted(processes.children(root.pid)) == sorted(found[:2])
 
     def test_of_a_process_that_has_ended(self) -> None:
         ended = subprocess.Popen(["true"])
         ended.wait(GUARD_S)
         assert processes.descendants(ended.pid) == ()
+        assert processes.children(ended.pid) == ()
 
     def test_zombies_belong_to_it(self) -> None:
         code = "import os; os.fork() or os._exit(0); print('ready', flush=True); os.read(0, 1)"
@@ -111,15 +114,6 @@ class TestDescendants:
             zombie = processes.descendants(root.pid)[0]
             wait_until(lambda: psutil.Process(zombie).status() == psutil.STATUS_ZOMBIE)
             assert processes.descendants(root.pid) == (zombie,)
-
-
-def test_by_environment() -> None:
-    entry = f"SLUICE_FAMILY={os.getpid()}-{id(processes)}"
-    name, _, text = entry.partition("=")
-    with running(FAMILY, env={**os.environ, name: text}) as (root, _):
-        wait_until(lambda: len(processes.with_environment(entry)) == 4)
-        assert root.pid in processes.with_environment(entry)
-        assert processes.with_environment(f"{name}={text}0") == ()
 
 
 class TestMemory:
@@ -163,13 +157,12 @@ class TestTheEnd:
 
     def test_of_a_tree_that_grows(self) -> None:
         """None of those that were started on the way is left."""
-        entry = f"SLUICE_GROWING={os.getpid()}-{id(processes)}"
-        name, _, text = entry.partition("=")
-        with running(GROWING, env={**os.environ, name: text}) as (root, _):
+        marker = f"{os.getpid()}-{id(processes)}"
+        with running(GROWING, env={**os.environ, MARKER: marker}) as (root, _):
             wait_until(lambda: len(processes.descendants(root.pid)) > 5)
             processes.kill_tree(root.pid)
             wait_until(lambda: not alive((root.pid,)))
-            wait_until(lambda: not processes.with_environment(entry))
+            wait_until(lambda: not marked(marker))
 
     def test_of_a_group(self) -> None:
         with running(FAMILY) as (root, _):

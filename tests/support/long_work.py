@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from app.execution.engine import Capacity, Engine, Pool, Sink, Task
-from app.main import open_local_engine
 from app.operations import work
 from app.settings import Settings
+from tests.support.engines import local_engine
 from tests.support.in_process_engine import InProcessEngine
 
 GUARD_S = 60.0
@@ -45,7 +45,7 @@ class LongHere:
 
 def long_here_engine(settings: Settings, **limits: int) -> Engine:
     """The local engine for solves; `limits` are of what waits for the rest."""
-    return LongHere(open_local_engine(settings), InProcessEngine(SLOTS, **limits))
+    return LongHere(local_engine(settings), InProcessEngine(SLOTS, **limits))
 
 
 def note_questions(monkeypatch: pytest.MonkeyPatch, name: str) -> list[Any]:

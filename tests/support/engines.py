@@ -1,0 +1,24 @@
+"""The local engine as tests open it: engines of one process of tests share what forks workers."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from app.execution.engine import Engine
+from app.execution.limits import service_pools
+from app.execution.local import LocalEngine
+from app.execution.worker import ForkServer
+from app.operations.tasks import SOLVE_WARM_UP
+from app.settings import Settings
+
+
+@cache
+def shared_fork_server() -> ForkServer:
+    """What loads the solvers once for all tests of this process. It ends with the process."""
+    return ForkServer()
+
+
+def local_engine(settings: Settings) -> Engine:
+    """As app.main.open_local_engine, but for what forks its workers."""
+    pools = service_pools(solve_workers=settings.worker_count, solve_warm_up=SOLVE_WARM_UP)
+    return LocalEngine(pools, fork_server=shared_fork_server())

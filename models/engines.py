@@ -11,11 +11,12 @@ asked to come again, instead of holding up what is behind it. Migrations are out
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from domain.errors import InvalidInput
 
@@ -114,7 +115,11 @@ def _sqlite_engine(url: URL, begin: str, *, wait_s: float) -> Engine:
 
     @event.listens_for(engine, "begin")
     def start(connection: Any) -> None:
-        connection.exec_driver_sql(begin)
+        # Past SQLAlchemy, which takes longer over this statement than SQLite does.
+        try:
+            connection.connection.dbapi_connection.execute(begin)
+        except sqlite3.Error as error:
+            raise DBAPIError.instance(begin, None, error, sqlite3.Error) from error
 
     return engine
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -130,14 +131,18 @@ def test_sqlite_is_opened_as_promised(sqlite_store: Store, tmp_path: Path) -> No
         }
 
 
-def test_units_of_work_on_sqlite_take_the_lock_at_once(sqlite_store: Store) -> None:
-    """BEGIN IMMEDIATE for writers, a plain BEGIN for readers."""
-    with recorded() as statements:
-        with sqlite_store.unit_of_work() as work:
-            work.profiles.list(limit=1)
-        with sqlite_store.reading() as work:
-            work.profiles.list(limit=1)
-    assert [sql for sql, _ in statements if sql.startswith("BEGIN")] == ["BEGIN IMMEDIATE", "BEGIN"]
+def test_units_of_work_on_sqlite_take_the_lock_at_once(sqlite_store: Store, tmp_path: Path) -> None:
+    """A writer before its first statement; a reader never, and it sees one state to its end."""
+    with closing(sqlite3.connect(tmp_path / "sluice.db", timeout=0)) as other:
+        with sqlite_store.unit_of_work(), pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("BEGIN IMMEDIATE")
+        with sqlite_store.reading() as reading:
+            assert reading.profiles.list(limit=1) == []
+            other.execute("BEGIN IMMEDIATE")
+            other.rollback()
+            with sqlite_store.unit_of_work() as work:
+                work.profiles.create("p", a_pipeline(), GIVEN)
+            assert reading.profiles.list(limit=1) == []
 
 
 def test_every_page_of_answers_uses_an_index(sqlite_store: Store, tmp_path: Path) -> None:

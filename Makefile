@@ -9,6 +9,9 @@
 .DELETE_ON_ERROR:
 .PHONY: help demo serve test check fmt bench screenshots campaign lock clean ready-run ready-dev
 
+# Some thousand starts of Python would each compile all of it anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 UV     ?= uv
 JOBS   ?= 2

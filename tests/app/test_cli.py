@@ -463,7 +463,7 @@ class TestCtrlC:
         assert child.stderr.readline().strip() == "ANSWERED"
         time.sleep(0.3)
         child.send_signal(signal.SIGINT)
-        out, err = child.communicate(timeout=30)
+        out, err = child.communicate(timeout=120)
         assert child.returncode == 130
         assert json.loads(out)["status"] == "time_limit"
         assert "interrupted" in err

@@ -32,7 +32,7 @@ ARGUMENTS = [
 Scheme = Literal["light", "dark"]
 VIOLATIONS = "async () => (await axe.run({resultTypes: ['violations']})).violations"
 SERIOUS = ("serious", "critical")
-WAIT_MS = 30_000  # against tests that hang
+WAIT_MS = 120_000  # against tests that hang: a worker starts anew in some of them
 expect.set_options(timeout=WAIT_MS)
 
 

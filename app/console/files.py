@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from app.http.bodies import MAGIC, expand
 from app.operations.draw import TIMELINE_FIELD, answer_schedules
 from app.settings import Settings
 from app.text.names import quoted
@@ -115,6 +114,7 @@ def write_timeline(name: str, answer: OptimizeOut) -> None:
 
 STANDARD_INPUT = "-"
 _LOOKED_AT = 4096  # bytes at the beginning that distinguish JSON from a trace
+_GZIP = b"\x1f\x8b"
 _DEEPEST = 8  # levels of a request's document in which costs are
 _QUANTITIES: Mapping[str, Callable[[str], float]] = {
     "overhead_us": parse_time_us,
@@ -192,7 +192,11 @@ def _read(name: str, limit: int) -> bytes:
             raise InvalidInput(f"{quoted(name)}: {reason}", field="source") from None
     if len(raw) > limit:
         raise BodyTooLarge(f"expected at most {limit} bytes (SLUICE_MAX_TRACE_BYTES)")
-    return expand(raw, limit) if raw.startswith(MAGIC) else raw
+    if not raw.startswith(_GZIP):
+        return raw
+    from app.http.bodies import expand  # with it comes the framework of the service
+
+    return expand(raw, limit)
 
 
 def _json_of(raw: bytes) -> object:

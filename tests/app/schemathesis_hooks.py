@@ -6,6 +6,10 @@ from typing import Any
 
 import schemathesis
 
+from analysis import audit
+from app.questions import question
+from domain.pipeline import MAX_MESSAGE_BYTES
+
 TIME_LIMIT_S = 0.5
 TABLE_BYTES = 4096
 EXPORTED_BYTES = 4096
@@ -19,9 +23,13 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
 
 
 def keep_short(case: Any) -> None:
-    """A solve may take as long as the case says, which the tests do not wait for."""
-    if isinstance(case.body, dict) and isinstance(case.body.get("time_limit_s"), int | float):
-        case.body["time_limit_s"] = min(case.body["time_limit_s"], TIME_LIMIT_S)
+    """A solve may take as long as the case says, which the tests do not wait for.
+
+    Only what is valid is exchanged: what is not has to be refused as it is.
+    """
+    if isinstance(case.body, dict):
+        asked = audit if case.path == "/audit" else question
+        _shorten_time(case.body, asked.MAX_TIME_LIMIT_S)
     if case.path.endswith("/tables") and isinstance(case.body, dict):
         _shorten_table(case.body)
     if case.path == "/audit" and isinstance(case.body, dict):
@@ -30,11 +38,25 @@ def keep_short(case: Any) -> None:
         _shorten_export(case.query)
 
 
+def _shorten_time(body: dict[str, Any], maximum_s: float) -> None:
+    given = body.get("time_limit_s")
+    if _is_number(given) and TIME_LIMIT_S < given <= maximum_s:
+        body["time_limit_s"] = TIME_LIMIT_S
+
+
+def _is_number(given: Any) -> bool:
+    return isinstance(given, int | float) and not isinstance(given, bool)
+
+
+def _is_size(given: Any) -> bool:
+    return _is_number(given) and 1 <= given <= MAX_MESSAGE_BYTES
+
+
 def _shorten_export(query: dict[str, Any]) -> None:
     """Sizes are chosen for one message; what is no whole number is left to be refused."""
     for name in ("min_message_bytes", "max_message_bytes"):
         given = query.get(name, 1)
-        if isinstance(given, int) and not isinstance(given, bool) and given >= 1:
+        if isinstance(given, int) and _is_size(given):
             query[name] = EXPORTED_BYTES
 
 
@@ -47,7 +69,7 @@ def _shorten_audit(body: dict[str, Any]) -> None:
     if isinstance(workload, list) and len(workload) <= MAX_WORKLOAD_SIZES:
         del workload[AUDITED_SIZES:]
     for name in ("min_message_bytes", "max_message_bytes"):
-        if isinstance(body.get(name), int) and body[name] >= 1:
+        if isinstance(body.get(name), int) and _is_size(body[name]):
             body[name] = 4096
 
 
@@ -57,5 +79,5 @@ def _shorten_table(body: dict[str, Any]) -> None:
         body.get("min_message_bytes", 1),
         body.setdefault("max_message_bytes", TABLE_BYTES),
     )
-    if all(isinstance(size, int | float) and size >= 1 for size in (minimum, maximum)):
+    if _is_size(minimum) and _is_size(maximum):
         body["max_message_bytes"] = min(maximum, minimum + TABLE_BYTES)

@@ -105,7 +105,7 @@ class TestServing:
             helpers = psutil.Process(child.pid).children(recursive=True)
             child.send_signal(signal.SIGINT)
             assert child.wait(60) == 0
-            _, alive = psutil.wait_procs(helpers, timeout=10)
+            _, alive = psutil.wait_procs(helpers, timeout=60)
             assert alive == []
         finally:
             child.kill()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import threading
+import socket
+from contextlib import ExitStack
 from functools import partial
 from itertools import count as numbers
 from pathlib import Path
@@ -25,7 +26,7 @@ from domain.profile import ProfileRevision
 from domain.regret import SizeRule
 from exports.targets.registry import TARGETS, mooncake
 from exports.targets.target import Takes
-from tests.app.serving import GUARD_S, MYRINET, serving, settings_for, wait_until
+from tests.app.serving import MYRINET, serving, settings_for, wait_until
 from tests.support.long_work import SLOTS, GatedRun, long_here_engine, note_questions
 
 _NAMES = numbers(1)
@@ -35,6 +36,7 @@ AGGREGATE = {
 }
 SIZED = [target.name for target in TARGETS if target.takes in (Takes.ONE_SIZE, Takes.SIZE_STEPS)]
 TABLED = [target.name for target in TARGETS if target.takes is Takes.TABLE]
+HTTP = "HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 SMALL = {"min_message_bytes": 65_536, "max_message_bytes": 65_536}  # one message: quickly chosen
 
 
@@ -331,20 +333,14 @@ def test_an_export_ends_with_its_client(tmp_path: Path, monkeypatch: pytest.Monk
     settings = settings_for(f"sqlite:///{tmp_path / 'sluice.db'}")
     with serving(settings, open_engine=partial(long_here_engine, max_waiting=1)) as own:
         own.client.post("/profiles", json={"name": "endless", "pipeline": MYRINET})
-        where = f"{own.client.base_url}/profiles/endless/exports/mooncake"
-
-        def ask(min_message_bytes: int) -> None:
-            with pytest.raises(httpx.ReadTimeout):
-                httpx.get(where, params={"min_message_bytes": min_message_bytes}, timeout=4.0)
-
-        askers = [threading.Thread(target=ask, args=(size,)) for size in (1, 2, 3)]
-        for number, asker in enumerate(askers, 1):
-            asker.start()
-            wait_until(lambda: held.running == min(number, SLOTS))  # noqa: B023  (called here)
-        wait_until(lambda: own.service.pending_tasks == 3)
-        refused(httpx.get(where, params={"min_message_bytes": 4}), 503, "overloaded")
-        for asker in askers:
-            asker.join(GUARD_S)
+        where = "/profiles/endless/exports/mooncake"
+        with ExitStack() as askers:
+            for number in (1, 2, 3):
+                asker = askers.enter_context(socket.create_connection(("127.0.0.1", own.port)))
+                asker.sendall(f"GET {where}?min_message_bytes={number} {HTTP}".encode())
+                wait_until(lambda: held.running == min(number, SLOTS))  # noqa: B023  (called here)
+            wait_until(lambda: own.service.pending_tasks == 3)
+            refused(own.client.get(where, params={"min_message_bytes": 4}), 503, "overloaded")
         wait_until(lambda: held.running == 0 and own.service.pending_tasks == 0)
 
 

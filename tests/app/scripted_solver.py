@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import solvers
@@ -19,10 +18,10 @@ from app.questions import tables
 from domain.problem import Problem
 from domain.schedule import Schedule, latency_us
 from domain.solution import Solution, Status, Strategy
+from tests.support.engines import solver_gate
 
 ANSWERS, IMPROVES, WAITS, CRASHES = "answers", "improves", "waits", "crashes"
 SOLVE = solvers.solve
-GATE = "TEST_SOLVER_GATE"  # names a file; a solver that waits ends when it is there
 
 
 def run(work: bytes, report: Report) -> object:
@@ -61,7 +60,7 @@ def solve(
 
 
 def _wait_at_gate() -> None:
-    gate = Path(os.environ.get(GATE, "/nonexistent"))
+    gate = solver_gate()
     while not gate.exists():
         time.sleep(0.01)
 

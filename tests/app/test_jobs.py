@@ -22,7 +22,7 @@ from app.settings import Settings
 from domain.solution import Status
 from models.records import MAX_CRASHES, MAX_LOSSES, Blame, JobRecord
 from models.session import Store, UnitOfWork, create_store
-from tests.app.scripted_solver import ANSWERS, CRASHES, GATE, IMPROVES, WAITS
+from tests.app.scripted_solver import ANSWERS, CRASHES, IMPROVES, WAITS
 from tests.app.serving import (
     GUARD_S,
     LARGE,
@@ -35,6 +35,7 @@ from tests.app.serving import (
     wait_for_end,
     wait_until,
 )
+from tests.support.engines import solver_gate
 
 ASYNC = {"prefer": "respond-async"}
 IMPATIENT = httpx.Timeout(GUARD_S, read=0.5)  # of the answer alone: to be heard may take longer
@@ -48,11 +49,10 @@ def question(behaviour: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Opens the gate that solvers wait at; has to be made before the server."""
-    path = tmp_path / "gate"
-    monkeypatch.setenv(GATE, str(path))
-    return path.touch
+def gate() -> Iterator[Callable[[], None]]:
+    """Opens the gate that solvers wait at."""
+    yield solver_gate().touch
+    solver_gate().unlink(missing_ok=True)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from app.schemas.jobs import JobOut
 from domain.errors import StoreUnavailable
 from models.records import JobRecord, JobState
 from models.session import UnitOfWork
-from tests.app.scripted_solver import GATE, WAITS
+from tests.app.scripted_solver import WAITS
 from tests.app.serving import (
     GUARD_S,
     MYRINET,
@@ -36,6 +36,7 @@ from tests.app.serving import (
 )
 from tests.app.test_jobs import ASYNC, killable, question
 from tests.app.work_here import WorkHere
+from tests.support.engines import solver_gate
 
 RANGE = {"min_message_bytes": 4096, "max_message_bytes": 4100}
 ONE = {"min_message_bytes": 4096, "max_message_bytes": 4096}
@@ -386,9 +387,16 @@ class TestLines:
         assert ends == ["failed", "failed", "failed", "cancelled"]
 
 
+@pytest.fixture
+def open_gate() -> Iterator[Callable[[], None]]:
+    """Opens the gate that scripted solvers wait at: what waits ends."""
+    yield solver_gate().touch
+    solver_gate().unlink(missing_ok=True)
+
+
 class TestProcesses:
     def test_a_service_that_stops_leaves_its_jobs_open(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, open_gate: Callable[[], None]
     ) -> None:
         """Their processes are ended, and the next service goes on with them."""
         settings = settings_for(f"sqlite:///{tmp_path / 'sluice.db'}")
@@ -404,7 +412,7 @@ class TestProcesses:
             left = unit.jobs.list(limit=9)
         store.dispose()
         assert {(job.state, job.claim, job.losses) for job in left} == {(JobState.QUEUED, 1, 0)}
-        monkeypatch.setenv(GATE, __file__)  # open: what waits ends
+        open_gate()
         with serving(settings, open_engine=scripted_engine) as restarted:
             job = wait_for_end(restarted.client, location)
             assert (job["state"], job["attempts"]) == ("done", 2)
@@ -413,7 +421,7 @@ class TestProcesses:
             assert restarted.client.get(f"/tables/{job['table']['digest']}").status_code == 200
 
     def test_kill_9_of_a_serving_process(
-        self, database_url: str, monkeypatch: pytest.MonkeyPatch
+        self, database_url: str, open_gate: Callable[[], None]
     ) -> None:
         """What ran then is done by the next one, once; the processes that ran it go at once."""
         with killable(database_url) as (process, client):
@@ -429,7 +437,7 @@ class TestProcesses:
             process.wait(GUARD_S)
             wait_until(lambda: not any(child.is_running() for child in children))
         read_back = f"/optimizations/{answered.json()['id']}"
-        monkeypatch.setenv(GATE, __file__)  # the gate is open: what waits ends
+        open_gate()
         with serving(settings_for(database_url), open_engine=scripted_engine) as restarted:
             job = wait_for_end(restarted.client, location)
             assert (job["state"], job["attempts"]) == ("done", 2)

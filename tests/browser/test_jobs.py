@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.app.scripted_solver import CRASHES, GATE, IMPROVES, WAITS
+from tests.app.scripted_solver import CRASHES, IMPROVES, WAITS
 from tests.app.serving import (
     LARGE,
     LARGE_BYTES,
@@ -22,20 +21,16 @@ from tests.app.serving import (
     settings_for,
     wait_for_end,
 )
+from tests.support.engines import solver_gate
 
 Axe = Callable[[Page], list[str]]
 
 
 @pytest.fixture(scope="module")
-def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where this file is, solvers that wait end; it has to be made before the server."""
-    place = tmp_path_factory.mktemp("gate") / "open"
-    before = os.environ.get(GATE)
-    os.environ[GATE] = str(place)
-    yield place
-    os.environ.pop(GATE)
-    if before is not None:
-        os.environ[GATE] = before
+def gate() -> Iterator[Path]:
+    """Where this file is, solvers that wait end."""
+    yield solver_gate()
+    solver_gate().unlink(missing_ok=True)
 
 
 @pytest.fixture

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from functools import cache
+from pathlib import Path
 
 from app.execution.engine import Engine
 from app.execution.limits import service_pools
@@ -11,10 +14,22 @@ from app.execution.worker import ForkServer
 from app.operations.tasks import SOLVE_WARM_UP
 from app.settings import Settings
 
+GATE = "TEST_SOLVER_GATE"  # names a file; a scripted solver that waits ends when it is there
+
+
+@cache
+def solver_gate() -> Path:
+    """The file that scripted solvers of this process's engines wait for. Tests leave none behind.
+
+    One for all tests, since workers have the environment of what forks them.
+    """
+    return Path(os.environ.setdefault(GATE, str(Path(tempfile.mkdtemp()) / "gate")))
+
 
 @cache
 def shared_fork_server() -> ForkServer:
     """What loads the solvers once for all tests of this process. It ends with the process."""
+    solver_gate()
     return ForkServer()
 
 

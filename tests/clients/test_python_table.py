@@ -198,7 +198,7 @@ def test_every_flipped_bit_is_noticed() -> None:
             Table.from_bytes(bytes(flipped))
 
 
-@settings(max_examples=count(20_000), deadline=None)
+@settings(max_examples=count(20_000, share=30), deadline=None)
 @given(st.sampled_from(sorted(GOLDEN)), st.data())
 def test_mutated_files_are_refused_exactly_where_the_service_refuses_them(
     name: str, data: st.DataObject

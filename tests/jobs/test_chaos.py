@@ -40,7 +40,7 @@ def test_every_job_is_done_once_whatever_dies(chaos: Chaos, store: Store) -> Non
     """A runner and workers are killed, one runner is stopped for longer than its lease."""
     rng = random.Random(7)
     number = count(JOBS * 10)
-    jobs = [accepted(store, at, "burns", cpu_s=rng.uniform(0.02, 0.12)) for at in range(number)]
+    jobs = [accepted(store, at, "lasts", wall_s=rng.uniform(0.02, 0.12)) for at in range(number)]
     deeds = [chaos.kill_worker, chaos.kill_member, chaos.kill_worker] * max(1, number // JOBS)
     rng.shuffle(deeds)
     for at, deed in enumerate(deeds):
@@ -48,7 +48,7 @@ def test_every_job_is_done_once_whatever_dies(chaos: Chaos, store: Store) -> Non
         wait_until(lambda enough=enough: chaos.states()[JobState.DONE] >= enough)
         deed()
     # Long ones, so that whoever is stopped is at one of them.
-    jobs += [accepted(store, number + at, "burns", cpu_s=1.0) for at in range(LONG_JOBS)]
+    jobs += [accepted(store, number + at, "lasts", wall_s=1.0) for at in range(LONG_JOBS)]
     number += LONG_JOBS
     chaos.stop_member(GUARD_S)
     wait_until(lambda: not chaos.states()[JobState.QUEUED] + chaos.states()[JobState.RUNNING])

@@ -99,7 +99,7 @@ def test_constraints_and_pipeline_are_those_of_the_table(name: str) -> None:
     ]
 
 
-@settings(max_examples=count(500), deadline=None)
+@settings(max_examples=count(500, share=30), deadline=None)
 @given(st.integers(1, 60), st.sampled_from((1, 2, 48, 512)), st.integers(0, 2**32), st.booleans())
 def test_any_table_reads_as_the_domain_reads_it(
     fragments: int, unit: int, seed: int, is_ranged: bool

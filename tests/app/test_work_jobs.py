@@ -6,6 +6,7 @@ import asyncio
 import json
 import signal
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count as numbers
 from pathlib import Path

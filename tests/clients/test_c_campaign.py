@@ -54,7 +54,7 @@ def test_mutated_files_are_refused_or_right(
 ) -> None:
     """No report of AddressSanitizer or UBSan; every accepted file keeps what it promises."""
     mutate = program("tests/mutate", tmp_path, compiler=compiler, options=ADDRESSES)
-    files = count(MUTATED)
+    files = count(MUTATED, share=30)
     printed = run([mutate, str(files), "1", *seeds])
     done = re.match(rf"mutate: {files} files, (\d+) accepted", printed)
     assert done, printed
@@ -70,7 +70,7 @@ def test_libfuzzer_finds_nothing(seeds: list[Path], tmp_path: Path) -> None:
     corpus.mkdir()
     for number, seed in enumerate(seeds):
         shutil.copy(seed, corpus / str(number))
-    runs = count(FUZZED)
+    runs = count(FUZZED, share=30)
     artifacts = f"-artifact_prefix={tmp_path}/"
     printed = run([made, f"-runs={runs}", "-seed=1", "-max_len=2000", artifacts, corpus])
     assert "DONE" in printed
@@ -118,7 +118,7 @@ def test_valgrind_has_nothing_to_say(name: str, seeds: list[Path], tmp_path: Pat
     (tmp_path / "scratch").mkdir()
     arguments: dict[str, list[object]] = {
         "unit": [TABLES / "v1", tmp_path / "scratch"],
-        "mutate": [str(count(10_000)), "3", *seeds],
+        "mutate": [str(count(10_000, share=30)), "3", *seeds],
     }
     strict = ["--quiet", "--error-exitcode=9", "--leak-check=full", "--track-fds=no"]
     printed = run([require("valgrind"), *strict, made, *arguments[name]])

@@ -23,7 +23,7 @@ from exports.table.slt import decode, digest_of, encode
 from sluice_client import InvalidTable, OutOfRange, SluiceClientError, Table
 from sluice_client.table_layout import numbers
 from solvers import compile_table
-from tests.support.counts import count
+from tests.support.counts import count, is_campaign
 from tests.support.malformed_tables import MALFORMED, good, sealed
 from tests.support.plan_tables import (
     GOLDEN,
@@ -99,7 +99,7 @@ def test_constraints_and_pipeline_are_those_of_the_table(name: str) -> None:
     ]
 
 
-@settings(max_examples=count(500), deadline=None)
+@settings(max_examples=count(500, share=30), deadline=None)
 @given(st.integers(1, 60), st.sampled_from((1, 2, 48, 512)), st.integers(0, 2**32), st.booleans())
 def test_any_table_reads_as_the_domain_reads_it(
     fragments: int, unit: int, seed: int, is_ranged: bool
@@ -117,16 +117,25 @@ def test_any_table_reads_as_the_domain_reads_it(
 
 
 @pytest.mark.parametrize(
-    "limits", [FragmentLimits(), FragmentLimits(256, 65536, 256, 64), FragmentLimits(100, 9000)]
+    ("limits", "max_message_bytes"),
+    [
+        (FragmentLimits(), 20_000),
+        # Thousands of entries, which take a quarter of a minute to compile.
+        (FragmentLimits(256, 65536, 256, 64), 20_000 if is_campaign() else 4_000),
+        (FragmentLimits(100, 9000), 20_000),
+    ],
 )
-def test_a_compiled_table_reads_as_the_domain_reads_it(limits: FragmentLimits) -> None:
-    """What the service compiles, to the byte."""
+def test_a_compiled_table_reads_as_the_domain_reads_it(
+    limits: FragmentLimits, max_message_bytes: int
+) -> None:
+    """What the service compiles, to the byte; however slow the machine."""
     table = compile_table(
         a_line_pipeline(),
         limits,
         min_message_bytes=300,
-        max_message_bytes=20_000,
+        max_message_bytes=max_message_bytes,
         relative_gap=0.01,
+        time_limit_s=600.0,
     )
     check(Table.from_bytes(encode(table, profile="a", revision=1)), table, seed=5, times=1000)
 
@@ -198,7 +207,7 @@ def test_every_flipped_bit_is_noticed() -> None:
             Table.from_bytes(bytes(flipped))
 
 
-@settings(max_examples=count(20_000), deadline=None)
+@settings(max_examples=count(20_000, share=30), deadline=None)
 @given(st.sampled_from(sorted(GOLDEN)), st.data())
 def test_mutated_files_are_refused_exactly_where_the_service_refuses_them(
     name: str, data: st.DataObject

@@ -90,7 +90,7 @@ def test_the_golden_files_read_alike(name: str) -> None:
     _check(data, seed=1)
 
 
-@settings(max_examples=count(500), deadline=None)
+@settings(max_examples=count(500, share=30), deadline=None)
 @given(st.integers(1, 60), st.sampled_from((1, 2, 48, 512)), st.integers(0, 2**32))
 def test_any_table_reads_alike(fragments: int, unit: int, seed: int) -> None:
     """Random cuts, aligned or not."""

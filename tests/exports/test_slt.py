@@ -73,7 +73,7 @@ def test_every_flipped_bit_is_noticed() -> None:
             decode(bytes(flipped))
 
 
-@settings(max_examples=count(20_000), deadline=None)
+@settings(max_examples=count(20_000, share=30), deadline=None)
 @given(st.sampled_from(sorted(GOLDEN)), st.data())
 def test_mutated_files_are_refused_or_mean_what_they_say(name: str, data: st.DataObject) -> None:
     """Never another error; what is accepted is exactly what the writer would write of it."""

@@ -41,7 +41,7 @@ def test_what_is_no_plan_table_is_refused(text: bytes) -> None:
         decode_json(text)
 
 
-@settings(max_examples=count(5000), deadline=None)
+@settings(max_examples=count(5000, share=30), deadline=None)
 @given(st.sampled_from(sorted(GOLDEN)), st.data())
 def test_a_document_with_one_odd_value_is_refused_or_means_it(
     name: str, data: st.DataObject

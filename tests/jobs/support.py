@@ -67,9 +67,9 @@ def answers(store: Store) -> list[int]:
         return sorted(answer.message_bytes for answer in unit.answers.list(limit=10**6))
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
+def wait_until(condition: Callable[[], bool], *, every_s: float = 0.01) -> None:
     """Return when it holds."""
     end_s = time.monotonic() + GUARD_S
     while not condition():
         assert time.monotonic() < end_s, "waited in vain"
-        time.sleep(0.01)
+        time.sleep(every_s)

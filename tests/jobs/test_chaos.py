@@ -19,6 +19,7 @@ from tests.support.counts import count
 JOBS = 50
 LEASE_S = 2.0
 GUARD_S = 60.0
+LOOK_S = 0.05  # between two looks at all jobs, which are work themselves
 
 
 @pytest.fixture
@@ -36,22 +37,26 @@ def chaos(store: Store, database_url: str) -> Iterator[Chaos]:
 LONG_JOBS = 10
 
 
+def _are_ended(states: dict[str, int]) -> bool:
+    return not states[JobState.QUEUED] + states[JobState.RUNNING]
+
+
 def test_every_job_is_done_once_whatever_dies(chaos: Chaos, store: Store) -> None:
     """A runner and workers are killed, one runner is stopped for longer than its lease."""
     rng = random.Random(7)
     number = count(JOBS * 10)
-    jobs = [accepted(store, at, "burns", cpu_s=rng.uniform(0.02, 0.12)) for at in range(number)]
+    jobs = [accepted(store, at, "lasts", wall_s=rng.uniform(0.02, 0.12)) for at in range(number)]
     deeds = [chaos.kill_worker, chaos.kill_member, chaos.kill_worker] * max(1, number // JOBS)
     rng.shuffle(deeds)
     for at, deed in enumerate(deeds):
         enough = number * (at + 1) // (len(deeds) + 2)
-        wait_until(lambda enough=enough: chaos.states()[JobState.DONE] >= enough)
+        wait_until(lambda enough=enough: chaos.states()[JobState.DONE] >= enough, every_s=LOOK_S)
         deed()
     # Long ones, so that whoever is stopped is at one of them.
-    jobs += [accepted(store, number + at, "burns", cpu_s=1.0) for at in range(LONG_JOBS)]
+    jobs += [accepted(store, number + at, "lasts", wall_s=1.0) for at in range(LONG_JOBS)]
     number += LONG_JOBS
     chaos.stop_member(GUARD_S)
-    wait_until(lambda: not chaos.states()[JobState.QUEUED] + chaos.states()[JobState.RUNNING])
+    wait_until(lambda: _are_ended(chaos.states()), every_s=LOOK_S)
     stated = [json.loads(member.stop()) for member in chaos.members]
     assert [found(store, job).state for job in jobs] == [JobState.DONE] * number
     assert answers(store) == [*range(number)]

@@ -60,8 +60,8 @@ def random_lines(seed: int) -> Lines:
 
 def transitions(lines: Lines) -> list[float]:
     sizes = np.exp(np.linspace(np.log(64), np.log(2**20), 20_001))
-    slowest = np.argmax([[a + b * x / 1000.0 for a, b in lines] for x in sizes], axis=1)
-    return [float(sizes[i]) for i in range(1, len(sizes)) if slowest[i] != slowest[i - 1]]
+    slowest = np.argmax([a + b * sizes / 1000.0 for a, b in lines], axis=0)
+    return sizes[1:][slowest[1:] != slowest[:-1]].tolist()
 
 
 def halved(lines: Lines) -> set[int]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.pipeline import Pipeline, pipeline_of_lines
@@ -13,6 +13,7 @@ from solvers.exact.count_search import CountSearch, _last_that_could_win
 from solvers.exact.lp.lines import solve_count
 from solvers.kernels.native import Choice
 from solvers.line_problem import LineProblem
+from tests.support.counts import count
 from tests.support.kernels import computed_by
 
 costs = st.one_of(st.just(0.0), st.floats(1e-2, 50.0))
@@ -30,6 +31,7 @@ def searched(problem: Problem, near: int) -> CountSearch:
     return search
 
 
+@settings(max_examples=count(1000, share=20))
 @given(pipelines, st.integers(1, 600), st.integers(1, 30), st.sampled_from([1, 3, 20]))
 def test_the_search_finds_the_best_of_all_counts(
     pipeline: Pipeline, size: int, near: int, minimum: int

@@ -215,7 +215,7 @@ def test_costs_of_nothing_take_no_time() -> None:
 
 def test_what_is_too_large_is_refused() -> None:
     """A clear error names the rule."""
-    problem = Problem(pipeline_of_lines([("s", 1e-3, 3.0)] * 8), 5000)
+    problem = Problem(pipeline_of_lines([("s", 1e-3, 3.0)] * 8), 400)
     with pytest.raises(StrategyDeclined, match=f"at most {MAX_CELLS}") as refused:
         integer_optimum(problem, time_limit_s=GENEROUS_S)
     assert refused.value.field == "message_bytes"

@@ -160,7 +160,7 @@ def chosen_cases(number: int) -> Iterator[tuple[CostModel, Workload]]:
 
 def test_no_size_is_better_than_the_one_that_is_chosen() -> None:
     """Brute force over every admitted size, by the mean and by the worst regret."""
-    for at, (model, workload) in enumerate(chosen_cases(count(80))):
+    for at, (model, workload) in enumerate(chosen_cases(count(80, share=16))):
         best = best_of(model, workload)
         if min(one.latency_us for one in best) <= 0.0:
             continue
@@ -283,7 +283,7 @@ def test_size_steps_are_no_worse_than_one_size_by_more_than_the_mergers(
     objective: Objective,
 ) -> None:
     """Every octave has its best size, but for what merging may cost."""
-    for case in random_cases(count(60), seed=21):
+    for case in random_cases(count(60, share=20), seed=21):
         workload = Workload.log_uniform(256, 2**20, points=48)
         best = best_of(case.pipeline, workload)
         rule = SizeRule()

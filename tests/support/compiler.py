@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 from solvers.kernels.native import object_path
@@ -20,8 +21,12 @@ def compiler() -> str:
     return found[0]
 
 
+@cache
 def require_native_kernels() -> None:
-    """Kernels built from the sources as they are: those that `library` would load."""
+    """Kernels built from the sources as they are: those that `library` would load.
+
+    Asked for by many tests, looked at once: the sources do not change while the tests run.
+    """
     compiler()
     reported = subprocess.run(
         [sys.executable, str(ROOT / "tools" / "build_kernels.py")],

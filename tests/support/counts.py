@@ -1,4 +1,4 @@
-"""How many cases: the full number in a campaign (SLUICE_CAMPAIGN=1), a part of it otherwise."""
+"""How many cases: the full number in a campaign (SLUICE_CAMPAIGN=1), a tenth or less otherwise."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ def is_campaign() -> bool:
     return os.environ.get("SLUICE_CAMPAIGN", "") not in ("", "0")
 
 
-def count(full: int, part: int = 10) -> int:
-    """The number of cases to run: `full` in a campaign, otherwise a tenth or the `part` given."""
-    return full if is_campaign() else max(1, -(-full // part))
+def count(full: int, *, share: int = 10) -> int:
+    """The number of cases to run, where a campaign runs `full`; at least 1.
+
+    Without a campaign it is one in `share`: in more than ten where a single case is costly.
+    """
+    return full if is_campaign() else max(1, -(-full // share))
 
 
 def register_hypothesis_profiles() -> None:

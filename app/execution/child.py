@@ -90,12 +90,16 @@ def main(arguments: Sequence[str]) -> int:
         options = ChildOptions.unpack(packed)
         _print_to(files[2])
         is_warm = _warm_up(options.warm_up, warm)
-        pid = os.fork()
-        if pid == 0:
-            requests.close()
-            wake.close()
-            _become_guardian(options, files, is_warm=is_warm)
-        guardians.add(pid)
+        try:
+            pid = os.fork()
+        except OSError:  # no process is left; the engine tries again
+            sys.excepthook(*sys.exc_info())
+        else:
+            if pid == 0:
+                requests.close()
+                wake.close()
+                _become_guardian(options, files, is_warm=is_warm)
+            guardians.add(pid)
         for file in files:
             os.close(file)
         _print_to(nothing)

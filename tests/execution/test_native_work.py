@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -84,3 +88,24 @@ def test_the_real_solvers_answer_as_they_do_in_this_process(engine: LocalEngine)
     problem = Problem(pipeline, 65_536)
     found = submit(engine, "solves", problem, 1e-6, 10.0).result()
     assert found == solve(problem, Strategy.AUTO)
+
+
+def test_a_warm_up_starts_no_thread() -> None:
+    """It is called in what forks the workers; a fork takes one thread along."""
+    code = (
+        "import os, sys\n"
+        "from app.execution.operation_process import named\n"
+        "from app.operations.tasks import SOLVE_WARM_UP\n"
+        "named(SOLVE_WARM_UP)()\n"
+        "print(len(os.listdir('/proc/self/task')))\n"
+    )
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parents[2],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["1"]

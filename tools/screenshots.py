@@ -22,7 +22,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 FOLDER = CHECKOUT / "docs" / "screenshots"
 EXAMPLES = CHECKOUT / "examples"
 Scheme = Literal["light", "dark"]
-AUDITED = "profile=myrinet-gam&setting=4KiB&minimum=1KiB&maximum=1MiB&max_regret=5%25"
+AUDITED = "profile=myrinet-gam&setting=4KiB&min_message=1KiB&max_message=1MiB&max_regret=5%25"
 STILL_LOADING = ".later, .waiting, .asking, [data-work], [aria-busy=true], .htmx-request"
 # When something was stored, and how long it took, changes from run to run.
 SAME_TIMES = r"""() => {

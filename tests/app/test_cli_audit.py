@@ -118,7 +118,7 @@ def test_steps_and_a_configuration(printed: Any, tmp_path: Path) -> None:
 
 def test_a_mix_out_of_a_file(printed: Any, tmp_path: Path) -> None:
     """Sizes with units, weights, comments and blank lines."""
-    workload = tmp_path / "mix.txt"
+    workload = tmp_path / "workload.txt"
     workload.write_text("# what we send\n\n4KiB 3\n16KiB, 1  # seldom\n5000\n")
     reported = printed(MYRINET, "--setting", "16KiB", "--workload", str(workload), "--json")[1]
     document = json.loads(reported)
@@ -182,7 +182,7 @@ def test_what_is_wrong_is_named(
 )
 def test_a_mix_that_is_none(printed: Any, tmp_path: Path, content: bytes, word: str) -> None:
     """The line or the rule is named."""
-    workload = tmp_path / "mix.txt"
+    workload = tmp_path / "workload.txt"
     workload.write_bytes(content)
     code, _, stated = printed(MYRINET, "--setting", "4KiB", "--workload", str(workload))
     assert code == 2

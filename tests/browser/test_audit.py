@@ -43,7 +43,7 @@ def test_a_size_is_audited_and_shared_by_keyboard_alone(browser_page: Page) -> N
     ):
         tab_to(page, page.get_by_label(label))
         page.keyboard.type(text)
-    tab_to(page, page.locator("summary", has_text="Mix, objective, time"))
+    tab_to(page, page.locator("summary", has_text="Workload, objective, time"))
     page.keyboard.press("Enter")
     tab_to(page, page.get_by_label("A workload of your own"))
     page.keyboard.type("4KiB\n16KiB 3")

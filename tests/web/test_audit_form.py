@@ -213,7 +213,7 @@ def test_costs_without_fields_are_said() -> None:
                 "min_message": "1 KiB",
                 "time_limit": "5 s",
             },
-            "sluice audit b --config library.conf --target ucx --workload mix.txt"
+            "sluice audit b --config library.conf --target ucx --workload workload.txt"
             " --min-message 1KiB --max-regret 5% --over bound --time-limit 5",
         ),
     ],
@@ -223,7 +223,7 @@ def test_an_audit_is_a_command_for_ci(texts: dict[str, str], command: str) -> No
     made = AuditCommand.of(AuditForm(texts))
     assert made is not None
     assert made.text == command
-    assert ("mix.txt" in made.files) == ("workload" in texts)
+    assert ("workload.txt" in made.files) == ("workload" in texts)
     parsed = parse(shlex.split(command)[1:])
     assert parsed.max_regret == 0.05
 

@@ -28,7 +28,7 @@ from app.web.workbench.form import read_form
 from domain.errors import NotFound, Overloaded, SluiceError, UnreadableRecord
 from models.records import JobRecord, JobState
 
-CONFIGURATION, WORKLOAD = "library.conf", "mix.txt"
+CONFIGURATION, WORKLOAD = "library.conf", "workload.txt"
 _OPTIONS = (
     ("min_message", "--min-message"),
     ("max_message", "--max-message"),

@@ -158,9 +158,8 @@ class LocalEngine:
     def __init__(
         self, pools: Mapping[Pool, PoolOptions], *, fork_server: ForkServer | None = None
     ) -> None:
-        self._own_fork_server = ForkServer() if fork_server is None else None
-        forks = fork_server or self._own_fork_server
-        assert forks is not None
+        self._owns_fork_server = fork_server is None
+        self._fork_server = fork_server or ForkServer()
         self._lock = threading.Lock()
         self._open: dict[tuple[str, int], SubmittedTask] = {}
         self._ended: OrderedDict[tuple[str, int], None] = OrderedDict()
@@ -169,7 +168,7 @@ class LocalEngine:
         self._stopper = threading.Thread(target=self._send_stops, name="sluice-ends", daemon=True)
         self._pools = MappingProxyType(
             {
-                pool: WorkerPool(options, forks, name=pool.value, on_end=self._forget)
+                pool: WorkerPool(options, self._fork_server, name=pool.value, on_end=self._forget)
                 for pool, options in pools.items()
             }
         )
@@ -229,8 +228,8 @@ class LocalEngine:
             workers.end()
         for workers in self._pools.values():
             workers.join(_CLOSE_LIMIT_S)
-        if self._own_fork_server is not None:
-            self._own_fork_server.close()
+        if self._owns_fork_server:
+            self._fork_server.close()
         with self._lock:
             left = list(self._open.values())
         for running in left:  # given to a slot that ended before it took it

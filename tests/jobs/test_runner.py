@@ -29,7 +29,7 @@ def other(database_url: str) -> Iterator[Store]:
 def test_a_job_ends_with_its_answer(store: Store) -> None:
     """Both in one unit of work; its steps come to their end."""
     with running(store) as runner:
-        job = ended(store, accepted(store, 7, "burns", cpu_s=0.05))
+        job = ended(store, accepted(store, 7, "lasts", wall_s=0.05))
         assert (job.state, job.claim, job.runner) == (JobState.DONE, 1, None)
         assert (job.best_latency_us, job.lower_bound_us) == (2.0, 1.0)
         assert json.loads(job.best or b"")["number"] == 7
@@ -155,7 +155,7 @@ def test_a_stop_on_purpose_counts_nothing(store: Store, tmp_path: Path) -> None:
 def test_a_runner_that_drains_ends_what_runs(store: Store, tmp_path: Path) -> None:
     """It begins nothing more."""
     with running(store) as runner:
-        first = accepted(store, 1, "burns", cpu_s=0.3)
+        first = accepted(store, 1, "lasts", wall_s=0.3)
         wait_until(lambda: runner.running == 1)
         second = accepted(store, 2)
         runner.close(drain_s=60.0)
@@ -246,7 +246,7 @@ def test_a_cancel_ends_all_parts(store: Store, tmp_path: Path) -> None:
 def test_two_runners_share_the_jobs(store: Store, other: Store) -> None:
     """Each job is run once."""
     with running(store, slots=2), running(other, slots=2):
-        jobs = [accepted(store, number, "burns", cpu_s=0.01) for number in range(30)]
+        jobs = [accepted(store, number, "lasts", wall_s=0.01) for number in range(30)]
         ends = [ended(store, job) for job in jobs]
     assert {(job.state, job.claim) for job in ends} == {(JobState.DONE, 1)}
     assert answers(store) == [*range(30)]

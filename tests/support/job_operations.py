@@ -20,7 +20,7 @@ from app.operations.operation import (
 from domain.errors import Conflict, SluiceError, StrategyDeclined
 from models.identifiers import new_id
 from models.session import UnitOfWork
-from tests.support.job_work import Burn, Last
+from tests.support.job_work import Last
 from tests.support.records import an_answer
 
 Result = dict[str, Any]
@@ -34,13 +34,12 @@ class Crash(BaseException):
 class Scripted(OperationDefaults[Result]):
     """One that does as `behaviour` says, and keeps an answer of its number.
 
-    answers; burns `cpu_s`; lasts `wall_s`; waits for the file `gate`, or improves twice and waits
+    answers; lasts `wall_s`; waits for the file `gate`, or improves twice and waits
     for it; crashes; refuses; has a result that cannot be kept.
     """
 
     number: int
     behaviour: str = "answers"
-    cpu_s: float = 0.0
     wall_s: float = 0.0
     gate: str = ""
     named: str = "optimize"
@@ -72,12 +71,7 @@ class Scripted(OperationDefaults[Result]):
 
     @property
     def work(self) -> Any:
-        match self.behaviour:
-            case "burns":
-                return Burn(self.number, self.cpu_s)
-            case "lasts":
-                return Last(self.number, self.wall_s)
-        return self
+        return Last(self.number, self.wall_s) if self.behaviour == "lasts" else self
 
     def run(self, report: Report, /) -> Result:
         match self.behaviour:

@@ -8,22 +8,6 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Burn:
-    """Uses the processor for so long, and says how far it is."""
-
-    number: int
-    cpu_s: float
-
-    def run(self, report: Any) -> dict[str, Any]:
-        """Return its number."""
-        began_s = time.thread_time()
-        while (used_s := time.thread_time() - began_s) < self.cpu_s:
-            report.steps(int(used_s * 1e3), int(self.cpu_s * 1e3))
-            sum(range(20_000))
-        return {"number": self.number, "latency_us": 2.0}
-
-
-@dataclass(frozen=True, slots=True)
 class Last:
     """Takes so long and leaves the processor to others, and says how far it is."""
 

@@ -65,13 +65,13 @@ class TestTruth:
     def test_sizes_that_err_together_widen_the_intervals(self) -> None:
         """Each size is off by 5 % of its own, which repetitions cannot show."""
         truth, hits = (22.0, 11.3), np.zeros(2)
-        for seed in range(count(500)):
+        for seed in range(count(500, share=10)):
             random = np.random.default_rng(seed)
             wrong = dict(zip(FIFTEEN, 1.0 + 0.05 * random.standard_normal(15), strict=True))
             sizes, times = Draw(outliers=0.0).samples(line(*truth), seed)
             moved = [time * wrong[size] for size, time in zip(sizes, times, strict=True)]
             hits += covers(fit_stage("copy", sizes, moved, ONE_LINE)[0].lines[0], truth)
-        assert np.all(hits / count(500) >= 0.85)
+        assert np.all(hits / count(500, share=10) >= 0.85)
 
     def test_each_method_is_itself(self) -> None:
         """With outliers only the robust line is near; without, weights make the difference."""

@@ -209,9 +209,9 @@ def test_a_database_that_is_away_costs_no_job(
             return real()
         raise StoreUnavailable("the database is away")
 
-    with running(store):
+    with running(store) as runner:
         job = accepted(store, 1, "waits", gate=str(tmp_path / "gate"))
-        wait_until(lambda: found(store, job).state is JobState.RUNNING)
+        wait_until(lambda: runner.running == 1)  # claimed and begun: both take a unit of work
         monkeypatch.setattr(store, "unit_of_work", away)
         (tmp_path / "gate").touch()
         wait_until(lambda: next(tries) > 5)

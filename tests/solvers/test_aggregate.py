@@ -118,7 +118,7 @@ class TestTruth:
 
     def test_nested_cuts_are_not_below_their_bound(self) -> None:
         """With refragmentation the bound covers what hierarchical strategies find."""
-        for case in random_cases(count(200, share=20), seed=5):
+        for case in random_cases(count(200), seed=5):
             size = min(case.message_bytes, 2000)
             outside = AggregateProblem(
                 seen_from_outside(case.pipeline, size), size, allow_refragmentation=True

@@ -31,7 +31,7 @@ def searched(problem: Problem, near: int) -> CountSearch:
     return search
 
 
-@settings(max_examples=count(1000, share=20))
+@settings(max_examples=count(1000))
 @given(pipelines, st.integers(1, 600), st.integers(1, 30), st.sampled_from([1, 3, 20]))
 def test_the_search_finds_the_best_of_all_counts(
     pipeline: Pipeline, size: int, near: int, minimum: int

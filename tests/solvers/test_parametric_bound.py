@@ -63,7 +63,7 @@ def drawn(number: int) -> tuple[Pipeline, FragmentLimits, tuple[int, int], list[
     return pipeline, LIMITS[number % len(LIMITS)], (low, max(low + 1, high)), counts
 
 
-@pytest.mark.parametrize("number", range(count(120, share=20)))
+@pytest.mark.parametrize("number", range(count(120)))
 def test_below_every_count_at_every_byte(number: int) -> None:
     """Counts in between, and counts beyond, are bounded by those that are solved."""
     pipeline, limits, ends, counts = drawn(number)
@@ -73,7 +73,7 @@ def test_below_every_count_at_every_byte(number: int) -> None:
         assert float(stretch.lower_us(np.array([float(size)]))[0]) <= best * (1.0 + ERROR), size
 
 
-@pytest.mark.parametrize("number", range(count(120, share=20)))
+@pytest.mark.parametrize("number", range(count(120)))
 def test_the_worst_quotient_is_no_smaller_at_any_byte(number: int) -> None:
     """Of any chord and the best count; also at both ends themselves."""
     pipeline, limits, ends, counts = drawn(number)
@@ -90,7 +90,7 @@ def test_the_worst_quotient_is_no_smaller_at_any_byte(number: int) -> None:
 
 def test_bounds_are_sharp_where_all_counts_are_solved() -> None:
     """At the ends of a stretch nothing is lost."""
-    for number in range(count(100, share=20)):
+    for number in range(count(100)):
         pipeline, limits, ends, _ = drawn(number)
         limits = replace(limits, alignment_bytes=1)  # counts that it rules out are real ones
         stretch = stretch_between(pipeline, limits, ends, list(range(1, MAX_COUNT + 1)))
@@ -102,7 +102,7 @@ def test_bounds_are_sharp_where_all_counts_are_solved() -> None:
 
 def test_a_line_is_below_its_count_at_every_message() -> None:
     """A dual of one message size is one of every other."""
-    for number in range(count(100, share=20)):
+    for number in range(count(100)):
         pipeline, limits, ends, _ = drawn(number)
         point = Point.of(Problem(pipeline, ends[0], limits))
         for size in (ends[0], (ends[0] + ends[1]) // 2, ends[1], 13, 107):

@@ -283,7 +283,7 @@ def test_size_steps_are_no_worse_than_one_size_by_more_than_the_mergers(
     objective: Objective,
 ) -> None:
     """Every octave has its best size, but for what merging may cost."""
-    for case in random_cases(count(60, share=20), seed=21):
+    for case in random_cases(count(60), seed=21):
         workload = Workload.log_uniform(256, 2**20, points=48)
         best = best_of(case.pipeline, workload)
         rule = SizeRule()

@@ -46,7 +46,7 @@ def some_cases(full: int, method: ChainMethod | None, *, seed: int) -> Iterator[
     """Random pipelines: fewer without a campaign for the method in NumPy, which takes ten times as
     long.
     """
-    return random_cases(count(full, share=30 if method is iterate else 10), seed=seed)
+    return random_cases(count(full, share=30 if method is iterate else 20), seed=seed)
 
 
 def lines_of(pipeline: Pipeline, size: float, *, m: float = 0.0, M: float = np.inf) -> LineProblem:

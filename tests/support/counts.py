@@ -1,4 +1,4 @@
-"""How many cases: the full number in a campaign (SLUICE_CAMPAIGN=1), a tenth or less otherwise."""
+"""How many cases: the full number in a campaign (SLUICE_CAMPAIGN=1), a twentieth or less otherwise."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ def is_campaign() -> bool:
     return os.environ.get("SLUICE_CAMPAIGN", "") not in ("", "0")
 
 
-def count(full: int, *, share: int = 10) -> int:
+def count(full: int, *, share: int = 20) -> int:
     """The number of cases to run, where a campaign runs `full`; at least 1.
 
-    Without a campaign it is one in `share`: in more than ten where a single case is costly.
+    Without a campaign it is one in `share`: more than twenty where a single case is costly.
     """
     return full if is_campaign() else max(1, -(-full // share))
 
@@ -29,7 +29,7 @@ def register_hypothesis_profiles() -> None:
         deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
     )
     hypothesis.settings.register_profile(
-        "test", untimed, derandomize=True, database=None, max_examples=100
+        "test", untimed, derandomize=True, database=None, max_examples=50
     )
     hypothesis.settings.register_profile("campaign", untimed, max_examples=1000, print_blob=True)
     hypothesis.settings.load_profile("campaign" if is_campaign() else "test")

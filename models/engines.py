@@ -11,12 +11,11 @@ asked to come again, instead of holding up what is behind it. Migrations are out
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy import URL, Engine, PoolProxiedConnection, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError
 
 from domain.errors import InvalidInput
 
@@ -107,20 +106,18 @@ def _sqlite_engine(url: URL, begin: str, *, wait_s: float) -> Engine:
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: object) -> None:
-        connection.isolation_level = None  # the driver begins nothing: the listener below does
+        connection.isolation_level = None  # the driver begins nothing: do_begin does
         connection.execute("PRAGMA foreign_keys=ON")
         connection.execute("PRAGMA synchronous=NORMAL")
         if not writes:
             connection.execute("PRAGMA query_only=ON")
 
-    @event.listens_for(engine, "begin")
-    def start(connection: Any) -> None:
-        # Past SQLAlchemy, which takes longer over this statement than SQLite does.
-        try:
-            connection.connection.dbapi_connection.execute(begin)
-        except sqlite3.Error as error:
-            raise DBAPIError.instance(begin, None, error, sqlite3.Error) from error
+    def start(connection: PoolProxiedConnection) -> None:
+        # Not a listener: SQLAlchemy would then ask for listeners at each step of each statement.
+        assert connection.dbapi_connection is not None
+        connection.dbapi_connection.cursor().execute(begin)
 
+    engine.dialect.do_begin = start  # type: ignore[assignment]
     return engine
 
 

@@ -64,6 +64,7 @@ class CountSearch:
     floor_us: float = 0.0  # what is proven of all cuts from elsewhere, delay included
     solved: dict[int, CountResult] = field(default_factory=dict)
     aim: float = AIM  # of one solve
+    _best: CountResult | None = None
 
     @classmethod
     def start(
@@ -86,7 +87,8 @@ class CountSearch:
     @property
     def best(self) -> CountResult:
         """The solve with the least latency; the fewest fragments of equals."""
-        return min(self.solved.values(), key=lambda result: (result.upper_us, result.k))
+        assert self._best is not None, "nothing was solved"
+        return self._best
 
     @property
     def bound_us(self) -> float:
@@ -133,6 +135,8 @@ class CountSearch:
     def solve(self, k: int, deadline: Deadline) -> CountResult:
         """Solve one count and let its dual raise the bounds of all others."""
         result = self.solved[k] = solve_relaxed(self.lines, k, deadline, aim=self.aim)
+        if self._best is None or (result.upper_us, k) < (self._best.upper_us, self._best.k):
+            self._best = result
         first = self.lines.k_min
         self._raise(k - first, result.lower_us)
         if k >= 2 and k < self.lines.k_max:

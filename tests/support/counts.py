@@ -1,4 +1,4 @@
-"""How many cases: the full number in a campaign (SLUICE_CAMPAIGN=1), a twentieth or less otherwise."""
+"""How many cases: all in a campaign (SLUICE_CAMPAIGN=1), a twentieth or less otherwise."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 #   PYTHON=python3.12   the Python that .venv is made with (3.11 to 3.14; python3 when not given)
 #   ONCE=1              demo: stop after printing
 #   PORT=8080           demo, serve: the port (SLUICE_PORT in the environment wins)
-#   JOBS=3              test, campaign: test processes
+#   JOBS=2              test, campaign: test processes
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -14,8 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 UV     ?= uv
-# One more than the two cores that are reckoned with: some tests wait.
-JOBS   ?= 3
+JOBS   ?= 2
 
 BIN   := .venv/bin
 # A package is checked from the day it exists.

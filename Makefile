@@ -3,7 +3,7 @@
 #   PYTHON=python3.12   the Python that .venv is made with (3.11 to 3.14; python3 when not given)
 #   ONCE=1              demo: stop after printing
 #   PORT=8080           demo, serve: the port (SLUICE_PORT in the environment wins)
-#   JOBS=2              test, campaign: test processes
+#   JOBS=3              test, campaign: test processes; one more than cores, since some tests wait
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -14,9 +14,11 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 UV     ?= uv
-JOBS   ?= 2
+JOBS   ?= 3
 
 BIN   := .venv/bin
+# Tests that share a fixture stay together: each process would make it anew.
+PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 # A package is checked from the day it exists.
 PACKAGES := $(wildcard domain fitting measuring solvers analysis exports models app)
 TYPED := $(PACKAGES) $(wildcard migrations bench tools clients/python/src)
@@ -35,7 +37,7 @@ serve: ready-run  ## only serve (PORT=8080)
 	@$(PORT_ENV) $(BIN)/sluice serve
 
 test: check  ## all checks, then all tests (a campaign's twentieth, fixed seed)
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(PYTEST)
 
 check: ready-dev  ## style, types and which package imports which
 	$(BIN)/ruff check .
@@ -54,7 +56,7 @@ screenshots: ready-dev  ## pictures of the page for the documents (needs Chromiu
 	$(BIN)/python -m tools.screenshots
 
 campaign: ready-dev  ## the full statistical and fuzz campaigns (long)
-	SLUICE_CAMPAIGN=1 $(BIN)/python -m pytest -n $(JOBS)
+	SLUICE_CAMPAIGN=1 $(PYTEST)
 
 # Universal locks: hashes, no index address, every supported Python and architecture in one file.
 LOCK = $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url \

@@ -225,7 +225,13 @@ def warm_up() -> None:
     """Import the solvers and solve one tiny problem, so that the next one starts at full speed."""
     from domain.pipeline import pipeline_of_lines
     from domain.problem import Problem
+    from solvers.contract import Deadline
+    from solvers.exact.lp.lines import solve_count
+    from solvers.line_problem import LineProblem
 
-    pipeline = pipeline_of_lines([("first", 1.0, 1.0), ("second", 1.0, 2.0)])
-    solve(Problem(pipeline, 64))
-    baselines(Problem(pipeline, 64))
+    problem = Problem(pipeline_of_lines([("first", 1.0, 1.0), ("second", 1.0, 2.0)]), 64)
+    solve(problem)
+    baselines(problem)
+    lines = LineProblem.of(problem)
+    if lines is not None:  # the general solver's libraries: few problems need it
+        solve_count(lines, 2, Deadline.after(1.0))

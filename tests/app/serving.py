@@ -119,10 +119,11 @@ def serving(
 
 def wait_until(condition: Callable[[], bool]) -> None:
     """Return when it holds."""
-    end_s = time.monotonic() + GUARD_S
+    end_s, pause_s = time.monotonic() + GUARD_S, 0.005
     while not condition():
         assert time.monotonic() < end_s, "waited in vain"
-        time.sleep(0.02)
+        time.sleep(pause_s)
+        pause_s = min(0.05, 1.5 * pause_s)  # to ask a service takes time from what is waited for
 
 
 def wait_for_end(client: httpx.Client, location: str) -> dict[str, Any]:

@@ -108,7 +108,7 @@ class TestStart:
         assert loaded(HEAVY, arguments) == "LOADED []"
 
     def test_a_question_about_a_file_does_not_import_the_service(self) -> None:
-        names = ("fastapi", "starlette", "uvicorn", "sqlalchemy")
+        names = ("fastapi", "starlette", "uvicorn", "sqlalchemy", "scipy", "ortools")
         assert loaded(names, ["optimize", MYRINET]) == "LOADED []"
 
     def test_help_names_every_command(self, capsys: pytest.CaptureFixture[str]) -> None:

@@ -102,7 +102,7 @@ def test_the_form_of_an_answer() -> None:
 
 def test_long_answers_are_not_for_the_event_loop() -> None:
     """They are the same, made elsewhere."""
-    file = file_of(a_plan_table([(10_000, 20_000, BUFFERED_FRAGMENTS + 1)]))
+    file = file_of(a_plan_table([(14_990, 15_010, BUFFERED_FRAGMENTS + 1)]))
     table = LoadedTable.of(digest_of(file), file)
     assert table.short_body(15_000) is None
     reported = orjson.loads(table.schedule("", 15_000).body)

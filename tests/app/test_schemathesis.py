@@ -84,7 +84,7 @@ def test_every_case(label: str, small: Live) -> None:
     Valid fields may be refused together, for which a JSON Schema has no words.
     """
 
-    @settings(max_examples=count(1000, share=30))  # besides some hundred that cover the schema
+    @settings(max_examples=count(1000, share=100))  # besides some hundred that cover the schema
     def check(case: Any) -> None:
         keep_short(case)
         if len(urlencode(case.query or {}, doseq=True, errors="replace")) > MAX_QUERY:

@@ -54,7 +54,7 @@ def test_mutated_files_are_refused_or_right(
 ) -> None:
     """No report of AddressSanitizer or UBSan; every accepted file keeps what it promises."""
     mutate = program("tests/mutate", tmp_path, compiler=compiler, options=ADDRESSES)
-    files = count(MUTATED, share=30)
+    files = count(MUTATED, share=60)
     printed = run([mutate, str(files), "1", *seeds])
     done = re.match(rf"mutate: {files} files, (\d+) accepted", printed)
     assert done, printed
@@ -70,7 +70,7 @@ def test_libfuzzer_finds_nothing(seeds: list[Path], tmp_path: Path) -> None:
     corpus.mkdir()
     for number, seed in enumerate(seeds):
         shutil.copy(seed, corpus / str(number))
-    runs = count(FUZZED, share=30)
+    runs = count(FUZZED, share=60)
     artifacts = f"-artifact_prefix={tmp_path}/"
     printed = run([made, f"-runs={runs}", "-seed=1", "-max_len=2000", artifacts, corpus])
     assert "DONE" in printed

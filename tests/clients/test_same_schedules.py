@@ -162,7 +162,7 @@ def test_c_and_python_give_the_plan_tables_schedules(
         path = tmp_path / f"{case.name}.slt"
         path.write_bytes(case.file)
         in_c, in_python = Library(library, path), Table.from_bytes(case.file)
-        for size in case.sizes(count(SIZES_A_TABLE)):
+        for size in case.sizes(count(SIZES_A_TABLE, share=40)):
             cut, repeated = case.table.cut_at(size), case.table.repeated_size_at(size)
             assert tuple(in_c.schedule(size)) == cut, (case.name, size)
             assert tuple(in_python.schedule(size)) == cut, (case.name, size)
@@ -175,7 +175,7 @@ def test_the_service_gives_the_same(cases: list[Case], service: Live) -> None:
     """Through HTTP: schedules, repeated sizes and what they keep."""
     connection = http.client.HTTPConnection("127.0.0.1", service.port)
     for case in cases:
-        for size in case.sizes(count(SIZES_A_TABLE) // 2):
+        for size in case.sizes(count(SIZES_A_TABLE, share=40) // 2):
             answer = _looked_up(connection, case.name, size)
             cut, repeated = case.table.cut_at(size), case.table.repeated_size_at(size)
             assert answer["strategy"] == "table"

@@ -98,7 +98,7 @@ def test_direct_and_indirect_measurement_agree() -> None:
 def test_table_4_comes_out_of_simulated_signatures(name: str) -> None:
     """Every parameter within 3 %, with 1 % noise on every cost and round trip."""
     machine = TABLE_4[name]
-    for seed in range(count(50)):
+    for seed in range(count(50, share=50)):
         trace = machine.signature(
             16,
             bursts=BURSTS,

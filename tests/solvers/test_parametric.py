@@ -114,11 +114,11 @@ def table_of(case: Case) -> PlanTable:
 def sizes_of(case: Case) -> Iterator[int]:
     """Spread evenly on a logarithmic scale, entries and their neighbours among them.
 
-    Fewer than a twentieth without a campaign: the independent optimum of one takes up to a second.
+    A sixtieth without a campaign: the independent optimum of one takes up to a second.
     """
     draw = random.Random(case.name)
     entries = [cut.message_bytes for cut in table_of(case).cuts]
-    for number in range(count(case.shares, share=30)):
+    for number in range(count(case.shares, share=60)):
         if number % 5 == 0:
             size = draw.choice(entries) + draw.choice((-1, 0, 1))
         else:
@@ -142,7 +142,7 @@ def test_the_repeated_size_is_within_its_certificate_of_the_best_one(case: Case)
         check_repeat(table_of(case), size)
 
 
-@pytest.mark.parametrize("number", range(count(300)))
+@pytest.mark.parametrize("number", range(count(300, share=30)))
 def test_random_pipelines_and_limits(number: int) -> None:
     """One to eight stages, zeros, delays, limits wide and narrow; a primal program as reference.
 

@@ -12,9 +12,10 @@ from solvers.exact import strategy as exact_module
 from solvers.heuristics.fixed import best_count
 from tests.solvers.pipelines import Case, random_cases, slow_middle_cases
 from tests.solvers.reference_lp import optimum_us
+from tests.support.counts import count
 
-CASES = tuple(random_cases(300, seed=1998))
-BLOCKS = [CASES[start : start + 50] for start in range(0, 300, 50)]
+CASES = tuple(random_cases(count(300, share=5), seed=1998))
+BLOCKS = [CASES[start::6] for start in range(6)]
 MAX = 60  # keeps the independent linear programs small
 
 

@@ -50,7 +50,7 @@ def number_of(full: int, kernels: Choice) -> int:
     """How many problems: fewer without a campaign where NumPy computes, which takes ten times as
     long for the same numbers.
     """
-    return count(full, share=20 if kernels == "native" else 30)
+    return count(full, share=40 if kernels == "native" else 60)
 
 
 def seeds_of(block: int, full: int, kernels: Choice) -> range:

@@ -21,7 +21,7 @@ from app.web.assets import FOLDER
 from app.web.pages import POLICY
 from domain.solution import Status
 from solvers.count_points import CountPoint
-from tests.app.serving import Live
+from tests.app.serving import MYRINET, Live
 from tests.web.conftest import Ask
 
 AGGREGATE = {
@@ -169,6 +169,15 @@ def test_what_would_help_most_is_said_above(
     found = re.search(r'<p id="advice" hx-swap-oob="true">(.*)</p>', text)
     assert found is not None
     assert reported in found[1]
+
+
+def test_a_saving_far_below_the_latency_is_not_said_to_be_none(live: Live, ask: Ask) -> None:
+    """In microseconds, beside an answer of seconds."""
+    long = {**MYRINET, "delay_us": 5e6}
+    text = text_of(live, f"/ui/answers/{ask(pipeline=long).id}/parts/why")
+    found = re.search(r'<p id="advice" hx-swap-oob="true">.*: −([\d.]+) µs \(0.\d+ %\)', text)
+    assert found is not None
+    assert 5.0 < float(found[1]) < 50.0
 
 
 def test_savings_of_nothing_are_counted_only() -> None:

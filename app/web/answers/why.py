@@ -189,8 +189,9 @@ def advice_of(found: Explanation, pipeline: PipelineOut, units: ShownUnits) -> s
     if not useful:
         return ""
     best = useful[0]
-    unit = TimeUnit.of(found.latency_us)
-    saved = saved_us(best)
+    unit, saved = TimeUnit.of(found.latency_us), saved_us(best)
+    if saved < unit.step_us:  # microseconds of an answer of seconds
+        unit = TimeUnit.of(saved)
     how = _change(pipeline.stages[best.stage], best, units, left=1.0 - found.cheaper_by)
     anew = ", cut anew" if best.best_cut_us is not None else ""
     part = format_percent(saved / found.latency_us)

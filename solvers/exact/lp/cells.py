@@ -35,10 +35,10 @@ Traps     as in lines.py: times and bytes are scaled, zero coefficients left out
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from solvers.contract import Deadline
 from solvers.exact.convex import ConvexProblem, Steps, flow_of, value_us
@@ -51,9 +51,13 @@ from solvers.exact.lp.lines import (
     SparseModel,
     order_entries,
     run_glop,
+    sparse_matrix,
     spread_shares,
     with_violated,
 )
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -92,8 +96,8 @@ class _Entries:
         self._values.append(values[kept])
 
     def matrix(self, shape: tuple[int, int]) -> sparse.csr_matrix:
-        places = (np.concatenate(self._rows), np.concatenate(self._columns))
-        return sparse.csr_matrix((np.concatenate(self._values), places), shape=shape)
+        rows, columns = np.concatenate(self._rows), np.concatenate(self._columns)
+        return sparse_matrix(np.concatenate(self._values), rows, columns, shape=shape)
 
 
 def cells_dual(cells: Cells, order_rows: tuple[Ints, Ints]) -> SparseModel:

@@ -36,16 +36,17 @@ Traps     times are scaled by the latency of one fragment and bytes by B', so th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from ortools.linear_solver.python import model_builder_helper as helper
-from scipy import sparse
 
 from solvers.contract import Deadline
 from solvers.exact.dual import repaired, value_us
 from solvers.line_problem import LineProblem
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -89,7 +90,7 @@ def reduced_dual(lines: LineProblem, k: int, order_rows: tuple[Ints, Ints]) -> S
         for part, extra in zip((rows, cols, data), order, strict=True)
     ]
     kept = entries[2] != 0.0
-    matrix = sparse.csr_matrix((entries[2][kept], (entries[0][kept], entries[1][kept])), shape=size)
+    matrix = sparse_matrix(entries[2][kept], entries[0][kept], entries[1][kept], shape=size)
     open_rows = np.full(len(order_rows[0]), np.inf)
     return SparseModel(
         cost=-np.concatenate(
@@ -103,6 +104,19 @@ def reduced_dual(lines: LineProblem, k: int, order_rows: tuple[Ints, Ints]) -> S
         row_high=np.concatenate([np.full(k, np.inf), np.ones(k - 1), open_rows]),
         matrix=matrix,
     )
+
+
+def sparse_matrix(
+    values: Floats, rows: Ints, columns: Ints, *, shape: tuple[int, int]
+) -> sparse.csr_matrix:
+    """Return the matrix of these entries, in rows.
+
+    SciPy's matrices and OR-Tools are imported by the first model: most problems need none, and a
+    command would spend a third of its start on them.
+    """
+    from scipy import sparse
+
+    return sparse.csr_matrix((values, (rows, columns)), shape=shape)
 
 
 def _scaled(lines: LineProblem, k: int) -> tuple[Floats, Floats, Floats, float | None]:
@@ -194,6 +208,8 @@ def run_glop(
     model: SparseModel, parameters: str, deadline: Deadline
 ) -> tuple[Floats, Floats] | None:
     """Return variable values and row multipliers, or None where the solver ended without any."""
+    from ortools.linear_solver.python import model_builder_helper as helper
+
     builder: Any = helper.ModelBuilderHelper()  # its stub has a wrong type for the arrays
     builder.fill_model_from_sparse_data(
         model.low, model.high, model.cost, model.row_low, model.row_high, model.matrix

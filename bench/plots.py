@@ -12,12 +12,14 @@ from statistics import median
 from typing import Any
 
 from app.plots.svg import (
+    COLOURS,
     STYLE,
     Axis,
     Frame,
     Tick,
     dots_of,
     group,
+    in_colours,
     line_at,
     number,
     path_of,
@@ -35,17 +37,27 @@ _NAME_PX = 19.0  # a line of them
 _OWN = {"native": ("sluice, native", "s0"), "numpy": ("sluice, NumPy", "s2")}
 _TARGETS = {"a": 1000.0}
 _TARGET = 100.0
-_OWN_STYLE = """
-.line{fill:none;stroke:var(--of,var(--muted));stroke-width:1.6;stroke-linejoin:round}
+_SIDES = {
+    ".s0": "s0",
+    ".s2": "s2",
+    "[class^=of-cbc]": "s1",
+    "[class^=of-clp]": "s3",
+    "[class^=of-glop]": "s4",
+    "[class^=of-highs]": "end",
+}
+_OWN_RULES = """
+.line{fill:none;stroke:$muted;stroke-width:1.6;stroke-linejoin:round}
 .faint{stroke-width:1.1;stroke-opacity:.5}
-.dots{fill:none;stroke:var(--of,var(--muted));stroke-width:5.5;stroke-linecap:round}
+.dots{fill:none;stroke:$muted;stroke-width:5.5;stroke-linecap:round}
 .faint.dots{stroke-width:5;stroke-opacity:.55}
-.bar{stroke:var(--of);stroke-width:3;stroke-linecap:round}
-.target{stroke:var(--line);stroke-width:1.3;stroke-dasharray:5 4}
-.named{fill:var(--of,var(--muted));font-size:12px;font-weight:600}
-[class^=of-cbc]{--of:var(--s1)}[class^=of-clp]{--of:var(--s3)}[class^=of-glop]{--of:var(--s4)}
-[class^=of-highs]{--of:var(--end)}.of-highs-interior .line{stroke-dasharray:5 4}
-"""
+.bar{stroke-width:3;stroke-linecap:round}
+.target{stroke:$line;stroke-width:1.3;stroke-dasharray:5 4}
+.named{fill:$muted;font-size:12px;font-weight:600}
+.of-highs-interior .line{stroke-dasharray:5 4}
+""" + "".join(
+    f"{side} .line,{side} .dots,{side} .bar{{stroke:${colour}}}{side} .named{{fill:${colour}}}"
+    for side, colour in _SIDES.items()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +240,7 @@ def _svg(title: str, about: str, content: Iterable[str]) -> str:
     """The document; colours, letters and lines are those of the project's other plots."""
     parts = [
         tag("title", safe(title)),
-        tag("style", STYLE + _OWN_STYLE),
+        tag("style", STYLE + in_colours(_OWN_RULES, COLOURS)),
         tag("rect", width=_WIDTH, height=_HEIGHT, class_="paper"),
         text_at(16, 28, title, "heading"),
         text_at(16, 46, about, "muted small"),

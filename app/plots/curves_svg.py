@@ -13,13 +13,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite
+from types import MappingProxyType
 
 from app.plots.svg import (
     Axis,
+    Colours,
     Frame,
     Tick,
     burst_ticks,
     group,
+    in_colours,
     line_at,
     log_axis,
     max_labels,
@@ -39,24 +42,36 @@ SCOPE = "sluice-curves"
 WIDTH, HEIGHT = 640.0, 320.0
 _LEFT, _RIGHT, _TOP, _BELOW = 66.0, 14.0, 26.0, 44.0
 _LEGEND_ROW, _LEGEND_PX = 20.0, 12.0
-_COLOURS, _DASHES = 7, ("", "7 4", "2 3")
+_NUMBER, _DASHES = 7, ("", "7 4", "2 3")  # of colours
 
-STYLE = """
-.sluice-curves{--ink:#1c2128;--muted:#59636e;--grid:#e3e7ec;--edge:#b6bec8;--c0:#0072b2;--c1:#b84a00;
---c2:#00785a;--c3:#a1457c;--c4:#7a6500;--c5:#3b6fa0;--c6:#5d5d5d;max-width:100%;height:auto;
+_PALETTE: Colours = MappingProxyType(
+    {
+        "ink": ("#1c2128", "#e8ebef"),
+        "muted": ("#59636e", "#9aa5b1"),
+        "grid": ("#e3e7ec", "#29313a"),
+        "edge": ("#b6bec8", "#4a5561"),
+        "c0": ("#0072b2", "#56b4e9"),
+        "c1": ("#b84a00", "#f28e4a"),
+        "c2": ("#00785a", "#3fc79b"),
+        "c3": ("#a1457c", "#e295c4"),
+        "c4": ("#7a6500", "#e2cf54"),
+        "c5": ("#3b6fa0", "#8fb8e8"),
+        "c6": ("#5d5d5d", "#b5b5b5"),
+    }
+)
+_RULES = """
+.sluice-curves{max-width:100%;height:auto;
 font:12px system-ui,-apple-system,"Segoe UI","Noto Sans",sans-serif}
-@media screen and (prefers-color-scheme:dark){.sluice-curves{--ink:#e8ebef;--muted:#9aa5b1;
---grid:#29313a;--edge:#4a5561;--c0:#56b4e9;--c1:#f28e4a;--c2:#3fc79b;--c3:#e295c4;--c4:#e2cf54;
---c5:#8fb8e8;--c6:#b5b5b5}}
-.sluice-curves text{fill:var(--ink);font-variant-numeric:tabular-nums}
-.sluice-curves .tick{fill:var(--muted);font-size:11px}
+.sluice-curves text{fill:$ink;font-variant-numeric:tabular-nums}
+.sluice-curves .tick{fill:$muted;font-size:11px}
 .sluice-curves .axis{font-size:11px;font-weight:600}
 .sluice-curves .middle{text-anchor:middle}.sluice-curves .end{text-anchor:end}
-.sluice-curves .frame{fill:none;stroke:var(--edge)}.sluice-curves .grid{stroke:var(--grid)}
-.sluice-curves .minor{stroke:var(--edge)}
+.sluice-curves .frame{fill:none;stroke:$edge}.sluice-curves .grid{stroke:$grid}
+.sluice-curves .minor{stroke:$edge}
 .sluice-curves .curve{fill:none;stroke-width:2;stroke-linejoin:round}
 .sluice-curves .mark{fill:none;stroke-width:2}
-""" + "".join(f".sluice-curves .c{i}{{stroke:var(--c{i})}}" for i in range(_COLOURS))
+""" + "".join(f".sluice-curves .c{i}{{stroke:$c{i}}}" for i in range(_NUMBER))
+STYLE = in_colours(_RULES, _PALETTE, dark="screen and (prefers-color-scheme:dark)")
 
 
 class HorizontalAxis(StrEnum):
@@ -194,7 +209,7 @@ def _even_ticks(axis: Axis, label: Callable[[float], str]) -> list[Tick]:
 
 def _drawn(curve: Curve, place: int, frame: Frame) -> str:
     points = [frame.point(x, y) for x, y in curve.points]
-    title, class_ = tag("title", safe(curve.name)), f"c{place % _COLOURS}"
+    title, class_ = tag("title", safe(curve.name)), f"c{place % _NUMBER}"
     if curve.is_mark:
         rings = (tag("circle", cx=x, cy=y, r=5.0, class_=f"mark {class_}") for x, y in points)
         return group([title, *rings])
@@ -217,7 +232,7 @@ def _legend(curves: Sequence[Curve]) -> tuple[list[str], int]:
 
 
 def _entry(curve: Curve, place: int) -> Iterator[str]:
-    class_ = f"c{place % _COLOURS}"
+    class_ = f"c{place % _NUMBER}"
     if curve.is_mark:
         yield tag("circle", cx=11.0, cy=8.0, r=5.0, class_=f"mark {class_}")
     else:

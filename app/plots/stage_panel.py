@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from math import inf
 
 from app.plots.svg import (
     ABOVE_PX,
@@ -47,6 +47,7 @@ _MAX_MEDIANS = 80
 _BEYOND = 8.0  # how far the time axis follows lines beyond the samples
 _MIN_STRIP, _MAX_STRIP = 0.001, 1e6  # relative residuals
 _LABEL_PX = 11.0  # minimum distance of two labels
+_LABEL_ROWS = 3  # of ends of ranges, above the frame
 _CELL_PX = 0.5  # dots closer than this fall on each other
 
 
@@ -74,7 +75,7 @@ class StagePanel:
         yield tag("defs", scatter.clip(f"{ident}-upper"), strip.clip(f"{ident}-lower"))
         yield scatter.grid(x_ticks, time_ticks(scatter.y, 8), labels="y")
         yield strip.grid(x_ticks, _strip_ticks(strip.y))
-        yield text_at(0, scatter.y.end - _label_rows_px(self.plot, scatter.x) - 8, "time", "axis")
+        yield text_at(0, scatter.y.end - 8, "time", "axis")
         yield text_at(0, strip.y.end - 11, "residual, relative to the line", "axis")
         yield text_at(
             (scatter.x.start + scatter.x.end) / 2, strip.y.start + 31, "size", "axis middle"
@@ -342,26 +343,27 @@ def _shown_ends(plot: StagePlot) -> list[int]:
 
 
 def _range_ends(plot: StagePlot, scatter: Frame, strip: Frame) -> Iterator[str]:
-    """Yield dashed verticals through both frames, labelled with the last size of the range."""
-    for end, level in zip(_shown_ends(plot), _levels(plot, scatter.x), strict=True):
-        x = scatter.x.place(end)
-        label = scatter.y.end - 5 - 13 * level
-        yield line_at(x, label + 3, x, scatter.y.start, "range-end")
+    """Yield dashed verticals through both frames, labelled with the last size of the range.
+
+    Where ends are so close that labels fill all rows, the others are in the table alone.
+    """
+    labels = []
+    for end, row in zip(_shown_ends(plot), _label_rows(plot, scatter.x), strict=True):
+        x, y = scatter.x.place(end), scatter.y.end - 5 - 13 * (row or 0)
+        yield line_at(x, scatter.y.end if row is None else y + 3, x, scatter.y.start, "range-end")
         yield line_at(x, strip.y.end, x, strip.y.start, "range-end")
-        yield text_at(x, label, f"≤ {format_bytes(end)}", "tick middle")
+        if row is not None:
+            labels.append(text_at(x, y, f"≤ {format_bytes(end)}", "tick middle on-lines"))
+    yield from labels
 
 
-def _levels(plot: StagePlot, axis: Axis) -> list[int]:
-    """Return 0 or 1 for each label: 1, higher, where it would touch the one before."""
-    ends = _shown_ends(plot)
-    levels = [0] * len(ends)
-    for place, (before, end) in enumerate(pairwise(ends), start=1):
-        room = axis.place(end) - axis.place(before)
-        widths = [text_width(f"≤ {format_bytes(size)}", 11.0) for size in (before, end)]
-        if room < sum(widths) / 2 + 4:
-            levels[place] = 1 - levels[place - 1]
-    return levels
-
-
-def _label_rows_px(plot: StagePlot, axis: Axis) -> float:
-    return 13.0 * (1 + max(_levels(plot, axis), default=0))
+def _label_rows(plot: StagePlot, axis: Axis) -> Iterator[int | None]:
+    """Yield for each label the lowest row, from 0, in which it touches none before it; or None."""
+    until = [-inf] * _LABEL_ROWS
+    for end in _shown_ends(plot):
+        half = text_width(f"≤ {format_bytes(end)}", 11.0) / 2
+        begin = axis.place(end) - half - 4
+        row = next((row for row, used in enumerate(until) if begin >= used), None)
+        if row is not None:
+            until[row] = begin + 2 * half + 4
+        yield row

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 from math import ceil, floor, isfinite, log2, log10
-from typing import Protocol
+from types import MappingProxyType
+from typing import Protocol, TypeAlias
 
 from app.text.names import printable, width_of
 from app.text.units import format_given_time
@@ -99,43 +101,80 @@ def wrapped(text: str, room_px: float, font_px: float) -> list[str]:
 # --- colours, lines and letters, for light and dark paper -----------------------------------------
 
 
-STYLE = """
-svg{--paper:#fff;--ink:#1c2128;--muted:#59636e;--grid:#e3e7ec;--edge:#b6bec8;--data:#2f6db3;
---line:#c2410c;--band:#f59e0b;--end:#6b46a8;--s0:#0072b2;--s1:#d55e00;--s2:#00855f;--s3:#a3497f;
---s4:#7a6a00;color:var(--ink);font:12px system-ui,-apple-system,"Segoe UI","Noto Sans",sans-serif}
-@media (prefers-color-scheme:dark){svg{--paper:#14181e;--ink:#e8ebef;--muted:#9aa5b1;--grid:#29313a;
---edge:#4a5561;--data:#79b4f2;--line:#ff9a5c;--band:#f5b942;--end:#c3a6f5;--s0:#5cb8f0;--s1:#ff9a5c;
---s2:#3ecf9e;--s3:#e59cc6;--s4:#e0cf5a}}
-.paper{fill:var(--paper)}
-text{fill:var(--ink);font-variant-numeric:tabular-nums}
+Colours: TypeAlias = Mapping[str, tuple[str, str]]  # by name: on light paper, on dark paper
+_RULE = re.compile(r"([^{}]+)\{([^{}]*)\}")
+_COLOUR = re.compile(r"\$([a-z0-9-]+)")
+
+
+def in_colours(rules: str, colours: Colours, *, dark: str = "(prefers-color-scheme:dark)") -> str:
+    """Return CSS rules in which `$name` is a colour, and after them what changes on `dark` media.
+
+    The colours stand in the rules themselves: programs that show drawings and are no browsers know
+    no variables of CSS, and draw in black what they cannot read.
+    """
+    anew = [
+        f"{selector.strip()}{{{';'.join(part for part in body.split(';') if '$' in part)}}}"
+        for selector, body in _RULE.findall(rules)
+        if "$" in body
+    ]
+    on_light = _COLOUR.sub(lambda found: colours[found[1]][0], rules)
+    on_dark = _COLOUR.sub(lambda found: colours[found[1]][1], "".join(anew))
+    return f"{on_light}@media {dark}{{{on_dark}}}\n"
+
+
+SERIES_COLOURS = ("s0", "s1", "s2", "s3", "s4")
+COLOURS: Colours = MappingProxyType(
+    {
+        "paper": ("#fff", "#14181e"),
+        "ink": ("#1c2128", "#e8ebef"),
+        "muted": ("#59636e", "#9aa5b1"),
+        "grid": ("#e3e7ec", "#29313a"),
+        "edge": ("#b6bec8", "#4a5561"),
+        "data": ("#2f6db3", "#79b4f2"),
+        "line": ("#c2410c", "#ff9a5c"),
+        "band": ("#f59e0b", "#f5b942"),
+        "end": ("#6b46a8", "#c3a6f5"),
+        "s0": ("#0072b2", "#5cb8f0"),
+        "s1": ("#d55e00", "#ff9a5c"),
+        "s2": ("#00855f", "#3ecf9e"),
+        "s3": ("#a3497f", "#e59cc6"),
+        "s4": ("#7a6a00", "#e0cf5a"),
+    }
+)
+_RULES = """
+svg{color:$ink;font:12px system-ui,-apple-system,"Segoe UI","Noto Sans",sans-serif}
+.paper{fill:$paper}
+text{fill:$ink;font-variant-numeric:tabular-nums}
 .title{font-size:21px;font-weight:650}.heading{font-size:15px;font-weight:650}.strong{font-weight:650}
-.muted{fill:var(--muted)}.small,.tick,.figures{font-size:11px}.tick{fill:var(--muted)}
+.muted{fill:$muted}.small,.tick,.figures{font-size:11px}.tick{fill:$muted}
 .axis{font-size:11px;font-weight:600}.middle{text-anchor:middle}.end{text-anchor:end}
-.frame{fill:none;stroke:var(--edge)}.grid{stroke:var(--grid)}.minor{stroke:var(--edge)}
-.on-lines{paint-order:stroke;stroke:var(--paper);stroke-width:3px;stroke-linejoin:round}
+.frame{fill:none;stroke:$edge}.grid{stroke:$grid}.minor{stroke:$edge}
+.on-lines{paint-order:stroke;stroke:$paper;stroke-width:3px;stroke-linejoin:round}
 path,line,circle{fill:none}
-.dot{stroke:var(--data);stroke-width:4;stroke-linecap:round}
+.dot{stroke:$data;stroke-width:4;stroke-linecap:round}
 .few{stroke-opacity:.38}.some{stroke-opacity:.62}.many{stroke-opacity:.9}
-.unused{stroke:var(--muted);stroke-opacity:.35}
-.outlier{stroke:var(--data);stroke-width:1}
-.median{stroke:var(--ink);stroke-width:1.5}
-.fitted{stroke:var(--line);stroke-width:2;stroke-linejoin:round}
-.level{stroke:var(--line);stroke-width:1.5}
-.band{fill:var(--band);fill-opacity:.32}
-.range-end{stroke:var(--end);stroke-width:1.2;stroke-dasharray:4 3}
-.zero,.beyond{fill:var(--data)}
-.curve{stroke:var(--data);stroke-width:1.5;stroke-opacity:.75}
+.unused{stroke:$muted;stroke-opacity:.35}
+.outlier{stroke:$data;stroke-width:1}
+.median{stroke:$ink;stroke-width:1.5}
+.fitted{stroke:$line;stroke-width:2;stroke-linejoin:round}
+.level{stroke:$line;stroke-width:1.5}
+.band{fill:$band;fill-opacity:.32}
+.range-end{stroke:$end;stroke-width:1.2;stroke-dasharray:4 3}
+.zero,.beyond{fill:$data}
+.curve{stroke:$data;stroke-width:1.5;stroke-opacity:.75}
 .whisker{stroke-width:1.3}
-.s0{--of:var(--s0)}.s1{--of:var(--s1)}.s2{--of:var(--s2)}.s3{--of:var(--s3)}.s4{--of:var(--s4)}
-.series .curve,.series .whisker{stroke:var(--of)}.mark{fill:var(--of)}
-"""
+""" + "".join(
+    f".{one} .curve,.{one} .whisker{{stroke:${one}}}.{one} .mark,.mark.{one}{{fill:${one}}}"
+    for one in SERIES_COLOURS
+)
+STYLE = in_colours(_RULES, COLOURS)
 
 
 # --- axes: places of values, ticks and their labels -----------------------------------------------
 
 
 _ROOM = 0.05  # of an axis' length is left free at either end
-_MIN_US = 1e-300  # what a logarithm is taken of
+_MIN_US, _MAX_US = 1e-300, 1e300  # ends of any logarithmic axis
 _OUTSIDE = 0.5  # of its length beyond an axis everything is drawn at the same place, out of sight
 _SIZE_STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 48)
 
@@ -171,10 +210,10 @@ def log_axis(values: Iterable[float], *, start: float, end: float) -> Axis:
     """Return a log axis that holds these values, those above 0, with a margin at either end."""
     positive = [value for value in values if value > _MIN_US]
     minimum, maximum = min(positive, default=1.0), max(positive, default=10.0)
-    room = max(_ROOM * log10(maximum / minimum), 0.06)
+    room = max(_ROOM * (log10(maximum) - log10(minimum)), 0.06)
     if minimum == maximum:
         room = 0.3
-    return Axis(minimum * 10.0**-room, maximum * 10.0**room, start, end)
+    return Axis(max(_MIN_US, minimum * 10.0**-room), min(_MAX_US, maximum * 10.0**room), start, end)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,13 @@ are still 10 px.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import MappingProxyType
 
 from app.plots.svg import (
+    Colours,
     Tick,
     group,
+    in_colours,
     line_at,
     number,
     path_of,
@@ -44,37 +47,50 @@ from domain.units import format_bytes
 
 SCOPE = "sluice-timeline"
 
-STYLE = """
-.sluice-timeline{--paper:#fff;--ink:#1c2128;--muted:#59636e;--grid:#e3e7ec;--edge:#b6bec8;
---over:#1c4f8f;--over-odd:#2f6fb5;--byte:#6fa5de;--byte-odd:#9cc3ee;--on-over:#fff;--on-byte:#14202e;
---idle:#aeb8c3;--path:#c2410c;--bound:#6b46a8;--mark:#fdf0e4;max-width:100%;height:auto;
+_COLOURS: Colours = MappingProxyType(
+    {
+        "paper": ("#fff", "#14181e"),
+        "ink": ("#1c2128", "#e8ebef"),
+        "muted": ("#59636e", "#9aa5b1"),
+        "grid": ("#e3e7ec", "#29313a"),
+        "edge": ("#b6bec8", "#4a5561"),
+        "over": ("#1c4f8f", "#86baf2"),
+        "over-odd": ("#2f6fb5", "#aad0fa"),
+        "byte": ("#6fa5de", "#2f649f"),
+        "byte-odd": ("#9cc3ee", "#42618a"),
+        "on-over": ("#fff", "#10161d"),
+        "on-byte": ("#14202e", "#f3f7fb"),
+        "idle": ("#aeb8c3", "#4b5661"),
+        "path": ("#c2410c", "#ff9a5c"),
+        "bound": ("#6b46a8", "#c3a6f5"),
+        "mark": ("#fdf0e4", "#2a221b"),
+    }
+)
+_RULES = """
+.sluice-timeline{max-width:100%;height:auto;
 font:13px system-ui,-apple-system,"Segoe UI","Noto Sans",sans-serif}
-@media screen and (prefers-color-scheme:dark){
-.sluice-timeline{--paper:#14181e;--ink:#e8ebef;--muted:#9aa5b1;
---grid:#29313a;--edge:#4a5561;--over:#86baf2;--over-odd:#aad0fa;--byte:#2f649f;--byte-odd:#42618a;
---on-over:#10161d;--on-byte:#f3f7fb;--idle:#4b5661;--path:#ff9a5c;--bound:#c3a6f5;--mark:#2a221b}}
-.sluice-timeline text{fill:var(--ink);font-variant-numeric:tabular-nums}
-.sluice-timeline .paper{fill:var(--paper)}
+.sluice-timeline text{fill:$ink;font-variant-numeric:tabular-nums}
+.sluice-timeline .paper{fill:$paper}
 .sluice-timeline .title{font-size:21px;font-weight:650}
 .sluice-timeline .heading{font-size:16px;font-weight:650}
 .sluice-timeline .name{font-weight:650}.sluice-timeline .narrow{display:none}
-.sluice-timeline .muted,.sluice-timeline .tick{fill:var(--muted)}
+.sluice-timeline .muted,.sluice-timeline .tick{fill:$muted}
 .sluice-timeline .end{text-anchor:end}.sluice-timeline .middle{text-anchor:middle}
-.sluice-timeline .plate{fill:var(--paper)}.sluice-timeline .plate.on-ground{fill:var(--mark)}
-.sluice-timeline .ground{fill:var(--mark)}
-.sluice-timeline .grid{stroke:var(--grid)}.sluice-timeline .axis{stroke:var(--edge)}
-.sluice-timeline .hatch{stroke:var(--idle);stroke-width:1.6}
-.sluice-timeline .over{fill:var(--over)}.sluice-timeline .byte{fill:var(--byte)}
-.sluice-timeline .odd .over{fill:var(--over-odd)}.sluice-timeline .odd .byte{fill:var(--byte-odd)}
-.sluice-timeline .size{font-size:12px;fill:var(--on-byte);pointer-events:none}
-.sluice-timeline .on-over{fill:var(--on-over)}
-.sluice-timeline .delay{fill:none;stroke:var(--muted);stroke-width:1.5;stroke-dasharray:3 3}
-.sluice-timeline .halo{fill:none;stroke:var(--paper);stroke-width:5px;stroke-linejoin:round}
-.sluice-timeline .path{fill:none;stroke:var(--path);stroke-width:3px;stroke-linejoin:round}
-.sluice-timeline .arrow{fill:var(--path)}
-.sluice-timeline .latency{stroke:var(--ink);stroke-width:1.5}
-.sluice-timeline .bound{stroke:var(--bound);stroke-width:1.8;stroke-dasharray:6 4}
-.sluice-timeline .bound-label{fill:var(--bound)}
+.sluice-timeline .plate{fill:$paper}.sluice-timeline .plate.on-ground{fill:$mark}
+.sluice-timeline .ground{fill:$mark}
+.sluice-timeline .grid{stroke:$grid}.sluice-timeline .axis{stroke:$edge}
+.sluice-timeline .hatch{stroke:$idle;stroke-width:1.6}
+.sluice-timeline .over{fill:$over}.sluice-timeline .byte{fill:$byte}
+.sluice-timeline .odd .over{fill:$over-odd}.sluice-timeline .odd .byte{fill:$byte-odd}
+.sluice-timeline .size{font-size:12px;fill:$on-byte;pointer-events:none}
+.sluice-timeline .on-over{fill:$on-over}
+.sluice-timeline .delay{fill:none;stroke:$muted;stroke-width:1.5;stroke-dasharray:3 3}
+.sluice-timeline .halo{fill:none;stroke:$paper;stroke-width:5px;stroke-linejoin:round}
+.sluice-timeline .path{fill:none;stroke:$path;stroke-width:3px;stroke-linejoin:round}
+.sluice-timeline .arrow{fill:$path}
+.sluice-timeline .latency{stroke:$ink;stroke-width:1.5}
+.sluice-timeline .bound{stroke:$bound;stroke-width:1.8;stroke-dasharray:6 4}
+.sluice-timeline .bound-label{fill:$bound}
 .sluice-timeline .halo,.sluice-timeline .path,.sluice-timeline line{pointer-events:none}
 @media (max-width:720px){.sluice-timeline{font-size:18px}.sluice-timeline .wide{display:none}
 .sluice-timeline .narrow{display:inline}.sluice-timeline .title{font-size:26px}
@@ -82,6 +98,7 @@ font:13px system-ui,-apple-system,"Segoe UI","Noto Sans",sans-serif}
 @media (max-width:480px){.sluice-timeline{font-size:26px}
 .sluice-timeline .title{font-size:32px}.sluice-timeline .heading{font-size:27px}}
 """
+STYLE = in_colours(_RULES, _COLOURS, dark="screen and (prefers-color-scheme:dark)")
 
 
 # --- rows: a label, the idle ground, and a block for each fragment --------------------------------

@@ -6,7 +6,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import exp, log
 
 import numpy as np
@@ -34,6 +34,7 @@ from domain.measurement import MessageTrace, Reading, Samples, TraceKind
 from domain.solution import Notice
 from domain.units import parse_bytes
 from fitting import plot
+from tests.support.plot_style import assert_light_and_dark
 from tests.support.plotted import (
     SIZES,
     direct_fit,
@@ -144,6 +145,25 @@ class TestInData:
         )
         assert "≤ 8 KiB" in texts(panel.element)
 
+    @pytest.mark.parametrize("ratio", [1.02, 1.1, 1.5, 2.0])
+    def test_labels_of_close_ends_do_not_touch(self, ratio: float) -> None:
+        """What has no room in any row has its line all the same."""
+        ends = [round(4000 * ratio**number) for number in range(6)]
+        lines = [line(4.0 + end / 100, 2.0, up_to_bytes=end) for end in ends]
+        lines.append(line(900.0, 0.5))
+        sizes, times = samples(lines, repetitions=2)
+        fit = direct_fit(stage_fit("wire", lines, sizes, times))
+        (panel,) = panels(drawn(fit, [direct_reading(["wire"], sizes, [times])]))
+        labels = [
+            (float(one.get("x", "")), float(one.get("y", "")), text_width(one.text or "", 11.0))
+            for one in by_class(panel.element, "on-lines")
+        ]
+        assert len(by_class(panel.element, "range-end")) == 2 * len(ends)
+        assert 3 <= len(labels) <= len(ends)
+        assert (len(labels) == len(ends)) == (ratio >= 1.5)
+        for (x, y, width), (other_x, other_y, other_width) in combinations(labels, 2):
+            assert y != other_y or abs(x - other_x) >= (width + other_width) / 2
+
     def test_outliers_are_rings(self) -> None:
         fit, readings = one_stage(outliers_a_size=1)
         root = drawn(fit, readings)
@@ -231,11 +251,7 @@ class TestDocument:
     def test_light_and_dark(self) -> None:
         fit, readings = one_stage()
         (style,) = drawn(fit, readings).iter(f"{SVG}style")
-        light, dark = (style.text or "").split("@media (prefers-color-scheme:dark)")
-        declared = set(re.findall(r"(--[a-z0-9]+):#", light))
-        assert set(re.findall(r"(--[a-z0-9]+):#", dark.split("}}")[0])) == declared
-        used = set(re.findall(r"var\((--[a-z0-9]+)\)", style.text or ""))
-        assert used - {"--of"} == declared
+        assert_light_and_dark(style.text or "", "@media (prefers-color-scheme:dark)")
 
     @example("</text><script>alert(1)</script>&\"'")
     @example("\x00\x08\ud800\ufffe\u202e]]>")
@@ -295,6 +311,7 @@ class TestDocument:
         assert all(below - above > 450 for above, below in pairwise(tops))
         assert tops[-1] + 450 < float(root.get("height", ""))
 
+    @example(0.0, 0.0, [(1, 2e-300), (2, 1e12)])
     @given(
         st.floats(0.0, 1e12),
         st.floats(0.0, 1e9),

@@ -38,6 +38,7 @@ from tests.support.drawn_timelines import (
     title_of,
     value,
 )
+from tests.support.plot_style import assert_light_and_dark
 
 FOUR = pipeline_of_lines(
     [("copy", 7.2, 7.03), ("dma", 5.2, 24.3), ("network", 7.5, 24.3), ("out", 7.4, 7.7)],
@@ -377,10 +378,7 @@ class TestDocument:
         assert all(part.strip().startswith(f".{SCOPE}") for part in selectors)
 
     def test_light_and_dark(self) -> None:
-        light, dark = STYLE.split("@media screen and (prefers-color-scheme:dark)")
-        declared = set(re.findall(r"(--[a-z-]+):#", light.split("}")[0]))
-        assert set(re.findall(r"(--[a-z-]+):#", dark.split("}}")[0])) == declared
-        assert set(re.findall(r"var\((--[a-z-]+)\)", STYLE)) == declared
+        assert_light_and_dark(STYLE, "@media screen and (prefers-color-scheme:dark)")
 
     def test_a_page_can_take_the_element(self) -> None:
         (schedules, *_) = self.schedules()

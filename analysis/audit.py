@@ -9,13 +9,12 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import solvers
 from analysis.best_known import best_known
-from domain.errors import InconsistentInput, InvalidInput, TimeLimitReached
+from domain.errors import InconsistentInput, InvalidInput
 from domain.fragment_setting import FragmentSetting
 from domain.model import CostModel
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
@@ -31,6 +30,7 @@ MAX_AUDIT_WORKLOAD_SIZES = 512
 MAX_BREAKPOINTS = 64
 WORTH_SAYING = 1e-3  # a change that gains less regret than this is not advised
 _PLAIN = FragmentLimits()
+_SHARE_OF_ADVICE = 0.25  # of the time: for messages at which only the advised settings turn
 
 
 class Reference(StrEnum):
@@ -128,16 +128,20 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """A setting and its regret: the mean over the workload, and the message where it is worst."""
+    """A setting and its regret: the mean over the workload, and the message where it is worst.
+
+    No message that was looked at has a regret above `worst_at_most`.
+    """
 
     setting: FragmentSetting
     mean: Span
     worst: Regret
+    worst_at_most: float
 
     @property
     def worst_span(self) -> Span:
-        """The worst regret over the best found, and the same message's over the bound."""
-        return span_of(self.worst)
+        """The worst regret over the best found, and the worst of any message over its bound."""
+        return Span(self.worst.over_best, self.worst_at_most)
 
     def value(self, objective: Objective) -> Span:
         """Return the span that the objective speaks of."""
@@ -177,7 +181,7 @@ class Audit:
 
 
 def audit(question: AuditQuestion, progress: Callable[[int, int], None] | None = None) -> Audit:
-    """Price the setting and its alternatives. Raises InvalidInput, LimitReached.
+    """Price the setting and its alternatives. Raises InvalidInput.
 
     `progress` is called with messages solved and messages in all.
     """
@@ -189,11 +193,13 @@ def audit(question: AuditQuestion, progress: Callable[[int, int], None] | None =
     powers = powers_of_two(scope.min_message_bytes, scope.max_message_bytes)
     solved = _Solved(question, started_s, progress)
     solved.add(
-        {*powers, *(size.message_bytes for size in workload.sizes), *solved.turns(scope.setting)}
+        {*powers, *(size.message_bytes for size in workload.sizes), *solved.turns(scope.setting)},
+        share=1.0 - _SHARE_OF_ADVICE,
     )
+    solved.improve_by(scope.setting)
     chosen = tuple(_chosen(question, solved.best, workload))
-    with suppress(TimeLimitReached):  # then their worst is looked for where it is known
-        solved.add({size for setting in chosen for size in solved.turns(setting)})
+    solved.add({size for setting in chosen for size in solved.turns(setting)})
+    solved.improve_by(scope.setting, *chosen)
     best = solved.best
     looked_at = _looked_at(question, best)
     priced, single, *size_steps = (
@@ -224,7 +230,7 @@ def audit(question: AuditQuestion, progress: Callable[[int, int], None] | None =
 
 def span_of(regret: Regret) -> Span:
     """Return one message's regret as far as it is known."""
-    return Span(regret.over_best, max(regret.over_best, regret.over_bound))
+    return Span(regret.over_best, regret.at_most)
 
 
 def verdict(span: Span, max_regret: float | None) -> RegretVerdict | None:
@@ -284,10 +290,11 @@ def price(
     counted = [size for size in workload.sizes if size.share > 0.0]
     found = solvers.regrets(model, setting, _of_sizes(best, [c.message_bytes for c in counted]))
     at_least = sum(c.share * one.over_best for c, one in zip(counted, found, strict=True))
-    at_most = sum(c.share * span_of(one).at_most for c, one in zip(counted, found, strict=True))
-    beside = solvers.regrets(model, setting, _of_sizes(best, also)) if also else ()
-    worst = max((*found, *beside), key=lambda one: one.over_best)
-    return Priced(setting, Span(at_least, max(at_least, at_most)), worst)
+    at_most = sum(c.share * one.at_most for c, one in zip(counted, found, strict=True))
+    looked_at = (*found, *solvers.regrets(model, setting, _of_sizes(best, also)))
+    worst = max(looked_at, key=lambda one: one.over_best)
+    worst_at_most = max(one.at_most for one in looked_at)
+    return Priced(setting, Span(at_least, max(at_least, at_most)), worst, worst_at_most)
 
 
 # --- parts ----------------------------------------------------------------------------------------
@@ -305,10 +312,6 @@ class _Solved:
         self.best: tuple[BestKnown, ...] = ()
         self._question, self._started_s, self._progress = question, started_s, progress
 
-    def _left_s(self) -> float:
-        """What is left of the time for solving."""
-        return self._question.scope.time_limit_s - (time.perf_counter() - self._started_s)
-
     def turns(self, setting: FragmentSetting) -> tuple[int, ...]:
         """Where a setting turns; of a given workload, which is all that is sent, nowhere else."""
         scope = self._question.scope
@@ -316,24 +319,27 @@ class _Solved:
             return ()
         return breakpoints(setting, scope.min_message_bytes, scope.max_message_bytes)
 
-    def add(self, sizes: set[int]) -> None:
-        """Solve those that are not known yet, and price the setting's own cut with them."""
+    def add(self, sizes: set[int], *, share: float = 1.0) -> None:
+        """Solve those that are not known yet, within what is left of this share of the time."""
         question, before = self._question, len(self.best)
         wanted = sorted(sizes.difference(one.message_bytes for one in self.best))
-        limit_s = self._left_s() if before else question.scope.time_limit_s
-        if not wanted or limit_s <= 0.0:
-            return
+        spent_s = time.perf_counter() - self._started_s
         found = best_known(
             question.model,
             wanted,
             table=None,
             limits=_PLAIN,
             fragment_cap=question.fragment_cap,
-            time_limit_s=limit_s,
+            time_limit_s=max(0.0, share * question.scope.time_limit_s - spent_s),
             progress=self._counted_from(before),
         )
-        known = map(_with, solvers.regrets(question.model, question.scope.setting, found))
-        self.best = tuple(sorted((*self.best, *known), key=lambda one: one.message_bytes))
+        self.best = tuple(sorted((*self.best, *found), key=lambda one: one.message_bytes))
+
+    def improve_by(self, *settings: FragmentSetting) -> None:
+        """Count what settings do among the best known."""
+        for setting in settings:
+            found = solvers.regrets(self._question.model, setting, self.best)
+            self.best = tuple(one.improved_best for one in found)
 
     def _counted_from(self, before: int) -> Callable[[int, int], None] | None:
         report = self._progress
@@ -343,16 +349,6 @@ class _Solved:
 def _looked_at(question: AuditQuestion, best: Sequence[BestKnown]) -> tuple[int, ...]:
     """The messages beside the workload that may be the worst; none beside a given workload."""
     return () if question.scope.workload is not None else tuple(one.message_bytes for one in best)
-
-
-def _with(regret: Regret) -> BestKnown:
-    """The best known, now that the setting's own cut is known too.
-
-    The setting may have more fragments than the cap on the schedules that were searched.
-    """
-    best = regret.best
-    latency_us = min(best.latency_us, regret.latency_us)
-    return replace(best, latency_us=latency_us, lower_bound_us=min(best.lower_bound_us, latency_us))
 
 
 def _chosen(

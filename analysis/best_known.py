@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import solvers
-from domain.errors import StrategyDeclined, TimeLimitReached
+from domain.errors import Infeasible, StrategyDeclined
 from domain.model import CostModel
 from domain.plan_table import PlanTable
 from domain.problem import AnyProblem, FragmentLimits, problem_of
@@ -21,7 +21,7 @@ from domain.solution import Solution, Strategy
 
 SOLVED_GAP = 1e-4  # what a solve aims at: a regret is read to a tenth of a per cent
 MIN_SHARE_S = 0.01  # of the time, for each of the two solves of a message
-MIN_GRACE_S = 5.0  # after the limit, for solves that end later than they were asked to
+GRACE_S = 5.0  # after the limit, for solves that end later than they were asked to
 
 
 def best_known(
@@ -39,24 +39,20 @@ def best_known(
     `table` is used where it is of this model, these limits and this cap, and covers the sizes. Else
     each message is solved in this process, by `auto` and by `repeat`; what one leaves of its equal
     share of the time is there for the next, and a search that time ends leaves a wider bound, not
-    a wrong one. `progress` is called with messages done and messages in all.
-
-    Raises Infeasible where the limits admit no cut of a message, and TimeLimitReached
-    where the solves of long pipelines of many ranges take more than twice the time.
+    a wrong one: in the end that of one simple schedule. `progress` is called with messages done and
+    messages in all. Raises Infeasible where the limits admit no cut of a message.
     """
     if table is not None and _serves(table, model, sizes, limits=limits, fragment_cap=fragment_cap):
         return tuple(_looked_up(table, size) for size in sizes)
     found, deadline_s = [], time.monotonic() + time_limit_s
     for done, size in enumerate(sizes):
-        if time.monotonic() > deadline_s + max(MIN_GRACE_S, time_limit_s):
-            raise TimeLimitReached(
-                f"within {time_limit_s:g} s only {done} of {len(sizes)} messages were solved; ask "
-                "for fewer of them or allow more time",
-                field="time_limit_s",
-            )
         problem = problem_of(model, size, limits, fragment_cap=fragment_cap)
-        share_s = (deadline_s - time.monotonic()) / (2 * (len(sizes) - done))
-        found.append(_solved(problem, max(share_s, MIN_SHARE_S)))
+        left_s = deadline_s - time.monotonic()
+        if left_s > -GRACE_S:
+            share_s = left_s / (2 * (len(sizes) - done))
+            found.append(_solved(problem, max(share_s, MIN_SHARE_S)))
+        else:
+            found.append(_bounded(problem))
         if progress is not None:
             progress(len(found), len(sizes))
     return tuple(found)
@@ -101,6 +97,16 @@ def _solved(problem: AnyProblem, time_limit_s: float) -> BestKnown:
         repeat_bytes=repeat.schedule.fragment_bytes[0],
         repeat_us=repeat.latency_us,
     )
+
+
+def _bounded(problem: AnyProblem) -> BestKnown:
+    """Between a schedule and a bound that take no search."""
+    try:
+        simple = _solve(problem, Strategy.SINGLE, MIN_SHARE_S)
+    except (Infeasible, StrategyDeclined):  # the limits admit no single fragment
+        simple = _solve(problem, Strategy.FIXED, MIN_SHARE_S)
+    bytes_, latency_us = problem.message_bytes, simple.latency_us
+    return BestKnown(bytes_, latency_us, simple.lower_bound_us, None, None)
 
 
 def _solve(problem: AnyProblem, strategy: Strategy, time_limit_s: float) -> Solution:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import lcm
@@ -11,7 +10,7 @@ from math import lcm
 import solvers
 from analysis.audit import breakpoints, powers_of_two
 from analysis.best_known import best_known
-from domain.errors import Infeasible, InvalidInput, TimeLimitReached
+from domain.errors import Infeasible, InvalidInput
 from domain.pipeline import Pipeline
 from domain.plan_table import PlanTable
 from domain.problem import FragmentLimits
@@ -65,7 +64,7 @@ def choose_sizes(
     """Return the best single size, or the best steps, that the rule admits, with their regrets.
 
     `table` answers for the best known where it serves; else every message is solved. `progress` is
-    called with messages solved and messages in all. Raises Infeasible and TimeLimitReached.
+    called with messages solved and messages in all. Raises Infeasible.
     """
     workload = Workload.log_uniform(messages.min_message_bytes, messages.max_message_bytes)
     admitted = narrowed(rule, messages.limits, messages.max_message_bytes)
@@ -82,12 +81,12 @@ def choose_sizes(
     choose = solvers.choose_size_steps if takes_size_steps else solvers.choose_size
     chosen = choose(pipeline, best, workload, rule=admitted, objective=objective)
     turns = breakpoints(chosen.setting, messages.min_message_bytes, messages.max_message_bytes)
-    with suppress(TimeLimitReached):  # then the worst is that of the messages that are known
-        best += known(sorted({*turns} - sizes), time_limit_s=TURNS_LIMIT_S)
+    best += known(sorted({*turns} - sizes), time_limit_s=TURNS_LIMIT_S)
     found = solvers.regrets(pipeline, chosen.setting, best)
     return replace(
         chosen,
         worst_regret=max(one.over_best for one in found),
+        worst_at_most=max(one.at_most for one in found),
         at_powers=tuple(one for one in found if one.message_bytes in powers),
     )
 

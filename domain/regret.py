@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from domain.errors import InvalidInput
@@ -52,6 +52,21 @@ class Regret:
         """What it costs at most over any schedule that there can be: (T - bound) / bound."""
         return _over(self.latency_us, self.best.lower_bound_us)
 
+    @property
+    def at_most(self) -> float:
+        """What the regret is at most: `over_bound`, and never less than `over_best`."""
+        return max(self.over_best, self.over_bound)
+
+    @property
+    def improved_best(self) -> BestKnown:
+        """The best known, now that the setting's own cut is known too.
+
+        The setting may have more fragments than the cap on the schedules that were searched.
+        """
+        latency_us = min(self.best.latency_us, self.latency_us)
+        bound_us = min(self.best.lower_bound_us, latency_us)
+        return replace(self.best, latency_us=latency_us, lower_bound_us=bound_us)
+
 
 class Objective(StrEnum):
     """What a single size is chosen for."""
@@ -81,15 +96,18 @@ class SizeRule:
 class ChosenSetting:
     """A setting and what it costs: over the workload, and at each power of two in its range.
 
-    Both are of `Regret.over_best`: `mean_regret` over the workload, `worst_regret` over the
-    workload too or, where they were looked at, over more messages of its range.
+    `mean_regret` is over the workload, `worst_regret` over the workload too or, where they were
+    looked at, over more messages of its range: both of `Regret.over_best`. Regrets are no more than
+    `mean_at_most` and `worst_at_most`, whatever schedules there are.
     """
 
     setting: FragmentSetting
     objective: Objective
     workload: Workload
     mean_regret: float
+    mean_at_most: float
     worst_regret: float
+    worst_at_most: float
     at_powers: tuple[Regret, ...]
 
 

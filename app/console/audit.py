@@ -6,13 +6,13 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from analysis.audit import WORTH_SAYING
 from app.console.commands import finder, store_for, unrequested
 from app.console.files import Source, TraceSource, body_of, read_source
 from app.console.output import Output
 from app.console.reports import warning_parts
 from app.console.running import counting_line, run_operation
 from app.console.screen import Column, Facts, Grid, Part
-from app.schemas.audit import parse_setting, parse_workload
 from app.settings import Settings
 from app.text.names import printable, quoted
 from app.text.numbers import (
@@ -20,8 +20,10 @@ from app.text.numbers import (
     format_percent,
     format_proven_regret,
     format_regret,
+    format_regret_span,
     format_step_size,
 )
+from app.text.settings import parse_setting, parse_workload
 from app.text.units import format_time
 from domain.errors import InvalidInput, NotFound
 from domain.units import format_bytes
@@ -58,7 +60,7 @@ def _facts(audit: AuditOut) -> Iterator[tuple[str, str]]:
     worst = setting.worst
     yield "mean regret", f"{_span(setting.mean)}, over {audit.workload.words}"
     at = f"at {format_bytes(worst.message_bytes)}, of {audit.worst_of} sizes"
-    yield "worst regret", f"{_span(worst.regret)}, {at}"
+    yield "worst regret", f"{_span(setting.worst_span)}, {at}"
     yield "best size", _priced(audit.best_size)
     if audit.best_size_steps:
         yield "best size steps", _priced(audit.best_size_steps)
@@ -97,10 +99,11 @@ def _row(row: AuditRowOut) -> tuple[str, ...]:
 
 
 def _priced(priced: PricedOut) -> str:
-    mean, worst = priced.mean.at_least, priced.worst.regret.at_least
-    return (
-        f"{_format_steps(priced.steps)}: mean {format_regret(mean)}, worst {format_regret(worst)}"
+    mean, worst = (
+        format_regret_span(span.at_least, span.at_most, worth_saying=WORTH_SAYING)
+        for span in (priced.mean, priced.worst_span)
     )
+    return f"{_format_steps(priced.steps)}: mean {mean}, worst {worst}"
 
 
 def _format_steps(steps: Sequence[SettingStepOut]) -> str:
@@ -119,9 +122,7 @@ def _of(audit: AuditOut) -> str:
 
 
 def _span(span: SpanOut) -> str:
-    minimum = format_regret(span.at_least)
-    maximum = format_proven_regret(span.at_most, span.at_least)
-    return minimum if minimum == maximum else f"at least {minimum}, at most {maximum}"
+    return format_regret_span(span.at_least, span.at_most)
 
 
 # --- the command ----------------------------------------------------------------------------------

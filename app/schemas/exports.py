@@ -163,11 +163,16 @@ class ExportTargetsOut(Output):
 
 @dataclass(frozen=True)
 class ChosenOut(Output):
-    """The sizes that an export has, and what they cost over the best schedules known, as shares."""
+    """The sizes that an export has, and what they cost over the best schedules known, as shares.
+
+    Over any schedules they cost `mean_at_most` and `worst_at_most` at most; null is without bound.
+    """
 
     steps: tuple[SettingStepOut, ...]
     mean_regret: float | None
+    mean_at_most: float | None
     worst_regret: float | None
+    worst_at_most: float | None
 
     @classmethod
     def of(cls, chosen: ChosenSetting | None) -> ChosenOut | None:
@@ -175,7 +180,11 @@ class ChosenOut(Output):
         if chosen is None:
             return None
         return cls(
-            steps_out(chosen.setting), finite(chosen.mean_regret), finite(chosen.worst_regret)
+            steps_out(chosen.setting),
+            finite(chosen.mean_regret),
+            finite(chosen.mean_at_most),
+            finite(chosen.worst_regret),
+            finite(chosen.worst_at_most),
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.audit import WORTH_SAYING, Audit, Change, Priced
-from app.text.numbers import format_gap, format_regret
+from app.text.numbers import format_gap, format_regret, format_regret_span
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.solution import Notice
 from domain.units import format_bytes
@@ -52,8 +52,11 @@ def format_change(outcome: Audit, change: Change) -> str:
 
 def _costs(priced: Priced) -> str:
     where = format_bytes(priced.worst.message_bytes)
-    worst = format_regret(priced.worst_span.at_least)
-    return f"mean regret {format_regret(priced.mean.at_least)}, worst {worst} at {where}"
+    mean, worst = (
+        format_regret_span(span.at_least, span.at_most, worth_saying=WORTH_SAYING)
+        for span in (priced.mean, priced.worst_span)
+    )
+    return f"mean regret {mean}, worst {worst} at {where}"
 
 
 def _for_all(outcome: Audit) -> str:

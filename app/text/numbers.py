@@ -102,6 +102,18 @@ def format_proven_regret(at_most: float | None, at_least: float | None) -> str:
     return format_gap(at_most)
 
 
+def format_regret_span(
+    at_least: float | None, at_most: float | None, *, worth_saying: float = 0.0
+) -> str:
+    """Return a regret between what was found and what is proven: one figure where they agree, or
+    are not further apart than what is worth saying.
+    """
+    if at_least is not None and at_most is not None and at_most - at_least <= worth_saying:
+        return format_regret(at_least)
+    minimum, maximum = format_regret(at_least), format_proven_regret(at_most, at_least)
+    return minimum if minimum == maximum else f"{minimum} to {maximum}"
+
+
 def format_estimate(value: float, interval: tuple[float, float], unit: str) -> str:
     """Return a value and its interval, with the decimals that the interval's width needs."""
     low, high = interval

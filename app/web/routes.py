@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.routing import APIRoute
 
 from app.http.dependencies import own_origin
-from app.web import assets, docs
+from app.web import assets
 from app.web.answers import answers, compare, downloads, stored
 from app.web.audits import audits
 from app.web.fits import fits
 from app.web.jobs import jobs
-from app.web.pages import all_pages, answer_browsers
+from app.web.pages import all_pages, answer_browsers, page
 from app.web.profiles import profiles
 from app.web.workbench import workbench
 
+_DOCS = APIRouter(include_in_schema=False)
 _ROUTERS = (
     assets.router,
-    docs.router,
+    _DOCS,
     workbench.router,
     answers.router,
     downloads.router,
@@ -39,6 +40,12 @@ def attach_pages(app: FastAPI) -> None:
     for router in _ROUTERS:
         app.include_router(router, dependencies=[Depends(own_origin)])
     answer_browsers(app)
+
+
+@_DOCS.get("/docs")
+async def docs(request: Request) -> Response:
+    """Show the operations of /openapi.json, to read and to try: Swagger UI in the page's frame."""
+    return page(request, "docs.html", section="API")
 
 
 def _methods() -> Mapping[str, frozenset[str]]:

@@ -10,6 +10,7 @@ Traps     names come from outside. Every line is made of printable characters al
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isfinite
 
 from domain.errors import InvalidInput
 from domain.pipeline import FitRange, Pipeline, Stage
@@ -115,6 +116,8 @@ def _costs(chosen: ChosenSetting, target: Target) -> Iterator[str]:
     yield f"chosen for {_WORDS[chosen.objective]} over the workload: {workload}"
     mean, worst = _share(chosen.mean_regret), _share(chosen.worst_regret)
     yield f"regret over the best schedule known: mean {mean}, worst {worst}"
+    mean, worst = _share(chosen.mean_at_most), _share(chosen.worst_at_most)
+    yield f"regret over any schedule, at most: mean {mean}, worst {worst}"
     if target.figures_note:
         yield target.figures_note
     if chosen.at_powers:
@@ -134,7 +137,7 @@ def _size(size_bytes: int | None) -> str:
 
 
 def _share(share: float) -> str:
-    return f"{100.0 * share + 0.0:.2f} %"
+    return f"{100.0 * share + 0.0:.2f} %" if isfinite(share) else "unbounded"
 
 
 def _reading(read_by: str, target: Target) -> str:

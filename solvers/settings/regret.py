@@ -98,7 +98,10 @@ def _chosen(
     costs: WorkloadCosts, setting: FragmentSetting, best: Sequence[BestKnown], workload: Workload
 ) -> ChosenSetting:
     s = np.array([setting.size_at(int(size)) for size in costs.B], dtype=np.int64)
-    R = over(repeated_latencies_us(costs.model, s, costs.B), costs.min_us)
+    latency_us = repeated_latencies_us(costs.model, s, costs.B)
+    bounds = {one.message_bytes: one.lower_bound_us for one in best}
+    R = over(latency_us, costs.min_us)
+    at_most = np.maximum(R, over(latency_us, np.array([bounds[int(size)] for size in costs.B])))
     low, high = workload.sizes[0].message_bytes, workload.sizes[-1].message_bytes
     powers = [one for one in best if one.message_bytes.bit_count() == 1]
     at_powers = [one for one in powers if low <= one.message_bytes <= high]
@@ -107,7 +110,9 @@ def _chosen(
         objective=costs.objective,
         workload=workload,
         mean_regret=float((R * costs.w).sum() / costs.w.sum()),
+        mean_at_most=float((at_most * costs.w).sum() / costs.w.sum()),
         worst_regret=float(R.max()),
+        worst_at_most=float(at_most.max()),
         at_powers=regrets(costs.model, setting, at_powers),
     )
 

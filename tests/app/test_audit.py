@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 import solvers
+from analysis import best_known
 from analysis.audit import (
     MAX_BREAKPOINTS,
     Audit,
@@ -37,6 +38,9 @@ from exports.targets.registry import TARGETS
 from tests.app.serving import MYRINET
 
 PIPELINE = pipeline_of_lines([("a", 7.0, 7.0), ("b", 5.0, 24.0), ("c", 3.0, 8.0)])
+SWITCHING = Pipeline(
+    (Stage("switch", (FitRange(1.0, 1.0, 5000), FitRange(90.0, 1.0))), *PIPELINE.stages)
+)
 SMALL = {"min_message_bytes": 2**12, "max_message_bytes": 2**15}
 
 
@@ -123,6 +127,29 @@ class TestFlow:
         assert again.priced.mean == again.single.mean
         stated = format_change(again, again.changes[0])
         assert stated == "no other single size for all messages gains 0.1 % or more"
+
+    @pytest.mark.parametrize("time_limit_s", [1e-3, 0.2])
+    @pytest.mark.parametrize("grace_s", [0.0, best_known.GRACE_S])
+    def test_what_time_cuts_off_holds_what_more_time_finds(
+        self, monkeypatch: pytest.MonkeyPatch, time_limit_s: float, grace_s: float
+    ) -> None:
+        """Of the setting and of what is advised: in the mean, and at every message looked at."""
+        with monkeypatch.context() as patch:
+            patch.setattr(best_known, "GRACE_S", grace_s)
+            short = audited(scope(time_limit_s=time_limit_s), SWITCHING)
+        low, high = SMALL.values()
+        for priced in (short.priced, short.single, short.size_steps):
+            assert priced is not None
+            more = audited(scope(priced.setting), SWITCHING).priced
+            assert priced.mean.at_least <= more.mean.at_most * (1 + 1e-9)
+            assert more.mean.at_least <= priced.mean.at_most * (1 + 1e-9)
+            assert 0.0 <= priced.worst_span.at_least <= priced.worst_span.at_most
+            if more.worst.message_bytes in {
+                *powers_of_two(low, high),
+                *(one.message_bytes for one in short.workload.sizes),
+                *breakpoints(priced.setting, low, high),
+            }:
+                assert more.worst.over_best <= priced.worst_span.at_most * (1 + 1e-9)
 
     def test_a_setting_that_is_optimal_has_nothing_to_change(self) -> None:
         """One stage without an overhead: every cut takes the same."""

@@ -20,9 +20,11 @@ def a_chosen(setting: FragmentSetting) -> ChosenSetting:
         setting,
         Objective.MEAN,
         Workload.log_uniform(1, 2**24),
-        0.0123,
-        0.5,
-        (Regret(best, setting.size_at(65536), 110.0),),
+        mean_regret=0.0123,
+        mean_at_most=0.0125,
+        worst_regret=0.5,
+        worst_at_most=0.51,
+        at_powers=(Regret(best, setting.size_at(65536), 110.0),),
     )
 
 

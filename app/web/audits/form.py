@@ -16,11 +16,10 @@ from app.schemas.audit import (
     StepsIn,
     WholeIn,
     WorkloadSizeIn,
-    parse_setting,
-    parse_workload,
 )
 from app.schemas.base import FieldProblemOut, ProblemOut, dump_json, parse_json
 from app.text.numbers import format_step_size
+from app.text.settings import parse_setting, parse_workload
 from app.web.forms import FieldReader
 from app.web.workbench.request import request_of
 from app.web.workbench.state import InputSource, InputState, StageRow

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from analysis.audit import WORTH_SAYING
 from app.schemas.audit import AuditOut, AuditRowOut, PricedOut, SettingStepOut, SpanOut
 from app.text.numbers import (
     format_count,
     format_percent,
     format_proven_regret,
     format_regret,
+    format_regret_span,
     format_step_size,
 )
 from app.text.units import format_time
@@ -96,9 +98,7 @@ def format_setting(steps: Sequence[SettingStepOut]) -> str:
 
 
 def _span(span: SpanOut) -> str:
-    minimum = format_regret(span.at_least)
-    maximum = format_proven_regret(span.at_most, span.at_least)
-    return minimum if minimum == maximum else f"{minimum} to {maximum}"
+    return format_regret_span(span.at_least, span.at_most)
 
 
 def _figures(audit: AuditOut) -> Iterator[AuditFigure]:
@@ -108,11 +108,11 @@ def _figures(audit: AuditOut) -> Iterator[AuditFigure]:
     at = f"at {format_bytes(worst.message_bytes)}"
     if count := audit.worst_of:  # audits that were kept before had none
         at += f", of {count} sizes"
-    yield AuditFigure("Worst regret", _span(worst.regret), at)
+    yield AuditFigure("Worst regret", _span(setting.worst_span), at)
     yield _priced("Best single size", audit.best_size)
     if audit.best_size_steps and len(audit.best_size_steps.steps) > 1:
         size_steps = audit.best_size_steps
-        value = f"mean {_mean(size_steps)}"
+        value = _advised(size_steps)
         yield AuditFigure("Best size steps", value, f"in {len(size_steps.steps)} steps")
     if audit.best_repeats is not None:
         value = f"mean {format_regret(audit.best_repeats)}"
@@ -126,13 +126,16 @@ def _size_steps(audit: AuditOut) -> str:
 
 
 def _priced(name: str, priced: PricedOut) -> AuditFigure:
-    at = format_regret(priced.worst.regret.at_least)
     chosen = format_step_size(priced.steps[0].size_bytes)
-    return AuditFigure(name, chosen, f"mean {_mean(priced)}, worst {at}")
+    return AuditFigure(name, chosen, _advised(priced))
 
 
-def _mean(priced: PricedOut) -> str:
-    return format_regret(priced.mean.at_least)
+def _advised(priced: PricedOut) -> str:
+    mean, worst = (
+        format_regret_span(span.at_least, span.at_most, worth_saying=WORTH_SAYING)
+        for span in (priced.mean, priced.worst_span)
+    )
+    return f"mean {mean}, worst {worst}"
 
 
 def _verdict(audit: AuditOut) -> tuple[str, str, str]:

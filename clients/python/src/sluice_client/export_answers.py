@@ -70,6 +70,8 @@ class ChosenSizes:
     steps: tuple[SettingStep, ...]
     mean_regret: float | None
     worst_regret: float | None
+    mean_at_most: float | None = None
+    worst_at_most: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +114,15 @@ class AuditRow:
 
 @dataclass(frozen=True, slots=True)
 class PricedSetting:
-    """A setting and its regret over the workload; `worst` is the message where it is greatest."""
+    """A setting and its regret over the workload; `worst` is the message where it is greatest.
+
+    No message that was looked at has a regret above `worst_at_most`, where that is known.
+    """
 
     steps: tuple[SettingStep, ...]
     mean: Regret
     worst: AuditRow
+    worst_at_most: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.schemas.audit import parse_setting
+from app.text.settings import parse_setting
 from domain.errors import InvalidInput
 
 WHOLE: dict[str, Any] = {"whole": True}

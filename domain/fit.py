@@ -14,7 +14,7 @@ from domain.pipeline import FitRange, Pipeline, Stage
 from domain.solution import Notice
 
 CONFIDENCE = 0.95
-DEFAULT_MAX_RANGES = 6
+DEFAULT_MAX_RANGES = 12
 MAX_EXCLUDED = 5_000
 END_TO_END_STAGE = "end to end"
 
@@ -115,7 +115,8 @@ class LineFit:
     """One fitted line over a range of measured sizes; intervals are 95 %, (low, high), >= 0.
 
     `from_bytes` and `to_bytes` are the least and the greatest measured size it was fitted to;
-    `up_to_bytes` is where the range ends, inclusive, None for the last one. `correlation` is that
+    `up_to_bytes` is where the range ends, inclusive, None for the last one, and
+    `up_to_bytes_interval` the 95 % interval of that end. `correlation` is that
     of the two estimates, -1 to 1. `clipped` names what came out negative and was set to 0.
     """
 
@@ -133,6 +134,7 @@ class LineFit:
     up_to_bytes: int | None
     num_samples: int
     clipped: tuple[str, ...] = ()
+    up_to_bytes_interval: tuple[int, int] | None = None
 
     def to_range(self) -> FitRange:
         """Return the domain's fit range of this line."""
@@ -163,7 +165,9 @@ class StageFit:
 
     `relative_residual_std` is the robust standard deviation of relative residuals of single times;
     `outlier_influence` by how much the fitted times would move, relative to them, at most, if no
-    sample were weighted down (0 without outliers).
+    sample were weighted down (0 without outliers). `size_deviation` is the relative deviation
+    between sizes, beyond the noise of single times; `misfit` the 95th percentile of the relative
+    residuals of sizes, without their signs.
     """
 
     name: str
@@ -176,6 +180,8 @@ class StageFit:
     residual_std_us: float
     r_squared: float
     outlier_influence: float = 0.0
+    size_deviation: float = 0.0
+    misfit: float = 0.0
 
     def to_stage(self) -> Stage:
         """Return the stage that this fit describes."""

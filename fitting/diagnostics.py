@@ -23,14 +23,15 @@ from domain.solution import Notice
 from domain.units import format_bytes
 from fitting.centres import MAX_CELLS, Centres
 from fitting.pieces import Piece
-from fitting.ranges import MODEL
 from fitting.samples import Floats, SortedSamples
 
-MAX_NOTICES = 6
+MAX_NOTICES = 8
+MODEL = 0.01  # of deviation that every size is granted
 _FEW_SIZES, _FEW_REPETITIONS, _NARROW = 5, 3, 4.0
 _NOISE = 0.5  # relative; above, a stage that shows no dependence on size shows nothing
 _ERRORS = 4.0  # standard errors, for an effect
 _MIN_BENT = 6  # sizes, for curvature
+_APART = 1.125  # times a size is the next one, for nothing to be measured between them
 _OFF, _BENT = 0.05, 0.03  # relative, for a size off the line and for curvature
 _COARSE = 0.02  # a clock's step, relative to the shortest times
 _SHARE, _LARGE_SHARE, _INFLUENCE = 0.01, 0.05, 0.02  # of outliers
@@ -48,6 +49,9 @@ class Evidence:
     centres: Centres
     pieces: tuple[Piece, ...]
     tick_us: float
+    deviation: float = 0.0
+    ranges_wanted: int = 1
+    max_ranges: int = 1
 
     def fitted(self) -> Floats:
         """Return fitted times of all entries, (N,), µs."""
@@ -93,6 +97,8 @@ def diagnose(evidence: Evidence, stage: StageFit) -> tuple[Notice, ...]:
             _few_sizes(evidence),
             _narrow(evidence, stage),
             _switches(evidence),
+            _capped(evidence),
+            _unmeasured(evidence),
             _quantised(evidence),
             _curvature(evidence),
             _clipped_overhead(evidence),
@@ -100,9 +106,9 @@ def diagnose(evidence: Evidence, stage: StageFit) -> tuple[Notice, ...]:
             _not_monotone(evidence),
             _outliers(evidence, stage),
             _warm_up(evidence),
+            _off_the_line(evidence),
             _unsupported_overhead(evidence, stage),
             _unsupported_cost(evidence, stage),
-            _off_the_line(evidence),
             _few_repetitions(evidence),
         ]
     return tuple(notice for notice in found if notice is not None)[:MAX_NOTICES]
@@ -169,9 +175,10 @@ def _all_supported(stage: StageFit) -> bool:
 
 def _decides_nothing(evidence: Evidence) -> bool:
     verdicts = [piece.verdicts() for piece in evidence.pieces]
+    noise = float(np.median(evidence.centres.s))
     if all(one is Verdict.UNSUPPORTED for both in verdicts for one in both):
-        return True
-    noisy = float(np.median(evidence.centres.s)) >= _NOISE
+        return noise >= evidence.deviation  # or sizes off the lines hide it, not single times
+    noisy = noise >= _NOISE
     return noisy and all(Verdict.UNSUPPORTED in both for both in verdicts)
 
 
@@ -200,12 +207,61 @@ def _switches(evidence: Evidence) -> Notice | None:
 
 def _switch(left: Piece, right: Piece) -> str:
     last, following = left.to_bytes, right.from_bytes
-    here = np.array([float(following)])
-    before, after = float(left.at(here)[0]), float(right.at(here)[0])
+    before, after = _at_following(left, right)
     between = f"between {format_bytes(last)} and {format_bytes(following)}"
     if left.up_to_bytes != last:
-        return f"{between}, where both lines meet"
-    return f"{between} (at {format_bytes(following)} from {before:.4g} to {after:.4g} µs)"
+        between = f"{between}, where both lines meet"
+    else:
+        between = f"{between} (at {format_bytes(following)} from {before:.4g} to {after:.4g} µs)"
+    low, high = left.end_interval or (last, following - 1)
+    if low >= last and high < following:
+        return between
+    low, high = min(low, last), max(high + 1, following)
+    return f"{between}; it may be anywhere between {format_bytes(low)} and {format_bytes(high)}"
+
+
+def _at_following(left: Piece, right: Piece) -> tuple[float, float]:
+    """What both lines say of the first size of the right range, in µs."""
+    here = np.array([float(right.from_bytes)])
+    return float(left.at(here)[0]), float(right.at(here)[0])
+
+
+def _capped(evidence: Evidence) -> Notice | None:
+    if evidence.ranges_wanted <= len(evidence.pieces) or len(evidence.pieces) < evidence.max_ranges:
+        return None
+    return Notice.of_stage(
+        evidence.name,
+        "more_ranges_supported",
+        f"the measurements support more fit ranges than the {evidence.max_ranges} allowed; "
+        "allow more, or lines run across places where the times change",
+        allowed=evidence.max_ranges,
+    )
+
+
+def _unmeasured(evidence: Evidence) -> Notice | None:
+    """Jumps between two sizes so far apart that the size of the switch matters."""
+    found = []
+    for left, right in pairwise(evidence.pieces):
+        last, following = left.to_bytes, right.from_bytes
+        before, after = _at_following(left, right)
+        jump = after / before - 1.0
+        if following >= _APART * last and abs(jump) >= _OFF and left.up_to_bytes == last:
+            found.append((jump, last, following))
+    if not found:
+        return None
+    stated = " and ".join(
+        f"between {format_bytes(last)} and {format_bytes(following)} ({jump:+.0%})"
+        for jump, last, following in found
+    )
+    worst = max(found, key=lambda one: abs(one[0]))
+    return Notice.of_stage(
+        evidence.name,
+        "jump_not_measured",
+        f"nothing was measured {stated}, where the times jump; costs of sizes in there are a guess",
+        relative_jump=worst[0],
+        from_bytes=worst[1],
+        to_bytes=worst[2],
+    )
 
 
 def _bent(evidence: Evidence, piece: Piece) -> float | None:
@@ -250,11 +306,13 @@ def _curvature(evidence: Evidence) -> Notice | None:
 def _off_the_line(evidence: Evidence) -> Notice | None:
     found = []
     for piece in evidence.pieces:
+        if _bent(evidence, piece) is not None:  # that says it for all sizes of this range
+            continue
         r, e = evidence.residuals(piece)
         sizes = evidence.centres.x[piece.cells]
         off = np.abs(r) > np.maximum(_OFF, _ERRORS * e)
         found += [(float(r[at]), int(sizes[at])) for at in np.flatnonzero(off)]
-    if not found or _curvature(evidence) is not None:
+    if not found:
         return None
     worst = sorted(found, key=lambda pair: -abs(pair[0]))[:3]
     stated = ", ".join(f"{format_bytes(size)} ({off:+.0%})" for off, size in worst)

@@ -3,19 +3,23 @@
 Source    the sandwich of Huber (1967) with the correction HC3 (MacKinnon & White 1985); the same
           with sizes as the independent units; Huber's covariance for noise that is even on the
           relative scale, with his correction for few samples (Huber & Ronchetti 2009, sec. 7.6).
+          The deviation between sizes (fitting/between.py) is a random effect of each of them; the
+          degrees of freedom of the sum are Satterthwaite's (1946).
 Notation  as in fitting/robust.py; D (N, p) derivatives of f / (f s); psi the weighted residual and
           `slope` its derivative by the residual, (N,); A, V matrices (p, p); p = 2, or 1 where one
           parameter is held at 0; m sizes.
 Cost      O(N).
 Exact     no: an M-estimate's intervals are asymptotic. Coverage is measured by simulation (tests).
 Traps     samples of one run may err together (a size that sits off the line by itself), few samples
-          make a sandwich too small, and many hide what is common to a size: of the three
-          covariances the widest interval counts. A clock's step errs the same way in all samples of
+          make a sandwich too small, and many hide what is common to a size: the deviation between
+          sizes is added to the first two covariances, and of all three the widest interval counts. A clock's step errs the same way in all samples of
           a size, and no number of repetitions makes that smaller. Both columns of D are nearly in
           proportion where sizes are close: D is centred and the covariance carried back.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import stdtrit
@@ -23,7 +27,27 @@ from scipy.special import stdtrit
 from domain.fit import CONFIDENCE
 from fitting.line import Floats, Line
 from fitting.robust import TUKEY, scaled
-from fitting.samples import SortedSamples
+from fitting.samples import Ints, SortedSamples
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known beside the samples of one range.
+
+    `tick` is the clock's step as a share of the greatest time; `deviation` the relative deviation
+    between sizes, `correlation` that of neighbouring ones, falling in powers, `freedom` how many sizes there are beyond the parameters in all ranges together;
+    `start` the entries where those that share a deviation begin.
+    """
+
+    tick: float
+    deviation: float
+    correlation: float
+    freedom: int
+    start: Ints
+
+
+# Covariances of noise and of the deviation between sizes, and the former's degrees of freedom.
+_View = tuple[Floats, Floats, float]
 
 
 def uncertainty(
@@ -32,15 +56,11 @@ def uncertainty(
     y: Floats,
     fitted: tuple[Line, Floats, Floats],
     *,
-    tick: float,
-    freedom: int,
+    known: Known,
 ) -> tuple[Floats, tuple[float, float], tuple[float, float]]:
     """Return covariance (2, 2), standard errors and half widths of a and b.
 
-    `fitted` is the line with the scale and the weight of every sample; `tick` the clock's step as a
-    share of the greatest time; `freedom` how many sizes there are beyond the parameters in all
-    ranges together: how alike sizes are is a matter of the measurement, not of a range. The half
-    widths beside a clipped parameter are those of the free estimate: where sizes do not tell the
+    `fitted` is the line with the scale and the weight of every sample. The half widths beside a clipped parameter are those of the free estimate: where sizes do not tell the
     two apart, the clipped one may well be more than 0, and the other one that much less.
     """
     line, scale, weights = fitted
@@ -51,15 +71,15 @@ def uncertainty(
     centred = np.stack([np.ones(len(x)), (x - middle) / spread], axis=1) / (f * scale)[:, None]
     back = np.array([[1.0, -middle / spread], [0.0, 1.0 / spread]])
     both = [
-        (back @ V @ back.T, t)
-        for V, t in _covariances(samples, x, y, fitted, centred, known=(tick, freedom))
+        (back @ N @ back.T, back @ B @ back.T, free)
+        for N, B, free in _covariances(samples, x, y, fitted, centred, known)
     ]
-    errors, half = _widest(both)
-    covariance = max((V for V, _ in both), key=lambda V: float(np.trace(V)))
+    errors, half = _widest(both, known.freedom)
+    covariance = max((N + B for N, B, _ in both), key=lambda V: float(np.trace(V)))
     if line.clipped is not None:
         free = 1 if line.clipped == "a" else 0
         D = ((x if free else np.ones(len(x))) / (f * scale))[:, None]
-        alone = _widest(_covariances(samples, x, y, fitted, D, known=(tick, freedom)))
+        alone = _widest(_covariances(samples, x, y, fitted, D, known), known.freedom)
         errors[[free]], half[[free]] = np.maximum(alone, (errors[[free]], half[[free]]))
         covariance = np.diag(errors**2)
     return covariance, (float(errors[0]), float(errors[1])), (float(half[0]), float(half[1]))
@@ -70,11 +90,21 @@ def quantile(freedom: float) -> float:
     return float(stdtrit(freedom, 0.5 + CONFIDENCE / 2.0))
 
 
-def _widest(found: list[tuple[Floats, float]]) -> tuple[Floats, Floats]:
-    """The largest standard errors and half widths, (p,) each."""
-    errors = np.array([np.sqrt(np.maximum(np.diag(V), 0.0)) for V, _ in found])
-    half = errors * np.array([[t] for _, t in found])
-    return errors.max(axis=0), half.max(axis=0)
+def _widest(found: list[_View], freedom: int) -> tuple[Floats, Floats]:
+    """The largest standard errors and half widths, (p,) each.
+
+    A sum of variances N of n and B of m degrees of freedom has (N + B)^2 / (N^2 / n + B^2 / m) of
+    them (Satterthwaite).
+    """
+    errors, half = [], []
+    for N, B, free in found:
+        noise, between = (np.maximum(np.diag(V), 0.0) for V in (N, B))
+        total = noise + between
+        squares = noise**2 / max(1.0, free) + between**2 / max(1.0, freedom)
+        shared = np.where(squares > 0.0, total**2 / np.maximum(squares, 5e-324), max(1.0, free))
+        errors.append(np.sqrt(total))
+        half.append(errors[-1] * np.array([quantile(max(1.0, float(one))) for one in shared]))
+    return np.max(errors, axis=0), np.max(half, axis=0)
 
 
 def _gram(D: Floats, c: Floats) -> Floats:
@@ -88,11 +118,10 @@ def _covariances(
     y: Floats,
     fitted: tuple[Line, Floats, Floats],
     D: Floats,
-    *,
-    known: tuple[float, int],
-) -> list[tuple[Floats, float]]:
-    """One for each view of what is independent, with its quantile."""
-    (line, scale, weights), (tick, freedom) = fitted, known
+    known: Known,
+) -> list[_View]:
+    """One for each view of what is independent."""
+    line, scale, weights = fitted
     c, p, u = samples.c, D.shape[1], scaled(x, y, line, scale)
     psi = TUKEY * u * weights
     slope = weights
@@ -105,18 +134,26 @@ def _covariances(
     bread = np.linalg.inv(A) if definite else inverse
     lever = np.einsum("ij,jk,ik->i", D, inverse, D) * weights
     alone = _gram(D * (psi / np.maximum(1.0 - lever, 0.1))[:, None], c)
-    steps = _by_size(samples, c * weights * tick / (line.at(x) * scale), D)
+    steps = _by_group(samples.start, c * weights * known.tick / (line.at(x) * scale), D)
+    common = _by_group(known.start, c * slope * known.deviation / scale, D)
+    places = np.arange(len(common))
+    alike = known.correlation ** np.abs(places[:, None] - places[None, :])
+    between = bread @ (common.T @ alike @ common) @ bread
     rounding = bread @ (steps.T @ steps / 12.0) @ bread
-    views = [(bread @ alone @ bread, kept - p), (_even(D, c, psi, slope), kept - p)]
+    views = [
+        (bread @ alone @ bread + rounding, between, kept - p),
+        (_even(D, c, psi, slope) + rounding, between, kept - p),
+    ]
     if m > p:
-        sums = _by_size(samples, c * psi, D)
-        views.append((bread @ (sums.T @ sums) @ bread * (m / (m - p)), max(m - p, freedom)))
-    return [(V + rounding, quantile(max(1.0, free))) for V, free in views]
+        sums = _by_group(samples.start, c * psi, D)
+        V = bread @ (sums.T @ sums) @ bread * (m / (m - p)) + rounding
+        views.append((V, np.zeros_like(V), float(max(m - p, known.freedom))))
+    return views
 
 
-def _by_size(samples: SortedSamples, value: Floats, D: Floats) -> Floats:
-    """Sums of value times D over the samples of each size, (m, p)."""
-    out: Floats = np.add.reduceat(D * value[:, None], samples.start, axis=0)
+def _by_group(start: Ints, value: Floats, D: Floats) -> Floats:
+    """Sums of value times D over the samples of each size or cell, (m, p)."""
+    out: Floats = np.add.reduceat(D * value[:, None], start, axis=0)
     return out
 
 

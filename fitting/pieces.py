@@ -20,11 +20,11 @@ import numpy as np
 
 from domain.fit import FitMethod, LineFit, Verdict
 from domain.units import format_bytes
-from fitting.intervals import uncertainty
+from fitting.intervals import Known, uncertainty
 from fitting.line import TINY, Floats, Line, relative_scale, weighted_line
-from fitting.ordinary import fit_line
+from fitting.ordinary import OrdinaryLine, fit_line
 from fitting.robust import robust_line
-from fitting.samples import SortedSamples
+from fitting.samples import Ints, SortedSamples
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,48 +49,111 @@ class Estimate:
         out: Floats = self.a + self.b * x
         return out
 
+    def covariance(self) -> Floats:
+        """Return that of a and b, (2, 2)."""
+        a, b = self.errors
+        return np.array([[a * a, self.correlation * a * b], [self.correlation * a * b, b * b]])
 
-def estimate_line(
-    samples: SortedSamples, method: FitMethod, *, resolution_us: float = 0.0, freedom: int = 0
-) -> Estimate:
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """What sizes deviate by on their own: the relative deviation between them, the correlation of
+    neighbouring ones, from how many sizes beyond the parameters it is known, and the entries of a
+    range where each of them begins (m,).
+    """
+
+    deviation: float
+    correlation: float
+    freedom: int
+    start: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class FittedLine:
+    """A line in shares of the greatest size and time, with the scale and the weight of every
+    sample, (N,); or an ordinary fit, which has errors of its own.
+    """
+
+    line: Line
+    scale: Floats
+    weights: Floats
+    x_unit: float
+    y_unit: float
+    ordinary: OrdinaryLine | None = None
+
+    def times_us(self, x: Floats) -> Floats:
+        """Return fitted times."""
+        line, b = self.line, self.line.b / self.x_unit
+        out: Floats = (line.a + b * x) * self.y_unit
+        return out
+
+
+def fitted_line(
+    samples: SortedSamples, method: FitMethod, *, resolution_us: float = 0.0
+) -> FittedLine:
     """Fit samples of two sizes or more, three or more in all.
 
-    `resolution_us` is the clock's step: no interval claims more than it can show. `freedom` is how
-    many sizes there are beyond the parameters, in all ranges of the stage together.
+    `resolution_us` is the clock's step: no interval claims more than it can show.
     """
-    y_unit, weights = float(samples.y.max()), np.ones(len(samples.x))
+    y_unit, x_unit, ones = float(samples.y.max()), float(samples.x.max()), np.ones(len(samples.x))
     if y_unit <= 0.0:
-        return Estimate(0.0, 0.0, (0.0, 0.0), (0.0, 0.0), 0.0, 0.0, weights)
+        return FittedLine(Line(0.0, 0.0), ones, ones, x_unit, 0.0)
     if method is FitMethod.ORDINARY:
-        return _ordinary(samples)
-    x_unit = float(samples.x.max())
-    x, y, tick = samples.x / x_unit, samples.y / y_unit, resolution_us / y_unit
-    fitted = _fitted(samples, x, y, method, tick)
-    covariance, errors, half = uncertainty(samples, x, y, fitted, tick=tick, freedom=freedom)
-    line, scale, weights = fitted
+        found = fit_line(samples.x, samples.y, samples.c)
+        line = Line(found.a, found.b, found.clipped)
+        return FittedLine(line, ones, ones, 1.0, 1.0, found)
+    x, y = samples.x / x_unit, samples.y / y_unit
+    if method is FitMethod.ROBUST:
+        line, scale, weights = robust_line(samples, x, y, None, resolution_us / y_unit)
+        return FittedLine(line, scale, weights, x_unit, y_unit)
+    line = weighted_line(x, y, samples.c)
+    return FittedLine(line, ones * relative_scale(x, y, samples.c, line), ones, x_unit, y_unit)
+
+
+def estimate_of(
+    samples: SortedSamples, fitted: FittedLine, *, resolution_us: float, between: Between
+) -> Estimate:
+    """Return the line with its errors. `between` is of all ranges of the stage together: how alike
+    sizes are is a matter of the measurement, not of a range.
+    """
+    if fitted.ordinary is not None:
+        return _ordinary(samples, fitted.ordinary)
+    line, x_unit, y_unit = fitted.line, fitted.x_unit, fitted.y_unit
+    if y_unit <= 0.0:
+        return Estimate(0.0, 0.0, (0.0, 0.0), (0.0, 0.0), 0.0, 0.0, fitted.weights)
+    x, y = samples.x / x_unit, samples.y / y_unit
+    known = Known(
+        tick=resolution_us / y_unit,
+        deviation=between.deviation,
+        correlation=between.correlation,
+        freedom=between.freedom,
+        start=between.start,
+    )
+    covariance, errors, half = uncertainty(
+        samples, x, y, (line, fitted.scale, fitted.weights), known=known
+    )
     return Estimate(
         a=line.a * y_unit,
         b=line.b * y_unit / x_unit,
         errors=(errors[0] * y_unit, errors[1] * y_unit / x_unit),
         half=(half[0] * y_unit, half[1] * y_unit / x_unit),
         correlation=_correlation(covariance),
-        scale=float(np.median(scale)),
-        weights=weights,
+        scale=float(np.median(fitted.scale)),
+        weights=fitted.weights,
         clipped=line.clipped,
     )
 
 
-def _fitted(
-    samples: SortedSamples, x: Floats, y: Floats, method: FitMethod, tick: float
-) -> tuple[Line, Floats, Floats]:
-    if method is FitMethod.ROBUST:
-        return robust_line(samples, x, y, None, tick)
-    line, ones = weighted_line(x, y, samples.c), np.ones(len(x))
-    return line, ones * relative_scale(x, y, samples.c, line), ones
+def estimate_line(
+    samples: SortedSamples, method: FitMethod, *, resolution_us: float = 0.0
+) -> Estimate:
+    """Fit one line alone, with the errors that noise within sizes gives it."""
+    fitted = fitted_line(samples, method, resolution_us=resolution_us)
+    alone = Between(0.0, 0.0, 0, samples.start)
+    return estimate_of(samples, fitted, resolution_us=resolution_us, between=alone)
 
 
-def _ordinary(samples: SortedSamples) -> Estimate:
-    found = fit_line(samples.x, samples.y, samples.c)
+def _ordinary(samples: SortedSamples, found: OrdinaryLine) -> Estimate:
     line = Line(found.a, found.b)
     return Estimate(
         a=found.a,
@@ -122,6 +185,7 @@ class Piece:
     cells: slice
     up_to_bytes: int | None
     num_samples: int
+    end_interval: tuple[int, int] | None = None
 
     @property
     def from_bytes(self) -> int:
@@ -179,6 +243,7 @@ class Piece:
             up_to_bytes=self.up_to_bytes,
             num_samples=self.num_samples,
             clipped=_FIELDS[found.clipped],
+            up_to_bytes_interval=self.end_interval,
         )
 
 

@@ -1,77 +1,163 @@
 """Where one line ends and another one begins: fit ranges, found by a dynamic programme.
 
-Source    regression with structural changes by dynamic programming (Bai & Perron 2003), their
-          number by Schwarz's criterion. Our own choices: relative residuals, bounded costs, both
+Source    regression with structural changes by dynamic programming (Bai & Perron 2003); their
+          number by a penalised likelihood in which the deviation between sizes is estimated too
+          (profile likelihood of a random effect). Our own choices: relative residuals, both
           parameters >= 0, and ranges that need not meet (protocol switches jump).
-Notation  as in fitting/centres.py; v relative variances of centres (m,); C[i, j] cost of one line
-          over cells i..j, in units of -2 log likelihood; D[q][j] the least cost of cells 0..j in
-          q + 1 ranges; cuts: the last cell of every range but the last one.
-Cost      O(m^2) for C and for each number of ranges, m <= 200; then some robust lines.
-Exact     the programme finds the optimum over centres. Ranges then have to stand up in the samples
-          themselves: ends are moved where these say so, and a range is dropped without which they
-          are described as well, or which is there for the sake of one size.
-Traps     no stage is a line to the last digit: MODEL of deviation is granted to every centre, or
-          enough repetitions would make a range of every wiggle. Each range costs three parameters
-          (its line and its end). Prefix sums over sizes cancel across decades: rows of C are summed
-          from their own first cell, around its size.
+Notation  as in fitting/centres.py; t the relative deviation between sizes, v = t^2 + e^2 relative
+          variances of centres (m,); C[i, j] cost of one line over cells i..j, in units of -2 log
+          likelihood; D[q][j] the least cost of cells 0..j in q + 1 ranges; cuts: the last cell of
+          every range but the last one.
+Cost      O(m^2) for C and for each number of ranges, m <= 200, for each t tried.
+Exact     the programme finds the optimum over centres for every t tried; t steps by a factor.
+          A range is dropped which is there for the sake of one size. The samples beside an
+          end say at which size it lies.
+Traps     sizes deviate on their own, and how far is not known before the ranges are: more ranges
+          leave less deviation, and fewer more. -2 log L = sum log v + r^2 / v, least over t, weighs
+          the two; neighbouring sizes bound t, or one line with large deviations would do for every
+          stage. What a range must gain is set by simulation: with nothing but deviations between
+          sizes, of any amount, 6 to 40 sizes gain as much a range in 2 to 4 % of draws. Prefix sums
+          over sizes cancel across decades: rows of C are summed from their own first cell, around
+          its size.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from fitting.centres import Centres
-from fitting.line import MIN_SCALE, Floats, Line
-from fitting.robust import robust_line, scaled, tukey_loss
+from fitting.centres import Centres, chord_residuals
+from fitting.line import MIN_SCALE, Floats, Line, solve
+from fitting.robust import scaled, tukey_loss
 from fitting.samples import SortedSamples
 
 MIN_SIZES = 3  # in a range
-MODEL = 0.01
-_PARAMETERS = 3
+_ASKED = 2  # cells on both sides of an end whose samples are asked
 _BY_OTHERS = 0.5  # of what a range must gain it gains without its best size
-_MOVE = 2  # cells an end may move when samples are asked
+_BEYOND = 3  # ranges more than allowed are tried, to see whether the limit binds
+_PENALTY, _PENALTY_OF_FEW = 17.0, 40.0  # -2 log L a range must gain: the first + the second / m
+_MIN_DEVIATION, _STEP = 0.005, 1.6  # the least deviation between sizes that is tried
+_BY_ITSELF = 6.0  # standard errors from what neighbours say
+_USUAL = 0.05  # a deviation that is tried whatever neighbours show
 
 
-def find_ends(samples: SortedSamples, centres: Centres, maximum: int) -> tuple[int, ...]:
-    """Return the index of the last size of every range but the last one; () for one range."""
-    if maximum < 2 or len(centres.x) < 2 * MIN_SIZES or float(samples.y.max()) <= 0.0:
-        return ()
-    count = max(float(samples.c.sum()), 2.0 * len(centres.x))
-    penalty = _PARAMETERS * float(np.log(count))
-    found = _cheapest(_costs(centres), maximum)
-    best = min(range(len(found)), key=lambda more: found[more][0] + penalty * more)
-    return _Evaluator(samples, centres, penalty).settle(found[best][1])
+@dataclass(frozen=True, slots=True)
+class FoundEnds:
+    """The index of the last size of every range but the last one, and how they were found.
+
+    `wanted` is the number of ranges that the data support when more than the maximum are allowed.
+    """
+
+    places: tuple[int, ...] = ()
+    wanted: int = 1
 
 
-def _costs(centres: Centres) -> Floats:
-    """C[i, j], infinite for fewer than MIN_SIZES cells."""
-    z = centres.z / float(centres.z.max())
-    w = 1.0 / (z * z * (centres.errors() ** 2 + MODEL**2))
-    x, m = centres.x / float(centres.x.max()), len(z)
-    out = np.full((m, m), np.inf)
-    for i in range(m - MIN_SIZES + 1):
-        out[i, i + MIN_SIZES - 1 :] = _costs_from(x[i:], z[i:], w[i:])[MIN_SIZES - 1 :]
+def find_ends(samples: SortedSamples, centres: Centres, maximum: int) -> FoundEnds:
+    """Return the ends of ranges, at most `maximum` of these; none for one range."""
+    m = len(centres.x)
+    if maximum < 2 or m < 2 * MIN_SIZES or float(samples.y.max()) <= 0.0:
+        return FoundEnds()
+    penalty = _PENALTY + _PENALTY_OF_FEW / m
+    found = _by_number(centres, maximum + _BEYOND)
+    cost = [one.cost + penalty * more for more, one in enumerate(found)]
+    wanted = int(np.argmin(cost))
+    best = int(np.argmin(cost[:maximum]))
+    chosen = found[best]
+    asked = _Cuts(samples, centres, chosen.deviation)
+    places = asked.to_sizes(asked.kept(list(chosen.cuts), penalty))
+    return FoundEnds(places, wanted + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """The best cuts for a number of ranges: -2 log L, and the deviation between sizes."""
+
+    cost: float
+    cuts: tuple[int, ...]
+    deviation: float
+
+
+def _by_number(centres: Centres, maximum: int) -> list[_Choice]:
+    """For 1, 2, ... ranges the best choice over all deviations between sizes."""
+    best: list[_Choice] = []
+    off = _neighbours_deviation(centres)
+    errors = _errors(centres, off)
+    for deviation in _deviations(off):
+        v = errors**2 + deviation**2
+        constant = float(np.log(v).sum())
+        for more, (cost, cuts) in enumerate(_cheapest(_costs(centres, v), maximum)):
+            choice = _Choice(cost + constant, tuple(cuts), deviation)
+            if more == len(best):
+                best.append(choice)
+            elif choice.cost < best[more].cost:
+                best[more] = choice
+    return best
+
+
+def _neighbours_deviation(centres: Centres) -> float:
+    """The deviation between sizes that neighbours show.
+
+    A centre off the chord of its two neighbours tells of deviations and not of ranges, but for the
+    two centres beside an end: the median of all is little moved by those.
+    """
+    return 1.4826 * float(np.median(np.abs(chord_residuals(centres.x, centres.z))))
+
+
+def _errors(centres: Centres, off: float) -> Floats:
+    """Standard errors of centres; of one that lies off by itself, as much as it does.
+
+    It agrees with no two neighbours: neither with the chord of the next ones, nor with the line
+    through the two before it, nor with that through the two behind it.
+    """
+    x, z = centres.x / float(centres.x.max()), centres.z / float(centres.z.max())
+    e = np.maximum(centres.errors(), max(off, _MIN_DEVIATION))
+    m, places = len(x), np.arange(len(x))
+    nearest, residual = np.full(m, np.inf), np.zeros(m)
+    for one, other in ((-1, 1), (-2, -1), (1, 2)):
+        here = places[(places + one >= 0) & (places + other < m)]
+        i, j = here + one, here + other
+        share = (x[here] - x[i]) / (x[j] - x[i])
+        r = z[here] - (1.0 - share) * z[i] - share * z[j]
+        sd = np.hypot(z[here] * e[here], np.hypot((1.0 - share) * z[i] * e[i], share * z[j] * e[j]))
+        far = np.abs(r) / np.maximum(sd, 1e-300)
+        less = far < nearest[here]
+        nearest[here[less]] = far[less]
+        residual[here[less]] = (np.abs(r) / np.maximum(z[here], 1e-300))[less]
+    out: Floats = np.where(nearest > _BY_ITSELF, np.maximum(e, residual), centres.errors())
     return out
 
 
-def _costs_from(x: Floats, z: Floats, w: Floats) -> Floats:
-    """The cost of one line with both parameters >= 0 over the first 1, 2, ... of these cells."""
-    unit, t = float(w[0]), x - x[0]
-    w = w / unit
+def _deviations(off: float) -> list[float]:
+    """The deviations between sizes to try, up to what neighbours show."""
+    maximum = max(_USUAL, off)
+    steps = int(np.log(maximum / _MIN_DEVIATION) / np.log(_STEP))
+    return [*(_MIN_DEVIATION * _STEP**k for k in range(steps + 1)), maximum]
+
+
+def _costs(centres: Centres, v: Floats) -> Floats:
+    """C[i, j], infinite for fewer than MIN_SIZES cells: one line with both parameters >= 0."""
+    z = centres.z / float(centres.z.max())
+    w = 1.0 / (z * z * v)
+    x, m = centres.x / float(centres.x.max()), len(z)
+    inside = np.triu(np.ones((m, m)))
+    t, W = (x[None, :] - x[:, None]) * inside, inside * (w[None, :] / w[:, None])
+    WT, WZ = W * t, W * z[None, :]
     W, WT, WTT, WZ, WTZ, WZZ = (
-        np.cumsum(w * part) for part in (np.ones(len(x)), t, t * t, z, t * z, z * z)
+        np.cumsum(part, axis=1) for part in (W, WT, WT * t, WZ, WT * z, WZ * z)
     )
-    spread = W * WTT - WT * WT
+    x0 = x[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
+        spread = W * WTT - WT * WT
         b = np.where(spread > 1e-13 * W * WTT, (W * WTZ - WT * WZ) / spread, 0.0)
         b = np.maximum(b, 0.0)
         at = (WZ - b * WT) / W  # the line at the first size
-        origin = at - b * x[0] < 0.0
-        through = (WTZ + x[0] * WZ) / (WTT + 2.0 * x[0] * WT + x[0] ** 2 * W)
-    b, at = np.where(origin, through, b), np.where(origin, through * x[0], at)
-    squares = WZZ - 2.0 * (at * WZ + b * WTZ) + at * at * W + 2.0 * at * b * WT + b * b * WTT
-    out: Floats = np.maximum(squares, 0.0) * unit
-    return out
+        origin = at - b * x0 < 0.0
+        through = (WTZ + x0 * WZ) / (WTT + 2.0 * x0 * WT + x0**2 * W)
+        b, at = np.where(origin, through, b), np.where(origin, through * x0, at)
+        squares = WZZ - 2.0 * (at * WZ + b * WTZ) + at * at * W + 2.0 * at * b * WT + b * b * WTT
+    short = np.tril(np.ones((m, m), dtype=bool), MIN_SIZES - 2)
+    return np.where(short, np.inf, np.maximum(squares, 0.0) * w[:, None])
 
 
 def _cheapest(C: Floats, maximum: int) -> list[tuple[float, list[int]]]:
@@ -92,89 +178,79 @@ def _cheapest(C: Floats, maximum: int) -> list[tuple[float, list[int]]]:
     return out
 
 
-class _Evaluator:
-    """Asks the samples themselves, under scales that no line had a part in."""
+class _Cuts:
+    """Cuts under one deviation between sizes: which of them stand up, and at which size they lie."""
 
-    def __init__(self, samples: SortedSamples, centres: Centres, penalty: float) -> None:
-        self._samples, self._centres, self._penalty = samples, centres, penalty
-        first = np.append(0, centres.last[:-1] + 1)
-        self._first = [int(place) for place in first]
-        self._last = [int(place) for place in centres.last]
-        self._begin = samples.start[first]
-        widths = np.diff(np.append(self._begin, len(samples.x)))
-        self._scales = np.repeat(np.hypot(np.maximum(centres.s, MIN_SCALE), MODEL), widths)
-        self._known: dict[tuple[int, int], tuple[Floats, Line]] = {}
+    def __init__(self, samples: SortedSamples, centres: Centres, deviation: float) -> None:
+        self._samples, self._centres = samples, centres
+        self._x, self._z = (part / float(part.max()) for part in (centres.x, centres.z))
+        errors = _errors(centres, _neighbours_deviation(centres))
+        self._w = 1.0 / (self._z**2 * (errors**2 + deviation**2))
+        self._deviation = deviation
+        self._first = np.append(0, centres.last[:-1] + 1)
 
-    def settle(self, cuts: list[int]) -> tuple[int, ...]:
-        """Move and drop cuts until nothing changes; then to sizes."""
+    def kept(self, cuts: list[int], penalty: float) -> list[int]:
+        """Drop cuts, the weakest first, that are there for the sake of one size."""
         while cuts:
-            moved = self._moved(cuts)
-            weakest = min(range(len(moved)), key=lambda q: self._gain(moved, q))
-            if self._gain(moved, weakest) < 1.0:
-                cuts = moved[:weakest] + moved[weakest + 1 :]
-            elif moved == cuts:
+            weakest = min(range(len(cuts)), key=lambda q: self._gain(cuts, q))
+            if self._gain(cuts, weakest) >= _BY_OTHERS * penalty:
                 break
-            else:
-                cuts = moved
-        return tuple(self._exact(cuts, q) for q in range(len(cuts)))
-
-    def _moved(self, cuts: list[int]) -> list[int]:
-        cuts = list(cuts)
-        for q, cut in enumerate(cuts):
-            low, high = self._around(cuts, q)
-            minimum, maximum = low + MIN_SIZES - 1, high - MIN_SIZES
-            tries = range(max(minimum, cut - _MOVE), min(maximum, cut + _MOVE) + 1)
-            here = self._split(low, cut, high)
-            best = min(tries, key=lambda at: (self._split(low, at, high), at))
-            if self._split(low, best, high) < here - 1e-6 * (1.0 + here):
-                cuts[q] = best
+            cuts = cuts[:weakest] + cuts[weakest + 1 :]
         return cuts
 
+    def to_sizes(self, cuts: list[int]) -> tuple[int, ...]:
+        """Return the index of the last size on the left of every cut."""
+        return tuple(self._exact(cuts, q) for q in range(len(cuts)))
+
     def _gain(self, cuts: list[int], q: int) -> float:
-        """What the cut gains over what it must gain: in all, and without its best cell."""
+        """What the cut gains without its best cell."""
         low, high = self._around(cuts, q)
-        split = np.append(self._cost(low, cuts[q])[0], self._cost(cuts[q] + 1, high)[0])
-        gain = self._cost(low, high)[0] - split
-        total = float(gain.sum())
-        return min(total, (total - float(gain.max())) / _BY_OTHERS) / self._penalty
+        both = self._loss(low, high)
+        gain = both - np.append(self._loss(low, cuts[q]), self._loss(cuts[q] + 1, high))
+        return float(gain.sum() - gain.max())
 
     def _around(self, cuts: list[int], q: int) -> tuple[int, int]:
         low = cuts[q - 1] + 1 if q else 0
-        high = cuts[q + 1] if q + 1 < len(cuts) else len(self._last) - 1
+        high = cuts[q + 1] if q + 1 < len(cuts) else len(self._x) - 1
         return low, high
 
-    def _split(self, low: int, cut: int, high: int) -> float:
-        return float(self._cost(low, cut)[0].sum() + self._cost(cut + 1, high)[0].sum())
+    def _line(self, low: int, high: int) -> Line:
+        here = slice(low, high + 1)
+        return solve(self._x[here], self._z[here], self._w[here])
 
-    def _cost(self, low: int, high: int) -> tuple[Floats, Line]:
-        """The cost of one line at every cell of low..high, and the line."""
-        if (low, high) not in self._known:
-            self._known[low, high] = self._fitted(low, high)
-        return self._known[low, high]
-
-    def _fitted(self, low: int, high: int) -> tuple[Floats, Line]:
-        part = self._samples.between(self._first[low], self._last[high])
-        begin = int(self._samples.start[self._first[low]])
-        scales = self._scales[begin : begin + len(part.x)]
-        x, y = part.x / float(self._samples.x.max()), part.y / float(self._samples.y.max())
-        line, _, _ = robust_line(part, x, y, scales, 0.0)
-        loss = 2.0 * part.c * tukey_loss(scaled(x, y, line, scales))
-        return np.add.reduceat(loss, self._begin[low : high + 1] - begin), line
+    def _loss(self, low: int, high: int) -> Floats:
+        """The cost of one line at every cell of low..high."""
+        here = slice(low, high + 1)
+        off = self._z[here] - self._line(low, high).at(self._x[here])
+        out: Floats = self._w[here] * off**2
+        return out
 
     def _exact(self, cuts: list[int], q: int) -> int:
-        """The last size on the left line, where cells hold several sizes."""
+        """The samples of the cells beside the cut are asked under which of the two lines they lie.
+
+        All samples of a cell share its deviation: they count as so many independent ones.
+        """
         low, high = self._around(cuts, q)
-        first, last = self._first[cuts[q]], self._last[cuts[q] + 1]
-        if last - first == 1:
-            return first
+        cells = slice(
+            max(cuts[q] - _ASKED + 1, low + MIN_SIZES - 1),
+            min(cuts[q] + _ASKED, high - MIN_SIZES + 1) + 1,
+        )
+        first, last = int(self._first[cells.start]), int(self._centres.last[cells.stop - 1])
+        if first >= last:
+            return int(self._centres.last[cuts[q]])
         part = self._samples.between(first, last)
-        begin = int(self._samples.start[first])
-        scales = self._scales[begin : begin + len(part.x)]
-        x, y = part.x / float(self._samples.x.max()), part.y / float(self._samples.y.max())
-        lines = self._cost(low, cuts[q])[1], self._cost(cuts[q] + 1, high)[1]
+        ends = self._centres.last[cells] - first
+        group = np.searchsorted(ends, part.group)
+        s = np.maximum(self._centres.s[cells], MIN_SCALE)
+        many = self._centres.count[cells]
+        total = s**2 + self._deviation**2
+        share = np.minimum(1.0, total / (s**2 + many * self._deviation**2))
+        c, scales = part.c * share[group], np.sqrt(total)[group]
+        x = part.x / float(self._centres.x.max())
+        y = part.y / float(self._centres.z.max())
         left, right = (
-            np.add.reduceat(part.c * tukey_loss(scaled(x, y, line, scales)), part.start)
-            for line in lines
+            np.add.reduceat(c * tukey_loss(scaled(x, y, line, scales)), part.start)
+            for line in (self._line(low, cuts[q]), self._line(cuts[q] + 1, high))
         )
         cost = np.cumsum(left - right)[:-1]
         return first + int(np.argmin(cost))

@@ -10,6 +10,7 @@ Traps     a knee is where two lines meet, and lies between two measured sizes; a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -19,16 +20,19 @@ from domain.fit import FitMethod, FitOptions, FitShape, SizeFit, StageFit
 from domain.pipeline import MAX_NS_PER_BYTE
 from domain.solution import Notice
 from domain.units import format_bytes
+from fitting.between import between_size_deviation, neighbours_correlation
 from fitting.centres import Centres, centres_of
 from fitting.diagnostics import Evidence, diagnose, verdicts_of
+from fitting.ends import end_intervals, without_falls
 from fitting.line import TINY, Line, solve
-from fitting.pieces import Estimate, Piece, estimate_line
+from fitting.pieces import Between, Estimate, FittedLine, Piece, estimate_of, fitted_line
 from fitting.ranges import find_ends
 from fitting.robust import mad
 from fitting.samples import SortedSamples, clock_step, sort_samples
 
 MIN_SAMPLES = 3  # two fix the line; the third is the least that tells how far off it may be
 _OUTLIER = 0.01  # a weight below this
+_MISFIT = 0.95  # of sizes lie nearer to the fit than what is told
 
 
 def fit_stage(
@@ -39,11 +43,14 @@ def fit_stage(
     _check_support(samples, len(message_bytes))
     tick = clock_step(samples)
     centres = centres_of(samples, resolution_us=tick)
-    ends = find_ends(samples, centres, _max_ranges(options))
-    if ends:  # bins that reach over an end hold two kinds of times
-        centres = centres_of(samples, ends, resolution_us=tick)
-    pieces = _pieces(samples, centres, ends, method=options.method, tick=tick)
-    evidence = Evidence(name, options.method, samples, centres, pieces, tick)
+    found = find_ends(samples, centres, _max_ranges(options))
+    if found.places:  # bins that reach over an end hold two kinds of times
+        centres = centres_of(samples, found.places, resolution_us=tick)
+    pieces, deviation = _pieces(samples, centres, found.places, method=options.method, tick=tick)
+    maximum = _max_ranges(options)
+    evidence = Evidence(
+        name, options.method, samples, centres, pieces, tick, deviation, found.wanted, maximum
+    )
     verdicts = verdicts_of(evidence)
     lines = tuple(piece.to_line(both) for piece, both in zip(pieces, verdicts, strict=True))
     sizes = _sizes(evidence)
@@ -59,6 +66,8 @@ def fit_stage(
         residual_std_us=std_us,
         r_squared=r_squared,
         outlier_influence=max(_influence(piece) for piece in pieces),
+        size_deviation=deviation,
+        misfit=_misfit(sizes),
     )
     return stage, diagnose(evidence, stage)
 
@@ -89,11 +98,31 @@ def _pieces(
     *,
     method: FitMethod,
     tick: float,
-) -> tuple[Piece, ...]:
+) -> tuple[tuple[Piece, ...], float]:
+    """The ranges, and the relative deviation between sizes."""
     bounds = [-1, *ends, len(samples.sizes) - 1]
     parts = [samples.between(low + 1, high) for low, high in pairwise(bounds)]
-    free = len(samples.sizes) - 2 * len(parts)
-    found = [estimate_line(part, method, resolution_us=tick, freedom=free) for part in parts]
+    cells = [
+        slice(int(low), int(high))
+        for low, high in pairwise(
+            [0, *np.searchsorted(centres.last, np.array(bounds[1:]), side="right")]
+        )
+    ]
+    # Two parameters a line, and its end.
+    free = len(centres.x) - 3 * len(parts) + 1
+    lines = [fitted_line(part, method, resolution_us=tick) for part in parts]
+    deviation, correlation = _deviation(centres, lines, cells, tick, free)
+    found = [
+        estimate_of(
+            part,
+            line,
+            resolution_us=tick,
+            between=Between(
+                deviation, correlation, free, centres.start[where] - centres.start[where.start]
+            ),
+        )
+        for part, line, where in zip(parts, lines, cells, strict=True)
+    ]
     for estimate in found:
         if estimate.b * 1000.0 > MAX_NS_PER_BYTE:
             raise PoorFit(
@@ -101,17 +130,35 @@ def _pieces(
                 "are its times in µs and its sizes in bytes?",
                 field="measurements",
             )
+    found = without_falls(found, [int(part.sizes[-1]) for part in parts[:-1]])
     ups: list[int | None] = [
         _range_end(left, int(part.sizes[-1]), right, int(samples.sizes[end + 1]))
         for left, right, part, end in zip(found, found[1:], parts, ends, strict=False)
     ]
-    cells = np.searchsorted(centres.last, np.array(bounds[1:]), side="right")
-    return tuple(
-        Piece(part, estimate, slice(int(low), int(high)), up_to, int(part.count.sum()))
-        for part, estimate, (low, high), up_to in zip(
-            parts, found, pairwise([0, *cells]), [*ups, None], strict=True
-        )
+    pieces = tuple(
+        Piece(part, estimate, where, up_to, int(part.count.sum()))
+        for part, estimate, where, up_to in zip(parts, found, cells, [*ups, None], strict=True)
     )
+    ends_within = end_intervals(centres, pieces, deviation, samples.sizes)
+    return tuple(
+        replace(piece, end_interval=within)
+        for piece, within in zip(pieces, [*ends_within, None], strict=True)
+    ), deviation
+
+
+def _deviation(
+    centres: Centres, lines: list[FittedLine], cells: list[slice], tick: float, free: int
+) -> tuple[float, float]:
+    """The relative deviation between sizes, of all ranges together, and that of neighbours."""
+    f = np.concatenate(
+        [one.times_us(centres.x[where]) for one, where in zip(lines, cells, strict=True)]
+    )
+    f = np.maximum(f, max(float(centres.z.max()) * TINY, 5e-324))
+    r = np.clip(centres.z / f - 1.0, -1.0, 1e9)
+    e = np.hypot(centres.errors(), tick / f / 2.0)
+    deviation = between_size_deviation(r, e, free)
+    z = r / np.maximum(np.hypot(e, deviation), 1e-300)
+    return deviation, neighbours_correlation(z, free)
 
 
 def _range_end(left: Estimate, last: int, right: Estimate, following: int) -> int:
@@ -142,6 +189,12 @@ def _sizes(evidence: Evidence) -> tuple[SizeFit, ...]:
         strict=True,
     )
     return tuple(SizeFit(*row) for row in columns)
+
+
+def _misfit(sizes: tuple[SizeFit, ...]) -> float:
+    """How far medians of sizes lie off the fit, relative to it: the 95th percentile."""
+    off = [abs(size.relative_residual) for size in sizes]
+    return min(1e18, float(np.quantile(off, _MISFIT)))
 
 
 def _goodness(evidence: Evidence) -> tuple[float, float, float]:

@@ -229,7 +229,7 @@ def fit_table(stages: Sequence[StageFitOut], *, width: int) -> Grid:
     columns = [Column("stage", is_number=False)] + [Column("up to")] * has_ranges
     columns += [Column("overhead µs ± s.e.")] + [Column("95 %")] * is_wide
     columns += [Column("ns per byte ± s.e.")] + [Column("95 %")] * is_wide
-    columns += [Column("residuals")]
+    columns += [Column("residuals"), Column("misfit")]
     rows = [
         _fit_row(stage, place, is_wide=is_wide, has_ranges=has_ranges)
         for stage in stages
@@ -250,7 +250,8 @@ def _fit_row(stage: StageFitOut, place: int, *, is_wide: bool, has_ranges: bool)
         row.append(f"{value:.{digits}f} ± {error:.{digits}f}")
         if is_wide:
             row.append(f"{low:.{digits - 1}f} … {high:.{digits - 1}f}")
-    return (*row, format_percent(stage.relative_residual_std) if place == 0 else "")
+    shares = (stage.relative_residual_std, stage.misfit)
+    return (*row, *(format_percent(share) if place == 0 else "" for share in shares))
 
 
 # --- comparisons and profiles ---------------------------------------------------------------------

@@ -119,6 +119,7 @@ class LineFitOut(Output):
     ns_per_byte_verdict: Verdict
     num_samples: int
     clipped: tuple[str, ...]
+    up_to_bytes_interval: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,8 @@ class StageFitOut(Output):
     residual_std_us: float
     r_squared: float
     sizes: tuple[SizeFitOut, ...]
+    size_deviation: float = 0.0
+    misfit: float = 0.0
 
     @classmethod
     def of(cls, stage: StageFit) -> StageFitOut:
@@ -172,6 +175,8 @@ class StageFitOut(Output):
             residual_std_us=stage.residual_std_us,
             r_squared=stage.r_squared,
             sizes=tuple(same_named(SizeFitOut, size) for size in stage.sizes),
+            size_deviation=stage.size_deviation,
+            misfit=stage.misfit,
         )
 
 

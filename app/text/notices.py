@@ -138,6 +138,12 @@ MEANINGS: Mapping[str, Meaning] = {
     "network_hides_delay": Meaning(
         "the delay is set to 0", "Take unpipelined latencies as too long by what is said."
     ),
+    "more_ranges_supported": Meaning(
+        "the limit of fit ranges is reached", "Allow more ranges, or fit fewer sizes."
+    ),
+    "jump_not_measured": Meaning(
+        "times jump where nothing was measured", "Measure sizes between the two named."
+    ),
     "curvature": Meaning(
         "times bend away from the line", "Allow more ranges, or measure more sizes there."
     ),

@@ -218,5 +218,5 @@ class TestOrder:
         )
         y[:15] *= 1.5
         _, notices = fit_stage("copy", x.astype(int).tolist(), y.tolist(), FitOptions())
-        assert 1 <= len(notices) <= 6
+        assert 1 <= len(notices) <= 8
         assert all(isinstance(notice, Notice) for notice in notices)

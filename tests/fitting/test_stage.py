@@ -80,7 +80,7 @@ class TestNothingNegative:
             assert steep or len(set(sizes)) == 1
             return
         check(stage)
-        assert len(notices) <= 6
+        assert len(notices) <= 8
         assert len({notice.code for notice in notices}) == len(notices)
 
     @given(

@@ -52,6 +52,7 @@ class FittedLine:
     ns_per_byte_verdict: str
     num_samples: int
     clipped: tuple[str, ...]
+    up_to_bytes_interval: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,8 @@ class FittedStage:
     residual_std_us: float
     r_squared: float
     sizes: tuple[FittedSize, ...]
+    size_deviation: float = 0.0
+    misfit: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

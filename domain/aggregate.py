@@ -16,7 +16,14 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import ClassVar
 
-from domain.pipeline import MAX_OVERHEAD_US, Stage, check_cost, ends_of
+from domain.pipeline import (
+    MAX_MESSAGE_BYTES,
+    MAX_OVERHEAD_US,
+    FitRange,
+    Stage,
+    check_cost,
+    ends_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +122,39 @@ class Aggregate:
 
     def _drops_us(self, minimum: float, maximum: float) -> float:
         return sum(fall.drop_us for fall in self.falls() if minimum <= fall.up_to_bytes < maximum)
+
+
+def lower_of(stage: Stage, limit: Stage) -> Stage:
+    """Return the stage that takes the less of both times at every whole size.
+
+    Between two neighbouring ends of ranges both are lines; they cross there once at most, and on
+    both sides of that size the one that takes less at either edge takes less throughout.
+    """
+    parts: list[FitRange] = []
+    first = 1
+    for end in [*ends_of((stage, limit)), None]:
+        both = stage.range_at(first), limit.range_at(first)
+        at = _crossing(*both, first, MAX_MESSAGE_BYTES if end is None else end)
+        for last in (end,) if at is None else (at, end):
+            edges = (first, MAX_MESSAGE_BYTES if last is None else last)
+            less = min(both, key=lambda part, at=edges: sum(map(part.line.time_us, at)))  # type: ignore[misc]
+            parts.append(FitRange(less.overhead_us, less.ns_per_byte, last))
+            first = edges[1] + 1
+    kept = [
+        part
+        for part, after in zip(parts, [*parts[1:], None], strict=True)
+        if after is None or part.line != after.line
+    ]
+    return Stage(stage.name, tuple(kept))
+
+
+def _crossing(one: FitRange, other: FitRange, first: int, last: int) -> int | None:
+    """The last whole size before two lines cross, None where they do not between these sizes."""
+    steeper = one.ns_per_byte - other.ns_per_byte
+    if steeper == 0.0:
+        return None
+    at = 1000.0 * ((other.overhead_us - one.overhead_us) / steeper)
+    return int(at) if first <= at < last else None
 
 
 def _but_one(runs: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from domain.aggregate import Aggregate
+from domain.aggregate import Aggregate, lower_of
 from domain.errors import InvalidInput, MeasurementMissing
 from domain.loggp import LogGPFit
 from domain.measurement import TraceKind
@@ -196,8 +196,13 @@ class AggregateFit:
     bottleneck: StageFit
 
     def to_aggregate(self) -> Aggregate:
-        """Return the cost model that this fit describes."""
-        return Aggregate(self.total.to_stage(), self.bottleneck.to_stage())
+        """Return the cost model that this fit describes.
+
+        No stage takes longer than all together: where the bottleneck was fitted above the total,
+        the total counts, so that no uncut message is priced above what it was measured to take.
+        """
+        total = self.total.to_stage()
+        return Aggregate(total, lower_of(self.bottleneck.to_stage(), total))
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,13 +63,13 @@ def pipeline_assumptions(stages: tuple[str, ...]) -> tuple[str, ...]:
         assumptions += [
             "the interval between messages is that of one network stage; several stages in there "
             "are seen only by the slowest of them",
-            "the delay is the wire latency less the network stage's own time at the smallest size, "
-            "so that an unpipelined message takes half a round trip",
+            "the delay is the wire latency less the network stage's own time, in the middle of all "
+            "sizes, so that an unpipelined message takes half a round trip",
         ]
     else:
         assumptions += [
             "the interval between messages is explained by the two end points: no stage of the "
             "network is seen, and none is in the pipeline",
-            "the delay is the wire latency at the smallest size",
+            "the delay is the wire latency, in the middle of all sizes",
         ]
     return tuple(assumptions)

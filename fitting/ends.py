@@ -14,6 +14,7 @@ Traps     the line of a range is known least at its ends: what a larger size cos
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -50,7 +51,7 @@ def end_intervals(
     range and before the next size. An interval holds these two for every drawn end.
     """
     out = []
-    for left, right in zip(pieces, pieces[1:], strict=False):
+    for left, right in pairwise(pieces):
         cells = _cells(centres, left, right, deviation)
         drawn = _drawn_ends(cells) - cells.left  # cells that the end moves by
         tail = (1.0 - CONFIDENCE) / 2.0

@@ -4,7 +4,8 @@ Source    Wang98 sec. 5.3 (indirect measurement); theory.md sec. 7.
 Notation  S(x): latency of an unpipelined message of x bytes, the sum of all stages and any constant
           delay; b(x): time between arrivals of back-to-back messages, that of the slowest stage.
 Cost      two fits of one stage each.
-Exact     as fitting/stage.py; b(x) <= S(x) is checked against the data, not enforced on the fits.
+Exact     as fitting/stage.py; b(x) <= S(x) is checked against the data, and enforced on the costs
+          that answers come from (AggregateFit.to_aggregate), not on the fits.
 Traps     latencies alone say nothing about a bottleneck: as a pipeline of one stage their best cut
           would be no cut. Inter-arrival times alone say nothing about what surrounds it.
 """
@@ -93,6 +94,6 @@ def _check_order(total: StageFit, bottleneck: StageFit) -> tuple[Notice, ...]:
             "bottleneck_above_total",
             f"messages of {format_bytes(worst[1])} arrive {100.0 * worst[0]:.0f} % further apart "
             "than one takes all the way, which no pipeline can do: were both measured on the same "
-            "path, and is the latency one way?",
+            "path, and is the latency one way? The latency counts there",
         ),
     )

@@ -12,7 +12,8 @@ Cost      O(N).
 Exact     no: an M-estimate's intervals are asymptotic. Coverage is measured by simulation (tests).
 Traps     samples of one run may err together (a size that sits off the line by itself), few samples
           make a sandwich too small, and many hide what is common to a size: the deviation between
-          sizes is added to the first two covariances, and of all three the widest interval counts. A clock's step errs the same way in all samples of
+          sizes is added to the first two covariances, and of all three the widest interval counts.
+          A clock's step errs the same way in all samples of
           a size, and no number of repetitions makes that smaller. Both columns of D are nearly in
           proportion where sizes are close: D is centred and the covariance carried back.
 """
@@ -35,7 +36,8 @@ class Known:
     """What is known beside the samples of one range.
 
     `tick` is the clock's step as a share of the greatest time; `deviation` the relative deviation
-    between sizes, `correlation` that of neighbouring ones, falling in powers, `freedom` how many sizes there are beyond the parameters in all ranges together;
+    between sizes, `correlation` that of neighbouring ones, falling in powers, `freedom` how many
+    sizes there are beyond the parameters in all ranges together;
     `start` the entries where those that share a deviation begin.
     """
 
@@ -60,8 +62,9 @@ def uncertainty(
 ) -> tuple[Floats, tuple[float, float], tuple[float, float]]:
     """Return covariance (2, 2), standard errors and half widths of a and b.
 
-    `fitted` is the line with the scale and the weight of every sample. The half widths beside a clipped parameter are those of the free estimate: where sizes do not tell the
-    two apart, the clipped one may well be more than 0, and the other one that much less.
+    `fitted` is the line with the scale and the weight of every sample. The half widths beside a
+    clipped parameter are those of the free estimate: where sizes do not tell the two apart, the
+    clipped one may well be more than 0, and the other one that much less.
     """
     line, scale, weights = fitted
     f = line.at(x)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domain.errors import PoorFit
-from domain.fit import FitOptions, StageFit, TraceFit
+from domain.fit import END_TO_END_STAGE, AggregateFit, FitOptions, StageFit, TraceFit
 from domain.loggp import (
     NETWORK_STAGE,
     RECEIVE_STAGE,
@@ -35,10 +35,12 @@ from domain.loggp import (
 from domain.measurement import SignatureTrace, TraceKind
 from domain.solution import Notice
 from domain.units import format_bytes
+from fitting.indirect import BOTTLENECK_STAGE
 from fitting.regimes import AGREE, Bursts, Measured, long_rate, short_plateau
 from fitting.stage import fit_stage
 
 Floats = NDArray[np.float64]
+_DISAGREE = 0.1  # of half a round trip; more, and the stages are not in series
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,11 @@ class _Size:
     round_trip: Measured | None
     missing: tuple[str, ...]
     clipped: tuple[str, ...]
+
+    @property
+    def half(self) -> Measured | None:
+        """RTT/2."""
+        return None if self.round_trip is None else self.round_trip.halved()
 
     @property
     def wire(self) -> Measured | None:
@@ -80,12 +87,13 @@ def fit_signatures(
             "send overhead, long ones the interval between messages",
             field="measurements",
         )
-    stages, delay_us, notices = _pipeline(sizes, options)
+    stages, delay_us, aggregate, notices = _pipeline(sizes, options)
     return TraceFit(
         kind=TraceKind.LOGP,
         method=options.method,
         understood=understood,
         stages=stages,
+        aggregate=aggregate,
         loggp=LogGPFit(
             tuple(_parameters(size) for size in sizes),
             _byte_gap(sizes, options),
@@ -271,39 +279,115 @@ def _byte_gap(sizes: list[_Size], options: FitOptions) -> Estimate | None:
     return Estimate(line.ns_per_byte, line.ns_per_byte_interval)
 
 
-def _pipeline(
-    sizes: list[_Size], options: FitOptions
-) -> tuple[tuple[StageFit, ...], float, tuple[Notice, ...]]:
-    """Send, network where it is seen, receive; and the delay that makes up the round trip."""
+_Model = tuple[tuple[StageFit, ...], float, AggregateFit | None, tuple[Notice, ...]]
+
+
+def _pipeline(sizes: list[_Size], options: FitOptions) -> _Model:
+    """Send, network where it is seen, receive, and the delay that makes up the round trip.
+
+    Above a protocol switch the sender, the network and the receiver can be occupied by one and the
+    same transfer, which as stages in series would count several times. Where the stages do not sum
+    up to half a round trip at some size, the aggregate holds what was measured.
+    """
     parts = {
         SEND_STAGE: _stage_of(SEND_STAGE, sizes, "send", options),
         NETWORK_STAGE: _stage_of(NETWORK_STAGE, sizes, "gap", options),
         RECEIVE_STAGE: _stage_of(RECEIVE_STAGE, sizes, "receive", options),
     }
     if any(part is None for part in parts.values()) or all(size.wire is None for size in sizes):
-        return (), 0.0, ()
+        return (), 0.0, None, ()
     if not _network_is_seen(sizes):
         del parts[NETWORK_STAGE]
     found = [part for part in parts.values() if part is not None]
     stages = tuple(stage for stage, _ in found)
-    first = next(size for size in sizes if size.wire is not None)
-    assert first.wire is not None
-    own_us = 0.0
-    if NETWORK_STAGE in parts and first.gap is not None:
-        own_us = first.gap.value
-    delay_us = max(0.0, first.wire.value - own_us)
     notices = [notice for _, many in found for notice in many]
-    if first.wire.value < own_us:
+    sums = _stages_and_round_trips(sizes, stages)
+    free_us = _middle_delay(sums)
+    delay_us = max(0.0, free_us)
+    worst = max(sums, key=lambda one: one.off(delay_us) - one.allowed)
+    if worst.off(delay_us) > worst.allowed:
+        outside = _aggregate(sizes, options)
+        said = _disagreement(worst, delay_us, is_replaced=outside is not None)
+        if outside is not None:
+            aggregate, notices_outside = outside
+            return (), 0.0, aggregate, (said, *notices_outside)
+        notices.insert(0, said)
+    if free_us < 0.0:
         notices.insert(
             0,
             Notice(
                 "network_hides_delay",
-                f"the network takes {own_us:.3g} µs for {format_bytes(first.message_bytes)}, more "
-                f"than the wire latency of {max(0.0, first.wire.value):.3g} µs: the delay is set "
+                f"the stages take {-free_us:.3g} µs more than half a round trip: the delay is set "
                 "to 0, and unpipelined latencies come out that much too long",
             ),
         )
-    return stages, delay_us, tuple(notices)
+    return stages, delay_us, None, tuple(notices)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """The stages' sum and half a round trip, both of one size, in µs; `allowed` is by which share
+    they may differ.
+    """
+
+    message_bytes: int
+    stages_us: float
+    half_us: float
+    allowed: float
+
+    def off(self, delay_us: float) -> float:
+        """Return by which share of half a round trip the sum with this delay differs from it."""
+        return abs(self.stages_us + delay_us - self.half_us) / max(self.half_us, 1e-300)
+
+
+def _stages_and_round_trips(sizes: list[_Size], stages: tuple[StageFit, ...]) -> list[_Sum]:
+    models = [stage.to_stage() for stage in stages]
+    return [
+        _Sum(
+            size.message_bytes,
+            sum(model.time_us(size.message_bytes) for model in models),
+            size.half.value,
+            max(_DISAGREE, size.half.half_width / max(size.half.value, 1e-300)),
+        )
+        for size in sizes
+        if size.wire is not None and size.half is not None
+    ]
+
+
+def _middle_delay(sums: list[_Sum]) -> float:
+    """The delay d of least sum |stages + d - half| / half: the median weighted by 1 / half."""
+    left = np.array([one.half_us - one.stages_us for one in sums])
+    weight = np.array([1.0 / max(one.half_us, 1e-12) for one in sums])
+    order = np.argsort(left, kind="stable")
+    reached = np.cumsum(weight[order])
+    return float(left[order[int(np.searchsorted(reached, reached[-1] / 2.0))]])
+
+
+def _disagreement(worst: _Sum, delay_us: float, *, is_replaced: bool) -> Notice:
+    total_us = worst.stages_us + delay_us
+    then = (
+        "half the round trip is taken as the total, the interval between messages as the bottleneck"
+        if is_replaced
+        else "the interval between messages is missing, or they could be fitted from outside"
+    )
+    return Notice(
+        "stages_disagree_with_round_trip",
+        f"messages of {format_bytes(worst.message_bytes)} take {worst.half_us:.4g} µs one way, but "
+        f"overheads, interval between messages and delay sum up to {total_us:.4g} µs: they are not "
+        f"stages one after the other; {then}",
+        values=(("message_bytes", worst.message_bytes), ("stages_us", total_us)),
+    )
+
+
+def _aggregate(
+    sizes: list[_Size], options: FitOptions
+) -> tuple[AggregateFit, tuple[Notice, ...]] | None:
+    """Total = RTT/2, bottleneck = the gap, as from outside (theory.md sec. 7)."""
+    total = _stage_of(END_TO_END_STAGE, sizes, "half", options)
+    bottleneck = _stage_of(BOTTLENECK_STAGE, sizes, "gap", options)
+    if total is None or bottleneck is None:
+        return None
+    return AggregateFit(total[0], bottleneck[0]), (*total[1], *bottleneck[1])
 
 
 def _network_is_seen(sizes: list[_Size]) -> bool:

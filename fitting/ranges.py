@@ -179,7 +179,7 @@ def _cheapest(C: Floats, maximum: int) -> list[tuple[float, list[int]]]:
 
 
 class _Cuts:
-    """Cuts under one deviation between sizes: which of them stand up, and at which size they lie."""
+    """Cuts under one deviation between sizes: which of them stand up, and where they lie."""
 
     def __init__(self, samples: SortedSamples, centres: Centres, deviation: float) -> None:
         self._samples, self._centres = samples, centres

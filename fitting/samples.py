@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 QUANTILES = 64
-_COMPRESS_FROM = 20_000  # samples; below, every one is used as it is
+_COMPRESS_FROM = 5_000  # samples; below, every one is used as it is
 _MAX_ENTRIES = 20_000
 _MIN_PAIRS, _MAX_APART, _OFF_TICK = 10, 0.8, 0.01  # what tells a clock's step
 _MAX_TICKS = 1e9  # in a time; more cannot be told from rounding

@@ -135,6 +135,10 @@ MEANINGS: Mapping[str, Meaning] = {
         "the wire latency came out below 0 and is set to 0",
         "See whether the round trips are of the same messages.",
     ),
+    "stages_disagree_with_round_trip": Meaning(
+        "the overheads are not stages in series",
+        "Go by the whole message, or measure the stages themselves.",
+    ),
     "network_hides_delay": Meaning(
         "the delay is set to 0", "Take unpipelined latencies as too long by what is said."
     ),

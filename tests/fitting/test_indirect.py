@@ -86,6 +86,15 @@ class TestMessages:
         found = fitted(MessageTrace(samples(8.0, 5.0), samples(50.0, 11.0)))
         assert codes(found)[0] == "bottleneck_above_total"
 
+    def test_an_uncut_message_is_not_priced_above_what_it_was_measured_to_take(self) -> None:
+        """Back-to-back messages 8 % further apart than one takes all the way, as RDMA shows."""
+        found = fitted(MessageTrace(samples(3.0, 0.300), samples(0.5, 0.324)))
+        model = found.to_model()
+        assert isinstance(model, Aggregate)
+        for size in SIZES:
+            assert model.total_us(size) == pytest.approx(3.0 + 0.3 * size / 1000.0, rel=0.01)
+        assert model.bottleneck.time_us(64) < model.total.time_us(64)
+
     def test_a_refusal_says_which_of_the_two_it_means(self) -> None:
         one_size = Samples((64, 64, 64), (1.0, 1.1, 1.2))
         with pytest.raises(PoorFit, match=r"^inter-arrival times: all rows measure"):

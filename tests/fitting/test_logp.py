@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from domain.aggregate import Aggregate
 from domain.errors import MeasurementMissing, PoorFit
 from domain.fit import FitOptions, TraceFit
 from domain.loggp import NETWORK_STAGE, RECEIVE_STAGE, SEND_STAGE, Estimate, LogGPParameters
@@ -249,7 +251,50 @@ class TestPipeline:
         assert isinstance(trace, SignatureTrace)
         fitted = fit_signatures(trace, FitOptions())
         assert fitted.delay_us == 0.0
-        assert "network_hides_delay" in codes(fitted)
+        assert codes(fitted)[0] == "stages_disagree_with_round_trip"
+
+    def test_one_transfer_seen_three_times_is_no_three_stages(self) -> None:
+        """Behind a switch sending, the gap and receiving are the same transfer: an aggregate."""
+        traces = []
+        for size in (64, 256, 1024, 4096, 16384, 65536):
+            own = size / 1000.0
+            machine = (
+                Machine(2.0, 2.0, 5.0 + own, 10.0 + own)
+                if size <= 4096
+                else Machine(own, own, own, 12.0)
+            )
+            traces.append(
+                signature(
+                    machine,
+                    size=size,
+                    computations_us=(0.0, 4 * machine.gap_us + 40.0, 8 * machine.gap_us + 80.0),
+                    noise=0.0,
+                )
+            )
+        trace = joined(traces)
+        assert isinstance(trace, SignatureTrace)
+        assert trace.round_trip is not None
+        whole = [2.0 * (20.0 + size / 900.0) for size in trace.round_trip.message_bytes]
+        trace = replace(trace, round_trip=replace(trace.round_trip, times_us=whole))
+        fitted = fit_signatures(trace, FitOptions())
+        (said,) = (n for n in fitted.notices if n.code == "stages_disagree_with_round_trip")
+        assert "64 KiB" in said.detail or "16 KiB" in said.detail
+        model = fitted.to_model()
+        assert isinstance(model, Aggregate)
+        for size in (64, 4096, 65536):
+            assert model.total_us(size) == pytest.approx(20.0 + size / 900.0, rel=0.02)
+
+    def test_the_delay_is_that_of_all_sizes(self) -> None:
+        """One round trip that is too long at the smallest size moves it little."""
+        trace = bulk()
+        assert trace.round_trip is not None
+        samples = trace.round_trip
+        times = [
+            time * (1.05 if size == 64 else 1.0)
+            for size, time in zip(samples.message_bytes, samples.times_us, strict=True)
+        ]
+        moved = replace(trace, round_trip=replace(samples, times_us=times))
+        assert fit_signatures(moved, FitOptions()).delay_us == pytest.approx(20.0, rel=0.02)
 
     def test_noise_is_in_the_intervals(self) -> None:
         fitted = fit_signatures(bulk(noise=0.02), FitOptions())

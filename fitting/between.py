@@ -9,10 +9,9 @@ Cost      O(m) a step of a bisection, 60 steps.
 Exact     t solves sum min(z^2, K^2) = E[min(Z^2, K^2)] free with z = r / sqrt(t^2 + e^2), Z
           standard normal; 0 where noise within sizes explains all.
 Traps     what disturbs a run for a while, where sizes are measured in order, moves neighbouring
-          sizes
-          alike, and lines are then known less well. The plain method of moments is wrong: one size
-          that lies off by itself makes t several
-          times too large. Ranges that are not there would take up what sizes deviate by.
+          sizes alike, and lines are then known less well. The plain method of moments is wrong: one
+          size that lies off by itself makes t several times too large. Ranges that are not there
+          would take up what sizes deviate by.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ Exact     no: an M-estimate's intervals are asymptotic. Coverage is measured by 
 Traps     samples of one run may err together (a size that sits off the line by itself), few samples
           make a sandwich too small, and many hide what is common to a size: the deviation between
           sizes is added to the first two covariances, and of all three the widest interval counts.
-          A clock's step errs the same way in all samples of
-          a size, and no number of repetitions makes that smaller. Both columns of D are nearly in
-          proportion where sizes are close: D is centred and the covariance carried back.
+          A clock's step errs the same way in all samples of a size, and no number of repetitions
+          makes that smaller. Both columns of D are nearly in proportion where sizes are close: D is
+          centred and the covariance carried back.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Known:
 
     `tick` is the clock's step as a share of the greatest time; `deviation` the relative deviation
     between sizes, `correlation` that of neighbouring ones, falling in powers, `freedom` how many
-    sizes there are beyond the parameters in all ranges together;
-    `start` the entries where those that share a deviation begin.
+    sizes there are beyond the parameters in all ranges together; `start` the entries where those
+    that share a deviation begin.
     """
 
     tick: float

@@ -191,7 +191,7 @@ class TestOptimize:
             ("usual", None),
             ("line", {"shape": "line"}),
             ("narrowed", {"shape": "narrowed"}),
-            ("named", {"method": "robust", "shape": "ranges", "max_ranges": 6.0, "groups": []}),
+            ("named", {"method": "robust", "shape": "ranges", "max_ranges": 12.0, "groups": []}),
         ):
             response = client.post("/optimize", json={**ask, "fit_options": options})
             assert response.status_code == 200, response.text

@@ -154,7 +154,7 @@ def test_a_fit_is_made_in_another_way(live: Live, local: str) -> None:
     for words in (
         "one stage made of copy_in and crc32",
         "ethod weighted instead of robust",
-        "1 instead of 6 ranges",
+        "1 instead of 12 ranges",
         "Fit ranges: ",
         "copy_in + crc32 instead of copy_in and crc32",
         "No longer said",

@@ -17,6 +17,7 @@ CONFIDENCE = 0.95
 DEFAULT_MAX_RANGES = 12
 MAX_EXCLUDED = 5_000
 END_TO_END_STAGE = "end to end"
+BOTTLENECK_STAGE = "bottleneck"
 
 
 class FitMethod(StrEnum):

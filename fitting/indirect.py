@@ -13,12 +13,18 @@ Traps     latencies alone say nothing about a bottleneck: as a pipeline of one s
 from __future__ import annotations
 
 from domain.errors import PoorFit
-from domain.fit import END_TO_END_STAGE, AggregateFit, FitOptions, StageFit, TraceFit
+from domain.fit import (
+    BOTTLENECK_STAGE,
+    END_TO_END_STAGE,
+    AggregateFit,
+    FitOptions,
+    StageFit,
+    TraceFit,
+)
 from domain.measurement import MessageTrace, Samples
 from domain.solution import Notice
 from domain.units import format_bytes
 
-BOTTLENECK_STAGE = "bottleneck"
 _SPREADS = 3.0  # robust standard deviations beyond which a difference is no noise
 _MIN_EXCESS = 0.02  # nor is a smaller relative difference worth a word
 

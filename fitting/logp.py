@@ -22,7 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domain.errors import PoorFit
-from domain.fit import END_TO_END_STAGE, AggregateFit, FitOptions, StageFit, TraceFit
+from domain.fit import (
+    BOTTLENECK_STAGE,
+    END_TO_END_STAGE,
+    AggregateFit,
+    FitOptions,
+    StageFit,
+    TraceFit,
+)
 from domain.loggp import (
     NETWORK_STAGE,
     RECEIVE_STAGE,
@@ -35,7 +42,6 @@ from domain.loggp import (
 from domain.measurement import SignatureTrace, TraceKind
 from domain.solution import Notice
 from domain.units import format_bytes
-from fitting.indirect import BOTTLENECK_STAGE
 from fitting.regimes import AGREE, Bursts, Measured, long_rate, short_plateau
 from fitting.stage import fit_stage
 

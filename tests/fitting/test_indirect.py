@@ -7,6 +7,7 @@ import pytest
 from domain.aggregate import Aggregate
 from domain.errors import InvalidInput, MeasurementMissing, PoorFit, UnreadableTrace
 from domain.fit import (
+    BOTTLENECK_STAGE,
     END_TO_END_STAGE,
     Combine,
     FitOptions,
@@ -24,7 +25,6 @@ from domain.measurement import (
 )
 from domain.solution import Notice
 from fitting import fit
-from fitting.indirect import BOTTLENECK_STAGE
 
 SIZES = (64, 256, 1024, 4096, 16384, 65536)
 

@@ -168,7 +168,7 @@ class StageFit:
     `outlier_influence` by how much the fitted times would move, relative to them, at most, if no
     sample were weighted down (0 without outliers). `size_deviation` is the relative deviation
     between sizes, beyond the noise of single times; `misfit` the 95th percentile of the relative
-    residuals of sizes, without their signs.
+    residuals of sizes, without their signs; None in fits that earlier versions stored.
     """
 
     name: str
@@ -181,8 +181,8 @@ class StageFit:
     residual_std_us: float
     r_squared: float
     outlier_influence: float = 0.0
-    size_deviation: float = 0.0
-    misfit: float = 0.0
+    size_deviation: float | None = None
+    misfit: float | None = None
 
     def to_stage(self) -> Stage:
         """Return the stage that this fit describes."""

@@ -251,7 +251,8 @@ def _fit_row(stage: StageFitOut, place: int, *, is_wide: bool, has_ranges: bool)
         if is_wide:
             row.append(f"{low:.{digits - 1}f} … {high:.{digits - 1}f}")
     shares = (stage.relative_residual_std, stage.misfit)
-    return (*row, *(format_percent(share) if place == 0 else "" for share in shares))
+    known = [share if place == 0 else None for share in shares]
+    return (*row, *("" if share is None else format_percent(share) for share in known))
 
 
 # --- comparisons and profiles ---------------------------------------------------------------------

@@ -153,8 +153,8 @@ class StageFitOut(Output):
     residual_std_us: float
     r_squared: float
     sizes: tuple[SizeFitOut, ...]
-    size_deviation: float = 0.0
-    misfit: float = 0.0
+    size_deviation: float | None = None
+    misfit: float | None = None
 
     @classmethod
     def of(cls, stage: StageFit) -> StageFitOut:

@@ -86,8 +86,8 @@ class FittedStage:
     residual_std_us: float
     r_squared: float
     sizes: tuple[FittedSize, ...]
-    size_deviation: float = 0.0
-    misfit: float = 0.0
+    size_deviation: float | None = None
+    misfit: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

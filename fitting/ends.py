@@ -27,6 +27,7 @@ from fitting.samples import Ints
 
 DRAWS = 200
 _SEED = 14
+_MIN_SHARE = 1e-12  # of the greatest time
 _SURE = 3.0  # standard errors of a fall that is taken for one
 _PARAMETERS = 5  # of two ranges: two lines and their end
 
@@ -84,7 +85,9 @@ def _cells(centres: Centres, left: Piece, right: Piece, deviation: float) -> _Ce
     x, z = centres.x[here], centres.z[here]
     v = np.maximum(centres.errors()[here] ** 2 + deviation**2, 1e-12)
     first = left.cells.stop - left.cells.start
-    f = np.concatenate([left.at(x[:first]), right.at(x[first:])])
+    unit = max(float(z.max()), 5e-324)  # squares of times next to 0 would be 0
+    f = np.maximum(np.concatenate([left.at(x[:first]), right.at(x[first:])]) / unit, _MIN_SHARE)
+    z = z / unit
     u = np.clip((z - f) / (f * np.sqrt(v)), -3.0, 3.0)
     return _Cells(x, f, u, v, first)
 

@@ -4,7 +4,8 @@ Source    scale: the first quartile of pairwise differences (Rousseeuw & Croux 1
           over neighbouring sizes until there are enough pairs; centre: the time with most others
           around it, refined by Tukey's biweight with that scale.
 Notation  x sizes in bytes, y times in µs, c how many samples an entry stands for, (N,); z centres
-          (m,); s relative scales (m,); n how many samples are within reach of the centre, (m,).
+          (m,); s relative scales (m,); n how many samples are within reach of the centre, (m,); the
+          variance of a centre is s^2 / n, times its widening where successive times are alike.
           m cells: sizes, or bins of neighbouring ones where there are more than MAX_CELLS.
 Cost      at most 64 samples a cell look at each other; O(N) otherwise.
 Exact     no; where outliers are slow ones, centres hold beyond half of them.
@@ -38,6 +39,8 @@ class Centres:
     count   how many samples it has (m,)
     start   where its entries begin (m,)
     last    the index of the last size in it (m,)
+    wide    by how much the variance of a centre is above s^2 / n (m,)
+    alike   the correlation of the errors of cells 0, 1, ... apart (m,)
     """
 
     x: Floats
@@ -48,10 +51,33 @@ class Centres:
     count: Floats
     start: Ints
     last: Ints
+    wide: Floats
+    alike: Floats
+    sure_wide: Floats
+    sure_alike: float
 
     def errors(self) -> Floats:
         """Return the relative standard error of every centre, (m,)."""
-        out: Floats = self.s / np.sqrt(self.n)
+        out: Floats = self.s * np.sqrt(self.wide / self.n)
+        return out
+
+    def sure_errors(self):
+        return self.s * np.sqrt(self.sure_wide / self.n)
+
+    def lasting(self) -> float:
+        """Return by how much the variance of the mean of many cells is above that of as many
+        independent ones.
+        """
+        return float(2.0 * self.alike.sum() - 1.0)
+
+    def common(self, where: slice) -> Floats:
+        """Return the relative covariance of the errors of these cells, beyond what single times
+        explain if all of them were independent, (k, k).
+        """
+        e, s = self.errors()[where], self.s[where]
+        places = np.arange(len(e))
+        apart = np.abs(places[:, None] - places[None, :])
+        out: Floats = np.outer(e, e) * self.alike[apart] - np.diag(s**2 / self.n[where])
         return out
 
 
@@ -91,21 +117,39 @@ def centres_of(
     s = _pair_scales(cells, y)
     if s is None:
         z = y.copy()
-        return _centres(cells, z, np.full(len(z), _chord_scale(cells.x, z)), np.ones(len(z)))
+        s = np.full(len(z), _chord_scale(cells.x, z))
+        return _centres(samples, cells, z, s, np.ones(len(z)))
     tick = resolution_us / np.maximum(y[cells.start + cells.widths // 2], minimum) / 2.0
     z, n = y[cells.start], np.ones(len(s))
     for _ in range(2):
         s = np.hypot(np.maximum(s, _MIN_SCALE), tick)
         z, n, s = _refined(cells, y, s)
-    return _centres(cells, z, np.hypot(np.maximum(s, _MIN_SCALE), tick), n)
+    return _centres(samples, cells, z, np.hypot(np.maximum(s, _MIN_SCALE), tick), n)
 
 
-def _centres(cells: _Cells, z: Floats, s: Floats, n: Floats) -> Centres:
+def _centres(samples: SortedSamples, cells: _Cells, z: Floats, s: Floats, n: Floats) -> Centres:
     low = cells.start + (cells.widths - 1) // 2
     high = cells.start + cells.widths // 2
     median = (cells.y[low] + cells.y[high]) / 2.0
     count = np.round(cells.total(np.ones(len(cells.y))))
-    return Centres(cells.x, z, s, n, median, count, cells.start, cells.last)
+    # The sizes of a bin follow each other where the file is in their order.
+    known = samples.repetitions
+    of_size = float(np.median(samples.count))
+    in_a_row = count if known.in_order else np.full(len(z), of_size)
+    return Centres(
+        x=cells.x,
+        z=z,
+        s=s,
+        n=n,
+        median=median,
+        count=count,
+        start=cells.start,
+        last=cells.last,
+        wide=known.widening(in_a_row, known.correlation),
+        alike=known.alike(float(np.median(in_a_row)), len(z), known.correlation),
+        sure_wide=known.widening(in_a_row, known.at_least),
+        sure_alike=float(known.alike(float(np.median(in_a_row)), 2, known.at_least)[1]),
+    )
 
 
 def _cells(samples: SortedSamples, ends: tuple[int, ...]) -> _Cells:

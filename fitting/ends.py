@@ -44,11 +44,11 @@ class _Cells:
 
 
 def end_intervals(
-    centres: Centres, pieces: tuple[Piece, ...], deviation: float, measured: Ints
+    centres: Centres, pieces: tuple[Piece, ...], deviation: Floats, measured: Ints
 ) -> tuple[tuple[int, int], ...]:
     """Return the 95 % interval in bytes of every range's end but the last one's.
 
-    `measured` are all sizes, ascending, (n,): an end lies at or behind the last size of its left
+    `deviation` is that between sizes, by cell (m,); `measured` are all sizes, ascending, (n,): an end lies at or behind the last size of its left
     range and before the next size. An interval holds these two for every drawn end.
     """
     out = []
@@ -80,10 +80,10 @@ def _last_end(centres: Centres, sizes: Ints, cell: int, left: Piece, *, several:
     return max(int(sizes[place + 1]) - 1, left.to_bytes)
 
 
-def _cells(centres: Centres, left: Piece, right: Piece, deviation: float) -> _Cells:
+def _cells(centres: Centres, left: Piece, right: Piece, deviation: Floats) -> _Cells:
     here = slice(left.cells.start, right.cells.stop)
     x, z = centres.x[here], centres.z[here]
-    v = np.maximum(centres.errors()[here] ** 2 + deviation**2, 1e-12)
+    v = np.maximum(centres.errors()[here] ** 2 + deviation[here] ** 2, 1e-12)
     first = left.cells.stop - left.cells.start
     unit = max(float(z.max()), 5e-324)  # squares of times next to 0 would be 0
     f = np.maximum(np.concatenate([left.at(x[:first]), right.at(x[first:])]) / unit, _MIN_SHARE)

@@ -35,15 +35,13 @@ from fitting.samples import Ints, SortedSamples
 class Known:
     """What is known beside the samples of one range.
 
-    `tick` is the clock's step as a share of the greatest time; `deviation` the relative deviation
-    between sizes, `correlation` that of neighbouring ones, falling in powers, `freedom` how many
-    sizes there are beyond the parameters in all ranges together; `start` the entries where those
-    that share a deviation begin.
+    `tick` is the clock's step as a share of the greatest time; `common` the relative covariance of
+    what all samples of a cell share, (m, m), `freedom` how many sizes there are beyond the
+    parameters in all ranges together; `start` the entries where those that share it begin.
     """
 
     tick: float
-    deviation: float
-    correlation: float
+    common: Floats
     freedom: int
     start: Ints
 
@@ -138,10 +136,8 @@ def _covariances(
     lever = np.einsum("ij,jk,ik->i", D, inverse, D) * weights
     alone = _gram(D * (psi / np.maximum(1.0 - lever, 0.1))[:, None], c)
     steps = _by_group(samples.start, c * weights * known.tick / (line.at(x) * scale), D)
-    common = _by_group(known.start, c * slope * known.deviation / scale, D)
-    places = np.arange(len(common))
-    alike = known.correlation ** np.abs(places[:, None] - places[None, :])
-    between = bread @ (common.T @ alike @ common) @ bread
+    shared = _by_group(known.start, c * slope / scale, D)
+    between = bread @ (shared.T @ known.common @ shared) @ bread
     rounding = bread @ (steps.T @ steps / 12.0) @ bread
     views = [
         (bread @ alone @ bread + rounding, between, kept - p),

@@ -57,13 +57,12 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """What sizes deviate by on their own: the relative deviation between them, the correlation of
-    neighbouring ones, from how many sizes beyond the parameters it is known, and the entries of a
-    range where each of them begins (m,).
+    """What all samples of a size share: its relative covariance over the cells of a range (m, m),
+    from how many sizes beyond the parameters it is known, and the entries of the range where each
+    cell begins (m,).
     """
 
-    deviation: float
-    correlation: float
+    common: Floats
     freedom: int
     start: Ints
 
@@ -124,8 +123,7 @@ def estimate_of(
     x, y = samples.x / x_unit, samples.y / y_unit
     known = Known(
         tick=resolution_us / y_unit,
-        deviation=between.deviation,
-        correlation=between.correlation,
+        common=between.common,
         freedom=between.freedom,
         start=between.start,
     )
@@ -149,7 +147,8 @@ def estimate_line(
 ) -> Estimate:
     """Fit one line alone, with the errors that noise within sizes gives it."""
     fitted = fitted_line(samples, method, resolution_us=resolution_us)
-    alone = Between(0.0, 0.0, 0, samples.start)
+    m = len(samples.start)
+    alone = Between(np.zeros((m, m)), 0, samples.start)
     return estimate_of(samples, fitted, resolution_us=resolution_us, between=alone)
 
 

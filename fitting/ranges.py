@@ -4,8 +4,8 @@ Source    regression with structural changes by dynamic programming (Bai & Perro
           number by a penalised likelihood in which the deviation between sizes is estimated too
           (profile likelihood of a random effect). Our own choices: relative residuals, both
           parameters >= 0, and ranges that need not meet (protocol switches jump).
-Notation  as in fitting/centres.py; t the relative deviation between sizes, v = t^2 + e^2 relative
-          variances of centres (m,); C[i, j] cost of one line over cells i..j, in units of -2 log
+Notation  as in fitting/centres.py; t the relative deviations between sizes (m,),
+          v = t^2 + e^2 relative variances of centres (m,); C[i, j] cost of one line over cells i..j, in units of -2 log
           likelihood; D[q][j] the least cost of cells 0..j in q + 1 ranges; cuts: the last cell of
           every range but the last one.
 Cost      O(m^2) for C and for each number of ranges, m <= 200, for each t tried.
@@ -27,6 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fitting.between import Shape, parts_of_scatter
 from fitting.centres import Centres, chord_residuals
 from fitting.line import MIN_SCALE, Floats, Line, solve
 from fitting.robust import scaled, tukey_loss
@@ -36,7 +37,7 @@ MIN_SIZES = 3  # in a range
 _ASKED = 2  # cells on both sides of an end whose samples are asked
 _BY_OTHERS = 0.5  # of what a range must gain it gains without its best size
 _BEYOND = 3  # ranges more than allowed are tried, to see whether the limit binds
-_PENALTY, _PENALTY_OF_FEW = 17.0, 40.0  # -2 log L a range must gain: the first + the second / m
+_PENALTY = 17.5  # -2 log L that a range must gain
 _MIN_DEVIATION, _STEP = 0.005, 1.6  # the least deviation between sizes that is tried
 _BY_ITSELF = 6.0  # standard errors from what neighbours say
 _USUAL = 0.05  # a deviation that is tried whatever neighbours show
@@ -46,11 +47,13 @@ _USUAL = 0.05  # a deviation that is tried whatever neighbours show
 class FoundEnds:
     """The index of the last size of every range but the last one, and how they were found.
 
-    `wanted` is the number of ranges that the data support when more than the maximum are allowed.
+    `wanted` is the number of ranges that the data support when more than the maximum are allowed;
+    `shape` is that of the deviation between sizes.
     """
 
     places: tuple[int, ...] = ()
     wanted: int = 1
+    shape: Shape = Shape()
 
 
 def find_ends(samples: SortedSamples, centres: Centres, maximum: int) -> FoundEnds:
@@ -58,15 +61,15 @@ def find_ends(samples: SortedSamples, centres: Centres, maximum: int) -> FoundEn
     m = len(centres.x)
     if maximum < 2 or m < 2 * MIN_SIZES or float(samples.y.max()) <= 0.0:
         return FoundEnds()
-    penalty = _PENALTY + _PENALTY_OF_FEW / m
+    penalty = _PENALTY
     found = _by_number(centres, maximum + _BEYOND)
     cost = [one.cost + penalty * more for more, one in enumerate(found)]
     wanted = int(np.argmin(cost))
     best = int(np.argmin(cost[:maximum]))
     chosen = found[best]
-    asked = _Cuts(samples, centres, chosen.deviation)
+    asked = _Cuts(samples, centres, chosen)
     places = asked.to_sizes(asked.kept(list(chosen.cuts), penalty))
-    return FoundEnds(places, wanted + 1)
+    return FoundEnds(places, wanted + 1, chosen.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ class _Choice:
 
     cost: float
     cuts: tuple[int, ...]
-    deviation: float
+    shape: Shape
 
 
 def _by_number(centres: Centres, maximum: int) -> list[_Choice]:
@@ -83,15 +86,21 @@ def _by_number(centres: Centres, maximum: int) -> list[_Choice]:
     best: list[_Choice] = []
     off = _neighbours_deviation(centres)
     errors = _errors(centres, off)
-    for deviation in _deviations(off):
-        v = errors**2 + deviation**2
-        constant = float(np.log(v).sum())
-        for more, (cost, cuts) in enumerate(_cheapest(_costs(centres, v), maximum)):
-            choice = _Choice(cost + constant, tuple(cuts), deviation)
-            if more == len(best):
-                best.append(choice)
-            elif choice.cost < best[more].cost:
-                best[more] = choice
+    for part in parts_of_scatter(centres.s):
+        # What neighbours show is the sum of both.
+        constant_off = max(0.0, off**2 - (part * float(np.median(centres.s))) ** 2) ** 0.5
+        for one in _deviations(max(_USUAL, constant_off)):
+            shape = Shape(one, part)
+            v = errors**2 + shape.at(centres.s) ** 2
+            constant = float(np.log(v).sum())
+            share = float(np.median(errors**2 / v))
+            costs = _costs(centres, v, share * centres.sure_alike)
+            for more, (cost, cuts) in enumerate(_cheapest(costs, maximum)):
+                choice = _Choice(cost + constant, tuple(cuts), shape)
+                if more == len(best):
+                    best.append(choice)
+                elif choice.cost < best[more].cost:
+                    best[more] = choice
     return best
 
 
@@ -107,11 +116,14 @@ def _neighbours_deviation(centres: Centres) -> float:
 def _errors(centres: Centres, off: float) -> Floats:
     """Standard errors of centres; of one that lies off by itself, as much as it does.
 
+    Where neighbours err alike they count for as many independent ones as a mean of many would.
+
     It agrees with no two neighbours: neither with the chord of the next ones, nor with the line
     through the two before it, nor with that through the two behind it.
     """
     x, z = centres.x / float(centres.x.max()), centres.z / float(centres.z.max())
-    e = np.maximum(centres.errors(), max(off, _MIN_DEVIATION))
+    own = centres.sure_errors()
+    e = np.maximum(own, max(off, _MIN_DEVIATION))
     m, places = len(x), np.arange(len(x))
     nearest, residual = np.full(m, np.inf), np.zeros(m)
     for one, other in ((-1, 1), (-2, -1), (1, 2)):
@@ -124,27 +136,28 @@ def _errors(centres: Centres, off: float) -> Floats:
         less = far < nearest[here]
         nearest[here[less]] = far[less]
         residual[here[less]] = (np.abs(r) / np.maximum(z[here], 1e-300))[less]
-    out: Floats = np.where(nearest > _BY_ITSELF, np.maximum(e, residual), centres.errors())
+    out: Floats = np.where(nearest > _BY_ITSELF, np.maximum(e, residual), own)
     return out
 
 
-def _deviations(off: float) -> list[float]:
-    """The deviations between sizes to try, up to what neighbours show."""
-    maximum = max(_USUAL, off)
+def _deviations(maximum: float) -> list[float]:
+    """The deviations between sizes to try."""
+    maximum = max(maximum, _MIN_DEVIATION)
     steps = int(np.log(maximum / _MIN_DEVIATION) / np.log(_STEP))
     return [*(_MIN_DEVIATION * _STEP**k for k in range(steps + 1)), maximum]
 
 
-def _costs(centres: Centres, v: Floats) -> Floats:
+def _costs(centres: Centres, v: Floats, alike: float) -> Floats:
     """C[i, j], infinite for fewer than MIN_SIZES cells: one line with both parameters >= 0."""
     z = centres.z / float(centres.z.max())
     w = 1.0 / (z * z * v)
     x, m = centres.x / float(centres.x.max()), len(z)
     inside = np.triu(np.ones((m, m)))
-    t, W = (x[None, :] - x[:, None]) * inside, inside * (w[None, :] / w[:, None])
-    WT, WZ = W * t, W * z[None, :]
+    u = inside * np.sqrt(w[None, :] / w[:, None])
+    t, q = u * (x[None, :] - x[:, None]), u * z[None, :]
+    u, t, q = (_whitened(part, alike) for part in (u, t, q))
     W, WT, WTT, WZ, WTZ, WZZ = (
-        np.cumsum(part, axis=1) for part in (W, WT, WT * t, WZ, WT * z, WZ * z)
+        np.cumsum(part, axis=1) for part in (u * u, u * t, t * t, u * q, t * q, q * q)
     )
     x0 = x[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -158,6 +171,20 @@ def _costs(centres: Centres, v: Floats) -> Floats:
         squares = WZZ - 2.0 * (at * WZ + b * WTZ) + at * at * W + 2.0 * at * b * WT + b * b * WTT
     short = np.tril(np.ones((m, m), dtype=bool), MIN_SIZES - 2)
     return np.where(short, np.inf, np.maximum(squares, 0.0) * w[:, None])
+
+
+def _whitened(columns: Floats, alike: float) -> Floats:
+    """Row i from cell i on, freed of what each cell shares with the one before it: alike is the
+    correlation of their errors.
+    """
+    if alike <= 0.0:
+        return columns
+    out = columns.copy()
+    out[:, 1:] -= alike * columns[:, :-1]
+    own: Floats = np.arange(len(columns))
+    out /= (1.0 - alike**2) ** 0.5
+    out[own, own] = columns[own, own]
+    return out
 
 
 def _cheapest(C: Floats, maximum: int) -> list[tuple[float, list[int]]]:
@@ -181,12 +208,12 @@ def _cheapest(C: Floats, maximum: int) -> list[tuple[float, list[int]]]:
 class _Cuts:
     """Cuts under one deviation between sizes: which of them stand up, and where they lie."""
 
-    def __init__(self, samples: SortedSamples, centres: Centres, deviation: float) -> None:
+    def __init__(self, samples: SortedSamples, centres: Centres, chosen: _Choice) -> None:
         self._samples, self._centres = samples, centres
         self._x, self._z = (part / float(part.max()) for part in (centres.x, centres.z))
         errors = _errors(centres, _neighbours_deviation(centres))
-        self._w = 1.0 / (self._z**2 * (errors**2 + deviation**2))
-        self._deviation = deviation
+        self._deviation = chosen.shape.at(centres.s)
+        self._w = 1.0 / (self._z**2 * (errors**2 + self._deviation**2))
         self._first = np.append(0, centres.last[:-1] + 1)
 
     def kept(self, cuts: list[int], penalty: float) -> list[int]:
@@ -242,9 +269,10 @@ class _Cuts:
         ends = self._centres.last[cells] - first
         group = np.searchsorted(ends, part.group)
         s = np.maximum(self._centres.s[cells], MIN_SCALE)
-        many = self._centres.count[cells]
-        total = s**2 + self._deviation**2
-        share = np.minimum(1.0, total / (s**2 + many * self._deviation**2))
+        many, deviation = self._centres.count[cells], self._deviation[cells]
+        total = s**2 + deviation**2
+        alike = s**2 * self._centres.wide[cells] + many * deviation**2
+        share = np.minimum(1.0, total / alike)
         c, scales = part.c * share[group], np.sqrt(total)[group]
         x = part.x / float(self._centres.x.max())
         y = part.y / float(self._centres.z.max())

@@ -2,7 +2,8 @@
 
 Notation  x sizes in bytes, y times in µs, c how many samples an entry stands for, (N,) each;
           m distinct sizes; `start` (m,) is where each size's entries begin, `count` (m,) how many
-          samples it had, `first` (m,) the time that was measured first.
+          samples it had, `first` (m,) the time that was measured first; `repetitions` how alike
+          those are which follow each other in the file.
 Cost      one stable sort of the sizes, one sort of the times of each size.
 Traps     a size with many repetitions is represented by QUANTILES of its sorted times, each with
           the same weight: outliers keep their share, and the sums over a size keep their values but
@@ -13,10 +14,12 @@ Traps     a size with many repetitions is represented by QUANTILES of its sorted
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fitting.repetitions import Repetitions, repetitions_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -39,6 +42,7 @@ class SortedSamples:
     start: Ints
     count: Ints
     first: Floats
+    repetitions: Repetitions = Repetitions()
 
     @property
     def entries(self) -> Ints:
@@ -63,6 +67,7 @@ class SortedSamples:
             self.start[sizes] - low,
             self.count[sizes],
             self.first[sizes],
+            self.repetitions,
         )
 
     def places(self, share: float) -> Ints:
@@ -88,9 +93,16 @@ def sort_samples(message_bytes: Sequence[int], times_us: Sequence[float]) -> Sor
         y = times[np.lexsort((times, sizes))]
     else:
         y = np.concatenate([np.sort(part) for part in np.split(y, start[1:])])
-    ones = np.ones(len(x))
+    repetitions = repetitions_of(order, times[order], y, start.astype(np.int64))
     every = SortedSamples(
-        x.astype(np.float64), y, ones, distinct, start.astype(np.int64), count, first
+        x=x.astype(np.float64),
+        y=y,
+        c=np.ones(len(x)),
+        sizes=distinct,
+        start=start.astype(np.int64),
+        count=count,
+        first=first,
+        repetitions=repetitions,
     )
     return every if len(x) <= _COMPRESS_FROM else _thinned(_compressed(every))
 
@@ -124,7 +136,7 @@ def _compressed(samples: SortedSamples) -> SortedSamples:
     many = np.repeat(count / kept, kept)
     index = np.repeat(samples.start, kept) + ((place + 0.5) * many).astype(np.int64)
     x = np.repeat(samples.sizes.astype(np.float64), kept)
-    return SortedSamples(x, samples.y[index], many, samples.sizes, start, count, samples.first)
+    return replace(samples, x=x, y=samples.y[index], c=many, start=start)
 
 
 def _thinned(samples: SortedSamples) -> SortedSamples:
@@ -145,4 +157,5 @@ def _thinned(samples: SortedSamples) -> SortedSamples:
         np.cumsum(widths) - widths,
         samples.count[kept],
         samples.first[kept],
+        samples.repetitions,
     )

@@ -24,9 +24,9 @@ from fitting.between import between_size_deviation, neighbours_correlation
 from fitting.centres import Centres, centres_of
 from fitting.diagnostics import Evidence, diagnose, verdicts_of
 from fitting.ends import end_intervals, without_falls
-from fitting.line import TINY, Line, solve
+from fitting.line import TINY, Floats, Line, solve
 from fitting.pieces import Between, Estimate, FittedLine, Piece, estimate_of, fitted_line
-from fitting.ranges import find_ends
+from fitting.ranges import FoundEnds, find_ends
 from fitting.robust import mad
 from fitting.samples import SortedSamples, clock_step, sort_samples
 
@@ -46,7 +46,7 @@ def fit_stage(
     found = find_ends(samples, centres, _max_ranges(options))
     if found.places:  # bins that reach over an end hold two kinds of times
         centres = centres_of(samples, found.places, resolution_us=tick)
-    pieces, deviation = _pieces(samples, centres, found.places, method=options.method, tick=tick)
+    pieces, deviation = _pieces(samples, centres, found, method=options.method, tick=tick)
     maximum = _max_ranges(options)
     evidence = Evidence(
         name, options.method, samples, centres, pieces, tick, deviation, found.wanted, maximum
@@ -94,13 +94,13 @@ def _max_ranges(options: FitOptions) -> int:
 def _pieces(
     samples: SortedSamples,
     centres: Centres,
-    ends: tuple[int, ...],
+    ends: FoundEnds,
     *,
     method: FitMethod,
     tick: float,
 ) -> tuple[tuple[Piece, ...], float]:
     """The ranges, and the relative deviation between sizes."""
-    bounds = [-1, *ends, len(samples.sizes) - 1]
+    bounds = [-1, *ends.places, len(samples.sizes) - 1]
     parts = [samples.between(low + 1, high) for low, high in pairwise(bounds)]
     cells = [
         slice(int(low), int(high))
@@ -111,14 +111,17 @@ def _pieces(
     # Two parameters a line, and its end.
     free = len(centres.x) - 3 * len(parts) + 1
     lines = [fitted_line(part, method, resolution_us=tick) for part in parts]
-    deviation, correlation = _deviation(centres, lines, cells, tick, free)
+    h = ends.shape.relative(centres.s)
+    deviation, correlation = _deviation(centres, lines, cells, h, tick=tick, free=free)
     found = [
         estimate_of(
             part,
             line,
             resolution_us=tick,
             between=Between(
-                deviation, correlation, free, centres.start[where] - centres.start[where.start]
+                centres.common(where) + _common(deviation * h[where], correlation),
+                free,
+                centres.start[where] - centres.start[where.start],
             ),
         )
         for part, line, where in zip(parts, lines, cells, strict=True)
@@ -133,13 +136,13 @@ def _pieces(
     found = without_falls(found, [int(part.sizes[-1]) for part in parts[:-1]])
     ups: list[int | None] = [
         _range_end(left, int(part.sizes[-1]), right, int(samples.sizes[end + 1]))
-        for left, right, part, end in zip(found, found[1:], parts, ends, strict=False)
+        for left, right, part, end in zip(found, found[1:], parts, ends.places, strict=False)
     ]
     pieces = tuple(
         Piece(part, estimate, where, up_to, int(part.count.sum()))
         for part, estimate, where, up_to in zip(parts, found, cells, [*ups, None], strict=True)
     )
-    ends_within = end_intervals(centres, pieces, deviation, samples.sizes)
+    ends_within = end_intervals(centres, pieces, deviation * h, samples.sizes)
     return tuple(
         replace(piece, end_interval=within)
         for piece, within in zip(pieces, [*ends_within, None], strict=True)
@@ -147,7 +150,13 @@ def _pieces(
 
 
 def _deviation(
-    centres: Centres, lines: list[FittedLine], cells: list[slice], tick: float, free: int
+    centres: Centres,
+    lines: list[FittedLine],
+    cells: list[slice],
+    h: Floats,
+    *,
+    tick: float,
+    free: int,
 ) -> tuple[float, float]:
     """The relative deviation between sizes, of all ranges together, and that of neighbours."""
     f = np.concatenate(
@@ -156,9 +165,17 @@ def _deviation(
     f = np.maximum(f, max(float(centres.z.max()) * TINY, 5e-324))
     r = np.clip(centres.z / f - 1.0, -1.0, 1e9)
     e = np.hypot(centres.errors(), tick / f / 2.0)
-    deviation = between_size_deviation(r, e, free)
-    z = r / np.maximum(np.hypot(e, deviation), 1e-300)
+    deviation = between_size_deviation(r, e, h, free)
+    z = r / np.maximum(np.hypot(e, deviation * h), 1e-300)
     return deviation, neighbours_correlation(z, free)
+
+
+def _common(deviation: Floats, correlation: float) -> Floats:
+    """The relative covariance of deviations of sizes, falling in powers with their distance."""
+    places = np.arange(len(deviation))
+    apart = np.abs(places[:, None] - places[None, :])
+    out: Floats = np.outer(deviation, deviation) * correlation**apart
+    return out
 
 
 def _range_end(left: Estimate, last: int, right: Estimate, following: int) -> int:

@@ -1,0 +1,126 @@
+"""How alike successive repetitions are, and what that does to the mean of a size.
+
+Source    an autoregressive process of the first order (Box & Jenkins 1970, ch. 3); the expectations
+          of its sample moments about the mean of n values, which are exact.
+Notation  rho the correlation of successive times; n repetitions of a size, one after the other; A
+          the variance of their mean by that of one time; psi Tukey's weighted residuals.
+Cost      O(N).
+Exact     A and the expectation of the lag-1 ratio are, for the process; rho is an estimate.
+Traps     what disturbs a run for longer than a size takes moves all repetitions of it: around their
+          own mean they scatter little and their correlation seems low. The ratio expected around a
+          mean of n is solved for rho, instead of the ratio itself. Repetitions of a size that do
+          not follow each other in the file say nothing, and are taken as independent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_MIN_REPETITIONS = 8
+_MIN_FOLLOWING = 0.8  # of the repetitions follow another one of their size
+_SURE = 2.0  # standard errors of the ratio below which there is no correlation
+_REACH = 4.685  # scales, for a time to count
+_NEIGHBOURS = 3  # on both sides whose scales are looked at
+_RHO: Floats = np.linspace(0.0, 0.98, 197)
+
+
+@dataclass(frozen=True, slots=True)
+class Repetitions:
+    """`correlation` of successive times; `in_order` where sizes ascend, or descend, in the file, so
+    that neighbouring sizes follow each other too.
+    """
+
+    correlation: float = 0.0
+    at_least: float = 0.0
+    in_order: bool = False
+
+    def widening(self, n: Floats, rho) -> Floats:
+        """Return by how much the variance of the mean of n times is above s^2 / n, (m,).
+
+        s^2 is the variance around that mean: s^2 = (1 - A) n / (n - 1) times that of the process.
+        """
+        n = np.maximum(n, 2.0)
+        if rho == 0.0:
+            return np.ones(len(n))
+        A = variance_of_mean(rho, n)
+        out: Floats = (n - 1.0) * A / (1.0 - A)
+        return out
+
+    def alike(self, n: float, sizes: int, rho) -> Floats:
+        """Return the correlation of the means of n times each of 0, 1, ... sizes apart, (sizes,)."""
+        out = np.zeros(sizes)
+        out[0] = 1.0
+        if rho > 0.0 and self.in_order:
+            A = float(variance_of_mean(rho, np.array([max(n, 2.0)]))[0])
+            first = rho * (1.0 - rho**n) ** 2 / ((n * (1.0 - rho)) ** 2 * A)
+            out[1:] = first * rho ** (n * np.arange(sizes - 1))
+        return out
+
+
+def variance_of_mean(rho: float | Floats, n: float | Floats) -> Floats:
+    """Return A for n values; rho below 1."""
+    gap = 1.0 - np.asarray(rho, np.float64)
+    out: Floats = ((1.0 + rho) / gap - 2.0 * rho * (1.0 - rho**n) / (n * gap**2)) / n
+    return out
+
+
+def repetitions_of(order: Ints, y: Floats, by_size: Floats, start: Ints) -> Repetitions:
+    """Return what the rows of a file say. `order` (N,) are the rows by size and then as they come,
+    `y` (N,) their times, `by_size` (N,) the times of each size sorted, `start` (m,) where each size
+    begins.
+    """
+    count = np.diff(np.append(start, len(y)))
+    n = float(np.median(count))
+    begins = order[start]
+    in_order = len(start) > 1 and abs(int(np.sign(np.diff(begins)).sum())) == len(start) - 1
+    inside = np.ones(len(y), dtype=bool)
+    inside[start] = False
+    follows = inside[1:] & (np.diff(order) == 1)
+    pairs = float(follows.sum())
+    if n < _MIN_REPETITIONS or pairs < _MIN_FOLLOWING * float(inside.sum()):
+        return Repetitions()
+    psi = _psi(y, by_size, start, count)
+    squares = float(psi @ psi)
+    if squares <= 0.0:
+        return Repetitions()
+    ratio = float((psi[1:] * psi[:-1])[follows].sum()) / squares
+    if ratio + 1.0 / n <= _SURE / pairs**0.5:
+        return Repetitions(0.0, 0.0, in_order)
+    error = ((1.0 - min(1.0, ratio**2)) / pairs) ** 0.5
+    rho, at_least = np.interp([ratio, ratio - error], _expected_ratio(n), _RHO)
+    return Repetitions(float(rho), float(at_least), in_order)
+
+
+def _psi(y: Floats, by_size: Floats, start: Ints, count: Ints) -> Floats:
+    """Relative residuals around the middle of each size in units of their scale there; those of
+    outliers are 0.
+
+    The scale is the middle one of neighbouring sizes: a size by its own scale would weigh as much
+    where its times happen to scatter little, and that is where they follow each other less.
+    """
+    low, middle, high = (
+        by_size[start + ((count - 1) * share).astype(np.int64)] for share in (0.25, 0.5, 0.75)
+    )
+    middle = np.maximum(middle, max(float(by_size.max()) * 1e-15, 5e-324))
+    padded = np.pad((high - low) / middle / 1.349, _NEIGHBOURS, mode="symmetric")
+    scale = np.median(np.lib.stride_tricks.sliding_window_view(padded, 2 * _NEIGHBOURS + 1), axis=1)
+    u = (y / np.repeat(middle, count) - 1.0) / np.repeat(np.maximum(scale, 1e-300), count)
+    kept = (np.abs(u) < _REACH).astype(np.float64)
+    u = np.where(kept > 0.0, u, 0.0)
+    mean = np.add.reduceat(u, start) / np.maximum(np.add.reduceat(kept, start), 1.0)
+    out: Floats = (u - np.repeat(mean, count)) * kept
+    return out
+
+
+def _expected_ratio(n: float) -> Floats:
+    """The expectation of sum r_i r_{i+1} / sum r_i^2 around the mean of n times, for each _RHO."""
+    A = variance_of_mean(_RHO, n)
+    edge = (1.0 - _RHO**n) / (n * (1.0 - _RHO))  # covariance of the first time and the mean
+    out: Floats = ((n - 1.0) * _RHO - (n + 1.0) * A + 2.0 * edge) / (n * (1.0 - A))
+    return np.maximum.accumulate(out)

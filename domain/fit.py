@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import pairwise
 
 from domain.aggregate import Aggregate, lower_of
 from domain.errors import InvalidInput, MeasurementMissing
@@ -119,6 +120,11 @@ class LineFit:
     `up_to_bytes` is where the range ends, inclusive, None for the last one, and
     `up_to_bytes_interval` the 95 % interval of that end. `correlation` is that
     of the two estimates, -1 to 1. `clipped` names what came out negative and was set to 0.
+
+    `free_overhead_us` and `free_ns_per_byte` are the estimates before that, which may be negative;
+    `covariance` holds the variance of the former in µs², their covariance in µs·ns per byte and the
+    variance of the latter in (ns per byte)², deviations between sizes included, known from so many
+    `degrees_of_freedom`. All four are None in fits that earlier versions stored.
     """
 
     overhead_us: float
@@ -136,6 +142,10 @@ class LineFit:
     num_samples: int
     clipped: tuple[str, ...] = ()
     up_to_bytes_interval: tuple[int, int] | None = None
+    free_overhead_us: float | None = None
+    free_ns_per_byte: float | None = None
+    covariance: tuple[float, float, float] | None = None
+    degrees_of_freedom: float | None = None
 
     def to_range(self) -> FitRange:
         """Return the domain's fit range of this line."""
@@ -188,10 +198,20 @@ class StageFit:
         """Return the stage that this fit describes."""
         return Stage(self.name, tuple(line.to_range() for line in self.lines))
 
+    def ends_between(self) -> tuple[tuple[int, int], ...]:
+        """Return the two measured sizes in bytes between which each range's end lies: the last one
+        of the left range and the first one of the right.
+        """
+        return tuple((left.to_bytes, right.from_bytes) for left, right in pairwise(self.lines))
+
 
 @dataclass(frozen=True, slots=True)
 class AggregateFit:
-    """All stages together and the slowest of them, as fitted from outside (theory.md sec. 7)."""
+    """All stages together and the slowest of them, as fitted from outside (theory.md sec. 7).
+
+    Each was measured by itself: estimates of the one and of the other are independent, and the
+    covariances of both are those of their lines.
+    """
 
     total: StageFit
     bottleneck: StageFit

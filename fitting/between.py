@@ -53,6 +53,9 @@ class Shape:
         return out
 
 
+CONSTANT = Shape()
+
+
 def parts_of_scatter(s: Floats) -> tuple[float, ...]:
     """Return which parts of the scatter of single times, (m,), are tried."""
     return (0.0,) if float(s.max()) < _UNEVEN * float(s.min()) else (0.0, _PART)

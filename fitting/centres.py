@@ -39,8 +39,10 @@ class Centres:
     count   how many samples it has (m,)
     start   where its entries begin (m,)
     last    the index of the last size in it (m,)
-    wide    by how much the variance of a centre is above s^2 / n (m,)
-    alike   the correlation of the errors of cells 0, 1, ... apart (m,)
+    wide    by how much the variance of a centre is at most above s^2 / n (m,)
+    alike   the correlation of the errors of cells 0, 1, ... apart, at most (m,)
+    sure_wide, sure_alike
+            the former, and the correlation of neighbours, at least (m,)
     """
 
     x: Floats
@@ -61,14 +63,10 @@ class Centres:
         out: Floats = self.s * np.sqrt(self.wide / self.n)
         return out
 
-    def sure_errors(self):
-        return self.s * np.sqrt(self.sure_wide / self.n)
-
-    def lasting(self) -> float:
-        """Return by how much the variance of the mean of many cells is above that of as many
-        independent ones.
-        """
-        return float(2.0 * self.alike.sum() - 1.0)
+    def sure_errors(self) -> Floats:
+        """Return what the relative standard error of every centre is at least, (m,)."""
+        out: Floats = self.s * np.sqrt(self.sure_wide / self.n)
+        return out
 
     def common(self, where: slice) -> Floats:
         """Return the relative covariance of the errors of these cells, beyond what single times
@@ -136,6 +134,7 @@ def _centres(samples: SortedSamples, cells: _Cells, z: Floats, s: Floats, n: Flo
     known = samples.repetitions
     of_size = float(np.median(samples.count))
     in_a_row = count if known.in_order else np.full(len(z), of_size)
+    middle = float(np.median(in_a_row))
     return Centres(
         x=cells.x,
         z=z,
@@ -145,10 +144,10 @@ def _centres(samples: SortedSamples, cells: _Cells, z: Floats, s: Floats, n: Flo
         count=count,
         start=cells.start,
         last=cells.last,
-        wide=known.widening(in_a_row, known.correlation),
-        alike=known.alike(float(np.median(in_a_row)), len(z), known.correlation),
-        sure_wide=known.widening(in_a_row, known.at_least),
-        sure_alike=float(known.alike(float(np.median(in_a_row)), 2, known.at_least)[1]),
+        wide=known.widening(known.at_most, in_a_row),
+        alike=known.alike(known.at_most, middle, len(z)),
+        sure_wide=known.widening(known.at_least, in_a_row),
+        sure_alike=float(known.alike(known.at_least, middle, 2)[1]),
     )
 
 

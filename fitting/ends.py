@@ -13,7 +13,7 @@ Traps     the line of a range is known least at its ends: what a larger size cos
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -48,8 +48,8 @@ def end_intervals(
 ) -> tuple[tuple[int, int], ...]:
     """Return the 95 % interval in bytes of every range's end but the last one's.
 
-    `deviation` is that between sizes, by cell (m,); `measured` are all sizes, ascending, (n,): an end lies at or behind the last size of its left
-    range and before the next size. An interval holds these two for every drawn end.
+    `deviation` is that between sizes, by cell (m,); `measured` are all sizes, ascending, (n,): an
+    end lies at or behind the last size of its left range and before the next size. An interval holds these two for every drawn end.
     """
     out = []
     for left, right in pairwise(pieces):
@@ -140,8 +140,8 @@ def without_falls(found: list[Estimate], last: list[int]) -> list[Estimate]:
         if fall <= 0.0 or variance <= 0.0 or fall > _SURE * variance**0.5:
             continue
         theta = _met(theta, c, V)
-        out[place] = replace(left, a=float(theta[0]), b=float(theta[1]))
-        out[place + 1] = replace(right, a=float(theta[2]), b=float(theta[3]))
+        out[place] = left.moved_to(float(theta[0]), float(theta[1]))
+        out[place + 1] = right.moved_to(float(theta[2]), float(theta[3]))
     return out
 
 

@@ -50,6 +50,23 @@ class Known:
 _View = tuple[Floats, Floats, float]
 
 
+@dataclass(frozen=True, slots=True)
+class Uncertain:
+    """What a range's line may be off by.
+
+    `errors` and `half` are the standard errors and half widths of a and b, `covariance` (2, 2)
+    theirs. `free` are a and b without the constraint that neither is below 0, at the weights of
+    the fit, `free_covariance` (2, 2) theirs, known from so many `degrees_of_freedom`.
+    """
+
+    errors: tuple[float, float]
+    half: tuple[float, float]
+    covariance: Floats
+    free: tuple[float, float]
+    free_covariance: Floats
+    degrees_of_freedom: float
+
+
 def uncertainty(
     samples: SortedSamples,
     x: Floats,
@@ -57,8 +74,8 @@ def uncertainty(
     fitted: tuple[Line, Floats, Floats],
     *,
     known: Known,
-) -> tuple[Floats, tuple[float, float], tuple[float, float]]:
-    """Return covariance (2, 2), standard errors and half widths of a and b.
+) -> Uncertain:
+    """Return how far off a and b may be.
 
     `fitted` is the line with the scale and the weight of every sample. The half widths beside a
     clipped parameter are those of the free estimate: where sizes do not tell the two apart, the
@@ -76,14 +93,35 @@ def uncertainty(
         for N, B, free in _covariances(samples, x, y, fitted, centred, known)
     ]
     errors, half = _widest(both, known.freedom)
-    covariance = max((N + B for N, B, _ in both), key=lambda V: float(np.trace(V)))
+    widest = max(both, key=lambda view: float(np.trace(view[0] + view[1])))
+    covariance = widest[0] + widest[1]
+    root = np.sqrt(np.maximum(np.diag(covariance), 5e-324))
+    free_covariance = covariance / np.outer(root, root) * np.outer(errors, errors)
+    degrees = float(np.min(_shared(widest, known.freedom)))
     if line.clipped is not None:
         free = 1 if line.clipped == "a" else 0
         D = ((x if free else np.ones(len(x))) / (f * scale))[:, None]
         alone = _widest(_covariances(samples, x, y, fitted, D, known), known.freedom)
         errors[[free]], half[[free]] = np.maximum(alone, (errors[[free]], half[[free]]))
         covariance = np.diag(errors**2)
-    return covariance, (float(errors[0]), float(errors[1])), (float(half[0]), float(half[1]))
+    return Uncertain(
+        errors=(float(errors[0]), float(errors[1])),
+        half=(float(half[0]), float(half[1])),
+        covariance=covariance,
+        free=_free(x, y, w, line),
+        free_covariance=free_covariance,
+        degrees_of_freedom=degrees,
+    )
+
+
+def _free(x: Floats, y: Floats, w: Floats, line: Line) -> tuple[float, float]:
+    """The least squares line at these weights, whatever its signs."""
+    if line.clipped is None:
+        return line.a, line.b
+    middle_x, middle_y = float(w @ x / w.sum()), float(w @ y / w.sum())
+    dx = x - middle_x
+    b = float(w @ (dx * (y - middle_y)) / (w @ dx**2))
+    return middle_y - b * middle_x, b
 
 
 def quantile(freedom: float) -> float:
@@ -92,20 +130,28 @@ def quantile(freedom: float) -> float:
 
 
 def _widest(found: list[_View], freedom: int) -> tuple[Floats, Floats]:
-    """The largest standard errors and half widths, (p,) each.
+    """The largest standard errors and half widths, (p,) each."""
+    errors, half = [], []
+    for N, B, free in found:
+        errors.append(np.sqrt(np.maximum(np.diag(N), 0.0) + np.maximum(np.diag(B), 0.0)))
+        half.append(
+            errors[-1] * np.array([quantile(one) for one in _shared((N, B, free), freedom)])
+        )
+    return np.max(errors, axis=0), np.max(half, axis=0)
+
+
+def _shared(view: _View, freedom: int) -> Floats:
+    """Degrees of freedom of each variance, (p,), at least 1.
 
     A sum of variances N of n and B of m degrees of freedom has (N + B)^2 / (N^2 / n + B^2 / m) of
     them (Satterthwaite).
     """
-    errors, half = [], []
-    for N, B, free in found:
-        noise, between = (np.maximum(np.diag(V), 0.0) for V in (N, B))
-        total = noise + between
-        squares = noise**2 / max(1.0, free) + between**2 / max(1.0, freedom)
-        shared = np.where(squares > 0.0, total**2 / np.maximum(squares, 5e-324), max(1.0, free))
-        errors.append(np.sqrt(total))
-        half.append(errors[-1] * np.array([quantile(max(1.0, float(one))) for one in shared]))
-    return np.max(errors, axis=0), np.max(half, axis=0)
+    N, B, free = view
+    noise, between = (np.maximum(np.diag(V), 0.0) for V in (N, B))
+    total = noise + between
+    squares = noise**2 / max(1.0, free) + between**2 / max(1.0, freedom)
+    shared = np.where(squares > 0.0, total**2 / np.maximum(squares, 5e-324), max(1.0, free))
+    return np.maximum(1.0, shared)
 
 
 def _gram(D: Floats, c: Floats) -> Floats:

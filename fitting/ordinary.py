@@ -17,7 +17,7 @@ Traps: without centring, Sum x^2 - N mean(x)^2 cancels for sizes far from 0. Int
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fitting.intervals import quantile
@@ -32,7 +32,10 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class OrdinaryLine:
-    """a (µs) and b (µs per byte), standard errors and half widths; `clipped` names one of them."""
+    """a (µs) and b (µs per byte), standard errors and half widths; `clipped` names one of them.
+
+    `free` are both before clipping, `free_covariance` ((2, 2), by rows) theirs.
+    """
 
     a: float
     b: float
@@ -41,6 +44,8 @@ class OrdinaryLine:
     a_half: float
     b_half: float
     correlation: float
+    free: tuple[float, float]
+    free_covariance: tuple[tuple[float, float], tuple[float, float]]
     clipped: str | None = None
 
 
@@ -71,6 +76,8 @@ def _free_line(
     std = (float(c @ (dy - b * dx) ** 2) / (count - 2)) ** 0.5
     a_error = std * (1.0 / count + mean_x * mean_x / sxx) ** 0.5
     b_error = std / sxx**0.5
+    correlation = -mean_x / (sxx / count + mean_x * mean_x) ** 0.5
+    both = correlation * a_error * b_error
     half = quantile(count - 2)
     return OrdinaryLine(
         a=_not_below_rounding(a, float(y.max())),
@@ -79,7 +86,9 @@ def _free_line(
         b_error=b_error,
         a_half=half * a_error,
         b_half=half * b_error,
-        correlation=-mean_x / (sxx / count + mean_x * mean_x) ** 0.5,
+        correlation=correlation,
+        free=(a, b),
+        free_covariance=((a_error**2, both), (both, b_error**2)),
     )
 
 
@@ -92,7 +101,7 @@ def _through_origin(
     error = (float(c @ (y - b * x) ** 2) / (count - 1)) ** 0.5 / sum_xx**0.5
     half = max(quantile(count - 1) * error, free.b_half)
     error = max(error, free.b_error)
-    return OrdinaryLine(0.0, b, free.a_error, error, free.a_half, half, 0.0, "a")
+    return replace(free, a=0.0, b=b, b_error=error, b_half=half, correlation=0.0, clipped="a")
 
 
 def _flat(y: NDArray[np.float64], c: NDArray[np.float64], free: OrdinaryLine) -> OrdinaryLine:
@@ -102,7 +111,7 @@ def _flat(y: NDArray[np.float64], c: NDArray[np.float64], free: OrdinaryLine) ->
     error = (float(c @ (y - a) ** 2) / (count - 1)) ** 0.5 / count**0.5
     half = max(quantile(count - 1) * error, free.a_half)
     error = max(error, free.a_error)
-    return OrdinaryLine(a, 0.0, error, free.b_error, half, free.b_half, 0.0, "b")
+    return replace(free, a=a, b=0.0, a_error=error, a_half=half, correlation=0.0, clipped="b")
 
 
 def _not_below_rounding(value: float, scale: float) -> float:

@@ -14,7 +14,7 @@ Traps     sizes span up to 15 decades and times may be denormal: everything is c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,7 +32,8 @@ class Estimate:
     """a (µs) and b (µs per byte), their standard errors and half widths of 95 % intervals.
 
     `scale` is the relative noise of one sample; `weights` (N,) are Tukey's, 0 for an outlier;
-    `clipped` is "a" or "b" where that one came out negative.
+    `clipped` is "a" or "b" where that one came out negative. `free` are a and b before that, with
+    their covariance (2, 2), known from so many `degrees_of_freedom`.
     """
 
     a: float
@@ -42,6 +43,9 @@ class Estimate:
     correlation: float
     scale: float
     weights: Floats
+    free: tuple[float, float]
+    free_covariance: Floats
+    degrees_of_freedom: float
     clipped: str | None = None
 
     def times_us(self, x: Floats) -> Floats:
@@ -53,6 +57,11 @@ class Estimate:
         """Return that of a and b, (2, 2)."""
         a, b = self.errors
         return np.array([[a * a, self.correlation * a * b], [self.correlation * a * b, b * b]])
+
+    def moved_to(self, a: float, b: float) -> Estimate:
+        """Return the estimate with these two; the free ones move by as much."""
+        free = (self.free[0] + a - self.a, self.free[1] + b - self.b)
+        return replace(self, a=a, b=b, free=free)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +128,19 @@ def estimate_of(
         return _ordinary(samples, fitted.ordinary)
     line, x_unit, y_unit = fitted.line, fitted.x_unit, fitted.y_unit
     if y_unit <= 0.0:
-        return Estimate(0.0, 0.0, (0.0, 0.0), (0.0, 0.0), 0.0, 0.0, fitted.weights)
+        none = (0.0, 0.0)
+        return Estimate(
+            a=0.0,
+            b=0.0,
+            errors=none,
+            half=none,
+            correlation=0.0,
+            scale=0.0,
+            weights=fitted.weights,
+            free=none,
+            free_covariance=np.zeros((2, 2)),
+            degrees_of_freedom=float(max(1, between.freedom)),
+        )
     x, y = samples.x / x_unit, samples.y / y_unit
     known = Known(
         tick=resolution_us / y_unit,
@@ -127,17 +148,19 @@ def estimate_of(
         freedom=between.freedom,
         start=between.start,
     )
-    covariance, errors, half = uncertainty(
-        samples, x, y, (line, fitted.scale, fitted.weights), known=known
-    )
+    found = uncertainty(samples, x, y, (line, fitted.scale, fitted.weights), known=known)
+    units = np.array([y_unit, y_unit / x_unit])
     return Estimate(
         a=line.a * y_unit,
         b=line.b * y_unit / x_unit,
-        errors=(errors[0] * y_unit, errors[1] * y_unit / x_unit),
-        half=(half[0] * y_unit, half[1] * y_unit / x_unit),
-        correlation=_correlation(covariance),
+        errors=(found.errors[0] * y_unit, found.errors[1] * y_unit / x_unit),
+        half=(found.half[0] * y_unit, found.half[1] * y_unit / x_unit),
+        correlation=_correlation(found.covariance),
         scale=float(np.median(fitted.scale)),
         weights=fitted.weights,
+        free=(found.free[0] * y_unit, found.free[1] * y_unit / x_unit),
+        free_covariance=found.free_covariance * np.outer(units, units),
+        degrees_of_freedom=found.degrees_of_freedom,
         clipped=line.clipped,
     )
 
@@ -162,6 +185,9 @@ def _ordinary(samples: SortedSamples, found: OrdinaryLine) -> Estimate:
         correlation=found.correlation,
         scale=relative_scale(samples.x, samples.y, samples.c, line),
         weights=np.ones(len(samples.x)),
+        free=found.free,
+        free_covariance=np.array(found.free_covariance),
+        degrees_of_freedom=max(1.0, float(samples.c.sum()) - 2.0),
         clipped=found.clipped,
     )
 
@@ -243,6 +269,14 @@ class Piece:
             num_samples=self.num_samples,
             clipped=_FIELDS[found.clipped],
             up_to_bytes_interval=self.end_interval,
+            free_overhead_us=found.free[0],
+            free_ns_per_byte=found.free[1] * 1000.0,
+            covariance=(
+                float(found.free_covariance[0, 0]),
+                float(found.free_covariance[0, 1]) * 1e3,
+                float(found.free_covariance[1, 1]) * 1e6,
+            ),
+            degrees_of_freedom=found.degrees_of_freedom,
         )
 
 

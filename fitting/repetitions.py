@@ -9,7 +9,9 @@ Exact     A and the expectation of the lag-1 ratio are, for the process; rho is 
 Traps     what disturbs a run for longer than a size takes moves all repetitions of it: around their
           own mean they scatter little and their correlation seems low. The ratio expected around a
           mean of n is solved for rho, instead of the ratio itself. Repetitions of a size that do
-          not follow each other in the file say nothing, and are taken as independent.
+          not follow each other in the file say nothing, and are taken as independent. Near 1 a
+          small error of rho is a large one of A: ranges are found by what the correlation is at least, or
+          none would be found, and intervals are those of what it is at most.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ Ints = NDArray[np.int64]
 _MIN_REPETITIONS = 8
 _MIN_FOLLOWING = 0.8  # of the repetitions follow another one of their size
 _SURE = 2.0  # standard errors of the ratio below which there is no correlation
+_BELOW, _ABOVE = 1.5, 0.5  # standard errors of the ratio
 _REACH = 4.685  # scales, for a time to count
 _NEIGHBOURS = 3  # on both sides whose scales are looked at
 _RHO: Floats = np.linspace(0.0, 0.98, 197)
@@ -32,15 +35,15 @@ _RHO: Floats = np.linspace(0.0, 0.98, 197)
 
 @dataclass(frozen=True, slots=True)
 class Repetitions:
-    """`correlation` of successive times; `in_order` where sizes ascend, or descend, in the file, so
-    that neighbouring sizes follow each other too.
+    """The correlation of successive times, which lies between `at_least` and `at_most`; `in_order`
+    where sizes ascend, or descend, in the file, so that neighbouring sizes follow each other too.
     """
 
-    correlation: float = 0.0
     at_least: float = 0.0
+    at_most: float = 0.0
     in_order: bool = False
 
-    def widening(self, n: Floats, rho) -> Floats:
+    def widening(self, rho: float, n: Floats) -> Floats:
         """Return by how much the variance of the mean of n times is above s^2 / n, (m,).
 
         s^2 is the variance around that mean: s^2 = (1 - A) n / (n - 1) times that of the process.
@@ -52,8 +55,8 @@ class Repetitions:
         out: Floats = (n - 1.0) * A / (1.0 - A)
         return out
 
-    def alike(self, n: float, sizes: int, rho) -> Floats:
-        """Return the correlation of the means of n times each of 0, 1, ... sizes apart, (sizes,)."""
+    def alike(self, rho: float, n: float, sizes: int) -> Floats:
+        """Return the correlation of the means of n times, 0, 1, ... sizes apart, (sizes,)."""
         out = np.zeros(sizes)
         out[0] = 1.0
         if rho > 0.0 and self.in_order:
@@ -61,6 +64,9 @@ class Repetitions:
             first = rho * (1.0 - rho**n) ** 2 / ((n * (1.0 - rho)) ** 2 * A)
             out[1:] = first * rho ** (n * np.arange(sizes - 1))
         return out
+
+
+INDEPENDENT = Repetitions()
 
 
 def variance_of_mean(rho: float | Floats, n: float | Floats) -> Floats:
@@ -84,17 +90,18 @@ def repetitions_of(order: Ints, y: Floats, by_size: Floats, start: Ints) -> Repe
     follows = inside[1:] & (np.diff(order) == 1)
     pairs = float(follows.sum())
     if n < _MIN_REPETITIONS or pairs < _MIN_FOLLOWING * float(inside.sum()):
-        return Repetitions()
+        return INDEPENDENT
     psi = _psi(y, by_size, start, count)
     squares = float(psi @ psi)
     if squares <= 0.0:
-        return Repetitions()
+        return INDEPENDENT
     ratio = float((psi[1:] * psi[:-1])[follows].sum()) / squares
     if ratio + 1.0 / n <= _SURE / pairs**0.5:
         return Repetitions(0.0, 0.0, in_order)
     error = ((1.0 - min(1.0, ratio**2)) / pairs) ** 0.5
-    rho, at_least = np.interp([ratio, ratio - error], _expected_ratio(n), _RHO)
-    return Repetitions(float(rho), float(at_least), in_order)
+    both = [ratio - _BELOW * error, ratio + _ABOVE * error]
+    at_least, at_most = np.interp(both, _expected_ratio(n), _RHO)
+    return Repetitions(float(at_least), float(at_most), in_order)
 
 
 def _psi(y: Floats, by_size: Floats, start: Ints, count: Ints) -> Floats:

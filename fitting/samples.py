@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fitting.repetitions import Repetitions, repetitions_of
+from fitting.repetitions import INDEPENDENT, Repetitions, repetitions_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -42,7 +42,7 @@ class SortedSamples:
     start: Ints
     count: Ints
     first: Floats
-    repetitions: Repetitions = Repetitions()
+    repetitions: Repetitions = INDEPENDENT
 
     @property
     def entries(self) -> Ints:

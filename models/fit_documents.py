@@ -133,13 +133,14 @@ def _line(stored: dict[str, Any]) -> LineFit:
         overhead_verdict=Verdict(stored["overhead_verdict"]),
         ns_per_byte_verdict=Verdict(stored["ns_per_byte_verdict"]),
         clipped=tuple(stored["clipped"]),
-        up_to_bytes_interval=_pair(stored.get("up_to_bytes_interval")),
+        up_to_bytes_interval=_tuple(stored.get("up_to_bytes_interval")),
+        covariance=_tuple(stored.get("covariance")),
     )
 
 
-def _pair(stored: list[int] | None) -> tuple[int, int] | None:
-    # Fits that earlier versions stored have no interval of a range's end.
-    return None if stored is None else (stored[0], stored[1])
+def _tuple(stored: list[Any] | None) -> tuple[Any, ...] | None:
+    # Fits that earlier versions stored have neither an interval of an end nor a covariance.
+    return None if stored is None else tuple(stored)
 
 
 def _loggp(stored: dict[str, Any]) -> LogGPFit:

@@ -103,7 +103,13 @@ class FitPlotOut(Output):
 
 @dataclass(frozen=True)
 class LineFitOut(Output):
-    """A fitted line over one range of fragment sizes; intervals are 95 %, [low, high]."""
+    """A fitted line over one range of fragment sizes; intervals are 95 %, [low, high].
+
+    `free_overhead_us` and `free_ns_per_byte` are the estimates before one that came out negative
+    was set to 0; `covariance` is [variance of the former in µs², covariance in µs·ns per byte,
+    variance of the latter in (ns per byte)²], deviations between sizes included, known from so many
+    `degrees_of_freedom`; all null in fits that earlier versions stored.
+    """
 
     up_to_bytes: int | None
     from_bytes: int
@@ -120,6 +126,10 @@ class LineFitOut(Output):
     num_samples: int
     clipped: tuple[str, ...]
     up_to_bytes_interval: tuple[int, int] | None = None
+    free_overhead_us: float | None = None
+    free_ns_per_byte: float | None = None
+    covariance: tuple[float, float, float] | None = None
+    degrees_of_freedom: float | None = None
 
 
 @dataclass(frozen=True)

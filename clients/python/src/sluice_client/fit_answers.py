@@ -53,6 +53,10 @@ class FittedLine:
     num_samples: int
     clipped: tuple[str, ...]
     up_to_bytes_interval: tuple[int, int] | None = None
+    free_overhead_us: float | None = None
+    free_ns_per_byte: float | None = None
+    covariance: tuple[float, float, float] | None = None
+    degrees_of_freedom: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from domain.errors import InvalidInput, MeasurementMissing
 from domain.loggp import LogGPFit
 from domain.measurement import TraceKind
 from domain.model import CostModel
-from domain.pipeline import FitRange, Pipeline, Stage
+from domain.pipeline import MAX_NAME_LENGTH, FitRange, Pipeline, Stage
 from domain.solution import Notice
 
 CONFIDENCE = 0.95
@@ -82,13 +82,16 @@ class ExcludedSample:
 
 @dataclass(frozen=True, slots=True)
 class FitOptions:
-    """How to fit. `groups` are for direct traces. Raises InvalidInput."""
+    """How to fit. `groups` are for direct traces. `as_stage` says that times of whole messages are
+    those of one stage, and names it. Raises InvalidInput.
+    """
 
     method: FitMethod = FitMethod.ROBUST
     shape: FitShape = FitShape.RANGES
     max_ranges: int = DEFAULT_MAX_RANGES
     groups: tuple[StepGroup, ...] = ()
     excluded: tuple[ExcludedSample, ...] = ()
+    as_stage: str | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_ranges <= 16:
@@ -96,6 +99,10 @@ class FitOptions:
         if len(self.excluded) > MAX_EXCLUDED:
             raise InvalidInput(
                 f"expected at most {MAX_EXCLUDED} samples left out by hand", field="excluded"
+            )
+        if self.as_stage is not None and not 1 <= len(self.as_stage) <= MAX_NAME_LENGTH:
+            raise InvalidInput(
+                f"expected a name of 1 to {MAX_NAME_LENGTH} characters", field="as_stage"
             )
 
 

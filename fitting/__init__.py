@@ -20,8 +20,8 @@ __all__ = [
     "measured_sizes",
     "part_within",
     "plot",
+    "prepared",
     "read",
-    "without_excluded",
 ]
 
 
@@ -49,20 +49,21 @@ def fit(readings: Sequence[Reading], options: FitOptions | None = None) -> Trace
     not go together.
     """
     from fitting.combine import fit_readings
-    from fitting.exclusion import without_excluded
 
     options = options or FitOptions()
-    return fit_readings(without_excluded(readings, options), options)
+    return fit_readings(prepared(readings, options), options)
 
 
-def without_excluded(readings: Sequence[Reading], options: FitOptions) -> Sequence[Reading]:
-    """Return the readings without the samples that are left out by hand, as `fit` takes them.
+def prepared(readings: Sequence[Reading], options: FitOptions) -> Sequence[Reading]:
+    """Return the readings as `fit` takes them: as those of one stage where the options say so, and
+    without the samples that are left out by hand.
 
-    Raises PoorFit where nothing would stay.
+    Raises PoorFit where nothing would stay, and InvalidInput for what is not of one stage.
     """
-    from fitting.exclusion import without_excluded as cut
+    from fitting.as_stage import as_stage
+    from fitting.exclusion import without_excluded
 
-    return cut(readings, options)
+    return without_excluded(as_stage(readings, options), options)
 
 
 def join(readings: Sequence[Reading]) -> Trace:
@@ -95,8 +96,7 @@ def plot(
 
     `readings` and `options` are those that it was fitted with.
     """
-    from fitting.exclusion import without_excluded
     from fitting.plotting import plot_fit
 
     options = options or FitOptions()
-    return plot_fit(found, without_excluded(readings, options), options)
+    return plot_fit(found, prepared(readings, options), options)

@@ -49,7 +49,8 @@ def end_intervals(
     """Return the 95 % interval in bytes of every range's end but the last one's.
 
     `deviation` is that between sizes, by cell (m,); `measured` are all sizes, ascending, (n,): an
-    end lies at or behind the last size of its left range and before the next size. An interval holds these two for every drawn end.
+    end lies at or behind the last size of its left range and before the next size. An interval
+    holds these two for every drawn end.
     """
     out = []
     for left, right in pairwise(pieces):

@@ -10,8 +10,8 @@ Traps     what disturbs a run for longer than a size takes moves all repetitions
           own mean they scatter little and their correlation seems low. The ratio expected around a
           mean of n is solved for rho, instead of the ratio itself. Repetitions of a size that do
           not follow each other in the file say nothing, and are taken as independent. Near 1 a
-          small error of rho is a large one of A: ranges are found by what the correlation is at least, or
-          none would be found, and intervals are those of what it is at most.
+          small error of rho is a large one of A: ranges are found by what the correlation is at
+          least, or none would be found, and intervals are those of what it is at most.
 """
 
 from __future__ import annotations

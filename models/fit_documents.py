@@ -31,9 +31,10 @@ from models.records import FitRequest
 
 VERSION = 2
 _FIRST = 1
-# Version 2 leaves samples out by hand; a reader of version 1 would make another fit of it.
-REQUEST_VERSION = 2
-_FIRST_REQUEST = 1
+# A reader of version 1 knows no samples left out by hand, and one of version 2 no measurement that
+# is called a stage: they would make another fit of it.
+REQUEST_VERSION = 3
+_EXCLUDES, _FIRST_REQUEST = 2, 1
 
 T = TypeVar("T")
 
@@ -67,7 +68,9 @@ def load_fit(text: str) -> TraceFit:
 
 def dump_request(request: FitRequest) -> str:
     """The document of how a fit was asked for."""
-    version = REQUEST_VERSION if request.options.excluded else _FIRST_REQUEST
+    version = _EXCLUDES if request.options.excluded else _FIRST_REQUEST
+    if request.options.as_stage is not None:
+        version = REQUEST_VERSION
     document = {"version": version, **asdict(request)}
     return json.dumps(document, separators=(",", ":"), ensure_ascii=True)
 
@@ -75,7 +78,7 @@ def dump_request(request: FitRequest) -> str:
 def load_request(text: str | None) -> FitRequest | None:
     """The request of a document; None for one that was not kept, or that newer software wrote."""
     document: dict[str, Any] = {"version": None} if text is None else json.loads(text)
-    if document["version"] not in (_FIRST_REQUEST, REQUEST_VERSION):
+    if document["version"] not in (_FIRST_REQUEST, _EXCLUDES, REQUEST_VERSION):
         return None
     options = document["options"]
     return FitRequest(
@@ -88,6 +91,7 @@ def load_request(text: str | None) -> FitRequest | None:
                 for group in options["groups"]
             ),
             excluded=tuple(ExcludedSample(**one) for one in options.get("excluded", ())),
+            as_stage=options.get("as_stage"),
         ),
         message_bytes=document["message_bytes"],
         kinds=tuple(None if kind is None else TraceKind(kind) for kind in document["kinds"]),

@@ -147,7 +147,10 @@ def _add_fit(commands: _Commands[Parser]) -> None:
     parser.add_argument(
         "--shape", choices=[*FitShape], metavar="NAME", help="ranges (default), line or narrowed"
     )
-    parser.add_argument("--max-ranges", type=int, metavar="COUNT", help="most ranges a stage (6)")
+    parser.add_argument("--max-ranges", type=int, metavar="COUNT", help="most ranges a stage (12)")
+    parser.add_argument(
+        "--as-stage", metavar="NAME", help="times of whole messages are those of this one stage"
+    )
     parser.add_argument(
         "--group",
         action="append",

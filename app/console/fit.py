@@ -101,6 +101,7 @@ def _request(arguments: argparse.Namespace) -> FitRequest:
         DEFAULT_MAX_RANGES if arguments.max_ranges is None else arguments.max_ranges,
         tuple(map(parse_group, arguments.group or ())),
         tuple(map(parse_excluded, arguments.exclude or ())),
+        arguments.as_stage,
     )
     kind = None if arguments.kind is None else TraceKind(arguments.kind)
     request = FitRequest(options, arguments.message_bytes, (kind,))

@@ -109,10 +109,10 @@ def fit_readings(
 
 
 def _narrowed(readings: Sequence[Reading], options: FitOptions, sizes_used: SizesUsed) -> TraceFit:
-    from fitting import fit, join, measured_sizes, part_within, without_excluded
+    from fitting import fit, join, measured_sizes, part_within, prepared
 
-    readings = without_excluded(readings, options)
-    as_line = replace(options, shape=FitShape.LINE, excluded=())
+    readings = prepared(readings, options)
+    as_line = replace(options, shape=FitShape.LINE, excluded=(), as_stage=None)
     trace, whole = join(readings), fit(readings, as_line)
     measured = measured_sizes(trace)
     notices = tuple(notice for reading in readings for notice in reading.notices)

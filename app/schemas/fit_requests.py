@@ -96,19 +96,23 @@ Excluded = Annotated[tuple[ExcludedSampleIn, ...], Field(max_length=MAX_EXCLUDED
 
 
 class FitOptionsIn(Input):
-    """How to fit measurements; `groups` are for direct traces, `excluded` is left out by hand."""
+    """How to fit measurements; `groups` are for direct traces, `excluded` is left out by hand.
+
+    `as_stage` says that times of whole messages are those of one stage, and names it.
+    """
 
     method: FitMethod = FitMethod.ROBUST
     shape: FitShape = FitShape.RANGES
     max_ranges: Annotated[MaxRanges, BeforeValidator(whole)] = DEFAULT_MAX_RANGES
     groups: tuple[StepGroupIn, ...] = Field(default=(), max_length=MAX_STAGES)
     excluded: Excluded = ()
+    as_stage: Name | None = None
 
     def to_domain(self) -> FitOptions:
         """Return the options."""
         groups = tuple(group.to_domain() for group in self.groups)
         excluded = tuple(sample.to_domain() for sample in self.excluded)
-        return FitOptions(self.method, self.shape, self.max_ranges, groups, excluded)
+        return FitOptions(self.method, self.shape, self.max_ranges, groups, excluded, self.as_stage)
 
 
 class MeasurementIn(Input):

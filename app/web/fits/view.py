@@ -368,6 +368,7 @@ class StageView:
     samples: int
     outliers: int
     spread: float
+    misfit: float | None
     r_squared: float
 
     @property
@@ -446,6 +447,7 @@ def _stage(stage: StageFit) -> StageView:
         samples=stage.num_samples,
         outliers=stage.outliers,
         spread=stage.relative_residual_std,
+        misfit=stage.misfit,
         r_squared=stage.r_squared,
     )
 

@@ -162,10 +162,16 @@ class FitOptions:
     max_ranges: int | None = None
     groups: tuple[StepGroup, ...] = ()
     excluded: tuple[ExcludedSample, ...] = ()
+    as_stage: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return it as bodies have it."""
-        given = {"method": self.method, "shape": self.shape, "max_ranges": self.max_ranges}
+        given = {
+            "method": self.method,
+            "shape": self.shape,
+            "max_ranges": self.max_ranges,
+            "as_stage": self.as_stage,
+        }
         document: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
         if self.groups:
             document["groups"] = [group.as_json() for group in self.groups]

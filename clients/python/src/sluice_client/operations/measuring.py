@@ -24,6 +24,7 @@ def fit(
     max_ranges: int | None = None,
     groups: Sequence[StepGroup] = (),
     excluded: Sequence[ExcludedSample] = (),
+    as_stage: str | None = None,
     message_bytes: int | None = None,
     save_as: str | None = None,
     plot: bool | None = None,
@@ -33,7 +34,7 @@ def fit(
     The service detects formats by their content. `content_type` "application/json" is for its own
     JSON format alone.
     """
-    query = _fit_query(method, shape, max_ranges, groups, message_bytes, save_as, plot)
+    query = _fit_query(method, shape, max_ranges, groups, as_stage, message_bytes, save_as, plot)
     query["exclude"] = [sample.as_word() for sample in excluded]
     return Call(
         "POST",
@@ -55,6 +56,7 @@ def fit_together(
     max_ranges: int | None = None,
     groups: Sequence[StepGroup] = (),
     excluded: Sequence[ExcludedSample] = (),
+    as_stage: str | None = None,
     message_bytes: int | None = None,
     save_as: str | None = None,
     plot: bool | None = None,
@@ -71,7 +73,7 @@ def fit_together(
         may_repeat=save_as is None,
         takes_s=_FIT_LIMIT_S,
     )
-    query = _fit_query(method, shape, max_ranges, groups, message_bytes, save_as, plot)
+    query = _fit_query(method, shape, max_ranges, groups, as_stage, message_bytes, save_as, plot)
     return replace(call, query=query)
 
 
@@ -112,6 +114,7 @@ def _fit_query(
     shape: str | None,
     max_ranges: int | None,
     groups: Sequence[StepGroup],
+    as_stage: str | None,
     message_bytes: int | None,
     save_as: str | None,
     plot: bool | None,
@@ -121,6 +124,7 @@ def _fit_query(
         "shape": shape,
         "max_ranges": max_ranges,
         "group": [group.as_word() for group in groups],
+        "as_stage": as_stage,
         "message_bytes": message_bytes,
         "save_as": save_as,
         "plot": plot,

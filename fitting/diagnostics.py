@@ -177,7 +177,8 @@ def _decides_nothing(evidence: Evidence) -> bool:
     verdicts = [piece.verdicts() for piece in evidence.pieces]
     noise = float(np.median(evidence.centres.s))
     if all(one is Verdict.UNSUPPORTED for both in verdicts for one in both):
-        return noise >= evidence.deviation  # or sizes off the lines hide it, not single times
+        # Or sizes off the lines hide it, and not single times.
+        return noise >= min(evidence.deviation, _NOISE)
     noisy = noise >= _NOISE
     return noisy and all(Verdict.UNSUPPORTED in both for both in verdicts)
 

@@ -193,7 +193,7 @@ def _ordinary(samples: SortedSamples, found: OrdinaryLine) -> Estimate:
 
 
 def _correlation(covariance: Floats) -> float:
-    both = float(np.sqrt(covariance[0, 0] * covariance[1, 1]))
+    both = float(np.sqrt(np.prod(np.maximum(np.diag(covariance), 0.0))))
     return float(np.clip(covariance[0, 1] / both, -1.0, 1.0)) if both > 0.0 else 0.0
 
 

@@ -39,7 +39,7 @@ _ASKED = 2  # cells on both sides of an end whose samples are asked
 _BY_OTHERS = 0.5  # of what a range must gain it gains without its best size
 _BEYOND = 3  # ranges more than allowed are tried, to see whether the limit binds
 # -2 log L that a range must gain: this, and so much times the correlation of neighbours more
-_PENALTY, _PENALTY_OF_ALIKE = 17.5, 11.0
+_PENALTY, _PENALTY_OF_ALIKE = 17.0, 12.5
 _MIN_DEVIATION, _STEP = 0.005, 1.6  # the least deviation between sizes that is tried
 _BY_ITSELF = 6.0  # standard errors from what neighbours say
 _USUAL = 0.05  # a deviation that is tried whatever neighbours show

@@ -3,47 +3,82 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 
 from domain.fit import FitOptions, StageFit
-from fitting.between import between_size_deviation, neighbours_correlation
+from fitting.between import Shape, between_size_deviation, neighbours_correlation, parts_of_scatter
 from fitting.stage import fit_stage
 from tests.support.counts import count, is_campaign
 from tests.support.stage_samples import POWERS, SWITCH_BYTES, Floats, line
 
 SIZES = np.array([2**k for k in range(4, 22)], dtype=np.float64)
 OVERHEAD_US, NS_PER_BYTE = 10.0, 5.0
+DRAWS = count(500, share=50)
+SLACK = 0.0 if is_campaign() else 0.15  # of ten draws
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Relative deviation of sizes, of single times, and how the latter are drawn."""
+    """Relative deviation of sizes, of single times, and how both are drawn.
+
+    `found` is the least share of draws in which a jump of 30 % is found.
+    """
 
     deviation: float = 0.0
     single: float = 0.02
     repetitions: int = 20
     draw: Callable[[np.random.Generator, int], Floats] = lambda random, n: random.standard_normal(n)
+    draw_sizes: Callable[[np.random.Generator, int], Floats] = lambda random, m: (
+        random.standard_normal(m)
+    )
+    sizes: Floats = field(default_factory=lambda: SIZES)
+    grows: bool = False
+    found: float = 0.95
 
     def samples(
         self, truth: Callable[[Floats], Floats], seed: int
     ) -> tuple[list[int], list[float]]:
         """Sizes and times, ascending by size as benchmarks measure them."""
         random = np.random.default_rng([14, seed])
-        own = 1.0 + self.deviation * random.standard_normal(len(SIZES))
-        x = np.repeat(SIZES, self.repetitions)
-        y = truth(x) * np.repeat(own, self.repetitions)
-        y = y * np.maximum(1.0 + self.single * self.draw(random, len(x)), 0.01)
+        own = 1.0 + self.deviation * self.draw_sizes(random, len(self.sizes))
+        x = np.repeat(self.sizes, self.repetitions)
+        y = truth(x) * np.repeat(np.maximum(own, 0.05), self.repetitions)
+        single = self.single * (np.log2(x) / 10.0 if self.grows else 1.0)
+        y = y * np.maximum(1.0 + single * self.draw(random, len(x)), 0.01)
         return x.astype(np.int64).tolist(), y.tolist()
 
 
-def _autocorrelated(random: np.random.Generator, n: int) -> Floats:
-    """Of the first order, 0.9 from one time to the next."""
-    fresh, out = random.standard_normal(n) * (1.0 - 0.9**2) ** 0.5, np.zeros(n)
-    for at in range(1, n):
-        out[at] = 0.9 * out[at - 1] + fresh[at]
+def _autocorrelated(correlation: float) -> Callable[[np.random.Generator, int], Floats]:
+    """Of the first order, from one time to the next, over all sizes."""
+
+    def draw(random: np.random.Generator, n: int) -> Floats:
+        fresh, out = random.standard_normal(n), np.zeros(n)
+        out[0] = fresh[0]
+        for at in range(1, n):
+            out[at] = correlation * out[at - 1] + fresh[at] * (1.0 - correlation**2) ** 0.5
+        return out
+
+    return draw
+
+
+def _heavy(random: np.random.Generator, n: int) -> Floats:
+    return random.standard_t(3, n)
+
+
+def _outliers(random: np.random.Generator, n: int) -> Floats:
+    """A quarter of the times are two to eight times as long, with noise of 2 %."""
+    far = (random.uniform(2.0, 8.0, n) - 1.0) / 0.02
+    return np.where(random.random(n) < 0.25, far, random.standard_normal(n))
+
+
+def _bursts(random: np.random.Generator, n: int) -> Floats:
+    """Four times eight successive times are half as long again to four times as long."""
+    out = random.standard_normal(n)
+    for start in random.integers(0, n, 4):
+        out[start : start + 8] += (random.uniform(1.5, 4.0) - 1.0) / 0.02
     return out
 
 
@@ -51,12 +86,25 @@ SETTINGS = {
     "0 %": Noise(),
     "1 %": Noise(0.01),
     "3 %": Noise(0.03),
+    "1 %, little noise": Noise(0.01, 0.002),
     "3 %, little noise": Noise(0.03, 0.002),
+    "3 %, heavy tails of sizes": Noise(0.03, draw_sizes=lambda r, m: _heavy(r, m) / 3**0.5),
     "3 %, five repetitions": Noise(0.03, repetitions=5),
-    "autocorrelated, 5 %": Noise(single=0.05, draw=_autocorrelated),
-    "heavy tails": Noise(draw=lambda random, n: random.standard_t(3, n)),
-    "heavy tails and 3 %": Noise(0.03, draw=lambda random, n: random.standard_t(3, n)),
+    "autocorrelated by 0.9, 5 %": Noise(single=0.05, draw=_autocorrelated(0.9)),
+    "autocorrelated by 0.95, 5 %": Noise(single=0.05, draw=_autocorrelated(0.95)),
+    "heavy tails": Noise(draw=_heavy),
+    "heavy tails and 3 %": Noise(0.03, draw=_heavy),
+    "a quarter of outliers": Noise(draw=_outliers),
+    "a quarter of outliers and 3 %": Noise(0.03, draw=_outliers),
+    "bursts": Noise(draw=_bursts),
+    "noise that grows": Noise(grows=True),
     "one time a size, 3 %": Noise(single=0.03, repetitions=1),
+    "40 sizes, 3 %": Noise(0.03, sizes=np.unique(np.round(np.geomspace(16, 2**21, 40)))),
+    "10 sizes, 3 %": Noise(0.03, sizes=SIZES[4:14]),
+    "8 sizes, 1 %": Noise(0.01, sizes=SIZES[:16:2]),
+    # Three parameters a range and the deviation itself leave two of eight sizes: what is left of
+    # one line may as well be large deviations.
+    "8 sizes, 3 %": Noise(0.03, sizes=SIZES[:16:2], found=0.70),
 }
 
 
@@ -72,12 +120,12 @@ def _jump(x: Floats) -> Floats:
 
 @pytest.mark.parametrize("name", SETTINGS)
 class TestSimulation:
-    """500 draws in a campaign, a tenth of them otherwise."""
+    """500 draws in a campaign, ten of them otherwise, which may miss by one more."""
 
     def test_one_line_is_one_range_and_its_intervals_hold_it(self, name: str) -> None:
         """Ranges are invented in at most 5 % of draws; intervals hold the truth in 90 %."""
         truth, several, held = line(OVERHEAD_US, NS_PER_BYTE), 0, np.zeros(2)
-        for seed in range(count(500)):
+        for seed in range(DRAWS):
             found = _fitted(SETTINGS[name], truth, seed).lines
             several += len(found) > 1
             (a_low, a_high), (b_low, b_high) = (
@@ -85,21 +133,22 @@ class TestSimulation:
                 found[-1].ns_per_byte_interval,
             )
             held += (a_low <= OVERHEAD_US <= a_high, b_low <= NS_PER_BYTE <= b_high)
-        slack = 0.0 if is_campaign() else 0.06  # 50 draws
-        assert several / count(500) <= 0.05 + slack
-        assert (held / count(500)).min() >= 0.90 - slack
+        assert several / DRAWS <= 0.05 + SLACK
+        assert (held / DRAWS).min() >= 0.90 - SLACK
 
     def test_a_jump_of_30_percent_is_found(self, name: str) -> None:
-        """In 95 % of draws the interval of an end holds it."""
-        found = 0
-        for seed in range(count(500)):
+        """The interval of an end holds the last size before it and the next one."""
+        noise, found = SETTINGS[name], 0
+        last = noise.sizes[noise.sizes <= SWITCH_BYTES].max()
+        following = noise.sizes[noise.sizes > SWITCH_BYTES].min()
+        for seed in range(DRAWS):
             ends = [
                 part.up_to_bytes_interval
-                for part in _fitted(SETTINGS[name], _jump, seed).lines
+                for part in _fitted(noise, _jump, seed).lines
                 if part.up_to_bytes_interval is not None
             ]
-            found += any(low <= SWITCH_BYTES < high for low, high in ends)
-        assert found / count(500) >= 0.95 - (0.0 if is_campaign() else 0.04)
+            found += any(low <= last and following <= high + 1 for low, high in ends)
+        assert found / DRAWS >= noise.found - SLACK
 
 
 class TestDeviation:
@@ -107,20 +156,50 @@ class TestDeviation:
 
     def test_it_is_found(self) -> None:
         """In the middle of many draws, and one size that lies off by itself moves it little."""
-        random, e = np.random.default_rng(3), np.full(15, 0.005)
+        random, e, h = np.random.default_rng(3), np.full(15, 0.005), np.ones(15)
         plain, with_one = [], []
         for _ in range(300):
             r = np.hypot(0.03, 0.005) * random.standard_normal(15)
-            plain.append(between_size_deviation(r, e, 15))
+            plain.append(between_size_deviation(r, e, h, 15))
             r[0] = 1.0
-            with_one.append(between_size_deviation(r, e, 15))
+            with_one.append(between_size_deviation(r, e, h, 15))
         assert np.median(plain) == pytest.approx(0.03, rel=0.1)
         assert np.median(with_one) == pytest.approx(0.035, rel=0.2)
 
     def test_noise_within_sizes_is_none(self) -> None:
-        e = np.full(15, 0.01)
-        assert between_size_deviation(0.5 * e, e, 13) == 0.0
-        assert between_size_deviation(np.full(2, 0.5), e[:2], 0) == 0.0
+        e, h = np.full(15, 0.01), np.ones(15)
+        assert between_size_deviation(0.5 * e, e, h, 13) == 0.0
+        assert between_size_deviation(np.full(2, 0.5), e[:2], h[:2], 0) == 0.0
+
+    def test_it_may_follow_the_scatter_of_single_times(self) -> None:
+        """Ten sizes deviate by 20 %, where single times scatter by 40 %, and ten by 1 %."""
+        s = np.repeat([0.4, 0.02], 10)
+        assert parts_of_scatter(s) == (0.0, 0.5)
+        assert parts_of_scatter(np.full(9, 0.02)) == (0.0,)
+        shape = Shape(0.005, 0.5)
+        h = shape.relative(s)
+        assert np.median(h) == pytest.approx(1.0)
+        assert h[0] / h[-1] == pytest.approx(np.hypot(0.005, 0.2) / np.hypot(0.005, 0.01))
+        random, found = np.random.default_rng(9), []
+        for _ in range(200):
+            r = shape.at(s) * random.standard_normal(20)
+            found.append(between_size_deviation(r, np.full(20, 1e-4), h, 20))
+        assert np.median(found) == pytest.approx(np.median(shape.at(s)), rel=0.1)
+
+    def test_small_times_that_deviate_hide_no_range_of_long_ones(self) -> None:
+        """Times of 0.1 µs deviate by half of themselves; those of 100 µs double behind 128 KiB."""
+        sizes = np.array([2**k for k in range(6, 21)], dtype=np.float64)
+        found = 0
+        for seed in range(count(100, share=5)):
+            random = np.random.default_rng([21, seed])
+            scatter = np.where(sizes <= 2048, 0.4, 0.02)
+            t = 0.1 + sizes * np.where(sizes <= 131072, 1e-4, 2e-4)
+            own = t * np.maximum(0.2, 1.0 + scatter * random.standard_normal(len(sizes)))
+            y = np.repeat(own, 20) * np.exp(np.repeat(scatter, 20) * random.standard_normal(300))
+            x = np.repeat(sizes, 20).astype(np.int64)
+            stage, _ = fit_stage("copy", x.tolist(), y.tolist(), FitOptions())
+            found += 131072 in [part.up_to_bytes for part in stage.lines]
+        assert found >= 0.9 * count(100, share=5)
 
     def test_the_correlation_of_neighbours(self) -> None:
         random, found = np.random.default_rng(4), []

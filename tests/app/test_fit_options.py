@@ -152,6 +152,34 @@ class TestExcluded:
         assert "exclude" in response.json()["errors"][0]["pointer"]
 
 
+class TestAsStage:
+    """A measurement that is a stage may be called one."""
+
+    def test_latencies_alone(self, client: httpx.Client) -> None:
+        """They become a pipeline of this one stage."""
+        document = fit(client, LATENCY, as_stage="memcpy")
+        assert document["kind"] == "direct"
+        (stage,) = document["pipeline"]["stages"]
+        assert stage["name"] == "memcpy"
+        assert document["understood"]["measured stage"] == "memcpy"
+        assert "no_bottleneck" not in codes(document)
+
+    def test_in_a_question(self, client: httpx.Client) -> None:
+        asked = {
+            "message_bytes": 65536,
+            "measurements": {"content": LATENCY},
+            "fit_options": {"as_stage": "memcpy"},
+        }
+        answer = client.post("/optimize", json=asked).json()
+        assert [stage["name"] for stage in answer["pipeline"]["stages"]] == ["memcpy"]
+
+    @pytest.mark.parametrize("content", [DIRECT])
+    def test_stages_have_names_already(self, client: httpx.Client, content: str) -> None:
+        response = client.post("/fit?as_stage=copy", content=content, headers=TEXT)
+        assert response.status_code == 422
+        assert response.json()["errors"][0]["pointer"] == "/as_stage"
+
+
 class TestNarrowed:
     def test_one_line_over_the_sizes_in_use(
         self, client: httpx.Client, monkeypatch: pytest.MonkeyPatch

@@ -207,18 +207,16 @@ class TestExample:
             stated[notice.detail.removeprefix("stage ").split(":")[0]].add(notice.code)
         ends = {stage.name: [line.up_to_bytes for line in stage.lines][:-1] for stage in fit.stages}
         assert len(fit.stages) == 5
-        assert ends["copy_in"][0] == ends["copy_out"][0] == 2048  # 0.15 to 0.74, 0.10 to 0.40 µs
-        assert ends["copy_out"][-1] == 131072  # caches: twice the cost
-        assert ends["crc32"][0] in (512, 1024)  # 0.31 ns a byte from there, nothing like it below
-        assert ends["loopback_tcp"][0] in (16384, 32768)  # at 16 KiB as at 256 B, then 0.28 ns
-        assert ends["write_fdatasync"] == []
-        misfits = {stage.name: stage.misfit for stage in fit.stages}
-        assert misfits["copy_in"] > 0.3 > 0.15 > misfits["write_fdatasync"]
+        # 0.15 to 0.74 and 0.10 to 0.40 µs; behind 128 KiB caches end: twice the cost.
+        assert ends["copy_in"] == ends["copy_out"] == [2048, 131072]
+        assert ends["crc32"] == [1024]  # 0.31 ns a byte from 2 KiB, nothing like it below
+        assert ends["loopback_tcp"] == [16384]  # as quick at 16 KiB as at 256 B, then 0.28 ns
+        assert ends["write_fdatasync"] == []  # sizes deviate by 6 %, and one line does
         assert "not_monotone" in stated["loopback_tcp"]  # 19.8 µs at 64 B, 8.3 at 256 B
         assert "warm_up" in stated["loopback_tcp"]  # 14 of 14 first repetitions are slow
         assert "outliers" in stated["loopback_tcp"]
         assert "outliers" in stated["crc32"]
-        assert "curvature" in stated["copy_in"]  # from 4 KiB on
+        assert "negative_overhead_clipped" in stated["copy_in"]
         assert max(len(codes) for codes in stated.values()) <= 8
 
     def test_fitted_times_are_near_the_medians(self) -> None:
@@ -226,8 +224,8 @@ class TestExample:
         fit = fit_direct(_direct(EXAMPLE.read_bytes()), FitOptions())
         for stage in fit.stages:
             near = [size for size in stage.sizes if size.message_bytes >= 4096]
-            assert max(abs(size.relative_residual) for size in near) < 0.55
-            assert np.median([abs(size.relative_residual) for size in near]) < 0.3
+            assert max(abs(size.relative_residual) for size in near) < 0.3
+            assert np.median([abs(size.relative_residual) for size in near]) < 0.15
             assert {size.num_samples for size in stage.sizes} == {25}
 
 

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -18,6 +19,18 @@ DATABASE, ANSWERS, INDEX = FOLDER / "0007.db", FOLDER / "0007", FOLDER / "0007.j
 KEPT = [(one["path"], one["file"]) for one in json.loads(INDEX.read_text(encoding="utf-8"))]
 # What is stored as bytes, and immutable; other documents are made anew from rows.
 STORED = ("/optimizations/", "/tables/")
+# Members of fits that the release did not have: null in its fits today.
+NOT_YET = frozenset(
+    {
+        "covariance",
+        "degrees_of_freedom",
+        "free_ns_per_byte",
+        "free_overhead_us",
+        "misfit",
+        "size_deviation",
+        "up_to_bytes_interval",
+    }
+)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +54,7 @@ def test_it_is_answered_as_before(path: str, file: str, client: httpx.Client) ->
         assert today == before
     else:
         expected = _in_words_of_today(before, path)
-        assert expected == today or are_equal(json.loads(expected), json.loads(today))
+        assert expected == today or are_equal(json.loads(expected), _as_then(json.loads(today)))
 
 
 def test_what_was_asked_again_is_found(client: httpx.Client) -> None:
@@ -56,6 +69,18 @@ def test_the_files_are_small() -> None:
     """They are in every checkout."""
     assert DATABASE.stat().st_size < 300_000
     assert sum(Path(file).stat().st_size for file in ANSWERS.iterdir()) < 300_000
+
+
+def _as_then(document: Any) -> Any:
+    """Without the members that fits did not have, where they are null."""
+    if isinstance(document, list):
+        return [_as_then(part) for part in document]
+    if not isinstance(document, dict):
+        return document
+    kept = {
+        name: part for name, part in document.items() if name not in NOT_YET or part is not None
+    }
+    return {name: _as_then(part) for name, part in kept.items()}
 
 
 def _in_words_of_today(before: bytes, path: str) -> bytes:

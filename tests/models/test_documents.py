@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,9 +11,11 @@ from hypothesis import strategies as st
 
 from domain.aggregate import Aggregate
 from domain.errors import Conflict
+from domain.fit import FitOptions
 from domain.pipeline import FitRange, Pipeline, Stage
 from models.documents import dump_model, load_model
-from models.fit_documents import dump_fit, load_fit
+from models.fit_documents import dump_fit, dump_request, load_fit, load_request
+from models.records import FitRequest
 from tests.support.records import a_fit, a_pipeline, an_aggregate
 
 costs = st.tuples(st.floats(0.0, 1e12), st.floats(0.0, 1e9))
@@ -91,8 +94,46 @@ def test_the_document_of_a_pipeline_is_the_promised_one() -> None:
 
 
 def test_a_fit_reads_back_equal() -> None:
-    """With its intervals, what was clipped, and its notices."""
-    assert load_fit(dump_fit(a_fit())) == a_fit()
+    """With its intervals, what was clipped, its notices, and what parameters are drawn from."""
+    fit = a_fit()
+    line = fit.stages[0].lines[0]
+    drawn = replace(
+        line,
+        up_to_bytes_interval=(4096, 16383),
+        free_overhead_us=-1 / 3,
+        free_ns_per_byte=0.1,
+        covariance=(1e-3, -1 / 7, 2.5),
+        degrees_of_freedom=11.25,
+    )
+    stage = replace(fit.stages[0], lines=(drawn, *fit.stages[0].lines[1:]), size_deviation=0.03)
+    for one in (fit, replace(fit, stages=(stage, *fit.stages[1:]))):
+        assert load_fit(dump_fit(one)) == one
+
+
+def test_a_fit_of_an_earlier_version_has_no_covariance() -> None:
+    """None is made up for it."""
+    document = json.loads(dump_fit(a_fit()))
+    names = ("free_overhead_us", "free_ns_per_byte", "covariance", "degrees_of_freedom")
+    for stage in document["stages"]:
+        for line in stage["lines"]:
+            for name in (*names, "up_to_bytes_interval"):
+                del line[name]
+        del stage["size_deviation"], stage["misfit"]
+    read = load_fit(json.dumps(document)).stages[0]
+    assert read.size_deviation is read.misfit is None
+    assert [getattr(read.lines[0], name) for name in names] == [None] * 4
+
+
+def test_a_request_keeps_what_the_measurement_was_called() -> None:
+    """In a version of its own: earlier software would fit it as latencies."""
+    request = FitRequest(FitOptions(as_stage="memcpy \N{SNOWMAN}"))
+    text = dump_request(request)
+    assert load_request(text) == request
+    assert json.loads(text)["version"] == 3
+    assert json.loads(dump_request(FitRequest()))["version"] == 1
+    earlier = json.loads(dump_request(FitRequest()))
+    del earlier["options"]["as_stage"]
+    assert load_request(json.dumps(earlier)) == FitRequest()
 
 
 def test_documents_of_newer_software_are_refused() -> None:

@@ -75,7 +75,8 @@ class Centres:
         e, s = self.errors()[where], self.s[where]
         places = np.arange(len(e))
         apart = np.abs(places[:, None] - places[None, :])
-        out: Floats = np.outer(e, e) * self.alike[apart] - np.diag(s**2 / self.n[where])
+        out: Floats = np.outer(e, e) * self.alike[apart]
+        np.fill_diagonal(out, s**2 / self.n[where] * (self.wide[where] - 1.0))
         return out
 
 

@@ -229,7 +229,7 @@ def fit_table(stages: Sequence[StageFitOut], *, width: int) -> Grid:
     columns = [Column("stage", is_number=False)] + [Column("up to")] * has_ranges
     columns += [Column("overhead µs ± s.e.")] + [Column("95 %")] * is_wide
     columns += [Column("ns per byte ± s.e.")] + [Column("95 %")] * is_wide
-    columns += [Column("residuals"), Column("misfit")]
+    columns += [Column("spread"), Column("misfit")]
     rows = [
         _fit_row(stage, place, is_wide=is_wide, has_ranges=has_ranges)
         for stage in stages

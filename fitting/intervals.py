@@ -46,6 +46,8 @@ class Known:
     start: Ints
 
 
+_ROUNDING = 1e-12  # of the greatest time: a smaller error is no variance
+
 # Covariances of noise and of the deviation between sizes, and the former's degrees of freedom.
 _View = tuple[Floats, Floats, float]
 
@@ -96,7 +98,8 @@ def uncertainty(
     widest = max(both, key=lambda view: float(np.trace(view[0] + view[1])))
     covariance = widest[0] + widest[1]
     root = np.sqrt(np.maximum(np.diag(covariance), 5e-324))
-    free_covariance = covariance / np.outer(root, root) * np.outer(errors, errors)
+    known_errors = np.where(errors > _ROUNDING, errors, 0.0)
+    free_covariance = covariance / np.outer(root, root) * np.outer(known_errors, known_errors)
     degrees = float(np.min(_shared(widest, known.freedom)))
     if line.clipped is not None:
         free = 1 if line.clipped == "a" else 0

@@ -181,7 +181,7 @@ def _whitened(columns: Floats, alike: float) -> Floats:
         return columns
     out = columns.copy()
     out[:, 1:] -= alike * columns[:, :-1]
-    own: Floats = np.arange(len(columns))
+    own = np.arange(len(columns))
     out /= (1.0 - alike**2) ** 0.5
     out[own, own] = columns[own, own]
     return out

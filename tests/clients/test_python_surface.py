@@ -70,7 +70,7 @@ GIVEN = Measurement("x", "direct")
 LIMITS = Constraints(1, 2, 1, 4)
 GROUP = StepGroup("a", ("b", "c"), "overlap")
 LEFT_OUT = ExcludedSample("a", 1, 0.1)
-OPTIONS = FitOptions("robust", "line", 3, (GROUP,), (LEFT_OUT,))
+OPTIONS = FitOptions("robust", "line", 3, (GROUP,), (LEFT_OUT,), "copy")
 SOURCES: dict[str, Any] = {
     "pipeline": PIPELINE,
     "aggregate": AGGREGATE,
@@ -89,6 +89,7 @@ FITTING: dict[str, Any] = {
     "max_ranges": 3,
     "groups": [GROUP],
     "excluded": [LEFT_OUT],
+    "as_stage": "copy",
     "message_bytes": 1,
     "save_as": "a",
     "plot": True,

@@ -99,7 +99,8 @@ def uncertainty(
     covariance = widest[0] + widest[1]
     root = np.sqrt(np.maximum(np.diag(covariance), 5e-324))
     known_errors = np.where(errors > _ROUNDING, errors, 0.0)
-    free_covariance = covariance / np.outer(root, root) * np.outer(known_errors, known_errors)
+    shape = covariance / np.outer(root, root)
+    free_covariance = shape * np.outer(known_errors, known_errors) + 0.0  # and no -0
     degrees = float(np.min(_shared(widest, known.freedom)))
     if line.clipped is not None:
         free = 1 if line.clipped == "a" else 0

@@ -74,6 +74,17 @@ class TestTogether:
         assert (document.kind, len(document.trace_digests)) == ("indirect", 2)
         assert document.aggregate is not None
 
+    def test_latencies_that_are_one_stage(self, printed: Any, folder: Path) -> None:
+        """The user says so, and it is fitted as one; stages have names already."""
+        code, out, _ = printed("fit", folder / "a.csv", "--as-stage", "memcpy", "--json")
+        fitted = json.loads(out)
+        assert code == 0
+        assert fitted["kind"] == "direct"
+        assert [stage["name"] for stage in fitted["pipeline"]["stages"]] == ["memcpy"]
+        code, _, err = printed("fit", TRACE, "--as-stage", "memcpy")
+        assert code != 0
+        assert "which say themselves what they are of" in " ".join(err.split())
+
     def test_a_folder(self, printed: Any, folder: Path) -> None:
         """What is not recognised is left out, and said."""
         code, out, err = printed("fit", folder, "--json")

@@ -62,7 +62,7 @@ class TestOnce:
         assert "64 KiB through 4 stages" in once.stdout
 
     def test_it_shows_the_fit_with_its_errors(self, once: subprocess.CompletedProcess[str]) -> None:
-        assert re.search(r"loopback_tcp +16 KiB +7\.\d+ ± 0\.\d+ +0\.12\d+ ± 0\.0\d+", once.stdout)
+        assert re.search(r"loopback_tcp +16 KiB +7\.\d+ ± 0\.\d+ +0\.11\d+ ± 0\.0\d+", once.stdout)
 
     def test_it_shows_what_every_strategy_costs(
         self, once: subprocess.CompletedProcess[str]

@@ -137,7 +137,8 @@ def lower_of(stage: Stage, limit: Stage) -> Stage:
         at = _crossing(*both, first, MAX_MESSAGE_BYTES if end is None else end)
         for last in (end,) if at is None else (at, end):
             edges = (first, MAX_MESSAGE_BYTES if last is None else last)
-            less = min(both, key=lambda part, at=edges: sum(map(part.line.time_us, at)))  # type: ignore[misc]
+            times = [sum(map(part.line.time_us, edges)) for part in both]
+            less = both[0] if times[0] <= times[1] else both[1]
             parts.append(FitRange(less.overhead_us, less.ns_per_byte, last))
             first = edges[1] + 1
     kept = [

@@ -112,8 +112,8 @@ def _figures(audit: AuditOut) -> Iterator[AuditFigure]:
     yield _priced("Best single size", audit.best_size)
     if audit.best_size_steps and len(audit.best_size_steps.steps) > 1:
         size_steps = audit.best_size_steps
-        value = _advised(size_steps)
-        yield AuditFigure("Best size steps", value, f"in {len(size_steps.steps)} steps")
+        steps = f"{len(size_steps.steps)} steps"
+        yield AuditFigure("Best size steps", steps, _advised(size_steps))
     if audit.best_repeats is not None:
         value = f"mean {format_regret(audit.best_repeats)}"
         yield AuditFigure("Size by lookup", value, "in a compiled table")

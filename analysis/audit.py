@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import solvers
-from analysis.best_known import best_known
+from analysis import best_known
 from domain.errors import InconsistentInput, InvalidInput
 from domain.fragment_setting import FragmentSetting
 from domain.model import CostModel
@@ -323,14 +323,15 @@ class _Solved:
         """Solve those that are not known yet, within what is left of this share of the time."""
         question, before = self._question, len(self.best)
         wanted = sorted(sizes.difference(one.message_bytes for one in self.best))
-        spent_s = time.perf_counter() - self._started_s
-        found = best_known(
+        left_s = share * question.scope.time_limit_s - (time.perf_counter() - self._started_s)
+        found = best_known.best_known(
             question.model,
             wanted,
             table=None,
             limits=_PLAIN,
             fragment_cap=question.fragment_cap,
-            time_limit_s=max(0.0, share * question.scope.time_limit_s - spent_s),
+            time_limit_s=max(0.0, left_s),
+            grace_s=max(0.0, best_known.GRACE_S + min(0.0, left_s)),
             progress=self._counted_from(before),
         )
         self.best = tuple(sorted((*self.best, *found), key=lambda one: one.message_bytes))

@@ -130,7 +130,8 @@ class LineFit:
 
     `free_overhead_us` and `free_ns_per_byte` are the estimates before that, which may be negative;
     `covariance` holds the variance of the former in µs², their covariance in µs·ns per byte and the
-    variance of the latter in (ns per byte)², deviations between sizes included, known from so many
+    variance of the latter in (ns per byte)², deviations between sizes included (but for the method
+    `ordinary`, which knows the scatter of single times alone), known from so many
     `degrees_of_freedom`. All four are None in fits that earlier versions stored.
     """
 
@@ -184,8 +185,9 @@ class StageFit:
     `relative_residual_std` is the robust standard deviation of relative residuals of single times;
     `outlier_influence` by how much the fitted times would move, relative to them, at most, if no
     sample were weighted down (0 without outliers). `size_deviation` is the relative deviation
-    between sizes, beyond the noise of single times; `misfit` the 95th percentile of the relative
-    residuals of sizes, without their signs; None in fits that earlier versions stored.
+    between sizes, beyond the noise of single times, None where too few sizes tell it; `misfit` the
+    95th percentile of the relative residuals of sizes, without their signs. Both are None in fits
+    that earlier versions stored.
     """
 
     name: str

@@ -15,8 +15,9 @@ class BestKnown:
     """What a message can be done in: µs, delay included.
 
     `latency_us` is the evaluator's on a schedule in whole bytes, `lower_bound_us` is proven over
-    every schedule. `repeat_bytes` is the best repeated size, `repeat_us` its latency; both are None
-    where the limits admit none.
+    every schedule that the limits and the cap on fragments admit. `repeat_bytes` is the best
+    repeated size, `repeat_us` its latency; both are None where the limits admit none, or where none
+    was looked for.
     """
 
     message_bytes: int
@@ -49,7 +50,7 @@ class Regret:
 
     @property
     def over_bound(self) -> float:
-        """What it costs at most over any schedule that there can be: (T - bound) / bound."""
+        """What it costs at most over any schedule that is admitted: (T - bound) / bound."""
         return _over(self.latency_us, self.best.lower_bound_us)
 
     @property
@@ -97,8 +98,8 @@ class ChosenSetting:
     """A setting and what it costs: over the workload, and at each power of two in its range.
 
     `mean_regret` is over the workload, `worst_regret` over the workload too or, where they were
-    looked at, over more messages of its range: both of `Regret.over_best`. Regrets are no more than
-    `mean_at_most` and `worst_at_most`, whatever schedules there are.
+    looked at, over more messages of its range: both of `Regret.over_best`. Over any schedule that
+    the limits and the cap on fragments admit they are at most `mean_at_most` and `worst_at_most`.
     """
 
     setting: FragmentSetting

@@ -14,6 +14,7 @@ from domain.measurement import DirectTrace, MessageTrace, Reading
 
 AS_STAGE = "measured stage"
 _FIELD = "as_stage"
+_TWO_TIMES = "the measurements hold latencies and inter-arrival times; one stage has one time"
 
 
 def as_stage(readings: Sequence[Reading], options: FitOptions) -> Sequence[Reading]:
@@ -23,7 +24,14 @@ def as_stage(readings: Sequence[Reading], options: FitOptions) -> Sequence[Readi
     """
     if options.as_stage is None:
         return readings
-    return [_as_stage(reading, options.as_stage) for reading in readings]
+    prepared = [_as_stage(reading, options.as_stage) for reading in readings]
+    if len({_is_latency(reading) for reading in readings}) > 1:
+        raise InvalidInput(_TWO_TIMES, field=_FIELD)
+    return prepared
+
+
+def _is_latency(reading: Reading) -> bool:
+    return isinstance(reading.trace, MessageTrace) and reading.trace.latency is not None
 
 
 def _as_stage(reading: Reading, name: str) -> Reading:
@@ -35,10 +43,7 @@ def _as_stage(reading: Reading, name: str) -> Reading:
             field=_FIELD,
         )
     if trace.latency is not None and trace.interarrival is not None:
-        raise InvalidInput(
-            "the measurements hold latencies and inter-arrival times; one stage has one time",
-            field=_FIELD,
-        )
+        raise InvalidInput(_TWO_TIMES, field=_FIELD)
     samples = trace.latency or trace.interarrival
     assert samples is not None
     direct = DirectTrace((name,), samples.message_bytes, range(len(samples)), (samples.times_us,))

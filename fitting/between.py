@@ -28,7 +28,7 @@ from fitting.line import Floats
 
 _BOUND = 1.5
 _EXPECTED = 0.7785  # E[min(Z^2, 1.5^2)] of a standard normal Z
-_MAX_DEVIATION = 10.0
+MAX_DEVIATION = 10.0
 _STEPS = 60
 _MIN_FREE = 5  # sizes beyond the parameters, for a correlation
 _MAX_CORRELATION = 0.8
@@ -73,7 +73,7 @@ def between_size_deviation(r: Floats, e: Floats, h: Floats, free: int) -> float:
 
     if found(0.0) <= wanted:
         return 0.0
-    low, high = 0.0, _MAX_DEVIATION
+    low, high = 0.0, MAX_DEVIATION
     for _ in range(_STEPS):
         middle = (low + high) / 2.0
         low, high = (middle, high) if found(middle) > wanted else (low, middle)

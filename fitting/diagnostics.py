@@ -71,7 +71,8 @@ class Evidence:
         """Return r and e of a piece's cells."""
         f = piece.at(self.centres.x[piece.cells])
         tick = self.tick_us / f / 2.0
-        r = np.clip(self.centres.z[piece.cells] / f - 1.0, -1.0, 1e9)
+        with np.errstate(over="ignore"):  # lines next to 0
+            r = np.clip(self.centres.z[piece.cells] / f - 1.0, -1.0, 1e9)
         return r, np.sqrt(self.centres.errors()[piece.cells] ** 2 + MODEL**2 + tick**2)
 
 

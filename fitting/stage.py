@@ -20,7 +20,7 @@ from domain.fit import FitMethod, FitOptions, FitShape, SizeFit, StageFit
 from domain.pipeline import MAX_NS_PER_BYTE
 from domain.solution import Notice
 from domain.units import format_bytes
-from fitting.between import between_size_deviation, neighbours_correlation
+from fitting.between import MAX_DEVIATION, between_size_deviation, neighbours_correlation
 from fitting.centres import Centres, centres_of
 from fitting.diagnostics import Evidence, diagnose, verdicts_of
 from fitting.ends import end_intervals, without_falls
@@ -66,7 +66,7 @@ def fit_stage(
         residual_std_us=std_us,
         r_squared=r_squared,
         outlier_influence=max(_influence(piece) for piece in pieces),
-        size_deviation=deviation,
+        size_deviation=_known(deviation, free=_free(centres, len(pieces))),
         misfit=_misfit(sizes),
     )
     return stage, diagnose(evidence, stage)
@@ -108,8 +108,7 @@ def _pieces(
             [0, *np.searchsorted(centres.last, np.array(bounds[1:]), side="right")]
         )
     ]
-    # Two parameters a line, and its end.
-    free = len(centres.x) - 3 * len(parts) + 1
+    free = _free(centres, len(parts))
     lines = [fitted_line(part, method, resolution_us=tick) for part in parts]
     h = ends.shape.relative(centres.s)
     deviation, correlation = _deviation(centres, lines, cells, h, tick=tick, free=free)
@@ -147,6 +146,18 @@ def _pieces(
         replace(piece, end_interval=within)
         for piece, within in zip(pieces, [*ends_within, None], strict=True)
     ), deviation
+
+
+def _free(centres: Centres, num_lines: int) -> int:
+    """How many sizes are left by two parameters a line, and the ends between lines."""
+    return len(centres.x) - 3 * num_lines + 1
+
+
+def _known(deviation: float, *, free: int) -> float | None:
+    """The deviation between sizes as it is stated: None where no size is left to tell it from, or
+    where it is beyond all that is tried.
+    """
+    return deviation if free >= 1 and deviation < MAX_DEVIATION else None
 
 
 def _deviation(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import isfinite
+from dataclasses import dataclass, field
+from math import isfinite, isnan, nan
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Discriminator, FailFast, Field, Tag
@@ -320,14 +320,13 @@ class PricedOut(Output):
     """A setting and its regret: `mean` over the workload, `worst` the message where it is
     greatest.
 
-    No message that was looked at has a regret above `worst_at_most`; null where that is without
-    a bound, and in audits that were kept before.
+    No message that was looked at has a regret above `worst_at_most`; null is without a bound.
     """
 
     steps: tuple[SettingStepOut, ...]
     mean: SpanOut
     worst: AuditRowOut
-    worst_at_most: float | None = None
+    worst_at_most: float | None = field(default_factory=lambda: nan)  # of audits kept before
 
     @classmethod
     def of(cls, priced: Priced) -> PricedOut:
@@ -341,9 +340,9 @@ class PricedOut(Output):
     @property
     def worst_span(self) -> SpanOut:
         """The worst regret as far as it is known; of audits kept before, that of its message."""
-        found = self.worst.regret
-        at_most = found.at_most if self.worst_at_most is None else self.worst_at_most
-        return SpanOut(found.at_least, at_most)
+        found, at_most = self.worst.regret, self.worst_at_most
+        is_known = at_most is None or not isnan(at_most)
+        return SpanOut(found.at_least, at_most) if is_known else found
 
 
 @dataclass(frozen=True)

@@ -165,7 +165,8 @@ class ExportTargetsOut(Output):
 class ChosenOut(Output):
     """The sizes that an export has, and what they cost over the best schedules known, as shares.
 
-    Over any schedules they cost `mean_at_most` and `worst_at_most` at most; null is without bound.
+    Over any schedules within the limits they cost `mean_at_most` and `worst_at_most` at most; null
+    is without a bound.
     """
 
     steps: tuple[SettingStepOut, ...]

@@ -107,8 +107,9 @@ class LineFitOut(Output):
 
     `free_overhead_us` and `free_ns_per_byte` are the estimates before one that came out negative
     was set to 0; `covariance` is [variance of the former in µs², covariance in µs·ns per byte,
-    variance of the latter in (ns per byte)²], deviations between sizes included, known from so many
-    `degrees_of_freedom`; all null in fits that earlier versions stored.
+    variance of the latter in (ns per byte)²], deviations between sizes included (not by the method
+    `ordinary`), known from so many `degrees_of_freedom`; all null in fits that earlier versions
+    stored.
     """
 
     up_to_bytes: int | None

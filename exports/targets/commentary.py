@@ -117,7 +117,7 @@ def _costs(chosen: ChosenSetting, target: Target) -> Iterator[str]:
     mean, worst = _share(chosen.mean_regret), _share(chosen.worst_regret)
     yield f"regret over the best schedule known: mean {mean}, worst {worst}"
     mean, worst = _share(chosen.mean_at_most), _share(chosen.worst_at_most)
-    yield f"regret over any schedule, at most: mean {mean}, worst {worst}"
+    yield f"regret over any schedule within the limits, at most: mean {mean}, worst {worst}"
     if target.figures_note:
         yield target.figures_note
     if chosen.at_powers:

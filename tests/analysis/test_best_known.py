@@ -7,12 +7,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import solvers
 from analysis.best_known import SOLVED_GAP, best_known
 from domain.aggregate import Aggregate
 from domain.errors import Infeasible
-from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline, Stage, pipeline_of_lines
+from domain.pipeline import MAX_MESSAGE_BYTES, FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import FragmentLimits, Problem
 from domain.regret import BestKnown
 from domain.schedule import latency_us
@@ -23,14 +25,14 @@ CAP = 1000
 
 
 def known(model: Pipeline | Aggregate, sizes: tuple[int, ...], **more: Any) -> list[BestKnown]:
-    given = {
+    asked = {
         "table": None,
         "limits": FragmentLimits(),
         "fragment_cap": CAP,
         "time_limit_s": 60.0,
         **more,
     }
-    return list(best_known(model, sizes, **given))
+    return list(best_known(model, sizes, **asked))
 
 
 def repeated_us(best: BestKnown) -> float:
@@ -137,3 +139,36 @@ def test_when_solves_have_not_kept_their_time_the_rest_is_between_wide_limits(
         assert wide.repeat_us is None
         assert wide.lower_bound_us <= narrow.lower_bound_us * (1 + 1e-9)
         assert wide.lower_bound_us <= narrow.latency_us <= wide.latency_us
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(st.floats(0.0, 1e3), st.floats(0.0, 1e3)), min_size=1, max_size=3),
+        min_size=1,
+        max_size=4,
+    ),
+    st.integers(1, 400),
+    st.sampled_from([FragmentLimits(), FragmentLimits(5, 60), FragmentLimits(max_fragments=2)]),
+)
+def test_the_bound_without_a_search_is_below_every_answer(
+    costs: list[list[tuple[float, float]]], size: int, limits: FragmentLimits
+) -> None:
+    """Stages whose costs jump at 17 and at 120 bytes, in either direction."""
+    ends = {1: (None,), 2: (17, None), 3: (17, 120, None)}
+    stages = tuple(
+        Stage(
+            str(number),
+            tuple(
+                FitRange(overhead_us, ns_per_byte, end)
+                for (overhead_us, ns_per_byte), end in zip(parts, ends[len(parts)], strict=True)
+            ),
+        )
+        for number, parts in enumerate(costs)
+    )
+    try:
+        (solved,) = known(Pipeline(stages, 3.0), (size,), limits=limits, time_limit_s=1.0)
+    except Infeasible:
+        return
+    (simple,) = known(Pipeline(stages, 3.0), (size,), limits=limits, time_limit_s=0.0, grace_s=0.0)
+    assert simple.lower_bound_us <= solved.latency_us <= simple.latency_us * (1 + 1e-12)
+    assert simple.repeat_us is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from analysis.audit import (
     Audit,
     AuditQuestion,
     AuditScope,
+    Priced,
     Reference,
     RegretVerdict,
     Span,
@@ -23,15 +25,15 @@ from analysis.audit import (
     powers_of_two,
     verdict,
 )
-from app.schemas.audit import AuditOut
-from app.schemas.base import read_output
+from app.schemas.audit import AuditOut, PricedOut, SpanOut
+from app.schemas.base import dump_json, read_output
 from app.text.notices import format_change
 from app.text.numbers import format_regret
 from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
 from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import Problem
-from domain.regret import Objective, SizeRule
+from domain.regret import BestKnown, Objective, Regret, SizeRule
 from domain.schedule import latency_us
 from domain.workload import Workload
 from exports.targets.registry import TARGETS
@@ -428,6 +430,18 @@ class TestRoute:
     def test_an_unknown_profile(self, client: httpx.Client) -> None:
         body = {"profile": "none-such", "setting": {"whole": True}}
         assert client.post("/audit", json=body).status_code == 404
+
+
+def test_a_worst_regret_without_a_bound_is_not_that_of_a_message_which_has_one() -> None:
+    """And an audit that was kept before there was one for all messages says what it said."""
+    best = BestKnown(4096, 100.0, 90.0, None, None)
+    setting = FragmentSetting.always(4096)
+    priced = Priced(setting, Span(0.1, 0.2), Regret(best, 4096, 120.0), float("inf"))
+    sent = dump_json(PricedOut.of(priced))
+    read = read_output(PricedOut, sent)
+    assert (read.worst_at_most, read.worst_span) == (None, SpanOut(0.2, None))
+    earlier = {name: one for name, one in json.loads(sent).items() if name != "worst_at_most"}
+    assert read_output(PricedOut, dump_json(earlier)).worst_span == read.worst.regret
 
 
 def test_no_time_is_told_as_no_number() -> None:

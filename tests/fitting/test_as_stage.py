@@ -59,6 +59,16 @@ class TestAsStage:
             fit([_reading(trace)], COPY)
         assert refusal.value.field == "as_stage"
 
+    def test_two_files_of_two_kinds_are_refused(self) -> None:
+        files = [
+            _reading(MessageTrace(_samples(9.0, 3.0))),
+            _reading(MessageTrace(None, _samples(2.0, 0.5))),
+        ]
+        with pytest.raises(InvalidInput, match="one stage has one time"):
+            fit(files, COPY)
+        twice = fit([files[0], files[0]], COPY)
+        assert twice.stages[0].num_samples == 2 * fit(files[:1], COPY).stages[0].num_samples
+
     @pytest.mark.parametrize("name", ["", "x" * 101])
     def test_a_name_has_1_to_100_characters(self, name: str) -> None:
         with pytest.raises(InvalidInput):

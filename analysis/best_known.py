@@ -123,13 +123,13 @@ def _simple_bound_us(problem: Problem) -> float:
     """
     stages = problem.pipeline.stages
     edges = [_edges(stage, problem) for stage in stages]
-    least_us = [min(map(stage.time_us, at)) for stage, at in zip(stages, edges, strict=True)]
+    min_us = [min(map(stage.time_us, at)) for stage, at in zip(stages, edges, strict=True)]
     bytes_us = [
         problem.message_bytes * min(stage.time_us(x) / x for x in at)
         for stage, at in zip(stages, edges, strict=True)
     ]
-    others_us = sum(least_us)
-    alone_us = max(busy - least for busy, least in zip(bytes_us, least_us, strict=True))
+    others_us = sum(min_us)
+    alone_us = max(busy - alone for busy, alone in zip(bytes_us, min_us, strict=True))
     return (others_us + alone_us) * _SAFETY + problem.pipeline.delay_us
 
 

@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.audit import WORTH_SAYING
 from app.console.commands import finder, store_for, unrequested
 from app.console.files import Source, TraceSource, body_of, read_source
 from app.console.output import Output
@@ -15,6 +14,7 @@ from app.console.running import counting_line, run_operation
 from app.console.screen import Column, Facts, Grid, Part
 from app.settings import Settings
 from app.text.names import printable, quoted
+from app.text.notices import format_advised_regret
 from app.text.numbers import (
     format_count,
     format_percent,
@@ -100,7 +100,7 @@ def _row(row: AuditRowOut) -> tuple[str, ...]:
 
 def _priced(priced: PricedOut) -> str:
     mean, worst = (
-        format_regret_span(span.at_least, span.at_most, worth_saying=WORTH_SAYING)
+        format_advised_regret(span.at_least, span.at_most)
         for span in (priced.mean, priced.worst_span)
     )
     return f"{_format_steps(priced.steps)}: mean {mean}, worst {worst}"

@@ -50,10 +50,17 @@ def format_change(outcome: Audit, change: Change) -> str:
     )
 
 
+def format_advised_regret(at_least: float | None, at_most: float | None) -> str:
+    """Return the regret of what is advised, with its limits where more than what is worth saying
+    lies between them.
+    """
+    return format_regret_span(at_least, at_most, worth_saying=WORTH_SAYING)
+
+
 def _costs(priced: Priced) -> str:
     where = format_bytes(priced.worst.message_bytes)
     mean, worst = (
-        format_regret_span(span.at_least, span.at_most, worth_saying=WORTH_SAYING)
+        format_advised_regret(span.at_least, span.at_most)
         for span in (priced.mean, priced.worst_span)
     )
     return f"mean regret {mean}, worst {worst} at {where}"

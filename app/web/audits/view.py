@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis.audit import WORTH_SAYING
 from app.schemas.audit import AuditOut, AuditRowOut, PricedOut, SettingStepOut, SpanOut
+from app.text.notices import format_advised_regret
 from app.text.numbers import (
     format_count,
     format_percent,
@@ -132,7 +132,7 @@ def _priced(name: str, priced: PricedOut) -> AuditFigure:
 
 def _advised(priced: PricedOut) -> str:
     mean, worst = (
-        format_regret_span(span.at_least, span.at_most, worth_saying=WORTH_SAYING)
+        format_advised_regret(span.at_least, span.at_most)
         for span in (priced.mean, priced.worst_span)
     )
     return f"mean {mean}, worst {worst}"

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from analysis.audit import WORTH_SAYING
 from app.questions.settings import ExportScope
 from app.schemas.exports import ChosenOut
-from app.text.numbers import format_regret_span
+from app.text.notices import format_advised_regret
 from app.web.forms import FieldReader, address, in_path
 from domain.errors import NotFound, SluiceError
 from domain.regret import Objective, SizeRule
@@ -157,7 +156,7 @@ def format_size_rule(rule: SizeRule) -> str:
 def format_export_cost(chosen: ChosenOut) -> str:
     """Return what the sizes of an export cost."""
     mean, worst = (
-        format_regret_span(at_least, at_most, worth_saying=WORTH_SAYING)
+        format_advised_regret(at_least, at_most)
         for at_least, at_most in (
             (chosen.mean_regret, chosen.mean_at_most),
             (chosen.worst_regret, chosen.worst_at_most),

@@ -165,16 +165,6 @@ def estimate_of(
     )
 
 
-def estimate_line(
-    samples: SortedSamples, method: FitMethod, *, resolution_us: float = 0.0
-) -> Estimate:
-    """Fit one line alone, with the errors that noise within sizes gives it."""
-    fitted = fitted_line(samples, method, resolution_us=resolution_us)
-    m = len(samples.start)
-    alone = Between(np.zeros((m, m)), 0, samples.start)
-    return estimate_of(samples, fitted, resolution_us=resolution_us, between=alone)
-
-
 def _ordinary(samples: SortedSamples, found: OrdinaryLine) -> Estimate:
     line = Line(found.a, found.b)
     return Estimate(

@@ -8,8 +8,8 @@ from scipy import optimize
 
 from domain.fit import FitMethod, FitOptions, FitShape, LineFit
 from fitting.line import solve
-from fitting.pieces import estimate_line
-from fitting.samples import sort_samples
+from fitting.pieces import Between, Estimate, estimate_of, fitted_line
+from fitting.samples import SortedSamples, sort_samples
 from fitting.stage import fit_stage
 from tests.support.counts import count, is_campaign
 from tests.support.stage_samples import FIFTEEN, Draw, line
@@ -24,6 +24,14 @@ DRAWS = {
     "1 repetition": Draw(repetitions=1, outliers=0.0),
     "noise of 10 %": Draw(noise=0.1),
 }
+
+
+def alone(samples: SortedSamples) -> Estimate:
+    """One line with the errors that noise within sizes gives it."""
+    m = len(samples.start)
+    between = Between(np.zeros((m, m)), 0, samples.start)
+    line = fitted_line(samples, FitMethod.ROBUST)
+    return estimate_of(samples, line, resolution_us=0.0, between=between)
 
 
 def one_line(
@@ -171,7 +179,7 @@ class TestReducedSamples:
         sizes, times = Draw(repetitions=4_000).samples(line(22.0, 11.3), 1)
         few = sort_samples(sizes, times)
         assert (len(sizes), len(few.x), few.c.sum()) == (60_000, 15 * 64, 60_000)
-        found = estimate_line(few, FitMethod.ROBUST)
+        found = alone(few)
         assert found.a == pytest.approx(22.0, rel=2e-3)
         assert found.b == pytest.approx(0.0113, rel=2e-3)
         assert found.half[0] < 0.005 * 22.0
@@ -184,6 +192,6 @@ class TestReducedSamples:
         assert len(few.x) == 20_001
         assert few.c.sum() == len(few.x)
         assert (few.sizes[0], few.sizes[-1]) == (1, 60_000)
-        found = estimate_line(few, FitMethod.ROBUST)
+        found = alone(few)
         assert abs(found.b - 0.0113) <= 2.0 * found.half[1]
         assert found.half[1] == pytest.approx(0.0113 * 0.02 / 20_001**0.5 * 1.96 * 2.4, rel=0.5)

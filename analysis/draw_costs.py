@@ -1,0 +1,181 @@
+"""What ways to cut a message cost in each draw of the costs: all on the same draws.
+
+A repeated size is priced in closed form (docs/theory.md, "The regret of a setting"), other cuts by
+the evaluator's recurrence; both equal `domain.nested` and `domain.aggregate` on whole bytes but for
+rounding. Arrays have the sizes, or fragments, first and the draws last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.draws import Draws
+from domain.errors import InvalidInput
+from domain.uncertainty import NamedCut
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_CHUNK_CELLS = 2**17  # fragments times draws that are priced together
+
+
+def repeated_us(draws: Draws, message_bytes: int, sizes: Ints) -> Floats:
+    """Return latencies in µs, delay included, of the message in repeated sizes: (sizes, draws).
+
+    A size is in bytes, >= 1; the message itself or more sends it whole. O(n) passes over the
+    result, whatever the number of fragments.
+    """
+    whole = np.minimum(sizes, message_bytes)
+    full = message_bytes // whole
+    rest = message_bytes - full * whole
+    price = _repeated_outside if draws.kind == "aggregate" else _repeated_stages
+    return price(draws, full[:, None].astype(float), whole, rest) + draws.delay_us
+
+
+def cut_us(draws: Draws, message_bytes: int, cut: NamedCut) -> Floats:
+    """Return the latencies in µs, delay included, of one cut: (draws,).
+
+    Raises InvalidInput where its fragments are not those of the message, or where it has neither
+    one cut for all stages nor one a stage.
+    """
+    if cut.size_bytes is not None:
+        repeated: Floats = repeated_us(draws, message_bytes, np.array([cut.size_bytes]))[0]
+        return repeated
+    assert cut.schedule is not None
+    if cut.schedule.message_bytes != message_bytes:
+        raise InvalidInput(f"expected fragments of {message_bytes} bytes in all", field=cut.name)
+    levels = [np.array(one, dtype=np.int64) for one in cut.schedule.stage_bytes]
+    outside = draws.kind == "aggregate"
+    if len(levels) not in ({1} if outside else {1, draws.stages}):
+        raise InvalidInput("expected one cut for all stages, or one a stage", field=cut.name)
+    length = max(1, _CHUNK_CELLS // max(map(len, levels)))
+    parts = [draws.part(at, at + length) for at in range(0, draws.count, length)]
+    if outside:
+        priced = [_outside_us(part, levels[0]) for part in parts]
+    else:
+        shared = levels * draws.stages if len(levels) == 1 else levels
+        priced = [_recurrence_us(part, shared) for part in parts]
+    return np.concatenate(priced) + draws.delay_us
+
+
+def stage_times_us(draws: Draws, stage: int, sizes: Ints) -> Floats:
+    """Return the times in µs that fragments of these sizes occupy one stage: (sizes, draws)."""
+    ends = draws.ends_bytes[stage]
+    x = sizes.astype(float)[:, None]
+    # Most sizes are in one and the same range in all draws; the others are looked at one by one.
+    first = np.searchsorted(ends.max(axis=1), sizes, side="left")
+    last = np.searchsorted(ends.min(axis=1), sizes, side="left")
+    times = _line(draws, stage, first, x)
+    for place in range(len(ends)):
+        rows = np.flatnonzero((first <= place) & (place < last))
+        if len(rows):
+            after = _line(draws, stage, np.full(len(rows), place + 1), x[rows])
+            times[rows] = np.where(x[rows] > ends[place], after, times[rows])
+    return times
+
+
+def _line(draws: Draws, stage: int, ranges: Ints, x: Floats) -> Floats:
+    found: Floats = draws.ns_per_byte[stage, ranges]
+    found *= x / 1000.0
+    found += draws.overhead_us[stage, ranges]
+    return found
+
+
+def _repeated_stages(draws: Draws, full: Floats, size: Ints, rest: Ints) -> Floats:
+    """The equal fragments have left stage j at sum_{i<=j} t_i + (q-1) max_{i<=j} t_i; the
+    remainder queues behind them.
+    """
+    first = np.zeros((len(size), draws.count))
+    slowest, left = first.copy(), first.copy()
+    with_rest = np.flatnonzero(rest > 0)
+    last = first[with_rest]
+    for j in range(draws.stages):
+        time = stage_times_us(draws, j, size)
+        first += time
+        np.maximum(slowest, time, out=slowest)
+        np.multiply(full - 1.0, slowest, out=left)
+        left += first
+        np.maximum(last, left[with_rest], out=last)
+        last += stage_times_us(draws, j, rest[with_rest])
+    left[with_rest] = last
+    return left
+
+
+def _repeated_outside(draws: Draws, full: Floats, size: Ints, rest: Ints) -> Floats:
+    """The bound of `domain.aggregate`: S(s) + (q-1) b(s), then b(r) and the drops, at most S(r)."""
+    total, bottleneck = _outside_times_us(draws, size)
+    found = total + (full - 1.0) * bottleneck
+    with_rest = np.flatnonzero(rest > 0)
+    behind_total, behind = _outside_times_us(draws, rest[with_rest])
+    behind += _drops_us(draws, rest[with_rest], size[with_rest])
+    found[with_rest] += np.minimum(behind, behind_total)
+    return found
+
+
+def _recurrence_us(draws: Draws, levels: Sequence[Ints]) -> Floats:
+    """A fragment enters a stage when the last byte of it has left the stage before and the fragment
+    before it this stage: exit_i = max_{h<=i} (entry_h + sum of t from h to i).
+    """
+    exits = entry = np.zeros((len(levels[0]), draws.count))
+    before = levels[0]
+    for j, cut in enumerate(levels):
+        if cut is not before:
+            holder = np.searchsorted(np.cumsum(before), np.cumsum(cut), side="left")
+            entry, before = exits[holder], cut
+        sizes, places = np.unique(cut, return_inverse=True)
+        time = stage_times_us(draws, j, sizes)[places]
+        ended = np.cumsum(time, axis=0)
+        waited = np.maximum.accumulate(entry - (ended - time), axis=0)
+        exits = entry = waited + ended
+    last: Floats = exits[-1]
+    return last
+
+
+def _outside_us(draws: Draws, cut: Ints) -> Floats:
+    """The bound of `domain.aggregate` on a cut that all stages share."""
+    sizes, counts = np.unique(cut, return_counts=True)
+    total, bottleneck = _outside_times_us(draws, sizes)
+    queued = (counts[:, None] * bottleneck).sum(axis=0) - bottleneck[-1]
+    drops = _drops_us(draws, sizes[:1], sizes[-1:])[0]
+    changes = np.flatnonzero(np.diff(cut)) + 1  # the runs of equal fragments one by one
+    starts = np.concatenate([[0], changes])
+    lengths = np.diff(np.concatenate([starts, [len(cut)]]))[:, None]
+    places = np.searchsorted(sizes, cut[starts])
+    alone = (total[places] + (lengths - 1) * bottleneck[places]).sum(axis=0)
+    together = total[-1] + queued + drops
+    found: Floats = np.where(drops > 0.0, np.minimum(together, alone), together)
+    return found
+
+
+def _outside_times_us(draws: Draws, sizes: Ints) -> tuple[Floats, Floats]:
+    """Total and bottleneck; the larger of the two counts as the total."""
+    bottleneck = stage_times_us(draws, 1, sizes)
+    return np.maximum(stage_times_us(draws, 0, sizes), bottleneck), bottleneck
+
+
+def _drops_us(draws: Draws, low: Ints, high: Ints) -> Floats:
+    """By how much the costs drop between these sizes, as `Aggregate.falls`: (sizes, draws)."""
+    ends = np.concatenate([draws.ends_bytes[0], draws.ends_bytes[1]])
+    found = np.zeros((len(low), draws.count))
+    for place, end in enumerate(ends):
+        counted = np.isfinite(end) & ~(end == ends[:place]).any(axis=0)  # each end once a draw
+        at = np.where(counted, end, 1.0)
+        bottleneck, behind = _times_of_draws_us(draws, 1, at), _times_of_draws_us(draws, 1, at + 1)
+        total = np.maximum(_times_of_draws_us(draws, 0, at), bottleneck)
+        total_behind = np.maximum(_times_of_draws_us(draws, 0, at + 1), behind)
+        drop = np.maximum(0.0, np.maximum(total - total_behind, bottleneck - behind))
+        between = (low[:, None] <= at) & (at < high[:, None])
+        found += np.where(counted & between, drop, 0.0)
+    return found
+
+
+def _times_of_draws_us(draws: Draws, stage: int, sizes: Floats) -> Floats:
+    """The time of a fragment whose size differs from draw to draw, (draws,)."""
+    place = (sizes > draws.ends_bytes[stage]).sum(axis=0)
+    every = np.arange(draws.count)
+    per_byte = draws.ns_per_byte[stage, place, every]
+    found: Floats = draws.overhead_us[stage, place, every] + per_byte * sizes / 1000.0
+    return found

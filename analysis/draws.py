@@ -1,0 +1,279 @@
+"""Draws of the costs of stages: what they may be, given their estimates and errors.
+
+A fitted line is drawn around its estimate before clipping, its error scaled by one chi-square a
+stage, and projected onto costs >= 0 in the metric of its covariance: what an overhead loses at 0,
+the per-byte cost keeps. Draw 0 is the estimate itself.
+
+The words of Philox, a counter-based generator, are the same for a seed on every platform and with
+every version of NumPy, and a longer run begins with the shorter one. Normal numbers are made of
+them here (Box-Muller), so that the draws are the same but for the rounding of log, sin and cos.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.errors import InvalidInput
+from domain.pipeline import MAX_NS_PER_BYTE, MAX_OVERHEAD_US, Stage, ends_of
+from domain.uncertainty import (
+    AnyStage,
+    StatedStage,
+    UncertainAggregate,
+    UncertainModel,
+    UncertainStage,
+)
+
+Floats = NDArray[np.float64]
+
+MAX_DRAWS = 10_000
+MIN_DEGREES = 3  # fewer give no scale at all
+MAX_DEGREES = 64  # more are as good as a normal distribution
+_SWEEPS = 4  # of the projections that keep a bottleneck below the total
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draws:
+    """Costs of n stages with at most m ranges, in d draws; of an aggregate (total, bottleneck).
+
+    `overhead_us` and `ns_per_byte` are (n, m, d); `ends_bytes` (n, m - 1, d) are the last bytes of
+    ranges, whole numbers, ascending, infinite where there is no further range. `kind` and
+    `delay_us` are those of the model.
+    """
+
+    kind: str
+    names: tuple[str, ...]
+    overhead_us: Floats
+    ns_per_byte: Floats
+    ends_bytes: Floats
+    delay_us: float
+
+    @property
+    def count(self) -> int:
+        """How many draws there are."""
+        return int(self.overhead_us.shape[-1])
+
+    @property
+    def stages(self) -> int:
+        """How many stages there are; of an aggregate two."""
+        return len(self.names)
+
+    def part(self, first: int, last: int) -> Draws:
+        """Return the draws from `first` to the one before `last`."""
+        return replace(
+            self,
+            overhead_us=self.overhead_us[..., first:last],
+            ns_per_byte=self.ns_per_byte[..., first:last],
+            ends_bytes=self.ends_bytes[..., first:last],
+        )
+
+
+def draw(model: UncertainModel, count: int, seed: int) -> Draws:
+    """Return `count` draws of the costs; the first is the estimate.
+
+    Source: docs/theory.md, "Uncertain costs". Raises InvalidInput for a count outside 1..10 000 or
+    a seed outside 64 bits.
+    """
+    if not 1 <= count <= MAX_DRAWS:
+        raise InvalidInput(f"expected 1 to {MAX_DRAWS} draws", field="draws")
+    if not 0 <= seed < 2**64:
+        raise InvalidInput("expected a seed of 64 bits, >= 0", field="seed")
+    most = max(len(stage.stage.ranges) for stage in model.stages)
+    shape = (len(model.stages), most, count)
+    overhead_us, ns_per_byte = np.zeros(shape), np.zeros(shape)
+    ends_bytes = np.full((len(model.stages), most - 1, count), np.inf)
+    for j, stage in enumerate(model.stages):
+        ranges = len(stage.stage.ranges)
+        drawn = _drawn(stage, count, seed, j)
+        overhead_us[j, :ranges], ns_per_byte[j, :ranges], ends_bytes[j, : ranges - 1] = drawn
+    if isinstance(model, UncertainAggregate):
+        _keep_below_total(model, overhead_us, ns_per_byte)
+    np.clip(overhead_us, 0.0, MAX_OVERHEAD_US, out=overhead_us)
+    np.clip(ns_per_byte, 0.0, MAX_NS_PER_BYTE, out=ns_per_byte)
+    for j, stage in enumerate(model.stages):  # last: the estimate stays as it is
+        for r, part in enumerate(stage.stage.ranges):
+            overhead_us[j, r, 0], ns_per_byte[j, r, 0] = part.overhead_us, part.ns_per_byte
+            if part.up_to_bytes is not None:
+                ends_bytes[j, r, 0] = part.up_to_bytes
+    for array in (overhead_us, ns_per_byte, ends_bytes):
+        array.flags.writeable = False
+    names = tuple(stage.name for stage in model.stages)
+    return Draws(model.kind, names, overhead_us, ns_per_byte, ends_bytes, model.delay_us)
+
+
+def project(
+    overhead_us: Floats, ns_per_byte: Floats, covariance: tuple[float, float, float]
+) -> tuple[Floats, Floats]:
+    """Return the nearest costs >= 0 in the metric of the covariance, elementwise.
+
+    On the edge where the overhead is 0 the nearest per-byte cost is b - a V_ab/V_aa, and likewise
+    on the other one; where an estimate is outside, the nearer of the two edges' points is taken.
+    """
+    variance, both, per_byte_variance = covariance
+    at_left = ns_per_byte - _ratio(both, variance) * overhead_us
+    at_bottom = overhead_us - _ratio(both, per_byte_variance) * ns_per_byte
+    left, bottom = np.maximum(at_left, 0.0), np.maximum(at_bottom, 0.0)
+    to_left = _distance(overhead_us, ns_per_byte - left, covariance)
+    to_bottom = _distance(overhead_us - bottom, ns_per_byte, covariance)
+    nearer_left = (to_left < to_bottom) | ((to_left == to_bottom) & (overhead_us < 0.0))
+    inside = (overhead_us >= 0.0) & (ns_per_byte >= 0.0)
+    projected_us = np.where(inside, overhead_us, np.where(nearer_left, 0.0, bottom))
+    return projected_us, np.where(inside, ns_per_byte, np.where(nearer_left, left, 0.0))
+
+
+def uniforms(seed: int, stream: int, count: int, width: int) -> Floats:
+    """Return uniform numbers inside (0, 1), (width, count), of a stream of this seed.
+
+    Those of number d do not depend on how many there are.
+    """
+    words = np.random.Philox(counter=[0, 0, 0, stream], key=seed).random_raw(count * width)
+    places = (words.reshape(count, width) >> np.uint64(11)).astype(np.float64)
+    found: Floats = np.ascontiguousarray(((places + 0.5) * 2.0**-53).T)
+    return found
+
+
+def normals(pairs: Floats) -> Floats:
+    """Return standard normal numbers, rows 2i and 2i + 1 of uniform ones together (Box-Muller)."""
+    radius = np.sqrt(-2.0 * np.log(pairs[0::2]))
+    angle = 2.0 * np.pi * pairs[1::2]
+    found = np.empty_like(pairs)
+    found[0::2], found[1::2] = radius * np.cos(angle), radius * np.sin(angle)
+    return found
+
+
+def _drawn(stage: AnyStage, count: int, seed: int, stream: int) -> tuple[Floats, Floats, Floats]:
+    """Overheads and per-byte costs (ranges, count), ends (ranges - 1, count)."""
+    if isinstance(stage, StatedStage):
+        return _drawn_stated(stage, count, seed, stream)
+    return _drawn_fitted(stage, count, seed, stream)
+
+
+def _drawn_stated(
+    stage: StatedStage, count: int, seed: int, stream: int
+) -> tuple[Floats, Floats, Floats]:
+    """Lognormal around the typed value, its median; ends are as they are."""
+    ranges = stage.stage.ranges
+    factors = np.exp(stage.relative * normals(uniforms(seed, stream, count, 2 * len(ranges))))
+    overhead_us = np.array([[part.overhead_us] for part in ranges]) * factors[0::2]
+    ns_per_byte = np.array([[part.ns_per_byte] for part in ranges]) * factors[1::2]
+    ends = np.array([[part.up_to_bytes] for part in ranges[:-1]], dtype=np.float64)
+    return overhead_us, ns_per_byte, np.broadcast_to(ends.reshape(-1, 1), (len(ends), count))
+
+
+def _drawn_fitted(
+    stage: UncertainStage, count: int, seed: int, stream: int
+) -> tuple[Floats, Floats, Floats]:
+    """A t distribution of both costs, projected; ends log-uniform between measured sizes."""
+    lines, ends = stage.lines, len(stage.lines) - 1
+    degrees = min(max(stage.degrees_of_freedom, MIN_DEGREES), MAX_DEGREES)
+    for_scale = degrees // 2 + 2  # an odd degree needs one normal number, made of two
+    numbers = uniforms(seed, stream, count, for_scale + 2 * len(lines) + ends)
+    chi_square = -2.0 * np.log(numbers[: degrees // 2]).sum(axis=0)
+    if degrees % 2:
+        chi_square += normals(numbers[for_scale - 2 : for_scale])[0] ** 2
+    scale = np.sqrt(degrees / chi_square)
+    errors = scale * normals(numbers[for_scale : for_scale + 2 * len(lines)])
+    overhead_us, ns_per_byte = np.empty((len(lines), count)), np.empty((len(lines), count))
+    for r, line in enumerate(lines):
+        one, other, rest = _factor(line.covariance)
+        overhead_us[r], ns_per_byte[r] = project(
+            line.free_overhead_us + one * errors[2 * r],
+            line.free_ns_per_byte + other * errors[2 * r] + rest * errors[2 * r + 1],
+            line.covariance,
+        )
+    ends_bytes = np.empty((ends, count))
+    for r, (line, place) in enumerate(zip(lines, numbers[numbers.shape[0] - ends :], strict=False)):
+        if line.end_between is None:
+            ends_bytes[r] = line.estimate.up_to_bytes
+            continue
+        left, right = line.end_between  # the first size of the next range is `right` at most
+        drawn = np.floor(left * np.exp(place * np.log(right / left)))
+        ends_bytes[r] = np.clip(drawn, left, right - 1)
+    return overhead_us, ns_per_byte, ends_bytes
+
+
+def _factor(covariance: tuple[float, float, float]) -> tuple[float, float, float]:
+    """The lower triangle of the Cholesky factor of a 2x2 matrix, semidefinite ones included."""
+    variance, both, per_byte_variance = covariance
+    if variance == 0.0:
+        return 0.0, 0.0, float(np.sqrt(per_byte_variance))
+    first = float(np.sqrt(variance))
+    below = both / first
+    return first, below, float(np.sqrt(max(0.0, per_byte_variance - below**2)))
+
+
+def _ratio(both: float, variance: float) -> float:
+    return both / variance if variance > 0.0 else 0.0
+
+
+def _distance(
+    overhead_us: Floats, ns_per_byte: Floats, covariance: tuple[float, float, float]
+) -> Floats:
+    """The squared Mahalanobis distance times the determinant, which may be 0."""
+    variance, both, per_byte_variance = covariance
+    return (
+        per_byte_variance * overhead_us**2
+        - 2.0 * both * overhead_us * ns_per_byte
+        + variance * ns_per_byte**2
+    )
+
+
+def _keep_below_total(model: UncertainAggregate, overhead_us: Floats, ns_per_byte: Floats) -> None:
+    """Project both lines onto: the bottleneck takes no longer than the total, where both hold.
+
+    On sizes where each is one line it is enough at both ends of these sizes; without an end the
+    per-byte costs count. One half space after the other, in the metric of both covariances; what
+    is left after the last sweep the evaluator settles: the larger of the two counts as the total.
+    """
+    errors = [_covariances(stage) for stage in model.stages]
+    for _ in range(_SWEEPS):
+        for i, j, first, last in _overlaps(model.total.stage, model.bottleneck.stage):
+            for one, per_byte in ((1.0, first / 1000.0), (1.0, last / 1000.0) if last else (0, 1)):
+                above_us = one * (overhead_us[1, j] - overhead_us[0, i])
+                above_us += per_byte * (ns_per_byte[1, j] - ns_per_byte[0, i])
+                total, bottleneck = errors[0][i], errors[1][j]
+                moved = [_times(matrix, one, per_byte) for matrix in (total, bottleneck)]
+                length = sum(one * by + per_byte * by_byte for by, by_byte in moved)
+                if length <= 0.0:
+                    continue
+                step = np.maximum(above_us, 0.0) / length
+                for row, part, sign, (by, by_byte) in ((0, i, 1, moved[0]), (1, j, -1, moved[1])):
+                    overhead_us[row, part] += sign * by * step
+                    ns_per_byte[row, part] += sign * by_byte * step
+        np.maximum(overhead_us, 0.0, out=overhead_us)
+        np.maximum(ns_per_byte, 0.0, out=ns_per_byte)
+
+
+def _covariances(stage: AnyStage) -> list[tuple[float, float, float]]:
+    if isinstance(stage, UncertainStage):
+        return [line.covariance for line in stage.lines]
+    deviations = [
+        (stage.relative * part.overhead_us, stage.relative * part.ns_per_byte)
+        for part in stage.stage.ranges
+    ]
+    return [(overhead**2, 0.0, per_byte**2) for overhead, per_byte in deviations]
+
+
+def _overlaps(total: Stage, bottleneck: Stage) -> Iterator[tuple[int, int, int, int | None]]:
+    """Pairs of ranges with sizes in common, and the first and the last of these; None: no end."""
+    before = 0
+    ends = sorted({*ends_of((total, bottleneck))})
+    for end in (*ends, None):
+        size = before + 1
+        places = [
+            next(r for r, part in enumerate(stage.ranges) if part is stage.range_at(size))
+            for stage in (total, bottleneck)
+        ]
+        yield places[0], places[1], size, end
+        before = end or before
+
+
+def _times(
+    covariance: tuple[float, float, float], one: float, per_byte: float
+) -> tuple[float, float]:
+    """The covariance times a vector."""
+    variance, both, per_byte_variance = covariance
+    return variance * one + both * per_byte, both * one + per_byte_variance * per_byte

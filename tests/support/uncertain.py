@@ -1,0 +1,95 @@
+"""Uncertain stages for tests, and the domain's model of one draw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+
+from hypothesis import strategies as st
+
+from analysis.draws import Draws
+from domain.aggregate import Aggregate
+from domain.model import CostModel
+from domain.pipeline import FitRange, Pipeline, Stage
+from domain.uncertainty import (
+    StatedStage,
+    UncertainAggregate,
+    UncertainLine,
+    UncertainPipeline,
+    UncertainStage,
+)
+
+# Wang et al. 1998, Table 1, as in examples/: µs and ns per byte.
+MYRINET = ((7.2, 7.03125), (5.2, 24.31640625), (7.5, 24.31640625), (7.4, 7.71484375))
+
+
+def stated(lines: Sequence[tuple[float, float]], relative: float) -> UncertainPipeline:
+    """A pipeline of typed lines, each parameter known to the same deviation."""
+    stages = (
+        Stage.of_line(f"stage {j}", overhead_us=overhead, ns_per_byte=per_byte)
+        for j, (overhead, per_byte) in enumerate(lines)
+    )
+    return UncertainPipeline(tuple(StatedStage(stage, relative) for stage in stages))
+
+
+def model_of(draws: Draws, at: int) -> CostModel:
+    """The domain's model of one draw."""
+    stages = [_stage_of(draws, j, at) for j in range(draws.stages)]
+    if draws.kind == "aggregate":
+        return Aggregate(stages[0], stages[1], draws.delay_us)
+    return Pipeline(tuple(stages), draws.delay_us)
+
+
+def _stage_of(draws: Draws, stage: int, at: int) -> Stage:
+    ranges = []
+    ends = [*draws.ends_bytes[stage, :, at].tolist(), inf]
+    for r, end in enumerate(ends):
+        costs = (draws.overhead_us[stage, r, at], draws.ns_per_byte[stage, r, at])
+        ranges.append(FitRange(*map(float, costs), None if end == inf else int(end)))
+        if end == inf:
+            break
+    return Stage(draws.names[stage], tuple(ranges))
+
+
+costs = st.floats(0.0, 100.0, allow_subnormal=False)
+errors = st.just(0.0) | st.floats(1e-6, 30.0)
+
+
+@st.composite
+def fitted_stages(draw: st.DrawFn) -> UncertainStage:
+    """A stage of one to four ranges with any covariances, ends between measured sizes."""
+    brackets = sorted(draw(st.lists(st.integers(2, 5000), max_size=6, unique=True)))
+    pairs = list(zip(brackets[0::2], brackets[1::2], strict=False))
+    lines = []
+    for pair in [*pairs, None]:
+        overhead, per_byte = draw(costs), draw(costs)
+        sd, other = draw(errors), draw(errors)
+        both = draw(st.floats(-1.0, 1.0)) * sd * other
+        end = None if pair is None else draw(st.integers(pair[0], pair[1] - 1))
+        lines.append(
+            UncertainLine(
+                FitRange(overhead, per_byte, end),
+                overhead - draw(st.floats(0.0, 5.0)),
+                per_byte - draw(st.floats(0.0, 5.0)),
+                (sd**2, both, other**2),
+                pair,
+            )
+        )
+    return UncertainStage("fitted", tuple(lines), draw(st.integers(1, 100)), 0.02, 0.05)
+
+
+@st.composite
+def stated_stages(draw: st.DrawFn) -> StatedStage:
+    """A stage of one or two ranges with typed deviations."""
+    first = draw(st.none() | st.integers(1, 5000))
+    ranges = (FitRange(draw(costs), draw(costs)),)
+    if first is not None:
+        ranges = (FitRange(draw(costs), draw(costs), first), *ranges)
+    return StatedStage(Stage("stated", ranges), draw(st.floats(0.0, 1.0)))
+
+
+stages = fitted_stages() | stated_stages()
+pipelines = st.builds(
+    UncertainPipeline, st.lists(stages, min_size=1, max_size=5).map(tuple), st.floats(0.0, 10.0)
+)
+aggregates = st.builds(UncertainAggregate, stages, stages, st.floats(0.0, 10.0))

@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _CHUNK_CELLS = 2**17  # fragments times draws that are priced together
+_CACHED_CELLS = 2**15  # sizes times draws whose arrays stay in a processor's cache
 
 
 def repeated_us(draws: Draws, message_bytes: int, sizes: Ints) -> Floats:
@@ -28,11 +29,18 @@ def repeated_us(draws: Draws, message_bytes: int, sizes: Ints) -> Floats:
     A size is in bytes, >= 1; the message itself or more sends it whole. O(n) passes over the
     result, whatever the number of fragments.
     """
-    whole = np.minimum(sizes, message_bytes)
-    full = message_bytes // whole
-    rest = message_bytes - full * whole
     price = _repeated_outside if draws.kind == "aggregate" else _repeated_stages
-    return price(draws, full[:, None].astype(float), whole, rest) + draws.delay_us
+    found = np.empty((len(sizes), draws.count))
+    length = max(1, _CACHED_CELLS // draws.count)
+    order = np.argsort(sizes, kind="stable")
+    for at in range(0, len(sizes), length):
+        rows = order[at : at + length]
+        whole = np.minimum(sizes[rows], message_bytes)
+        full = message_bytes // whole
+        rest = message_bytes - full * whole
+        found[rows] = price(draws, full[:, None].astype(float), whole, rest)
+    found += draws.delay_us
+    return found
 
 
 def cut_us(draws: Draws, message_bytes: int, cut: NamedCut) -> Floats:
@@ -62,26 +70,26 @@ def cut_us(draws: Draws, message_bytes: int, cut: NamedCut) -> Floats:
 
 
 def stage_times_us(draws: Draws, stage: int, sizes: Ints) -> Floats:
-    """Return the times in µs that fragments of these sizes occupy one stage: (sizes, draws)."""
+    """Return the times in µs that fragments occupy one stage, (sizes, draws); sizes ascend."""
     ends = draws.ends_bytes[stage]
+    sure, maybe = (np.searchsorted(sizes, one, side="right") for one in (ends.max(1), ends.min(1)))
     x = sizes.astype(float)[:, None]
-    # Most sizes are in one and the same range in all draws; the others are looked at one by one.
-    first = np.searchsorted(ends.max(axis=1), sizes, side="left")
-    last = np.searchsorted(ends.min(axis=1), sizes, side="left")
-    times = _line(draws, stage, first, x)
-    for place in range(len(ends)):
-        rows = np.flatnonzero((first <= place) & (place < last))
-        if len(rows):
-            after = _line(draws, stage, np.full(len(rows), place + 1), x[rows])
-            times[rows] = np.where(x[rows] > ends[place], after, times[rows])
+    times = np.empty((len(sizes), draws.count))
+    edges = [0, *sure.tolist(), len(sizes)]
+    for place, rows in enumerate(map(slice, edges[:-1], edges[1:])):
+        _put_line(draws, stage, place, x[rows], times[rows])
+    # Sizes between the least and the greatest end of a range: in the next one in some draws.
+    for place, rows in enumerate(map(slice, maybe.tolist(), sure.tolist())):
+        after = np.empty_like(times[rows])
+        _put_line(draws, stage, place + 1, x[rows], after)
+        np.copyto(times[rows], after, where=x[rows] > ends[place])
     return times
 
 
-def _line(draws: Draws, stage: int, ranges: Ints, x: Floats) -> Floats:
-    found: Floats = draws.ns_per_byte[stage, ranges]
-    found *= x / 1000.0
-    found += draws.overhead_us[stage, ranges]
-    return found
+def _put_line(draws: Draws, stage: int, place: int, x: Floats, out: Floats) -> None:
+    if len(x):
+        np.multiply(x / 1000.0, draws.ns_per_byte[stage, place], out=out)
+        out += draws.overhead_us[stage, place]
 
 
 def _repeated_stages(draws: Draws, full: Floats, size: Ints, rest: Ints) -> Floats:
@@ -90,7 +98,7 @@ def _repeated_stages(draws: Draws, full: Floats, size: Ints, rest: Ints) -> Floa
     """
     first = np.zeros((len(size), draws.count))
     slowest, left = first.copy(), first.copy()
-    with_rest = np.flatnonzero(rest > 0)
+    with_rest = _ascending(rest)
     last = first[with_rest]
     for j in range(draws.stages):
         time = stage_times_us(draws, j, size)
@@ -108,11 +116,17 @@ def _repeated_outside(draws: Draws, full: Floats, size: Ints, rest: Ints) -> Flo
     """The bound of `domain.aggregate`: S(s) + (q-1) b(s), then b(r) and the drops, at most S(r)."""
     total, bottleneck = _outside_times_us(draws, size)
     found = total + (full - 1.0) * bottleneck
-    with_rest = np.flatnonzero(rest > 0)
+    with_rest = _ascending(rest)
     behind_total, behind = _outside_times_us(draws, rest[with_rest])
     behind += _drops_us(draws, rest[with_rest], size[with_rest])
     found[with_rest] += np.minimum(behind, behind_total)
     return found
+
+
+def _ascending(rest: Ints) -> Ints:
+    """Where there is a remainder, the small ones first."""
+    order = np.argsort(rest, kind="stable")
+    return order[rest[order] > 0]
 
 
 def _recurrence_us(draws: Draws, levels: Sequence[Ints]) -> Floats:

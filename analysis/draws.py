@@ -104,11 +104,11 @@ def draw(model: UncertainModel, count: int, seed: int) -> Draws:
     return Draws(model.kind, names, overhead_us, ns_per_byte, ends_bytes, model.delay_us)
 
 
-def project(
-    overhead_us: Floats, ns_per_byte: Floats, covariance: tuple[float, float, float]
-) -> tuple[Floats, Floats]:
+def project(overhead_us: Floats, ns_per_byte: Floats, covariance: Floats) -> tuple[Floats, Floats]:
     """Return the nearest costs >= 0 in the metric of the covariance, elementwise.
 
+    `covariance` is (3, ...): the variance of the overhead, the covariance, and the variance of the
+    per-byte cost, each broadcast with the costs.
     On the edge where the overhead is 0 the nearest per-byte cost is b - a V_ab/V_aa, and likewise
     on the other one; where an estimate is outside, the nearer of the two edges' points is taken.
     """
@@ -176,14 +176,19 @@ def _drawn_fitted(
         chi_square += normals(numbers[for_scale - 2 : for_scale])[0] ** 2
     scale = np.sqrt(degrees / chi_square)
     errors = scale * normals(numbers[for_scale : for_scale + 2 * len(lines)])
-    overhead_us, ns_per_byte = np.empty((len(lines), count)), np.empty((len(lines), count))
-    for r, line in enumerate(lines):
-        one, other, rest = _factor(line.covariance)
-        overhead_us[r], ns_per_byte[r] = project(
-            line.free_overhead_us + one * errors[2 * r],
-            line.free_ns_per_byte + other * errors[2 * r] + rest * errors[2 * r + 1],
-            line.covariance,
+    free_us, free_ns = (
+        np.array([[value] for value in found])
+        for found in zip(
+            *((one.free_overhead_us, one.free_ns_per_byte) for one in lines), strict=True
         )
+    )
+    covariance = np.array([line.covariance for line in lines]).T[:, :, None]
+    one, other, rest = _factor(covariance)
+    overhead_us, ns_per_byte = project(
+        free_us + one * errors[0::2],
+        free_ns + other * errors[0::2] + rest * errors[1::2],
+        covariance,
+    )
     ends_bytes = np.empty((ends, count))
     for r, (line, place) in enumerate(zip(lines, numbers[numbers.shape[0] - ends :], strict=False)):
         if line.end_between is None:
@@ -195,30 +200,24 @@ def _drawn_fitted(
     return overhead_us, ns_per_byte, ends_bytes
 
 
-def _factor(covariance: tuple[float, float, float]) -> tuple[float, float, float]:
-    """The lower triangle of the Cholesky factor of a 2x2 matrix, semidefinite ones included."""
+def _factor(covariance: Floats) -> tuple[Floats, Floats, Floats]:
+    """The lower triangle of the Cholesky factors of 2x2 matrices, semidefinite ones included."""
     variance, both, per_byte_variance = covariance
-    if variance == 0.0:
-        return 0.0, 0.0, float(np.sqrt(per_byte_variance))
-    first = float(np.sqrt(variance))
-    below = both / first
-    return first, below, float(np.sqrt(max(0.0, per_byte_variance - below**2)))
+    below = _ratio(both, np.sqrt(variance))
+    return np.sqrt(variance), below, np.sqrt(np.maximum(0.0, per_byte_variance - below**2))
 
 
-def _ratio(both: float, variance: float) -> float:
-    return both / variance if variance > 0.0 else 0.0
+def _ratio(both: Floats, scale: Floats) -> Floats:
+    """Their quotient; 0 where the scale is: the covariance is 0 there too."""
+    found: Floats = np.divide(both, scale, out=np.zeros_like(both), where=scale > 0.0)
+    return found
 
 
-def _distance(
-    overhead_us: Floats, ns_per_byte: Floats, covariance: tuple[float, float, float]
-) -> Floats:
+def _distance(overhead_us: Floats, ns_per_byte: Floats, covariance: Floats) -> Floats:
     """The squared Mahalanobis distance times the determinant, which may be 0."""
     variance, both, per_byte_variance = covariance
-    return (
-        per_byte_variance * overhead_us**2
-        - 2.0 * both * overhead_us * ns_per_byte
-        + variance * ns_per_byte**2
-    )
+    found: Floats = per_byte_variance * overhead_us**2 + variance * ns_per_byte**2
+    return found - 2.0 * both * overhead_us * ns_per_byte
 
 
 def _keep_below_total(model: UncertainAggregate, overhead_us: Floats, ns_per_byte: Floats) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 from math import isfinite
@@ -176,9 +176,20 @@ def seed_of(model: UncertainModel, question_digest: str) -> int:
 
     `question_digest` is that of the problem, `MessageProblem.digest`.
     """
-    known = [model.kind, asdict(model), question_digest]
-    canonical = json.dumps(known, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    known = [model.kind, [_key(stage) for stage in model.stages], question_digest]
+    canonical = json.dumps(known, separators=(",", ":"), allow_nan=False)
     return int.from_bytes(hashlib.sha256(canonical.encode()).digest()[:8], "big")
+
+
+def _key(stage: AnyStage) -> list[object]:
+    """What the draws of a stage depend on; its estimates are part of the problem's digest."""
+    if isinstance(stage, StatedStage):
+        return [stage.relative]
+    lines = [
+        [one.free_overhead_us, one.free_ns_per_byte, one.covariance, one.end_between]
+        for one in stage.lines
+    ]
+    return [stage.degrees_of_freedom, lines]
 
 
 class Source(StrEnum):
@@ -232,7 +243,7 @@ class Quantiles:
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """The advised cut against another one, on the same draws.
+    """The subject against another cut, on the same draws.
 
     `probability_faster` is the share of draws in which it takes less; `saves` is 1 - T/T_other.
     """
@@ -294,7 +305,7 @@ class RestsOn:
     """A parameter that the data do not determine, and that the latency rests on.
 
     `range_index` counts the stage's ranges from 0. In `share_of_draws` of the draws it makes more
-    of the advised cut's latency than the margin of the decision.
+    of the latency than the margin of the decision.
     """
 
     stage: str
@@ -314,8 +325,8 @@ class MeasurementKind(StrEnum):
 class Measurement:
     """Something to measure, and by how much it lowers the latency to expect (µs a message).
 
-    Of a stage, `fragment_bytes` is the size; of whole messages, `cuts` are the names of the two
-    ways to cut them. Worth one digit: the estimate is a regression over the draws.
+    Of a stage, `fragment_bytes` is the size; of whole messages, `cuts` are the two ways to cut
+    them. Worth one digit: the estimate is a regression over the draws.
     """
 
     kind: MeasurementKind
@@ -323,7 +334,7 @@ class Measurement:
     saves_us: float
     stage: str | None = None
     fragment_bytes: int | None = None
-    cuts: tuple[str, str] | None = None
+    cuts: tuple[NamedCut, NamedCut] | None = None
 
 
 class DecisionCode(StrEnum):
@@ -408,15 +419,17 @@ class Decision:
 class Uncertainty:
     """What is known of an answer, over draws of the costs.
 
-    `latency_us`, `against` and `regret` are the advised cut's. `best_size_bytes` is the repeated
-    size that takes least in the mean; `round_sizes` has one entry a rule, the recommended one
-    first. `evpi_us` is what knowing the costs exactly would save, in µs a message.
+    `latency_us`, `against`, `regret` and `rests_on` are those of `subject`: the answer, where there
+    is one, else the advised cut. `best_size_bytes` is the repeated size that takes least in the
+    mean; `round_sizes` has one entry a rule, the recommended one first. `evpi_us` is what knowing
+    the costs exactly would save, in µs a message; `measure_next` what to measure, the best first.
     """
 
     source: Source
     draws: int
     seed: int
     decision: Decision
+    subject: NamedCut
     latency_us: Quantiles
     against: tuple[Against, ...]
     regret: RegretFigures

@@ -63,9 +63,7 @@ def test_cuts_of_their_own_for_every_stage(data: st.DataObject, seed: int, count
     message = data.draw(st.integers(1, 5000))
     ends = st.lists(st.integers(1, message), max_size=8).map(lambda found: {*found, message})
     model = UncertainPipeline(tuple(data.draw(stages) for _ in range(count)))
-    levels = tuple(
-        tuple(np.diff([0, *sorted(data.draw(ends))]).tolist()) for _ in range(count)
-    )
+    levels = tuple(tuple(np.diff([0, *sorted(data.draw(ends))]).tolist()) for _ in range(count))
     schedule = NestedSchedule(levels)
     draws = draw(model, 5, seed)
     priced = cut_us(draws, message, NamedCut("nested", schedule=schedule))

@@ -38,7 +38,7 @@ class TestProjection:
 
     def test_the_oracle(self) -> None:
         """An overhead of -2 µs passes what it loses on to the per-byte cost."""
-        found = project(np.array([-2.0]), np.array([0.10]), (4.0, -0.03, 0.0004))
+        found = project(np.array([-2.0]), np.array([0.10]), np.array([4.0, -0.03, 0.0004]))
         assert found[0][0] == 0.0
         assert found[1][0] == pytest.approx(0.085, rel=1e-12)
 
@@ -47,7 +47,7 @@ class TestProjection:
         self, overhead: float, per_byte: float, sd: float, other: float, correlation: float
     ) -> None:
         """Against a fine grid of both edges, and what is inside stays."""
-        covariance = (sd**2, correlation * sd * other, other**2)
+        covariance = np.array([sd**2, correlation * sd * other, other**2])
         found = project(np.array([overhead]), np.array([per_byte]), covariance)
         at = np.array([found[0][0], found[1][0]])
         assert (at >= 0.0).all()
@@ -70,7 +70,7 @@ class TestProjection:
 
     def test_a_known_cost_stays(self) -> None:
         """Without variance there is nothing to move."""
-        found = project(np.array([3.0, -1.0]), np.array([-1.0, 2.0]), (0.0, 0.0, 0.0))
+        found = project(np.array([3.0, -1.0]), np.array([-1.0, 2.0]), np.zeros(3))
         assert found[0].tolist() == [3.0, 0.0]
         assert found[1].tolist() == [0.0, 2.0]
 

@@ -1,0 +1,172 @@
+"""What to do about a message whose costs are not known exactly: fixed rules over paired draws.
+
+Source    docs/theory.md, "Uncertain costs". All latencies are (draws,), in µs, of the same draws;
+          a gain is 1 - T/T_other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.repeated_sizes import regrets_over
+from domain.uncertainty import (
+    Decision,
+    DecisionCode,
+    Measurement,
+    NamedCut,
+    Quantiles,
+    Reason,
+    Thresholds,
+)
+
+Floats = NDArray[np.float64]
+
+_SAME = 1e-9  # latencies that differ by less, relative to them, are equal
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PricedCut:
+    """A cut and its latencies in µs, (draws,)."""
+
+    cut: NamedCut
+    latency_us: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What can be advised and what it is compared with.
+
+    `best` is expected to take least of all repeated sizes, one piece among them; `cut` is the best
+    into more than one fragment, `whole` one piece, None where the limits admit none; `current` is
+    the user's setting; `largest` the largest repeated size that the limits admit.
+    """
+
+    best: PricedCut
+    cut: PricedCut | None
+    whole: PricedCut | None
+    current: PricedCut | None
+    largest: PricedCut
+
+    @property
+    def baseline(self) -> PricedCut:
+        """The user's setting; without one, one piece or what comes nearest to it."""
+        return self.current or self.whole or self.largest
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """The cut to use, and why no other cut than one piece is, where it is one piece."""
+
+    advised: PricedCut
+    against_cutting: Reason | None
+
+
+def thresholds_of(misfit: float) -> Thresholds:
+    """Return the thresholds where the model is known to be wrong by this share of the latency."""
+    plain = Thresholds()
+    return replace(plain, margin=max(plain.margin, misfit))
+
+
+def advise(choices: Choices, thresholds: Thresholds) -> Advice:
+    """Return the best cut where it is certain enough to be faster than one piece, else one piece.
+
+    Certain enough: faster in 90 % of the draws and, where the model is known to be wrong by more
+    than 1 %, by more than that in 95 %.
+    """
+    cut, whole = choices.cut, choices.whole
+    if cut is None:
+        return Advice(choices.best, Reason.ONE_PIECE_IS_BEST)
+    if whole is None:
+        return Advice(cut, None)
+    if probability_faster(cut.latency_us, whole.latency_us) < thresholds.probability:
+        is_best = choices.best.cut.size_bytes == whole.cut.size_bytes
+        reason = Reason.ONE_PIECE_IS_BEST if is_best else Reason.CUT_NOT_FASTER
+        return Advice(whole, reason)
+    misfit_counts = thresholds.margin > Thresholds().margin
+    if misfit_counts and gain_of(cut.latency_us, whole.latency_us).p05 <= thresholds.margin:
+        return Advice(whole, Reason.WITHIN_MISFIT)
+    return Advice(cut, None)
+
+
+def decide(
+    choices: Choices,
+    advice: Advice,
+    *,
+    best_us: Floats,
+    evpi_us: float,
+    measurement: Measurement | None,
+    thresholds: Thresholds,
+) -> Decision:
+    """Return the decision by the fixed rules, in this order.
+
+    `set_it`: the advised cut gains more than the margin over the user's setting, or one piece, in
+    90 % of the draws. `keep_yours`: the user's setting has a regret of 2 % at most, over the best
+    of each draw, `best_us`, in 95 %. `no_gain_provable`: no cut is certain enough to be faster than
+    one piece. `measure_first`: the best measurement saves 0.5 % of the latency. Else the choice
+    does not matter. `evpi_us` is what knowing the costs exactly would save.
+    """
+    advised, baseline = advice.advised, choices.baseline
+    gains = gains_over(advised.latency_us, baseline.latency_us)
+    probability = float((gains > thresholds.margin).mean())
+    worth_us = thresholds.worth_measuring * float(advised.latency_us.mean())
+    is_worth = measurement is not None and measurement.saves_us >= worth_us
+    has_current = choices.current is not None
+    if probability >= thresholds.probability:
+        code, reason = DecisionCode.SET_IT, Reason.FASTER
+        is_worth = measurement is not None and evpi_us >= worth_us
+    elif has_current and _regret_p95(baseline.latency_us, best_us) <= thresholds.regret_p95:
+        code, reason = DecisionCode.KEEP_YOURS, Reason.NEAR_BEST
+    elif advice.against_cutting is not None:
+        code, reason = DecisionCode.NO_GAIN_PROVABLE, advice.against_cutting
+    elif is_worth:
+        code, reason = DecisionCode.MEASURE_FIRST, Reason.UNDECIDED
+    elif has_current:
+        code, reason = DecisionCode.KEEP_YOURS, Reason.DOES_NOT_MATTER
+    else:
+        code, reason = DecisionCode.NO_GAIN_PROVABLE, Reason.DOES_NOT_MATTER
+    cut, whole = choices.cut, choices.whole
+    return Decision(
+        code=code,
+        reason=reason,
+        advised=advised.cut,
+        against=baseline.cut.name,
+        probability=probability,
+        gain=quantiles(gains),
+        cut=cut.cut if cut else None,
+        cut_probability_faster=(
+            probability_faster(cut.latency_us, whole.latency_us) if cut and whole else None
+        ),
+        cut_gain=gain_of(cut.latency_us, whole.latency_us) if cut and whole else None,
+        measure=measurement if is_worth else None,
+        thresholds=thresholds,
+    )
+
+
+def probability_faster(latency_us: Floats, other_us: Floats) -> float:
+    """Return the share of draws in which the first takes less than the second."""
+    return float((latency_us < other_us * (1.0 - _SAME)).mean())
+
+
+def gains_over(latency_us: Floats, other_us: Floats) -> Floats:
+    """Return 1 - T/T_other, (draws,); 0 where both take no time."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gains: Floats = np.where(latency_us == other_us, 0.0, 1.0 - latency_us / other_us)
+    return gains
+
+
+def gain_of(latency_us: Floats, other_us: Floats) -> Quantiles:
+    """Return the quantiles of 1 - T/T_other."""
+    return quantiles(gains_over(latency_us, other_us))
+
+
+def quantiles(values: Floats) -> Quantiles:
+    """Return the 5 %, 50 % and 95 % quantiles of values over the draws, (draws,)."""
+    p05, p50, p95 = np.quantile(values, [0.05, 0.5, 0.95])
+    return Quantiles(float(p05), float(p50), float(p95))
+
+
+def _regret_p95(latency_us: Floats, best_us: Floats) -> float:
+    return float(np.quantile(regrets_over(latency_us, best_us), 0.95))

@@ -1,0 +1,265 @@
+"""Repeated sizes of one message over draws of the costs: which are tried, good, and round.
+
+Source    docs/theory.md, "Uncertain costs". The regret of a size in a draw is T/min T - 1, min T
+          that of the best of all sizes that are tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import lcm
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.draw_costs import repeated_us
+from analysis.draws import Draws
+from domain.errors import StrategyDeclined
+from domain.problem import MessageProblem
+from domain.uncertainty import GoodSizes, RoundRule, RoundSize
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+GOOD_WITHIN = (0.01, 0.02, 0.05)
+GOOD_IN_DRAWS = 0.9
+PAGE_BYTES = 4096
+_PER_OCTAVE = 16
+_MAX_COUNT = 96  # sizes at which the message is cut into one fragment fewer, up to this many
+_MAX_JUMP = 32  # up to so many fragments one more, a tiny one, is felt: the size before is tried
+_SMALLEST_BYTES = 64  # of the sizes that are tried where the limits and the counts admit less
+_SCREENED_DRAWS = 16
+_SCREENED_REGRET = 0.15  # a size beyond that in every one of these draws is not looked at again
+_ROUNDED_SIZES = 12  # so many of the best sizes are rounded to every unit
+_NEIGHBOURS = 12  # sizes on either side of the best one
+_END_PRECISION = 0.01  # of the ends of intervals, relative
+_ROUNDING = 1e-12
+_AS_GOOD = 5e-4  # expected regrets that differ by less: the rounder size is taken
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PricedSizes:
+    """Admitted sizes in bytes, ascending, (sizes,), and their latencies in µs, (sizes, draws)."""
+
+    sizes: Ints
+    latency_us: Floats
+
+    @property
+    def best_us(self) -> Floats:
+        """The latency of the best size of each draw, (draws,)."""
+        best: Floats = self.latency_us.min(axis=0)
+        return best
+
+    def regrets(self) -> Floats:
+        """Return T/min T - 1, (sizes, draws); 0 where the best takes no time and so does T."""
+        return regrets_over(self.latency_us, self.best_us)
+
+    def row(self, size: int) -> Floats:
+        """Return the latencies in µs of one of these sizes, (draws,)."""
+        found: Floats = self.latency_us[int(np.searchsorted(self.sizes, size))]
+        return found
+
+
+def regrets_over(latency_us: Floats, best_us: Floats) -> Floats:
+    """Return T/T* - 1, the two broadcast; 0 or infinite where the best takes no time."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = latency_us / best_us - 1.0
+    regret: Floats = np.where(best_us > 0.0, share, np.where(latency_us > 0.0, np.inf, 0.0))
+    return regret
+
+
+def is_admitted(problem: MessageProblem, sizes: Ints) -> Flags:
+    """Return whether the limits admit the message in each of these repeated sizes."""
+    total, limits, counts = problem.message_bytes, problem.limits, problem.count_range()
+    whole = np.minimum(sizes, total)
+    full = total // whole
+    rest = total - full * whole
+    count = full + (rest > 0)
+    smallest = np.where(rest > 0, rest, whole)
+    cut_well = (whole % limits.alignment_bytes == 0) & (smallest >= limits.min_fragment_bytes)
+    fits = (whole <= problem.largest_fragment_bytes) & (count <= counts.maximum)
+    admitted: Flags = fits & ((count == 1) | cut_well)
+    return admitted
+
+
+def price_sizes(
+    problem: MessageProblem, draws: Draws, *, also: Sequence[int] = (), mtu_bytes: int | None = None
+) -> PricedSizes:
+    """Return the sizes that are tried, priced in all draws.
+
+    Tried are ceil(B/k) for k to 96, the size before it to 32, 16 sizes an octave, powers of two and
+    one and a half times these, ends of ranges and the size behind them, and `also`, all rounded up
+    to the alignment; then multiples of pages and of the MTU, and sizes around the best. Most are
+    priced in a few draws alone: those that are far from good in each of them are left out, but
+    never `also`. Raises StrategyDeclined where the limits admit no repeated size, and Infeasible.
+    """
+    problem.count_range()
+    asked = _admitted(problem, np.array([*also, problem.message_bytes], dtype=np.int64))
+    tried = _admitted(problem, np.union1d(_candidates(problem, draws), asked))
+    if not len(tried):
+        raise StrategyDeclined(
+            "no repeated size satisfies the limits: with every one of them the remainder is "
+            "smaller than min_fragment_bytes or the fragments are too many",
+            field="constraints",
+        )
+    kept = np.union1d(_screened(problem, draws, tried), asked)
+    priced = _priced(problem, draws, kept)
+    best = np.argsort(priced.regrets().mean(axis=1), kind="stable")
+    more = [
+        _rounded(priced.sizes[best[:_ROUNDED_SIZES]], unit) for unit in _units(problem, mtu_bytes)
+    ]
+    more.append(_between(priced.sizes, int(best[0])))
+    return _with(problem, draws, priced, np.concatenate(more))
+
+
+def good_sizes(problem: MessageProblem, draws: Draws, priced: PricedSizes) -> tuple[GoodSizes, ...]:
+    """Return the sizes within 1, 2 and 5 % of the best in 90 % of the draws, as intervals.
+
+    An interval is a run of good sizes among those that were priced; how far it goes on towards the
+    next one, which is not good, is found by halving to 1 %; its ends are good themselves.
+    """
+    limits_us = [priced.best_us * (1.0 + within) for within in GOOD_WITHIN]
+    runs = [_runs(_are_good(priced.latency_us, limit_us)) for limit_us in limits_us]
+    which = np.repeat(np.arange(len(runs)), [2 * len(one) for one in runs])
+    inside = np.concatenate([one.ravel() for one in runs])
+    outward = np.tile([-1, 1], len(inside) // 2)
+    good = priced.sizes[inside]
+    bad = priced.sizes[np.clip(inside + outward, 0, len(priced.sizes) - 1)]
+    unit = problem.limits.alignment_bytes
+    while True:
+        middle = (good + bad) // 2 // unit * unit
+        is_between = (middle > np.minimum(good, bad)) & (middle < np.maximum(good, bad))
+        left = np.flatnonzero(is_between & (np.abs(good - bad) > _END_PRECISION * good))
+        if not len(left):
+            break
+        at = middle[left]
+        latency_us = repeated_us(draws, problem.message_bytes, at)
+        is_good = _are_good(latency_us, np.stack(limits_us)[which[left]])
+        is_good &= is_admitted(problem, at)
+        good[left] = np.where(is_good, at, good[left])
+        bad[left] = np.where(is_good, bad[left], at)
+    return tuple(
+        GoodSizes(within, GOOD_IN_DRAWS, _pairs(good[which == place]))
+        for place, within in enumerate(GOOD_WITHIN)
+    )
+
+
+def round_sizes(
+    problem: MessageProblem, priced: PricedSizes, *, mtu_bytes: int | None
+) -> tuple[RoundSize, ...]:
+    """Return for each rule its size of least expected regret, the one to recommend first.
+
+    Of sizes whose expected regrets differ by less than 0.05 % the roundest is recommended. A size
+    is listed under the roundest rule that it keeps; a rule that no size keeps is left out.
+    """
+    regrets = priced.regrets()
+    mean = regrets.mean(axis=1)
+    found: dict[int, RoundSize] = {}
+    for rule in RoundRule:
+        kept = np.flatnonzero(_keeps(rule, priced.sizes, problem, mtu_bytes))
+        if len(kept):
+            at = int(kept[np.argmin(mean[kept])])
+            size, p95 = int(priced.sizes[at]), float(np.quantile(regrets[at], 0.95))
+            found.setdefault(size, RoundSize(size, rule, float(mean[at]), p95))
+    listed = list(found.values())  # the roundest rule first
+    as_good = min((one.regret_mean for one in listed), default=0.0) + _AS_GOOD
+    first = [one for one in listed if one.regret_mean <= as_good][:1]
+    rest = [one for one in listed if one not in first]
+    return (*first, *sorted(rest, key=lambda one: one.regret_mean))
+
+
+def _keeps(rule: RoundRule, sizes: Ints, problem: MessageProblem, mtu_bytes: int | None) -> Flags:
+    alignment = problem.limits.alignment_bytes
+    is_whole = sizes == problem.message_bytes
+    odd = sizes // (sizes & -sizes)  # without the factors of two
+    found: Flags
+    match rule:
+        case RoundRule.WHOLE:
+            found = is_whole
+        case RoundRule.POWER_OF_TWO:
+            found = (odd == 1) & ~is_whole
+        case RoundRule.THREE_POWERS:
+            found = ((odd == 1) | (odd == 3)) & ~is_whole
+        case RoundRule.PAGE:
+            found = (sizes % PAGE_BYTES == 0) & ~is_whole
+        case RoundRule.ALIGNMENT:
+            found = (sizes % alignment == 0) & ~is_whole & (alignment > 1)
+        case RoundRule.MTU:
+            found = (sizes % (mtu_bytes or 1) == 0) & ~is_whole & (mtu_bytes is not None)
+    return found
+
+
+def _candidates(problem: MessageProblem, draws: Draws) -> Ints:
+    total, unit = problem.message_bytes, problem.limits.alignment_bytes
+    smallest = max(1, min(_SMALLEST_BYTES, total // _MAX_COUNT))
+    smallest = max(smallest, problem.limits.min_fragment_bytes)
+    octaves = max(0.0, np.log2(total / smallest))
+    grid = total / 2.0 ** (np.arange(int(octaves * _PER_OCTAVE) + 1) / _PER_OCTAVE)
+    powers = 2 ** np.arange(int(octaves) + smallest.bit_length() + 1, dtype=np.int64)
+    divided = -(-total // np.arange(1, _MAX_COUNT + 1, dtype=np.int64))
+    ends = draws.ends_bytes[np.isfinite(draws.ends_bytes)[..., 0], 0].astype(np.int64)
+    found = [np.rint(grid).astype(np.int64), powers, powers * 3, divided, ends, ends + 1]
+    aligned = -(-np.concatenate(found) // unit) * unit
+    before = -(-divided[:_MAX_JUMP] // unit) * unit - unit
+    aligned = np.concatenate([aligned, before])
+    return np.unique(aligned[(aligned >= smallest) & (aligned <= total)])
+
+
+def _admitted(problem: MessageProblem, sizes: Ints) -> Ints:
+    """Those that the limits admit, ascending; the whole message is one of at most its size."""
+    clipped = np.unique(np.minimum(sizes[sizes >= 1], problem.message_bytes))
+    return clipped[is_admitted(problem, clipped)]
+
+
+def _screened(problem: MessageProblem, draws: Draws, sizes: Ints) -> Ints:
+    few = _priced(problem, draws.part(0, _SCREENED_DRAWS), sizes)
+    kept: Ints = sizes[few.regrets().min(axis=1) <= _SCREENED_REGRET]
+    return kept
+
+
+def _priced(problem: MessageProblem, draws: Draws, sizes: Ints) -> PricedSizes:
+    return PricedSizes(sizes, repeated_us(draws, problem.message_bytes, sizes))
+
+
+def _with(problem: MessageProblem, draws: Draws, priced: PricedSizes, more: Ints) -> PricedSizes:
+    """The same and the sizes of `more` that are admitted."""
+    new = _priced(problem, draws, np.setdiff1d(_admitted(problem, more), priced.sizes))
+    sizes = np.concatenate([priced.sizes, new.sizes])
+    order = np.argsort(sizes)
+    return PricedSizes(sizes[order], np.concatenate([priced.latency_us, new.latency_us])[order])
+
+
+def _units(problem: MessageProblem, mtu_bytes: int | None) -> list[int]:
+    alignment = problem.limits.alignment_bytes
+    return [lcm(alignment, unit) for unit in (1, PAGE_BYTES, *([mtu_bytes] if mtu_bytes else []))]
+
+
+def _rounded(sizes: Ints, unit: int) -> Ints:
+    """The multiples of the unit below and above each size."""
+    below = sizes // unit * unit
+    return np.concatenate([below, below + unit])
+
+
+def _between(sizes: Ints, at: int) -> Ints:
+    """Evenly spread sizes between one of these and its two neighbours."""
+    before, after = sizes[max(0, at - 1)], sizes[min(len(sizes) - 1, at + 1)]
+    sides = ((before, sizes[at]), (sizes[at], after))
+    return np.concatenate([np.linspace(*side, _NEIGHBOURS + 2).astype(np.int64) for side in sides])
+
+
+def _are_good(latency_us: Floats, limit_us: Floats) -> Flags:
+    """Whether each size keeps to the limit in enough draws."""
+    good: Flags = (latency_us <= limit_us).mean(axis=-1) >= GOOD_IN_DRAWS - _ROUNDING
+    return good
+
+
+def _runs(are_good: Flags) -> Ints:
+    """The first and the last place of every run of good ones, (runs, 2)."""
+    steps = np.diff(np.concatenate([[0], are_good.astype(np.int64), [0]]))
+    return np.stack([np.flatnonzero(steps == 1), np.flatnonzero(steps == -1) - 1], axis=1)
+
+
+def _pairs(ends: Ints) -> tuple[tuple[int, int], ...]:
+    return tuple((int(low), int(high)) for low, high in ends.reshape(-1, 2))

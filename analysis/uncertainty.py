@@ -1,0 +1,280 @@
+"""What draws of the costs leave of an answer: interval, regrets, good sizes, and the decision.
+
+Source    docs/theory.md, "Uncertain costs". Everything is compared on the same draws; intervals
+          are never compared with each other.
+
+from analysis.uncertainty import UncertaintyQuestion, assess
+found = assess(UncertaintyQuestion(uncertain_pipeline, message_bytes=65536))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.decision import (
+    Choices,
+    PricedCut,
+    advise,
+    decide,
+    gain_of,
+    probability_faster,
+    quantiles,
+    thresholds_of,
+)
+from analysis.draw_costs import cut_us
+from analysis.draws import Draws, draw
+from analysis.measure_next import measurements, perfect_information_us
+from analysis.repeated_sizes import (
+    PricedSizes,
+    good_sizes,
+    price_sizes,
+    regrets_over,
+    round_sizes,
+)
+from domain.errors import InvalidInput
+from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits, MessageProblem, problem_of
+from domain.uncertainty import (
+    Against,
+    NamedCut,
+    Parameter,
+    RegretFigures,
+    RestsOn,
+    RoundSize,
+    Thresholds,
+    UncertainModel,
+    UncertainStage,
+    Uncertainty,
+    seed_of,
+    source_of,
+)
+
+Floats = NDArray[np.float64]
+
+DEFAULT_DRAWS = 400  # the standard error of a probability is 2.5 % at most
+ONE_PIECE = "one piece"
+ADVISED = "advised"
+LARGEST = "largest"
+MAX_MEASUREMENTS = 3
+_RESTS_ON_DRAWS = 0.1  # a parameter is named that matters in so many draws
+_STEP = 1e-6  # of a parameter, relative to it, for its share of a latency
+
+
+@dataclass(frozen=True, slots=True)
+class UncertaintyQuestion:
+    """Costs that are not known exactly, a message, limits, and what to compare.
+
+    `answer` is what a solver said for the estimates: an uneven cut of it is advised where it is
+    certain enough to beat every repeated size. `current` is the user's setting, `defaults` those of
+    other systems, each under a name of its own. `misfit` is the share of the latency by which
+    measured whole messages differ from the model. Without `seed` the question has one.
+    """
+
+    model: UncertainModel
+    message_bytes: int
+    limits: FragmentLimits = field(default_factory=FragmentLimits)
+    fragment_cap: int = DEFAULT_FRAGMENT_CAP
+    answer: NamedCut | None = None
+    current: NamedCut | None = None
+    defaults: tuple[NamedCut, ...] = ()
+    mtu_bytes: int | None = None
+    misfit: float = 0.0
+    draws: int = DEFAULT_DRAWS
+    seed: int | None = None
+
+
+def assess(question: UncertaintyQuestion) -> Uncertainty:
+    """Return what is known of the message's latency and of the cuts to choose among.
+
+    O(sizes x draws x stages), for some 200 sizes; an uneven cut of k fragments adds
+    O(k x draws x stages). Raises InvalidInput for a cut of another message or a misfit below 0,
+    Infeasible, and StrategyDeclined where the limits admit no repeated size.
+    """
+    if not 0.0 <= question.misfit < 1.0:
+        raise InvalidInput("expected 0 <= misfit < 1", field="misfit")
+    if question.mtu_bytes is not None and question.mtu_bytes < 1:
+        raise InvalidInput("expected mtu_bytes >= 1", field="mtu_bytes")
+    problem = problem_of(
+        question.model.model,
+        question.message_bytes,
+        question.limits,
+        fragment_cap=question.fragment_cap,
+    )
+    seed = seed_of(question.model, problem.digest()) if question.seed is None else question.seed
+    draws = draw(question.model, question.draws, seed)
+    named = (question.answer, question.current, *question.defaults)
+    also = [one.size_bytes for one in named if one is not None and one.size_bytes is not None]
+    priced = price_sizes(problem, draws, also=also, mtu_bytes=question.mtu_bytes)
+    found = round_sizes(problem, priced, mtu_bytes=question.mtu_bytes)
+    return _concluded(question, problem, draws, priced, found, seed)
+
+
+def _concluded(
+    question: UncertaintyQuestion,
+    problem: MessageProblem,
+    draws: Draws,
+    priced: PricedSizes,
+    rounded: tuple[RoundSize, ...],
+    seed: int,
+) -> Uncertainty:
+    thresholds = thresholds_of(question.misfit)
+    answer, current = (
+        None if one is None else PricedCut(one, cut_us(draws, problem.message_bytes, one))
+        for one in (question.answer, question.current)
+    )
+    choices = _choices(problem, priced, rounded, answer, current, thresholds)
+    advice = advise(choices, thresholds)
+    latencies = _to_choose_among(priced, answer)
+    evpi_us = perfect_information_us(latencies)[1]
+    to_measure = measurements(
+        question.model.stages,
+        draws,
+        latencies,
+        _pairs(choices, priced),
+        largest_bytes=problem.largest_fragment_bytes,
+        seed=seed,
+    )
+    decision = decide(
+        choices,
+        advice,
+        best_us=np.minimum(priced.best_us, advice.advised.latency_us),
+        evpi_us=evpi_us,
+        measurement=to_measure[0],
+        thresholds=thresholds,
+    )
+    subject = answer or advice.advised
+    regret = regrets_over(subject.latency_us, priced.best_us)
+    others = [one for one in (choices.whole, current) if one is not None]
+    others += (
+        PricedCut(one, cut_us(draws, problem.message_bytes, one)) for one in question.defaults
+    )
+    return Uncertainty(
+        source=source_of(question.model),
+        draws=question.draws,
+        seed=seed,
+        decision=decision,
+        subject=subject.cut,
+        latency_us=quantiles(subject.latency_us),
+        against=tuple(_against(subject, other) for other in others),
+        regret=RegretFigures(
+            float(regret.mean()), float(np.quantile(regret, 0.95)), float(regret.max())
+        ),
+        best_size_bytes=_size(choices.best),
+        good_sizes=good_sizes(problem, draws, priced),
+        round_sizes=rounded,
+        evpi_us=evpi_us,
+        measure_next=to_measure[:MAX_MEASUREMENTS],
+        rests_on=_rests_on(question.model, draws, problem.message_bytes, subject, thresholds),
+    )
+
+
+def _choices(
+    problem: MessageProblem,
+    priced: PricedSizes,
+    rounded: tuple[RoundSize, ...],
+    answer: PricedCut | None,
+    current: PricedCut | None,
+    thresholds: Thresholds,
+) -> Choices:
+    """The cut is the recommended round size, where there is one, or the uneven answer where that
+    gains 1 % over the best repeated size in 95 % of the draws.
+    """
+    total = problem.message_bytes
+    order = np.argsort(priced.latency_us.mean(axis=1), kind="stable")
+    best = _repeated(priced, int(priced.sizes[order[0]]))
+    sizes = [one.size_bytes for one in rounded if one.size_bytes < total]
+    sizes += [int(priced.sizes[at]) for at in order if priced.sizes[at] < total][:1]
+    cut = _repeated(priced, sizes[0]) if sizes else None
+    if _is_uneven(answer):
+        gain = gain_of(answer.latency_us, best.latency_us)
+        if gain.p05 >= thresholds.uneven_gain:
+            cut = PricedCut(replace(answer.cut, name=ADVISED), answer.latency_us)
+    return Choices(
+        best=best,
+        cut=cut,
+        whole=_repeated(priced, total, ONE_PIECE) if priced.sizes[-1] == total else None,
+        current=current,
+        largest=_repeated(priced, int(priced.sizes[-1]), LARGEST),
+    )
+
+
+def _is_uneven(answer: PricedCut | None) -> TypeGuard[PricedCut]:
+    """Whether this is a cut into fragments that are no repeated size."""
+    return answer is not None and answer.cut.schedule is not None
+
+
+def _repeated(priced: PricedSizes, size: int, name: str = ADVISED) -> PricedCut:
+    return PricedCut(NamedCut(name, size), priced.row(size))
+
+
+def _to_choose_among(priced: PricedSizes, answer: PricedCut | None) -> Floats:
+    """The latencies of all repeated sizes and of an uneven answer, (choices, draws)."""
+    if not _is_uneven(answer):
+        return priced.latency_us
+    return np.concatenate([priced.latency_us, answer.latency_us[None]])
+
+
+def _pairs(choices: Choices, priced: PricedSizes) -> list[tuple[PricedCut, PricedCut]]:
+    """Two ways to cut whole messages, to be timed in turns: to cut or not, to change the setting or
+    not, and the size that is best in the mean against the one that is best most often beside it.
+    """
+    times_best = np.bincount(priced.latency_us.argmin(axis=0), minlength=len(priced.sizes))
+    times_best[np.searchsorted(priced.sizes, _size(choices.best))] = -1
+    often = _repeated(priced, int(priced.sizes[times_best.argmax()]))
+    found = [(choices.best, often)] if often.cut != choices.best.cut else []
+    if choices.cut is None:
+        return found
+    others = [one for one in (choices.whole, choices.current) if one is not None]
+    return [*found, *((choices.cut, other) for other in others)]
+
+
+def _against(subject: PricedCut, other: PricedCut) -> Against:
+    return Against(
+        other.cut.name,
+        other.cut.size_bytes,
+        probability_faster(subject.latency_us, other.latency_us),
+        gain_of(subject.latency_us, other.latency_us),
+    )
+
+
+def _rests_on(
+    model: UncertainModel,
+    draws: Draws,
+    message_bytes: int,
+    subject: PricedCut,
+    thresholds: Thresholds,
+) -> tuple[RestsOn, ...]:
+    """Parameters that are not determined and make more of the latency than the margin.
+
+    A latency is a longest path, piecewise linear in each parameter: what a parameter makes of it is
+    the parameter times its derivative, here a difference.
+    """
+    found = []
+    for j, stage in enumerate(model.stages):
+        for r, line in enumerate(stage.lines if isinstance(stage, UncertainStage) else ()):
+            for parameter in line.unsupported:
+                raised = _raised(draws, j, r, parameter)
+                more_us = cut_us(raised, message_bytes, subject.cut) - subject.latency_us
+                matters = more_us > thresholds.margin * _STEP * subject.latency_us
+                share = float(matters.mean())
+                if share >= _RESTS_ON_DRAWS:
+                    found.append(RestsOn(stage.name, r, parameter, share))
+    return tuple(found)
+
+
+def _raised(draws: Draws, stage: int, place: int, parameter: Parameter) -> Draws:
+    """The draws with one parameter a step higher."""
+    is_overhead = parameter is Parameter.OVERHEAD
+    costs = (draws.overhead_us if is_overhead else draws.ns_per_byte).copy()
+    costs[stage, place] *= 1.0 + _STEP
+    if is_overhead:
+        return replace(draws, overhead_us=costs)
+    return replace(draws, ns_per_byte=costs)
+
+
+def _size(cut: PricedCut) -> int:
+    assert cut.cut.size_bytes is not None
+    return cut.cut.size_bytes

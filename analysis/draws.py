@@ -217,7 +217,8 @@ def _distance(overhead_us: Floats, ns_per_byte: Floats, covariance: Floats) -> F
     """The squared Mahalanobis distance times the determinant, which may be 0."""
     variance, both, per_byte_variance = covariance
     found: Floats = per_byte_variance * overhead_us**2 + variance * ns_per_byte**2
-    return found - 2.0 * both * overhead_us * ns_per_byte
+    found -= 2.0 * both * overhead_us * ns_per_byte
+    return found
 
 
 def _keep_below_total(model: UncertainAggregate, overhead_us: Floats, ns_per_byte: Floats) -> None:

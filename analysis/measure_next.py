@@ -31,8 +31,8 @@ Floats = NDArray[np.float64]
 
 REPETITIONS = 20
 _STATED_DEVIATION, _STATED_SPREAD = 0.02, 0.05  # of stages whose noise nobody has measured
-_MAX_CANDIDATES = 48
-_MAX_SIZES = 12  # a stage
+_MAX_CANDIDATES = 40
+_MAX_SIZES = 8  # a stage
 _LEADING = 16  # cuts among which one is chosen after the measurement
 _NEARER = 1.1  # measured sizes that are closer than this leave no size to measure between them
 _NOISE_STREAM = 2**32  # beyond those of the stages

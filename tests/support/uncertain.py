@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
+import numpy as np
 from hypothesis import strategies as st
 
-from analysis.draws import Draws
+from analysis.draws import Draws, project
 from domain.aggregate import Aggregate
 from domain.model import CostModel
 from domain.pipeline import FitRange, Pipeline, Stage
@@ -93,3 +94,27 @@ pipelines = st.builds(
     UncertainPipeline, st.lists(stages, min_size=1, max_size=5).map(tuple), st.floats(0.0, 10.0)
 )
 aggregates = st.builds(UncertainAggregate, stages, stages, st.floats(0.0, 10.0))
+
+
+MEASURED_BYTES = tuple(round(64 * 2048 ** (i / 11)) for i in range(12))  # 64 B to 128 KiB
+
+
+def measured_stage(
+    rng: np.random.Generator, overhead_us: float, ns_per_byte: float, deviation: float
+) -> UncertainStage:
+    """What a fit of a line says of this truth, each of twelve sizes being off by a Gaussian share.
+
+    The estimate has the covariance of weighted least squares; the covariance that is stated has
+    the error of one that was estimated with ten degrees of freedom.
+    """
+    sizes, degrees = np.array(MEASURED_BYTES), len(MEASURED_BYTES) - 2
+    off_us = deviation * (overhead_us + ns_per_byte * sizes / 1e3)
+    design = np.stack([np.ones(len(sizes)), sizes / 1e3], axis=1) / off_us[:, None]
+    true = np.linalg.inv(design.T @ design)
+    free = rng.multivariate_normal([overhead_us, ns_per_byte], true, method="cholesky")
+    stated = true * rng.chisquare(degrees) / degrees
+    covariance = (float(stated[0, 0]), float(stated[0, 1]), float(stated[1, 1]))
+    point = project(free[:1], free[1:], np.array(covariance))
+    estimate = FitRange(float(point[0][0]), float(point[1][0]))
+    line = UncertainLine(estimate, float(free[0]), float(free[1]), covariance)
+    return UncertainStage("stage", (line,), degrees, deviation, deviation, MEASURED_BYTES)

@@ -8,6 +8,7 @@ rounding. Arrays have the sizes, or fragments, first and the draws last.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,14 +60,29 @@ def cut_us(draws: Draws, message_bytes: int, cut: NamedCut) -> Floats:
     outside = draws.kind == "aggregate"
     if len(levels) not in ({1} if outside else {1, draws.stages}):
         raise InvalidInput("expected one cut for all stages, or one a stage", field=cut.name)
+    if outside:
+        return _outside_us(draws, levels[0]) + draws.delay_us
     length = max(1, _CHUNK_CELLS // max(map(len, levels)))
     parts = [draws.part(at, at + length) for at in range(0, draws.count, length)]
-    if outside:
-        priced = [_outside_us(part, levels[0]) for part in parts]
-    else:
-        shared = levels * draws.stages if len(levels) == 1 else levels
-        priced = [_recurrence_us(part, shared) for part in parts]
-    return np.concatenate(priced) + draws.delay_us
+    grouped = [_Level.of(cut) for cut in levels]
+    shared = grouped * draws.stages if len(levels) == 1 else grouped
+    return np.concatenate([_recurrence_us(part, shared) for part in parts]) + draws.delay_us
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Level:
+    """The fragments of a stage: where each ends in the message, their sizes, ascending and once
+    each, and which of these each has.
+    """
+
+    ends: Ints
+    sizes: Ints
+    places: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, cut: Ints) -> _Level:
+        sizes, places = np.unique(cut, return_inverse=True)
+        return cls(np.cumsum(cut), sizes, places)
 
 
 def stage_times_us(draws: Draws, stage: int, sizes: Ints) -> Floats:
@@ -129,21 +145,22 @@ def _ascending(rest: Ints) -> Ints:
     return order[rest[order] > 0]
 
 
-def _recurrence_us(draws: Draws, levels: Sequence[Ints]) -> Floats:
+def _recurrence_us(draws: Draws, levels: Sequence[_Level]) -> Floats:
     """A fragment enters a stage when the last byte of it has left the stage before and the fragment
     before it this stage: exit_i = max_{h<=i} (entry_h + sum of t from h to i).
     """
-    exits = entry = np.zeros((len(levels[0]), draws.count))
-    before = levels[0]
-    for j, cut in enumerate(levels):
-        if cut is not before:
-            holder = np.searchsorted(np.cumsum(before), np.cumsum(cut), side="left")
-            entry, before = exits[holder], cut
-        sizes, places = np.unique(cut, return_inverse=True)
-        time = stage_times_us(draws, j, sizes)[places]
+    before, exits = levels[0], np.zeros((len(levels[0].ends), draws.count))
+    for j, level in enumerate(levels):
+        entry = exits
+        if level is not before:
+            entry = exits[np.searchsorted(before.ends, level.ends, side="left")]
+        time = stage_times_us(draws, j, level.sizes)[level.places]
         ended = np.cumsum(time, axis=0)
-        waited = np.maximum.accumulate(entry - (ended - time), axis=0)
-        exits = entry = waited + ended
+        time -= ended  # what follows is entry - (ended - time), in place
+        time += entry
+        np.maximum.accumulate(time, axis=0, out=time)
+        time += ended
+        before, exits = level, time
     last: Floats = exits[-1]
     return last
 

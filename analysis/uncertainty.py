@@ -60,6 +60,7 @@ ADVISED = "advised"
 LARGEST = "largest"
 MAX_MEASUREMENTS = 3
 _RESTS_ON_DRAWS = 0.1  # a parameter is named that matters in so many draws
+_RESTS_ON_PRICED = 128  # draws in which that is looked at, once a parameter
 _STEP = 1e-6  # of a parameter, relative to it, for its share of a latency
 
 
@@ -252,13 +253,15 @@ def _rests_on(
     A latency is a longest path, piecewise linear in each parameter: what a parameter makes of it is
     the parameter times its derivative, here a difference.
     """
+    few = draws.part(0, _RESTS_ON_PRICED)
+    latency_us = subject.latency_us[:_RESTS_ON_PRICED]
     found = []
     for j, stage in enumerate(model.stages):
         for r, line in enumerate(stage.lines if isinstance(stage, UncertainStage) else ()):
             for parameter in line.unsupported:
-                raised = _raised(draws, j, r, parameter)
-                more_us = cut_us(raised, message_bytes, subject.cut) - subject.latency_us
-                matters = more_us > thresholds.margin * _STEP * subject.latency_us
+                raised = _raised(few, j, r, parameter)
+                more_us = cut_us(raised, message_bytes, subject.cut) - latency_us
+                matters = more_us > thresholds.margin * _STEP * latency_us
                 share = float(matters.mean())
                 if share >= _RESTS_ON_DRAWS:
                     found.append(RestsOn(stage.name, r, parameter, share))

@@ -83,7 +83,7 @@ def fitted_stages(draw: st.DrawFn) -> UncertainStage:
 def stated_stages(draw: st.DrawFn) -> StatedStage:
     """A stage of one or two ranges with typed deviations."""
     first = draw(st.none() | st.integers(1, 5000))
-    ranges = (FitRange(draw(costs), draw(costs)),)
+    ranges: tuple[FitRange, ...] = (FitRange(draw(costs), draw(costs)),)
     if first is not None:
         ranges = (FitRange(draw(costs), draw(costs), first), *ranges)
     return StatedStage(Stage("stated", ranges), draw(st.floats(0.0, 1.0)))

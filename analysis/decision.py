@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.repeated_sizes import regrets_over
+from analysis.repeated_sizes import quantile, regrets_over
 from domain.uncertainty import (
     Decision,
     DecisionCode,
@@ -164,9 +164,8 @@ def gain_of(latency_us: Floats, other_us: Floats) -> Quantiles:
 
 def quantiles(values: Floats) -> Quantiles:
     """Return the 5 %, 50 % and 95 % quantiles of values over the draws, (draws,)."""
-    p05, p50, p95 = np.quantile(values, [0.05, 0.5, 0.95])
-    return Quantiles(float(p05), float(p50), float(p95))
+    return Quantiles(*(quantile(values, share) for share in (0.05, 0.5, 0.95)))
 
 
 def _regret_p95(latency_us: Floats, best_us: Floats) -> float:
-    return float(np.quantile(regrets_over(latency_us, best_us), 0.95))
+    return quantile(regrets_over(latency_us, best_us), 0.95)

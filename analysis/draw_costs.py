@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.draws import Draws
+from domain.aggregate import Aggregate
 from domain.errors import InvalidInput
 from domain.uncertainty import NamedCut
 
@@ -30,7 +31,7 @@ def repeated_us(draws: Draws, message_bytes: int, sizes: Ints) -> Floats:
     A size is in bytes, >= 1; the message itself or more sends it whole. O(n) passes over the
     result, whatever the number of fragments.
     """
-    price = _repeated_outside if draws.kind == "aggregate" else _repeated_stages
+    price = _repeated_outside if draws.kind == Aggregate.kind else _repeated_stages
     found = np.empty((len(sizes), draws.count))
     length = max(1, _CACHED_CELLS // draws.count)
     order = np.argsort(sizes, kind="stable")
@@ -57,7 +58,7 @@ def cut_us(draws: Draws, message_bytes: int, cut: NamedCut) -> Floats:
     if cut.schedule.message_bytes != message_bytes:
         raise InvalidInput(f"expected fragments of {message_bytes} bytes in all", field=cut.name)
     levels = [np.array(one, dtype=np.int64) for one in cut.schedule.stage_bytes]
-    outside = draws.kind == "aggregate"
+    outside = draws.kind == Aggregate.kind
     if len(levels) not in ({1} if outside else {1, draws.stages}):
         raise InvalidInput("expected one cut for all stages, or one a stage", field=cut.name)
     if outside:

@@ -35,6 +35,7 @@ _MAX_CANDIDATES = 40
 _MAX_SIZES = 8  # a stage
 _LEADING = 16  # cuts among which one is chosen after the measurement
 _NEARER = 1.1  # measured sizes that are closer than this leave no size to measure between them
+_EXPLAINED = 1e-9
 _NOISE_STREAM = 2**32  # beyond those of the stages
 
 
@@ -120,13 +121,31 @@ def _savings_us(latency_us: Floats, chosen: int, values: Floats) -> Floats:
     The difference of each leading cut to the chosen one is regressed on a cubic in the value.
     """
     gains = latency_us[chosen] - latency_us[_leading(latency_us)]  # (cuts, draws)
-    centred = values - values.mean(axis=1, keepdims=True)
-    scale = centred.std(axis=1, keepdims=True)
-    y = centred / np.where(scale > 0.0, scale, 1.0)
-    basis = np.linalg.qr(np.stack([np.ones_like(y), y, y**2, y**3], axis=-1))[0]
-    expected = (gains @ basis) @ basis.transpose(0, 2, 1)  # (measurements, cuts, draws)
+    rows = _cubics(values)
+    fitted = np.ascontiguousarray((rows @ gains.T).transpose(0, 2, 1))  # (measurements, cuts, 4)
+    expected = fitted @ rows  # (measurements, cuts, draws)
     saved: Floats = np.maximum(expected.max(axis=1), 0.0).mean(axis=-1)
     return saved
+
+
+def _cubics(values: Floats) -> Floats:
+    """Orthonormal polynomials up to cubic in each row of values: (rows, 4, draws).
+
+    Gram and Schmidt's way; a power that the lower ones explain already is 0.
+    """
+    y = values - values.mean(axis=1, keepdims=True)
+    scale = y.std(axis=1, keepdims=True)
+    y /= np.where(scale > 0.0, scale, 1.0)
+    found, power = list[Floats](), np.ones_like(y)
+    for _ in range(4):
+        column = power
+        for one in found:
+            column = column - (column * one).sum(axis=1, keepdims=True) * one
+        length = np.sqrt((column**2).sum(axis=1, keepdims=True))
+        is_new = length > _EXPLAINED * np.sqrt((power**2).sum(axis=1, keepdims=True))
+        found.append(np.where(is_new, column / np.where(is_new, length, 1.0), 0.0))
+        power = power * y
+    return np.stack(found, axis=1)
 
 
 def _leading(latency_us: Floats) -> NDArray[np.intp]:

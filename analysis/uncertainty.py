@@ -32,6 +32,7 @@ from analysis.repeated_sizes import (
     PricedSizes,
     good_sizes,
     price_sizes,
+    quantile,
     regrets_over,
     round_sizes,
 )
@@ -123,7 +124,7 @@ def _concluded(
 ) -> Uncertainty:
     thresholds = thresholds_of(question.misfit)
     answer, current = (
-        None if one is None else PricedCut(one, cut_us(draws, problem.message_bytes, one))
+        None if one is None else _priced_cut(problem, draws, priced, one)
         for one in (question.answer, question.current)
     )
     choices = _choices(problem, priced, rounded, answer, current, thresholds)
@@ -149,9 +150,7 @@ def _concluded(
     subject = answer or advice.advised
     regret = regrets_over(subject.latency_us, priced.best_us)
     others = [one for one in (choices.whole, current) if one is not None]
-    others += (
-        PricedCut(one, cut_us(draws, problem.message_bytes, one)) for one in question.defaults
-    )
+    others += (_priced_cut(problem, draws, priced, one) for one in question.defaults)
     return Uncertainty(
         source=source_of(question.model),
         draws=question.draws,
@@ -160,9 +159,7 @@ def _concluded(
         subject=subject.cut,
         latency_us=quantiles(subject.latency_us),
         against=tuple(_against(subject, other) for other in others),
-        regret=RegretFigures(
-            float(regret.mean()), float(np.quantile(regret, 0.95)), float(regret.max())
-        ),
+        regret=RegretFigures(float(regret.mean()), quantile(regret, 0.95), float(regret.max())),
         best_size_bytes=_size(choices.best),
         good_sizes=good_sizes(problem, draws, priced),
         round_sizes=rounded,
@@ -208,7 +205,19 @@ def _is_uneven(answer: PricedCut | None) -> TypeGuard[PricedCut]:
 
 
 def _repeated(priced: PricedSizes, size: int, name: str = ADVISED) -> PricedCut:
-    return PricedCut(NamedCut(name, size), priced.row(size))
+    latency_us = priced.row(size)
+    assert latency_us is not None
+    return PricedCut(NamedCut(name, size), latency_us)
+
+
+def _priced_cut(
+    problem: MessageProblem, draws: Draws, priced: PricedSizes, cut: NamedCut
+) -> PricedCut:
+    """The cut with its latencies, which most repeated sizes have already."""
+    size = min(cut.size_bytes or 0, problem.message_bytes)
+    known = priced.row(size)
+    latency_us = cut_us(draws, problem.message_bytes, cut) if known is None else known
+    return PricedCut(cut, latency_us)
 
 
 def _to_choose_among(priced: PricedSizes, answer: PricedCut | None) -> Floats:

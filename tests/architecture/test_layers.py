@@ -21,6 +21,7 @@ PLANTED = """
     domain.units numpy
     domain.schedule solvers.contract
     domain.pipeline domain.problem
+    domain.fit domain.uncertainty
     fitting.line fastapi
     fitting.stage solvers.bounds
     fitting.samples fitting.stage
@@ -33,6 +34,8 @@ PLANTED = """
     analysis.explain models.records
     analysis.audit exports.targets.registry
     analysis.explanation scipy
+    analysis.draws analysis.uncertainty
+    analysis.decision analysis.measure_next
     exports.table.slt numpy
     exports.table.slt exports.targets.ucx
     exports.targets.ucx solvers

@@ -32,6 +32,8 @@ Floats = NDArray[np.float64]
 MAX_DRAWS = 10_000
 MIN_DEGREES = 3  # fewer give no scale at all
 MAX_DEGREES = 64  # more are as good as a normal distribution
+_NO_VARIANCE = 1e-200  # a cost with less is known; beyond it quotients may overflow
+_SINGULAR = 1e-12  # of a variance that correlations take away
 _SWEEPS = 4  # of the projections that keep a bottleneck below the total
 
 
@@ -208,8 +210,8 @@ def _factor(covariance: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def _ratio(both: Floats, scale: Floats) -> Floats:
-    """Their quotient; 0 where the scale is: the covariance is 0 there too."""
-    found: Floats = np.divide(both, scale, out=np.zeros_like(both), where=scale > 0.0)
+    """Their quotient; 0 where the scale is next to 0: the covariance is too."""
+    found: Floats = np.divide(both, scale, out=np.zeros_like(both), where=scale > _NO_VARIANCE)
     return found
 
 
@@ -231,20 +233,36 @@ def _keep_below_total(model: UncertainAggregate, overhead_us: Floats, ns_per_byt
     errors = [_covariances(stage) for stage in model.stages]
     for _ in range(_SWEEPS):
         for i, j, first, last in _overlaps(model.total.stage, model.bottleneck.stage):
-            for one, per_byte in ((1.0, first / 1000.0), (1.0, last / 1000.0) if last else (0, 1)):
-                above_us = one * (overhead_us[1, j] - overhead_us[0, i])
-                above_us += per_byte * (ns_per_byte[1, j] - ns_per_byte[0, i])
-                total, bottleneck = errors[0][i], errors[1][j]
-                moved = [_times(matrix, one, per_byte) for matrix in (total, bottleneck)]
-                length = sum(one * by + per_byte * by_byte for by, by_byte in moved)
-                if length <= 0.0:
-                    continue
-                step = np.maximum(above_us, 0.0) / length
-                for row, part, sign, (by, by_byte) in ((0, i, 1, moved[0]), (1, j, -1, moved[1])):
-                    overhead_us[row, part] += sign * by * step
-                    ns_per_byte[row, part] += sign * by_byte * step
+            for at in ((1.0, first / 1000.0), (1.0, last / 1000.0) if last else (0.0, 1.0)):
+                covariances = (errors[0][i], errors[1][j])
+                _move_below(overhead_us, ns_per_byte, (i, j), at, covariances)
         np.maximum(overhead_us, 0.0, out=overhead_us)
         np.maximum(ns_per_byte, 0.0, out=ns_per_byte)
+
+
+def _move_below(
+    overhead_us: Floats,
+    ns_per_byte: Floats,
+    ranges: tuple[int, int],
+    at: tuple[float, float],
+    covariances: tuple[tuple[float, float, float], tuple[float, float, float]],
+) -> None:
+    """Project the line of a range of the total and that of one of the bottleneck onto the half
+    space where `at` times (overhead, per-byte cost) is no more for the second.
+    """
+    one, per_byte = at
+    moved = [_times(covariance, one, per_byte) for covariance in covariances]
+    variance = sum(one * by + per_byte * by_byte for by, by_byte in moved)
+    apart = sum(one**2 * each[0] + per_byte**2 * each[2] for each in covariances)
+    if variance <= max(_SINGULAR * apart, _NO_VARIANCE):
+        return  # the difference is known: nothing that may be moved changes it
+    total, bottleneck = ranges
+    above_us = one * (overhead_us[1, bottleneck] - overhead_us[0, total])
+    above_us += per_byte * (ns_per_byte[1, bottleneck] - ns_per_byte[0, total])
+    np.maximum(above_us, 0.0, out=above_us)
+    for row, place, sign, (by, by_byte) in ((0, total, 1, moved[0]), (1, bottleneck, -1, moved[1])):
+        overhead_us[row, place] += sign * by / variance * above_us
+        ns_per_byte[row, place] += sign * by_byte / variance * above_us
 
 
 def _covariances(stage: AnyStage) -> list[tuple[float, float, float]]:

@@ -202,3 +202,12 @@ class TestDraws:
         draws: Draws = draw(stated(MYRINET, 0.1), 3, 1)
         with pytest.raises(ValueError, match="read-only"):
             draws.overhead_us[0, 0, 0] = 1.0
+
+    def test_costs_next_to_nothing(self) -> None:
+        """Variances that are no normal numbers move nothing, and break nothing."""
+        tiny = StatedStage(Stage.of_line("tiny", overhead_us=1e-155, ns_per_byte=1e-160), 0.5)
+        other = StatedStage(Stage.of_line("other", overhead_us=2e-155, ns_per_byte=0.0), 0.5)
+        for model in (UncertainAggregate(tiny, other), UncertainPipeline((tiny, other))):
+            draws = draw(model, 50, 1)
+            assert np.isfinite(draws.overhead_us).all()
+            assert np.isfinite(draws.ns_per_byte).all()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import lcm
+from math import ceil, isfinite, lcm
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,14 +77,14 @@ def regrets_over(latency_us: Floats, best_us: Floats) -> Floats:
 def quantile(values: Floats, share: float) -> float:
     """Return the quantile of values over the draws, (draws,), linear between two of them.
 
-    `numpy.quantile` gives the same and takes ten times as long for so few values.
+    `numpy.quantile` gives the same for finite values, and takes ten times as long for so few.
     """
     ordered = np.sort(values)
     place = share * (len(ordered) - 1)
-    below = int(place)
-    if place == below or ordered[below] == ordered[-1]:  # infinite ones have no difference
-        return float(ordered[below])
-    return float(ordered[below] + (place - below) * (ordered[below + 1] - ordered[below]))
+    low, high = float(ordered[int(place)]), float(ordered[ceil(place)])
+    if low == high or not (isfinite(low) and isfinite(high)):
+        return low
+    return low + (place - int(place)) * (high - low)
 
 
 def is_admitted(problem: MessageProblem, sizes: Ints) -> Flags:

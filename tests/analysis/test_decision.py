@@ -19,6 +19,7 @@ from analysis.decision import (
     probability_faster,
     thresholds_of,
 )
+from analysis.repeated_sizes import quantile
 from domain.uncertainty import (
     Decision,
     DecisionCode,
@@ -172,6 +173,14 @@ class TestFigures:
         assert gain_of(latency_us, other_us) == gain_of(latency_us[order], other_us[order])
         shuffled = probability_faster(latency_us[order], other_us[order])
         assert probability_faster(latency_us, other_us) == shuffled
+
+    @given(latencies, st.sampled_from([0.0, 0.05, 0.5, 0.95, 1.0]))
+    def test_quantiles_are_numpy_s(self, values: np.ndarray, share: float) -> None:
+        """And those of infinite values are none in between."""
+        expected = np.quantile(values, share)
+        assert quantile(values, share) == pytest.approx(expected, rel=1e-12)
+        assert quantile(np.full(5, np.inf), share) == np.inf
+        assert quantile(np.array([-np.inf, 3.0]), 0.5) == -np.inf
 
     def test_equal_cuts_gain_nothing(self) -> None:
         """Rounding is no gain, and no time is none either."""

@@ -22,6 +22,7 @@ PLANTED = """
     domain.schedule solvers.contract
     domain.pipeline domain.problem
     domain.fit domain.uncertainty
+    domain.uncertainty domain.uncertain_fit
     fitting.line fastapi
     fitting.stage solvers.bounds
     fitting.samples fitting.stage

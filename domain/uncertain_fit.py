@@ -1,0 +1,134 @@
+"""The costs of a fit with their errors, as draws take them.
+
+from domain.uncertain_fit import uncertain_model
+model = uncertain_model(trace_fit)  # None for a fit that an earlier version stored
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from domain.aggregate import Aggregate
+from domain.fit import AggregateFit, LineFit, StageFit, TraceFit, Verdict
+from domain.pipeline import FitRange, Stage
+from domain.uncertainty import (
+    Parameter,
+    UncertainAggregate,
+    UncertainLine,
+    UncertainModel,
+    UncertainPipeline,
+    UncertainStage,
+)
+
+
+def uncertain_model(fit: TraceFit) -> UncertainModel | None:
+    """Return the costs of `fit.to_model()` with the errors of their estimates.
+
+    None where a line has no covariance: fits of earlier versions. Raises MeasurementMissing as
+    `to_model` does.
+    """
+    fitted = (fit.aggregate.total, fit.aggregate.bottleneck) if fit.aggregate else fit.stages
+    if not all(_is_known(stage) for stage in fitted):
+        return None
+    model = fit.to_model()
+    if isinstance(model, Aggregate):
+        assert fit.aggregate is not None
+        return UncertainAggregate(
+            _stage(fit.aggregate.total), _bottleneck(fit.aggregate, model), model.delay_us
+        )
+    return UncertainPipeline(tuple(map(_stage, fit.stages)), fit.delay_us)
+
+
+def misfit_at(fit: TraceFit, message_bytes: int) -> float:
+    """Return the share by which whole messages of about this size were measured beside the model.
+
+    The larger of those at the measured sizes on both sides. 0 where no whole messages are part of
+    the fit: only outside measurements keep them.
+    """
+    if fit.aggregate is None:
+        return 0.0
+    sizes = sorted(fit.aggregate.total.sizes, key=lambda one: one.message_bytes)
+    below = [one for one in sizes if one.message_bytes <= message_bytes][-1:]
+    above = [one for one in sizes if one.message_bytes >= message_bytes][:1]
+    found = max((abs(one.relative_residual) for one in (*below, *above)), default=0.0)
+    return min(found, 0.99)
+
+
+def _is_known(stage: StageFit) -> bool:
+    return stage.size_deviation is not None and all(
+        line.covariance is not None
+        and line.free_overhead_us is not None
+        and line.free_ns_per_byte is not None
+        and line.degrees_of_freedom is not None
+        for line in stage.lines
+    )
+
+
+def _stage(fit: StageFit) -> UncertainStage:
+    lines = [_line(line, line.to_range(), end) for line, end in _with_ends(fit)]
+    return _of_lines(fit, fit.name, fit.lines, lines)
+
+
+def _bottleneck(fit: AggregateFit, model: Aggregate) -> UncertainStage:
+    """The lines of the bottleneck where they are the lower ones, else those of the total.
+
+    Where the two cross is no measured end: it is taken as it is.
+    """
+    if model.bottleneck.ranges == fit.bottleneck.to_stage().ranges:
+        return _stage(fit.bottleneck)
+    used, lines, first = list[LineFit](), list[UncertainLine](), 1
+    for part in model.bottleneck.ranges:
+        line = _line_of(fit, model.bottleneck, first)
+        used.append(line)
+        lines.append(_line(line, part, None))
+        first = (part.up_to_bytes or 0) + 1
+    return _of_lines(fit.bottleneck, fit.bottleneck.name, used, lines)
+
+
+def _line_of(fit: AggregateFit, lower: Stage, size: int) -> LineFit:
+    """The fitted line that gives the lower of both stages at this size."""
+    wanted = lower.range_at(size).line
+    found = [
+        next(line for line in one.lines if line.up_to_bytes is None or size <= line.up_to_bytes)
+        for one in (fit.bottleneck, fit.total)
+    ]
+    return next((line for line in found if line.to_range().line == wanted), found[0])
+
+
+def _with_ends(fit: StageFit) -> list[tuple[LineFit, tuple[int, int] | None]]:
+    """Each line with the measured sizes between which it ends, where they can be told apart."""
+    ends = [
+        (low, high) if low <= (line.up_to_bytes or 0) < high else None
+        for line, (low, high) in zip(fit.lines, fit.ends_between(), strict=False)
+    ]
+    return list(zip(fit.lines, [*ends, None], strict=True))
+
+
+def _line(fit: LineFit, estimate: FitRange, end: tuple[int, int] | None) -> UncertainLine:
+    assert fit.free_overhead_us is not None
+    assert fit.free_ns_per_byte is not None
+    assert fit.covariance is not None
+    verdicts = {
+        Parameter.OVERHEAD: fit.overhead_verdict,
+        Parameter.PER_BYTE: fit.ns_per_byte_verdict,
+    }
+    undecided = (name for name, said in verdicts.items() if said is Verdict.UNSUPPORTED)
+    free = (fit.free_overhead_us, fit.free_ns_per_byte)
+    return UncertainLine(estimate, *free, fit.covariance, end, tuple(undecided))
+
+
+def _of_lines(
+    fit: StageFit, name: str, used: Sequence[LineFit], lines: Sequence[UncertainLine]
+) -> UncertainStage:
+    assert fit.size_deviation is not None
+    spreads = [one.relative_spread for one in fit.sizes if one.num_samples > 1]
+    measured = sorted({one.message_bytes for one in fit.sizes})
+    return UncertainStage(
+        name,
+        tuple(lines),
+        max(1, round(min(line.degrees_of_freedom or 1.0 for line in used))),
+        fit.size_deviation,
+        median(spreads) if spreads else fit.relative_residual_std,
+        tuple(measured),
+    )

@@ -1,0 +1,158 @@
+"""Costs of real fits with their errors: the model they stand for, decisions, and coverage."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.draw_costs import cut_us, repeated_us
+from analysis.draws import draw
+from analysis.uncertainty import UncertaintyQuestion, assess
+from domain.fit import FitOptions, TraceFit
+from domain.pipeline import Pipeline, Stage
+from domain.uncertain_fit import misfit_at, uncertain_model
+from domain.uncertainty import (
+    DecisionCode,
+    NamedCut,
+    UncertainAggregate,
+    UncertainModel,
+    UncertainPipeline,
+    UncertainStage,
+)
+from fitting import fit, read
+from tests.support.counts import count
+
+ROOT = Path(__file__).parents[2]
+TRACE = ROOT / "examples" / "local-path-direct.csv"
+OSU = ROOT / "tests" / "data" / "traces" / "osu-latency-and-bw.txt"
+OSU_FILES = (ROOT / "examples" / "osu-latency.txt", ROOT / "examples" / "osu-bw.txt")
+SIZES = (64, 4096, 50_001, 131_072, 1 << 20)
+
+
+def _fitted(*paths: Path) -> TraceFit:
+    return fit(tuple(read(path.read_bytes()) for path in paths), FitOptions())
+
+
+@pytest.fixture(scope="module")
+def traced() -> TraceFit:
+    return _fitted(TRACE)
+
+
+def _known(found: TraceFit) -> UncertainModel:
+    model = uncertain_model(found)
+    assert model is not None
+    return model
+
+
+def _same_at_the_estimates(found: TraceFit) -> None:
+    model = _known(found)
+    assert model.model == found.to_model()
+    draws = draw(model, 3, seed=1)
+    for size in SIZES:
+        for cut in ([size], [size // 2] * 2):
+            expected = found.to_model().latency_us(cut)
+            got = cut_us(draws, sum(cut), NamedCut.of_fragments("cut", cut))
+            assert got[0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_first_draw_of_a_trace_is_its_model(traced: TraceFit) -> None:
+    assert isinstance(_known(traced), UncertainPipeline)
+    _same_at_the_estimates(traced)
+
+
+@pytest.mark.parametrize("paths", [(OSU,), OSU_FILES])
+def test_the_first_draw_of_outside_measurements_is_their_aggregate(paths: tuple[Path, ...]) -> None:
+    found = _fitted(*paths)
+    assert isinstance(_known(found), UncertainAggregate)
+    _same_at_the_estimates(found)
+
+
+def test_a_bottleneck_that_was_fitted_above_the_total_has_the_errors_of_the_total() -> None:
+    found = _fitted(*OSU_FILES)
+    assert found.aggregate is not None
+    total, bottleneck = found.aggregate.total, found.aggregate.bottleneck
+    raised = tuple(
+        replace(line, overhead_us=line.overhead_us + 1e5, free_overhead_us=1e5)
+        for line in bottleneck.lines
+    )
+    above = replace(
+        found, aggregate=replace(found.aggregate, bottleneck=replace(bottleneck, lines=raised))
+    )
+    model = _known(above)
+    assert model.model == above.to_model()
+    assert isinstance(model, UncertainAggregate)
+    assert isinstance(model.bottleneck, UncertainStage)
+    assert model.bottleneck.lines[0].covariance == total.lines[0].covariance
+
+
+def test_a_fit_of_an_earlier_version_gives_none(traced: TraceFit) -> None:
+    first = traced.stages[0]
+    lines = (replace(first.lines[0], covariance=None), *first.lines[1:])
+    old = replace(traced, stages=(replace(first, lines=lines), *traced.stages[1:]))
+    assert uncertain_model(old) is None
+    unknown = replace(traced, stages=(replace(first, size_deviation=None), *traced.stages[1:]))
+    assert uncertain_model(unknown) is None
+
+
+def test_one_piece_is_left_at_128_KiB_of_the_readmes_trace(traced: TraceFit) -> None:
+    found = assess(UncertaintyQuestion(_known(traced), 131_072))
+    assert found.decision.code is DecisionCode.NO_GAIN_PROVABLE
+    assert found.decision.advised.size_bytes == 131_072
+
+
+def test_256_KiB_are_set_at_1_MiB_of_the_readmes_trace(traced: TraceFit) -> None:
+    found = assess(UncertaintyQuestion(_known(traced), 1 << 20))
+    assert found.decision.code is DecisionCode.SET_IT
+    assert found.round_sizes[0].size_bytes in (262_144, 352_256)
+    assert found.decision.gain.p05 > 0.15  # the specification has 21 to 27 %
+
+
+def test_whole_messages_tell_how_far_the_model_is_off(traced: TraceFit) -> None:
+    assert misfit_at(traced, 131_072) == 0.0
+    found = _fitted(OSU)
+    assert found.aggregate is not None
+    sizes = found.aggregate.total.sizes
+    last = abs(sizes[-1].relative_residual)
+    assert misfit_at(found, 1 << 40) == last
+    between = (sizes[-1].message_bytes + sizes[-2].message_bytes) // 2
+    assert misfit_at(found, between) == max(last, abs(sizes[-2].relative_residual))
+
+
+TRUTH = Pipeline(
+    tuple(
+        Stage.of_line(f"s{j}", overhead_us=overhead, ns_per_byte=per_byte)
+        for j, (overhead, per_byte) in enumerate(((7.2, 7.0), (5.2, 24.3), (7.5, 12.0)))
+    )
+)
+MEASURED = tuple(2**k for k in range(6, 18))
+
+
+def _simulated(seed: int, *, deviation: float, noise: float) -> TraceFit:
+    """A trace of the truth, each stage and size off by a share of its own, and noise on top."""
+    random = np.random.default_rng(seed)
+    rows = ["message_bytes,repetition," + ",".join(f"{one.name}_us" for one in TRUTH.stages)]
+    off = 1.0 + deviation * random.standard_normal((len(MEASURED), len(TRUTH.stages)))
+    for place, size in enumerate(MEASURED):
+        exact = np.array([one.time_us(size) for one in TRUTH.stages]) * off[place]
+        for repetition in range(10):
+            times = exact * (1.0 + noise * random.standard_normal(len(exact)))
+            rows.append(f"{size},{repetition}," + ",".join(f"{time:.6f}" for time in times))
+    return fit((read("\n".join(rows).encode()),), FitOptions())
+
+
+@pytest.mark.parametrize("deviation", [0.0, 0.03])
+def test_the_interval_of_a_latency_holds_the_truth(deviation: float) -> None:
+    """90 % of intervals hold it; of so few numbered cases somewhat fewer, by three deviations."""
+    cases, size = count(200), 4096
+    held = 0
+    for case in range(cases):
+        model = _known(_simulated(case, deviation=deviation, noise=0.05))
+        latency_us = repeated_us(draw(model, 400, seed=case), 65_536, np.array([size]))[0]
+        low, high = np.quantile(latency_us, (0.05, 0.95))
+        held += bool(low <= TRUTH.latency_us([size] * 16) <= high)
+    share = held / cases
+    assert share >= 0.84 - 3.0 * sqrt(0.84 * 0.16 / cases), f"{held} of {cases}"

@@ -9,6 +9,7 @@ found = assess(UncertaintyQuestion(uncertain_pipeline, message_bytes=65536))
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
@@ -36,8 +37,10 @@ from analysis.repeated_sizes import (
     regrets_over,
     round_sizes,
 )
-from domain.errors import InvalidInput
+from domain.errors import InvalidInput, StrategyDeclined
+from domain.nested import NestedSchedule
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits, MessageProblem, problem_of
+from domain.solution import Solution
 from domain.uncertainty import (
     Against,
     NamedCut,
@@ -57,11 +60,14 @@ Floats = NDArray[np.float64]
 
 DEFAULT_DRAWS = 400  # the standard error of a probability is 2.5 % at most
 ONE_PIECE = "one piece"
+CURRENT = "current"
+ANSWER = "answer"
 ADVISED = "advised"
 LARGEST = "largest"
 MAX_MEASUREMENTS = 3
 _RESTS_ON_DRAWS = 0.1  # a parameter is named that matters in so many draws
 _RESTS_ON_PRICED = 128  # draws in which that is looked at, once a parameter
+_MAX_CELLS = 20_000  # fragments times stages of an uneven answer that is priced in every draw
 _STEP = 1e-6  # of a parameter, relative to it, for its share of a latency
 
 
@@ -112,6 +118,24 @@ def assess(question: UncertaintyQuestion) -> Uncertainty:
     priced = price_sizes(problem, draws, also=also, mtu_bytes=question.mtu_bytes)
     found = round_sizes(problem, priced, mtu_bytes=question.mtu_bytes)
     return _concluded(question, problem, draws, priced, found, seed)
+
+
+def assess_solution(question: UncertaintyQuestion, solution: Solution) -> Uncertainty | None:
+    """Return the same with a solution as the answer; None where the limits admit no repeated size.
+
+    An uneven cut of very many fragments is left out: it would take longer than solving it.
+    """
+    levels = solution.levels or (solution.schedule.fragment_bytes,)
+    first, last = levels[0][0], levels[0][-1]
+    if len(levels) == 1 and last <= first and all(one == first for one in levels[0][:-1]):
+        answer: NamedCut | None = NamedCut(ANSWER, first)
+    elif sum(map(len, levels)) * len(question.model.stages) // len(levels) > _MAX_CELLS:
+        answer = None
+    else:
+        answer = NamedCut(ANSWER, schedule=NestedSchedule(levels))
+    with suppress(StrategyDeclined):
+        return assess(replace(question, answer=answer))
+    return None
 
 
 def _concluded(

@@ -17,6 +17,7 @@ from typing import ClassVar, TypeAlias
 
 from domain.aggregate import Aggregate
 from domain.errors import InvalidInput
+from domain.model import CostModel
 from domain.nested import NestedSchedule
 from domain.pipeline import MAX_MESSAGE_BYTES, FitRange, Pipeline, Stage
 
@@ -169,6 +170,18 @@ class UncertainAggregate:
 
 
 UncertainModel: TypeAlias = UncertainPipeline | UncertainAggregate
+
+
+def stated_model(model: CostModel, relative: float) -> UncertainModel:
+    """Return a model each of whose costs is known to this relative standard deviation."""
+    if isinstance(model, Aggregate):
+        total, bottleneck = model.total, model.bottleneck
+        return UncertainAggregate(
+            StatedStage(total, relative), StatedStage(bottleneck, relative), model.delay_us
+        )
+    assert isinstance(model, Pipeline)  # the two kinds there are
+    stages = tuple(StatedStage(stage, relative) for stage in model.stages)
+    return UncertainPipeline(stages, model.delay_us)
 
 
 def seed_of(model: UncertainModel, question_digest: str) -> int:

@@ -86,6 +86,12 @@ def _add_optimize(commands: _Commands[Parser]) -> None:
     parser.add_argument("--strategy", choices=[*Strategy], metavar="NAME", help=_STRATEGIES)
     parser.add_argument("--save-as", metavar="PROFILE", help="store the stages under this name")
     parser.add_argument("--timeline", metavar="FILE", help="draw the schedule into this SVG file")
+    parser.add_argument(
+        "--current", type=size_or_whole, metavar="SIZE", help="the size in use today, or whole"
+    )
+    parser.add_argument(
+        "--relative", type=share, metavar="SHARE", help="deviation of every cost, as 10%%"
+    )
     _add_solving(parser)
 
 
@@ -316,6 +322,11 @@ def _add_work(commands: _Commands[Parser]) -> None:
 def size(text: str) -> int:
     """Return a size in bytes, as 4096 or 64 KiB."""
     return _read(parse_bytes, text)
+
+
+def size_or_whole(text: str) -> dict[str, int] | str:
+    """Return the setting in use, as a request has it."""
+    return text if text == "whole" else {"repeat": size(text)}
 
 
 def number(text: str) -> float:

@@ -32,9 +32,10 @@ from domain.solution import Strategy
 
 if TYPE_CHECKING:
     from app.questions.fits import FittedTrace
-    from app.questions.optimize import FindRevision
+    from app.questions.optimize import FindFit, FindRevision
     from app.questions.question import Question
     from app.schemas.optimize import OptimizeOut
+    from domain.fit import TraceFit
     from domain.profile import ProfileRevision, Revision
     from models.session import Store
 
@@ -91,6 +92,7 @@ def _question(arguments: argparse.Namespace, source: Source) -> Question:
         "message_bytes": arguments.bytes,
         "strategy": arguments.strategy,
         "save_as": arguments.save_as,
+        "uncertainty": {"current": arguments.current, "relative": arguments.relative},
         **_solving_options(arguments),
     }
     body = merged(body_of(source), options)
@@ -110,7 +112,12 @@ def _answer(
     from app.questions.optimize import prepare
     from app.schemas.optimize import render_answer
 
-    prepared = prepare(question, finder(store), fragment_cap=settings.max_fragments)
+    prepared = prepare(
+        question,
+        finder(store),
+        fragment_cap=settings.max_fragments,
+        find_fit=None if store is None else fit_finder(store),
+    )
     operation = Optimize(prepared, unrequested)
     if store is not None:
         with store.reading() as unit:
@@ -162,7 +169,7 @@ def _comparison_body(
         base: dict[str, Any] = given_model(fit_source(source, settings).fit.to_model())
     else:
         # What only one optimisation has is left out, so that its request file serves here too.
-        ours = ("strategy", "save_as")
+        ours = ("strategy", "save_as", "uncertainty")
         base = {name: value for name, value in body_of(source).items() if name not in ours}
     if isinstance(base.get("message_bytes"), int):
         base["message_bytes"] = [base["message_bytes"]]
@@ -234,6 +241,17 @@ def finder(store: Store | None) -> FindRevision:
             raise InvalidInput("expected a pipeline, not a profile", field="profile")
         with store.reading() as unit:
             return stored_revision(unit)(reference)
+
+    return find
+
+
+def fit_finder(store: Store) -> FindFit:
+    """Return a function that looks fits up in the store."""
+    from app.questions.optimize import stored_fit
+
+    def find(fit_id: str) -> TraceFit:
+        with store.reading() as unit:
+            return stored_fit(unit)(fit_id)
 
     return find
 

@@ -271,13 +271,16 @@ def _bare(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def merged(body: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-    """Return the body with the options that were given; options win, constraints one by one."""
+    """Return the body with the options that were given; options win, those of `constraints` and
+    `uncertainty` one by one.
+    """
     given = {name: value for name, value in options.items() if value is not None}
-    constraints = given.pop("constraints", {})
-    constraints = {name: value for name, value in constraints.items() if value is not None}
-    if constraints:
-        before = body.get("constraints")
-        given["constraints"] = {**(before if isinstance(before, dict) else {}), **constraints}
+    for group in ("constraints", "uncertainty"):
+        inside = given.pop(group, {})
+        inside = {name: value for name, value in inside.items() if value is not None}
+        if inside:
+            before = body.get(group)
+            given[group] = {**(before if isinstance(before, dict) else {}), **inside}
     return {**body, **given}
 
 

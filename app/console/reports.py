@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from app.console.screen import MAX_BLOCKS, Column, Facts, Grid, Ink, Part, chart_of, draw
 from app.text.names import printable
-from app.text.notices import notice_lines
+from app.text.notices import format_gain, format_probability, notice_lines
 from app.text.numbers import (
     format_cost,
     format_count,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from app.schemas.optimize import BaselineOut, OptimizeOut
     from app.schemas.profiles import ProfileOut, ProfilesOut, RevisionOut, RevisionsOut
     from app.schemas.stages import AggregateOut, PipelineOut, StageOut
+    from app.schemas.uncertainty import UncertaintyOut
 
 Parts = Iterator[Part]
 
@@ -37,6 +38,7 @@ STATUS_SAYS = {
     "time_limit": "stopped early: the best so far; the gap is the most that can be missing",
 }
 _INTERVALS_FROM_WIDTH = 110
+_WORTH_MEASURING = 1e-3  # of the latency
 _AT_MOST = "latency_is_upper_bound"
 
 
@@ -45,6 +47,9 @@ _AT_MOST = "latency_is_upper_bound"
 
 def answer_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:
     """Yield an answer: what to send, how good it is, the Gantt, and the cost of simpler cuts."""
+    if answer.uncertainty:
+        yield from uncertainty_parts(answer.uncertainty)
+        yield ""
     yield from schedule_parts(answer, width=width, ink=ink)
     yield ""
     yield instead_table(answer)
@@ -52,6 +57,42 @@ def answer_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:
     # Those of its fit are counted above it, and listed by the fit.
     of_fit = answer.fit.warnings if answer.fit else ()
     yield from warning_parts([one for one in answer.warnings if one not in of_fit])
+
+
+def uncertainty_parts(known: UncertaintyOut) -> Parts:
+    """Yield what to do, and how sure that is."""
+    yield printable(known.sentence)
+    yield ""
+    yield Facts(tuple(_uncertainty_facts(known)))
+
+
+def _uncertainty_facts(known: UncertaintyOut) -> Iterator[tuple[str, str]]:
+    latency = known.latency_us
+    if latency.p05 is not None and latency.p95 is not None:
+        typed = ", of the deviations given" if known.source == "relative" else ""
+        yield "interval", f"{format_time(latency.p05)} to {format_time(latency.p95)}, 90 %{typed}"
+    for other in known.against:
+        faster = format_gain((other.saves.p05, other.saves.p95))
+        share = format_probability(other.probability_faster)
+        yield f"against {other.name}", f"{faster}; faster {share}"
+    for good in known.good_sizes:
+        if good.intervals:
+            sizes = ", ".join(_interval(*one) for one in good.intervals[:4])
+            yield f"within {good.within * 100:.0f} %", sizes
+    for size in known.round[:1]:
+        regret = "" if size.regret_mean is None else f"; costs {format_percent(size.regret_mean)}"
+        yield "round size", f"{format_bytes(size.size_bytes)}, {size.rule}{regret}"
+    worth_us = _WORTH_MEASURING * (latency.p50 or 0.0)
+    for one in [one for one in known.measure_next if one.saves_us > worth_us][:1]:
+        what = "whole messages both ways"
+        if one.stage is not None:
+            what = f"{printable(one.stage)} at {format_bytes(one.fragment_bytes or 0)}"
+        saves = f"saves about {one.saves_us:.1g} µs"
+        yield "measure next", f"{what}, {one.repetitions} times: {saves}"
+
+
+def _interval(low: int, high: int) -> str:
+    return format_bytes(low) if low == high else f"{format_bytes(low)} to {format_bytes(high)}"
 
 
 def schedule_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:

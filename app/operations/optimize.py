@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import solvers
 from app.execution.engine import Pool
 from app.operations.operation import (
     BestSoFar,
@@ -18,7 +17,7 @@ from app.operations.operation import (
 )
 from app.operations.solves import GRACE_S, Solve, Solved, cut_off
 from app.questions import optimize
-from app.questions.optimize import PreparedQuestion, stored_revision
+from app.questions.optimize import PreparedQuestion, stored_fit, stored_revision
 from app.questions.question import Question
 from app.schemas.base import dump_json, parse_json
 from app.schemas.optimize import BestSoFarOut, OptimizeIn, render_answer
@@ -78,6 +77,7 @@ class Optimize(OperationDefaults[Solved]):
             relative_gap=question.relative_gap,
             time_limit_s=question.time_limit_s,
             static_bytes=question.static_bytes,
+            uncertain=self.prepared.uncertain,
         )
 
     def stored(self, unit: UnitOfWork) -> Outcome | None:
@@ -100,8 +100,7 @@ class Optimize(OperationDefaults[Solved]):
 
     def cut_off(self, best: Solved, why: SluiceError) -> Solved:
         """Return the best so far, with the note that the search for a better one was ended."""
-        baselines = solvers.baselines(self.prepared.problem)
-        return replace(best, solution=cut_off(best.solution, why), baselines=baselines)
+        return self.work.completed(replace(best, solution=cut_off(best.solution, why)))
 
     def best_so_far(self, result: Solved) -> BestSoFar:
         """Return the schedule with its latency and the bound on it."""
@@ -116,6 +115,7 @@ class Optimize(OperationDefaults[Solved]):
             result.solution,
             solve_ms=result.solve_ms,
             baselines=result.baselines,
+            uncertainty=result.uncertainty,
         )
 
     @property
@@ -134,7 +134,9 @@ def optimize_operation(
 ) -> Optimize:
     """Find or fit the model. Raises what `optimize.prepare` does."""
     find = stored_revision(unit)
-    prepared = optimize.prepare(question, find, fragment_cap=settings.max_fragments)
+    prepared = optimize.prepare(
+        question, find, fragment_cap=settings.max_fragments, find_fit=stored_fit(unit)
+    )
     return Optimize(prepared, request_for)
 
 

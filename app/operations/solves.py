@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import solvers
 from analysis.comparison import Cell, cells
 from analysis.comparison import Solve as SolveProblem
+from analysis.uncertainty import UncertaintyQuestion, assess_solution
 from app.operations.operation import Report
 from app.questions.compare import Comparison, Resolved
 from domain.errors import Infeasible, MemoryLimitReached
 from domain.problem import AnyProblem, problem_of
 from domain.solution import Notice, Solution, Status, Strategy
+from domain.uncertainty import Uncertainty
 
 if TYPE_CHECKING:
     from domain.errors import SluiceError
@@ -27,22 +29,26 @@ QUICK_LIMIT_S = 0.04  # of a solve in the service's own process; 50 ms with all 
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """A solution and the time it took; at the end with the default settings beside it."""
+    """A solution and the time it took; at the end with the default settings beside it, and with
+    what the errors of the costs leave of it where they are known.
+    """
 
     solution: Solution
     solve_ms: float
     baselines: BaselineSet | None = None
+    uncertainty: Uncertainty | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Solve:
-    """The arguments of `solvers.solve`, whose rules for them hold."""
+    """The arguments of `solvers.solve`, whose rules for them hold, and the costs' errors."""
 
     problem: AnyProblem
     strategy: Strategy
     relative_gap: float
     time_limit_s: float
     static_bytes: int | None = None
+    uncertain: UncertaintyQuestion | None = None
 
     def run(self, report: Report) -> Solved:
         """Solve. Raises what `solvers.solve` does."""
@@ -53,7 +59,7 @@ class Solve:
 
         solution = self.solution(on_better)
         solve_ms = (time.perf_counter() - started_s) * 1e3
-        return Solved(solution, solve_ms, solvers.baselines(self.problem))
+        return self.completed(Solved(solution, solve_ms))
 
     def run_quickly(self) -> Solved | None:
         """Return the result where it takes no longer than QUICK_LIMIT_S, else None."""
@@ -62,7 +68,15 @@ class Solve:
         if solution is None:
             return None
         solve_ms = (time.perf_counter() - started_s) * 1e3
-        return Solved(solution, solve_ms, solvers.baselines(self.problem))
+        return self.completed(Solved(solution, solve_ms))
+
+    def completed(self, found: Solved) -> Solved:
+        """Return the same with the default settings, and what the errors leave of it."""
+        uncertainty = None
+        if self.uncertain is not None:
+            uncertainty = assess_solution(self.uncertain, found.solution)
+        baselines = solvers.baselines(self.problem)
+        return replace(found, baselines=baselines, uncertainty=uncertainty)
 
     def quick_solution(self) -> Solution | None:
         """Return the solution where it takes no longer than QUICK_LIMIT_S, else None.

@@ -17,16 +17,25 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import solvers
 from analysis.narrowed_fit import SizesUsed, equal_sizes
+from analysis.uncertainty import CURRENT, UncertaintyQuestion
 from app.questions.fits import FittedTrace, fit_measurements, options_named, save_fit
-from app.questions.question import IDENTIFIER, Measurement, Question, known_identifier
-from domain.errors import InvalidInput, NotFound
-from domain.fit import FitOptions, FitShape
+from app.questions.question import (
+    IDENTIFIER,
+    Measurement,
+    Question,
+    UncertaintyOptions,
+    known_identifier,
+)
+from domain.errors import InconsistentInput, InvalidInput, NotFound
+from domain.fit import FitOptions, FitShape, TraceFit
 from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.problem import AnyProblem, problem_of
 from domain.profile import Origin, ProfileReference, ProfileRevision, Provenance
 from domain.schedule import busiest_stage
 from domain.solution import Solution, Status, Strategy
+from domain.uncertain_fit import misfit_at, uncertain_model
+from domain.uncertainty import NamedCut, Uncertainty, seed_of, stated_model
 from models.identifiers import new_id
 from models.records import AnswerRecord, FitRequest
 
@@ -37,11 +46,15 @@ if TYPE_CHECKING:
     from solvers.default_settings import BaselineSet
 
 
+_USUAL_BYTES = 65_536  # what most libraries and sockets repeat where nobody has set a size
+
+
 @dataclass(frozen=True, slots=True)
 class PreparedQuestion:
     """A question whose model is known: a problem, and where its costs came from.
 
-    `digest` is equal exactly for questions that one stored answer can serve.
+    `digest` is equal exactly for questions that one stored answer can serve. `uncertain` is what
+    is known of the costs' errors, None where nothing is.
     """
 
     question: Question
@@ -49,6 +62,7 @@ class PreparedQuestion:
     profile: ProfileRevision | None
     fitted: FittedTrace | None
     digest: str
+    uncertain: UncertaintyQuestion | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,27 +77,40 @@ class Answer:
     bottleneck_stage: int | None
     solve_ms: float
     profile: ProfileRevision | None
+    uncertainty: Uncertainty | None = None
 
 
 Render: TypeAlias = Callable[[Answer], bytes]
 FindRevision: TypeAlias = Callable[[ProfileReference], "Revision"]
+FindFit: TypeAlias = Callable[[str], TraceFit]
 
 
 def prepare(
-    question: Question, find_revision: FindRevision, *, fragment_cap: int
+    question: Question,
+    find_revision: FindRevision,
+    *,
+    fragment_cap: int,
+    find_fit: FindFit | None = None,
 ) -> PreparedQuestion:
-    """Find or fit the model. Raises NotFound, UnreadableTrace, PoorFit, MeasurementMissing and
-    Infeasible.
+    """Find or fit the model. Raises NotFound, UnreadableTrace, PoorFit, MeasurementMissing,
+    Infeasible, and InconsistentInput where uncertainty is asked for and no errors are known.
+
+    `find_fit` gives the fit of a profile's revision by its identifier; without it none is looked
+    for.
     """
     profile, fitted = None, None
+    fit: TraceFit | None = None
     model: CostModel
     if isinstance(question.source, ProfileReference):
         revision = find_revision(question.source)
         model = revision.model
         profile = ProfileRevision(revision.profile, revision.number)
+        if find_fit is not None and revision.provenance.fit_id is not None:
+            fit = find_fit(revision.provenance.fit_id)
     elif isinstance(question.source, tuple):
         fitted = _fitted(question, question.source, fragment_cap)
-        model = fitted.fit.to_model()
+        fit = fitted.fit
+        model = fit.to_model()
     else:
         model = question.source
     problem = problem_of(
@@ -94,8 +121,41 @@ def prepare(
         allow_refragmentation=question.allow_refragmentation,
     )
     problem.count_range()  # what no cut can satisfy is refused before anything is queued
-    return PreparedQuestion(
-        question, problem, profile, fitted, _digest(question, problem, profile, fitted)
+    uncertain = _uncertain(question, problem, fit, fragment_cap)
+    digest = _digest(question, problem, profile, fitted, uncertain)
+    return PreparedQuestion(question, problem, profile, fitted, digest, uncertain)
+
+
+def _uncertain(
+    question: Question, problem: AnyProblem, fit: TraceFit | None, fragment_cap: int
+) -> UncertaintyQuestion | None:
+    options = question.uncertainty or UncertaintyOptions()
+    if options.relative is not None:
+        model, misfit = stated_model(problem.model, options.relative), 0.0
+    else:
+        known = None if fit is None else uncertain_model(fit)
+        if fit is None or known is None or known.model != problem.model:
+            if question.uncertainty is None:
+                return None
+            raise InconsistentInput(
+                "the errors of these costs are not known: give relative, their deviation, as 0.1, "
+                "or fit measurements (again, where an earlier version did)",
+                field="uncertainty.relative",
+            )
+        model, misfit = known, misfit_at(fit, problem.message_bytes)
+    current_bytes = problem.message_bytes if options.sends_whole else options.current_bytes
+    usual = problem.message_bytes > _USUAL_BYTES
+    return UncertaintyQuestion(
+        model,
+        problem.message_bytes,
+        problem.limits,
+        fragment_cap,
+        current=None if current_bytes is None else NamedCut(CURRENT, current_bytes),
+        defaults=(NamedCut("64 KiB", _USUAL_BYTES),) if usual else (),
+        mtu_bytes=options.mtu_bytes,
+        misfit=misfit,
+        draws=options.draws,
+        seed=options.seed,
     )
 
 
@@ -158,6 +218,11 @@ def stored_revision(unit: UnitOfWork) -> FindRevision:
     return find
 
 
+def stored_fit(unit: UnitOfWork) -> FindFit:
+    """Return a function that looks fits up in this unit of work."""
+    return lambda fit_id: unit.fits.get(fit_id).fit
+
+
 def find_stored(unit: UnitOfWork, prepared: PreparedQuestion) -> AnswerRecord | None:
     """Return a stored answer to the identical question, where it is good enough."""
     if prepared.question.save_as is not None:
@@ -179,6 +244,7 @@ def conclude(
     *,
     solve_ms: float,
     baselines: BaselineSet | None = None,
+    uncertainty: Uncertainty | None = None,
 ) -> Answer:
     """Return a solution's answer: with the default settings' costs and its busiest stage."""
     return Answer(
@@ -190,6 +256,7 @@ def conclude(
         bottleneck_stage=bottleneck_stage(solution),
         solve_ms=solve_ms,
         profile=prepared.profile,
+        uncertainty=uncertainty,
     )
 
 
@@ -255,9 +322,10 @@ def _digest(
     problem: AnyProblem,
     profile: ProfileRevision | None,
     fitted: FittedTrace | None,
+    uncertain: UncertaintyQuestion | None,
 ) -> str:
     # The answer's body names the profile and shows the fit, so both are part of the question.
-    parts = (
+    parts: tuple[str, ...] = (
         problem.digest(),
         str(question.strategy),
         repr(question.static_bytes),
@@ -265,6 +333,10 @@ def _digest(
         repr((profile.name, profile.revision) if profile else None),
         repr((fitted.trace_digests, fitted.request)) if fitted else "",
     )
+    if uncertain is not None:
+        errors = seed_of(uncertain.model, problem.digest())
+        cuts, drawn = (uncertain.current, uncertain.mtu_bytes), (uncertain.draws, uncertain.seed)
+        parts += (repr((errors, uncertain.misfit, cuts, drawn)),)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

@@ -81,6 +81,27 @@ class Measurement:
     kind: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class UncertaintyOptions:
+    """How to say how sure an answer is.
+
+    `seed` fixes the draws, which else follow from the question. `relative` is the deviation of
+    every cost, as a share, in the place of those of a fit. `current_bytes` is the size that the
+    user repeats today, `sends_whole` that messages are sent whole. Raises InvalidInput.
+    """
+
+    draws: int = 400
+    seed: int | None = None
+    relative: float | None = None
+    current_bytes: int | None = None
+    sends_whole: bool = False
+    mtu_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.seed is not None and not 0 <= self.seed < 2**64:
+            raise InvalidInput("expected a seed of 64 bits", field="uncertainty.seed")
+
+
 Source: TypeAlias = CostModel | ProfileReference | tuple[Measurement, ...]
 
 
@@ -89,7 +110,8 @@ class Question:
     """One optimisation. `source` is a model, a stored profile, or measurements to fit.
 
     `fit_options` go with measurements. `save_as` stores the model under this profile name together
-    with the answer, or not at all. Raises InvalidInput.
+    with the answer, or not at all. Without `uncertainty` fitted costs have the default one. Raises
+    InvalidInput.
     """
 
     message_bytes: int
@@ -102,6 +124,7 @@ class Question:
     time_limit_s: float = DEFAULT_TIME_LIMIT_S
     save_as: str | None = None
     fit_options: FitOptions | None = None
+    uncertainty: UncertaintyOptions | None = None
 
     def __post_init__(self) -> None:
         check_static_bytes(self.strategy, self.static_bytes)

@@ -39,6 +39,7 @@ from app.schemas.stages import (
     PipelineIn,
     PipelineOut,
 )
+from app.schemas.uncertainty import UncertaintyIn, UncertaintyOut
 from domain.errors import FieldProblem, InvalidFields
 from domain.pipeline import unique_names
 from domain.profile import PROFILE_NAME_RULE, ProfileReference, ProfileRevision
@@ -103,6 +104,7 @@ class OptimizeIn(Input):
     time_limit_s: TimeLimitS = DEFAULT_TIME_LIMIT_S
     save_as: ProfileName | None = None
     fit_options: FitOptionsIn | None = None
+    uncertainty: UncertaintyIn | None = None
 
     def to_domain(self) -> Question:
         """Return the question. Raises InvalidInput for sources or fields that exclude others."""
@@ -118,6 +120,7 @@ class OptimizeIn(Input):
             time_limit_s=self.time_limit_s,
             save_as=self.save_as,
             fit_options=self.fit_options.to_domain() if self.fit_options else None,
+            uncertainty=self.uncertainty.to_domain() if self.uncertainty else None,
         )
 
     def as_job(self, profile: ProfileRevision | None) -> bytes:
@@ -203,6 +206,7 @@ class OptimizeOut(Output):
 
     One of `pipeline` and `aggregate` is null. Of an aggregate no stage is known to be the
     bottleneck, and `latency_us` is the most that any pipeline with these costs can take.
+    `uncertainty` is null where the costs' errors are not known, and in answers of earlier versions.
     """
 
     id: str
@@ -231,6 +235,7 @@ class OptimizeOut(Output):
     profile: ProfileRevisionOut | None
     solve_ms: float
     warnings: tuple[NoticeOut, ...]
+    uncertainty: UncertaintyOut | None = None
 
     @property
     def model(self) -> PipelineOut | AggregateOut:
@@ -278,6 +283,7 @@ class OptimizeOut(Output):
             profile=ProfileRevisionOut.of(answer.profile),
             solve_ms=round(answer.solve_ms, 3),
             warnings=notices_out(solution.notices + (fitted.fit.notices if fitted else ())),
+            uncertainty=UncertaintyOut.of(answer.uncertainty, answer.prepared.uncertain),
         )
 
 

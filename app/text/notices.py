@@ -1,4 +1,4 @@
-"""Notices of fits and advice of audits, in sentences."""
+"""Notices of fits, advice of audits and decisions of uncertain answers, in sentences."""
 
 from __future__ import annotations
 
@@ -6,9 +6,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.audit import WORTH_SAYING, Audit, Change, Priced
+from analysis.uncertainty import CURRENT, LARGEST, UncertaintyQuestion
 from app.text.numbers import format_gap, format_regret, format_regret_span
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.solution import Notice
+from domain.uncertainty import (
+    Decision,
+    DecisionCode,
+    Measurement,
+    MeasurementKind,
+    NamedCut,
+    Parameter,
+    Reason,
+    StatedStage,
+    Uncertainty,
+)
 from domain.units import format_bytes
 
 
@@ -71,6 +83,146 @@ def _for_all(outcome: Audit) -> str:
     if size >= outcome.workload.sizes[-1].message_bytes:
         return "send every message whole"
     return f"repeat {format_bytes(size)} for all messages"
+
+
+# --- decisions of uncertain answers, in sentences -------------------------------------------------
+
+
+def decision_sentence(found: Uncertainty, question: UncertaintyQuestion) -> str:
+    """Return what to do and why, what it rests on, and what to measure where that is worth it."""
+    said = [_decided(found, question), *_rest_on(found)]
+    stage = question.model.stages[0]
+    if isinstance(stage, StatedStage):
+        said.append(f"For costs that are known to ±{_two_digits(stage.relative)} %.")
+    if found.decision.measure is not None:
+        said.append(_to_measure(found.decision.measure, found.decision.code))
+    return " ".join(said)
+
+
+def format_probability(share: float) -> str:
+    """Return the share of draws in which something holds, of two digits."""
+    if share >= 1.0:
+        return "in all draws"
+    if share <= 0.0:
+        return "in no draw"
+    return f"in about {min(99, max(1, round(share * 100)))} % of the draws"
+
+
+def format_gain(gain: tuple[float | None, float | None]) -> str:
+    """Return the 5 % and the 95 % quantile of what a cut gains, in words."""
+    low, high = (0.0 if one is None else one for one in gain)
+    slow, fast = _two_digits(-low), _two_digits(high)
+    if low >= 0.0:
+        return f"{_two_digits(low)} to {fast} % faster"
+    return f"{fast} % faster or {slow} % slower" if high > 0.0 else f"up to {slow} % slower"
+
+
+def _decided(found: Uncertainty, question: UncertaintyQuestion) -> str:
+    decision = found.decision
+    match decision.code:
+        case DecisionCode.SET_IT:
+            return _set_it(found, question)
+        case DecisionCode.KEEP_YOURS:
+            return f"Keep your {_setting(question)}: {_kept_because(decision)}."
+        case DecisionCode.MEASURE_FIRST:
+            may = format_gain((decision.gain.p05, decision.gain.p95))
+            return f"Measure first: {_a_cut(decision.advised)} may be {may}."
+    return _not_cut(decision, question)
+
+
+def _set_it(found: Uncertainty, question: UncertaintyQuestion) -> str:
+    decision, size = found.decision, found.decision.advised.size_bytes
+    gain = decision.gain
+    if size is None:
+        first = "Send the fragments of this answer."
+    elif size >= question.message_bytes:
+        first = "Do not cut."
+    else:
+        first = f"Set {format_bytes(size)}."
+    other = f"your {_setting(question)}" if decision.against == CURRENT else decision.against
+    other = "the largest size that the limits admit" if decision.against == LARGEST else other
+    if size is None:
+        one = found.round_sizes[0].size_bytes if found.round_sizes else found.best_size_bytes
+        flat = f" Where one size has to be repeated: {_size_in(question, one)}."
+    else:
+        flat = _flat(found, size)
+    between = f"between {_two_digits(gain.p05)} and {_two_digits(gain.p95)} %"
+    return f"{first} {_two_digits(gain.p50)} % faster than {other} ({between}).{flat}"
+
+
+def _flat(found: Uncertainty, size: int | None) -> str:
+    """The sizes around this one that are within 2 % of the best."""
+    near = next((one for one in found.good_sizes if one.within == 0.02), None)
+    around = (
+        [(low, high) for low, high in near.intervals if low <= (size or 0) <= high] if near else []
+    )
+    if not around or around[0][0] == around[0][1]:
+        return ""
+    low, high = map(format_bytes, around[0])
+    return f" Any size from {low} to {high} is within 2 %."
+
+
+def _kept_because(decision: Decision) -> str:
+    if decision.reason is Reason.NEAR_BEST:
+        return f"it is within {_two_digits(decision.thresholds.regret_p95)} % of the best"
+    return "no other size is certain to be faster, and no measurement is worth its time"
+
+
+def _not_cut(decision: Decision, question: UncertaintyQuestion) -> str:
+    cut, gain = decision.cut, decision.cut_gain
+    is_cut = (decision.advised.size_bytes or 0) < question.message_bytes
+    if cut is None or gain is None:
+        return "Do not cut: the limits admit nothing else."
+    may = format_gain((gain.p05, gain.p95))
+    if decision.reason is Reason.WITHIN_MISFIT:
+        off = _two_digits(decision.thresholds.margin)
+        why = f"{_a_cut(cut)} may be {may}, and whole messages were measured {off} % off the model"
+    elif decision.reason is Reason.CUT_NOT_FASTER:
+        why = f"{_a_cut(cut)} may be {may}; the measurements cannot tell"
+    elif decision.reason is Reason.ONE_PIECE_IS_BEST:
+        why = f"one piece is expected to take the least time; {_a_cut(cut)} may be {may}"
+    else:
+        why = f"{_a_cut(cut)} may be {may}, and no measurement is worth its time"
+    return f"{'It hardly matters' if is_cut else 'Do not cut'}: {why}."
+
+
+def _to_measure(one: Measurement, code: DecisionCode) -> str:
+    would = {
+        DecisionCode.MEASURE_FIRST: " would tell",
+        DecisionCode.NO_GAIN_PROVABLE: " would",
+    }.get(code, " may gain more")
+    if one.kind is MeasurementKind.WHOLE_MESSAGES:
+        return f"Timing {one.repetitions} whole messages both ways{would}."
+    size = format_bytes(one.fragment_bytes or 0)
+    return f"Timing stage {one.stage} at {size}, {one.repetitions} times,{would}."
+
+
+def _rest_on(found: Uncertainty) -> Iterator[str]:
+    names = {Parameter.OVERHEAD: "the overhead", Parameter.PER_BYTE: "the per-byte cost"}
+    rests = [f"{names[one.parameter]} of {one.stage}" for one in found.rests_on]
+    if rests:
+        undecided = " and ".join(dict.fromkeys(rests[:MAX_NAMED]))
+        yield f"This rests on {undecided}, which the measurements do not determine."
+
+
+def _setting(question: UncertaintyQuestion) -> str:
+    size = question.current.size_bytes if question.current else None
+    return _size_in(question, size or question.message_bytes)
+
+
+def _size_in(question: UncertaintyQuestion, size: int) -> str:
+    return "one piece" if size >= question.message_bytes else format_bytes(size)
+
+
+def _a_cut(cut: NamedCut) -> str:
+    return f"a cut of {format_bytes(cut.size_bytes)}" if cut.size_bytes else "this cut"
+
+
+def _two_digits(share: float) -> str:
+    """A share in per cent, of two digits."""
+    value = abs(share) * 100.0
+    sign = "−" if share < 0.0 and value >= 0.05 else ""
+    return f"{sign}{value:.0f}" if value >= 9.95 else f"{sign}{value:.1f}".removesuffix(".0")
 
 
 # --- notices of a fit, in the order of their importance for the answer ----------------------------

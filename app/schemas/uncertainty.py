@@ -1,0 +1,218 @@
+"""How sure an answer is: what a request asks, and what an answer says of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag
+
+from analysis.uncertainty import DEFAULT_DRAWS, UncertaintyQuestion
+from app.questions.question import UncertaintyOptions
+from app.schemas.base import STATIC, WHOLE, Bytes, Input, Output, same_named, whole
+from app.text.notices import decision_sentence
+from domain.uncertainty import MAX_RELATIVE, Measurement, Quantiles, Uncertainty
+
+
+class RepeatIn(Input):
+    """One size is repeated."""
+
+    repeat: Bytes
+
+
+CurrentIn = Annotated[
+    Annotated[RepeatIn, Tag(STATIC)] | Annotated[Literal["whole"], Tag(WHOLE)],
+    Discriminator(lambda value: WHOLE if isinstance(value, str) else STATIC),
+]
+
+
+class UncertaintyIn(Input):
+    """How sure the answer is: over so many draws of the costs, each by its error.
+
+    The errors are those of the fit, or `relative`, one standard deviation of every cost. `current`
+    is the setting in use, `mtu_bytes` a size whose multiples are round.
+    """
+
+    draws: Annotated[int, Field(ge=50, le=2000), BeforeValidator(whole)] = DEFAULT_DRAWS
+    seed: Annotated[str, Field(pattern="^(0|[1-9][0-9]{0,19})$")] | None = None
+    relative: Annotated[float, Field(ge=0.001, le=MAX_RELATIVE)] | None = None
+    current: CurrentIn | None = None
+    mtu_bytes: Bytes | None = None
+
+    def to_domain(self) -> UncertaintyOptions:
+        """Return the options. Raises InvalidInput for a seed of more than 64 bits."""
+        current = self.current
+        return UncertaintyOptions(
+            draws=self.draws,
+            seed=None if self.seed is None else int(self.seed),
+            relative=self.relative,
+            current_bytes=current.repeat if isinstance(current, RepeatIn) else None,
+            sends_whole=current == "whole",
+            mtu_bytes=self.mtu_bytes,
+        )
+
+
+@dataclass(frozen=True)
+class QuantilesOut(Output):
+    """Quantiles over the draws; null where nothing can be divided by."""
+
+    p05: float | None
+    p50: float | None
+    p95: float | None
+
+    @classmethod
+    def of(cls, found: Quantiles) -> QuantilesOut:
+        """Return the quantiles."""
+        return cls(*map(finite, (found.p05, found.p50, found.p95)))
+
+
+@dataclass(frozen=True)
+class AgainstOut(Output):
+    """The answer against another cut on the same draws; `saves` is 1 - T/T_other."""
+
+    name: str
+    size_bytes: int | None
+    probability_faster: float
+    saves: QuantilesOut
+
+
+@dataclass(frozen=True)
+class RegretOut(Output):
+    """What the answer takes over the best repeated size of each draw, as a share of that."""
+
+    mean: float | None
+    p95: float | None
+    worst_drawn: float | None
+    basis: str = "best repeated size"
+
+
+@dataclass(frozen=True)
+class GoodSizesOut(Output):
+    """Sizes, low to high in bytes, within this share of the best in this share of the draws."""
+
+    within: float
+    in_draws: float
+    intervals: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class RoundSizeOut(Output):
+    """The best size that keeps a rule, and its regret."""
+
+    size_bytes: int
+    rule: str
+    regret_mean: float | None
+    regret_p95: float | None
+
+
+@dataclass(frozen=True)
+class MeasureOut(Output):
+    """What to measure: a stage at a size, or whole messages cut by `cuts_bytes` in turns.
+
+    `saves_us` is by how much that lowers the latency to expect, worth one digit.
+    """
+
+    kind: str
+    repetitions: int
+    saves_us: float
+    stage: str | None
+    fragment_bytes: int | None
+    cuts_bytes: tuple[int | None, ...] | None
+
+    @classmethod
+    def of(cls, one: Measurement) -> MeasureOut:
+        """Return a measurement; a cut into unequal fragments is null."""
+        cuts = tuple(cut.size_bytes for cut in one.cuts) if one.cuts else None
+        at = (one.stage, one.fragment_bytes)
+        return cls(one.kind, one.repetitions, one.saves_us, *at, cuts)
+
+
+@dataclass(frozen=True)
+class RestsOnOut(Output):
+    """A cost that the measurements do not determine, and that matters in this share of draws."""
+
+    stage: str
+    range: int
+    parameter: str
+    verdict: str
+    share_of_draws: float
+
+
+@dataclass(frozen=True)
+class UncertaintyOut(Output):
+    """How sure the answer is, and what to do: `decision`, and `sentence` in words.
+
+    `advised_bytes` is the size to repeat, null for the answer's own fragments; it gains `gain` over
+    `compared_with`, more than `margin` in `probability` of the draws.
+    """
+
+    source: str
+    draws: int
+    seed: str
+    decision: str
+    reason: str
+    sentence: str
+    advised_bytes: int | None
+    compared_with: str
+    gain: QuantilesOut
+    probability: float
+    margin: float
+    latency_us: QuantilesOut
+    against: tuple[AgainstOut, ...]
+    regret: RegretOut
+    good_sizes: tuple[GoodSizesOut, ...]
+    round: tuple[RoundSizeOut, ...]
+    evpi_us: float
+    measure_next: tuple[MeasureOut, ...]
+    rests_on: tuple[RestsOnOut, ...]
+
+    @classmethod
+    def of(
+        cls, found: Uncertainty | None, question: UncertaintyQuestion | None
+    ) -> UncertaintyOut | None:
+        """Return what is known of an answer as it is sent and stored, None where nothing is."""
+        if found is None or question is None:
+            return None
+        decision, regret = found.decision, found.regret
+        return cls(
+            source=found.source,
+            draws=found.draws,
+            seed=str(found.seed),
+            decision=decision.code,
+            reason=decision.reason,
+            sentence=decision_sentence(found, question),
+            advised_bytes=decision.advised.size_bytes,
+            compared_with=decision.against,
+            gain=QuantilesOut.of(decision.gain),
+            probability=decision.probability,
+            margin=decision.thresholds.margin,
+            latency_us=QuantilesOut.of(found.latency_us),
+            against=tuple(
+                AgainstOut(
+                    one.name, one.size_bytes, one.probability_faster, QuantilesOut.of(one.saves)
+                )
+                for one in found.against
+            ),
+            regret=RegretOut(finite(regret.mean), finite(regret.p95), finite(regret.worst_drawn)),
+            good_sizes=tuple(same_named(GoodSizesOut, one) for one in found.good_sizes),
+            round=tuple(
+                RoundSizeOut(
+                    one.size_bytes, one.rule, finite(one.regret_mean), finite(one.regret_p95)
+                )
+                for one in found.round_sizes
+            ),
+            evpi_us=found.evpi_us,
+            measure_next=tuple(map(MeasureOut.of, found.measure_next)),
+            rests_on=tuple(
+                RestsOnOut(
+                    one.stage, one.range_index, one.parameter, "unsupported", one.share_of_draws
+                )
+                for one in found.rests_on
+            ),
+        )
+
+
+def finite(value: float) -> float | None:
+    """Return the value, None where it is infinite or no number."""
+    return value if isfinite(value) else None

@@ -144,7 +144,7 @@ def _uncertain(
             )
         model, misfit = known, misfit_at(fit, problem.message_bytes)
     current_bytes = problem.message_bytes if options.sends_whole else options.current_bytes
-    usual = problem.message_bytes > _USUAL_BYTES
+    usual = problem.message_bytes > _USUAL_BYTES != current_bytes
     return UncertaintyQuestion(
         model,
         problem.message_bytes,

@@ -37,8 +37,8 @@ from app.web.answers.parts import (
 from app.web.answers.snippets import base_url_of, take_away_of
 from app.web.answers.view import AnswerView, format_path, latency_unit
 from app.web.answers.why import UnexplainedAnswer, WhyView, advice_of
+from app.web.audits.form import panel_page
 from app.web.pages import page, says_refusals
-from app.web.panel import panel_page
 from app.web.workbench.choices import ShownUnits
 from app.web.workbench.state import InputState
 from domain.errors import UnreadableRecord

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
+from fastapi import Request, Response
+
 from analysis.audit import DEFAULT_TIME_LIMIT_S, MAX_TIME_LIMIT_S
 from app.errors import field_problems
 from app.schemas.audit import (
@@ -21,6 +23,7 @@ from app.schemas.base import FieldProblemOut, ProblemOut, dump_json, parse_json
 from app.text.numbers import format_step_size
 from app.text.settings import parse_setting, parse_workload
 from app.web.forms import FieldReader
+from app.web.pages import page
 from app.web.workbench.request import request_of
 from app.web.workbench.state import InputSource, InputState, StageRow
 from domain.errors import InvalidInput, SluiceError
@@ -283,3 +286,27 @@ def _workload_lines(workload: Iterable[WorkloadSizeIn]) -> Iterator[str]:
     for one in workload:
         size = format_bytes(one.message_bytes).replace(" ", "")
         yield f"{size} {one.weight:.12g}"
+
+
+# --- pages that show the input panel --------------------------------------------------------------
+
+
+def panel_page(
+    request: Request, template: str, entry: InputState, *, status: int = 200, **values: Any
+) -> Response:
+    """Return a page with the panel as it is filled in. `values` are for the rest of the page."""
+    address = audit_address(entry)
+    return page(request, template, status=status, entry=entry, audit_address=address, **values)
+
+
+def audit_address(entry: InputState) -> str:
+    """Return where a setting is audited on the panel's costs.
+
+    "" where they are too long for an address.
+    """
+    if entry.source is InputSource.TRACE:
+        return ""
+    is_stored = entry.source is InputSource.PROFILE
+    form = AuditForm({"profile": entry.profile}) if is_stored else AuditForm(stages=entry)
+    query = form.query()
+    return f"/ui/audit?{query}" if query and len(query) <= MAX_ADDRESS else ""

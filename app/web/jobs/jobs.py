@@ -15,11 +15,11 @@ from app.operations.operation import OperationKind
 from app.operations.optimize import optimize_operation
 from app.schemas.base import read_output
 from app.schemas.optimize import OptimizeOut
+from app.web.audits.form import panel_page
 from app.web.forms import sent_fields
 from app.web.jobs.view import SECTIONS, WORKS, JobView, entry_of, place_of
 from app.web.jobs.work import WorkView
 from app.web.pages import has_own_place, is_htmx, moved, page, says_refusals
-from app.web.panel import panel_page
 from app.web.workbench.choices import ShownUnits
 from app.web.workbench.form import ValidRequest
 from models.records import JobRecord, JobState

@@ -10,11 +10,11 @@ from fastapi import APIRouter, Request, Response
 from app.errors import kind_of
 from app.http.dependencies import service_of
 from app.questions.profiles import get_revision, list_profiles
+from app.web.audits.form import panel_page
 from app.web.fits.again import fit_of_entry
 from app.web.fits.fits import with_message
 from app.web.jobs.jobs import answer_address
 from app.web.pages import moved, page, says_refusals
-from app.web.panel import panel_page
 from app.web.workbench.form import InvalidForm, asked_of, change_of, changed, read_form
 from app.web.workbench.request import request_of
 from app.web.workbench.state import InputSource, InputState

@@ -1,0 +1,118 @@
+"""How sure an answer is, through HTTP: on for fits, off for typed costs, the same when asked again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from app.schemas.base import read_output
+from app.schemas.optimize import OptimizeOut
+from tests.app.serving import MYRINET
+
+ROWS = "".join(
+    f"{size},{repetition},{5 + size * 0.01 + repetition * 0.1},{9 + size * 0.03 + repetition % 2}\n"
+    for size in (64, 512, 1024, 4096, 8192, 65536)
+    for repetition in range(4)
+)
+TRACE = "message_bytes,repetition,copy_us,wire_us\n" + ROWS
+
+
+def _ask(client: httpx.Client, **more: Any) -> dict[str, Any]:
+    found = client.post("/optimize", json={"message_bytes": 65536, **more})
+    assert found.status_code == 200, found.text
+    answer: dict[str, Any] = found.json()
+    return answer
+
+
+def test_a_fit_says_how_sure_its_answer_is(client: httpx.Client) -> None:
+    answer = _ask(client, measurements={"content": TRACE})
+    known = answer["uncertainty"]
+    assert known["source"] == "fit"
+    assert known["draws"] == 400
+    assert known["decision"] == "set_it"
+    latency = known["latency_us"]
+    assert latency["p05"] < answer["latency_us"] < latency["p95"]
+    assert [one["name"] for one in known["against"]] == ["one piece"]
+    assert known["against"][0]["probability_faster"] == 1.0
+    assert "guaranteed" not in known["sentence"]
+
+
+def test_a_profile_of_a_fit_has_it_too_and_the_same_draws_again(client: httpx.Client) -> None:
+    client.post("/fit", json={"content": TRACE, "save_as": "drawn"}).raise_for_status()
+    first = _ask(client, profile="drawn")
+    assert first["uncertainty"]["decision"] == "set_it"
+    stored = client.get(f"/optimizations/{first['id']}").json()
+    assert stored["uncertainty"] == first["uncertainty"]
+    seeded = _ask(client, profile="drawn", uncertainty={"seed": first["uncertainty"]["seed"]})
+    assert seeded["uncertainty"] == first["uncertainty"]
+    other = _ask(client, profile="drawn", uncertainty={"seed": "7"})
+    assert other["uncertainty"]["latency_us"] != first["uncertainty"]["latency_us"]
+
+
+def test_a_job_gives_the_same(client: httpx.Client) -> None:
+    asked = {"message_bytes": 65536, "measurements": {"content": TRACE}, "strategy": "repeat"}
+    started = client.post("/optimize", json=asked, headers={"Prefer": "respond-async"})
+    assert started.status_code == 202
+    here = _ask(client, **asked)
+    for _ in range(100):
+        job = client.get(f"/jobs/{started.json()['id']}", params={"wait_s": 1}).json()
+        if job["state"] == "done":
+            break
+    answer = client.get(f"/optimizations/{job['answer_id']}").json()
+    assert answer["uncertainty"] == here["uncertainty"]
+
+
+def test_typed_costs_need_their_errors(client: httpx.Client) -> None:
+    assert _ask(client, pipeline=MYRINET)["uncertainty"] is None
+    known = _ask(client, pipeline=MYRINET, uncertainty={"relative": 0.1})["uncertainty"]
+    assert known["source"] == "relative"
+    assert "±10 %" in known["sentence"]
+    asked = {"message_bytes": 4096, "pipeline": MYRINET, "uncertainty": {"current": "whole"}}
+    refused = client.post("/optimize", json=asked)
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["pointer"] == "/uncertainty/relative"
+
+
+def test_the_setting_in_use_is_what_the_decision_is_about(client: httpx.Client) -> None:
+    asked = {"pipeline": MYRINET, "strategy": "repeat"}
+    current = {"relative": 0.05, "current": {"repeat": 3784}}
+    known = _ask(client, **asked, uncertainty=current)["uncertainty"]
+    assert known["decision"] == "keep_yours"
+    assert known["sentence"].startswith("Keep your 3784 B:")
+    whole = {"relative": 0.05, "current": "whole"}
+    known = _ask(client, **asked, uncertainty=whole)["uncertainty"]
+    assert known["decision"] == "set_it"
+    assert known["compared_with"] == "current"
+
+
+@pytest.mark.parametrize(
+    ("given", "pointer"),
+    [
+        ({"draws": 49}, "/uncertainty/draws"),
+        ({"draws": 2001}, "/uncertainty/draws"),
+        ({"relative": 0.0}, "/uncertainty/relative"),
+        ({"relative": 1.1}, "/uncertainty/relative"),
+        ({"seed": "18446744073709551616"}, "/uncertainty/seed"),
+        ({"seed": 7}, "/uncertainty/seed"),
+        ({"current": {"repeat": 0}}, "/uncertainty/current/repeat"),
+        ({"current": "half"}, "/uncertainty/current"),
+        ({"mtu_bytes": 0}, "/uncertainty/mtu_bytes"),
+        ({"robust": True}, "/uncertainty/robust"),
+    ],
+)
+def test_what_is_beyond_the_limits_is_refused(
+    client: httpx.Client, given: dict[str, Any], pointer: str
+) -> None:
+    asked = {"message_bytes": 4096, "pipeline": MYRINET, "uncertainty": given}
+    refused = client.post("/optimize", json=asked)
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["pointer"] == pointer
+
+
+def test_an_answer_of_an_earlier_version_is_read_with_null(client: httpx.Client) -> None:
+    answer = _ask(client, measurements={"content": TRACE})
+    del answer["uncertainty"]
+    assert read_output(OptimizeOut, orjson.dumps(answer)).uncertainty is None

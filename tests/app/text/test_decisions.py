@@ -1,0 +1,104 @@
+"""Decisions in words: what each says, and what none may say."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from analysis.uncertainty import CURRENT, UncertaintyQuestion, assess
+from app.text.notices import decision_sentence, format_gain, format_probability
+from domain.uncertainty import (
+    DecisionCode,
+    Measurement,
+    MeasurementKind,
+    NamedCut,
+    Quantiles,
+    Reason,
+    Uncertainty,
+)
+from tests.support.uncertain import MYRINET, stated
+
+QUESTION = UncertaintyQuestion(
+    stated(MYRINET, 0.1), 65_536, current=NamedCut(CURRENT, 32_768), draws=50
+)
+
+
+@pytest.fixture(scope="module")
+def found() -> Uncertainty:
+    return assess(QUESTION)
+
+
+def _said(found: Uncertainty, code: DecisionCode, reason: Reason) -> str:
+    measure = Measurement(MeasurementKind.WHOLE_MESSAGES, 20, 1.0)
+    decision = replace(
+        found.decision,
+        code=code,
+        reason=reason,
+        cut=NamedCut("advised", 4096),
+        cut_gain=Quantiles(-0.021, 0.033, 0.081),
+        gain=Quantiles(-0.021, 0.033, 0.081),
+        measure=measure,
+    )
+    return decision_sentence(replace(found, decision=decision), QUESTION)
+
+
+def test_a_size_to_set(found: Uncertainty) -> None:
+    said = decision_sentence(found, QUESTION)
+    assert re.match(
+        r"Set \d+ \w+\. \d+ % faster than your 32 KiB \(between \d+ and \d+ %\)\.", said
+    )
+    assert said.endswith("For costs that are known to ±10 %.")
+
+
+def test_no_provable_gain(found: Uncertainty) -> None:
+    whole = replace(found.decision, advised=NamedCut("one piece", 65_536))
+    said = _said(
+        replace(found, decision=whole), DecisionCode.NO_GAIN_PROVABLE, Reason.CUT_NOT_FASTER
+    )
+    assert said.startswith(
+        "Do not cut: a cut of 4 KiB may be 8.1 % faster or 2.1 % slower; the measurements cannot "
+        "tell."
+    )
+    assert said.endswith("Timing 20 whole messages both ways would.")
+
+
+@pytest.mark.parametrize("code", DecisionCode)
+@pytest.mark.parametrize("reason", Reason)
+def test_no_sentence_promises_more_than_is_known(
+    found: Uncertainty, code: DecisionCode, reason: Reason
+) -> None:
+    said = _said(found, code, reason)
+    assert said.endswith(".")
+    for word in ("guarantee", "optimal", "proven", "100 %", "None", "nan", "inf "):
+        assert word not in said
+    assert re.search(r"\d[.]?\d{2,} %", said) is None  # two digits at most
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [
+        (1.0, "in all draws"),
+        (0.9999, "in about 99 % of the draws"),
+        (0.8675, "in about 87 % of the draws"),
+        (0.0001, "in about 1 % of the draws"),
+        (0.0, "in no draw"),
+    ],
+)
+def test_probabilities_have_two_digits(share: float, said: str) -> None:
+    assert format_probability(share) == said
+
+
+@pytest.mark.parametrize(
+    ("gain", "said"),
+    [
+        ((-0.019, 0.079), "7.9 % faster or 1.9 % slower"),
+        ((0.21, 0.27), "21 to 27 % faster"),
+        ((-0.2, -0.1), "up to 20 % slower"),
+        ((0.0, 0.0), "0 to 0 % faster"),
+        ((None, 0.1), "0 to 10 % faster"),
+    ],
+)
+def test_gains_in_words(gain: tuple[float | None, float | None], said: str) -> None:
+    assert format_gain(gain) == said

@@ -45,8 +45,9 @@ def _stage_of(draws: Draws, stage: int, at: int) -> Stage:
     ranges = []
     ends = [*draws.ends_bytes[stage, :, at].tolist(), inf]
     for r, end in enumerate(ends):
-        costs = (draws.overhead_us[stage, r, at], draws.ns_per_byte[stage, r, at])
-        ranges.append(FitRange(*map(float, costs), None if end == inf else int(end)))
+        overhead_us = float(draws.overhead_us[stage, r, at])
+        ns_per_byte = float(draws.ns_per_byte[stage, r, at])
+        ranges.append(FitRange(overhead_us, ns_per_byte, None if end == inf else int(end)))
         if end == inf:
             break
     return Stage(draws.names[stage], tuple(ranges))

@@ -225,6 +225,7 @@ class AnswerView:
     limited: str
     figures: tuple[Figure, ...]
     gains: tuple[str, ...]
+    decision: str
     profile: str
     warnings: tuple[str, ...]
     cut: Cut
@@ -245,6 +246,7 @@ class AnswerView:
             limited=format_limiting(answer),
             figures=tuple(_figures(answer)),
             gains=tuple(_gains(answer)),
+            decision=answer.uncertainty.sentence if answer.uncertainty else "",
             profile=answer.profile.reference if answer.profile else "",
             warnings=tuple(dict.fromkeys(one.detail for one in answer.warnings)),
             cut=cut_of(answer.fragment_bytes),

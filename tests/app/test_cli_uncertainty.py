@@ -1,0 +1,52 @@
+"""sluice optimize where costs have errors: the decision first, and how sure it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.cli import main
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+MYRINET = str(EXAMPLES / "myrinet-gam.json")
+TRACE = str(EXAMPLES / "local-path-direct.csv")
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """main(argv) in this process: (exit code, standard output, standard error)."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+class TestUncertainty:
+    def test_what_to_do_comes_first(self, printed: Any) -> None:
+        code, out, _ = printed(
+            *("optimize", TRACE, "--bytes", "1MiB", "--strategy", "repeat", "--current", "64KiB")
+        )
+        assert code == 0
+        first = out.index("Set ")
+        assert "faster than your 64 KiB" in " ".join(out[first:].split())
+        assert first < out.index("1 MiB through 5 stages")
+        for name in ("interval", "against one piece", "within 2 %", "round size"):
+            assert name in out
+
+    def test_one_piece_is_left_where_no_gain_is_provable(self, printed: Any) -> None:
+        _, out, _ = printed("optimize", TRACE, "--bytes", "128KiB", "--strategy", "repeat")
+        assert "Do not cut:" in out
+
+    def test_typed_costs_have_it_with_their_deviation(self, printed: Any) -> None:
+        code, out, _ = printed("optimize", MYRINET, "--bytes", "64KiB", "--relative", "10%")
+        assert code == 0
+        assert "For costs that are known to ±10 %." in " ".join(out.split())
+        code, _, err = printed("optimize", MYRINET, "--bytes", "64KiB", "--current", "whole")
+        assert code == 2
+        assert "relative" in err

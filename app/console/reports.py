@@ -72,6 +72,9 @@ def _uncertainty_facts(known: UncertaintyOut) -> Iterator[tuple[str, str]]:
         typed = ", of the deviations given" if known.source == "relative" else ""
         yield "interval", f"{format_time(latency.p05)} to {format_time(latency.p95)}, 90 %{typed}"
     for other in known.against:
+        if other.saves.p05 == other.saves.p95 == 0.0:
+            yield f"against {other.name}", "the same"
+            continue
         faster = format_gain((other.saves.p05, other.saves.p95))
         share = format_probability(other.probability_faster)
         yield f"against {other.name}", f"{faster}; faster {share}"

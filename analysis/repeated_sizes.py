@@ -231,8 +231,13 @@ def _admitted(problem: MessageProblem, sizes: Ints) -> Ints:
 
 
 def _screened(problem: MessageProblem, draws: Draws, sizes: Ints) -> Ints:
+    """Those that are near the best in some of a few draws, and the best cut into more than one."""
     few = _priced(problem, draws.part(0, _SCREENED_DRAWS), sizes)
-    kept: Ints = sizes[few.regrets().min(axis=1) <= _SCREENED_REGRET]
+    is_kept = few.regrets().min(axis=1) <= _SCREENED_REGRET
+    cuts = np.flatnonzero(sizes < problem.message_bytes)
+    if len(cuts):
+        is_kept[cuts[few.latency_us[cuts].mean(axis=1).argmin()]] = True
+    kept: Ints = sizes[is_kept]
     return kept
 
 

@@ -14,6 +14,7 @@ from enum import StrEnum
 
 import solvers
 from analysis import best_known
+from analysis.settings_in_draws import SettingsQuestion, repeated_by, settings_in_draws
 from domain.errors import InconsistentInput, InvalidInput
 from domain.fragment_setting import FragmentSetting
 from domain.model import CostModel
@@ -22,6 +23,7 @@ from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits
 from domain.profile import ProfileRevision
 from domain.regret import BestKnown, Objective, Regret, SizeRule
 from domain.solution import Notice
+from domain.uncertainty import UNKNOWN_ERRORS, KnownErrors, SettingsInDraws
 from domain.workload import DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_MIN_MESSAGE_BYTES, Workload
 
 DEFAULT_TIME_LIMIT_S = 30.0
@@ -29,6 +31,7 @@ MAX_TIME_LIMIT_S = 60.0  # of the solves; the process of its own is ended at 120
 MAX_AUDIT_WORKLOAD_SIZES = 512
 MAX_BREAKPOINTS = 64
 WORTH_SAYING = 1e-3  # a change that gains less regret than this is not advised
+SETTING, ADVISED = "setting", ("best_size", "best_size_steps")  # in draws
 _PLAIN = FragmentLimits()
 _SHARE_OF_ADVICE = 0.25  # of the time: for messages at which only the advised settings turn
 
@@ -63,7 +66,8 @@ class AuditScope:
     """What is audited, and over which messages. Raises InvalidInput.
 
     `mix` None is log-uniform over the range. `rule` has the sizes that the library takes, which is
-    what may be advised. `max_regret` is a share: 0.05 is 5 %.
+    what may be advised. `max_regret` is a share: 0.05 is 5 %; `in_draws` the share of the draws of
+    uncertain costs in which it is to be kept too.
     """
 
     setting: FragmentSetting
@@ -76,6 +80,7 @@ class AuditScope:
     max_regret: float | None = None
     reference: Reference = Reference.BEST
     time_limit_s: float = DEFAULT_TIME_LIMIT_S
+    in_draws: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("min_message_bytes", "max_message_bytes"):
@@ -91,6 +96,10 @@ class AuditScope:
             )
         if self.max_regret is not None and not 0.0 <= self.max_regret <= 1e6:
             raise InvalidInput("expected 0 <= max_regret <= 1e6", field="max_regret")
+        if self.in_draws is not None and self.max_regret is None:
+            raise InconsistentInput("expected max_regret beside in_draws", field="in_draws")
+        if self.in_draws is not None and not 0.0 < self.in_draws <= 1.0:
+            raise InvalidInput("expected 0 < in_draws <= 1", field="in_draws")
         if not 0.0 < self.time_limit_s <= MAX_TIME_LIMIT_S:
             raise InvalidInput(
                 f"expected 0 < time_limit_s <= {MAX_TIME_LIMIT_S:g}", field="time_limit_s"
@@ -99,7 +108,7 @@ class AuditScope:
 
 @dataclass(frozen=True, slots=True)
 class AuditQuestion:
-    """An audit whose model is known.
+    """An audit whose model is known, and the errors of its costs where they are.
 
     Of a model that was fitted for it, `fit_notices` are the fit's, and `measured_bytes` is the
     greatest size at which every stage was measured.
@@ -111,6 +120,11 @@ class AuditQuestion:
     fragment_cap: int = DEFAULT_FRAGMENT_CAP
     fit_notices: tuple[Notice, ...] = ()
     measured_bytes: int | None = None
+    errors: KnownErrors | None = None
+
+    def __post_init__(self) -> None:
+        if self.scope.in_draws is not None and self.errors is None:
+            raise InconsistentInput(UNKNOWN_ERRORS, field="uncertainty.relative")
 
     def digest(self) -> str:
         """Return SHA-256 in hexadecimal; equal exactly for questions of one answer."""
@@ -156,6 +170,8 @@ class Audit:
     workload; and of a whole range also its powers of two and where the settings turn.
     `repeats` is the mean regret of the best repeated size of each message, were it looked up; None
     where some message has none. `schedules_at_most` is what is left open of whole schedules.
+    `in_draws` is the setting and what may be advised over draws of the costs, None where their
+    errors are not known.
     """
 
     question: AuditQuestion
@@ -171,10 +187,20 @@ class Audit:
     changes: tuple[Change, ...]
     notices: tuple[Notice, ...]
     audit_ms: float
+    in_draws: SettingsInDraws | None = None
 
     @property
     def is_kept(self) -> bool:
-        """Whether the limit, if there is one, is kept by the reference that decides."""
+        """Whether the limit, if there is one, is kept by the reference that decides, and in enough
+        draws.
+        """
+        wanted = self.question.scope.in_draws
+        if (
+            wanted is not None
+            and self.in_draws
+            and (self.in_draws.settings[0].kept or 0.0) < wanted
+        ):
+            return False
         if self.verdict is RegretVerdict.BETWEEN:
             return self.question.scope.reference is Reference.BEST
         return self.verdict is not RegretVerdict.ABOVE
@@ -223,6 +249,7 @@ def audit(question: AuditQuestion, progress: Callable[[int, int], None] | None =
         verdict=verdict(priced.value(scope.objective), scope.max_regret),
         changes=(),
         notices=tuple(_notices(question, (priced.worst, *at_powers))),
+        in_draws=_in_draws(question, workload, chosen),
         audit_ms=(time.perf_counter() - started_s) * 1e3,
     )
     return replace(outcome, changes=tuple(_changes(outcome)))
@@ -361,6 +388,26 @@ def _chosen(
     for choose in ways:
         chosen = choose(question.model, best, workload, rule=scope.rule, objective=scope.objective)
         yield chosen.setting
+
+
+def _in_draws(
+    question: AuditQuestion, workload: Workload, chosen: Sequence[FragmentSetting]
+) -> SettingsInDraws | None:
+    """The setting and those that may be advised, by the names that `AuditOut` has for them."""
+    if question.errors is None:
+        return None
+    scope = question.scope
+    named = zip((SETTING, *ADVISED), (scope.setting, *chosen), strict=False)
+    return settings_in_draws(
+        SettingsQuestion(
+            question.errors,
+            workload,
+            tuple((name, repeated_by(setting)) for name, setting in named),
+            fragment_cap=question.fragment_cap,
+            max_regret=scope.max_regret,
+            objective=scope.objective,
+        )
+    )
 
 
 def _of_sizes(best: Sequence[BestKnown], sizes: Sequence[int]) -> tuple[BestKnown, ...]:

@@ -42,6 +42,7 @@ from domain.nested import NestedSchedule
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits, MessageProblem, problem_of
 from domain.solution import Solution
 from domain.uncertainty import (
+    DEFAULT_DRAWS,
     Against,
     NamedCut,
     Parameter,
@@ -58,7 +59,6 @@ from domain.uncertainty import (
 
 Floats = NDArray[np.float64]
 
-DEFAULT_DRAWS = 400  # the standard error of a probability is 2.5 % at most
 ONE_PIECE = "one piece"
 CURRENT = "current"
 ANSWER = "answer"
@@ -111,7 +111,7 @@ def assess(question: UncertaintyQuestion) -> Uncertainty:
         question.limits,
         fragment_cap=question.fragment_cap,
     )
-    seed = seed_of(question.model, problem.digest()) if question.seed is None else question.seed
+    seed = seed_of(question.model) if question.seed is None else question.seed
     draws = draw(question.model, question.draws, seed)
     named = (question.answer, question.current, *question.defaults)
     also = [one.size_bytes for one in named if one is not None and one.size_bytes is not None]

@@ -40,17 +40,24 @@ def uncertain_model(fit: TraceFit) -> UncertainModel | None:
     return UncertainPipeline(tuple(map(_stage, fit.stages)), fit.delay_us)
 
 
-def misfit_at(fit: TraceFit, message_bytes: int) -> float:
-    """Return the share by which whole messages of about this size were measured beside the model.
+def misfit_at(fit: TraceFit, min_message_bytes: int, max_message_bytes: int) -> float:
+    """Return the share by which whole messages of these sizes were measured beside the model.
 
-    The larger of those at the measured sizes on both sides. 0 where no whole messages are part of
-    the fit: only outside measurements keep them.
+    Over a range the mean; of one size the larger of those at the measured sizes on both sides. 0
+    where no whole messages are part of the fit: only outside measurements keep them.
     """
     if fit.aggregate is None:
         return 0.0
     sizes = sorted(fit.aggregate.total.sizes, key=lambda one: one.message_bytes)
-    below = [one for one in sizes if one.message_bytes <= message_bytes][-1:]
-    above = [one for one in sizes if one.message_bytes >= message_bytes][:1]
+    off = [
+        abs(one.relative_residual)
+        for one in sizes
+        if min_message_bytes <= one.message_bytes <= max_message_bytes
+    ]
+    if off and min_message_bytes < max_message_bytes:
+        return min(sum(off) / len(off), 0.99)
+    below = [one for one in sizes if one.message_bytes <= min_message_bytes][-1:]
+    above = [one for one in sizes if one.message_bytes >= max_message_bytes][:1]
     found = max((abs(one.relative_residual) for one in (*below, *above)), default=0.0)
     return min(found, 0.99)
 

@@ -21,6 +21,11 @@ from domain.model import CostModel
 from domain.nested import NestedSchedule
 from domain.pipeline import MAX_MESSAGE_BYTES, FitRange, Pipeline, Stage
 
+DEFAULT_DRAWS = 400  # the standard error of a probability is 2.5 % at most
+UNKNOWN_ERRORS = (
+    "the errors of these costs are not known: give relative, their deviation, as 0.1, or fit "
+    "measurements (again, where an earlier version did)"
+)
 MAX_RELATIVE = 1.0  # typed deviations: beyond that a cost is not known at all
 _ROUNDING = 1e-6  # by which a stored covariance may exceed what its variances allow
 
@@ -184,25 +189,41 @@ def stated_model(model: CostModel, relative: float) -> UncertainModel:
     return UncertainPipeline(stages, model.delay_us)
 
 
-def seed_of(model: UncertainModel, question_digest: str) -> int:
-    """Return the seed of a question's draws: 64 bits of a SHA-256 of it and of the costs' errors.
+def seed_of(model: UncertainModel) -> int:
+    """Return the seed of a model's draws: 64 bits of a SHA-256 of the costs and of their errors.
 
-    `question_digest` is that of the problem, `MessageProblem.digest`.
+    It does not depend on the message, so that every answer about these costs, a table or an audit
+    of many messages too, is over the same draws.
     """
-    known = [model.kind, [_key(stage) for stage in model.stages], question_digest]
+    known = [model.kind, [_key(stage) for stage in model.stages], model.delay_us]
     canonical = json.dumps(known, separators=(",", ":"), allow_nan=False)
     return int.from_bytes(hashlib.sha256(canonical.encode()).digest()[:8], "big")
 
 
 def _key(stage: AnyStage) -> list[object]:
-    """What the draws of a stage depend on; its estimates are part of the problem's digest."""
+    """What the draws of a stage depend on; its name is no part of it."""
+    ranges = [[one.overhead_us, one.ns_per_byte, one.up_to_bytes] for one in stage.stage.ranges]
     if isinstance(stage, StatedStage):
-        return [stage.relative]
+        return [stage.relative, ranges]
     lines = [
         [one.free_overhead_us, one.free_ns_per_byte, one.covariance, one.end_between]
         for one in stage.lines
     ]
-    return [stage.degrees_of_freedom, lines]
+    return [stage.degrees_of_freedom, ranges, lines]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownErrors:
+    """Costs with their errors, and how they are drawn.
+
+    `misfit` is the share of the latency by which measured whole messages differ from the model.
+    Without `seed` it is `seed_of(model)`.
+    """
+
+    model: UncertainModel
+    misfit: float = 0.0
+    draws: int = DEFAULT_DRAWS
+    seed: int | None = None
 
 
 class Source(StrEnum):
@@ -452,3 +473,38 @@ class Uncertainty:
     evpi_us: float
     measure_next: tuple[Measurement, ...]
     rests_on: tuple[RestsOn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingInDraws:
+    """What a setting costs over the best repeated size of each message and draw.
+
+    `regret` is of the mean over the messages in each draw; `good` the share of draws in which that
+    mean is 2 % at most. `kept` is the share in which a limit is kept, None without one.
+    """
+
+    name: str
+    regret: RegretFigures
+    good: float
+    kept: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsInDraws:
+    """Settings for many messages over draws of the costs; the one in question is the first.
+
+    `advised` names the one to use: the first itself, or the other of which more is gained, 1 -
+    T/T_first in the mean over the messages: `gain`, more than the margin in `probability` of the
+    draws. `code` is None where there is no other. `messages` is how many were priced.
+    """
+
+    source: Source
+    draws: int
+    seed: int
+    messages: int
+    settings: tuple[SettingInDraws, ...]
+    code: DecisionCode | None
+    advised: str
+    gain: Quantiles
+    probability: float
+    thresholds: Thresholds

@@ -275,6 +275,12 @@ def _add_audit(commands: _Commands[Parser]) -> None:
         "--max-regret", type=share, metavar="SHARE", help="exit with 7 above this, as 5%%"
     )
     parser.add_argument(
+        "--in-draws", type=share, metavar="SHARE", help="and above it in more draws, as 95%%"
+    )
+    parser.add_argument(
+        "--relative", type=share, metavar="SHARE", help="deviation of every cost, as 10%%"
+    )
+    parser.add_argument(
         "--over", choices=("best", "bound"), metavar="NAME", help="what decides: best (default)"
     )
     parser.add_argument(

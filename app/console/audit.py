@@ -6,15 +6,15 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from app.console.commands import finder, store_for, unrequested
-from app.console.files import Source, TraceSource, body_of, read_source
+from app.console.commands import finder, fit_finder, store_for, unrequested
+from app.console.files import Source, TraceSource, body_of, merged, read_source
 from app.console.output import Output
 from app.console.reports import warning_parts
 from app.console.running import counting_line, run_operation
 from app.console.screen import Column, Facts, Grid, Part
 from app.settings import Settings
 from app.text.names import printable, quoted
-from app.text.notices import format_advised_regret
+from app.text.notices import format_advised_regret, format_probability
 from app.text.numbers import (
     format_count,
     format_percent,
@@ -42,6 +42,9 @@ def audit_parts(audit: AuditOut) -> Iterator[Part]:
     setting = audit.setting
     yield f"{_format_steps(setting.steps)}{_of(audit)}"
     yield ""
+    if audit.uncertainty:
+        yield printable(audit.uncertainty.sentence)
+        yield ""
     yield Facts(tuple(_facts(audit)))
     yield ""
     yield "By message size:"
@@ -66,8 +69,15 @@ def _facts(audit: AuditOut) -> Iterator[tuple[str, str]]:
         yield "best size steps", _priced(audit.best_size_steps)
     if audit.best_repeats is not None:
         yield "size by lookup", f"mean {format_regret(audit.best_repeats)}"
+    if known := audit.uncertainty:
+        regret = known.settings[0].regret
+        figures = f"mean {format_regret(regret.mean)}, at most {format_regret(regret.p95)} in 95 %"
+        yield f"in {known.draws} draws", f"{figures}, over the best repeated sizes"
     if audit.verdict:
         yield "verdict", _verdict(audit)
+    if known and audit.in_draws is not None:
+        kept = format_probability(known.settings[0].kept or 0.0)
+        yield "in draws", f"kept {kept}, asked for {format_percent(audit.in_draws)} of them"
 
 
 def _verdict(audit: AuditOut) -> str:
@@ -130,12 +140,13 @@ def _span(span: SpanOut) -> str:
 
 TOO_HIGH = 7  # the exit code where the regret is above --max-regret
 MAX_FILE_CHARACTERS = 2**20
-_OURS = ("pipeline", "aggregate", "profile", "measurements", "fit_options")
+_OURS = ("pipeline", "aggregate", "profile", "measurements", "fit_options", "uncertainty")
 _ASKED = (
     "min_message_bytes",
     "max_message_bytes",
     "objective",
     "max_regret",
+    "in_draws",
     "over",
     "time_limit_s",
 )
@@ -170,11 +181,12 @@ def _asked(arguments: argparse.Namespace, source: Source) -> tuple[AuditScope, Q
 
     given = {name: value for name, value in body_of(source).items() if name in _OURS}
     asked = {name: getattr(arguments, name) for name in _ASKED}
-    body = {
-        **given,
-        **{name: value for name, value in asked.items() if value is not None},
+    options = {
+        **asked,
+        "uncertainty": {"relative": arguments.relative},
         "setting": _setting(arguments),
     }
+    body = merged(given, options)
     if arguments.workload is not None:
         body["workload"] = parse_workload(_text_of(arguments.workload, field="workload"))
     parsed = parse_json(AuditIn, dump_json(body))
@@ -191,7 +203,8 @@ def _question(scope: AuditScope, question: Question, settings: Settings) -> Audi
 
     cap = settings.max_fragments
     with store_for(question.source, settings) as store:
-        prepared = prepare(question, finder(store), fragment_cap=cap)
+        find_fit = None if store is None else fit_finder(store)
+        prepared = prepare(question, finder(store), fragment_cap=cap, find_fit=find_fit)
     return audit_question(prepared, scope, fragment_cap=cap)
 
 

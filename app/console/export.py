@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from app.console.commands import finder, store_for
+from app.console.commands import finder, fit_finder, store_for
 from app.console.files import (
     Source,
     TraceSource,
@@ -116,9 +116,11 @@ def _asked(
     from app.questions.settings import export_question
 
     cap = settings.max_fragments
-    prepared = prepare(question, finder(store), fragment_cap=cap)
+    find_fit = None if store is None else fit_finder(store)
+    prepared = prepare(question, finder(store), fragment_cap=cap, find_fit=find_fit)
     table = _table(arguments.table, prepared.profile, settings, store)
-    return export_question(prepared.problem.model, prepared.profile, scope, table, fragment_cap=cap)
+    model, profile, fit = prepared.problem.model, prepared.profile, prepared.fit
+    return export_question(model, profile, scope, table, fragment_cap=cap, fit=fit)
 
 
 def _table(

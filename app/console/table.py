@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from app.console.commands import finder, store_for
+from app.console.commands import finder, fit_finder, store_for
 from app.console.files import (
     Source,
     TraceSource,
@@ -86,6 +86,8 @@ def _facts(table: TableOut) -> Iterator[tuple[str, str]]:
         "repeated sizes",
         f"at most {_worst(table.worst_repeat)} above the bound over every repeated size",
     )
+    if table.uncertainty:
+        yield f"in {table.uncertainty.draws} draws", printable(table.uncertainty.sentence)
     cuts, repeats = format_count(table.cut_entries), format_count(table.repeat_entries)
     yield "entries", f"{cuts} cuts, {repeats} repeated sizes"
     yield "file", f"{format_count(table.file_bytes)} bytes, SHA-256 {table.digest}"
@@ -213,8 +215,10 @@ def _compiled(
     from app.schemas.tables import render_table
 
     cap = settings.max_fragments
-    prepared = prepare(question, finder(store), fragment_cap=cap)
-    asked = table_question(prepared.problem.model, prepared.profile, scope, fragment_cap=cap)
+    find_fit = None if store is None else fit_finder(store)
+    prepared = prepare(question, finder(store), fragment_cap=cap, find_fit=find_fit)
+    model, profile, fit = prepared.problem.model, prepared.profile, prepared.fit
+    asked = table_question(model, profile, scope, fragment_cap=cap, fit=fit)
     operation = CompileTable(asked, activate)
     if store is not None:
         with store.unit_of_work() as unit:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from analysis.audit import Audit, AuditQuestion
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.work import AuditWork
-from app.questions.optimize import prepare, stored_revision
+from app.questions.optimize import prepare, stored_fit, stored_revision
 from app.questions.settings import audit_question
 from app.schemas.audit import AuditIn, render_audit
 from app.schemas.base import parse_json
@@ -67,7 +67,8 @@ class AuditSetting(OperationDefaults[Audit]):
 def audit_operation(asked: AuditIn, unit: UnitOfWork, settings: Settings) -> AuditSetting:
     """Find or fit the model. Raises NotFound, InvalidInput, and what a fit does."""
     scope, cap = asked.to_domain(), settings.max_fragments
-    prepared = prepare(asked.to_question(), stored_revision(unit), fragment_cap=cap)
+    find, find_fit = stored_revision(unit), stored_fit(unit)
+    prepared = prepare(asked.to_question(), find, fragment_cap=cap, find_fit=find_fit)
     question = audit_question(prepared, scope, fragment_cap=cap)
     return AuditSetting(question, asked.as_job)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.work import ExportWork
 from app.questions import settings as export_questions
-from app.questions.optimize import stored_revision
+from app.questions.optimize import fit_of, stored_fit, stored_revision
 from app.questions.settings import Exported, ExportQuestion, ExportScope
 from app.schemas.base import parse_json
 from app.schemas.exports import render_exported
@@ -116,6 +116,7 @@ def export_operation(
             scope,
             export_questions.stored_table(unit, profile, table),
             fragment_cap=settings.max_fragments,
+            fit=fit_of(revision, stored_fit(unit)),
         )
     )
 
@@ -127,6 +128,9 @@ def requested_export(request: bytes, unit: UnitOfWork, settings: Settings) -> Ex
     profile = ProfileRevision(revision.profile, revision.number)
     table = export_questions.stored_table(unit, profile, asked.table) if asked.table else None
     scope, cap = asked.to_domain(), settings.max_fragments
+    fit = fit_of(revision, stored_fit(unit))
     return ExportSetting(
-        export_questions.export_question(revision.model, profile, scope, table, fragment_cap=cap)
+        export_questions.export_question(
+            revision.model, profile, scope, table, fragment_cap=cap, fit=fit
+        )
     )

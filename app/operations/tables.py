@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.work import TableWork
 from app.questions import tables
-from app.questions.optimize import stored_revision
+from app.questions.optimize import fit_of, stored_fit, stored_revision
 from app.questions.tables import CompiledTable, TableQuestion, TableScope
 from app.schemas.base import parse_json
 from app.schemas.jobs import TableJobIn, table_request
@@ -92,7 +92,8 @@ def table_operation(
     revision = stored_revision(unit)(reference)
     profile = ProfileRevision(revision.profile, revision.number)
     cap = settings.max_fragments
-    question = tables.table_question(revision.model, profile, scope, fragment_cap=cap)
+    fit = fit_of(revision, stored_fit(unit))
+    question = tables.table_question(revision.model, profile, scope, fragment_cap=cap, fit=fit)
     return CompileTable(question, activate)
 
 

@@ -35,7 +35,14 @@ from domain.profile import Origin, ProfileReference, ProfileRevision, Provenance
 from domain.schedule import busiest_stage
 from domain.solution import Solution, Status, Strategy
 from domain.uncertain_fit import misfit_at, uncertain_model
-from domain.uncertainty import NamedCut, Uncertainty, seed_of, stated_model
+from domain.uncertainty import (
+    UNKNOWN_ERRORS,
+    KnownErrors,
+    NamedCut,
+    Uncertainty,
+    seed_of,
+    stated_model,
+)
 from models.identifiers import new_id
 from models.records import AnswerRecord, FitRequest
 
@@ -54,7 +61,7 @@ class PreparedQuestion:
     """A question whose model is known: a problem, and where its costs came from.
 
     `digest` is equal exactly for questions that one stored answer can serve. `uncertain` is what
-    is known of the costs' errors, None where nothing is.
+    is known of the costs' errors, None where nothing is; `fit` what the costs were fitted by.
     """
 
     question: Question
@@ -63,6 +70,7 @@ class PreparedQuestion:
     fitted: FittedTrace | None
     digest: str
     uncertain: UncertaintyQuestion | None = None
+    fit: TraceFit | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +113,7 @@ def prepare(
         revision = find_revision(question.source)
         model = revision.model
         profile = ProfileRevision(revision.profile, revision.number)
-        if find_fit is not None and revision.provenance.fit_id is not None:
-            fit = find_fit(revision.provenance.fit_id)
+        fit = None if find_fit is None else fit_of(revision, find_fit)
     elif isinstance(question.source, tuple):
         fitted = _fitted(question, question.source, fragment_cap)
         fit = fitted.fit
@@ -123,39 +130,54 @@ def prepare(
     problem.count_range()  # what no cut can satisfy is refused before anything is queued
     uncertain = _uncertain(question, problem, fit, fragment_cap)
     digest = _digest(question, problem, profile, fitted, uncertain)
-    return PreparedQuestion(question, problem, profile, fitted, digest, uncertain)
+    return PreparedQuestion(question, problem, profile, fitted, digest, uncertain, fit)
+
+
+def known_errors(
+    model: CostModel,
+    fit: TraceFit | None,
+    options: UncertaintyOptions | None,
+    *,
+    message_bytes: tuple[int, int],
+) -> KnownErrors | None:
+    """Return the errors of a model's costs, of its fit or as typed; None where none are known.
+
+    `message_bytes` are the least and the greatest message that they are for. Raises
+    InconsistentInput where they are asked for and none are known.
+    """
+    asked = options or UncertaintyOptions()
+    if asked.relative is not None:
+        stated = stated_model(model, asked.relative)
+        return KnownErrors(stated, draws=asked.draws, seed=asked.seed)
+    known = None if fit is None else uncertain_model(fit)
+    if fit is not None and known is not None and known.model == model:
+        return KnownErrors(known, misfit_at(fit, *message_bytes), asked.draws, asked.seed)
+    if options is None:
+        return None
+    raise InconsistentInput(UNKNOWN_ERRORS, field="uncertainty.relative")
 
 
 def _uncertain(
     question: Question, problem: AnyProblem, fit: TraceFit | None, fragment_cap: int
 ) -> UncertaintyQuestion | None:
     options = question.uncertainty or UncertaintyOptions()
-    if options.relative is not None:
-        model, misfit = stated_model(problem.model, options.relative), 0.0
-    else:
-        known = None if fit is None else uncertain_model(fit)
-        if fit is None or known is None or known.model != problem.model:
-            if question.uncertainty is None:
-                return None
-            raise InconsistentInput(
-                "the errors of these costs are not known: give relative, their deviation, as 0.1, "
-                "or fit measurements (again, where an earlier version did)",
-                field="uncertainty.relative",
-            )
-        model, misfit = known, misfit_at(fit, problem.message_bytes)
+    size = problem.message_bytes
+    errors = known_errors(problem.model, fit, question.uncertainty, message_bytes=(size, size))
+    if errors is None:
+        return None
     current_bytes = problem.message_bytes if options.sends_whole else options.current_bytes
     usual = problem.message_bytes > _USUAL_BYTES != current_bytes
     return UncertaintyQuestion(
-        model,
+        errors.model,
         problem.message_bytes,
         problem.limits,
         fragment_cap,
         current=None if current_bytes is None else NamedCut(CURRENT, current_bytes),
         defaults=(NamedCut("64 KiB", _USUAL_BYTES),) if usual else (),
         mtu_bytes=options.mtu_bytes,
-        misfit=misfit,
-        draws=options.draws,
-        seed=options.seed,
+        misfit=errors.misfit,
+        draws=errors.draws,
+        seed=errors.seed,
     )
 
 
@@ -216,6 +238,12 @@ def stored_revision(unit: UnitOfWork) -> FindRevision:
             raise NotFound(missing.detail, field="profile", subject=missing.subject) from None
 
     return find
+
+
+def fit_of(revision: Revision, find_fit: FindFit) -> TraceFit | None:
+    """Return the fit that a revision was made of, None where it was not."""
+    fit_id = revision.provenance.fit_id
+    return None if fit_id is None else find_fit(fit_id)
 
 
 def stored_fit(unit: UnitOfWork) -> FindFit:
@@ -334,7 +362,7 @@ def _digest(
         repr((fitted.trace_digests, fitted.request)) if fitted else "",
     )
     if uncertain is not None:
-        errors = seed_of(uncertain.model, problem.digest())
+        errors = seed_of(uncertain.model)
         cuts, drawn = (uncertain.current, uncertain.mtu_bytes), (uncertain.draws, uncertain.seed)
         parts += (repr((errors, uncertain.misfit, cuts, drawn)),)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

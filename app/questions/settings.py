@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from analysis.audit import AuditQuestion, AuditScope
-from app.questions.optimize import PreparedQuestion
+from analysis.audit import SETTING, AuditQuestion, AuditScope
+from app.questions.optimize import PreparedQuestion, known_errors
 from domain.errors import (
     Conflict,
     InconsistentInput,
@@ -29,6 +29,8 @@ from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits
 from domain.profile import ProfileRevision
 from domain.regret import ChosenSetting, Objective
+from domain.uncertainty import KnownErrors, SettingsInDraws
+from domain.workload import DEFAULT_MAX_MESSAGE_BYTES
 from exports.targets.registry import target_named
 from exports.targets.target import ExportInput, Takes, Target
 
@@ -83,13 +85,17 @@ FindTable: TypeAlias = Callable[[ProfileRevision], TableFile | None]
 
 @dataclass(frozen=True, slots=True)
 class ExportQuestion:
-    """An export whose pipeline and table are known. `profile` None: a pipeline without a name."""
+    """An export whose pipeline and table are known. `profile` None: a pipeline without a name.
+
+    `errors` are those of the costs, None where they are not known or not looked at.
+    """
 
     pipeline: Pipeline
     profile: ProfileRevision | None
     scope: ExportScope
     table: TableFile | None
     fragment_cap: int
+    errors: KnownErrors | None = None
 
     @property
     def target(self) -> Target:
@@ -106,18 +112,22 @@ class ExportQuestion:
         """SHA-256 in hexadecimal; equal exactly for questions of one answer."""
         scope = replace(self.scope, options=tuple(sorted(self.scope.options)))
         table = self.table.digest if self.table else ""
-        parts = (self.pipeline, self.profile, scope, table, self.fragment_cap)
+        parts = (self.pipeline, self.profile, scope, table, self.fragment_cap, self.errors)
         return hashlib.sha256("\n".join(map(repr, parts)).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The text as bytes, what it is, a name of a file for it, and the sizes if any were chosen."""
+    """The text as bytes, what it is, a name of a file for it, and the sizes if any were chosen.
+
+    `in_draws` is what these cost over draws of the costs, where their errors are known.
+    """
 
     content: bytes
     media_type: str
     file_name: str
     chosen: ChosenSetting | None = None
+    in_draws: SettingsInDraws | None = None
 
 
 def export_question(
@@ -127,9 +137,11 @@ def export_question(
     table: TableFile | None,
     *,
     fragment_cap: int,
+    fit: TraceFit | None = None,
 ) -> ExportQuestion:
     """Return the question about a model. Raises StrategyDeclined; Conflict without a table.
 
+    `fit` is what the model was fitted by, None where it was not.
     A table is taken along where the target reads it or where sizes are chosen by it.
     """
     if not isinstance(model, Pipeline):
@@ -145,9 +157,10 @@ def export_question(
             "this revision, or name one",
             field="table",
         )
-    return ExportQuestion(
-        model, profile, scope, None if takes is Takes.COSTS else table, fragment_cap
-    )
+    used = None if takes is Takes.COSTS else table
+    between = (scope.min_message_bytes or 1, scope.max_message_bytes or DEFAULT_MAX_MESSAGE_BYTES)
+    errors = known_errors(model, fit, None, message_bytes=between) if takes in _SIZED else None
+    return ExportQuestion(model, profile, scope, used, fragment_cap, errors)
 
 
 def stored_table(
@@ -178,14 +191,15 @@ def export(
     target = question.target
     try:
         chosen = _chosen(question, stored, progress) if target.takes in _SIZED else None
-        given = _input(question, stored, chosen)
+        in_draws = _in_draws(question, chosen, stored)
+        given = _input(question, stored, chosen, in_draws)
         content = target.render(given).encode()
     except InvalidInput as refusal:
         raise _together(refusal) from None
     if len(content) > MAX_EXPORT_BYTES:
         raise LimitReached(f"the export is longer than {MAX_EXPORT_BYTES} bytes", field="table")
     suffix, media_type = target.suffix_for(given.options), target.media_type_for(given.options)
-    return Exported(content, media_type, f"{_stem(question)}.{suffix}", chosen)
+    return Exported(content, media_type, f"{_stem(question)}.{suffix}", chosen, in_draws)
 
 
 def _together(refusal: InvalidInput) -> InconsistentInput:
@@ -195,7 +209,10 @@ def _together(refusal: InvalidInput) -> InconsistentInput:
 
 
 def _input(
-    question: ExportQuestion, stored: StoredTable | None, chosen: ChosenSetting | None
+    question: ExportQuestion,
+    stored: StoredTable | None,
+    chosen: ChosenSetting | None,
+    in_draws: SettingsInDraws | None,
 ) -> ExportInput:
     profile = question.profile or ProfileRevision("", 0)
     return ExportInput(
@@ -204,6 +221,7 @@ def _input(
         pipeline=question.pipeline,
         options=question.target.options_from(dict(question.scope.options)),
         chosen=chosen,
+        in_draws=in_draws,
         table=stored,
         table_digest=question.table.digest if question.table else "",
         table_bytes=question.table.file if question.table else b"",
@@ -238,6 +256,20 @@ def _chosen(
     )
 
 
+def _in_draws(
+    question: ExportQuestion, chosen: ChosenSetting | None, stored: StoredTable | None
+) -> SettingsInDraws | None:
+    from analysis.settings_in_draws import SettingsQuestion, repeated_by, settings_in_draws
+
+    if chosen is None or question.errors is None:
+        return None
+    limits = question.scope.limits or (stored.table.limits if stored else FragmentLimits())
+    settings = ((SETTING, repeated_by(chosen.setting)),)
+    return settings_in_draws(
+        SettingsQuestion(question.errors, chosen.workload, settings, limits, question.fragment_cap)
+    )
+
+
 # --- audits ---------------------------------------------------------------------------------------
 
 
@@ -246,13 +278,17 @@ def audit_question(
 ) -> AuditQuestion:
     """Return the audit of a model that was found or fitted."""
     fit = prepared.fitted.fit if prepared.fitted else None
+    model, between = prepared.problem.model, (scope.min_message_bytes, scope.max_message_bytes)
     return AuditQuestion(
-        model=prepared.problem.model,
+        model=model,
         profile=prepared.profile,
         scope=scope,
         fragment_cap=fragment_cap,
         fit_notices=fit.notices if fit else (),
         measured_bytes=_measured_bytes(fit) if fit else None,
+        errors=known_errors(
+            model, prepared.fit, prepared.question.uncertainty, message_bytes=between
+        ),
     )
 
 

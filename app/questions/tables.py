@@ -17,8 +17,10 @@ from datetime import UTC, datetime
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
+from app.questions.optimize import known_errors
 from app.questions.question import IDENTIFIER
 from domain.errors import Conflict, InvalidInput, NotFound, SolverFailed, StrategyDeclined
+from domain.fit import TraceFit
 from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.plan_table import (
@@ -31,6 +33,8 @@ from domain.plan_table import (
 )
 from domain.problem import FragmentLimits, Problem
 from domain.profile import ProfileReference, ProfileRevision
+from domain.uncertainty import KnownErrors, NamedCut, SettingsInDraws
+from domain.workload import Workload
 from models.identifiers import new_id
 from models.records import TableRecord, TableSummary
 
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
 DEFAULT_MAX_MESSAGE_BYTES = 2**24
 COMPILE_LIMIT_S = 110.0  # the process of its own is ended at 120 s
 PROGRESS_STEPS = 1_000
+REPEATS, CUTS = "repeats", "cuts"  # the table's two ways of cutting, in draws
 MAX_LISTED = 50
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
@@ -64,12 +69,16 @@ class TableScope:
 
 @dataclass(frozen=True, slots=True)
 class TableQuestion:
-    """What to compile. `profile` is None for a pipeline without a name."""
+    """What to compile. `profile` is None for a pipeline without a name.
+
+    `errors` are those of the costs, None where they are not known; the table is the same.
+    """
 
     pipeline: Pipeline
     profile: ProfileRevision | None
     scope: TableScope
     fragment_cap: int
+    errors: KnownErrors | None = None
 
     def digest(self) -> str:
         """SHA-256 in hexadecimal; equal exactly for questions that one stored table answers."""
@@ -125,7 +134,10 @@ class TableFacts:
 
 @dataclass(frozen=True, slots=True)
 class CompiledTable:
-    """A table file by its digest, and the facts about it."""
+    """A table file by its digest, and the facts about it.
+
+    `in_draws` is what its repeated sizes and its cuts cost over draws of the costs.
+    """
 
     question: TableQuestion
     file: bytes
@@ -133,6 +145,7 @@ class CompiledTable:
     facts: TableFacts
     compile_ms: float
     created_at: datetime
+    in_draws: SettingsInDraws | None = None
 
 
 Render: TypeAlias = Callable[[CompiledTable], bytes]
@@ -144,15 +157,21 @@ def table_question(
     scope: TableScope,
     *,
     fragment_cap: int,
+    fit: TraceFit | None = None,
 ) -> TableQuestion:
-    """Return the question about a model. Raises StrategyDeclined for an aggregate."""
+    """Return the question about a model. Raises StrategyDeclined for an aggregate.
+
+    `fit` is what the model was fitted by, None where it was not.
+    """
     if not isinstance(model, Pipeline):
         raise StrategyDeclined(
             "a plan table needs the stages of a pipeline; of this one only the total and the "
             "bottleneck are known",
             field="profile",
         )
-    return TableQuestion(model, profile, scope, fragment_cap)
+    between = (scope.min_message_bytes, scope.max_message_bytes)
+    errors = known_errors(model, fit, None, message_bytes=between)
+    return TableQuestion(model, profile, scope, fragment_cap, errors)
 
 
 def find_table(unit: UnitOfWork, question: TableQuestion) -> TableRecord | None:
@@ -175,7 +194,38 @@ def compile_table(
     profile = question.profile or ProfileRevision("", 0)
     file = encode(table, profile=profile.name, revision=profile.revision)
     facts = replace(facts_of(table), loosened_gap=loosened_gap)
-    return CompiledTable(question, file, digest_of(file), facts, compile_ms, datetime.now(UTC))
+    return CompiledTable(
+        question,
+        file,
+        digest_of(file),
+        facts,
+        compile_ms,
+        datetime.now(UTC),
+        _in_draws(question, table),
+    )
+
+
+def _in_draws(question: TableQuestion, table: PlanTable) -> SettingsInDraws | None:
+    """What the table's ways of cutting cost over draws of the costs, in the mean over its range."""
+    from analysis.settings_in_draws import SettingsQuestion, settings_in_draws
+
+    if question.errors is None:
+        return None
+
+    def cut(message_bytes: int) -> NamedCut:
+        return NamedCut.of_fragments(CUTS, table.cut_at(message_bytes))
+
+    def repeat(message_bytes: int) -> NamedCut:
+        size = table.repeated_size_at(message_bytes)
+        return NamedCut(REPEATS, size) if size else cut(message_bytes)
+
+    scope = question.scope
+    workload = Workload.log_uniform(scope.min_message_bytes, scope.max_message_bytes)
+    settings = ((REPEATS, repeat), (CUTS, cut))
+    cap = question.fragment_cap
+    return settings_in_draws(
+        SettingsQuestion(question.errors, workload, settings, scope.limits, cap)
+    )
 
 
 def _plan_table(

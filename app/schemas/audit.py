@@ -11,9 +11,11 @@ from pydantic.config import JsonValue
 from typing_extensions import TypeAliasType
 
 from analysis.audit import (
+    ADVISED,
     DEFAULT_TIME_LIMIT_S,
     MAX_AUDIT_WORKLOAD_SIZES,
     MAX_TIME_LIMIT_S,
+    SETTING,
     Audit,
     AuditScope,
     Priced,
@@ -41,7 +43,8 @@ from app.schemas.base import (
 from app.schemas.fit_requests import FitOptionsIn, MeasurementsIn
 from app.schemas.optimize import SOURCES, OptimizeIn, ProfileAt, exactly_one
 from app.schemas.stages import AggregateIn, AggregateOut, PipelineIn, PipelineOut
-from app.text.notices import format_change
+from app.schemas.uncertainty import DrawsIn, SettingsInDrawsOut
+from app.text.notices import format_change, setting_words
 from domain.errors import InconsistentInput, InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
 from domain.pipeline import MAX_MESSAGE_BYTES
@@ -184,7 +187,11 @@ class AuditIn(Input):
         float | None, Field(ge=0.0, le=1e6, description="a share: 0.05 is 5 %")
     ] = None
     over: Reference = Reference.BEST
+    in_draws: Annotated[
+        float | None, Field(gt=0.0, le=1.0, description="of the draws, in which it is kept too")
+    ] = None
     time_limit_s: Annotated[float, Field(gt=0.0, le=MAX_TIME_LIMIT_S)] = DEFAULT_TIME_LIMIT_S
+    uncertainty: DrawsIn | None = None
 
     def to_domain(self) -> AuditScope:
         """Return what is audited. Raises InvalidInput."""
@@ -204,6 +211,7 @@ class AuditIn(Input):
             workload=workload,
             objective=self.objective,
             max_regret=self.max_regret,
+            in_draws=self.in_draws,
             reference=self.over,
             time_limit_s=self.time_limit_s,
             **self._library(),
@@ -211,7 +219,7 @@ class AuditIn(Input):
 
     def to_question(self) -> Question:
         """Return the question that finds or fits the model. Raises InvalidInput."""
-        given = {name: getattr(self, name) for name in (*SOURCES, "fit_options")}
+        given = {name: getattr(self, name) for name in (*SOURCES, "fit_options", "uncertainty")}
         asked = OptimizeIn.model_construct(
             message_bytes=self.max_message_bytes or DEFAULT_MAX_MESSAGE_BYTES, **given
         )
@@ -384,6 +392,8 @@ class AuditOut(Output):
     audit_ms: float
     fit_warnings: tuple[NoticeOut, ...]
     warnings: tuple[NoticeOut, ...]
+    in_draws: float | None = None  # of audits kept before, as the next
+    uncertainty: SettingsInDrawsOut | None = None
 
     @classmethod
     def of(cls, audit: Audit) -> AuditOut:
@@ -412,7 +422,16 @@ class AuditOut(Output):
             audit_ms=round(audit.audit_ms, 3),
             fit_warnings=notices_out(question.fit_notices),
             warnings=notices_out(audit.notices),
+            in_draws=scope.in_draws,
+            uncertainty=SettingsInDrawsOut.of(audit.in_draws, question.errors, _words(audit)),
         )
+
+
+def _words(audit: Audit) -> dict[str, str]:
+    """What the setting and those that may be advised are, by their names in draws."""
+    priced = (audit.priced, audit.single, audit.size_steps)
+    named = zip((SETTING, *ADVISED), priced, strict=True)
+    return {name: setting_words(one.setting) for name, one in named if one is not None}
 
 
 def render_audit(audit: Audit) -> bytes:

@@ -11,6 +11,7 @@ from app.questions.settings import Exported, ExportQuestion, ExportScope
 from app.schemas.audit import SettingStepOut, finite, steps_out
 from app.schemas.base import Output, ProfileRevisionOut, dump_json, same_named
 from app.schemas.queries import Digits, Query
+from app.schemas.uncertainty import SettingsInDrawsOut
 from domain.errors import InconsistentInput
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.problem import FragmentLimits
@@ -193,7 +194,8 @@ class ChosenOut(Output):
 class ExportedOut(Output):
     """A profile as a library's configuration: the text, and what a file of it is called.
 
-    `chosen` is null where no sizes were chosen for it.
+    `chosen` is null where no sizes were chosen for it, `uncertainty` where the errors of the costs
+    are not known.
     """
 
     profile: ProfileRevisionOut | None
@@ -202,6 +204,7 @@ class ExportedOut(Output):
     media_type: str
     text: str
     chosen: ChosenOut | None
+    uncertainty: SettingsInDrawsOut | None = None  # of exports kept before
 
     @classmethod
     def of(cls, question: ExportQuestion, made: Exported) -> ExportedOut:
@@ -213,6 +216,7 @@ class ExportedOut(Output):
             media_type=made.media_type,
             text=made.content.decode(),
             chosen=ChosenOut.of(made.chosen),
+            uncertainty=SettingsInDrawsOut.of(made.in_draws, question.errors, {}),
         )
 
 

@@ -9,7 +9,9 @@ from typing import Annotated
 from pydantic import Field
 
 from app.questions.tables import (
+    CUTS,
     DEFAULT_MAX_MESSAGE_BYTES,
+    REPEATS,
     CompiledTable,
     TablePage,
     TableScope,
@@ -26,12 +28,14 @@ from app.schemas.base import (
     timestamp,
 )
 from app.schemas.stages import ConstraintsIn, ConstraintsOut, PipelineOut
+from app.schemas.uncertainty import SettingsInDrawsOut
 from app.text.numbers import format_percent
 from domain.errors import InconsistentInput
 from domain.plan_table import DEFAULT_TABLE_GAP
 from domain.solution import Notice
 from models.records import TableSummary
 
+_WORDS = {REPEATS: "the table's repeated sizes", CUTS: "the table's schedules"}
 TableGap = Annotated[float, Field(ge=1e-6, le=1.0, description="the tolerance")]
 
 
@@ -114,6 +118,7 @@ class TableOut(Output):
     counts_total: int
     compile_ms: float
     warnings: tuple[NoticeOut, ...]
+    uncertainty: SettingsInDrawsOut | None = None  # of tables of earlier versions
 
     @classmethod
     def of(cls, compiled: CompiledTable) -> TableOut:
@@ -142,6 +147,7 @@ class TableOut(Output):
             counts_total=facts.counts_total,
             compile_ms=round(compiled.compile_ms, 3),
             warnings=notices_out(_notices(compiled)),
+            uncertainty=SettingsInDrawsOut.of(compiled.in_draws, question.errors, _WORDS),
         )
 
 

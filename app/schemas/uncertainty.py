@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
-from analysis.uncertainty import DEFAULT_DRAWS, UncertaintyQuestion
+from analysis.uncertainty import UncertaintyQuestion
 from app.questions.question import UncertaintyOptions
 from app.schemas.base import STATIC, WHOLE, Bytes, Input, Output, same_named, whole
-from app.text.notices import decision_sentence
-from domain.uncertainty import MAX_RELATIVE, Measurement, Quantiles, Uncertainty
+from app.text.notices import decision_sentence, settings_sentence
+from domain.uncertainty import (
+    DEFAULT_DRAWS,
+    MAX_RELATIVE,
+    KnownErrors,
+    Measurement,
+    Quantiles,
+    RegretFigures,
+    SettingsInDraws,
+    Uncertainty,
+)
 
 
 class RepeatIn(Input):
@@ -27,26 +37,36 @@ CurrentIn = Annotated[
 ]
 
 
-class UncertaintyIn(Input):
-    """How sure the answer is: over so many draws of the costs, each by its error.
+class DrawsIn(Input):
+    """Over how many draws of the costs an answer is looked at, each cost drawn by its error.
 
-    The errors are those of the fit, or `relative`, one standard deviation of every cost. `current`
-    is the setting in use, `mtu_bytes` a size whose multiples are round.
+    The errors are those of the fit, or `relative`, one standard deviation of every cost.
     """
 
     draws: Annotated[int, Field(ge=50, le=2000), BeforeValidator(whole)] = DEFAULT_DRAWS
     seed: Annotated[str, Field(pattern="^(0|[1-9][0-9]{0,19})$")] | None = None
     relative: Annotated[float, Field(ge=0.001, le=MAX_RELATIVE)] | None = None
+
+    def to_domain(self) -> UncertaintyOptions:
+        """Return the options. Raises InvalidInput for a seed of more than 64 bits."""
+        seed = None if self.seed is None else int(self.seed)
+        return UncertaintyOptions(draws=self.draws, seed=seed, relative=self.relative)
+
+
+class UncertaintyIn(DrawsIn):
+    """How sure the answer is, over draws of the costs.
+
+    `current` is the setting in use, `mtu_bytes` a size whose multiples are round.
+    """
+
     current: CurrentIn | None = None
     mtu_bytes: Bytes | None = None
 
     def to_domain(self) -> UncertaintyOptions:
         """Return the options. Raises InvalidInput for a seed of more than 64 bits."""
         current = self.current
-        return UncertaintyOptions(
-            draws=self.draws,
-            seed=None if self.seed is None else int(self.seed),
-            relative=self.relative,
+        return replace(
+            super().to_domain(),
             current_bytes=current.repeat if isinstance(current, RepeatIn) else None,
             sends_whole=current == "whole",
             mtu_bytes=self.mtu_bytes,
@@ -85,6 +105,11 @@ class RegretOut(Output):
     p95: float | None
     worst_drawn: float | None
     basis: str = "best repeated size"
+
+    @classmethod
+    def of(cls, found: RegretFigures) -> RegretOut:
+        """Return the figures."""
+        return cls(finite(found.mean), finite(found.p95), finite(found.worst_drawn))
 
 
 @dataclass(frozen=True)
@@ -174,7 +199,7 @@ class UncertaintyOut(Output):
         """Return what is known of an answer as it is sent and stored, None where nothing is."""
         if found is None or question is None:
             return None
-        decision, regret = found.decision, found.regret
+        decision = found.decision
         return cls(
             source=found.source,
             draws=found.draws,
@@ -194,7 +219,7 @@ class UncertaintyOut(Output):
                 )
                 for one in found.against
             ),
-            regret=RegretOut(finite(regret.mean), finite(regret.p95), finite(regret.worst_drawn)),
+            regret=RegretOut.of(found.regret),
             good_sizes=tuple(same_named(GoodSizesOut, one) for one in found.good_sizes),
             round=tuple(
                 RoundSizeOut(
@@ -209,6 +234,64 @@ class UncertaintyOut(Output):
                     one.stage, one.range_index, one.parameter, "unsupported", one.share_of_draws
                 )
                 for one in found.rests_on
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class SettingInDrawsOut(Output):
+    """What a setting costs over the best repeated sizes, in the mean over the messages of a draw.
+
+    In `good` of the draws that is 2 % at most; `kept` is the share in which `max_regret` is kept.
+    """
+
+    name: str
+    regret: RegretOut
+    good: float
+    kept: float | None
+
+
+@dataclass(frozen=True)
+class SettingsInDrawsOut(Output):
+    """A setting over draws of the costs, and what to do: `decision`, and `sentence` in words.
+
+    `advised` names one of `settings`, by their fields; the best of the others gains `gain` over the
+    first, in the mean over the messages, more than `margin` in `probability` of the draws.
+    """
+
+    source: str
+    draws: int
+    seed: str
+    messages: int
+    decision: str | None
+    sentence: str
+    advised: str
+    gain: QuantilesOut
+    probability: float
+    margin: float
+    settings: tuple[SettingInDrawsOut, ...]
+
+    @classmethod
+    def of(
+        cls, found: SettingsInDraws | None, errors: KnownErrors | None, words: Mapping[str, str]
+    ) -> SettingsInDrawsOut | None:
+        """Return the same as it is sent; `words` say what each setting is."""
+        if found is None or errors is None:
+            return None
+        return cls(
+            source=found.source,
+            draws=found.draws,
+            seed=str(found.seed),
+            messages=found.messages,
+            decision=found.code,
+            sentence=settings_sentence(found, errors, words),
+            advised=found.advised,
+            gain=QuantilesOut.of(found.gain),
+            probability=found.probability,
+            margin=found.thresholds.margin,
+            settings=tuple(
+                SettingInDrawsOut(one.name, RegretOut.of(one.regret), one.good, one.kept)
+                for one in found.settings
             ),
         )
 

@@ -8,17 +8,21 @@ from dataclasses import dataclass
 from analysis.audit import WORTH_SAYING, Audit, Change, Priced
 from analysis.uncertainty import CURRENT, LARGEST, UncertaintyQuestion
 from app.text.numbers import format_gap, format_regret, format_regret_span
+from domain.fragment_setting import FragmentSetting
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.solution import Notice
 from domain.uncertainty import (
     Decision,
     DecisionCode,
+    KnownErrors,
     Measurement,
     MeasurementKind,
     NamedCut,
     Parameter,
     Reason,
+    SettingsInDraws,
     StatedStage,
+    UncertainModel,
     Uncertainty,
 )
 from domain.units import format_bytes
@@ -91,12 +95,35 @@ def _for_all(outcome: Audit) -> str:
 def decision_sentence(found: Uncertainty, question: UncertaintyQuestion) -> str:
     """Return what to do and why, what it rests on, and what to measure where that is worth it."""
     said = [_decided(found, question), *_rest_on(found)]
-    stage = question.model.stages[0]
-    if isinstance(stage, StatedStage):
-        said.append(f"For costs that are known to ±{_two_digits(stage.relative)} %.")
+    said += _known_to(question.model)
     if found.decision.measure is not None:
         said.append(_to_measure(found.decision.measure, found.decision.code))
     return " ".join(said)
+
+
+def settings_sentence(found: SettingsInDraws, errors: KnownErrors, words: Mapping[str, str]) -> str:
+    """Return what to do about a setting for many messages; `words` say what each setting is."""
+    setting, *others = found.settings
+    gain = format_gain((found.gain.p05, found.gain.p95))
+    if found.code is DecisionCode.SET_IT:
+        said = f"Set {words[found.advised]}: {gain} than {words[setting.name]}, in the mean"
+    elif found.code is DecisionCode.KEEP_YOURS:
+        near = _two_digits(found.thresholds.regret_p95)
+        said = f"Keep {words[setting.name]}: in 95 % of the draws it is within {near} % of the best"
+    elif found.code is DecisionCode.NO_GAIN_PROVABLE:
+        names = " or ".join(dict.fromkeys(words[one.name] for one in others))
+        said = f"No gain provable: {names} may be {gain}; the measurements cannot tell"
+    else:
+        said = f"Within 2 % of the best repeated sizes {format_probability(setting.good)}"
+    return " ".join([f"{said}.", *_known_to(errors.model)])
+
+
+def setting_words(setting: FragmentSetting) -> str:
+    """Return what a setting repeats, or how many steps it has."""
+    if len(setting.steps) > 1:
+        return f"{len(setting.steps)} size steps"
+    size = setting.steps[0].size_bytes
+    return "one piece" if size is None else format_bytes(size)
 
 
 def format_probability(share: float) -> str:
@@ -115,6 +142,13 @@ def format_gain(gain: tuple[float | None, float | None]) -> str:
     if low >= 0.0:
         return f"{_two_digits(low)} to {fast} % faster"
     return f"{fast} % faster or {slow} % slower" if high > 0.0 else f"up to {slow} % slower"
+
+
+def _known_to(model: UncertainModel) -> Iterator[str]:
+    """The deviation that was typed, where one was."""
+    stage = model.stages[0]
+    if isinstance(stage, StatedStage):
+        yield f"For costs that are known to ±{_two_digits(stage.relative)} %."
 
 
 def _decided(found: Uncertainty, question: UncertaintyQuestion) -> str:

@@ -11,6 +11,7 @@ from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
 from domain.pipeline import Pipeline
 from domain.regret import ChosenSetting, SizeRule
+from domain.uncertainty import SettingsInDraws
 from exports.table.stored import StoredTable
 
 
@@ -45,6 +46,7 @@ class ExportInput:
     pipeline: Pipeline
     options: Mapping[str, str]  # every option of the target, checked
     chosen: ChosenSetting | None = None
+    in_draws: SettingsInDraws | None = None  # of the chosen sizes, where errors of costs are known
     table: StoredTable | None = None
     table_digest: str = ""
     table_bytes: bytes = b""

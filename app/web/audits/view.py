@@ -55,6 +55,7 @@ class AuditView:
     badge: str
     badge_words: str
     figures: tuple[AuditFigure, ...]
+    decision: str
     changes: tuple[str, ...]
     size_steps: str
     rows: tuple[AuditLine, ...]
@@ -74,6 +75,7 @@ class AuditView:
             badge=badge,
             badge_words=badge_words,
             figures=tuple(_figures(audit)),
+            decision=audit.uncertainty.sentence if audit.uncertainty else "",
             changes=tuple(audit.changes),
             size_steps=_size_steps(audit),
             rows=tuple(_line(row, audit.max_regret) for row in audit.at_powers),

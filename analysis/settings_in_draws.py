@@ -1,0 +1,153 @@
+"""What settings for many messages cost over draws of the costs, and which of them to use.
+
+Source    docs/theory.md, "Uncertain costs". Every setting is priced on the same draws.
+
+from analysis.settings_in_draws import SettingsQuestion, settings_in_draws
+errors = KnownErrors(uncertain_pipeline)
+found = settings_in_draws(SettingsQuestion(errors, workload, (("setting", cut_of),)))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.decision import gains_over, quantiles, thresholds_of
+from analysis.draw_costs import cut_us
+from analysis.draws import Draws, draw
+from analysis.repeated_sizes import price_sizes, quantile, regrets_over
+from domain.errors import Infeasible, StrategyDeclined
+from domain.fragment_setting import FragmentSetting
+from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits, problem_of
+from domain.regret import Objective
+from domain.uncertainty import (
+    DecisionCode,
+    KnownErrors,
+    NamedCut,
+    RegretFigures,
+    SettingInDraws,
+    SettingsInDraws,
+    seed_of,
+    source_of,
+)
+from domain.workload import Workload
+
+Floats = NDArray[np.float64]
+CutOf: TypeAlias = Callable[[int], NamedCut]
+
+MAX_MESSAGES = 24  # of a workload that are priced: some 6 ms each
+GOOD_WITHIN = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsQuestion:
+    """Costs that are not known exactly, messages, and settings by name, the one in question first.
+
+    A setting gives each message's cut. `limits` are those of the best sizes that it is compared
+    with. `max_regret` is a limit on the regret of `objective`, as a share.
+    """
+
+    errors: KnownErrors
+    workload: Workload
+    settings: tuple[tuple[str, CutOf], ...]
+    limits: FragmentLimits = field(default_factory=FragmentLimits)
+    fragment_cap: int = DEFAULT_FRAGMENT_CAP
+    max_regret: float | None = None
+    objective: Objective = Objective.MEAN
+
+
+def repeated_by(setting: FragmentSetting) -> CutOf:
+    """Return the cuts of a setting that repeats a size."""
+    return lambda message_bytes: NamedCut("size", setting.size_at(message_bytes))
+
+
+def settings_in_draws(question: SettingsQuestion) -> SettingsInDraws:
+    """Price the settings in every draw, and decide.
+
+    Of more than 24 message sizes 24 are priced, at even steps of the workload's shares. Decided is
+    as of one message: `set_it`, the other setting that is expected to gain most, where it gains
+    more than the margin in 90 % of the draws; else `keep_yours`, where the regret of the first is
+    at most 2 % in 95 %; else `no_gain_provable`. Raises InvalidInput.
+    """
+    errors = question.errors
+    seed = seed_of(errors.model) if errors.seed is None else errors.seed
+    draws = draw(errors.model, errors.draws, seed)
+    messages = _messages(question.workload)
+    names = [name for name, _ in question.settings]
+    regrets = np.zeros((len(names), draws.count))
+    gains, worst = np.zeros_like(regrets), np.zeros_like(regrets)
+    for message_bytes, share in messages:
+        latency_us, best_us = _priced(question, draws, message_bytes)
+        of_message = regrets_over(latency_us, best_us)
+        regrets += share * of_message
+        np.maximum(worst, of_message, out=worst)
+        gains += share * gains_over(latency_us, latency_us[0])
+    thresholds = thresholds_of(errors.misfit)
+    other = int(gains.mean(axis=1)[1:].argmax()) + 1 if len(names) > 1 else 0
+    probability = float((gains[other] > thresholds.margin).mean())
+    code: DecisionCode | None = DecisionCode.NO_GAIN_PROVABLE
+    if not other:
+        code = None
+    elif probability >= thresholds.probability:
+        code = DecisionCode.SET_IT
+    elif quantile(regrets[0], 0.95) <= thresholds.regret_p95:
+        code = DecisionCode.KEEP_YOURS
+    return SettingsInDraws(
+        source=source_of(errors.model),
+        draws=errors.draws,
+        seed=seed,
+        messages=len(messages),
+        settings=tuple(
+            _in_draws(question, *one) for one in zip(names, regrets, worst, strict=True)
+        ),
+        code=code,
+        advised=names[other if code is DecisionCode.SET_IT else 0],
+        gain=quantiles(gains[other]),
+        probability=probability,
+        thresholds=thresholds,
+    )
+
+
+def _messages(workload: Workload) -> list[tuple[int, float]]:
+    """Message sizes and their shares, which sum to 1."""
+    counted = [(one.message_bytes, one.share) for one in workload.sizes if one.share > 0.0]
+    if len(counted) <= MAX_MESSAGES:
+        return counted
+    ends = list(accumulate(share for _, share in counted))
+    steps = (np.arange(MAX_MESSAGES) + 0.5) / MAX_MESSAGES * ends[-1]
+    return [(counted[place][0], 1.0 / MAX_MESSAGES) for place in np.searchsorted(ends, steps)]
+
+
+def _priced(question: SettingsQuestion, draws: Draws, message_bytes: int) -> tuple[Floats, Floats]:
+    """The settings' latencies in µs, (settings, draws), and the best's, (draws,).
+
+    The best is that of the repeated sizes that the limits admit, and of the settings themselves.
+    """
+    cuts: Sequence[NamedCut] = [cut_of(message_bytes) for _, cut_of in question.settings]
+    problem = problem_of(
+        question.errors.model.model,
+        message_bytes,
+        question.limits,
+        fragment_cap=question.fragment_cap,
+    )
+    latency_us = np.stack([cut_us(draws, message_bytes, cut) for cut in cuts])
+    best_us = latency_us.min(axis=0)
+    with suppress(StrategyDeclined, Infeasible):
+        best_us = np.minimum(best_us, price_sizes(problem, draws).best_us)
+    return latency_us, best_us
+
+
+def _in_draws(
+    question: SettingsQuestion, name: str, regrets: Floats, worst: Floats
+) -> SettingInDraws:
+    figures = RegretFigures(float(regrets.mean()), quantile(regrets, 0.95), float(regrets.max()))
+    limited = regrets if question.objective is Objective.MEAN else worst
+    allowed = question.max_regret
+    kept = None if allowed is None else float((limited <= allowed).mean())
+    return SettingInDraws(name, figures, float((regrets <= GOOD_WITHIN).mean()), kept)

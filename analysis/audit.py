@@ -23,7 +23,8 @@ from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits
 from domain.profile import ProfileRevision
 from domain.regret import BestKnown, Objective, Regret, SizeRule
 from domain.solution import Notice
-from domain.uncertainty import UNKNOWN_ERRORS, KnownErrors, SettingsInDraws
+from domain.uncertain_answer import SettingsInDraws
+from domain.uncertainty import UNKNOWN_ERRORS, KnownErrors
 from domain.workload import DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_MIN_MESSAGE_BYTES, Workload
 
 DEFAULT_TIME_LIMIT_S = 30.0

@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.repeated_sizes import quantile, regrets_over
-from domain.uncertainty import (
+from domain.uncertain_answer import (
     Decision,
     DecisionCode,
     Measurement,
-    NamedCut,
     Quantiles,
     Reason,
     Thresholds,
 )
+from domain.uncertainty import NamedCut
 
 Floats = NDArray[np.float64]
 

@@ -19,13 +19,8 @@ from numpy.typing import NDArray
 from analysis.decision import PricedCut
 from analysis.draw_costs import stage_times_us
 from analysis.draws import Draws, normals, uniforms
-from domain.uncertainty import (
-    AnyStage,
-    Measurement,
-    MeasurementKind,
-    NamedCut,
-    UncertainStage,
-)
+from domain.uncertain_answer import Measurement, MeasurementKind
+from domain.uncertainty import AnyStage, NamedCut, UncertainStage
 
 Floats = NDArray[np.float64]
 

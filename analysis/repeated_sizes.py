@@ -17,7 +17,7 @@ from analysis.draw_costs import repeated_us
 from analysis.draws import Draws
 from domain.errors import StrategyDeclined
 from domain.problem import MessageProblem
-from domain.uncertainty import GoodSizes, RoundRule, RoundSize
+from domain.uncertain_answer import GoodSizes, RoundRule, RoundSize
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

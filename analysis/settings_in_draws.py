@@ -26,16 +26,8 @@ from domain.errors import Infeasible, StrategyDeclined
 from domain.fragment_setting import FragmentSetting
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits, problem_of
 from domain.regret import Objective
-from domain.uncertainty import (
-    DecisionCode,
-    KnownErrors,
-    NamedCut,
-    RegretFigures,
-    SettingInDraws,
-    SettingsInDraws,
-    seed_of,
-    source_of,
-)
+from domain.uncertain_answer import DecisionCode, RegretFigures, SettingInDraws, SettingsInDraws
+from domain.uncertainty import KnownErrors, NamedCut, seed_of, source_of
 from domain.workload import Workload
 
 Floats = NDArray[np.float64]

@@ -41,18 +41,20 @@ from domain.errors import InvalidInput, StrategyDeclined
 from domain.nested import NestedSchedule
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits, MessageProblem, problem_of
 from domain.solution import Solution
-from domain.uncertainty import (
-    DEFAULT_DRAWS,
+from domain.uncertain_answer import (
     Against,
-    NamedCut,
-    Parameter,
     RegretFigures,
     RestsOn,
     RoundSize,
     Thresholds,
+    Uncertainty,
+)
+from domain.uncertainty import (
+    DEFAULT_DRAWS,
+    NamedCut,
+    Parameter,
     UncertainModel,
     UncertainStage,
-    Uncertainty,
     seed_of,
     source_of,
 )

@@ -16,7 +16,7 @@ from app.questions.compare import Comparison, Resolved
 from domain.errors import Infeasible, MemoryLimitReached
 from domain.problem import AnyProblem, problem_of
 from domain.solution import Notice, Solution, Status, Strategy
-from domain.uncertainty import Uncertainty
+from domain.uncertain_answer import Uncertainty
 
 if TYPE_CHECKING:
     from domain.errors import SluiceError

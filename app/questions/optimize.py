@@ -34,15 +34,9 @@ from domain.problem import AnyProblem, problem_of
 from domain.profile import Origin, ProfileReference, ProfileRevision, Provenance
 from domain.schedule import busiest_stage
 from domain.solution import Solution, Status, Strategy
+from domain.uncertain_answer import Uncertainty
 from domain.uncertain_fit import misfit_at, uncertain_model
-from domain.uncertainty import (
-    UNKNOWN_ERRORS,
-    KnownErrors,
-    NamedCut,
-    Uncertainty,
-    seed_of,
-    stated_model,
-)
+from domain.uncertainty import UNKNOWN_ERRORS, KnownErrors, NamedCut, seed_of, stated_model
 from models.identifiers import new_id
 from models.records import AnswerRecord, FitRequest
 

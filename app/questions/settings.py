@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -24,12 +24,14 @@ from domain.errors import (
     StrategyDeclined,
 )
 from domain.fit import TraceFit
+from domain.fragment_setting import FragmentSetting
 from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits
 from domain.profile import ProfileRevision
-from domain.regret import ChosenSetting, Objective
-from domain.uncertainty import KnownErrors, SettingsInDraws
+from domain.regret import ChosenSetting, Objective, SizeRule
+from domain.uncertain_answer import SettingsInDraws
+from domain.uncertainty import KnownErrors
 from domain.workload import DEFAULT_MAX_MESSAGE_BYTES
 from exports.targets.registry import target_named
 from exports.targets.target import ExportInput, Takes, Target
@@ -260,14 +262,29 @@ def _in_draws(
     question: ExportQuestion, chosen: ChosenSetting | None, stored: StoredTable | None
 ) -> SettingsInDraws | None:
     from analysis.settings_in_draws import SettingsQuestion, repeated_by, settings_in_draws
+    from analysis.size_choice import narrowed
 
     if chosen is None or question.errors is None:
         return None
     limits = question.scope.limits or (stored.table.limits if stored else FragmentLimits())
-    settings = ((SETTING, repeated_by(chosen.setting)),)
+    settings = {SETTING: chosen.setting}
+    for size in _powers_around(chosen.setting, narrowed(question.target.sizes, limits, 1)):
+        settings[str(size)] = FragmentSetting.always(size)
+    named = tuple((name, repeated_by(setting)) for name, setting in settings.items())
     return settings_in_draws(
-        SettingsQuestion(question.errors, chosen.workload, settings, limits, question.fragment_cap)
+        SettingsQuestion(question.errors, chosen.workload, named, limits, question.fragment_cap)
     )
+
+
+def _powers_around(setting: FragmentSetting, rule: SizeRule) -> Iterator[int]:
+    """The powers of two on both sides of a single size, where the rule admits them."""
+    size = setting.steps[0].size_bytes
+    if len(setting.steps) > 1 or size is None or not size & (size - 1):
+        return
+    below = 1 << (size.bit_length() - 1)
+    for power in (below, 2 * below):
+        if rule.min_bytes <= power <= rule.max_bytes and power % rule.multiple_of == 0:
+            yield power
 
 
 # --- audits ---------------------------------------------------------------------------------------

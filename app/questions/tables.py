@@ -33,7 +33,8 @@ from domain.plan_table import (
 )
 from domain.problem import FragmentLimits, Problem
 from domain.profile import ProfileReference, ProfileRevision
-from domain.uncertainty import KnownErrors, NamedCut, SettingsInDraws
+from domain.uncertain_answer import SettingsInDraws
+from domain.uncertainty import KnownErrors, NamedCut
 from domain.workload import Workload
 from models.identifiers import new_id
 from models.records import TableRecord, TableSummary

@@ -12,10 +12,12 @@ from app.schemas.audit import SettingStepOut, finite, steps_out
 from app.schemas.base import Output, ProfileRevisionOut, dump_json, same_named
 from app.schemas.queries import Digits, Query
 from app.schemas.uncertainty import SettingsInDrawsOut
+from app.text.notices import setting_words
 from domain.errors import InconsistentInput
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.problem import FragmentLimits
 from domain.regret import ChosenSetting, Objective
+from domain.units import format_bytes
 from exports.targets.registry import TARGETS
 from exports.targets.target import Takes, Target
 
@@ -216,8 +218,17 @@ class ExportedOut(Output):
             media_type=made.media_type,
             text=made.content.decode(),
             chosen=ChosenOut.of(made.chosen),
-            uncertainty=SettingsInDrawsOut.of(made.in_draws, question.errors, {}),
+            uncertainty=SettingsInDrawsOut.of(made.in_draws, question.errors, _words(made)),
         )
+
+
+def _words(made: Exported) -> dict[str, str]:
+    """What the chosen sizes and those beside them are, by their names in draws."""
+    if made.chosen is None or made.in_draws is None:
+        return {}
+    others = made.in_draws.settings[1:]
+    words = {one.name: format_bytes(int(one.name)) for one in others}
+    return {made.in_draws.settings[0].name: setting_words(made.chosen.setting), **words}
 
 
 def render_exported(question: ExportQuestion, made: Exported) -> bytes:

@@ -13,16 +13,14 @@ from analysis.uncertainty import UncertaintyQuestion
 from app.questions.question import UncertaintyOptions
 from app.schemas.base import STATIC, WHOLE, Bytes, Input, Output, same_named, whole
 from app.text.notices import decision_sentence, settings_sentence
-from domain.uncertainty import (
-    DEFAULT_DRAWS,
-    MAX_RELATIVE,
-    KnownErrors,
+from domain.uncertain_answer import (
     Measurement,
     Quantiles,
     RegretFigures,
     SettingsInDraws,
     Uncertainty,
 )
+from domain.uncertainty import DEFAULT_DRAWS, MAX_RELATIVE, KnownErrors
 
 
 class RepeatIn(Input):

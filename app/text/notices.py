@@ -11,20 +11,16 @@ from app.text.numbers import format_gap, format_regret, format_regret_span
 from domain.fragment_setting import FragmentSetting
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.solution import Notice
-from domain.uncertainty import (
+from domain.uncertain_answer import (
     Decision,
     DecisionCode,
-    KnownErrors,
     Measurement,
     MeasurementKind,
-    NamedCut,
-    Parameter,
     Reason,
     SettingsInDraws,
-    StatedStage,
-    UncertainModel,
     Uncertainty,
 )
+from domain.uncertainty import KnownErrors, NamedCut, Parameter, StatedStage, UncertainModel
 from domain.units import format_bytes
 
 

@@ -15,7 +15,7 @@ from math import isfinite
 from domain.errors import InvalidInput
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.regret import ChosenSetting, Objective, Regret, SizeRule
-from domain.uncertainty import SettingsInDraws
+from domain.uncertain_answer import RegretFigures, SettingsInDraws
 from domain.units import format_bytes
 from exports.targets.target import ExportInput, Target
 
@@ -122,17 +122,19 @@ def _costs(
     mean, worst = _share(chosen.mean_at_most), _share(chosen.worst_at_most)
     yield f"regret over any schedule within the limits, at most: mean {mean}, worst {worst}"
     if in_draws is not None:
-        regret = in_draws.settings[0].regret
-        figures = f"mean {_share(regret.mean)}, at most {_share(regret.p95)} in 95 % of them"
-        yield (
-            f"in {in_draws.draws} draws of the fitted costs, over the best repeated sizes: "
-            f"{figures}; within 2 % in {100.0 * in_draws.settings[0].good:.0f} %"
-        )
+        own, *others = (_in_draws(one.regret) for one in in_draws.settings)
+        yield f"in {in_draws.draws} draws of the fitted costs, over the best repeated sizes: {own}"
+        for one, figures in zip(in_draws.settings[1:], others, strict=True):
+            yield f"of {_size(int(one.name))} instead: {figures}"
     if target.figures_note:
         yield target.figures_note
     if chosen.at_powers:
         yield "  message bytes     size bytes  regret"
     yield from map(_row, chosen.at_powers)
+
+
+def _in_draws(regret: RegretFigures) -> str:
+    return f"mean {_share(regret.mean)}, in 95 % of them at most {_share(regret.p95)}"
 
 
 def _row(regret: Regret) -> str:

@@ -11,7 +11,7 @@ from domain.errors import InvalidInput
 from domain.fragment_setting import FragmentSetting
 from domain.pipeline import Pipeline
 from domain.regret import ChosenSetting, SizeRule
-from domain.uncertainty import SettingsInDraws
+from domain.uncertain_answer import SettingsInDraws
 from exports.table.stored import StoredTable
 
 

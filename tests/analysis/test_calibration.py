@@ -15,7 +15,8 @@ import pytest
 
 from analysis.uncertainty import UncertaintyQuestion, assess
 from domain.pipeline import Pipeline, pipeline_of_lines
-from domain.uncertainty import DecisionCode, NamedCut, UncertainPipeline, Uncertainty
+from domain.uncertain_answer import DecisionCode, Uncertainty
+from domain.uncertainty import NamedCut, UncertainPipeline
 from tests.support.counts import count
 from tests.support.uncertain import measured_stage
 

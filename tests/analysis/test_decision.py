@@ -20,14 +20,8 @@ from analysis.decision import (
     thresholds_of,
 )
 from analysis.repeated_sizes import quantile
-from domain.uncertainty import (
-    Decision,
-    DecisionCode,
-    Measurement,
-    MeasurementKind,
-    NamedCut,
-    Reason,
-)
+from domain.uncertain_answer import Decision, DecisionCode, Measurement, MeasurementKind, Reason
+from domain.uncertainty import NamedCut
 
 DRAWS = 100
 latencies = st.lists(st.floats(0.1, 1e6), min_size=2, max_size=60).map(np.array)

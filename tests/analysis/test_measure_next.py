@@ -12,13 +12,8 @@ from analysis.decision import PricedCut
 from analysis.draws import Draws, normals, uniforms
 from analysis.measure_next import measurements, perfect_information_us
 from domain.pipeline import FitRange
-from domain.uncertainty import (
-    Measurement,
-    MeasurementKind,
-    NamedCut,
-    UncertainLine,
-    UncertainStage,
-)
+from domain.uncertain_answer import Measurement, MeasurementKind
+from domain.uncertainty import NamedCut, UncertainLine, UncertainStage
 
 DRAWS = 2000
 tables = arrays(np.float64, (4, 30), elements=st.floats(1.0, 1e4))

@@ -17,13 +17,10 @@ from domain.errors import Infeasible, InvalidInput, StrategyDeclined
 from domain.nested import NestedSchedule
 from domain.pipeline import FitRange, Stage
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits, Problem, problem_of
+from domain.uncertain_answer import DecisionCode, MeasurementKind, Reason, RoundRule
 from domain.uncertainty import (
-    DecisionCode,
-    MeasurementKind,
     NamedCut,
     Parameter,
-    Reason,
-    RoundRule,
     Source,
     StatedStage,
     UncertainAggregate,
@@ -196,11 +193,10 @@ class TestAnswers:
         assert loose.subject == answer
 
     def test_the_same_question_has_the_same_answer(self) -> None:
-        """By the seed of the question, or a given one."""
+        """By the seed of the costs, whatever the message, or a given one."""
         question = UncertaintyQuestion(stated(MYRINET, 0.1), 4096, draws=50)
         assert assess(question) == assess(question)
-        other = assess(replace(question, message_bytes=4097))
-        assert other.seed != assess(question).seed
+        assert assess(replace(question, message_bytes=4097)).seed == assess(question).seed
         assert assess(replace(question, seed=7)).seed == 7
         assert assess(replace(question, seed=7)).latency_us != assess(question).latency_us
 

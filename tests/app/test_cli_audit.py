@@ -196,3 +196,49 @@ def test_a_configuration_without_a_size(printed: Any, tmp_path: Path) -> None:
     code, _, stated = printed(MYRINET, "--config", str(config), "--target", "ucx")
     assert code == 2
     assert "setting.configuration.content" in stated
+
+
+TRACE = str(Path(__file__).parents[2] / "examples" / "local-path-direct.csv")
+
+
+def test_what_to_do_comes_first_where_costs_were_fitted(printed: Any) -> None:
+    code, reported, _ = printed(TRACE, "--setting", "4KiB", "--time-limit", "1")
+    assert code == 0
+    words = " ".join(reported.split())
+    assert words.startswith("4 KiB Set ")
+    assert "% faster than 4 KiB, in the mean." in words
+    assert "in 400 draws" in words
+
+
+def test_typed_costs_have_a_deviation_of_their_own(printed: Any) -> None:
+    """And a limit that is to be kept in so many draws, which decides the exit code."""
+    asked = (MYRINET, "--setting", "1KiB", *SMALL, "--relative", "10%", "--max-regret")
+    code, reported, _ = printed(*asked, "100%", "--in-draws", "95%")
+    assert code == 0
+    assert "kept in all draws, asked for 95 % of them" in " ".join(reported.split())
+    _, document, _ = printed(*asked, "100%", "--json")
+    audit = read_output(AuditOut, document.encode())
+    assert audit.uncertainty is not None
+    assert audit.uncertainty.sentence.endswith("For costs that are known to ±10 %.")
+    assert audit.uncertainty.settings[0].name == "setting"
+    middle = audit.setting.mean.at_most
+    assert middle is not None
+    limit = f"{100.0 * middle + 0.01}%"
+    assert printed(*asked, limit)[0] == 0
+    hardly_known = (MYRINET, "--setting", "1KiB", *SMALL, "--relative", "90%")
+    assert printed(*hardly_known, "--max-regret", limit)[0] == 0
+    assert printed(*hardly_known, "--max-regret", limit, "--in-draws", "99%")[0] == TOO_HIGH
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--in-draws", "95%"), "in_draws"),
+        (("--in-draws", "95%", "--max-regret", "5%"), "uncertainty.relative"),
+        (("--relative", "200%"), "uncertainty.relative"),
+    ],
+)
+def test_draws_need_errors_and_a_limit(printed: Any, options: tuple[str, ...], named: str) -> None:
+    code, _, said = printed(MYRINET, "--setting", "1KiB", *SMALL, *options)
+    assert code == 2
+    assert named.replace(".", "/") in said or named in said

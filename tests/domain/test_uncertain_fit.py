@@ -14,9 +14,9 @@ from analysis.draws import draw
 from analysis.uncertainty import UncertaintyQuestion, assess
 from domain.fit import FitOptions, TraceFit
 from domain.pipeline import Pipeline, Stage
+from domain.uncertain_answer import DecisionCode
 from domain.uncertain_fit import misfit_at, uncertain_model
 from domain.uncertainty import (
-    DecisionCode,
     NamedCut,
     UncertainAggregate,
     UncertainModel,

@@ -9,15 +9,15 @@ import pytest
 
 from analysis.uncertainty import CURRENT, UncertaintyQuestion, assess
 from app.text.notices import decision_sentence, format_gain, format_probability
-from domain.uncertainty import (
+from domain.uncertain_answer import (
     DecisionCode,
     Measurement,
     MeasurementKind,
-    NamedCut,
     Quantiles,
     Reason,
     Uncertainty,
 )
+from domain.uncertainty import NamedCut
 from tests.support.uncertain import MYRINET, stated
 
 QUESTION = UncertaintyQuestion(

@@ -1,0 +1,255 @@
+"""What errors of the costs leave of an answer: intervals, regrets, good sizes, and the decision.
+
+What `analysis.uncertainty` and `analysis.settings_in_draws` return. Shares are of 1: 0.05 is 5 %.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from domain.uncertainty import NamedCut, Parameter, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Quantiles:
+    """The 5 %, 50 % and 95 % quantiles over the draws."""
+
+    p05: float
+    p50: float
+    p95: float
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """The subject against another cut, on the same draws.
+
+    `probability_faster` is the share of draws in which it takes less; `saves` is 1 - T/T_other.
+    """
+
+    name: str
+    size_bytes: int | None
+    probability_faster: float
+    saves: Quantiles
+
+
+@dataclass(frozen=True, slots=True)
+class RegretFigures:
+    """What a cut costs over the best repeated size of each draw: T/min T - 1.
+
+    Below 0 where an uneven cut is faster than every repeated size.
+    """
+
+    mean: float
+    p95: float
+    worst_drawn: float
+
+
+@dataclass(frozen=True, slots=True)
+class GoodSizes:
+    """Repeated sizes within this share of the best of a draw, in this share of the draws at least.
+
+    `intervals` are (low, high) in bytes, inclusive and ascending: just below B/k there is one more,
+    tiny fragment, so that the sizes form several. The low ends are sharp.
+    """
+
+    within: float
+    in_draws: float
+    intervals: tuple[tuple[int, int], ...]
+
+
+class RoundRule(StrEnum):
+    """What makes a size round, the roundest first."""
+
+    WHOLE = "whole message"
+    POWER_OF_TWO = "power of two"
+    THREE_POWERS = "2^k or 3*2^k"
+    PAGE = "multiple of 4 KiB"
+    ALIGNMENT = "multiple of the alignment"
+    MTU = "multiple of the MTU"
+
+
+@dataclass(frozen=True, slots=True)
+class RoundSize:
+    """The size of a rule with the least expected regret, and its regret over the draws."""
+
+    size_bytes: int
+    rule: RoundRule
+    regret_mean: float
+    regret_p95: float
+
+
+@dataclass(frozen=True, slots=True)
+class RestsOn:
+    """A parameter that the data do not determine, and that the latency rests on.
+
+    `range_index` counts the stage's ranges from 0. In `share_of_draws` of the draws it makes more
+    of the latency than the margin of the decision.
+    """
+
+    stage: str
+    range_index: int
+    parameter: Parameter
+    share_of_draws: float
+
+
+class MeasurementKind(StrEnum):
+    """What is measured: one stage at one size, or whole messages, cut in two ways in turns."""
+
+    STAGE = "stage"
+    WHOLE_MESSAGES = "whole messages"
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """Something to measure, and by how much it lowers the latency to expect (µs a message).
+
+    Of a stage, `fragment_bytes` is the size; of whole messages, `cuts` are the two ways to cut
+    them. Worth one digit: the estimate is a regression over the draws.
+    """
+
+    kind: MeasurementKind
+    repetitions: int
+    saves_us: float
+    stage: str | None = None
+    fragment_bytes: int | None = None
+    cuts: tuple[NamedCut, NamedCut] | None = None
+
+
+class DecisionCode(StrEnum):
+    """What to do.
+
+    set_it              the advised cut is faster than the setting in use by more than the margin
+    keep_yours          the user's setting is near enough to the best
+    no_gain_provable    no cut is certain enough to be faster: leave it
+    measure_first       the choice matters, and a measurement would settle it
+    """
+
+    SET_IT = "set_it"
+    KEEP_YOURS = "keep_yours"
+    NO_GAIN_PROVABLE = "no_gain_provable"
+    MEASURE_FIRST = "measure_first"
+
+
+class Reason(StrEnum):
+    """Why it was decided so.
+
+    faster             the gain exceeds the margin in enough draws
+    near_best          the user's setting is within the regret that is admitted
+    cut_not_faster     the best cut is faster than one piece in too few draws
+    within_misfit      its gain may lie within what the model is known to be wrong by
+    one_piece_is_best  of all repeated sizes one piece is expected to take least
+    undecided          the gain is not certain, and a measurement is worth its time
+    does_not_matter    the gain is not certain, and no measurement is worth its time
+    """
+
+    FASTER = "faster"
+    NEAR_BEST = "near_best"
+    CUT_NOT_FASTER = "cut_not_faster"
+    WITHIN_MISFIT = "within_misfit"
+    ONE_PIECE_IS_BEST = "one_piece_is_best"
+    UNDECIDED = "undecided"
+    DOES_NOT_MATTER = "does_not_matter"
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """The limits of the rules that decide; `margin` is the larger of 1 % and the known misfit.
+
+    `probability` is asked of a gain, `regret_p95` of the user's setting, `worth_measuring` of what
+    a measurement saves, as a share of the latency, and `uneven_gain` of the 5 % quantile of what an
+    uneven cut gains over the best repeated size.
+    """
+
+    margin: float = 0.01
+    probability: float = 0.9
+    regret_p95: float = 0.02
+    worth_measuring: float = 0.005
+    uneven_gain: float = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do, why, and the figures that say so.
+
+    `advised` is the cut to use, one piece where no cut is certain enough; `against` names what it
+    is compared with: the user's setting, else one piece, else the largest size that the limits
+    admit. `probability` is the share of draws in which its `gain` over that, 1 - T/T_against,
+    exceeds the margin. `cut` is the best cut into more than one fragment, None where the limits
+    admit none, with the share of draws in which it is faster than one piece and its gain over it;
+    these two are None too where the limits forbid one piece. `measure` is what to measure, where
+    that is worth its time.
+    """
+
+    code: DecisionCode
+    reason: Reason
+    advised: NamedCut
+    against: str
+    probability: float
+    gain: Quantiles
+    cut: NamedCut | None
+    cut_probability_faster: float | None
+    cut_gain: Quantiles | None
+    measure: Measurement | None
+    thresholds: Thresholds
+
+
+@dataclass(frozen=True, slots=True)
+class Uncertainty:
+    """What is known of an answer, over draws of the costs.
+
+    `latency_us`, `against`, `regret` and `rests_on` are those of `subject`: the answer, where there
+    is one, else the advised cut. `best_size_bytes` is the repeated size that takes least in the
+    mean; `round_sizes` has one entry a rule, the recommended one first. `evpi_us` is what knowing
+    the costs exactly would save, in µs a message; `measure_next` what to measure, the best first.
+    """
+
+    source: Source
+    draws: int
+    seed: int
+    decision: Decision
+    subject: NamedCut
+    latency_us: Quantiles
+    against: tuple[Against, ...]
+    regret: RegretFigures
+    best_size_bytes: int
+    good_sizes: tuple[GoodSizes, ...]
+    round_sizes: tuple[RoundSize, ...]
+    evpi_us: float
+    measure_next: tuple[Measurement, ...]
+    rests_on: tuple[RestsOn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingInDraws:
+    """What a setting costs over the best repeated size of each message and draw.
+
+    `regret` is of the mean over the messages in each draw; `good` the share of draws in which that
+    mean is 2 % at most. `kept` is the share in which a limit is kept, None without one.
+    """
+
+    name: str
+    regret: RegretFigures
+    good: float
+    kept: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsInDraws:
+    """Settings for many messages over draws of the costs; the one in question is the first.
+
+    `advised` names the one to use: the first itself, or the other of which more is gained, 1 -
+    T/T_first in the mean over the messages: `gain`, more than the margin in `probability` of the
+    draws. `code` is None where there is no other. `messages` is how many were priced.
+    """
+
+    source: Source
+    draws: int
+    seed: int
+    messages: int
+    settings: tuple[SettingInDraws, ...]
+    code: DecisionCode | None
+    advised: str
+    gain: Quantiles
+    probability: float
+    thresholds: Thresholds

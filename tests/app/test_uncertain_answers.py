@@ -118,3 +118,44 @@ def test_an_answer_of_an_earlier_version_is_read_with_null(client: httpx.Client)
     answer = _ask(client, measurements={"content": TRACE})
     del answer["uncertainty"]
     assert read_output(OptimizeOut, orjson.dumps(answer)).uncertainty is None
+
+
+def test_audits_exports_and_tables_of_a_fit_have_it_too(client: httpx.Client) -> None:
+    """Over the draws that its answers have, by one seed."""
+    answer = _ask(client, measurements={"content": TRACE}, save_as="doors")
+    seed = answer["uncertainty"]["seed"]
+    messages = {"min_message_bytes": 4096, "max_message_bytes": 65536}
+    asked = {"profile": "doors", "setting": {"static_bytes": 4096}, **messages}
+    audit = client.post("/audit", json=asked).json()
+    export = client.get("/profiles/doors/exports/ucx", params=messages).text
+    table = client.post("/profiles/doors/tables", json={**messages, "relative_gap": 0.01}).json()
+    for found, names in (
+        (audit, {"setting", "best_size", "best_size_steps"}),
+        (table, {"repeats", "cuts"}),
+    ):
+        assert {one["name"] for one in found["uncertainty"]["settings"]} == names
+    for found in (audit, table):
+        known = found["uncertainty"]
+        assert (known["source"], known["draws"], known["seed"]) == ("fit", 400, seed)
+        assert known["messages"] <= 24
+        assert known["sentence"].endswith(".")
+        regrets = [one["regret"] for one in known["settings"]]
+        assert all(0.0 <= one["mean"] <= one["worst_drawn"] for one in regrets)
+    head = " ".join(export.replace("#", " ").split())
+    assert "in 400 draws of the fitted costs, over the best repeated sizes: mean " in head
+    size = int(head.split("size for every message: ")[1].split()[0])
+    assert ("bytes instead: mean" in head.replace("(", "bytes ")) == bool(size & (size - 1))
+
+
+def test_typed_costs_are_audited_without_draws_unless_they_have_errors(
+    client: httpx.Client,
+) -> None:
+    asked = {"pipeline": MYRINET, "setting": {"static_bytes": 4096}, "max_message_bytes": 8192}
+    assert client.post("/audit", json=asked).json()["uncertainty"] is None
+    drawn = client.post("/audit", json={**asked, "uncertainty": {"relative": 0.1}}).json()
+    assert drawn["uncertainty"]["source"] == "relative"
+    refused = client.post("/audit", json={**asked, "max_regret": 0.1, "in_draws": 0.9})
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["pointer"] == "/uncertainty/relative"
+    alone = client.post("/audit", json={**asked, "in_draws": 0.9})
+    assert alone.json()["errors"][0]["pointer"] == "/in_draws"

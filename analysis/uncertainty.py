@@ -79,8 +79,9 @@ class UncertaintyQuestion:
 
     `answer` is what a solver said for the estimates: an uneven cut of it is advised where it is
     certain enough to beat every repeated size. `current` is the user's setting, `defaults` those of
-    other systems, each under a name of its own. `misfit` is the share of the latency by which
-    measured whole messages differ from the model. Without `seed` the question has one.
+    other systems, each under a name of its own. `measured_us` is what this message in one piece was
+    measured to take, where it was, `misfit` the share of the latency by which measured whole
+    messages differ from the model. Without `seed` the costs have one.
     """
 
     model: UncertainModel
@@ -92,6 +93,7 @@ class UncertaintyQuestion:
     defaults: tuple[NamedCut, ...] = ()
     mtu_bytes: int | None = None
     misfit: float = 0.0
+    measured_us: float | None = None
     draws: int = DEFAULT_DRAWS
     seed: int | None = None
 

@@ -179,6 +179,22 @@ class SizeFit:
 
 
 @dataclass(frozen=True, slots=True)
+class WholeMessages:
+    """Whole messages of one size, sent in one piece: the median of their times, and the model's."""
+
+    message_bytes: int
+    num_samples: int
+    measured_us: float
+    modelled_us: float
+
+    @property
+    def misfit(self) -> float:
+        """By which share of the model's time the measured one differs from it, at most 1."""
+        off_us = abs(self.measured_us - self.modelled_us)
+        return min(1.0, off_us / self.modelled_us) if self.modelled_us > 0.0 else 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class StageFit:
     """One stage's fit: a line for each fit range, and how good they are.
 
@@ -244,6 +260,9 @@ class TraceFit:
     indirect    `aggregate` where both latencies and inter-arrival times came in; with inter-arrival
                 times alone `stages` is one stage named "bottleneck"
     logp        `loggp`, and `stages` the pipeline that follows from it, with `delay_us`
+
+    `timed_whole` are whole messages that were timed beside the stages, by size: `total_us` of
+    direct traces, half round trips of signatures; of an aggregate they are its total.
     """
 
     kind: TraceKind
@@ -254,6 +273,18 @@ class TraceFit:
     loggp: LogGPFit | None = None
     delay_us: float = 0.0
     notices: tuple[Notice, ...] = field(default=())
+    timed_whole: tuple[WholeMessages, ...] = ()
+
+    @property
+    def whole_messages(self) -> tuple[WholeMessages, ...]:
+        """Return all whole messages that were timed in one piece, by ascending size."""
+        of_total = self.aggregate.total.sizes if self.aggregate else ()
+        total = (
+            WholeMessages(one.message_bytes, one.num_samples, one.median_us, one.fitted_us)
+            for one in of_total
+        )
+        found = (*self.timed_whole, *total)
+        return tuple(sorted(found, key=lambda one: one.message_bytes))
 
     def to_model(self) -> CostModel:
         """Return what messages can be cut by. Raises MeasurementMissing naming what is not there

@@ -21,6 +21,8 @@ from domain.uncertainty import (
     UncertainStage,
 )
 
+_MAX_MISFIT = 0.99
+
 
 def uncertain_model(fit: TraceFit) -> UncertainModel | None:
     """Return the costs of `fit.to_model()` with the errors of their estimates.
@@ -44,22 +46,23 @@ def misfit_at(fit: TraceFit, min_message_bytes: int, max_message_bytes: int) -> 
     """Return the share by which whole messages of these sizes were measured beside the model.
 
     Over a range the mean; of one size the larger of those at the measured sizes on both sides. 0
-    where no whole messages are part of the fit: only outside measurements keep them.
+    where no whole messages were timed.
     """
-    if fit.aggregate is None:
-        return 0.0
-    sizes = sorted(fit.aggregate.total.sizes, key=lambda one: one.message_bytes)
+    whole = fit.whole_messages
     off = [
-        abs(one.relative_residual)
-        for one in sizes
-        if min_message_bytes <= one.message_bytes <= max_message_bytes
+        one.misfit for one in whole if min_message_bytes <= one.message_bytes <= max_message_bytes
     ]
     if off and min_message_bytes < max_message_bytes:
-        return min(sum(off) / len(off), 0.99)
-    below = [one for one in sizes if one.message_bytes <= min_message_bytes][-1:]
-    above = [one for one in sizes if one.message_bytes >= max_message_bytes][:1]
-    found = max((abs(one.relative_residual) for one in (*below, *above)), default=0.0)
-    return min(found, 0.99)
+        return min(sum(off) / len(off), _MAX_MISFIT)
+    below = [one for one in whole if one.message_bytes <= min_message_bytes][-1:]
+    above = [one for one in whole if one.message_bytes >= max_message_bytes][:1]
+    return min(max((one.misfit for one in (*below, *above)), default=0.0), _MAX_MISFIT)
+
+
+def measured_whole_us(fit: TraceFit, message_bytes: int) -> float | None:
+    """Return the median time in µs of messages of this size in one piece, None if not timed."""
+    found = (one.measured_us for one in fit.whole_messages if one.message_bytes == message_bytes)
+    return next(found, None)
 
 
 def _is_known(stage: StageFit) -> bool:

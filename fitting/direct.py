@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from domain.errors import InvalidInput
-from domain.fit import Combine, FitOptions, StepGroup, TraceFit
+from domain.fit import Combine, FitOptions, StepGroup, TraceFit, WholeMessages
 from domain.measurement import DirectTrace, TraceKind
 from domain.solution import Notice
 
@@ -25,7 +25,7 @@ def fit_direct(
     InvalidInput.
     """
     # NumPy is loaded for a fit, not where this package is only named.
-    from fitting.overlap import explain_total
+    from fitting.overlap import explain_total, timed_whole
     from fitting.stage import fit_stage
 
     stages, notices = [], list[Notice]()
@@ -34,14 +34,18 @@ def fit_direct(
         stage, found = fit_stage(name, trace.message_bytes, times, options)
         stages.append(stage)
         notices += found
+    whole: tuple[WholeMessages, ...] = ()
     if trace.total_us is not None:
         notices[:0] = explain_total(trace.message_bytes, columns, trace.total_us)
+        fitted = [stage.to_stage() for stage in stages]
+        whole = timed_whole(trace.message_bytes, trace.total_us, fitted)
     return TraceFit(
         kind=TraceKind.DIRECT,
         method=options.method,
         understood=understood,
         stages=tuple(stages),
         notices=tuple(notices),
+        timed_whole=whole,
     )
 
 

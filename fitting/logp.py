@@ -29,6 +29,7 @@ from domain.fit import (
     FitOptions,
     StageFit,
     TraceFit,
+    WholeMessages,
 )
 from domain.loggp import (
     NETWORK_STAGE,
@@ -106,6 +107,10 @@ def fit_signatures(
             pipeline_assumptions(tuple(stage.name for stage in stages)),
         ),
         delay_us=delay_us,
+        timed_whole=tuple(
+            WholeMessages(one.message_bytes, 1, one.half_us, one.stages_us + delay_us)
+            for one in (_stages_and_round_trips(sizes, stages) if stages else ())
+        ),
         notices=(*_missing(sizes), *_negative(sizes), *notices),
     )
 

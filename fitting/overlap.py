@@ -18,11 +18,14 @@ from itertools import combinations
 
 import numpy as np
 
+from domain.fit import WholeMessages
+from domain.pipeline import Stage
 from domain.solution import Notice
 from fitting.samples import Floats
 
 LONGEST = 4
 _MAX_ROWS = 2_000
+_MAX_SIZES = 512
 _MAX_FOR_PAIRS = 12
 _APART = 0.03  # of the total; totals closer to the sum agree with it
 _EXPLAINED = 0.25  # of what is missing may be left
@@ -51,6 +54,27 @@ def explain_total(
     if _share(off > _APART) > 0.5:
         return [_not_measured(steps, total, sizes)]
     return []
+
+
+def timed_whole(
+    message_bytes: Sequence[int], total_us: Sequence[float], stages: Sequence[Stage]
+) -> tuple[WholeMessages, ...]:
+    """Return the medians of whole messages by size beside the stages' sum, of at most 512 sizes."""
+    sizes, total = np.asarray(message_bytes, np.int64), np.asarray(total_us, np.float64)
+    order = np.lexsort((total, sizes))
+    sizes, total = sizes[order], total[order]
+    distinct, starts = np.unique(sizes, return_index=True)
+    ends = np.append(starts[1:], len(sizes))
+    chosen = np.unique(np.linspace(0, len(distinct) - 1, _MAX_SIZES).astype(np.int64))
+    return tuple(
+        WholeMessages(
+            size := int(distinct[at]),
+            int(ends[at] - starts[at]),
+            float(np.median(total[starts[at] : ends[at]])),
+            sum(stage.time_us(size) for stage in stages),
+        )
+        for at in chosen
+    )
 
 
 def _share(rows: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> float:

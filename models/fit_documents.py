@@ -23,6 +23,7 @@ from domain.fit import (
     StepGroup,
     TraceFit,
     Verdict,
+    WholeMessages,
 )
 from domain.loggp import Estimate, LogGPFit, LogGPParameters
 from domain.measurement import TraceKind
@@ -110,6 +111,7 @@ def _with_rest(common: TraceFit, document: dict[str, Any]) -> TraceFit:
         loggp=loggp and _loggp(loggp),
         delay_us=document["delay_us"],
         notices=common.notices,
+        timed_whole=tuple(_made(WholeMessages, one) for one in document.get("timed_whole", ())),
     )
 
 

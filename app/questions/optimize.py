@@ -35,7 +35,7 @@ from domain.profile import Origin, ProfileReference, ProfileRevision, Provenance
 from domain.schedule import busiest_stage
 from domain.solution import Solution, Status, Strategy
 from domain.uncertain_answer import Uncertainty
-from domain.uncertain_fit import misfit_at, uncertain_model
+from domain.uncertain_fit import measured_whole_us, misfit_at, uncertain_model
 from domain.uncertainty import UNKNOWN_ERRORS, KnownErrors, NamedCut, seed_of, stated_model
 from models.identifiers import new_id
 from models.records import AnswerRecord, FitRequest
@@ -170,6 +170,7 @@ def _uncertain(
         defaults=(NamedCut("64 KiB", _USUAL_BYTES),) if usual else (),
         mtu_bytes=options.mtu_bytes,
         misfit=errors.misfit,
+        measured_us=None if fit is None else measured_whole_us(fit, size),
         draws=errors.draws,
         seed=errors.seed,
     )

@@ -167,7 +167,8 @@ class UncertaintyOut(Output):
     """How sure the answer is, and what to do: `decision`, and `sentence` in words.
 
     `advised_bytes` is the size to repeat, null for the answer's own fragments; it gains `gain` over
-    `compared_with`, more than `margin` in `probability` of the draws.
+    `compared_with`, more than `margin` in `probability` of the draws. `one_piece_measured_us` is
+    what this message in one piece was measured to take, null where it was not.
     """
 
     source: str
@@ -182,6 +183,7 @@ class UncertaintyOut(Output):
     probability: float
     margin: float
     latency_us: QuantilesOut
+    one_piece_measured_us: float | None
     against: tuple[AgainstOut, ...]
     regret: RegretOut
     good_sizes: tuple[GoodSizesOut, ...]
@@ -211,6 +213,7 @@ class UncertaintyOut(Output):
             probability=decision.probability,
             margin=decision.thresholds.margin,
             latency_us=QuantilesOut.of(found.latency_us),
+            one_piece_measured_us=question.measured_us,
             against=tuple(
                 AgainstOut(
                     one.name, one.size_bytes, one.probability_faster, QuantilesOut.of(one.saves)

@@ -15,7 +15,7 @@ from analysis.uncertainty import UncertaintyQuestion, assess
 from domain.fit import FitOptions, TraceFit
 from domain.pipeline import Pipeline, Stage
 from domain.uncertain_answer import DecisionCode
-from domain.uncertain_fit import misfit_at, uncertain_model
+from domain.uncertain_fit import measured_whole_us, misfit_at, uncertain_model
 from domain.uncertainty import (
     NamedCut,
     UncertainAggregate,
@@ -30,6 +30,7 @@ ROOT = Path(__file__).parents[2]
 TRACE = ROOT / "examples" / "local-path-direct.csv"
 OSU = ROOT / "tests" / "data" / "traces" / "osu-latency-and-bw.txt"
 OSU_FILES = (ROOT / "examples" / "osu-latency.txt", ROOT / "examples" / "osu-bw.txt")
+SIGNATURE = ROOT / "tests" / "data" / "traces" / "signature.csv"
 SIZES = (64, 4096, 50_001, 131_072, 1 << 20)
 
 
@@ -112,14 +113,45 @@ def test_256_KiB_are_set_at_1_MiB_of_the_readmes_trace(traced: TraceFit) -> None
 
 
 def test_whole_messages_tell_how_far_the_model_is_off(traced: TraceFit) -> None:
-    assert misfit_at(traced, 131_072) == 0.0
+    """Those of an aggregate's total: at one size the larger of both sides, over a range the mean."""
+    assert misfit_at(traced, 131_072, 131_072) == 0.0
+    assert measured_whole_us(traced, 131_072) is None
     found = _fitted(OSU)
     assert found.aggregate is not None
     sizes = found.aggregate.total.sizes
     last = abs(sizes[-1].relative_residual)
-    assert misfit_at(found, 1 << 40) == last
+    assert misfit_at(found, 1 << 40, 1 << 40) == pytest.approx(last)
     between = (sizes[-1].message_bytes + sizes[-2].message_bytes) // 2
-    assert misfit_at(found, between) == max(last, abs(sizes[-2].relative_residual))
+    before = abs(sizes[-2].relative_residual)
+    assert misfit_at(found, between, between) == pytest.approx(max(last, before))
+    two = (sizes[-2].message_bytes, sizes[-1].message_bytes)
+    assert misfit_at(found, *two) == pytest.approx((last + before) / 2.0)
+    assert measured_whole_us(found, sizes[-1].message_bytes) == sizes[-1].median_us
+
+
+def test_times_of_whole_messages_beside_stages_tell_it_too() -> None:
+    """A trace whose messages take a tenth longer than their stages: what gains less is not set."""
+    rows = "".join(
+        f"{size},{0},{10 + 0.01 * size},{10 + 0.01 * size},{1.1 * (20 + 0.02 * size)}\n"
+        for size in (256, 1024, 4096, 16_384, 65_536)
+    )
+    trace = "message_bytes,repetition,a_us,b_us,total_us\n" + rows
+    found = fit((read(trace.encode()),), FitOptions())
+    assert misfit_at(found, 4096, 4096) == pytest.approx(0.1, rel=1e-3)
+    assert measured_whole_us(found, 4096) == pytest.approx(1.1 * (20 + 0.02 * 4096))
+    assert [one.message_bytes for one in found.whole_messages] == [256, 1024, 4096, 16_384, 65_536]
+    asked = UncertaintyQuestion(_known(found), 4096)
+    assert assess(asked).decision.code is DecisionCode.SET_IT
+    gain = assess(asked).decision.gain.p05
+    held = assess(replace(asked, misfit=gain + 0.01)).decision
+    assert held.code is not DecisionCode.SET_IT
+
+
+def test_half_round_trips_of_a_signature_are_whole_messages() -> None:
+    found = _fitted(SIGNATURE)
+    assert found.stages
+    assert found.whole_messages
+    assert all(one.misfit <= 0.2 for one in found.whole_messages)
 
 
 TRUTH = Pipeline(

@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 TRACE = ROOT / "examples" / "local-path-direct.csv"
 OSU = ROOT / "tests" / "data" / "traces" / "osu-latency-and-bw.txt"
 OSU_FILES = (ROOT / "examples" / "osu-latency.txt", ROOT / "examples" / "osu-bw.txt")
-SIGNATURE = ROOT / "tests" / "data" / "traces" / "signature.csv"
+SIGNATURE = ROOT / "tests" / "data" / "traces" / "netgauge-loggp.out"
 SIZES = (64, 4096, 50_001, 131_072, 1 << 20)
 
 
@@ -113,7 +113,7 @@ def test_256_KiB_are_set_at_1_MiB_of_the_readmes_trace(traced: TraceFit) -> None
 
 
 def test_whole_messages_tell_how_far_the_model_is_off(traced: TraceFit) -> None:
-    """Those of an aggregate's total: at one size the larger of both sides, over a range the mean."""
+    """Of an aggregate the total: of one size the larger of both sides, of a range the mean."""
     assert misfit_at(traced, 131_072, 131_072) == 0.0
     assert measured_whole_us(traced, 131_072) is None
     found = _fitted(OSU)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache, partial
 from typing import Any
 
 import httpx
@@ -35,9 +36,11 @@ from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
 from domain.problem import Problem
 from domain.regret import BestKnown, Objective, Regret, SizeRule
 from domain.schedule import latency_us
+from domain.solution import Solution, Strategy
 from domain.workload import Workload
 from exports.targets.registry import TARGETS
 from tests.app.serving import MYRINET
+from tests.support.counts import count
 
 PIPELINE = pipeline_of_lines([("a", 7.0, 7.0), ("b", 5.0, 24.0), ("c", 3.0, 8.0)])
 SWITCHING = Pipeline(
@@ -55,6 +58,16 @@ def scope(setting: FragmentSetting | int | None = 2**14, **more: Any) -> AuditSc
 def audited(asked: AuditScope, model: Pipeline = PIPELINE) -> Audit:
     """In this process."""
     return audit(AuditQuestion(model, asked, fragment_cap=100_000))
+
+
+@cache
+def _solved_once(problem: Problem, strategy: Strategy) -> Solution:
+    return solvers.solve(problem, strategy, relative_gap=best_known.SOLVED_GAP, time_limit_s=10.0)
+
+
+def _solved_without_haste(problem: Problem, strategy: Strategy, _: float) -> Solution:
+    """In place of the audit's own: its limit cuts nothing off, and audits share what is solved."""
+    return _solved_once(problem, strategy)
 
 
 def request(**more: Any) -> dict[str, Any]:
@@ -136,9 +149,13 @@ class TestFlow:
         self, monkeypatch: pytest.MonkeyPatch, time_limit_s: float, grace_s: float
     ) -> None:
         """Of the setting and of what is advised: in the mean, and at every message looked at."""
+        points = count(128, share=6)  # what is left open of a message is nothing to the others
+        monkeypatch.setattr(Workload, "log_uniform", partial(Workload.log_uniform, points=points))
         with monkeypatch.context() as patch:
             patch.setattr(best_known, "GRACE_S", grace_s)
             short = audited(scope(time_limit_s=time_limit_s), SWITCHING)
+        assert len(short.workload.sizes) == points
+        monkeypatch.setattr(best_known, "_solve", _solved_without_haste)
         low, high = SMALL.values()
         for priced in (short.priced, short.single, short.size_steps):
             assert priced is not None

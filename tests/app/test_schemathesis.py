@@ -35,7 +35,7 @@ CHECKOUT = Path(__file__).parents[2]
 MAX_FRAGMENTS = 16  # generated pipelines are large; this keeps each solve short
 # The tool looks for a value of each kind that a schema allows, and of some kinds it can make none.
 # It gives up after some 450 attempts, which takes seconds; what can be made is made long before.
-MAX_ATTEMPTS = 60
+MAX_ATTEMPTS = 20
 MAX_QUERY = 60_000  # uvicorn refuses a longer line itself, before the service sees it
 TOGETHER = (
     "inconsistent_input",

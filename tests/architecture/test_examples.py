@@ -1,8 +1,9 @@
 """The commands in the documents are run as they stand, and print what the documents show.
 
 A block of commands runs in a folder that looks like the checkout and has a database of its own;
-the service's address is exchanged for that of a service on the same database. The block right below
-it is what it prints: `...` stands for anything inside a line, and alone for any lines.
+the service's address is exchanged for that of a service on the same database, and `sluice` is
+forked from a process that has loaded it (tests/architecture/forked_commands.py). The block right
+below it is what it prints: `...` stands for anything inside a line, and alone for any lines.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,8 +30,9 @@ GUARD_S = 120.0  # against commands that hang; nothing that works comes near
 # What sets up an environment, or needs more than this checkout. tests/tooling is about these.
 NOT_RUN = ("make", "cp .env", "docker")
 ADDRESS = re.compile(r"(?:localhost|127\.0\.0\.1):8080")
-NOT_MIRRORED = {".git", "var", ".env"}
+NOT_MIRRORED = {".git", "var", ".env", ".venv"}
 STAND_IN = Path(__file__).with_name("stand_in_curl.py")
+FORKED = Path(__file__).with_name("forked_commands.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +66,18 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         if path.name not in NOT_MIRRORED:
             (folder / path.name).symlink_to(path)
     environment = _environment(folder)
-    command = [".venv/bin/sluice", "serve", "--json", "--port", "0"]
-    with subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as service:
+    command = [str(ROOT / ".venv" / "bin" / "sluice"), "serve", "--json", "--port", "0"]
+    with (
+        _forking_commands(folder, environment),
+        subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ) as service,
+    ):
         guard = threading.Timer(GUARD_S, service.kill)
         guard.start()
         try:
@@ -83,6 +91,32 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         finally:
             guard.cancel()
             service.terminate()
+
+
+@contextmanager
+def _forking_commands(folder: Path, environment: dict[str, str]) -> Iterator[None]:
+    """Make the folder's `.venv`: that of the checkout, but for `sluice`, which is forked."""
+    real, made = ROOT / ".venv", folder / ".venv"
+    (made / "bin").mkdir(parents=True)
+    for path in (*real.iterdir(), *(real / "bin").iterdir()):
+        if path.name not in ("bin", "sluice"):
+            (made / path.relative_to(real)).symlink_to(path)
+    place = Path(tempfile.mkdtemp(prefix="sluice-")) / "socket"  # its path has to be short
+    script = made / "bin" / "sluice"
+    script.write_text(f'#!/bin/sh\nexec {sys.executable} -IS {FORKED} {place} "$@"\n')
+    script.chmod(0o755)
+    line = [sys.executable, "-m", "tests.architecture.forked_commands", str(place)]
+    with subprocess.Popen(line, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL) as forking:
+        try:
+            end_s = time.monotonic() + GUARD_S
+            while not place.exists():
+                assert forking.poll() is None, "no command can be forked"
+                assert time.monotonic() < end_s, "waited in vain"
+                time.sleep(0.02)
+            yield
+        finally:
+            forking.kill()
+            shutil.rmtree(place.parent, ignore_errors=True)
 
 
 def _environment(folder: Path) -> dict[str, str]:

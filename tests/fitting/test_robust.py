@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from scipy import optimize
@@ -34,6 +36,7 @@ def alone(samples: SortedSamples) -> Estimate:
     return estimate_of(samples, line, resolution_us=0.0, between=between)
 
 
+@cache
 def one_line(
     truth: tuple[float, float], draw: Draw, seed: int, method: FitMethod = FitMethod.ROBUST
 ) -> LineFit:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
+import tempfile
+from pathlib import Path
 
 import hypothesis
+from hypothesis.internal.charmap import charmap_file
 
 
 def is_campaign() -> bool:
@@ -33,3 +38,18 @@ def register_hypothesis_profiles() -> None:
     )
     hypothesis.settings.register_profile("campaign", untimed, max_examples=1000, print_blob=True)
     hypothesis.settings.load_profile("campaign" if is_campaign() else "test")
+
+
+def keep_known_characters() -> None:
+    """Write down what UTF-8 encodes, all but surrogates, where Hypothesis keeps what it has found.
+
+    In a fresh checkout it would try every character, which takes each process five seconds.
+    """
+    file = Path(charmap_file("codec-v2-utf-8"))
+    if file.exists():
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    encodable, not_the_same_again = [(0, 0xD7FF), (0xE000, 0x10FFFF)], list[object]()
+    with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as made:
+        made.write(gzip.compress(json.dumps([encodable, not_the_same_again]).encode()))
+    os.replace(made.name, file)  # the processes of a run all do this

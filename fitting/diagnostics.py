@@ -211,7 +211,7 @@ def _switch(left: Piece, right: Piece) -> str:
     last, following = left.to_bytes, right.from_bytes
     before, after = _at_following(left, right)
     between = f"between {format_bytes(last)} and {format_bytes(following)}"
-    if left.up_to_bytes != last:
+    if left.up_to_bytes not in (last, following - 1):
         between = f"{between}, where both lines meet"
     else:
         between = f"{between} (at {format_bytes(following)} from {before:.4g} to {after:.4g} µs)"
@@ -247,7 +247,8 @@ def _unmeasured(evidence: Evidence) -> Notice | None:
         last, following = left.to_bytes, right.from_bytes
         before, after = _at_following(left, right)
         jump = after / before - 1.0
-        if following >= _APART * last and abs(jump) >= _OFF and left.up_to_bytes == last:
+        met = left.up_to_bytes not in (last, following - 1)
+        if following >= _APART * last and abs(jump) >= _OFF and not met:
             found.append((jump, last, following))
     if not found:
         return None

@@ -190,11 +190,17 @@ def _common(deviation: Floats, correlation: float) -> Floats:
 
 
 def _range_end(left: Estimate, last: int, right: Estimate, following: int) -> int:
-    """Where the left range ends: where the lines meet, if they do between these two sizes."""
-    if left.b == right.b:
-        return last
-    meet = (right.a - left.a) / (left.b - right.b)
-    return int(meet) if last <= meet < following else last
+    """Where the left range ends: where the lines meet, if they do between these two sizes.
+
+    Elsewhere the dearer line counts between them, where nothing was measured: no size in there is
+    priced below both neighbours, and a range begins or ends at a measured size.
+    """
+    if left.b != right.b:
+        meet = (right.a - left.a) / (left.b - right.b)
+        if last <= meet < following:
+            return int(meet)
+    falls = left.a + left.b * following > right.a + right.b * following
+    return following - 1 if falls else last
 
 
 # ---- goodness -----------------------------------------------------------------------------------

@@ -242,6 +242,8 @@ class TestEnds:
 
         stage = _fitted(Noise(), truth, 1).to_stage()
         assert stage.time_us(2 * SWITCH_BYTES) < 0.5 * stage.time_us(SWITCH_BYTES)
+        # Between the two nothing was measured: no size in there is cheaper than both.
+        assert stage.time_us(2 * SWITCH_BYTES - 1) >= stage.time_us(SWITCH_BYTES)
 
     def test_a_limit_that_binds_is_said(self) -> None:
         """More steps than ranges are allowed."""

@@ -16,7 +16,7 @@ from domain.fit import FitMethod, FitOptions, StageFit, Verdict
 from domain.measurement import MAX_TIME_US
 from domain.pipeline import MAX_MESSAGE_BYTES, MAX_NS_PER_BYTE
 from fitting.stage import fit_stage
-from tests.support.stage_samples import POWERS, Draw, line, switch
+from tests.support.stage_samples import POWERS, SWITCH_END, Draw, line, switch
 
 SIZES = list(POWERS)
 Rows = list[tuple[int, float]]
@@ -190,7 +190,7 @@ class TestFigures:
         y = switch(x.astype(float)) * (1.0 + 0.02 * random.standard_normal(len(x)))
         stage, _ = fit_stage("copy", x.tolist(), y.tolist(), FitOptions())
         assert stage.num_samples == len(x) == 1_000_005
-        assert [part.up_to_bytes for part in stage.lines] == [8192, None]
+        assert [part.up_to_bytes for part in stage.lines] == [SWITCH_END, None]
         assert stage.lines[0].overhead_us == pytest.approx(10.0, rel=1e-3)
         assert stage.lines[1].ns_per_byte == pytest.approx(11.3, rel=1e-3)
 

@@ -13,6 +13,7 @@ Floats = NDArray[np.float64]
 FIFTEEN = tuple(int(size) for size in np.geomspace(16, 1_600_000, 15))  # five decades
 POWERS = tuple(2**k for k in range(6, 21))
 SWITCH_BYTES = 8192
+SWITCH_END = 16_383  # of the left range, by POWERS: costs fall, and nothing is measured up to there
 
 
 @dataclass(frozen=True, slots=True)

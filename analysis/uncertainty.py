@@ -37,6 +37,7 @@ from analysis.repeated_sizes import (
     regrets_over,
     round_sizes,
 )
+from domain.default_sizes import ONE_PIECE
 from domain.errors import InvalidInput, StrategyDeclined
 from domain.nested import NestedSchedule
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits, MessageProblem, problem_of
@@ -59,8 +60,6 @@ from domain.uncertainty import (
 Floats = NDArray[np.float64]
 
 DEFAULT_DRAWS = 400  # the standard error of a probability is 2.5 % at most
-ONE_PIECE = "one piece"
-CURRENT = "current"
 ANSWER = "answer"
 ADVISED = "advised"
 LARGEST = "largest"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import solvers
 from analysis.narrowed_fit import SizesUsed, equal_sizes
-from analysis.uncertainty import CURRENT, UncertaintyQuestion
+from analysis.uncertainty import UncertaintyQuestion
 from app.questions.fits import FittedTrace, fit_measurements, options_named, save_fit
 from app.questions.question import (
     IDENTIFIER,
@@ -26,6 +26,7 @@ from app.questions.question import (
     UncertaintyOptions,
     known_identifier,
 )
+from domain.default_sizes import CURRENT, default_sizes
 from domain.errors import InconsistentInput, InvalidInput, NotFound
 from domain.fit import FitOptions, FitShape, TraceFit
 from domain.model import CostModel
@@ -44,9 +45,6 @@ if TYPE_CHECKING:
     from models.records import AnswerRecord, AnswerSummary
     from models.session import Store, UnitOfWork
     from solvers.default_settings import BaselineSet
-
-
-_USUAL_BYTES = 65_536  # what most libraries and sockets repeat where nobody has set a size
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +133,7 @@ def _uncertain(
     else:
         known = None if fit is None else uncertain_model(fit)
         if fit is None or known is None or known.model != problem.model:
-            if question.uncertainty is None:
+            if question.uncertainty is None or options.only_names_current:
                 return None
             raise InconsistentInput(
                 "the errors of these costs are not known: give relative, their deviation, as 0.1, "
@@ -143,15 +141,17 @@ def _uncertain(
                 field="uncertainty.relative",
             )
         model, misfit = known, misfit_at(fit, problem.message_bytes)
-    current_bytes = problem.message_bytes if options.sends_whole else options.current_bytes
-    usual = problem.message_bytes > _USUAL_BYTES != current_bytes
+    current_bytes = question.current_bytes
     return UncertaintyQuestion(
         model,
         problem.message_bytes,
         problem.limits,
         fragment_cap,
         current=None if current_bytes is None else NamedCut(CURRENT, current_bytes),
-        defaults=(NamedCut("64 KiB", _USUAL_BYTES),) if usual else (),
+        defaults=tuple(
+            NamedCut(one.name, one.fragment_bytes)
+            for one in default_sizes(problem, current_bytes=current_bytes)
+        ),
         mtu_bytes=options.mtu_bytes,
         misfit=misfit,
         draws=options.draws,
@@ -246,13 +246,14 @@ def conclude(
     baselines: BaselineSet | None = None,
     uncertainty: Uncertainty | None = None,
 ) -> Answer:
-    """Return a solution's answer: with the default settings' costs and its busiest stage."""
+    """Return a solution's answer: with what other settings cost and its busiest stage."""
     return Answer(
         id=new_id(),
         created_at=datetime.now(UTC),
         prepared=prepared,
         solution=solution,
-        baselines=baselines or solvers.baselines(prepared.problem),
+        baselines=baselines
+        or solvers.baselines(prepared.problem, current_bytes=prepared.question.current_bytes),
         bottleneck_stage=bottleneck_stage(solution),
         solve_ms=solve_ms,
         profile=prepared.profile,
@@ -337,6 +338,8 @@ def _digest(
         errors = seed_of(uncertain.model, problem.digest())
         cuts, drawn = (uncertain.current, uncertain.mtu_bytes), (uncertain.draws, uncertain.seed)
         parts += (repr((errors, uncertain.misfit, cuts, drawn)),)
+    elif question.current_bytes is not None:
+        parts += (repr(("current", question.current_bytes)),)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

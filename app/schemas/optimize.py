@@ -40,6 +40,7 @@ from app.schemas.stages import (
     PipelineOut,
 )
 from app.schemas.uncertainty import UncertaintyIn, UncertaintyOut
+from domain.default_sizes import CURRENT
 from domain.errors import FieldProblem, InvalidFields
 from domain.pipeline import unique_names
 from domain.profile import PROFILE_NAME_RULE, ProfileReference, ProfileRevision
@@ -153,13 +154,22 @@ class BestFixedOut(Output):
 
 @dataclass(frozen=True)
 class BaselineOut(Output):
-    """One usual setting; `declined` says why where the limits forbid its cut."""
+    """One other setting by `name`; `declined` says why where the limits forbid its cut.
+
+    `default_bytes` is what the system of this name comes with, as `source` says, and `parameter`
+    what it is set by; `static_bytes` is that, rounded up to the alignment. They and `name` are null
+    in answers of earlier versions.
+    """
 
     strategy: Strategy
     static_bytes: int | None
     latency_us: float | None
     fragments: int | None
     declined: str | None
+    name: str | None = None
+    default_bytes: int | None = None
+    parameter: str | None = None
+    source: str | None = None
 
 
 @dataclass(frozen=True)
@@ -285,6 +295,12 @@ class OptimizeOut(Output):
             warnings=notices_out(solution.notices + (fitted.fit.notices if fitted else ())),
             uncertainty=UncertaintyOut.of(answer.uncertainty, answer.prepared.uncertain),
         )
+
+
+def current_of(answer: OptimizeOut) -> int | None:
+    """Return the size that is repeated today, bytes; None where the answer does not have it."""
+    found = next((one for one in answer.baselines if one.name == CURRENT), None)
+    return None if found is None else found.static_bytes or answer.message_bytes
 
 
 def render_answer(answer: Answer) -> bytes:

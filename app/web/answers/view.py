@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from app.schemas.optimize import BaselineOut, BestFixedOut, OptimizeOut
@@ -14,7 +14,9 @@ from app.text.numbers import (
     format_percent,
     format_signed_percent,
 )
+from app.text.settings import format_repeated, format_setting_name
 from app.text.units import TimeUnit, format_proven, format_time
+from domain.default_sizes import CURRENT
 from domain.solution import Status, relative_excess
 from domain.units import format_bytes
 
@@ -200,7 +202,8 @@ class Figure:
 class Alternative:
     """A row of the table of strategies: above the bound, and above the answer, in per cent.
 
-    Texts are empty where there is nothing to say.
+    Texts are empty where there is nothing to say. Of a system's default `parameter` sets the size,
+    and `source` is where it is written.
     """
 
     name: str
@@ -211,6 +214,13 @@ class Alternative:
     fragments: str
     declined: str = ""
     is_answer: bool = False
+    parameter: str = ""
+    source: str = ""
+
+    @property
+    def link(self) -> str:
+        """The address of the source, "" for a source that is printed."""
+        return self.source if self.source.startswith("http") else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,15 +317,14 @@ def _signed_share(more_us: float, reference_us: float) -> str:
 
 
 def _gains(answer: OptimizeOut) -> Iterator[str]:
-    """Yield in words what the answer saves of the latency of each default setting."""
+    """Yield in words what the answer saves of the latency of one size, and of no change."""
     best = answer.best_fixed
     if best:
         repeated = f"repeating the best fixed size of {format_bytes(best.size_bytes)}"
         yield from _gain(answer, repeated, best.latency_us)
     for one in answer.baselines:
-        is_cut = one.strategy == "static" and (one.fragments or 0) > 1
-        if one.latency_us is not None and (is_cut or one.strategy == "single"):
-            yield from _gain(answer, _default(one), one.latency_us)
+        if one.latency_us is not None and (one.name == CURRENT or one.strategy == "single"):
+            yield from _gain(answer, _unchanged(one), one.latency_us)
 
 
 def _gain(answer: OptimizeOut, what: str, other_us: float) -> Iterator[str]:
@@ -324,10 +333,10 @@ def _gain(answer: OptimizeOut, what: str, other_us: float) -> Iterator[str]:
         yield f"{format_percent(saved_us / other_us)} less than {what}"
 
 
-def _default(baseline: BaselineOut) -> str:
+def _unchanged(baseline: BaselineOut) -> str:
     if baseline.strategy == "single":
-        return "sending it whole"
-    return f"fragments of {format_bytes(baseline.static_bytes or 0)}"
+        return "sending it whole" + (", your setting" if baseline.name == CURRENT else "")
+    return f"your setting of {format_bytes(baseline.static_bytes or 0)}"
 
 
 def _alternatives(answer: OptimizeOut, unit: TimeUnit) -> Iterator[Alternative]:
@@ -348,14 +357,17 @@ def _alternatives(answer: OptimizeOut, unit: TimeUnit) -> Iterator[Alternative]:
         if one.latency_us is None or one.fragments is None:
             yield Alternative(one.strategy, _how(one), "", "", "", "", declined=one.declined or "")
         else:
-            yield _alternative(answer, one.strategy, _how(one), one.latency_us, one.fragments, unit)
+            row = _alternative(answer, one.strategy, _how(one), one.latency_us, one.fragments, unit)
+            yield replace(row, parameter=one.parameter or "", source=one.source or "")
 
 
 def _how(baseline: BaselineOut) -> str:
+    name = format_setting_name(baseline.name or "")
     if baseline.strategy == "single":
-        return "not cut"
+        return f"{name}: not cut" if baseline.name == CURRENT else "not cut"
     if baseline.static_bytes:
-        return f"{format_bytes(baseline.static_bytes)} each"
+        each = format_repeated(baseline.static_bytes, baseline.default_bytes)
+        return f"{name}: {each}" if name else each
     return "equal fragments"
 
 

@@ -16,6 +16,7 @@ from domain.problem import MessageProblem
 CURRENT = "current"  # the name of the setting in use
 ONE_PIECE = "one piece"
 MAX_DEFAULTS = 4  # shown beside one answer
+MAX_PIECES = 256  # into which one cuts the message: with many more it is meant for smaller ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +78,8 @@ DEFAULT_SIZES = (
 def default_sizes(
     problem: MessageProblem, *, current_bytes: int | None = None
 ) -> tuple[DefaultSize, ...]:
-    """Return the defaults that fit a message, in ascending order: of those that are smaller than it
-    and that the limits admit the largest four.
+    """Return the defaults that fit a message, in ascending order: the largest four of those that
+    the limits admit and that cut it into 2 to 256 fragments; the largest one in any case.
 
     Each is in whole units of the alignment, rounded up; of those that are then equal the largest
     default stays. `current_bytes`, which the user repeats, is left out. Source: docs/service.md,
@@ -90,7 +91,8 @@ def default_sizes(
         size = -(-one.default_bytes // unit) * unit
         if size != current_bytes and size < problem.message_bytes and _is_admitted(problem, size):
             found[size] = replace(one, fragment_bytes=size)
-    return tuple(found.values())[-MAX_DEFAULTS:]
+    fitting = [size for size in found if size * MAX_PIECES >= problem.message_bytes]
+    return tuple(found[size] for size in fitting[-MAX_DEFAULTS:] or list(found)[-1:])
 
 
 def _is_admitted(problem: MessageProblem, size: int) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.console.screen import MAX_BLOCKS, Column, Facts, Grid, Ink, Part, chart_of, draw
-from app.text.names import printable
+from app.text.names import NOT_OF_MACHINE, OF_MODEL, printable
 from app.text.notices import format_gain, format_probability, notice_lines
 from app.text.numbers import (
     format_cost,
@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 Parts = Iterator[Part]
 
 STATUS_SAYS = {
-    "optimal": "proven optimal, in whole bytes",
-    "optimal_before_rounding": "proven optimal in real-valued sizes; whole bytes add the gap",
-    "proven_gap": "not proven optimal; the gap is the most that can be missing",
+    "optimal": f"proven optimum {OF_MODEL}, in whole bytes",
+    "optimal_before_rounding": f"proven optimum {OF_MODEL} in real-valued sizes; whole bytes add "
+    "the gap",
+    "proven_gap": f"no proven optimum {OF_MODEL}; the gap is the most that can be missing",
     "time_limit": "stopped early: the best so far; the gap is the most that can be missing",
 }
 _INTERVALS_FROM_WIDTH = 110
@@ -54,6 +55,8 @@ def answer_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:
     yield from schedule_parts(answer, width=width, ink=ink)
     yield ""
     yield instead_table(answer)
+    if any(one.source for one in answer.baselines):
+        yield "What sets the defaults of systems, and where they are written: --json."
     yield ""
     # Those of its fit are counted above it, and listed by the fit.
     of_fit = answer.fit.warnings if answer.fit else ()
@@ -122,6 +125,8 @@ def _answer_facts(answer: OptimizeOut) -> Iterator[tuple[str, str]]:
     gap = format_gap(answer.relative_gap)
     yield "bound", f"no schedule of its class is below {bound}; gap {gap}"
     yield "status", f"{answer.status}: {STATUS_SAYS.get(answer.status, '')}"
+    if answer.is_fitted:
+        yield "proof", NOT_OF_MACHINE
     yield "bottleneck", _bottleneck(answer)
     if answer.levels:
         yield "levels", "stages cut differently; the coarsest cut is shown above"
@@ -190,7 +195,7 @@ def _how(baseline: BaselineOut) -> str:
         return _repeated(baseline.static_bytes, baseline.fragments or 0, baseline.default_bytes)
     if baseline.fragments == 1:
         return "not cut"
-    return f"{format_count(baseline.fragments or 0)} equal fragments"
+    return _count(baseline.fragments or 0, "fragment")
 
 
 def _repeated(size: int, fragments: int, default_bytes: int | None = None) -> str:

@@ -45,6 +45,7 @@ from domain.errors import FieldProblem, InvalidFields
 from domain.pipeline import unique_names
 from domain.profile import PROFILE_NAME_RULE, ProfileReference, ProfileRevision
 from domain.solution import Solution, Status, Strategy
+from domain.uncertainty import Source as ErrorSource
 from models.records import AnswerSummary
 
 SOURCES = ("pipeline", "aggregate", "profile", "measurements")
@@ -174,7 +175,7 @@ class BaselineOut(Output):
 
 @dataclass(frozen=True)
 class BestSoFarOut(Output):
-    """The best schedule that a job has found, with the bound proven so far."""
+    """The best schedule that a job has found, with the bound proven so far of this model."""
 
     strategy: Strategy
     message_bytes: int
@@ -212,7 +213,7 @@ class BestSoFarOut(Output):
 
 @dataclass(frozen=True)
 class OptimizeOut(Output):
-    """A schedule with a proof of how good it is. Times in µs, sizes in whole bytes.
+    """A schedule with a proof, of this model, of how good it is. Times in µs, sizes in whole bytes.
 
     One of `pipeline` and `aggregate` is null. Of an aggregate no stage is known to be the
     bottleneck, and `latency_us` is the most that any pipeline with these costs can take.
@@ -253,6 +254,12 @@ class OptimizeOut(Output):
         found = self.pipeline or self.aggregate
         assert found is not None
         return found
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the costs are known to be those of a fit."""
+        of_fit = self.uncertainty is not None and self.uncertainty.source == ErrorSource.FIT
+        return of_fit or self.fit is not None
 
     @property
     def cells(self) -> int:

@@ -41,7 +41,7 @@ def format_repeated(fragment_bytes: int, default_bytes: int | None = None) -> st
     each = f"{format_bytes(fragment_bytes)} each"
     if default_bytes in (None, fragment_bytes):
         return each
-    return f"{each} ({format_bytes(default_bytes or 0)} rounded up to the alignment)"
+    return f"{each} ({format_bytes(default_bytes or 0)} rounded up)"
 
 
 def _steps(words: Sequence[str]) -> Iterator[dict[str, Any]]:

@@ -9,6 +9,8 @@ from typing import Generic, Literal, TypeVar
 
 from analysis.explore import Line, Point, Surroundings
 from app.schemas.optimize import OptimizeOut, current_of
+from app.text.names import PROVEN_BOUND
+from app.text.notices import capitalised
 from app.text.numbers import format_count, format_excess, format_gap
 from app.text.settings import format_repeated, format_setting_name
 from app.text.units import TimeUnit, format_time
@@ -123,7 +125,7 @@ def counts_chart(answer: OptimizeOut, points: Sequence[CountPoint]) -> Chart[Cou
     return Chart(data, headings, rows, tuple(_count_remarks(answer, points)))
 
 
-_CURVES = ("Equal fragments", "Best sizes", "Proven bound")
+_CURVES = ("Equal fragments", "Best sizes", capitalised(PROVEN_BOUND))
 
 
 def _count_row(point: CountPoint, unit: TimeUnit) -> tuple[str, ...]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from app.schemas.optimize import BaselineOut, BestFixedOut, OptimizeOut
+from app.text.names import NOT_OF_MACHINE, OF_MODEL, PROVEN_BOUND
+from app.text.notices import capitalised
 from app.text.numbers import (
     format_count,
     format_excess,
@@ -28,6 +30,14 @@ _LIMITS = {
     "SLUICE_MAX_FRAGMENTS": "the service's own cap on fragments, SLUICE_MAX_FRAGMENTS",
     "min_fragment_bytes": "the least fragment size that was allowed",
     "alignment_bytes": "the alignment that was asked for",
+}
+
+
+STATUS_WORDS = {
+    Status.OPTIMAL: ("good", f"optimum {OF_MODEL}"),
+    Status.OPTIMAL_BEFORE_ROUNDING: ("good", f"optimum {OF_MODEL} before rounding"),
+    Status.PROVEN_GAP: ("", f"proven gap {OF_MODEL}"),
+    Status.TIME_LIMIT: ("warn", "time limit reached"),
 }
 
 
@@ -105,24 +115,24 @@ def proof_of(answer: OptimizeOut) -> Proof:
     """Return what was proven of an answer."""
     status, gap = Status(answer.status), answer.relative_gap
     _, bound = latency_and_bound(answer)
-    admitted = _class_of(answer)
+    admitted = _class_of(answer, f" {OF_MODEL}")
+    of_fit = f" Proven {NOT_OF_MACHINE}." if answer.is_fitted else ""
     if status is Status.OPTIMAL:
         stated = f"No {admitted} is faster"
-        return Proof("good", "optimal", f"{stated}{_by_more_than(gap)}.")
+        return Proof(*STATUS_WORDS[status], f"{stated}{_by_more_than(gap)}.{of_fit}")
     if status is Status.OPTIMAL_BEFORE_ROUNDING:
-        return Proof("good", "optimal before rounding", _before_rounding(answer, admitted))
+        return Proof(*STATUS_WORDS[status], _before_rounding(answer) + of_fit)
     between = f"No {admitted} is faster than {bound}; this one is {_about(gap)} above that."
     if status is Status.TIME_LIMIT:
-        ended = "The time limit ended the search: this is the best found until then. "
-        return Proof("warn", "time limit reached", ended + between)
-    return Proof("", "proven gap", between)
+        between = f"The time limit ended the search: this is the best found until then. {between}"
+    return Proof(*STATUS_WORDS[status], between + of_fit)
 
 
-def _class_of(answer: OptimizeOut) -> str:
+def _class_of(answer: OptimizeOut, of_model: str = "") -> str:
     """Return which schedules the proof speaks of."""
     if answer.allow_refragmentation or answer.levels:
-        return "schedule within these limits, also one that cuts anew between stages,"
-    return "schedule within these limits"
+        return f"schedule{of_model} within these limits, also one that cuts anew between stages,"
+    return f"schedule{of_model} within these limits"
 
 
 def _by_more_than(gap: float) -> str:
@@ -134,14 +144,14 @@ def _about(gap: float) -> str:
     return format_gap(gap).replace("< ", "less than ")
 
 
-def _before_rounding(answer: OptimizeOut, admitted: str) -> str:
+def _before_rounding(answer: OptimizeOut) -> str:
     _, bound = latency_and_bound(answer)
     gap = _about(answer.relative_gap)
     unit = answer.constraints.alignment_bytes
     whole = "whole bytes" if unit == 1 else f"whole multiples of {format_bytes(unit)}"
     return (
-        f"With sizes in fractions of a byte the optimum is proven, and no {admitted} is faster "
-        f"than {bound}; {whole} are {gap} above that."
+        f"With sizes in fractions of a byte the optimum {OF_MODEL} is proven, and no "
+        f"{_class_of(answer)} is faster than {bound}; {whole} are {gap} above that."
     )
 
 
@@ -271,7 +281,7 @@ def _figures(answer: OptimizeOut) -> Iterator[Figure]:
     at_most = "at most, whichever stages these are" if is_at_most(answer) else ""
     latency, bound = latency_and_bound(answer)
     yield Figure("Latency", latency, at_most)
-    yield Figure("Proven bound", bound)
+    yield Figure(capitalised(PROVEN_BOUND), bound)
     yield Figure("Gap to the bound", format_gap(answer.relative_gap))
     yield Figure("Fragments", format_count(answer.fragments), _format_size_range(answer))
     yield Figure("Strategy", answer.strategy)

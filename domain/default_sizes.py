@@ -16,7 +16,7 @@ from domain.problem import MessageProblem
 CURRENT = "current"  # the name of the setting in use
 ONE_PIECE = "one piece"
 MAX_DEFAULTS = 4  # shown beside one answer
-MAX_PIECES = 256  # into which one cuts the message: with many more it is meant for smaller ones
+MAX_PIECES = 128  # into which one cuts the message: with many more it is meant for smaller ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def default_sizes(
     problem: MessageProblem, *, current_bytes: int | None = None
 ) -> tuple[DefaultSize, ...]:
     """Return the defaults that fit a message, in ascending order: the largest four of those that
-    the limits admit and that cut it into 2 to 256 fragments; the largest one in any case.
+    the limits admit and that cut it into 2 to 128 fragments; the largest one in any case.
 
     Each is in whole units of the alignment, rounded up; of those that are then equal the largest
     default stays. `current_bytes`, which the user repeats, is left out. Source: docs/service.md,

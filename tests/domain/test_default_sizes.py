@@ -29,8 +29,9 @@ def sizes(message_bytes: int, current_bytes: int | None = None, **limits: int) -
         (64 * KIB + 1, [1500, 4 * KIB, 64 * KIB]),
         (16 * MIB, [512 * KIB, MIB, 4 * MIB, 8 * MIB]),
         (64 * MIB, [512 * KIB, MIB, 4 * MIB, 8 * MIB]),
-        (1024 * MIB, [4 * MIB, 8 * MIB]),
-        (2**40, [8 * MIB]),
+        (1024 * MIB, [8 * MIB]),
+        (2**36, [8 * MIB]),
+        (2**40, []),
     ],
 )
 def test_defaults_fit_the_message(message_bytes: int, expected: list[int]) -> None:
@@ -40,9 +41,9 @@ def test_defaults_fit_the_message(message_bytes: int, expected: list[int]) -> No
 
 def test_defaults_keep_the_limits() -> None:
     """Sizes, remainders and counts that the limits forbid are left out."""
-    assert sizes(MIB, max_fragment_bytes=100_000) == [4 * KIB, 64 * KIB]
+    assert sizes(MIB, max_fragment_bytes=100_000) == [64 * KIB]
     assert sizes(MIB, min_fragment_bytes=100 * KIB) == [128 * KIB, 256 * KIB, 512 * KIB]
-    assert sizes(MIB + 1, min_fragment_bytes=2) == []
+    assert sizes(MIB + 1, min_fragment_bytes=2) == [1500]
     assert sizes(MIB, max_fragments=4) == [256 * KIB, 512 * KIB]
     assert sizes(MIB, current_bytes=128 * KIB)[-3:] == [64 * KIB, 256 * KIB, 512 * KIB]
 

@@ -61,7 +61,7 @@ def test_the_setting_in_use_is_compared_with(live: Live) -> None:
     assert 'name="current" value="whole"' in page
     refused = post(live, *stages, ("current", "16 apples"))
     assert refused.status_code == 422
-    assert 'id="current-mistake"' in refused.text
+    assert 'id="mistake-current"' in refused.text
 
 
 def test_the_units_that_were_typed_are_in_the_address(live: Live) -> None:

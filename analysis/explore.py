@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import solvers
 from analysis.comparison import Cell, cells
+from domain.default_sizes import DefaultSize, default_sizes
 from domain.model import CostModel
 from domain.pipeline import MAX_MESSAGE_BYTES, Pipeline
 from domain.problem import FragmentLimits, Problem, problem_of
@@ -22,7 +23,6 @@ COUNTS_LIMIT_S = 0.5
 SIZES_LIMIT_S = 1.5
 ALTERNATIVES_LIMIT_S = 0.8
 RELATIVE_GAP = 1e-4  # of what is drawn
-STATIC_SIZES = (4096, 65536, 2**19, 2**20, 2**22)
 _OCTAVES = 6  # of messages, on each side of the answer's
 _ALL_UP_TO = 48  # counts that are all drawn
 _DRAWN = 40  # of more
@@ -52,6 +52,7 @@ class Surroundings:
     fragments: int
     lower_bound_us: float
     latency_us: float | None  # None where the stages cut differently
+    current_bytes: int | None = None  # the size that is repeated today
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +73,16 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A strategy on several messages; `static_bytes` is the size that `static` repeats."""
+    """A strategy on several messages; `static_bytes` is the size that `static` repeats.
+
+    That is a system's default, or the setting in use, which can be one piece too.
+    """
 
     strategy: Strategy
-    static_bytes: int | None
-    points: tuple[Point, ...]
+    static_bytes: int | None = None
+    points: tuple[Point, ...] = ()
+    default: DefaultSize | None = None
+    is_current: bool = False
 
 
 def shown_counts(near: int) -> tuple[int, ...]:
@@ -131,13 +137,13 @@ def shown_sizes(message_bytes: int) -> tuple[int, ...]:
 
 
 def sizes(asked: Surroundings, *, time_limit_s: float) -> tuple[Line, ...]:
-    """Return every strategy, and every static size, on the messages around the answer's."""
+    """Return every strategy, and every size to compare with, on messages around the answer's."""
     messages = shown_sizes(asked.message_bytes)
     return _lines(asked, messages, time_limit_s=time_limit_s, is_priced=True)
 
 
 def alternatives(asked: Surroundings, *, time_limit_s: float) -> tuple[Line, ...]:
-    """Return every strategy, and every static size, on the answer's message."""
+    """Return every strategy, and every size to compare with, on the answer's message."""
     return _lines(asked, (asked.message_bytes,), time_limit_s=time_limit_s, is_priced=False)
 
 
@@ -146,8 +152,9 @@ def _lines(
 ) -> tuple[Line, ...]:
     """`is_priced`: a cut that is given and not searched for is priced alone, without a bound."""
     ends_s, found = time.monotonic() + time_limit_s, []
-    every = _every(asked.model, max(messages))
-    for place, (strategy, static_bytes) in enumerate(every):
+    every = _every(asked, max(messages))
+    for place, line in enumerate(every):
+        strategy, static_bytes = line.strategy, line.static_bytes
         is_given = strategy in (Strategy.STATIC, Strategy.SINGLE)
         if is_priced and is_given and isinstance(asked.model, Pipeline):
             points = tuple(_priced(asked, asked.model, messages, static_bytes))
@@ -156,14 +163,29 @@ def _lines(
             part = _FOREMOST[1] if strategy is _FOREMOST[0] else 1 / (len(every) - place)
             share_s = max(1e-3, part * (ends_s - time.monotonic()))
             points = _solved(asked, messages, strategy, static_bytes, share_s)
-        found.append(Line(strategy, static_bytes, points))
+        found.append(replace(line, points=points))
     return tuple(found)
 
 
-def _every(model: CostModel, max_message_bytes: int) -> list[tuple[Strategy, int | None]]:
-    statics = [(Strategy.STATIC, size) for size in STATIC_SIZES if size < max_message_bytes]
-    shared = (*_SHARED, *_NESTED) if isinstance(model, Pipeline) else _OF_AGGREGATE
-    return [*statics, *((strategy, None) for strategy in shared)]
+def _every(asked: Surroundings, max_message_bytes: int) -> list[Line]:
+    """The setting in use, the defaults that fit the largest message, and every strategy."""
+    current = asked.current_bytes
+    is_whole = current is not None and current >= asked.message_bytes
+    found = []
+    if current is not None and not is_whole:
+        found.append(Line(Strategy.STATIC, current, is_current=True))
+    largest = problem_of(
+        asked.model, max_message_bytes, asked.limits, fragment_cap=asked.fragment_cap
+    )
+    shared = (*_SHARED, *_NESTED) if isinstance(asked.model, Pipeline) else _OF_AGGREGATE
+    return [
+        *found,
+        *(
+            Line(Strategy.STATIC, one.fragment_bytes, default=one)
+            for one in default_sizes(largest, current_bytes=current)
+        ),
+        *(Line(one, is_current=is_whole and one is Strategy.SINGLE) for one in shared),
+    ]
 
 
 def _priced(

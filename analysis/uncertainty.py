@@ -37,6 +37,7 @@ from analysis.repeated_sizes import (
     regrets_over,
     round_sizes,
 )
+from domain.default_sizes import ONE_PIECE
 from domain.errors import InvalidInput, StrategyDeclined
 from domain.nested import NestedSchedule
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits, MessageProblem, problem_of
@@ -61,8 +62,6 @@ from domain.uncertainty import (
 
 Floats = NDArray[np.float64]
 
-ONE_PIECE = "one piece"
-CURRENT = "current"
 ANSWER = "answer"
 ADVISED = "advised"
 LARGEST = "largest"

@@ -34,9 +34,9 @@ from models.session import create_store
 log = logging.getLogger("sluice")
 
 DESCRIPTION = (
-    "Fragment schedules for messages that cross a pipeline of stages, each with a proof of how "
-    "good it is. Times are in µs, sizes in bytes, per-byte costs in ns. Every path with GET "
-    "answers HEAD as well: the same status and headers, without the body."
+    "Fragment schedules for messages that cross a pipeline of stages, each with a proof, of the "
+    "model, of how good it is. Times are in µs, sizes in bytes, per-byte costs in ns. Every path "
+    "with GET answers HEAD as well: the same status and headers, without the body."
 )
 OpenEngine: TypeAlias = Callable[[Settings], Engine]
 

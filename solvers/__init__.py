@@ -104,13 +104,13 @@ def is_quick(problem: AnyProblem, strategy: Strategy) -> bool:
     return backend_of(problem.model).is_quick(problem, strategy)
 
 
-def baselines(problem: AnyProblem) -> BaselineSet:
-    """Return what the default settings cost on this problem: single, static sizes, the best
-    repeated one.
+def baselines(problem: AnyProblem, *, current_bytes: int | None = None) -> BaselineSet:
+    """Return what other settings cost on this problem, µs: the size that is repeated today, one
+    piece, the sizes that systems come with, and the best repeated one. Raises Infeasible.
     """
     from solvers.backends import backend_of
 
-    return backend_of(problem.model).baselines(problem)
+    return backend_of(problem.model).baselines(problem, current_bytes)
 
 
 def evaluator_of(pipeline: Pipeline) -> Evaluator:

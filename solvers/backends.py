@@ -27,7 +27,8 @@ class Backend:
     """Functions for the problems of one kind of model.
 
     `solve(problem, strategy, options)`; `is_quick(problem, strategy)`: whether that is certain to
-    end within 50 ms; `baselines(problem)`: what the default settings cost;
+    end within 50 ms; `baselines(problem, current_bytes)`: what the setting in use, None for no
+    known one, and the default settings cost;
     `repeated_us(model, q, s, r)`: latencies in µs, without the delay, of q fragments of s bytes and
     a remainder of r, arrays of one shape; `costs(model)`: by how many numbers one size is priced;
     `compile_table` as `solvers.compile_table`, None where this kind has no tables.
@@ -35,7 +36,7 @@ class Backend:
 
     solve: Callable[[Any, Strategy, SolveOptions], Solution]
     is_quick: Callable[[Any, Strategy], bool]
-    baselines: Callable[[Any], BaselineSet]
+    baselines: Callable[[Any, int | None], BaselineSet]
     repeated_us: Callable[[Any, Ints, Ints, Ints], Floats]
     costs: Callable[[Any], int]
     compile_table: Compile | None = None

@@ -34,10 +34,10 @@ def _is_quick(problem: Problem, strategy: Strategy) -> bool:
     return is_quick(problem, strategy)
 
 
-def _baselines(problem: Problem) -> BaselineSet:
+def _baselines(problem: Problem, current_bytes: int | None) -> BaselineSet:
     from solvers.default_settings import baselines_of
 
-    return baselines_of(problem)
+    return baselines_of(problem, current_bytes)
 
 
 def _compile_table(*args: object, **options: object) -> PlanTable:

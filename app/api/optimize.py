@@ -30,7 +30,7 @@ router = APIRouter(tags=["optimise"])
 
 @router.post("/optimize", **reads(OptimizeIn, 404, may_be_async=True, sends=OptimizeOut))
 async def optimize(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
-    """Cut a message into fragments, with a proof of how good the cut is."""
+    """Cut a message into fragments, with a proof, of this model, of how good the cut is."""
     service = service_of(request)
     asked = await read_json(request, OptimizeIn, **body_rules(request))
     make = partial(
@@ -148,7 +148,7 @@ def _accepted(request: Request) -> SimulationFormat:
 
 @router.post("/audit", **reads(AuditIn, 404, 409, may_be_async=True, sends=AuditOut))
 async def audit(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
-    """What an existing setting costs over the optimum, and what to change."""
+    """What an existing setting costs over the optimum of the model, and what to change."""
     service = service_of(request)
     asked = await read_json(request, AuditIn, **body_rules(request))
     make = partial(audit_operation, asked, settings=service.context.settings)

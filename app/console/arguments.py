@@ -45,7 +45,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 def _parser() -> Parser:
     parser = Parser(
         prog="sluice",
-        description="Cut messages so that they cross a pipeline of stages fastest, with proof.",
+        description="Cut messages so that they cross a pipeline fastest, with proof of the model.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -109,7 +109,11 @@ def _add_solving(parser: Parser) -> None:
         help="stages may reassemble or cut again",
     )
     parser.add_argument(
-        "--relative-gap", "--gap", type=number, metavar="GAP", help="counts as optimal (1e-6)"
+        "--relative-gap",
+        "--gap",
+        type=number,
+        metavar="GAP",
+        help="gap to the optimum of this model that suffices (1e-6)",
     )
     parser.add_argument("--time-limit", type=number, metavar="SECONDS", help="default 10")
 
@@ -257,7 +261,9 @@ def _add_message_range(parser: Parser) -> None:
 
 
 def _add_audit(commands: _Commands[Parser]) -> None:
-    parser = _add(commands, "audit", "say what an existing setting costs over the optimum")
+    parser = _add(
+        commands, "audit", "say what an existing setting costs over the optimum of its model"
+    )
     parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
     parser.add_argument(
         "--setting", metavar="SETTING", help="512KiB, whole, or steps as 1:whole,64KiB:512KiB"

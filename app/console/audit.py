@@ -13,7 +13,7 @@ from app.console.reports import warning_parts
 from app.console.running import counting_line, run_operation
 from app.console.screen import Column, Facts, Grid, Part
 from app.settings import Settings
-from app.text.names import printable, quoted
+from app.text.names import PROVEN_BOUND, printable, quoted
 from app.text.notices import format_advised_regret, format_probability
 from app.text.numbers import (
     format_count,
@@ -85,7 +85,7 @@ def _verdict(audit: AuditOut) -> str:
     limit = f"{'within' if audit.is_kept else 'over'} {format_percent(audit.max_regret or 0.0)}"
     if audit.verdict != "between":
         return f"{limit}: {of}"
-    rule = {"best": "the best schedule found", "bound": "the proven bound"}[audit.over]
+    rule = {"best": "the best schedule found", "bound": f"the {PROVEN_BOUND}"}[audit.over]
     return f"{limit}, by {rule}, which decides: {of}"
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.console.screen import MAX_BLOCKS, Column, Facts, Grid, Ink, Part, chart_of, draw
-from app.text.names import printable
+from app.text.names import NOT_OF_MACHINE, OF_MODEL, printable
 from app.text.notices import format_gain, format_probability, notice_lines
 from app.text.numbers import (
     format_cost,
@@ -17,6 +17,7 @@ from app.text.numbers import (
     format_percent,
     format_sizes,
 )
+from app.text.settings import format_repeated, format_setting_name
 from app.text.units import format_given_time, format_proven, format_time
 from domain.units import format_bytes
 
@@ -32,9 +33,10 @@ if TYPE_CHECKING:
 Parts = Iterator[Part]
 
 STATUS_SAYS = {
-    "optimal": "proven optimal, in whole bytes",
-    "optimal_before_rounding": "proven optimal in real-valued sizes; whole bytes add the gap",
-    "proven_gap": "not proven optimal; the gap is the most that can be missing",
+    "optimal": f"proven optimum {OF_MODEL}, in whole bytes",
+    "optimal_before_rounding": f"proven optimum {OF_MODEL} in real-valued sizes; whole bytes add "
+    "the gap",
+    "proven_gap": f"no proven optimum {OF_MODEL}; the gap is the most that can be missing",
     "time_limit": "stopped early: the best so far; the gap is the most that can be missing",
 }
 _INTERVALS_FROM_WIDTH = 110
@@ -53,6 +55,8 @@ def answer_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:
     yield from schedule_parts(answer, width=width, ink=ink)
     yield ""
     yield instead_table(answer)
+    if any(one.source for one in answer.baselines):
+        yield "What sets the defaults of systems, and where they are written: --json."
     yield ""
     # Those of its fit are counted above it, and listed by the fit.
     of_fit = answer.fit.warnings if answer.fit else ()
@@ -72,12 +76,13 @@ def _uncertainty_facts(known: UncertaintyOut) -> Iterator[tuple[str, str]]:
         typed = ", of the deviations given" if known.source == "relative" else ""
         yield "interval", f"{format_time(latency.p05)} to {format_time(latency.p95)}, 90 %{typed}"
     for other in known.against:
+        name = f"against {format_setting_name(other.name)}"
         if other.saves.p05 == other.saves.p95 == 0.0:
-            yield f"against {other.name}", "the same"
+            yield name, "the same"
             continue
         faster = format_gain((other.saves.p05, other.saves.p95))
         share = format_probability(other.probability_faster)
-        yield f"against {other.name}", f"{faster}; faster {share}"
+        yield name, f"{faster}; faster {share}"
     for good in known.good_sizes:
         if good.intervals:
             sizes = ", ".join(_interval(*one) for one in good.intervals[:4])
@@ -120,6 +125,8 @@ def _answer_facts(answer: OptimizeOut) -> Iterator[tuple[str, str]]:
     gap = format_gap(answer.relative_gap)
     yield "bound", f"no schedule of its class is below {bound}; gap {gap}"
     yield "status", f"{answer.status}: {STATUS_SAYS.get(answer.status, '')}"
+    if answer.is_fitted:
+        yield "proof", NOT_OF_MACHINE
     yield "bottleneck", _bottleneck(answer)
     if answer.levels:
         yield "levels", "stages cut differently; the coarsest cut is shown above"
@@ -167,7 +174,7 @@ def gantt_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:
 
 
 def instead_table(answer: OptimizeOut) -> Grid:
-    """Return what libraries do instead, and what it costs."""
+    """Return what other settings cost: the one in use, one piece, and the systems' defaults."""
     latency_us = answer.latency_us
     rows = []
     best = answer.best_fixed
@@ -175,8 +182,8 @@ def instead_table(answer: OptimizeOut) -> Grid:
         how = _repeated(best.size_bytes, best.fragments)
         rows.append(_instead_row("best fixed size", how, best.latency_us, latency_us))
     for baseline in answer.baselines:
-        how = _how(baseline)
-        rows.append(_instead_row(baseline.strategy, how, baseline.latency_us, latency_us))
+        how, name = _how(baseline), format_setting_name(baseline.name or baseline.strategy)
+        rows.append(_instead_row(name, how, baseline.latency_us, latency_us))
     columns = (Column("instead", is_number=False), Column("how", is_number=False))
     return Grid((*columns, Column("latency"), Column("more by")), tuple(rows))
 
@@ -185,14 +192,14 @@ def _how(baseline: BaselineOut) -> str:
     if baseline.latency_us is None:
         return f"not possible: {printable(baseline.declined or '')}"
     if baseline.static_bytes:
-        return _repeated(baseline.static_bytes, baseline.fragments or 0)
+        return _repeated(baseline.static_bytes, baseline.fragments or 0, baseline.default_bytes)
     if baseline.fragments == 1:
         return "not cut"
-    return f"{format_count(baseline.fragments or 0)} equal fragments"
+    return _count(baseline.fragments or 0, "fragment")
 
 
-def _repeated(size: int, fragments: int) -> str:
-    return f"{format_bytes(size)} each: {_count(fragments, 'fragment')}"
+def _repeated(size: int, fragments: int, default_bytes: int | None = None) -> str:
+    return f"{format_repeated(size, default_bytes)}: {_count(fragments, 'fragment')}"
 
 
 def _instead_row(name: str, how: str, other_us: float | None, latency_us: float) -> tuple[str, ...]:

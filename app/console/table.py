@@ -21,7 +21,7 @@ from app.console.reports import warning_parts
 from app.console.running import run_operation, share_line
 from app.console.screen import Column, Facts, Grid, Part
 from app.settings import Settings
-from app.text.names import printable
+from app.text.names import OF_MODEL, printable
 from app.text.numbers import format_count, format_gap
 from app.text.units import format_time
 from domain.errors import InvalidInput
@@ -48,7 +48,7 @@ def table_parts(table: TableOut) -> Iterator[Part]:
     yield _counts_table(table)
     if table.missed:
         yield ""
-        yield "Where the tolerance is not proven:"
+        yield f"Where the tolerance is not proven {OF_MODEL}:"
         yield _missed_table(table)
     yield ""
     yield from warning_parts(table.warnings)

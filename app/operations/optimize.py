@@ -78,6 +78,7 @@ class Optimize(OperationDefaults[Solved]):
             time_limit_s=question.time_limit_s,
             static_bytes=question.static_bytes,
             uncertain=self.prepared.uncertain,
+            current_bytes=question.current_bytes,
         )
 
     def stored(self, unit: UnitOfWork) -> Outcome | None:

@@ -29,7 +29,7 @@ QUICK_LIMIT_S = 0.04  # of a solve in the service's own process; 50 ms with all 
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """A solution and the time it took; at the end with the default settings beside it, and with
+    """A solution and the time it took; at the end with other settings beside it, and with
     what the errors of the costs leave of it where they are known.
     """
 
@@ -41,7 +41,10 @@ class Solved:
 
 @dataclass(frozen=True, slots=True)
 class Solve:
-    """The arguments of `solvers.solve`, whose rules for them hold, and the costs' errors."""
+    """The arguments of `solvers.solve`, whose rules for them hold, and the costs' errors.
+
+    `current_bytes` is the size that is repeated today, for the baselines.
+    """
 
     problem: AnyProblem
     strategy: Strategy
@@ -49,6 +52,7 @@ class Solve:
     time_limit_s: float
     static_bytes: int | None = None
     uncertain: UncertaintyQuestion | None = None
+    current_bytes: int | None = None
 
     def run(self, report: Report) -> Solved:
         """Solve. Raises what `solvers.solve` does."""
@@ -75,7 +79,7 @@ class Solve:
         uncertainty = None
         if self.uncertain is not None:
             uncertainty = assess_solution(self.uncertain, found.solution)
-        baselines = solvers.baselines(self.problem)
+        baselines = solvers.baselines(self.problem, current_bytes=self.current_bytes)
         return replace(found, baselines=baselines, uncertainty=uncertainty)
 
     def quick_solution(self) -> Solution | None:

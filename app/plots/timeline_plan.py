@@ -10,6 +10,7 @@ from math import ceil, floor, inf
 from operator import sub
 
 from app.plots.svg import Tick, nice_above
+from app.text.names import PROVEN_BOUND
 from app.text.numbers import format_cost, format_gap, format_sizes
 from app.text.units import TimeUnit, format_given_time, format_proven, format_time
 from domain.solution import relative_excess
@@ -49,7 +50,7 @@ class DrawnSchedule:
             return ""
         latency_us, bound_us = self.timeline.latency_us, self.lower_bound_us
         gap = relative_excess(latency_us, bound_us, bound_us)
-        return f"proven bound {self._texts[1]}, gap {format_gap(gap)}"
+        return f"{PROVEN_BOUND} {self._texts[1]}, gap {format_gap(gap)}"
 
     @property
     def _texts(self) -> tuple[str, str]:

@@ -40,6 +40,7 @@ from app.plots.timeline_plan import (
     row_details,
     row_title,
 )
+from app.text.names import PROVEN_BOUND
 from app.text.numbers import format_excess
 from app.text.units import format_given_time
 from domain.timeline import StageTimeline
@@ -302,7 +303,6 @@ def _delay(plan: Plan) -> list[str]:
 
 _HEADING_PX = 27.0  # of letters, at their largest
 _MAX_STEPS = 6
-_BOUND = "proven bound"
 
 
 def draw_schedule(plan: Plan, y: float) -> str:
@@ -405,7 +405,7 @@ def _ends(plan: Plan) -> Iterator[str]:
 def _bound(plan: Plan, x: float) -> Iterator[str]:
     y = plan.flag_top
     yield line_at(x, y + 8, x, plan.rows_bottom, "bound")
-    if x - text_width(_BOUND, NARROW_PX) - 8 < MARGIN:
-        yield text_at(x + 8, y + 22, _BOUND, "bound-label")
+    if x - text_width(PROVEN_BOUND, NARROW_PX) - 8 < MARGIN:
+        yield text_at(x + 8, y + 22, PROVEN_BOUND, "bound-label")
     else:
-        yield text_at(x - 8, y + 22, _BOUND, "bound-label end")
+        yield text_at(x - 8, y + 22, PROVEN_BOUND, "bound-label end")

@@ -29,6 +29,7 @@ from app.plots.timeline_plan import (
     span_of,
 )
 from app.plots.timeline_rows import SCOPE, STYLE, draw_schedule
+from app.text.names import PROVEN_BOUND
 from domain.errors import InvalidInput
 
 _TITLE_PX = 32.0
@@ -221,6 +222,6 @@ def _entries(schedules: Sequence[DrawnSchedule], ident: str) -> Iterator[tuple[s
     yield "critical path", line_at(0, 8, 26, 8, "path")
     yield "latency", line_at(13, -2, 13, 18, "latency")
     if any(one.lower_bound_us is not None for one in schedules):
-        yield "proven bound", line_at(13, -2, 13, 18, "bound")
+        yield PROVEN_BOUND, line_at(13, -2, 13, 18, "bound")
     if len(schedules[0].timeline.stages) > 1:
         yield "bottleneck", text_at(4, 14, "▶", "name")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import solvers
 from analysis.narrowed_fit import SizesUsed, equal_sizes
-from analysis.uncertainty import CURRENT, UncertaintyQuestion
+from analysis.uncertainty import UncertaintyQuestion
 from app.questions.fits import FittedTrace, fit_measurements, options_named, save_fit
 from app.questions.question import (
     IDENTIFIER,
@@ -26,6 +26,7 @@ from app.questions.question import (
     UncertaintyOptions,
     known_identifier,
 )
+from domain.default_sizes import CURRENT, default_sizes
 from domain.errors import InconsistentInput, InvalidInput, NotFound
 from domain.fit import FitOptions, FitShape, TraceFit
 from domain.model import CostModel
@@ -45,9 +46,6 @@ if TYPE_CHECKING:
     from models.records import AnswerRecord, AnswerSummary
     from models.session import Store, UnitOfWork
     from solvers.default_settings import BaselineSet
-
-
-_USUAL_BYTES = 65_536  # what most libraries and sockets repeat where nobody has set a size
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +144,7 @@ def known_errors(
     known = None if fit is None else uncertain_model(fit)
     if fit is not None and known is not None and known.model == model:
         return KnownErrors(known, misfit_at(fit, *message_bytes), asked.draws, asked.seed)
-    if options is None:
+    if options is None or options.only_names_current:
         return None
     raise InconsistentInput(UNKNOWN_ERRORS, field="uncertainty.relative")
 
@@ -159,15 +157,17 @@ def _uncertain(
     errors = known_errors(problem.model, fit, question.uncertainty, message_bytes=(size, size))
     if errors is None:
         return None
-    current_bytes = problem.message_bytes if options.sends_whole else options.current_bytes
-    usual = problem.message_bytes > _USUAL_BYTES != current_bytes
+    current_bytes = question.current_bytes
     return UncertaintyQuestion(
         errors.model,
         problem.message_bytes,
         problem.limits,
         fragment_cap,
         current=None if current_bytes is None else NamedCut(CURRENT, current_bytes),
-        defaults=(NamedCut("64 KiB", _USUAL_BYTES),) if usual else (),
+        defaults=tuple(
+            NamedCut(one.name, one.fragment_bytes)
+            for one in default_sizes(problem, current_bytes=current_bytes)
+        ),
         mtu_bytes=options.mtu_bytes,
         misfit=errors.misfit,
         measured_us=None if fit is None else measured_whole_us(fit, size),
@@ -269,13 +269,14 @@ def conclude(
     baselines: BaselineSet | None = None,
     uncertainty: Uncertainty | None = None,
 ) -> Answer:
-    """Return a solution's answer: with the default settings' costs and its busiest stage."""
+    """Return a solution's answer: with what other settings cost and its busiest stage."""
     return Answer(
         id=new_id(),
         created_at=datetime.now(UTC),
         prepared=prepared,
         solution=solution,
-        baselines=baselines or solvers.baselines(prepared.problem),
+        baselines=baselines
+        or solvers.baselines(prepared.problem, current_bytes=prepared.question.current_bytes),
         bottleneck_stage=bottleneck_stage(solution),
         solve_ms=solve_ms,
         profile=prepared.profile,
@@ -360,6 +361,8 @@ def _digest(
         errors = seed_of(uncertain.model)
         cuts, drawn = (uncertain.current, uncertain.mtu_bytes), (uncertain.draws, uncertain.seed)
         parts += (repr((errors, uncertain.misfit, cuts, drawn)),)
+    elif question.current_bytes is not None:
+        parts += (repr(("current", question.current_bytes)),)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

@@ -97,6 +97,14 @@ class UncertaintyOptions:
     sends_whole: bool = False
     mtu_bytes: int | None = None
 
+    @property
+    def only_names_current(self) -> bool:
+        """Whether the setting in use is all that was given: it is then only compared with."""
+        has_current = self.sends_whole or self.current_bytes is not None
+        return has_current and self == UncertaintyOptions(
+            current_bytes=self.current_bytes, sends_whole=self.sends_whole
+        )
+
     def __post_init__(self) -> None:
         if self.seed is not None and not 0 <= self.seed < 2**64:
             raise InvalidInput("expected a seed of 64 bits", field="uncertainty.seed")
@@ -125,6 +133,14 @@ class Question:
     save_as: str | None = None
     fit_options: FitOptions | None = None
     uncertainty: UncertaintyOptions | None = None
+
+    @property
+    def current_bytes(self) -> int | None:
+        """The size that is repeated today, the message's where it is sent whole."""
+        options = self.uncertainty
+        if options is None:
+            return None
+        return self.message_bytes if options.sends_whole else options.current_bytes
 
     def __post_init__(self) -> None:
         check_static_bytes(self.strategy, self.static_bytes)

@@ -1,4 +1,4 @@
-"""POST /audit: a setting and its hardware in, what it costs over the optimum out."""
+"""POST /audit: a setting and its hardware in, what it costs over the optimum of the model out."""
 
 from __future__ import annotations
 
@@ -272,7 +272,8 @@ def read_configuration(name: str, content: str) -> FragmentSetting:
 
 @dataclass(frozen=True)
 class SpanOut(Output):
-    """A regret as a share: over the best schedule found, and over the proven bound.
+    """A regret as a share: over the best schedule found, and over the proven bound of the
+    model.
 
     Null where the optimum takes no time at all.
     """
@@ -363,7 +364,7 @@ class AuditWorkloadOut(Output):
 
 @dataclass(frozen=True)
 class AuditOut(Output):
-    """What a setting costs over the optimum. Regrets are shares: 0.05 is 5 %.
+    """What a setting costs over the optimum of the model. Regrets are shares: 0.05 is 5 %.
 
     `worst_of` is how many message sizes each `worst` was looked for among. `best_repeats` is the
     mean regret of the best repeated size of each message. `best_size_steps` is null where the
@@ -445,5 +446,5 @@ def steps_out(setting: FragmentSetting) -> tuple[SettingStepOut, ...]:
 
 
 def finite(share: float | None) -> float | None:
-    """Return a regret, None for one without end: of an optimum that takes no time at all."""
+    """Return a regret, None for one without end: of an optimum of the model that takes no time."""
     return share if share is not None and isfinite(share) else None

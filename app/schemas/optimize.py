@@ -40,10 +40,12 @@ from app.schemas.stages import (
     PipelineOut,
 )
 from app.schemas.uncertainty import UncertaintyIn, UncertaintyOut
+from domain.default_sizes import CURRENT
 from domain.errors import FieldProblem, InvalidFields
 from domain.pipeline import unique_names
 from domain.profile import PROFILE_NAME_RULE, ProfileReference, ProfileRevision
 from domain.solution import Solution, Status, Strategy
+from domain.uncertainty import Source as ErrorSource
 from models.records import AnswerSummary
 
 SOURCES = ("pipeline", "aggregate", "profile", "measurements")
@@ -153,18 +155,27 @@ class BestFixedOut(Output):
 
 @dataclass(frozen=True)
 class BaselineOut(Output):
-    """One usual setting; `declined` says why where the limits forbid its cut."""
+    """One other setting by `name`; `declined` says why where the limits forbid its cut.
+
+    `default_bytes` is what the system of this name comes with, as `source` says, and `parameter`
+    what it is set by; `static_bytes` is that, rounded up to the alignment. They and `name` are null
+    in answers of earlier versions.
+    """
 
     strategy: Strategy
     static_bytes: int | None
     latency_us: float | None
     fragments: int | None
     declined: str | None
+    name: str | None = None
+    default_bytes: int | None = None
+    parameter: str | None = None
+    source: str | None = None
 
 
 @dataclass(frozen=True)
 class BestSoFarOut(Output):
-    """The best schedule that a job has found, with the bound proven so far."""
+    """The best schedule that a job has found, with the bound proven so far of this model."""
 
     strategy: Strategy
     message_bytes: int
@@ -202,7 +213,7 @@ class BestSoFarOut(Output):
 
 @dataclass(frozen=True)
 class OptimizeOut(Output):
-    """A schedule with a proof of how good it is. Times in µs, sizes in whole bytes.
+    """A schedule with a proof, of this model, of how good it is. Times in µs, sizes in whole bytes.
 
     One of `pipeline` and `aggregate` is null. Of an aggregate no stage is known to be the
     bottleneck, and `latency_us` is the most that any pipeline with these costs can take.
@@ -245,6 +256,12 @@ class OptimizeOut(Output):
         return found
 
     @property
+    def is_fitted(self) -> bool:
+        """Whether the costs are known to be those of a fit."""
+        of_fit = self.uncertainty is not None and self.uncertainty.source == ErrorSource.FIT
+        return of_fit or self.fit is not None
+
+    @property
     def cells(self) -> int:
         """Fragments times stages; fragments alone where no stage is known."""
         if self.levels:
@@ -285,6 +302,12 @@ class OptimizeOut(Output):
             warnings=notices_out(solution.notices + (fitted.fit.notices if fitted else ())),
             uncertainty=UncertaintyOut.of(answer.uncertainty, answer.prepared.uncertain),
         )
+
+
+def current_of(answer: OptimizeOut) -> int | None:
+    """Return the size that is repeated today, bytes; None where the answer does not have it."""
+    found = next((one for one in answer.baselines if one.name == CURRENT), None)
+    return None if found is None else found.static_bytes or answer.message_bytes
 
 
 def render_answer(answer: Answer) -> bytes:

@@ -127,7 +127,7 @@ def _notices(*, missed: bool, repeats: int) -> Iterator[Notice]:
         yield Notice(
             "tolerance_missed",
             "at this message size the table is not proven to its tolerance; relative_gap is what "
-            "is proven",
+            "is proven of its model",
         )
     if not repeats:
         yield Notice("no_repeated_size", "no size can be repeated within the limits")

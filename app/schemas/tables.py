@@ -73,7 +73,7 @@ class ActivateIn(Input):
 
 @dataclass(frozen=True)
 class GapRangeOut(Output):
-    """Message sizes, inclusive, and the greatest relative gap that is certified among them."""
+    """Message sizes, inclusive, and the greatest relative gap certified of the model for them."""
 
     from_bytes: int
     to_bytes: int
@@ -212,7 +212,8 @@ def _notices(compiled: CompiledTable) -> Iterator[Notice]:
         yield Notice(
             "tolerance_missed",
             f"{facts.missed_bytes} message sizes in {facts.missed_total} ranges are not proven to "
-            f"the tolerance: {_cause(facts.loosened_gap)}; each range states what is proven",
+            f"the tolerance: {_cause(facts.loosened_gap)}; each range states what is proven of "
+            "its model",
         )
     if facts.unrepeatable_bytes:
         yield Notice(

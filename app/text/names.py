@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 Document = Mapping[str, Any]
+OF_MODEL = "of this model"  # what every proof is of: never of the machine that was measured
+PROVEN_BOUND = f"proven bound {OF_MODEL}"
+NOT_OF_MACHINE = "of the model, not of the machine: its costs are fitted"
 MAX_QUOTED = 200
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.audit import WORTH_SAYING, Audit, Change, Priced
-from analysis.uncertainty import CURRENT, LARGEST, UncertaintyQuestion
+from analysis.uncertainty import LARGEST, UncertaintyQuestion
 from app.text.numbers import format_gap, format_regret, format_regret_span
+from domain.default_sizes import CURRENT
 from domain.fragment_setting import FragmentSetting
 from domain.pipeline import MAX_MESSAGE_BYTES
 from domain.solution import Notice

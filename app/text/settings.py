@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from domain.default_sizes import CURRENT
 from domain.errors import InvalidInput
-from domain.units import parse_bytes
+from domain.units import format_bytes, parse_bytes
 
 _WHOLE = "whole"
 _UNCUT = frozenset({_WHOLE, "never cut", "not cut", "uncut"})
@@ -28,6 +29,19 @@ def parse_setting(text: str) -> dict[str, Any]:
         size = _step_size(words[0])
         return {_WHOLE: True} if size is None else {"static_bytes": size}
     return {"steps": list(_steps(words))}
+
+
+def format_setting_name(name: str) -> str:
+    """Return what another setting is called: the system that comes with it, or whose it is."""
+    return "your setting" if name == CURRENT else name
+
+
+def format_repeated(fragment_bytes: int, default_bytes: int | None = None) -> str:
+    """Return a size that is repeated, and which default was rounded up to it."""
+    each = f"{format_bytes(fragment_bytes)} each"
+    if default_bytes in (None, fragment_bytes):
+        return each
+    return f"{each} ({format_bytes(default_bytes or 0)} rounded up)"
 
 
 def _steps(words: Sequence[str]) -> Iterator[dict[str, Any]]:

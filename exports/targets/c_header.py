@@ -55,7 +55,7 @@ def _promises(table: PlanTable, prefix: str) -> str:
     lines = (
         f"messages of {table.min_message_bytes} to {table.max_message_bytes} bytes",
         *_limits(table),
-        f"tolerance asked for: {_share(table.relative_gap)}; proven at every message size:",
+        f"tolerance asked for: {_share(table.relative_gap)}; proven of this model at every size:",
         f"  the schedule is at most {_proven(cut_gap)} over every other one,",
         f"  the repeated size at most {_proven(repeat_gap)} over every other repeated size",
         f"lookups: {prefix}_repeat, {prefix}_schedule,",

@@ -24,7 +24,7 @@ from solvers.aggregate.cuts import best_count, fixed_cut, repeat_cut
 from solvers.assemble import evaluated_us, solution_of
 from solvers.backends import Backend
 from solvers.contract import Candidate, Deadline, SolveOptions
-from solvers.default_settings import STATIC_BYTES, Baseline, BaselineSet, BestRepeat
+from solvers.default_settings import Baseline, BaselineSet, BestRepeat, priced_settings
 from solvers.heuristics.constant import run_single, run_static
 
 QUICK_COUNTS = 120_000  # admitted counts times ranges: what bound and search pass through
@@ -59,16 +59,16 @@ def solve_aggregate(
     return contest.best()
 
 
-def baselines_of_aggregate(problem: AggregateProblem) -> BaselineSet:
-    """Return what the default settings cost at most. Raises Infeasible where nothing is
-    admitted.
+def baselines_of_aggregate(
+    problem: AggregateProblem, current_bytes: int | None = None
+) -> BaselineSet:
+    """Return what the setting in use and the default settings cost at most. Raises Infeasible
+    where nothing is admitted.
     """
     problem.count_range()
-    entries = [
-        _baseline(problem, Strategy.SINGLE, None),
-        *(_baseline(problem, Strategy.STATIC, size) for size in STATIC_BYTES),
-        _baseline(problem, Strategy.FIXED, None),
-    ]
+    entries = priced_settings(
+        problem, current_bytes, lambda strategy, size: _baseline(problem, strategy, size)
+    )
     return BaselineSet(tuple(entries), _best_repeat(problem))
 
 

@@ -214,6 +214,6 @@ SPEC = StrategySpec(
     name=Strategy.HIERARCHICAL,
     run=run,
     needs="at least two stages",
-    optimal_when="never proven: equal pieces at every level; its gap to all nested cuts is stated",
+    optimal_when="never proven of the model: equal pieces at every level; its gap is stated",
     refragments=True,
 )

@@ -139,6 +139,6 @@ SPEC = StrategySpec(
     name=Strategy.HIERARCHICAL_RAMP,
     run=run,
     needs="at least two stages, each of one line over the admitted fragment sizes",
-    optimal_when="never proven: equal pieces inside a block; its gap to all nested cuts is stated",
+    optimal_when="never proven of the model: equal pieces inside a block; its gap is stated",
     refragments=True,
 )

@@ -47,6 +47,7 @@ class TestUncertainty:
         code, out, _ = printed("optimize", MYRINET, "--bytes", "64KiB", "--relative", "10%")
         assert code == 0
         assert "For costs that are known to ±10 %." in " ".join(out.split())
-        code, _, err = printed("optimize", MYRINET, "--bytes", "64KiB", "--current", "whole")
-        assert code == 2
-        assert "relative" in err
+        code, out, _ = printed("optimize", MYRINET, "--bytes", "64KiB", "--current", "16KiB")
+        assert code == 0
+        assert "interval" not in out
+        assert "your setting     16 KiB each: 4 fragments" in out

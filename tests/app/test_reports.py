@@ -78,8 +78,8 @@ class TestAnswer:
 
     def test_every_status_is_explained_truthfully(self) -> None:
         stated = {status: facts_of(answer(status=status))["status"] for status in Status}
-        assert "proven optimal" in stated["optimal"]
-        assert "not proven" in stated["proven_gap"]
+        assert "proven optimum of this model" in stated["optimal"]
+        assert "no proven optimum" in stated["proven_gap"]
         assert "stopped" in stated["time_limit"]
 
     def test_nested_cuts_are_told_and_drawn(self) -> None:

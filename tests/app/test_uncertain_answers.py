@@ -36,7 +36,7 @@ def test_a_fit_says_how_sure_its_answer_is(client: httpx.Client) -> None:
     assert known["decision"] == "set_it"
     latency = known["latency_us"]
     assert latency["p05"] < answer["latency_us"] < latency["p95"]
-    assert [one["name"] for one in known["against"]] == ["one piece"]
+    assert [one["name"] for one in known["against"]] == ["one piece", "Ethernet packet", "GAM"]
     assert known["against"][0]["probability_faster"] == 1.0
     assert "guaranteed" not in known["sentence"]
 
@@ -72,7 +72,8 @@ def test_typed_costs_need_their_errors(client: httpx.Client) -> None:
     known = _ask(client, pipeline=MYRINET, uncertainty={"relative": 0.1})["uncertainty"]
     assert known["source"] == "relative"
     assert "±10 %" in known["sentence"]
-    asked = {"message_bytes": 4096, "pipeline": MYRINET, "uncertainty": {"current": "whole"}}
+    unknown = {"current": "whole", "mtu_bytes": 1460}
+    asked = {"message_bytes": 4096, "pipeline": MYRINET, "uncertainty": unknown}
     refused = client.post("/optimize", json=asked)
     assert refused.status_code == 422
     assert refused.json()["errors"][0]["pointer"] == "/uncertainty/relative"
@@ -159,3 +160,54 @@ def test_typed_costs_are_audited_without_draws_unless_they_have_errors(
     assert refused.json()["errors"][0]["pointer"] == "/uncertainty/relative"
     alone = client.post("/audit", json={**asked, "in_draws": 0.9})
     assert alone.json()["errors"][0]["pointer"] == "/in_draws"
+
+
+class TestBaselines:
+    """Answers beside the setting in use, one piece and the defaults of systems."""
+
+    def test_the_setting_in_use_needs_no_errors(self, client: httpx.Client) -> None:
+        """Of typed costs it is one baseline more, and another question."""
+        plain = _ask(client, pipeline=MYRINET)
+        assert [one["name"] for one in plain["baselines"]] == [
+            *("one piece", "Ethernet packet", "GAM", "equal fragments")
+        ]
+        answer = _ask(client, pipeline=MYRINET, uncertainty={"current": {"repeat": 16_384}})
+        assert answer["uncertainty"] is None
+        assert answer["id"] != plain["id"]
+        current = answer["baselines"][0]
+        assert (current["name"], current["static_bytes"], current["fragments"]) == (
+            *("current", 16_384, 4),
+        )
+        assert current["latency_us"] > answer["latency_us"]
+        assert current["source"] is None
+        assert answer["latency_us"] == plain["latency_us"]
+
+    def test_one_piece_is_not_told_twice(self, client: httpx.Client) -> None:
+        for given in ("whole", {"repeat": 65_536}, {"repeat": 2**40}):
+            found = _ask(client, pipeline=MYRINET, uncertainty={"current": given})["baselines"]
+            assert [one["strategy"] for one in found].count("single") == 1
+            assert found[0]["name"] == "current"
+            assert found[0]["fragments"] == 1
+
+    def test_a_forbidden_setting_says_why(self, client: httpx.Client) -> None:
+        limits = {"alignment_bytes": 1000}
+        current = {"current": {"repeat": 16_384}}
+        answer = _ask(client, pipeline=MYRINET, constraints=limits, uncertainty=current)
+        assert answer["baselines"][0]["latency_us"] is None
+        assert "alignment_bytes" in answer["baselines"][0]["declined"]
+
+    def test_defaults_have_a_source_and_keep_the_alignment(self, client: httpx.Client) -> None:
+        limits = {"alignment_bytes": 14_336}
+        answer = _ask(client, pipeline=MYRINET, message_bytes=2**20, constraints=limits)
+        found = {one["name"]: one for one in answer["baselines"]}
+        nccl = found["NCCL network"]
+        assert (nccl["default_bytes"], nccl["static_bytes"]) == (131_072, 143_360)
+        assert nccl["parameter"] == "NCCL_P2P_NET_CHUNKSIZE"
+        assert nccl["source"].startswith("https://github.com/NVIDIA/nccl/")
+
+    def test_the_errors_are_told_of_the_same_settings(self, client: httpx.Client) -> None:
+        asked = {"relative": 0.1, "current": {"repeat": 16_384}}
+        answer = _ask(client, pipeline=MYRINET, uncertainty=asked)
+        against = [one["name"] for one in answer["uncertainty"]["against"]]
+        baselines = [one["name"] for one in answer["baselines"]]
+        assert set(against) == set(baselines) - {"equal fragments"}

@@ -112,7 +112,7 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
     module.BACKEND = backends.Backend(  # type: ignore[attr-defined]
         solve=solve_wire,
         is_quick=lambda *_: True,
-        baselines=lambda _: BaselineSet((), None),
+        baselines=lambda *_: BaselineSet((), None),
         repeated_us=lambda model, q, s, r: q * model.stage.time_us(s) + r * 0.0,
         costs=lambda _: 1,
     )

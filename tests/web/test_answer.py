@@ -74,16 +74,24 @@ def test_the_rules_of_the_timeline_are_those_of_the_picture() -> None:
     [
         (
             {"status": "optimal", "relative_gap": 0.0},
-            "optimal",
-            "No schedule within these limits is faster.",
+            "optimum of this model",
+            "No schedule of this model within these limits is faster.",
         ),
-        ({"status": "optimal", "relative_gap": 1e-7}, "optimal", "by more than 0.0001 %"),
-        ({"status": "proven_gap"}, "proven gap", "this one is 0.00709 % above that"),
+        (
+            {"status": "optimal", "relative_gap": 1e-7},
+            "optimum of this model",
+            "by more than 0.0001 %",
+        ),
+        ({"status": "proven_gap"}, "proven gap of this model", "this one is 0.00709 % above that"),
         ({"status": "time_limit"}, "time limit reached", "best found until then"),
-        ({"status": "optimal_before_rounding"}, "optimal before rounding", "whole bytes are"),
+        (
+            {"status": "optimal_before_rounding"},
+            "optimum of this model before rounding",
+            "whole bytes are",
+        ),
         (
             {"status": "proven_gap", "allow_refragmentation": True},
-            "proven gap",
+            "proven gap of this model",
             "cuts anew between stages",
         ),
     ],
@@ -235,7 +243,8 @@ def test_sizes_surround_the_message(live: Live, ask: Ask) -> None:
     text = text_of(live, f"/ui/answers/{document.id}/parts/sizes?as=latency")
     data = chart_of(text)
     assert data["messages"][data["own"]] == 4096
-    assert [line["name"] for line in data["lines"]][:3] == ["4 KiB each", "64 KiB each", "single"]
+    names = [line["name"] for line in data["lines"]][:4]
+    assert names == ["GAM, 4 KiB", "Mooncake, 64 KiB", "NCCL network, 128 KiB", "single"]
     exact = next(line for line in data["lines"] if line["name"] == "exact")
     assert exact["latency_us"][data["own"]] == pytest.approx(document.latency_us, rel=1e-4)
     assert "ramp: ramp needs exactly two stages." in text
@@ -262,7 +271,7 @@ def test_an_aggregate(live: Live, ask: Ask) -> None:
         line["name"] for line in chart_of(text_of(live, f"{address}/parts/sizes"))["lines"]
     } >= {
         "repeat",
-        "64 KiB each",
+        "NCCL network, 128 KiB",
     }
     for part in ("why", "timeline"):
         assert live.client.get(f"{address}/parts/{part}").status_code == 422

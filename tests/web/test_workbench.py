@@ -44,6 +44,26 @@ def test_an_answer_has_an_address_of_its_own(live: Live) -> None:
     assert document["pipeline"]["stages"] == MYRINET["stages"]
 
 
+def test_the_setting_in_use_is_compared_with(live: Live) -> None:
+    """First of the other settings; the panel has it again, and says what is wrong with it."""
+    stages = rows_of(MYRINET)
+    sent = post(live, *stages, ("current", "16 KiB"))
+    page = live.client.get(sent.headers["location"]).text
+    assert "less than your setting of 16 KiB" in page
+    assert "your setting: 16 KiB each" in page
+    assert 'name="current" value="16 KiB"' in page
+    later = live.client.get(sent.headers["location"] + "/parts/alternatives").text
+    assert "your setting: 16 KiB each" in later
+    assert "GAM: 4 KiB each (Wang et al. 1998, section 3)" in later
+    sent = post(live, *stages, ("current", "whole"))
+    page = live.client.get(sent.headers["location"]).text
+    assert "less than sending it whole, your setting" in page
+    assert 'name="current" value="whole"' in page
+    refused = post(live, *stages, ("current", "16 apples"))
+    assert refused.status_code == 422
+    assert 'id="mistake-current"' in refused.text
+
+
 def test_the_units_that_were_typed_are_in_the_address(live: Live) -> None:
     """Of an answer, of its timeline's links and of a job, and the question is shown in them."""
     units = [("overhead_unit", "ns"), ("cost_unit", "gb_per_s")]

@@ -8,10 +8,14 @@ from math import isfinite
 from typing import Generic, Literal, TypeVar
 
 from analysis.explore import Line, Point, Surroundings
-from app.schemas.optimize import OptimizeOut
+from app.schemas.optimize import OptimizeOut, current_of
+from app.text.names import PROVEN_BOUND
+from app.text.notices import capitalised
 from app.text.numbers import format_count, format_excess, format_gap
+from app.text.settings import format_repeated, format_setting_name
 from app.text.units import TimeUnit, format_time
 from app.web.answers.view import Alternative, latency_unit
+from domain.default_sizes import CURRENT, DefaultSize
 from domain.solution import Strategy, relative_excess
 from domain.units import format_bytes
 from solvers.count_points import CountPoint
@@ -89,6 +93,7 @@ def surroundings_of(answer: OptimizeOut, *, fragment_cap: int) -> Surroundings:
         fragments=answer.fragments,
         lower_bound_us=answer.lower_bound_us,
         latency_us=None if answer.levels else answer.latency_us,
+        current_bytes=current_of(answer),
     )
 
 
@@ -120,7 +125,7 @@ def counts_chart(answer: OptimizeOut, points: Sequence[CountPoint]) -> Chart[Cou
     return Chart(data, headings, rows, tuple(_count_remarks(answer, points)))
 
 
-_CURVES = ("Equal fragments", "Best sizes", "Proven bound")
+_CURVES = ("Equal fragments", "Best sizes", capitalised(PROVEN_BOUND))
 
 
 def _count_row(point: CountPoint, unit: TimeUnit) -> tuple[str, ...]:
@@ -180,8 +185,15 @@ def sizes_chart(answer: OptimizeOut, lines: Sequence[Line]) -> Chart[SizesData]:
 
 
 def line_name(line: Line) -> str:
-    """Return the strategy, with its size where it has one."""
-    return f"{format_bytes(line.static_bytes)} each" if line.static_bytes else str(line.strategy)
+    """Return the strategy, or whose size is repeated, with the size."""
+    if not line.static_bytes:
+        return f"{line.strategy}, your setting" if line.is_current else str(line.strategy)
+    return f"{_whose(line)}, {format_bytes(line.static_bytes)}"
+
+
+def _whose(line: Line) -> str:
+    name = CURRENT if line.is_current or line.default is None else line.default.name
+    return format_setting_name(name)
 
 
 def _drawn_line(line: Line) -> SizesLine:
@@ -264,7 +276,7 @@ def _bounds_remark(answer: OptimizeOut) -> str:
 
 def _alternative(answer: OptimizeOut, line: Line, unit: TimeUnit) -> Alternative:
     point = line.points[0]
-    how = _how(line, point)
+    how, default = _how(line), line.default or _NO_DEFAULT
     if point.latency_us is None:
         return Alternative(line.strategy, how, "", "", "", "", declined=point.declined or "")
     bound_us = _bound_us(answer, line, point)
@@ -275,7 +287,12 @@ def _alternative(answer: OptimizeOut, line: Line, unit: TimeUnit) -> Alternative
         format_gap(relative_excess(point.latency_us, bound_us, bound_us)),
         format_excess(point.latency_us, answer.latency_us),
         format_count(point.fragments or 0),
+        parameter=default.parameter or "",
+        source=default.source,
     )
+
+
+_NO_DEFAULT = DefaultSize("", 0, "")
 
 
 def _bound_us(answer: OptimizeOut, line: Line, point: Point) -> float:
@@ -286,11 +303,12 @@ def _bound_us(answer: OptimizeOut, line: Line, point: Point) -> float:
     return (point.bound_us or 0.0) if is_wider and not was_wider else bound_us
 
 
-def _how(line: Line, point: Point) -> str:
+def _how(line: Line) -> str:
     if line.strategy is Strategy.SINGLE:
-        return "not cut"
+        return "your setting: not cut" if line.is_current else "not cut"
     if line.static_bytes:
-        return f"{format_bytes(line.static_bytes)} each"
+        default_bytes = line.default.default_bytes if line.default else None
+        return f"{_whose(line)}: {format_repeated(line.static_bytes, default_bytes)}"
     return _HOW.get(line.strategy, "")
 
 

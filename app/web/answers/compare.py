@@ -202,7 +202,7 @@ def _rows(answers: Sequence[OptimizeOut]) -> Iterator[Row]:
     yield _row("Profile", answers, _profile)
     yield _row("Strategy", answers, lambda one: one.strategy.replace("_", " "))
     yield _row("Latency", answers, lambda one: _latency(one, first))
-    yield _row("Proven bound", answers, lambda one: latency_and_bound(one)[1])
+    yield _row("Proven bound of each model", answers, lambda one: latency_and_bound(one)[1])
     yield _row("Gap to the bound", answers, lambda one: format_gap(one.relative_gap))
     yield _row("Proof", answers, lambda one: proof_of(one).word)
     yield _row("Fragments", answers, lambda one: format_count(one.fragments))

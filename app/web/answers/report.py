@@ -12,6 +12,7 @@ from app.plots.curves_svg import Curve, CurvesPlot, HorizontalAxis, VerticalAxis
 from app.schemas.base import read_output
 from app.schemas.optimize import OptimizeOut, with_unique_names
 from app.schemas.stages import StageOut
+from app.text.names import PROVEN_BOUND
 from app.text.numbers import format_cost, format_count, format_percent
 from app.text.units import format_given_time, format_time
 from app.web.answers.around import (
@@ -82,14 +83,14 @@ def counts_plot(data: CountsData) -> CurvesPlot:
         for name, upwards in (
             ("equal fragments", data.equal_us),
             ("best sizes", data.best_us),
-            ("proven bound", data.bound_us),
+            (PROVEN_BOUND, data.bound_us),
         )
     ]
     marks = (("this answer", data.answer), ("best fixed size", data.fixed))
     curves += [
         Curve(name, _pairs([point[0]], [point[1]]), is_mark=True) for name, point in marks if point
     ]
-    title = "Latency by number of fragments, with the proven bound"
+    title = f"Latency by number of fragments, with the {PROVEN_BOUND}"
     return CurvesPlot(title, HorizontalAxis.FRAGMENTS, VerticalAxis.LATENCY, tuple(curves))
 
 

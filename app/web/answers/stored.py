@@ -17,12 +17,12 @@ from app.schemas.optimize import OptimizeOut
 from app.text.numbers import format_count, format_gap
 from app.text.units import format_proven, format_time
 from app.web.answers.compare import PLACE as COMPARE
-from app.web.answers.view import bottleneck_name
+from app.web.answers.view import STATUS_WORDS, bottleneck_name
 from app.web.forms import address, format_timestamp, size_in
 from app.web.pages import moved, page, says_refusals
 from domain.errors import InvalidInput, UnreadableRecord
 from domain.profile import ProfileReference
-from domain.solution import Status, Strategy
+from domain.solution import Strategy
 from domain.units import format_bytes
 from models.records import AnswerSummary
 
@@ -38,12 +38,6 @@ PAGE_SIZE = 50
 MAX_READ = 2_000  # fragments of an answer that the list reads
 MAX_TICKED = 30  # carried from page to page
 _IDENTIFIER = re.compile(r"[0-9a-f]{32}")
-STATUS_WORDS = {
-    Status.OPTIMAL: ("optimal", "good"),
-    Status.OPTIMAL_BEFORE_ROUNDING: ("optimal before rounding", "good"),
-    Status.PROVEN_GAP: ("proven gap", ""),
-    Status.TIME_LIMIT: ("time limit reached", "warn"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +111,7 @@ class AnswerRow:
 
     @classmethod
     def of(cls, summary: AnswerSummary, known: AnswerDetails) -> AnswerRow:
-        words, badge = STATUS_WORDS[summary.status]
+        badge, words = STATUS_WORDS[summary.status]
         named = summary.profile_name is not None
         latency_us, bound_us = summary.latency_us, summary.lower_bound_us
         latency, bound = format_proven(latency_us, bound_us)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from app.schemas.optimize import BaselineOut, BestFixedOut, OptimizeOut
+from app.text.names import NOT_OF_MACHINE, OF_MODEL, PROVEN_BOUND
+from app.text.notices import capitalised
 from app.text.numbers import (
     format_count,
     format_excess,
@@ -14,7 +16,9 @@ from app.text.numbers import (
     format_percent,
     format_signed_percent,
 )
+from app.text.settings import format_repeated, format_setting_name
 from app.text.units import TimeUnit, format_proven, format_time
+from domain.default_sizes import CURRENT
 from domain.solution import Status, relative_excess
 from domain.units import format_bytes
 
@@ -26,6 +30,14 @@ _LIMITS = {
     "SLUICE_MAX_FRAGMENTS": "the service's own cap on fragments, SLUICE_MAX_FRAGMENTS",
     "min_fragment_bytes": "the least fragment size that was allowed",
     "alignment_bytes": "the alignment that was asked for",
+}
+
+
+STATUS_WORDS = {
+    Status.OPTIMAL: ("good", f"optimum {OF_MODEL}"),
+    Status.OPTIMAL_BEFORE_ROUNDING: ("good", f"optimum {OF_MODEL} before rounding"),
+    Status.PROVEN_GAP: ("", f"proven gap {OF_MODEL}"),
+    Status.TIME_LIMIT: ("warn", "time limit reached"),
 }
 
 
@@ -103,24 +115,24 @@ def proof_of(answer: OptimizeOut) -> Proof:
     """Return what was proven of an answer."""
     status, gap = Status(answer.status), answer.relative_gap
     _, bound = latency_and_bound(answer)
-    admitted = _class_of(answer)
+    admitted = _class_of(answer, f" {OF_MODEL}")
+    of_fit = f" Proven {NOT_OF_MACHINE}." if answer.is_fitted else ""
     if status is Status.OPTIMAL:
         stated = f"No {admitted} is faster"
-        return Proof("good", "optimal", f"{stated}{_by_more_than(gap)}.")
+        return Proof(*STATUS_WORDS[status], f"{stated}{_by_more_than(gap)}.{of_fit}")
     if status is Status.OPTIMAL_BEFORE_ROUNDING:
-        return Proof("good", "optimal before rounding", _before_rounding(answer, admitted))
+        return Proof(*STATUS_WORDS[status], _before_rounding(answer) + of_fit)
     between = f"No {admitted} is faster than {bound}; this one is {_about(gap)} above that."
     if status is Status.TIME_LIMIT:
-        ended = "The time limit ended the search: this is the best found until then. "
-        return Proof("warn", "time limit reached", ended + between)
-    return Proof("", "proven gap", between)
+        between = f"The time limit ended the search: this is the best found until then. {between}"
+    return Proof(*STATUS_WORDS[status], between + of_fit)
 
 
-def _class_of(answer: OptimizeOut) -> str:
+def _class_of(answer: OptimizeOut, of_model: str = "") -> str:
     """Return which schedules the proof speaks of."""
     if answer.allow_refragmentation or answer.levels:
-        return "schedule within these limits, also one that cuts anew between stages,"
-    return "schedule within these limits"
+        return f"schedule{of_model} within these limits, also one that cuts anew between stages,"
+    return f"schedule{of_model} within these limits"
 
 
 def _by_more_than(gap: float) -> str:
@@ -132,14 +144,14 @@ def _about(gap: float) -> str:
     return format_gap(gap).replace("< ", "less than ")
 
 
-def _before_rounding(answer: OptimizeOut, admitted: str) -> str:
+def _before_rounding(answer: OptimizeOut) -> str:
     _, bound = latency_and_bound(answer)
     gap = _about(answer.relative_gap)
     unit = answer.constraints.alignment_bytes
     whole = "whole bytes" if unit == 1 else f"whole multiples of {format_bytes(unit)}"
     return (
-        f"With sizes in fractions of a byte the optimum is proven, and no {admitted} is faster "
-        f"than {bound}; {whole} are {gap} above that."
+        f"With sizes in fractions of a byte the optimum {OF_MODEL} is proven, and no "
+        f"{_class_of(answer)} is faster than {bound}; {whole} are {gap} above that."
     )
 
 
@@ -200,7 +212,8 @@ class Figure:
 class Alternative:
     """A row of the table of strategies: above the bound, and above the answer, in per cent.
 
-    Texts are empty where there is nothing to say.
+    Texts are empty where there is nothing to say. Of a system's default `parameter` sets the size,
+    and `source` is where it is written.
     """
 
     name: str
@@ -211,6 +224,13 @@ class Alternative:
     fragments: str
     declined: str = ""
     is_answer: bool = False
+    parameter: str = ""
+    source: str = ""
+
+    @property
+    def link(self) -> str:
+        """The address of the source, "" for a source that is printed."""
+        return self.source if self.source.startswith("http") else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +281,7 @@ def _figures(answer: OptimizeOut) -> Iterator[Figure]:
     at_most = "at most, whichever stages these are" if is_at_most(answer) else ""
     latency, bound = latency_and_bound(answer)
     yield Figure("Latency", latency, at_most)
-    yield Figure("Proven bound", bound)
+    yield Figure(capitalised(PROVEN_BOUND), bound)
     yield Figure("Gap to the bound", format_gap(answer.relative_gap))
     yield Figure("Fragments", format_count(answer.fragments), _format_size_range(answer))
     yield Figure("Strategy", answer.strategy)
@@ -307,15 +327,14 @@ def _signed_share(more_us: float, reference_us: float) -> str:
 
 
 def _gains(answer: OptimizeOut) -> Iterator[str]:
-    """Yield in words what the answer saves of the latency of each default setting."""
+    """Yield in words what the answer saves of the latency of one size, and of no change."""
     best = answer.best_fixed
     if best:
         repeated = f"repeating the best fixed size of {format_bytes(best.size_bytes)}"
         yield from _gain(answer, repeated, best.latency_us)
     for one in answer.baselines:
-        is_cut = one.strategy == "static" and (one.fragments or 0) > 1
-        if one.latency_us is not None and (is_cut or one.strategy == "single"):
-            yield from _gain(answer, _default(one), one.latency_us)
+        if one.latency_us is not None and (one.name == CURRENT or one.strategy == "single"):
+            yield from _gain(answer, _unchanged(one), one.latency_us)
 
 
 def _gain(answer: OptimizeOut, what: str, other_us: float) -> Iterator[str]:
@@ -324,10 +343,10 @@ def _gain(answer: OptimizeOut, what: str, other_us: float) -> Iterator[str]:
         yield f"{format_percent(saved_us / other_us)} less than {what}"
 
 
-def _default(baseline: BaselineOut) -> str:
+def _unchanged(baseline: BaselineOut) -> str:
     if baseline.strategy == "single":
-        return "sending it whole"
-    return f"fragments of {format_bytes(baseline.static_bytes or 0)}"
+        return "sending it whole" + (", your setting" if baseline.name == CURRENT else "")
+    return f"your setting of {format_bytes(baseline.static_bytes or 0)}"
 
 
 def _alternatives(answer: OptimizeOut, unit: TimeUnit) -> Iterator[Alternative]:
@@ -348,14 +367,17 @@ def _alternatives(answer: OptimizeOut, unit: TimeUnit) -> Iterator[Alternative]:
         if one.latency_us is None or one.fragments is None:
             yield Alternative(one.strategy, _how(one), "", "", "", "", declined=one.declined or "")
         else:
-            yield _alternative(answer, one.strategy, _how(one), one.latency_us, one.fragments, unit)
+            row = _alternative(answer, one.strategy, _how(one), one.latency_us, one.fragments, unit)
+            yield replace(row, parameter=one.parameter or "", source=one.source or "")
 
 
 def _how(baseline: BaselineOut) -> str:
+    name = format_setting_name(baseline.name or "")
     if baseline.strategy == "single":
-        return "not cut"
+        return f"{name}: not cut" if baseline.name == CURRENT else "not cut"
     if baseline.static_bytes:
-        return f"{format_bytes(baseline.static_bytes)} each"
+        each = format_repeated(baseline.static_bytes, baseline.default_bytes)
+        return f"{name}: {each}" if name else each
     return "equal fragments"
 
 

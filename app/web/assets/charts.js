@@ -139,7 +139,7 @@ window.SluiceCharts = (() => {
       series: [
         curve("equal fragments", data.equal_us, {itemStyle: {color: equal}, lineStyle: {color: equal, width: 1.5}, symbol: "none"}),
         curve("best sizes", data.best_us, {itemStyle: {color: optimum}, lineStyle: {color: optimum, width: 2}, symbol: "circle"}),
-        curve("proven bound", data.bound_us, {itemStyle: {color: bound}, lineStyle: {color: bound, width: 1.5, type: "dashed"}, symbol: "none", areaStyle: {color: bound, opacity: 0.1, origin: "start"}}),
+        curve("proven bound of this model", data.bound_us, {itemStyle: {color: bound}, lineStyle: {color: bound, width: 1.5, type: "dashed"}, symbol: "none", areaStyle: {color: bound, opacity: 0.1, origin: "start"}}),
         ...mark("best fixed size", data.fixed, "triangle", {itemStyle: {color: fixed}}),
         ...mark("answer", data.answer, "diamond", {
           itemStyle: {color: colour.text, borderColor: colour.panel, borderWidth: 1.5},

@@ -3,7 +3,7 @@
 
 (() => {
   const DRAWN_MS = 1000; // the curves go on to this moment
-  const STEPS = [["best_latency_us", "best so far"], ["lower_bound_us", "proven bound"]];
+  const STEPS = [["best_latency_us", "best so far"], ["lower_bound_us", "proven bound of this model"]];
   const TEXTS = [SluiceText.time, (us) => SluiceText.proven(null, us).bound];
 
   /** Put the page of this address in the place of this one, as a link would. */

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.schemas.audit import AuditOut, AuditRowOut, PricedOut, SettingStepOut, SpanOut
+from app.text.names import OF_MODEL, PROVEN_BOUND
 from app.text.notices import format_advised_regret
 from app.text.numbers import (
     format_count,
@@ -19,7 +20,7 @@ from app.text.units import format_time
 from domain.units import format_bytes
 
 MAX_STEPS = 8
-_REFERENCES = {"best": "The best schedule found", "bound": "The proven bound"}
+_REFERENCES = {"best": "The best schedule found", "bound": f"The {PROVEN_BOUND}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +149,16 @@ def _verdict(audit: AuditOut) -> tuple[str, str, str]:
     regret, limit = f"the {audit.objective} regret", f"the {allowed} that is allowed"
     word = f"{'within' if audit.is_kept else 'over'} {allowed}"
     if audit.verdict == "within":
-        return "good", word, f"Proven: over any schedule there can be, {regret} keeps to {limit}."
+        return "good", word, f"Proven {OF_MODEL}: over any schedule, {regret} keeps to {limit}."
     if audit.verdict == "above":
-        return "bad", word, f"Proven: {regret} is above {limit}; a better schedule is in hand."
+        return (
+            "bad",
+            word,
+            f"Proven {OF_MODEL}: {regret} is above {limit}; a better schedule is in hand.",
+        )
     rule = _REFERENCES[audit.over]
-    return "warn", word, f"Not proven: {limit} is inside what is known of {regret}. {rule} decides."
+    known = f"{limit} is inside what is known of {regret}. {rule} decides."
+    return "warn", word, f"Not proven {OF_MODEL}: {known}"
 
 
 def _line(row: AuditRowOut, allowed: float | None) -> AuditLine:

@@ -20,6 +20,7 @@ from app.schemas.jobs import (
     problem_of,
 )
 from app.schemas.optimize import BestSoFarOut, OptimizeIn
+from app.schemas.uncertainty import RepeatIn
 from app.text.numbers import format_count, format_gap
 from app.text.units import TimeUnit, format_proven, format_time
 from app.web.audits.form import AuditForm
@@ -210,7 +211,13 @@ def entry_of(job: JobRecord) -> InputState:
         static_size=format_bytes(asked.static_bytes) if asked.static_bytes else "",
         relative_gap=format_share(asked.relative_gap),
         time_limit=format_number(asked.time_limit_s),
+        current=_current(asked),
     )
+
+
+def _current(asked: OptimizeIn) -> str:
+    current = asked.uncertainty.current if asked.uncertainty else None
+    return format_bytes(current.repeat) if isinstance(current, RepeatIn) else current or ""
 
 
 def _asked(job: JobRecord) -> OptimizeIn | CompareIn:

@@ -12,6 +12,7 @@ from app.questions.tables import DEFAULT_MAX_MESSAGE_BYTES, TableScope, list_tab
 from app.schemas.base import ProblemOut, read_output, read_request
 from app.schemas.jobs import TableJobIn, elapsed_s, problem_of
 from app.schemas.tables import GapRangeOut, TableIn, TableOut
+from app.text.names import OF_MODEL
 from app.text.numbers import format_count, format_gap, format_percent
 from app.web.forms import FieldReader, in_path
 from app.web.jobs.work import WorkPlace, WorkView, format_seconds
@@ -200,7 +201,8 @@ def format_missed(table: TableOut) -> str:
     worst, asked = table.worst, format_percent(table.relative_gap)
     return (
         f"It misses its tolerance of {asked} for {format_count(table.missed_bytes)} message "
-        f"sizes: proven is {format_gap(worst.relative_gap)} at worst, at {format_gap_range(worst)}."
+        f"sizes: proven {OF_MODEL} is {format_gap(worst.relative_gap)} at worst, at "
+        f"{format_gap_range(worst)}."
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from app.questions.profiles import paper_profiles
+from app.text.names import OF_MODEL
 from domain.errors import NotFound
 from domain.pipeline import Pipeline
 from domain.trace_formats import TraceFormat
@@ -102,7 +103,7 @@ COMMON_SIZES = (
 )
 STRATEGIES = (
     ("auto", "the best known way"),
-    ("exact", "exact: proven optimum"),
+    ("exact", f"exact: proven optimum {OF_MODEL}"),
     ("repeat", "best size, repeated"),
     ("fixed", "best number of equal fragments"),
     ("static", "a size of mine, repeated"),

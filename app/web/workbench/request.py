@@ -12,7 +12,7 @@ import orjson
 from app.errors import field_problems
 from app.questions.question import MAX_TIME_LIMIT_S
 from app.schemas.base import dump_json
-from app.schemas.optimize import OptimizeOut
+from app.schemas.optimize import OptimizeOut, current_of
 from app.schemas.stages import given_aggregate
 from app.web.workbench.state import InputSource, InputState, StageRow
 from domain.errors import InvalidInput, SluiceError, UnitMismatch
@@ -60,6 +60,10 @@ def _fields(answer: OptimizeOut) -> Iterator[tuple[str, Any]]:
         yield "constraints", given
     if answer.allow_refragmentation:
         yield "allow_refragmentation", True
+    current = current_of(answer)
+    if current is not None:
+        is_whole = current >= answer.message_bytes
+        yield "uncertainty", {"current": "whole" if is_whole else {"repeat": current}}
 
 
 def _source(answer: OptimizeOut) -> tuple[str, Any]:
@@ -176,6 +180,11 @@ class _Reader:
             document["static_bytes"] = self._size(
                 "static_size", "/static_bytes", needed=entry.strategy == "static"
             )
+        self.places["/uncertainty"] = "current"
+        if entry.current == "whole":
+            document["uncertainty"] = {"current": "whole"}
+        elif (size := self._size("current", "/uncertainty/current", needed=False)) is not None:
+            document["uncertainty"] = {"current": {"repeat": size}}
         if entry.save_as and entry.source is InputSource.TABLE:
             document["save_as"] = entry.save_as
         return document

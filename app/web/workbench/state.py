@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from app.schemas.base import read_part
-from app.schemas.optimize import OptimizeOut
+from app.schemas.optimize import OptimizeOut, current_of
 from app.schemas.stages import ConstraintsOut, PipelineOut
 from app.web.workbench.choices import OFFERS, Offers, ShownUnits, example_named, read_example_trace
 from domain.pipeline import MAX_RANGES, MAX_STAGES, Pipeline, Stage, unique_names
@@ -74,6 +74,7 @@ class InputState:
     method: str = "robust"
     shape: str = "ranges"
     message: str = "64 KiB"
+    current: str = ""
     min_fragment: str = ""
     max_fragment: str = ""
     alignment: str = ""
@@ -143,7 +144,8 @@ class InputState:
     def _first_mistake(self) -> str:
         order = [f"{name}.{row}" for row in range(len(self.rows)) for name in _COLUMNS]
         before = ("overhead-unit", "cost-unit", *order)
-        places = (*before, "delay", "save_as", "profile", "trace", "kind", "message", *_UNUSUAL)
+        chosen = ("delay", "save_as", "profile", "trace", "kind", "message", "current")
+        places = (*before, *chosen, *_UNUSUAL)
         return next((name for name in places if name in self.mistakes), "")
 
     @property
@@ -210,13 +212,16 @@ class InputState:
     @classmethod
     def of_answer(cls, answer: OptimizeOut) -> InputState:
         """Return the question of a stored answer, as far as it is in it."""
-        return cls.of_question(
+        found = cls.of_question(
             answer.message_bytes,
             answer.constraints.to_domain(),
             may_refragment=answer.allow_refragmentation,
             profile=answer.profile.reference if answer.profile else None,
             pipeline=answer.pipeline.to_domain() if answer.pipeline else None,
         )
+        current = current_of(answer)
+        is_whole = current is not None and current >= answer.message_bytes
+        return replace(found, current="whole" if is_whole else _format_size(current))
 
     @classmethod
     def of_record(cls, record: AnswerRecord) -> InputState:
@@ -283,6 +288,7 @@ _UNUSUAL = (
 )
 _TEXTS = (
     *("delay", "save_as", "profile", "trace", "kind", "method", "shape", "message"),
+    "current",
     *(name for name in _UNUSUAL if name != "may_refragment"),
 )
 

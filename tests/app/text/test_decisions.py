@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.uncertainty import CURRENT, UncertaintyQuestion, assess
+from analysis.uncertainty import UncertaintyQuestion, assess
 from app.text.notices import decision_sentence, format_gain, format_probability
+from domain.default_sizes import CURRENT
 from domain.uncertain_answer import (
     DecisionCode,
     Measurement,

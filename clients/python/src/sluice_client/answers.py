@@ -46,13 +46,22 @@ class BestFixed:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """One default setting; `declined` says why where the limits forbid its cut."""
+    """One other setting by `name`; `declined` says why where the limits forbid its cut.
+
+    `default_bytes` is what the system of this name comes with, as `source` says, and `parameter`
+    what it is set by; `static_bytes` is that, rounded up to the alignment. They and `name` are None
+    in answers of earlier versions.
+    """
 
     strategy: str
     static_bytes: int | None
     latency_us: float | None
     fragments: int | None
     declined: str | None
+    name: str | None = None
+    default_bytes: int | None = None
+    parameter: str | None = None
+    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

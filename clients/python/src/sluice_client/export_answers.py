@@ -88,7 +88,8 @@ class Exported:
 
 @dataclass(frozen=True, slots=True)
 class Regret:
-    """A share, 0.05 for 5 %: over the best schedule that was found, and over the proven bound.
+    """A share, 0.05 for 5 %: over the best schedule that was found, and over the proven bound of
+    the model.
 
     None where the optimum takes no time at all.
     """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from app.console.screen import MAX_BLOCKS, Column, Facts, Grid, Ink, Part, chart_of, draw
 from app.text.names import NOT_OF_MACHINE, OF_MODEL, printable
-from app.text.notices import format_gain, format_probability, notice_lines
+from app.text.notices import notice_lines
 from app.text.numbers import (
     format_cost,
     format_count,
@@ -40,7 +40,6 @@ STATUS_SAYS = {
     "time_limit": "stopped early: the best so far; the gap is the most that can be missing",
 }
 _INTERVALS_FROM_WIDTH = 110
-_WORTH_MEASURING = 1e-3  # of the latency
 _AT_MOST = "latency_is_upper_bound"
 
 
@@ -67,40 +66,7 @@ def uncertainty_parts(known: UncertaintyOut) -> Parts:
     """Yield what to do, and how sure that is."""
     yield printable(known.sentence)
     yield ""
-    yield Facts(tuple(_uncertainty_facts(known)))
-
-
-def _uncertainty_facts(known: UncertaintyOut) -> Iterator[tuple[str, str]]:
-    latency = known.latency_us
-    if latency.p05 is not None and latency.p95 is not None:
-        typed = ", of the deviations given" if known.source == "relative" else ""
-        yield "interval", f"{format_time(latency.p05)} to {format_time(latency.p95)}, 90 %{typed}"
-    for other in known.against:
-        name = f"against {format_setting_name(other.name)}"
-        if other.saves.p05 == other.saves.p95 == 0.0:
-            yield name, "the same"
-            continue
-        faster = format_gain((other.saves.p05, other.saves.p95))
-        share = format_probability(other.probability_faster)
-        yield name, f"{faster}; faster {share}"
-    for good in known.good_sizes:
-        if good.intervals:
-            sizes = ", ".join(_interval(*one) for one in good.intervals[:4])
-            yield f"within {good.within * 100:.0f} %", sizes
-    for size in known.round[:1]:
-        regret = "" if size.regret_mean is None else f"; costs {format_percent(size.regret_mean)}"
-        yield "round size", f"{format_bytes(size.size_bytes)}, {size.rule}{regret}"
-    worth_us = _WORTH_MEASURING * (latency.p50 or 0.0)
-    for one in [one for one in known.measure_next if one.saves_us > worth_us][:1]:
-        what = "whole messages both ways"
-        if one.stage is not None:
-            what = f"{printable(one.stage)} at {format_bytes(one.fragment_bytes or 0)}"
-        saves = f"saves about {one.saves_us:.1g} µs"
-        yield "measure next", f"{what}, {one.repetitions} times: {saves}"
-
-
-def _interval(low: int, high: int) -> str:
-    return format_bytes(low) if low == high else f"{format_bytes(low)} to {format_bytes(high)}"
+    yield Facts(tuple(known.facts()))
 
 
 def schedule_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Parts:

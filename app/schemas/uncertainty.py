@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Annotated, Literal
@@ -12,7 +12,11 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag
 from analysis.uncertainty import UncertaintyQuestion
 from app.questions.question import UncertaintyOptions
 from app.schemas.base import STATIC, WHOLE, Bytes, Input, Output, same_named, whole
-from app.text.notices import decision_sentence, settings_sentence
+from app.text.names import printable
+from app.text.notices import decision_sentence, format_gain, format_probability, settings_sentence
+from app.text.numbers import format_percent
+from app.text.settings import format_setting_name
+from app.text.units import format_time
 from domain.uncertain_answer import (
     Measurement,
     Quantiles,
@@ -21,6 +25,9 @@ from domain.uncertain_answer import (
     Uncertainty,
 )
 from domain.uncertainty import DEFAULT_DRAWS, MAX_RELATIVE, KnownErrors
+from domain.units import format_bytes
+
+_WORTH_MEASURING = 1e-3  # of the latency
 
 
 class RepeatIn(Input):
@@ -238,6 +245,39 @@ class UncertaintyOut(Output):
             ),
         )
 
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """Yield how sure it is, in words: names and figures."""
+        latency = self.latency_us
+        if latency.p05 is not None and latency.p95 is not None:
+            typed = ", of the deviations given" if self.source == "relative" else ""
+            low, high = format_time(latency.p05), format_time(latency.p95)
+            yield "interval", f"{low} to {high}, 90 %{typed}"
+        if self.one_piece_measured_us is not None:
+            yield "one piece took", f"{format_time(self.one_piece_measured_us)}, measured"
+        for other in self.against:
+            name = f"against {format_setting_name(other.name)}"
+            if other.saves.p05 == other.saves.p95 == 0.0:
+                yield name, "the same"
+                continue
+            faster = format_gain((other.saves.p05, other.saves.p95))
+            share = format_probability(other.probability_faster)
+            yield name, f"{faster}; faster {share}"
+        for good in self.good_sizes:
+            if good.intervals:
+                sizes = ", ".join(_interval(*one) for one in good.intervals[:4])
+                yield f"within {good.within * 100:.0f} %", sizes
+        for size in self.round[:1]:
+            mean = size.regret_mean
+            costs = "" if mean is None else f"; costs {format_percent(mean)}"
+            yield "round size", f"{format_bytes(size.size_bytes)}, {size.rule}{costs}"
+        worth_us = _WORTH_MEASURING * (latency.p50 or 0.0)
+        for one in [one for one in self.measure_next if one.saves_us > worth_us][:1]:
+            what = "whole messages both ways"
+            if one.stage is not None:
+                what = f"{printable(one.stage)} at {format_bytes(one.fragment_bytes or 0)}"
+            saves = f"saves about {one.saves_us:.1g} µs"
+            yield "measure next", f"{what}, {one.repetitions} times: {saves}"
+
 
 @dataclass(frozen=True)
 class SettingInDrawsOut(Output):
@@ -300,3 +340,7 @@ class SettingsInDrawsOut(Output):
 def finite(value: float) -> float | None:
     """Return the value, None where it is infinite or no number."""
     return value if isfinite(value) else None
+
+
+def _interval(low: int, high: int) -> str:
+    return format_bytes(low) if low == high else f"{format_bytes(low)} to {format_bytes(high)}"

@@ -246,6 +246,8 @@ class AnswerView:
     figures: tuple[Figure, ...]
     gains: tuple[str, ...]
     decision: str
+    certainty: tuple[tuple[str, str], ...]
+    draws: int
     profile: str
     warnings: tuple[str, ...]
     cut: Cut
@@ -267,6 +269,8 @@ class AnswerView:
             figures=tuple(_figures(answer)),
             gains=tuple(_gains(answer)),
             decision=answer.uncertainty.sentence if answer.uncertainty else "",
+            draws=answer.uncertainty.draws if answer.uncertainty else 0,
+            certainty=tuple(answer.uncertainty.facts()) if answer.uncertainty else (),
             profile=answer.profile.reference if answer.profile else "",
             warnings=tuple(dict.fromkeys(one.detail for one in answer.warnings)),
             cut=cut_of(answer.fragment_bytes),

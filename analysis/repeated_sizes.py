@@ -56,6 +56,11 @@ class PricedSizes:
         """Return T/min T - 1, (sizes, draws); 0 where the best takes no time and so does T."""
         return regrets_over(self.latency_us, self.best_us)
 
+    def capped(self, size: int, most_us: float) -> PricedSizes:
+        """Return the same where this size, if it is among these, takes no more than that."""
+        at_most = np.where(self.sizes[:, None] == size, most_us, np.inf)
+        return PricedSizes(self.sizes, np.minimum(self.latency_us, at_most))
+
     def row(self, size: int) -> Floats | None:
         """Return the latencies in µs of a size, (draws,); None where it is not among these."""
         at = int(np.searchsorted(self.sizes, size))

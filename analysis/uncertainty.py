@@ -79,8 +79,8 @@ class UncertaintyQuestion:
     `answer` is what a solver said for the estimates: an uneven cut of it is advised where it is
     certain enough to beat every repeated size. `current` is the user's setting, `defaults` those of
     other systems, each under a name of its own. `measured_us` is what this message in one piece was
-    measured to take, where it was, `misfit` the share of the latency by which measured whole
-    messages differ from the model. Without `seed` the costs have one.
+    measured to take, where it was: it is priced no higher. `misfit` is the share of the latency by
+    which measured whole messages differ from the model. Without `seed` the costs have one.
     """
 
     model: UncertainModel
@@ -119,6 +119,8 @@ def assess(question: UncertaintyQuestion) -> Uncertainty:
     named = (question.answer, question.current, *question.defaults)
     also = [one.size_bytes for one in named if one is not None and one.size_bytes is not None]
     priced = price_sizes(problem, draws, also=also, mtu_bytes=question.mtu_bytes)
+    if question.measured_us:
+        priced = priced.capped(question.message_bytes, question.measured_us)
     found = round_sizes(problem, priced, mtu_bytes=question.mtu_bytes)
     return _concluded(question, problem, draws, priced, found, seed)
 

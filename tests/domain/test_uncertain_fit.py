@@ -25,6 +25,7 @@ from domain.uncertainty import (
 )
 from fitting import fit, read
 from tests.support.counts import count
+from tests.support.uncertain import MYRINET, stated
 
 ROOT = Path(__file__).parents[2]
 TRACE = ROOT / "examples" / "local-path-direct.csv"
@@ -145,6 +146,19 @@ def test_times_of_whole_messages_beside_stages_tell_it_too() -> None:
     gain = assess(asked).decision.gain.p05
     held = assess(replace(asked, misfit=gain + 0.01)).decision
     assert held.code is not DecisionCode.SET_IT
+
+
+def test_one_piece_is_never_priced_above_its_measurement() -> None:
+    """A cut that the model finds faster than one piece, and the measurement does not."""
+    asked = UncertaintyQuestion(stated(MYRINET, 0.02), 65_536)
+    free = assess(asked)
+    assert free.decision.code is DecisionCode.SET_IT
+    held = assess(replace(asked, measured_us=0.99 * free.latency_us.p05))
+    assert held.decision.code is DecisionCode.NO_GAIN_PROVABLE
+    assert held.decision.advised.size_bytes == 65_536
+    assert held.latency_us.p95 == pytest.approx(0.99 * free.latency_us.p05)
+    unchanged = assess(replace(asked, measured_us=1e9))
+    assert unchanged == free
 
 
 def test_half_round_trips_of_a_signature_are_whole_messages() -> None:

@@ -10,7 +10,10 @@ from typing import Protocol
 import solvers
 from domain.errors import Infeasible, LimitReached, StrategyDeclined
 from domain.problem import AnyProblem
-from domain.solution import Solution, Strategy
+from domain.solution import Solution, Status, Strategy
+
+_MIN_SHARE_S = 0.01  # of the time, for a cell: enough for simple cuts
+_GRACE_S, _SHARE_OF_GRACE = 0.5, 0.2  # after the limit, and of it: cells still have that share
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,47 @@ class Cell:
     strategy: Strategy
     solution: Solution | None
     declined: str | None
+
+    @property
+    def min_us(self) -> float | None:
+        """What the strategy takes at least, in µs: the latency, or the bound where time ended its
+        search, because more of it may find less.
+        """
+        found = self.solution
+        if found is None:
+            return None
+        return found.lower_bound_us if found.status is Status.TIME_LIMIT else found.latency_us
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """How much longer a cell takes than the best of its message, as shares; None without bound.
+
+    The two differ where time ended the search of this cell or of another.
+    """
+
+    at_least: float
+    at_most: float | None
+
+
+def excesses(row: Sequence[Cell]) -> tuple[Excess | None, ...]:
+    """Return the excess of each cell of one message size, None of those without a solution."""
+    known = [one.solution.latency_us for one in row if one.solution is not None]
+    return tuple(_excess(row, place, min(known, default=0.0)) for place in range(len(row)))
+
+
+def _excess(row: Sequence[Cell], place: int, best_us: float) -> Excess | None:
+    cell = row[place]
+    if cell.solution is None or cell.min_us is None:
+        return None
+    latency_us = cell.solution.latency_us
+    others = [one.min_us for at, one in enumerate(row) if at != place and one.min_us is not None]
+    least_us = min(others, default=latency_us)
+    at_least = cell.min_us / best_us - 1.0 if best_us > 0.0 else 0.0
+    if latency_us <= least_us:
+        return Excess(0.0, 0.0)
+    at_most = latency_us / least_us - 1.0 if least_us > 0.0 else None
+    return Excess(max(0.0, at_least), at_most)
 
 
 class Solve(Protocol):
@@ -49,13 +93,16 @@ def cells(
     """Yield the cell of every strategy on each problem, in this order.
 
     `time_limit_s` is for all of them: each has an equal share of what is left, so that what one
-    does not need is there for the next. `static_bytes` is the size that `static` repeats.
+    does not need is there for the next; shortly after the limit they have little each.
+    `static_bytes` is the size that `static` repeats.
     """
     deadline_s = time.monotonic() + time_limit_s
+    grace_s = min(_GRACE_S, _SHARE_OF_GRACE * time_limit_s)
     left = len(problems) * len(strategies)
     for problem in problems:
         for strategy in strategies:
-            share_s = (deadline_s - time.monotonic()) / left
+            left_s = deadline_s - time.monotonic()
+            share_s = max(_MIN_SHARE_S, left_s / left) if left_s > -grace_s else 0.0
             left -= 1
             size = static_bytes if strategy is Strategy.STATIC else None
             yield _cell(problem, strategy, solve, relative_gap, share_s, size)

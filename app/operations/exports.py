@@ -18,6 +18,7 @@ from domain.profile import ProfileRevision
 
 if TYPE_CHECKING:
     from app.settings import Settings
+    from domain.errors import SluiceError
     from domain.profile import ProfileReference
     from models.session import UnitOfWork
 
@@ -70,6 +71,10 @@ class ExportSetting(OperationDefaults[Exported]):
     def run(self, report: Report) -> Exported:
         """Choose and render. Raises what `export` does."""
         return self.work.run(report)
+
+    def cut_off(self, best: Exported, why: SluiceError) -> Exported:
+        """Return the export by what was solved so far; its text says that it is that."""
+        return best
 
     def keep(self, unit: UnitOfWork, result: Exported) -> Outcome:
         """Store nothing."""

@@ -9,8 +9,10 @@ from typing import Annotated
 from pydantic import Field
 
 from app.questions.tables import (
+    COMPILE_LIMIT_S,
     DEFAULT_MAX_MESSAGE_BYTES,
     CompiledTable,
+    TableFacts,
     TablePage,
     TableScope,
 )
@@ -32,6 +34,9 @@ from domain.plan_table import DEFAULT_TABLE_GAP
 from domain.solution import Notice
 from models.records import TableSummary
 
+TableTimeLimitS = Annotated[
+    float, Field(gt=0.0, le=COMPILE_LIMIT_S, description="from then on gaps are as reached")
+]
 TableGap = Annotated[float, Field(ge=1e-6, le=1.0, description="the tolerance")]
 
 
@@ -42,6 +47,7 @@ class TableIn(Input):
     max_message_bytes: Bytes = DEFAULT_MAX_MESSAGE_BYTES
     relative_gap: TableGap = DEFAULT_TABLE_GAP
     constraints: ConstraintsIn = ConstraintsIn()
+    time_limit_s: TableTimeLimitS = COMPILE_LIMIT_S
     activate: Annotated[
         bool | None,
         Field(description="lookups answer from it; null: if the revision has no active table"),
@@ -58,6 +64,7 @@ class TableIn(Input):
             self.min_message_bytes,
             self.max_message_bytes,
             self.relative_gap,
+            self.time_limit_s,
         )
 
 
@@ -202,11 +209,17 @@ def render_table(compiled: CompiledTable) -> bytes:
 
 def _notices(compiled: CompiledTable) -> Iterator[Notice]:
     facts = compiled.facts
+    if facts.is_cut_off:
+        yield Notice(
+            "time_limit",
+            "time ended the compilation: gaps are those reached by then, and more of it may reach "
+            "the tolerance",
+        )
     if facts.missed_total:
         yield Notice(
             "tolerance_missed",
             f"{facts.missed_bytes} message sizes in {facts.missed_total} ranges are not proven to "
-            f"the tolerance: {_cause(facts.loosened_gap)}; each range states what is proven",
+            f"the tolerance: {_cause(facts)}; each range states what is proven",
         )
     if facts.unrepeatable_bytes:
         yield Notice(
@@ -216,7 +229,10 @@ def _notices(compiled: CompiledTable) -> Iterator[Notice]:
         )
 
 
-def _cause(loosened_gap: float | None) -> str:
+def _cause(facts: TableFacts) -> str:
+    loosened_gap = facts.loosened_gap
+    if facts.is_cut_off:
+        return "time ended before"
     if loosened_gap is None:
         return "whole bytes, the alignment or the limits keep them from it, or the bound does"
     return (

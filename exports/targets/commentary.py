@@ -118,6 +118,8 @@ def _costs(chosen: ChosenSetting, target: Target) -> Iterator[str]:
     yield f"regret over the best schedule known: mean {mean}, worst {worst}"
     mean, worst = _share(chosen.mean_at_most), _share(chosen.worst_at_most)
     yield f"regret over any schedule within the limits, at most: mean {mean}, worst {worst}"
+    if chosen.is_partial:
+        yield "time ended before the best schedules were found: more of it may choose other sizes"
     if target.figures_note:
         yield target.figures_note
     if chosen.at_powers:

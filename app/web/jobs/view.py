@@ -273,6 +273,6 @@ def _compared(comparison: CompareOut) -> Iterator[ComparedRow]:
             format_bytes(row.message_bytes),
             row.strategy,
             "–" if row.latency_us is None else format_time(row.latency_us),
-            _gap(row.relative_gap),
+            _gap(row.relative_gap) + (" (cut off)" if row.status is Status.TIME_LIMIT else ""),
             row.declined or "",
         )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import solvers
-from analysis.best_known import SolvedMessages, improved, left_open
+from analysis.best_known import FIRST_REPORT_S, SolvedMessages, improved, left_open
 from domain.errors import InconsistentInput, InvalidInput, SluiceError
 from domain.fragment_setting import FragmentSetting
 from domain.model import CostModel
@@ -212,6 +212,9 @@ def audit(
     solved.add({*powers, *_sizes_of(_workload_of(scope)), *turns}, share=1.0 - SHARE_OF_ADVICE)
     solved.improve_by(scope.setting)
     chosen = tuple(_chosen(question, solved.best))
+    if on_best is not None and time.perf_counter() >= started_s + FIRST_REPORT_S:
+        best = improved(question.model, solved.best, *chosen)
+        on_best(_audit_of(question, best, chosen, started_s))
     solved.report = None
     solved.add({size for setting in chosen for size in _turns(scope, setting)})
     solved.improve_by(scope.setting, *chosen)

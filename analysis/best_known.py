@@ -27,7 +27,7 @@ SOLVED_GAP = 1e-4  # what a solve aims at: a regret is read to a tenth of a per 
 MIN_SHARE_S = 0.01  # of the time, for each of the two solves of a message
 _SAFETY = 1.0 - 1e-12  # more than rounding takes from a bound
 GRACE_S = 5.0  # after the limit, for solves that end later than they were asked to,
-_FIRST_REPORT_S = 2.0  # what ends sooner is not worth a report on the way
+FIRST_REPORT_S = 2.0  # what ends sooner is not worth a report on the way
 _BETWEEN_REPORTS = 8.0  # times what the last one took
 _SHARE_OF_GRACE = 0.2  # and no more than this of the limit
 _MUCH = 0.01  # of the latency in the mean over a workload: left open by time, it is said
@@ -140,7 +140,7 @@ class SolvedMessages:
         )
         self._model, self._progress = model, progress
         self._limit_s, self._started_s = time_limit_s, time.monotonic()
-        self._next_s = self._started_s + _FIRST_REPORT_S
+        self._next_s = self._started_s + FIRST_REPORT_S
 
     def add(self, sizes: set[int], *, share: float = 1.0) -> None:
         """Solve those that are not known yet, within what is left of this share of the time."""
@@ -169,7 +169,7 @@ class SolvedMessages:
         begun_s = time.monotonic()
         report(_ascending(best))
         now_s = time.monotonic()
-        self._next_s = now_s + max(_FIRST_REPORT_S, _BETWEEN_REPORTS * (now_s - begun_s))
+        self._next_s = now_s + max(FIRST_REPORT_S, _BETWEEN_REPORTS * (now_s - begun_s))
 
 
 def improved(

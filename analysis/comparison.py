@@ -13,6 +13,11 @@ from domain.problem import AnyProblem
 from domain.solution import Solution, Status, Strategy
 
 _MIN_SHARE_S = 0.01  # of the time, for a cell: enough for simple cuts
+_EFFORT = (
+    *(Strategy.SINGLE, Strategy.STATIC, Strategy.FIXED, Strategy.REPEAT),
+    *(Strategy.RAMP, Strategy.RAMP_UP_DOWN, Strategy.HIERARCHICAL_RAMP, Strategy.HIERARCHICAL),
+    *(Strategy.EXACT, Strategy.AUTO),
+)
 _GRACE_S, _SHARE_OF_GRACE = 0.5, 0.2  # after the limit, and of it: cells still have that share
 
 
@@ -89,23 +94,49 @@ def cells(
     relative_gap: float,
     time_limit_s: float,
     static_bytes: int | None = None,
-) -> Iterator[Cell]:
-    """Yield the cell of every strategy on each problem, in this order.
+) -> tuple[Cell, ...]:
+    """Return the cell of every strategy on each problem, in this order; as `each_cell`."""
+    found = dict(
+        each_cell(
+            problems,
+            strategies,
+            solve,
+            relative_gap=relative_gap,
+            time_limit_s=time_limit_s,
+            static_bytes=static_bytes,
+        )
+    )
+    return tuple(found[place] for place in range(len(found)))
 
-    `time_limit_s` is for all of them: each has an equal share of what is left, so that what one
-    does not need is there for the next; shortly after the limit they have little each.
-    `static_bytes` is the size that `static` repeats.
+
+def each_cell(
+    problems: Sequence[AnyProblem],
+    strategies: Sequence[Strategy],
+    solve: Solve = solvers.solve,
+    *,
+    relative_gap: float,
+    time_limit_s: float,
+    static_bytes: int | None = None,
+) -> Iterator[tuple[int, Cell]]:
+    """Yield the cell of every strategy on each problem, with its place in their order.
+
+    Strategies that take little come first, so that time ends none of them. `time_limit_s` is for
+    all cells: each has an equal share of what is left, so that what one does not need is there for
+    the next; shortly after the limit they have little each. `static_bytes` is the size that
+    `static` repeats.
     """
     deadline_s = time.monotonic() + time_limit_s
     grace_s = min(_GRACE_S, _SHARE_OF_GRACE * time_limit_s)
-    left = len(problems) * len(strategies)
-    for problem in problems:
-        for strategy in strategies:
-            left_s = deadline_s - time.monotonic()
-            share_s = max(_MIN_SHARE_S, left_s / left) if left_s > -grace_s else 0.0
-            left -= 1
-            size = static_bytes if strategy is Strategy.STATIC else None
-            yield _cell(problem, strategy, solve, relative_gap, share_s, size)
+    count = len(strategies)
+    places = sorted(
+        range(len(problems) * count), key=lambda at: _EFFORT.index(strategies[at % count])
+    )
+    for done, place in enumerate(places):
+        left_s = deadline_s - time.monotonic()
+        share_s = max(_MIN_SHARE_S, left_s / (len(places) - done)) if left_s > -grace_s else 0.0
+        problem, strategy = problems[place // count], strategies[place % count]
+        size = static_bytes if strategy is Strategy.STATIC else None
+        yield place, _cell(problem, strategy, solve, relative_gap, share_s, size)
 
 
 def _cell(

@@ -196,3 +196,13 @@ def test_a_configuration_without_a_size(printed: Any, tmp_path: Path) -> None:
     code, _, stated = printed(MYRINET, "--config", str(config), "--target", "ucx")
     assert code == 2
     assert "setting.configuration.content" in stated
+
+
+def test_an_audit_that_time_ends_says_so(printed: Any) -> None:
+    """The figures lie between their limits."""
+    asked = (MYRINET, "--setting", "64KiB", "--time-limit", "0.001")
+    code, text, _ = printed(*asked)
+    assert (code, "(time_limit)" in text) == (0, True)
+    document = json.loads(printed(*asked, "--json")[1])
+    assert document["warnings"][0]["code"] == "time_limit"
+    assert document["best_repeats_at_most"] is None

@@ -29,7 +29,7 @@ from app.web.profiles.tables import format_table_range, work_address
 from app.web.workbench.state import InputState
 from domain.errors import UnreadableRecord
 from domain.regret import Objective
-from domain.solution import relative_excess
+from domain.solution import Status, relative_excess
 from domain.units import format_bytes, format_number, format_share
 from models.records import JobRecord, JobState
 
